@@ -1,0 +1,88 @@
+"""An executor pod, as far as placing and levelling are concerned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from ballast.model.constraints import Constraints
+from ballast.model.resources import Resources
+
+
+class Phase(StrEnum):
+    GATED = "Gated"
+    """Held by our gate (perhaps by others as well)."""
+    PENDING = "Pending"
+    """No gate of ours, not bound or not yet running."""
+    RUNNING = "Running"
+    LEAVING = "Leaving"
+    """Has a deletion timestamp."""
+    ENDED = "Ended"
+
+
+class Workload(StrEnum):
+    STREAMING = "Streaming"
+    BATCH = "Batch"
+    INTERACTIVE = "Interactive"
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorUsage:
+    """Measured over the metric window; None where there is no fresh figure."""
+
+    cpu_cores: float | None = None
+    memory_bytes: float | None = None
+    network_bytes_per_second: float | None = None
+    records_per_second: float | None = None
+    bytes_per_second: float | None = None
+    """Spark's input plus shuffle bytes, in and out."""
+    task_seconds: float | None = None
+    """Mean seconds of a task."""
+    task_bytes: float | None = None
+    """Mean bytes of a task."""
+    state_bytes: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Executor:
+    namespace: str
+    name: str
+    uid: str
+    application: str
+    """Label spark-app-selector."""
+    executor_id: str
+    resource_profile: str
+    topology: str
+    """Key of its Topology: `namespace/name`, or `namespace/application` for an implicit one."""
+    component: str
+    phase: Phase
+    created_at: float
+    """Seconds since the epoch, as all times."""
+    node: str | None = None
+    requests: Resources = field(default_factory=Resources)
+    constraints: Constraints = field(default_factory=Constraints)
+    cores: float = 1.0
+    """Task slots (SPARK_EXECUTOR_CORES), which may differ from the CPU request."""
+    gates: tuple[str, ...] = ()
+    """Scheduling gates of others that are still there."""
+    last_gate_since: float | None = None
+    """Since when ours is the last gate; None while others hold it too, or when it is not gated."""
+    running_since: float | None = None
+    unschedulable_since: float | None = None
+    scheduler: str = "default-scheduler"
+    graceful: bool = False
+    """Spark's decommissioning hook is in the pod (preStop)."""
+    allocator_direct: bool = True
+    """False for Spark's statefulset and deployment allocators."""
+    kueue_managed: bool = False
+    reusable_volume: bool = False
+    """Mounts a claim that its replacement will mount again."""
+    pinned: bool = False
+    """Carries node affinity that Ballast added."""
+    enforced: bool = True
+    """False: its namespace or pod did not opt in; then it counts as load only."""
+    usage: ExecutorUsage | None = None
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"

@@ -1,0 +1,31 @@
+"""What one pass must remember for the next; kept in the custom resources' status."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class NodeHits:
+    """How often in a row a node's pair was over each threshold."""
+
+    low: int = 0
+    high: int = 0
+    last_at: float = 0.0
+    """When the last hit was counted; at most one a metric window."""
+    partner: str = ""
+    """The other node of the pair when the last hit was counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    hits: tuple[tuple[str, NodeHits], ...] = ()
+    """Per node, non-zero ones only, sorted by name."""
+    shedding: tuple[tuple[str, str], ...] = ()
+    """State of the other strategies as JSON text by strategy name (averages, counters)."""
+    placements: tuple[tuple[str, str, tuple[tuple[str, int], ...]], ...] = ()
+    """Topology, component, (node, executors): where executors were last seen running; for stickiness."""
+    scopes: tuple[tuple[str, str, str], ...] = ()
+    """Topology, component, scope: how far the component may spread now."""
+    placement_state: tuple[tuple[str, str], ...] = field(default=())
+    """State of placement strategies as JSON text by strategy name (round-robin cursor, preallocation)."""

@@ -1,0 +1,150 @@
+"""A balancing policy as the planner reads it: plain values in seconds, bytes and ratios."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from ballast.model.location import DEFAULT_LEVELS, Levels, Pin
+
+
+class PlacementMode(StrEnum):
+    OFF = "Off"
+    RECOMMEND = "Recommend"
+    ENFORCE = "Enforce"
+
+
+class MovesMode(StrEnum):
+    OFF = "Off"
+    RECOMMEND = "Recommend"
+    APPROVE = "Approve"
+    ENFORCE = "Enforce"
+
+
+class Exit(StrEnum):
+    EVICT = "Evict"
+    AGENT = "Agent"
+
+
+class ExecutorOrder(StrEnum):
+    PROXIMITY_NEEDS = "ProximityNeeds"
+    CONNECTION_COUNT = "ConnectionCount"
+
+
+class LoadUnit(StrEnum):
+    USAGE = "Usage"
+    TRAFFIC = "Traffic"
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentLimit:
+    """At most this many executors of the component on one node."""
+
+    component: str
+    max_per_node: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementPolicy:
+    mode: PlacementMode = PlacementMode.RECOMMEND
+    strategy: str = "Proximity"
+    order: ExecutorOrder = ExecutorOrder.PROXIMITY_NEEDS
+    pin: Pin = Pin.ZONE
+    sticky: bool = True
+    scope_higher_bound_ratio: float = 0.8
+    scope_lower_bound_ratio: float = 0.2
+    max_executors_per_node_ratio: float = 0.25
+    max_executors_per_zone_ratio: float = 1.0
+    debounce_seconds: float = 2.0
+    gate_timeout_seconds: float = 10.0
+    max_score_percent: float = 85.0
+    """A node above this score takes no new executors while others have room."""
+    favoured_nodes: tuple[str, ...] = ()
+    unfavoured_nodes: tuple[str, ...] = ()
+    limits: tuple[ComponentLimit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AvgShedderPolicy:
+    unit: LoadUnit = LoadUnit.USAGE
+    low_threshold: float = 15.0
+    """Points of score between the hottest and the coldest of a pair."""
+    high_threshold: float = 40.0
+    low_hits: int = 8
+    high_hits: int = 2
+    min_hot_score: float = 70.0
+    max_unload_ratio: float = 0.5
+    min_rate: float = 1000.0
+    """Records per second."""
+    min_throughput_bytes: float = 1024.0 * 1024.0
+    """Bytes per second."""
+
+
+@dataclass(frozen=True, slots=True)
+class SheddingPolicy:
+    strategy: str = "AvgShedder"
+    avg_shedder: AvgShedderPolicy = field(default_factory=AvgShedderPolicy)
+    settings: tuple[tuple[str, float], ...] = ()
+    """The block of the other strategies, flattened: snake_case name and number (true = 1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """At most `moves` per `per_seconds`, in the pool or in each topology; or, with a schedule, while it lasts."""
+
+    moves: int
+    per_seconds: float | None = None
+    scope: str = "Pool"
+    """Pool or Topology."""
+    schedule: str = ""
+    """Cron expression; empty = always."""
+    time_zone: str = "UTC"
+    duration_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class MovesPolicy:
+    mode: MovesMode = MovesMode.RECOMMEND
+    exit: Exit = Exit.EVICT
+    pin: Pin = Pin.NODE
+    max_state_bytes: float = float(1 << 30)
+    allow_unknown_state: bool = False
+    max_concurrent: int = 2
+    max_concurrent_per_node: int = 1
+    max_concurrent_per_topology: int = 1
+    settle_seconds: float = 180.0
+    min_executor_age_seconds: float = 300.0
+    min_gain: float = 5.0
+    """Points of score gap."""
+    min_slowness: float = 1.2
+    max_locality_loss: float = 0.1
+    cooldown_seconds: float = 600.0
+    leave_timeout_seconds: float = 120.0
+    arrive_timeout_seconds: float = 180.0
+    approval_timeout_seconds: float = 3600.0
+    ttl_seconds: float = 90000.0
+    allow_ungraceful: bool = False
+    allow_kueue_managed: bool = False
+    budgets: tuple[Budget, ...] = ()
+    pause_after_failures: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    cpu: float = 1.0
+    memory: float = 0.0
+    network_receive: float = 0.0
+    network_transmit: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    name: str
+    levels: Levels = DEFAULT_LEVELS
+    interval_seconds: float = 60.0
+    window_seconds: float = 120.0
+    max_age_seconds: float = 180.0
+    weights: Weights = field(default_factory=Weights)
+    placement: PlacementPolicy = field(default_factory=PlacementPolicy)
+    shedding: SheddingPolicy = field(default_factory=SheddingPolicy)
+    moves: MovesPolicy = field(default_factory=MovesPolicy)
