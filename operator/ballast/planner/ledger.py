@@ -1,0 +1,67 @@
+"""What the metrics do not show yet: load on its way from one node to another.
+
+A figure is a mean over the metric window, so the effect of something that happened `t` seconds ago is in it to
+`t / window`; the rest is added here. Shedding and placing see the same ledger.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from ballast.model import Executor, Move, MovePhase, Node, Phase, Policy, Snapshot
+from ballast.planner.load import Loads
+
+
+def projected(snapshot: Snapshot, policy: Policy, loads: Loads, measured: Mapping[str, float]) -> dict[str, float]:
+    """Measured scores (percent) plus what is arriving minus what is leaving.
+
+    The CPU weight applies as it does to the measured score; a node without a measured score has no projected one.
+    """
+    points = _points_per_core(snapshot.nodes, policy.weights.cpu)
+    cores = _unseen_cores(snapshot, policy, loads)
+    return {name: max(0.0, score + cores.get(name, 0.0) * points.get(name, 0.0)) for name, score in measured.items()}
+
+
+def _points_per_core(nodes: tuple[Node, ...], cpu_weight: float) -> dict[str, float]:
+    return {
+        node.name: 100.0 * cpu_weight / node.allocatable.cpu_cores for node in nodes if node.allocatable.cpu_cores > 0
+    }
+
+
+def _unseen_cores(snapshot: Snapshot, policy: Policy, loads: Loads) -> dict[str, float]:
+    cores: dict[str, float] = defaultdict(float)
+    now, window = snapshot.taken_at, policy.window_seconds
+    arrived = {move.replacement_uid for move in snapshot.moves if move.replacement_uid is not None}
+    for move in snapshot.moves:
+        _book_move(cores, move, now=now, window_seconds=window)
+    for executor in snapshot.executors:
+        if executor.uid not in arrived:
+            _book_newcomer(cores, executor, loads, now=now, window_seconds=window)
+    return cores
+
+
+def _book_move(cores: dict[str, float], move: Move, *, now: float, window_seconds: float) -> None:
+    unseen = _unseen_share(move, now=now, window_seconds=window_seconds)
+    if unseen > 0:
+        cores[move.source] -= move.load_cores * unseen
+        cores[move.target] += move.load_cores * unseen
+
+
+def _unseen_share(move: Move, *, now: float, window_seconds: float) -> float:
+    if move.phase in (MovePhase.APPROVED, MovePhase.LEAVING, MovePhase.ARRIVING):
+        return 1.0
+    if move.arrived_at is None or move.phase not in (MovePhase.SETTLING, MovePhase.SUCCEEDED, MovePhase.FAILED):
+        return 0.0
+    return max(0.0, 1.0 - (now - move.arrived_at) / window_seconds)
+
+
+def _book_newcomer(
+    cores: dict[str, float], executor: Executor, loads: Loads, *, now: float, window_seconds: float
+) -> None:
+    if executor.node is None or executor.phase not in (Phase.PENDING, Phase.RUNNING):
+        return
+    since = executor.running_since
+    unseen = 1.0 if since is None else 1.0 - (now - since) / window_seconds
+    if unseen > 0:
+        cores[executor.node] += loads.expected(executor) * unseen

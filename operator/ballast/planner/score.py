@@ -1,0 +1,59 @@
+"""One score per node: the largest of its weighted resources, in percent of its own capacity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import isfinite
+
+from ballast.model import Node, NodeUsage, Weights
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Measured scores of a pool."""
+
+    by_node: Mapping[str, float]
+    """Percent, 0…100 and above; nodes without fresh figures are absent."""
+    stale: tuple[str, ...]
+    dropped: tuple[str, ...]
+    """Weighted signals that no node of the pool had."""
+
+
+def scores(nodes: Iterable[Node], weights: Weights) -> Scores:
+    """The score of each node.
+
+    A weighted signal that no node has drops out for the pool. A node that lacks a signal which others have is
+    stale: its score would not be comparable.
+    """
+    pool = list(nodes)
+    weighted = {name: weight for name, weight in _weights(weights).items() if weight > 0}
+    measured = {node.name: _figures(node.usage, weighted) for node in pool}
+    present = {signal for figures in measured.values() for signal in figures}
+    by_node: dict[str, float] = {}
+    for name, figures in measured.items():
+        if present and present <= figures.keys():
+            by_node[name] = 100.0 * max(weighted[signal] * ratio for signal, ratio in figures.items())
+    stale = tuple(sorted(name for name in measured if name not in by_node))
+    return Scores(by_node, stale, tuple(sorted(weighted.keys() - present)))
+
+
+def _weights(weights: Weights) -> dict[str, float]:
+    return {
+        "cpu": weights.cpu,
+        "memory": weights.memory,
+        "networkReceive": weights.network_receive,
+        "networkTransmit": weights.network_transmit,
+    }
+
+
+def _figures(usage: NodeUsage | None, weighted: Mapping[str, float]) -> dict[str, float]:
+    if usage is None:
+        return {}
+    ratios = {
+        "cpu": usage.cpu_ratio,
+        "memory": usage.memory_ratio,
+        "networkReceive": usage.network_receive_ratio,
+        "networkTransmit": usage.network_transmit_ratio,
+    }
+    return {name: ratio for name, ratio in ratios.items() if name in weighted and ratio is not None and isfinite(ratio)}
