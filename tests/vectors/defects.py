@@ -1,0 +1,24 @@
+"""Defects of the real classes: ours does the right thing by default, and is told to do as they do to be compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Defect:
+    class_name: str
+    what: str
+    """What the real class does, and what ours does instead by default."""
+    option: str
+    """Our keyword that chooses the real behaviour."""
+    value: Any = True
+
+
+DEFECTS: tuple[Defect, ...] = ()
+
+
+def faithful(class_name: str) -> dict[str, Any]:
+    """The options under which ours does as the real class does, defects and all."""
+    return {defect.option: defect.value for defect in DEFECTS if defect.class_name == class_name}
