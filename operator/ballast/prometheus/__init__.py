@@ -1,0 +1,18 @@
+"""Reading Prometheus: queries, presets, freshness. The only importer of `prometheus_api_client`."""
+
+from ballast.prometheus.client import Endpoint, Prometheus, PrometheusError
+from ballast.prometheus.preset import Preset, Queries, queries
+from ballast.prometheus.usage import ExecutorFrame, NodeFrame, Reading, reading
+
+__all__ = [
+    "Endpoint",
+    "ExecutorFrame",
+    "NodeFrame",
+    "Preset",
+    "Prometheus",
+    "PrometheusError",
+    "Queries",
+    "Reading",
+    "queries",
+    "reading",
+]

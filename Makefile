@@ -1,0 +1,52 @@
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+RUN := .venv/bin/python
+BENCH ?= all
+
+.PHONY: help setup demo test check unit cluster e2e bench generate format image clean
+
+help: ## Show this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+setup: ## Get everything the project needs on a Debian or Ubuntu machine (as root)
+	@scripts/setup.sh
+	@$(RUN) -m tests.testbed binaries
+
+demo: setup ## Run the main job: place and move executors of a real streaming job on a real control plane
+	@$(RUN) -m examples.demo
+
+test: setup check ## Run every test and check
+	@$(RUN) -m pytest tests/unit tests/properties tests/vectors
+	@$(RUN) -m pytest tests/testbed tests/cluster tests/e2e
+
+check: ## Format, lint, types, layers and generated files
+	@scripts/setup.sh --python-only
+	@.venv/bin/ruff format --check operator tests benchmarks examples
+	@.venv/bin/ruff check operator tests benchmarks examples
+	@.venv/bin/mypy operator tests benchmarks examples
+	@.venv/bin/lint-imports
+	@.venv/bin/ballast crds --check
+
+unit: ## Run the tests that need no control plane
+	@$(RUN) -m pytest tests/unit tests/properties tests/vectors
+
+cluster: ## Run the tests against the real API server
+	@$(RUN) -m pytest tests/testbed tests/cluster
+
+e2e: ## Run the tests with real Spark executors
+	@$(RUN) -m pytest tests/e2e
+
+bench: setup ## Run all benchmarks, or one: make bench BENCH=planner
+	@$(RUN) -m benchmarks $(BENCH)
+
+generate: ## Rewrite generated files (CRDs and their copies)
+	@.venv/bin/ballast crds
+
+format: ## Format and mend what can be mended
+	@.venv/bin/ruff format operator tests benchmarks examples
+	@.venv/bin/ruff check --fix operator tests benchmarks examples
+
+clean: ## Stop testbeds and delete what was built here
+	@$(RUN) -m tests.testbed down --all
+	@rm -rf build dist

@@ -1,0 +1,78 @@
+"""Asking Prometheus, all signals side by side, within one deadline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import requests
+from prometheus_api_client import PrometheusConnect
+from prometheus_api_client.exceptions import PrometheusApiClientException
+from urllib3.util.retry import Retry
+
+from ballast.errors import BallastError
+
+_AT_ONCE = 6
+
+
+class PrometheusError(BallastError):
+    """A query gave no answer; the text holds the server's own words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """How to reach a Prometheus server."""
+
+    url: str
+    timeout_seconds: float = 10.0
+    headers: Mapping[str, str] = field(default_factory=dict)
+    ca_file: str | None = None
+
+
+class Prometheus:
+    """A server that is asked instant queries. Thread-safe; `close` when done."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        session = requests.Session()
+        session.verify = endpoint.ca_file or True
+        # The next pass asks again anyway: a retry within this one would only use up its time.
+        self._api = PrometheusConnect(
+            url=endpoint.url.rstrip("/"), headers=dict(endpoint.headers), session=session, retry=Retry(total=0)
+        )
+        self._session = session
+        self._timeout_seconds = endpoint.timeout_seconds
+
+    def query(self, text: str) -> list[dict[str, Any]]:
+        """The result of one instant query. Raises PrometheusError."""
+        try:
+            answer: list[dict[str, Any]] = self._api.custom_query(text, timeout=self._timeout_seconds)
+        except (requests.RequestException, PrometheusApiClientException, ValueError, KeyError) as error:
+            raise PrometheusError(_words(error)) from error
+        return answer
+
+    def query_all(self, texts: Mapping[str, str]) -> tuple[dict[str, list[dict[str, Any]]], dict[str, str]]:
+        """Answers by name, and for those that failed, why."""
+        with ThreadPoolExecutor(max_workers=_AT_ONCE, thread_name_prefix="prometheus") as threads:
+            asked = {name: threads.submit(self.query, text) for name, text in texts.items()}
+        answers: dict[str, list[dict[str, Any]]] = {}
+        failures: dict[str, str] = {}
+        for name, future in asked.items():
+            error = future.exception()
+            if isinstance(error, PrometheusError):
+                failures[name] = str(error)
+            else:
+                answers[name] = future.result()
+        return answers, failures
+
+    def close(self) -> None:
+        self._session.close()
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, requests.Timeout):
+        return "no answer in time"
+    if isinstance(error, requests.ConnectionError):
+        return "can't be reached"
+    return str(error)[:300]

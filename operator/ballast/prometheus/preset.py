@@ -1,0 +1,111 @@
+"""The queries of each preset: what a stock Prometheus holds, asked in the words it holds it in.
+
+Every query yields an instant vector. Node series are told apart by the label `node`, or by `instance` when that is
+missing; executor series by `namespace` and `pod`, Spark's own by `application_id` and `executor_id`.
+`$window` stands for the policy's metric window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+_IDLE = 'mode!~"idle|iowait|steal"'
+_WIRES = 'device!~"lo|(veth|cali|cilium|cni|lxc|docker|flannel|tunl).*"'
+_INTERFACES = _WIRES.replace("device", "interface")
+_EXECUTOR = 'pod=~".+-exec-[0-9]+"'
+_KUBELET = 'job="kubelet",metrics_path="/metrics/cadvisor"'
+
+
+class Preset(StrEnum):
+    KUBE_PROMETHEUS_STACK = "KubePrometheusStack"
+    CADVISOR = "Cadvisor"
+
+
+@dataclass(frozen=True, slots=True)
+class Queries:
+    """One PromQL query per signal; empty = this signal is not asked for.
+
+    Node CPU in cores used, memory in bytes used, network in bytes per second; ages in seconds.
+    Executor CPU in cores, memory in bytes, network, records and bytes per second.
+    """
+
+    by_signal: Mapping[str, str] = field(default_factory=dict)
+
+    def rendered(self, window_seconds: float) -> dict[str, str]:
+        window = f"{max(1, round(window_seconds))}s"
+        return {name: text.replace("$window", window) for name, text in self.by_signal.items() if text}
+
+
+_SPARK = {
+    "executorTaskSeconds": (
+        "sum by (application_id, executor_id) (rate(metrics_executor_totalDuration_seconds_total[$window]))"
+        " / (sum by (application_id, executor_id) (rate(metrics_executor_completedTasks_total[$window])) > 0)"
+    ),
+    "executorTasks": "sum by (application_id, executor_id) (rate(metrics_executor_completedTasks_total[$window]))",
+    "executorBytes": (
+        "sum by (application_id, executor_id) (rate(metrics_executor_totalInputBytes_bytes_total[$window])"
+        " + rate(metrics_executor_totalShuffleRead_bytes_total[$window])"
+        " + rate(metrics_executor_totalShuffleWrite_bytes_total[$window]))"
+    ),
+    "stateBytes": '{__name__=~"metrics_.+_driver_spark_streaming_.+_states_usedBytes_Value"}',
+    "batchSeconds": '{__name__=~"metrics_.+_driver_spark_streaming_.+_latency_Value"}[$window]',
+}
+
+_STACK_NODES = {
+    "nodeCpu": f'sum by (node, instance) (rate(node_cpu_seconds_total{{job="node-exporter",{_IDLE}}}[$window]))',
+    "nodeMemory": (
+        'sum by (node, instance) (node_memory_MemTotal_bytes{job="node-exporter"}'
+        ' - node_memory_MemAvailable_bytes{job="node-exporter"})'
+    ),
+    "nodeNetworkReceive": (
+        f'sum by (node, instance) (rate(node_network_receive_bytes_total{{job="node-exporter",{_WIRES}}}[$window]))'
+    ),
+    "nodeNetworkTransmit": (
+        f'sum by (node, instance) (rate(node_network_transmit_bytes_total{{job="node-exporter",{_WIRES}}}[$window]))'
+    ),
+    "nodePressure": (
+        'sum by (node, instance) (rate(node_pressure_cpu_waiting_seconds_total{job="node-exporter"}[$window]))'
+    ),
+    "nodeAge": (
+        'time() - max by (node, instance) (timestamp(node_cpu_seconds_total{job="node-exporter",mode="idle"}))'
+    ),
+}
+
+_CADVISOR_NODES = {
+    "nodeCpu": 'sum by (node, instance) (rate(container_cpu_usage_seconds_total{id="/"}[$window]))',
+    "nodeMemory": 'sum by (node, instance) (container_memory_working_set_bytes{id="/"})',
+    "nodeNetworkReceive": (
+        f'sum by (node, instance) (rate(container_network_receive_bytes_total{{id="/",{_INTERFACES}}}[$window]))'
+    ),
+    "nodeNetworkTransmit": (
+        f'sum by (node, instance) (rate(container_network_transmit_bytes_total{{id="/",{_INTERFACES}}}[$window]))'
+    ),
+    "nodeAge": 'time() - max by (node, instance) (timestamp(container_cpu_usage_seconds_total{id="/"}))',
+}
+
+
+def _executors(selector: str) -> dict[str, str]:
+    chosen = f"{selector}{',' if selector else ''}{_EXECUTOR}"
+    return {
+        "executorCpu": (f"sum by (namespace, pod) (rate(container_cpu_usage_seconds_total{{{containers}}}[$window]))"),
+        "executorMemory": (f"sum by (namespace, pod) (container_memory_working_set_bytes{{{containers}}})"),
+        "executorNetwork": (
+            f"sum by (namespace, pod) (rate(container_network_receive_bytes_total{{{chosen}}}[$window])"
+            f" + rate(container_network_transmit_bytes_total{{{chosen}}}[$window]))"
+        ),
+    }
+
+
+def queries(preset: Preset, overrides: Mapping[str, str]) -> Queries:
+    """The preset's queries with the user's own in place of those they override.
+
+    A node query of the user's own is trusted to be fresh: the preset's age applies to the preset's series alone.
+    """
+    nodes = _STACK_NODES if preset is Preset.KUBE_PROMETHEUS_STACK else _CADVISOR_NODES
+    selector = _KUBELET if preset is Preset.KUBE_PROMETHEUS_STACK else ""
+    chosen = {**nodes, **_executors(selector), **_SPARK, **overrides}
+    if "nodeCpu" in overrides:
+        chosen["nodeAge"] = ""
+    return Queries(chosen)
