@@ -88,6 +88,7 @@ _CADVISOR_NODES = {
 
 def _executors(selector: str) -> dict[str, str]:
     chosen = f"{selector}{',' if selector else ''}{_EXECUTOR}"
+    containers = f'{chosen},container!="",container!="POD"'
     return {
         "executorCpu": (f"sum by (namespace, pod) (rate(container_cpu_usage_seconds_total{{{containers}}}[$window]))"),
         "executorMemory": (f"sum by (namespace, pod) (container_memory_working_set_bytes{{{containers}}})"),
