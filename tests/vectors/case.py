@@ -53,6 +53,6 @@ def files(root: Path) -> dict[tuple[str, str], list[Path]]:
 
 def cases(system: str, class_name: str, root: Path = KEPT) -> list[Case]:
     """Every case of every file of one class below `root`, in the files' order."""
-    lines = (line for path in files(root).get((system, class_name), []) for line in path.open(encoding="utf-8"))
-    raws = (json.loads(line) for line in lines if line.strip())
+    texts = (path.read_text(encoding="utf-8") for path in files(root).get((system, class_name), []))
+    raws = (json.loads(line) for text in texts for line in text.split("\n") if line.strip())
     return [Case(system, class_name, raw["id"], raw) for raw in raws]

@@ -1,0 +1,55 @@
+"""How busy a target is, 0…1, from its receive queue and from what waits on the way to it.
+
+Source: Storm's `JCQueue.getQueueLoad`, netty `Client.getLoad`, `Load` and `LoadMapping`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+UNKNOWN_LOAD = 1.0
+"""A target of which nothing is known counts as full, so that it draws no traffic that nearer ones could take."""
+
+PENDING_MESSAGES_AT_FULL = 1024
+
+
+def queue_capacity(configured_messages: int) -> int:
+    """Slots that a ring-buffer queue really has: the configured size, rounded up to a power of two."""
+    return 1 << max(configured_messages - 1, 0).bit_length()
+
+
+def queue_load(*, waiting_messages: int, capacity_messages: int) -> float:
+    """Share of the queue that is taken. What overflows beyond it does not count."""
+    return waiting_messages / capacity_messages
+
+
+def connection_load(pending_messages: int) -> float:
+    """What waits to be sent on the connection, as a share of what counts as full."""
+    return min(pending_messages, PENDING_MESSAGES_AT_FULL) / PENDING_MESSAGES_AT_FULL
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteLoad:
+    """A target in another process: what its process reported, and what waits on our side."""
+
+    queue: float
+    connection: float = 0.0
+
+    @property
+    def value(self) -> float:
+        return max(self.queue, self.connection)
+
+
+@dataclass(frozen=True, slots=True)
+class Loads:
+    """The latest figures, by target. What is measured in our own process wins over what a peer reported."""
+
+    local: Mapping[int, float] = field(default_factory=dict)
+    remote: Mapping[int, RemoteLoad] = field(default_factory=dict)
+
+    def of(self, target: int) -> float:
+        if target in self.local:
+            return self.local[target]
+        known = self.remote.get(target)
+        return UNKNOWN_LOAD if known is None else known.value
