@@ -1,0 +1,73 @@
+"""The pool as a pass saw it, for status and for people."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from math import sqrt
+
+from ballast.model import Memory, NodeHits, NodeView, Phase, PoolView, Snapshot
+
+Pair = tuple[str, str, float]
+"""Hot node, cold node, difference in points."""
+
+
+def pool_view(
+    snapshot: Snapshot,
+    memory: Memory,
+    *,
+    measured: Mapping[str, float],
+    projected: Mapping[str, float],
+    pairs: Sequence[Pair],
+    low_threshold: float,
+) -> PoolView:
+    """Figures over the nodes with a score; `balanced` is None while no two of them have one."""
+    executors = Counter(e.node for e in snapshot.executors if e.phase in (Phase.RUNNING, Phase.PENDING))
+    partner = _partners(pairs)
+    hits = dict(memory.hits)
+    nodes = tuple(
+        NodeView(
+            name=node.name,
+            location=node.location,
+            score=measured.get(node.name),
+            projected=projected.get(node.name),
+            executors=executors.get(node.name, 0),
+            pair=partner.get(node.name),
+            low_hits=hits.get(node.name, _NO_HITS).low,
+            high_hits=hits.get(node.name, _NO_HITS).high,
+        )
+        for node in snapshot.nodes
+    )
+    return _with_figures(nodes, measured, pairs, low_threshold)
+
+
+_NO_HITS = NodeHits()
+
+
+def _partners(pairs: Sequence[Pair]) -> dict[str, str]:
+    partner: dict[str, str] = {}
+    for hot, cold, _ in pairs:
+        partner[hot], partner[cold] = cold, hot
+    return partner
+
+
+def _with_figures(
+    nodes: tuple[NodeView, ...], measured: Mapping[str, float], pairs: Sequence[Pair], low_threshold: float
+) -> PoolView:
+    ranked = sorted(measured.items(), key=lambda item: (item[1], item[0]))
+    count = len(ranked)
+    mean = sum(score for _, score in ranked) / count if count else None
+    deviation = sqrt(sum((score - mean) ** 2 for _, score in ranked) / count) if mean is not None else None
+    gap = ranked[-1][1] - ranked[0][1] if count > 1 else None
+    return PoolView(
+        nodes=nodes,
+        total=len(nodes),
+        eligible=count,
+        stale=len(nodes) - count,
+        mean=mean,
+        std_dev=deviation,
+        hottest=ranked[-1][0] if count else None,
+        coldest=ranked[0][0] if count else None,
+        pairs=tuple(pairs),
+        balanced=None if gap is None else gap < low_threshold,
+    )
