@@ -1,0 +1,45 @@
+"""GateSwitch: whether, and where, new executors are held for placement."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ballast.api.lists import SET
+from ballast.api.meta import API_VERSION, Model, Resource, StatusModel
+from ballast.api.names import DnsLabel, Word
+
+
+class GateSpec(Model):
+    """Whether, and where, new executors are held. Read by the admission policy, so every field is always there."""
+
+    gating: bool = False
+    """Whether any executor is held at all. On while an operator leads, off when none does."""
+    all_namespaces: bool = False
+    """Whether executors of every namespace are held, whatever namespaces says."""
+    namespaces: Annotated[tuple[DnsLabel, ...], Field(max_length=2000), SET] = ()
+    """The namespaces whose executors are held: those where placement is enforced."""
+
+
+class GateStatus(StatusModel):
+    """Who keeps the switch."""
+
+    leader: Word = ""
+    """The operator's replica that set it last, or what switched it off."""
+    heartbeat_time: datetime | None = None
+    """When the leader last confirmed it."""
+    reason: Word = ""
+    """Why it stands as it does, as one stable word."""
+
+
+class GateSwitch(Resource):
+    """The switch that turns holding of executors on and off. Written by Ballast alone; there is one."""
+
+    api_version: Literal["ballast.dev/v1alpha1"] = API_VERSION
+    kind: Literal["GateSwitch"] = "GateSwitch"
+    spec: GateSpec
+    """Whether, and where, new executors are held."""
+    status: GateStatus = Field(default_factory=GateStatus)
+    """Who keeps the switch."""

@@ -1,0 +1,141 @@
+"""What all our objects share: the base model, the part of ObjectMeta that we read, reading and writing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, ClassVar, Self
+
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, ValidationError, model_validator
+from pydantic.alias_generators import to_camel
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+from ballast.api.rule import VALIDATIONS, Rule
+from ballast.errors import InvalidField, InvalidResource
+
+GROUP = "ballast.dev"
+VERSION = "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+
+
+def _alias(attribute: str) -> str:
+    return to_camel(attribute.rstrip("_"))
+
+
+class Model(BaseModel):
+    """Base of all parts of a spec: frozen, snake_case in Python and camelCase in YAML, unknown fields refused.
+
+    `RULES` are checked on construction, and by the API server.
+    """
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        alias_generator=_alias,
+        validate_by_name=True,
+        validate_by_alias=True,
+        serialize_by_alias=True,
+        use_attribute_docstrings=True,
+        allow_inf_nan=False,
+    )
+    RULES: ClassVar[tuple[Rule, ...]] = ()
+
+    @model_validator(mode="after")
+    def _obey_rules(self) -> Self:
+        for rule in self.RULES:
+            rule.check(self)
+        return self
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        json_schema = handler(schema)
+        if cls.RULES:
+            target = handler.resolve_ref_schema(json_schema)
+            target[VALIDATIONS] = [rule.as_validation() for rule in cls.RULES]
+        return json_schema
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object as JSON-able YAML: defaults included, absent fields left out."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+
+class StatusModel(Model):
+    """Base of all parts of a status. An unknown field is passed over: a newer operator may have written it."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+def nested(model: type[Model]) -> Any:
+    """The default of a field whose block may be left out: the block's own defaults, here and on the server."""
+    return Field(default_factory=model, json_schema_extra={"default": {}})
+
+
+class ObjectMeta(Model):
+    """The part of Kubernetes' ObjectMeta that Ballast reads."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: str = ""
+    namespace: str | None = None
+    uid: str = ""
+    generation: int = 0
+    resource_version: str | None = None
+    labels: Mapping[str, str] = Field(default_factory=dict)
+    annotations: Mapping[str, str] = Field(default_factory=dict)
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+
+
+class Resource(Model):
+    """Base of the kinds. A subclass sets `kind` and `api_version` as Literals and adds `spec` and `status`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    metadata: ObjectMeta
+
+    @classmethod
+    def parse(cls, raw: Mapping[str, Any]) -> Self:
+        """Read an object as the API server gives it or a user's file holds it.
+
+        Types are taken strictly, as the server does. Raises InvalidResource with every problem found.
+        """
+        try:
+            return cls.model_validate_json(json.dumps(raw, default=_timestamp), strict=True)
+        except ValidationError as error:
+            name = (raw.get("metadata") or {}).get("name", "?")
+            problems = [_problem(detail) for detail in error.errors(include_url=False)]
+            raise InvalidResource(f"{cls.__name__} {name}", problems) from None
+
+
+def _timestamp(value: Any) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(f"{type(value).__name__} has no place in an object")
+
+
+def _problem(detail: Mapping[str, Any]) -> InvalidField:
+    """One of pydantic's errors in our words."""
+    cause = detail.get("ctx", {}).get("error")
+    remedy = cause.remedy if isinstance(cause, InvalidField) else _REMEDIES.get(detail["type"], detail["msg"])
+    path = _path(detail["loc"])
+    if inner := detail.get("ctx", {}).get("path"):
+        path = f"{path}.{inner}" if path else inner
+    return InvalidField(path, "(absent)" if detail["type"] == "missing" else detail["input"], remedy)
+
+
+_REMEDIES = {
+    "missing": "set this field",
+    "extra_forbidden": "no such field: remove it or correct its spelling",
+}
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    path = ""
+    for step in location:
+        if isinstance(step, int):
+            path += f"[{step}]"
+        elif "-" not in step and "[" not in step:  # the names of union branches are no fields
+            path += f".{step}" if path else step
+    return path

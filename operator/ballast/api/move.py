@@ -1,0 +1,240 @@
+"""ExecutorMove: one move, its state and its trail."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from ballast.api.condition import Conditions
+from ballast.api.meta import API_VERSION, Model, Resource, StatusModel
+from ballast.api.names import Count, DnsLabel, ObjectName, Text, Word
+from ballast.api.policy_moves import Exit
+from ballast.api.rule import Rule
+
+_Score = Annotated[float, Field(ge=0, le=1_000_000)]
+_Number = Annotated[float, Field(ge=-1_000_000, le=1_000_000)]
+
+
+def _kept(field: str) -> Rule:
+    return Rule(
+        cel=f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})",
+        message=f"{field} can't be changed: delete this ExecutorMove and create another",
+        holds=None,
+        path=f".{field}",
+    )
+
+
+class ExecutorRef(Model):
+    """One executor's pod, exactly this one."""
+
+    pod: ObjectName
+    """The pod's name."""
+    uid: Annotated[str, Field(min_length=1, max_length=64)]
+    """The pod's uid, so that no namesake is ever moved."""
+
+
+class ReasonScores(Model):
+    """Scores at the time of the decision."""
+
+    from_: _Score
+    """Of the node to leave."""
+    to: _Score
+    """Of the destination."""
+    mean: _Score | None = None
+    """Mean of the pool."""
+
+
+class ReasonHits(Model):
+    """Hit counts at the time of the decision."""
+
+    low: Count = 0
+    """Low hits."""
+    high: Count = 0
+    """High hits."""
+
+
+class MoveReason(Model):
+    """Why the move was decided."""
+
+    strategy: Word | None = None
+    """The strategy that suggested it; Manual for a move made by hand."""
+    scores: ReasonScores | None = None
+    """Scores at that time."""
+    difference: _Number | None = None
+    """The gap in points."""
+    hits: ReasonHits | None = None
+    """Hit counts at that time."""
+    slowness: _Score | None = None
+    """Seconds per task against the application's median, where measured."""
+
+
+class Prediction(Model):
+    """What the move should bring."""
+
+    hot_after: _Score
+    """Score of the node that was left."""
+    cold_after: _Score
+    """Score of the destination."""
+    locality_delta: _Number = 0
+    """Change of the cost of traffic, as a share; below 0 is nearer."""
+
+
+class MoveSpec(Model):
+    """One executor, from one node to another. Can't be changed, but for approved: false to true."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel="self.from != self.to",
+            message="to must be another node than from: name the node that the executor shall go to",
+            holds=lambda spec: spec.from_ != spec.to,
+            path=".to",
+        ),
+        *(
+            _kept(field)
+            for field in ("policy", "topology", "component", "executor", "from", "to", "exit", "reason", "predicted")
+        ),
+        Rule(
+            cel="!oldSelf.approved || self.approved",
+            message="approved can't be taken back: delete this ExecutorMove to stop it",
+            holds=None,
+            path=".approved",
+        ),
+    )
+
+    policy: ObjectName | None = None
+    """The BalancingPolicy whose budgets it counts against; that of the node's pool if absent."""
+    topology: ObjectName
+    """The SparkTopology's name, or the application's id where there is none."""
+    component: DnsLabel | None = None
+    """The component's name."""
+    executor: ExecutorRef
+    """The executor to move."""
+    from_: ObjectName
+    """The node to leave."""
+    to: ObjectName
+    """The node that the replacement goes to."""
+    exit: Exit = Exit.EVICT
+    """How the executor leaves: Evict or Agent."""
+    approved: bool = False
+    """Whether the move may begin. May be set to true, never back."""
+    reason: MoveReason | None = None
+    """Why the move was decided."""
+    predicted: Prediction | None = None
+    """What the move should bring."""
+
+
+class Phase(StrEnum):
+    """Where a move stands."""
+
+    PROPOSED = "Proposed"
+    APPROVED = "Approved"
+    LEAVING = "Leaving"
+    ARRIVING = "Arriving"
+    SETTLING = "Settling"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    EXPIRED = "Expired"
+    REFUSED = "Refused"
+
+    @property
+    def is_final(self) -> bool:
+        return self in {Phase.SUCCEEDED, Phase.FAILED, Phase.EXPIRED, Phase.REFUSED}
+
+
+class Subject(StatusModel):
+    """What the executor was, by which its replacement is recognised."""
+
+    application: Word = ""
+    """The application's id."""
+    resource_profile: Word = ""
+    """Its resource profile's id."""
+    executor_id: Word = ""
+    """The executor's id within the application."""
+
+
+class Replacement(StatusModel):
+    """The executor that came instead."""
+
+    pod: Word
+    """Its pod."""
+    uid: Word
+    """Its pod's uid."""
+    node: Word = ""
+    """Where it runs."""
+    pinned: bool = True
+    """Whether it was tied to the destination; false if it had to be released without."""
+
+
+class Measured(StatusModel):
+    """What the move brought."""
+
+    hot_after: _Score | None = None
+    """Score of the node that was left."""
+    cold_after: _Score | None = None
+    """Score of the destination."""
+    gain: _Number | None = None
+    """Points by which the gap narrowed."""
+    slowness_before: _Score | None = None
+    """Seconds per task of the executor against the application's median, before."""
+    slowness_after: _Score | None = None
+    """The same of the replacement."""
+    batch_p95_before: Annotated[_Score | None, Field(alias="batchP95Before")] = None
+    """95th percentile of the batch duration before, in seconds."""
+    batch_p95_after: Annotated[_Score | None, Field(alias="batchP95After")] = None
+    """95th percentile of the batch duration after, in seconds."""
+
+
+class Timings(StatusModel):
+    """When each phase began."""
+
+    proposed: datetime | None = None
+    """When it was proposed."""
+    approved: datetime | None = None
+    """When it was approved."""
+    leaving: datetime | None = None
+    """When the executor was asked to leave."""
+    arriving: datetime | None = None
+    """When the executor was gone."""
+    settling: datetime | None = None
+    """When the replacement ran."""
+    ended: datetime | None = None
+    """When the move ended."""
+
+
+class MoveStatus(StatusModel):
+    """Where the move stands."""
+
+    observed_generation: Annotated[int, Field(ge=-1)] = -1
+    """The generation of the spec that this status is about; -1 before the first look."""
+    phase: Phase | None = None
+    """Proposed, Approved, Leaving, Arriving, Settling, Succeeded, Failed, Expired or Refused."""
+    reason: Word = ""
+    """Why it stands there, as one stable word."""
+    message: Text = ""
+    """Why, in words for people."""
+    conditions: Conditions = ()
+    """Ready; and, when so, Reconciling, Stalled."""
+    subject: Subject | None = None
+    """What the executor was, by which its replacement is recognised."""
+    replacement: Replacement | None = None
+    """The executor that came instead."""
+    measured: Measured | None = None
+    """What the move brought."""
+    timings: Timings | None = None
+    """When each phase began."""
+    attempts: Count = 0
+    """Replacements that stayed unschedulable and were placed anew."""
+
+
+class ExecutorMove(Resource):
+    """One move of one executor from one node to another: its state, and afterwards its trail."""
+
+    api_version: Literal["ballast.dev/v1alpha1"] = API_VERSION
+    kind: Literal["ExecutorMove"] = "ExecutorMove"
+    spec: MoveSpec
+    """The move. Can't be changed, but for approved: false to true."""
+    status: MoveStatus = Field(default_factory=MoveStatus)
+    """Where the move stands."""

@@ -1,0 +1,96 @@
+"""BalancingPolicy: one pool of nodes and how it is kept level."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from ballast.api.duration import Between, Duration
+from ballast.api.labels import LabelSelector
+from ballast.api.lists import SET, map_by
+from ballast.api.meta import API_VERSION, Model, Resource, nested
+from ballast.api.names import DnsLabel, LabelKey
+from ballast.api.policy_metrics import Metrics
+from ballast.api.policy_moves import Moves
+from ballast.api.policy_placement import Placement
+from ballast.api.policy_shedding import Shedding
+from ballast.api.policy_status import PolicyStatus
+from ballast.api.rule import Rule
+
+
+class Level(Model):
+    """One level of nearness: nodes with the same value of the label are near each other."""
+
+    label: LabelKey
+    """The node label that names the zone, the rack or the host."""
+    distance: Annotated[float, Field(ge=0, le=1000)]
+    """What crossing this level costs, relative to the others."""
+
+
+_DEFAULT_LEVELS = (
+    Level(label="topology.kubernetes.io/zone", distance=10),
+    Level(label="topology.ballast.dev/rack", distance=3),
+    Level(label="kubernetes.io/hostname", distance=1),
+)
+
+
+def _distances_fall(spec: PolicySpec) -> bool:
+    distances = [level.distance for level in spec.levels]
+    return distances == sorted(distances, reverse=True)
+
+
+class PolicySpec(Model):
+    """One pool of nodes and how it is kept level."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel="duration(self.moves.settle) >= duration(self.metrics.window) + duration(self.interval)",
+            message="moves.settle must be at least metrics.window + interval, so that a move is judged by figures from"
+            " after it: raise moves.settle or shorten the others",
+            holds=lambda spec: (
+                spec.moves.settle.nanoseconds >= spec.metrics.window.nanoseconds + spec.interval.nanoseconds
+            ),
+            path=".moves.settle",
+        ),
+        Rule(
+            cel="(size(self.levels) < 2 || self.levels[0].distance >= self.levels[1].distance)"
+            " && (size(self.levels) < 3 || self.levels[1].distance >= self.levels[2].distance)"
+            " && (size(self.levels) < 4 || self.levels[2].distance >= self.levels[3].distance)",
+            message="levels go from far to near: order them so that no distance is larger than the one before it",
+            holds=_distances_fall,
+            path=".levels",
+        ),
+    )
+
+    node_selector: LabelSelector
+    """The pool's nodes. Pools must not overlap: of two that do, the younger policy does nothing."""
+    namespace_selector: LabelSelector = nested(LabelSelector)
+    """The namespaces whose executors this policy steers; all by default."""
+    topology_selector: LabelSelector | None = None
+    """If set, only these SparkTopologies are steered."""
+    external_namespaces: Annotated[tuple[DnsLabel, ...], Field(max_length=64), SET] = ()
+    """Namespaces where external components may be observed, besides a topology's own."""
+    interval: Annotated[Duration, Between("1s", "1h")] = Duration.parse("60s")
+    """How often the pool is looked at, from 1s to 1h."""
+    levels: Annotated[tuple[Level, ...], Field(min_length=1, max_length=4), map_by("label")] = _DEFAULT_LEVELS
+    """Levels of nearness from far to near; a node without a label has that level off. By default zone, rack, host."""
+    metrics: Metrics = nested(Metrics)
+    """Where the figures come from and how long they are good."""
+    placement: Placement = nested(Placement)
+    """How executors are placed when they are created."""
+    shedding: Shedding = nested(Shedding)
+    """What should leave a hot node."""
+    moves: Moves = nested(Moves)
+    """When, how often and how executors are moved."""
+
+
+class BalancingPolicy(Resource):
+    """One pool of nodes, how executors are placed on it and how it is kept level."""
+
+    api_version: Literal["ballast.dev/v1alpha1"] = API_VERSION
+    kind: Literal["BalancingPolicy"] = "BalancingPolicy"
+    spec: PolicySpec
+    """How the pool is kept level. Yours: Ballast never writes it."""
+    status: PolicyStatus = Field(default_factory=PolicyStatus)
+    """The state of the pool."""

@@ -1,0 +1,149 @@
+"""Where a policy's figures come from."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from ballast.api.duration import Between, Duration
+from ballast.api.meta import Model, nested
+from ballast.api.names import ObjectName, Query, Url
+from ballast.api.quantity import Quantity
+from ballast.api.rule import Rule, matching
+
+
+class Preset(StrEnum):
+    """A set of queries that fits a usual way of scraping."""
+
+    KUBE_PROMETHEUS_STACK = "KubePrometheusStack"
+    CADVISOR = "Cadvisor"
+
+
+class Permission(StrEnum):
+    """Whether something is allowed."""
+
+    DENY = "Deny"
+    ALLOW = "Allow"
+
+
+_Key = Annotated[
+    str,
+    Field(min_length=1, max_length=253),
+    matching("[-._a-zA-Z0-9]+", "write a secret's key: letters, digits, '-', '_' and '.'"),
+]
+
+
+class SecretKey(Model):
+    """One value of a secret in the operator's own namespace."""
+
+    name: ObjectName
+    """The secret's name."""
+    key: _Key
+    """The key of the value in it."""
+
+
+class SecretName(Model):
+    """A secret in the operator's own namespace."""
+
+    name: ObjectName
+    """The secret's name."""
+
+
+class Prometheus(Model):
+    """A server that answers Prometheus' HTTP API."""
+
+    url: Url
+    """Its address, such as http://prometheus.monitoring:9090."""
+    bearer_token_secret: SecretKey | None = None
+    """The token to send, from a secret in the operator's namespace."""
+    headers_secret: SecretName | None = None
+    """Headers to send: each key of this secret is a header's name."""
+    ca_secret: SecretKey | None = None
+    """The certificate authority to trust, in PEM."""
+    timeout: Annotated[Duration, Between("100ms", "1m")] = Duration.parse("10s")
+    """How long one query may take, from 100ms to 1m."""
+
+
+class Queries(Model):
+    """PromQL expressions that replace the preset's, one by one.
+
+    `$window` stands for the policy's window. Node queries must give one series per `node`, executor queries one per
+    `namespace` and `pod`.
+    """
+
+    node_cpu: Query | None = None
+    """Cores used per node."""
+    node_memory: Query | None = None
+    """Bytes of memory used per node (the working set)."""
+    node_network_receive: Query | None = None
+    """Bits per second received per node."""
+    node_network_transmit: Query | None = None
+    """Bits per second sent per node."""
+    node_network_capacity: Query | None = None
+    """Bits per second that a node's network can carry each way."""
+    executor_cpu: Query | None = None
+    """Cores used per executor."""
+    executor_memory: Query | None = None
+    """Bytes of memory used per executor."""
+    executor_network: Query | None = None
+    """Bytes per second received and sent per executor."""
+    executor_task_seconds: Query | None = None
+    """Mean seconds per task of each executor."""
+    executor_records: Query | None = None
+    """Records per second read by each executor."""
+    executor_bytes: Query | None = None
+    """Bytes per task read by each executor."""
+    queue_depth: Query | None = None
+    """Records waiting for each executor, or its lag."""
+
+
+_Weight = Annotated[float, Field(ge=0, le=10)]
+
+
+class Weights(Model):
+    """How much each resource counts. A node's score is the largest of its weighted usages, in percent."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel=("self.cpu > 0.0 || self.memory > 0.0 || self.networkReceive > 0.0 || self.networkTransmit > 0.0"),
+            message="give at least one resource a weight above 0, such as cpu: 1",
+            holds=lambda weights: (
+                max(weights.cpu, weights.memory, weights.network_receive, weights.network_transmit) > 0
+            ),
+        ),
+    )
+
+    cpu: _Weight = 1
+    """Weight of CPU usage."""
+    memory: _Weight = 0
+    """Weight of memory usage."""
+    network_receive: _Weight = 0
+    """Weight of what the network receives. Needs a capacity: see networkCapacity."""
+    network_transmit: _Weight = 0
+    """Weight of what the network sends. Needs a capacity: see networkCapacity."""
+
+
+class Metrics(Model):
+    """Where the figures come from and how long they are good."""
+
+    prometheus: Prometheus | None = None
+    """The server to ask. Without one, executors are placed by their requests alone and nothing is moved."""
+    preset: Preset = Preset.KUBE_PROMETHEUS_STACK
+    """The queries to use: KubePrometheusStack or Cadvisor."""
+    window: Annotated[Duration, Between("5s", "1h")] = Duration.parse("2m")
+    """Figures are means over this time, from 5s to 1h."""
+    max_age: Annotated[Duration, Between("5s", "2h")] = Duration.parse("3m")
+    """Older samples are stale: that signal drops out, and a node without any takes part in nothing."""
+    queries: Queries = nested(Queries)
+    """Queries that replace the preset's."""
+    weights: Weights = nested(Weights)
+    """How much each resource counts in a node's score."""
+    network_capacity: Quantity | None = None
+    """Bits per second that a node's network carries each way, such as 10G.
+
+    A node's annotation ballast.dev/network-capacity or the query nodeNetworkCapacity says it node by node.
+    """
+    topology_queries: Permission = Permission.DENY
+    """Whether queries in a SparkTopology run (Allow): they run with the operator's rights and their values show."""

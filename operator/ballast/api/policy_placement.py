@@ -1,0 +1,145 @@
+"""How a policy places executors."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from ballast.api.duration import Between, Duration
+from ballast.api.labels import LabelSelector
+from ballast.api.lists import map_by
+from ballast.api.meta import Model, nested
+from ballast.api.names import DnsLabel, Points, Ratio
+from ballast.api.rule import Rule, only_with
+from ballast.api.scale import Pin
+
+
+class PlacementMode(StrEnum):
+    """Whether placement acts."""
+
+    OFF = "Off"
+    RECOMMEND = "Recommend"
+    ENFORCE = "Enforce"
+
+
+class PlacementStrategy(StrEnum):
+    """How a node is chosen for an executor."""
+
+    PROXIMITY = "Proximity"
+    LEAST_LONG_TERM_RATE = "LeastLongTermRate"
+    LEAST_RESOURCE_USAGE = "LeastResourceUsage"
+    AVG_SHEDDER = "AvgShedder"
+    ROUND_ROBIN = "RoundRobin"
+
+
+class ExecutorOrder(StrEnum):
+    """Which executor is placed next."""
+
+    PROXIMITY_NEEDS = "ProximityNeeds"
+    CONNECTION_COUNT = "ConnectionCount"
+
+
+class Scope(Model):
+    """How far a component may spread: above the higher bound one level farther, below the lower one level nearer."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel="self.lowerBound < self.higherBound",
+            message="lowerBound must be below higherBound: lower the one or raise the other",
+            holds=lambda scope: scope.lower_bound < scope.higher_bound,
+            path=".lowerBound",
+        ),
+    )
+
+    higher_bound: Ratio = 0.8
+    """Used capacity of the scope above which the component spreads farther, from 0 to 1."""
+    lower_bound: Ratio = 0.2
+    """Used capacity of the scope below which it draws nearer, from 0 to 1."""
+
+
+class Proximity(Model):
+    """Near to what the executor talks to, at the least sum of traffic times distance."""
+
+    search_time: Annotated[Duration, Between("0s", "10s")] = Duration.parse("500ms")
+    """How long a first placement may be improved by local search, up to 10s."""
+
+
+class LeastLongTermRate(Model):
+    """The node with the least traffic in the long run, counting what was just placed there."""
+
+    overload_threshold: Points = 85
+    """Nodes with a higher score are taken only if all are higher."""
+    long_window: Annotated[Duration, Between("1m", "24h")] = Duration.parse("1h")
+    """The time over which traffic is averaged."""
+
+
+class LeastResourceUsage(Model):
+    """A node whose usage, smoothed over time, is clearly below the mean."""
+
+    min_difference: Points = 10
+    """How far below the mean, in points of score."""
+    history_weight: Ratio = 0.9
+    """How much the past counts against the newest score, from 0 to 1."""
+
+
+class ComponentLimit(Model):
+    """A limit on one component."""
+
+    component: DnsLabel
+    """The component's name, in whatever topology."""
+    max_per_node: Annotated[int, Field(ge=1, le=10_000)]
+    """The most of its executors that one node may host."""
+
+
+class Placement(Model):
+    """How executors are placed when they are created."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        only_with(block="proximity", attribute="proximity", strategy="Proximity"),
+        only_with(block="leastLongTermRate", attribute="least_long_term_rate", strategy="LeastLongTermRate"),
+        only_with(block="leastResourceUsage", attribute="least_resource_usage", strategy="LeastResourceUsage"),
+        Rule(
+            cel="duration(self.debounce) <= duration(self.gateTimeout)",
+            message="debounce must not be longer than gateTimeout: shorten it or raise gateTimeout",
+            holds=lambda placement: placement.debounce <= placement.gate_timeout,
+            path=".debounce",
+        ),
+    )
+
+    mode: PlacementMode = PlacementMode.RECOMMEND
+    """Off, Recommend (only say what would be better) or Enforce (hold new executors and place them).
+
+    Write "Off" with quotes: YAML takes the bare word for false.
+    """
+    strategy: PlacementStrategy = PlacementStrategy.PROXIMITY
+    """How a node is chosen: Proximity, LeastLongTermRate, LeastResourceUsage, AvgShedder or RoundRobin."""
+    order: ExecutorOrder = ExecutorOrder.PROXIMITY_NEEDS
+    """Which executor is placed next: ProximityNeeds or ConnectionCount."""
+    pin: Pin = Pin.ZONE
+    """The narrowest level that is required of the scheduler: None, Zone, Rack or Node. Nearer levels are preferred."""
+    sticky: bool = True
+    """Whether a replacement returns to the node that its predecessor left, unless there is a reason against."""
+    scope: Scope = nested(Scope)
+    """How far a component may spread."""
+    max_executors_per_node_ratio: Annotated[float, Field(gt=0, le=1)] = 0.25
+    """The most of one component that one node may host, so that its loss is not the whole component's."""
+    max_executors_per_zone_ratio: Annotated[float, Field(gt=0, le=1)] = 1
+    """The most of one component that one zone may host."""
+    favoured_nodes: LabelSelector | None = None
+    """Nodes to fill first."""
+    unfavoured_nodes: LabelSelector | None = None
+    """Nodes to fill last."""
+    limits: Annotated[tuple[ComponentLimit, ...], Field(max_length=64), map_by("component")] = ()
+    """Limits on single components."""
+    debounce: Annotated[Duration, Between("0s", "10s")] = Duration.parse("2s")
+    """A set of executors counts as complete when none has come for this long."""
+    gate_timeout: Annotated[Duration, Between("1s", "10s")] = Duration.parse("10s")
+    """No executor is held longer, from 1s to 10s; counted from when no one else holds it any more."""
+    proximity: Proximity | None = None
+    """Figures of strategy Proximity."""
+    least_long_term_rate: LeastLongTermRate | None = None
+    """Figures of strategy LeastLongTermRate."""
+    least_resource_usage: LeastResourceUsage | None = None
+    """Figures of strategy LeastResourceUsage."""

@@ -1,0 +1,147 @@
+"""How a policy chooses what should leave which node."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from ballast.api.duration import Between, Duration
+from ballast.api.meta import Model
+from ballast.api.names import Hits, Points, Ratio
+from ballast.api.quantity import Quantity
+from ballast.api.rule import Rule, only_with
+
+
+class SheddingStrategy(StrEnum):
+    """How a hot node is found, and what should leave it."""
+
+    AVG_SHEDDER = "AvgShedder"
+    THRESHOLD_SHEDDER = "ThresholdShedder"
+    OVERLOAD_SHEDDER = "OverloadShedder"
+    UNIFORM_LOAD_SHEDDER = "UniformLoadShedder"
+    TRANSFER_SHEDDER = "TransferShedder"
+    NONE = "None"
+
+
+class Unit(StrEnum):
+    """What is levelled."""
+
+    USAGE = "Usage"
+    TRAFFIC = "Traffic"
+
+
+class AvgShedder(Model):
+    """Pairs the hottest node with the coldest, the next with the next; moves when a pair's gap has lasted."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel="self.lowThreshold < self.highThreshold",
+            message="lowThreshold must be below highThreshold: lower the one or raise the other",
+            holds=lambda shedder: shedder.low_threshold < shedder.high_threshold,
+            path=".lowThreshold",
+        ),
+    )
+
+    unit: Unit = Unit.USAGE
+    """What is levelled: Usage (points of score, by prediction) or Traffic (rates, as Pulsar does)."""
+    low_threshold: Points = 15
+    """A gap of so many points counts as a low hit."""
+    high_threshold: Points = 40
+    """A gap of so many points counts as a high hit as well."""
+    low_hits: Hits = 8
+    """Low hits in a row that start a move."""
+    high_hits: Hits = 2
+    """High hits in a row that start a move."""
+    min_hot_score: Points = 70
+    """A node below this score is not hot, whatever the gap."""
+    max_unload_ratio: Annotated[float, Field(gt=0, le=1)] = 0.5
+    """The share of the gap to close, at most."""
+    min_rate: Quantity = Quantity.parse(1000)
+    """With unit Traffic: records per second that a move must be worth."""
+    min_throughput: Quantity = Quantity.parse("1Mi")
+    """With unit Traffic: bytes per second that a move must be worth, where records are too few."""
+
+
+class ThresholdShedder(Model):
+    """Unloads nodes whose smoothed usage lies above the mean by a threshold."""
+
+    threshold: Points = 10
+    """Points above the mean."""
+    history_weight: Ratio = 0.9
+    """How much the past counts against the newest score, from 0 to 1."""
+    min_throughput: Quantity = Quantity.parse("10M")
+    """Bytes per second that an unload must be worth."""
+    lower_boundary: bool = False
+    """Whether the most used node is unloaded also when another lies below the mean by the threshold."""
+
+
+class OverloadShedder(Model):
+    """Unloads nodes above a fixed usage."""
+
+    threshold: Points = 85
+    """The score from which a node is overloaded."""
+
+
+class UniformLoadShedder(Model):
+    """Levels the traffic of the busiest and the least busy node."""
+
+    rate_difference: Annotated[float, Field(ge=0, le=10_000)] = 50
+    """Percent by which the busiest node's records may exceed the least busy one's; 0 switches this test off."""
+    throughput_ratio: Annotated[float, Field(ge=0, le=10_000)] = 4
+    """Factor by which the busiest node's bytes may exceed the least busy one's; 0 switches this test off."""
+    max_unload_ratio: Annotated[float, Field(gt=0, le=1)] = 0.2
+    """The share of the difference to unload, at most."""
+    min_rate: Quantity = Quantity.parse(1000)
+    """Records per second that an unload must be worth."""
+    min_throughput: Quantity = Quantity.parse("1Mi")
+    """Bytes per second that an unload must be worth."""
+    max_executors: Annotated[int, Field(ge=1, le=1000)] | None = None
+    """Executors to unload in one pass, at most; no limit if absent."""
+
+
+class TransferShedder(Model):
+    """Transfers from the most to the least loaded nodes until the standard deviation is on target."""
+
+    target_std_dev: Points = 25
+    """The standard deviation of scores to reach, in points."""
+    hits: Hits = 3
+    """Passes in a row that must agree before one acts."""
+    max_nodes_per_pass: Annotated[int, Field(ge=1, le=1000)] = 3
+    """Nodes to unload in one pass, at most."""
+    overload_threshold: Points = 85
+    """The score above which a node that also exceeds the mean by the target is unloaded in any case."""
+    history_weight: Ratio = 0.9
+    """How much the past counts against the newest score, from 0 to 1."""
+    delay: Annotated[Duration, Between("0s", "1h")] = Duration.parse("3m")
+    """Wait so long after an unload before the next."""
+    max_age: Annotated[Duration, Between("10s", "24h")] = Duration.parse("30m")
+    """Older figures of a node don't count."""
+    max_candidates: Annotated[int, Field(ge=1, le=1000)] = 10
+    """Executors of a node to consider, the most loaded first."""
+
+
+class Shedding(Model):
+    """What should leave a hot node. Only the chosen strategy's block may be set; its fields have defaults."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        only_with(block="avgShedder", attribute="avg_shedder", strategy="AvgShedder"),
+        only_with(block="thresholdShedder", attribute="threshold_shedder", strategy="ThresholdShedder"),
+        only_with(block="overloadShedder", attribute="overload_shedder", strategy="OverloadShedder"),
+        only_with(block="uniformLoadShedder", attribute="uniform_load_shedder", strategy="UniformLoadShedder"),
+        only_with(block="transferShedder", attribute="transfer_shedder", strategy="TransferShedder"),
+    )
+
+    strategy: SheddingStrategy = SheddingStrategy.AVG_SHEDDER
+    """AvgShedder, ThresholdShedder, OverloadShedder, UniformLoadShedder, TransferShedder or None."""
+    avg_shedder: AvgShedder | None = None
+    """Figures of strategy AvgShedder."""
+    threshold_shedder: ThresholdShedder | None = None
+    """Figures of strategy ThresholdShedder."""
+    overload_shedder: OverloadShedder | None = None
+    """Figures of strategy OverloadShedder."""
+    uniform_load_shedder: UniformLoadShedder | None = None
+    """Figures of strategy UniformLoadShedder."""
+    transfer_shedder: TransferShedder | None = None
+    """Figures of strategy TransferShedder."""

@@ -1,0 +1,108 @@
+"""Resource quantities in Kubernetes' grammar (`250m`, `1.5`, `20Mi`, `1e3`, `2E`)."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import core_schema
+
+from ballast.api.rule import VALIDATIONS
+from ballast.errors import InvalidField
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
+
+REMEDY = "write a quantity such as 500m, 1000, 20Mi or 1.5G"
+NOT_NEGATIVE = f"{REMEDY}, not below 0"
+_SUFFIXES: dict[str, Fraction] = {
+    **{unit: Fraction(1024) ** power for power, unit in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), start=1)},
+    **{unit: Fraction(1000) ** power for power, unit in enumerate(("", "k", "M", "G", "T", "P", "E"))},
+    **{unit: Fraction(1, 1000**power) for power, unit in enumerate(("m", "u", "n"), start=1)},
+}
+_GRAMMAR = re.compile(
+    r"(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))"
+    r"(?:[eE](?P<exponent>[+-]?[0-9]{1,3})|(?P<suffix>[KMGTPE]i|[numkMGTPE]?))",
+    re.ASCII,
+)
+_NANO = 10**9
+_LARGEST = Fraction(2**63 - 1)
+_MAX_LENGTH = 32
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Quantity:
+    """An exact number that remembers how it was written. Equal and ordered by value: `1k` equals `1000`."""
+
+    value: Fraction
+    text: str = field(compare=False)
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __int__(self) -> int:
+        """The value as a whole number, rounded up as Kubernetes does."""
+        return math.ceil(self.value)
+
+    def __str__(self) -> str:
+        return self.text
+
+    @classmethod
+    def parse(cls, raw: str | int, field: str = "") -> Quantity:
+        """Read `raw` as Kubernetes' resource.ParseQuantity does.
+
+        Finer than 1n rounds away from zero; beyond 2^63-1 is cut to that. Raises InvalidField, naming `field`.
+        """
+        text = str(raw) if isinstance(raw, int) and not isinstance(raw, bool) else raw
+        match = _GRAMMAR.fullmatch(text) if isinstance(text, str) else None
+        if match is None:
+            raise InvalidField(field, raw, REMEDY)
+        scale = Fraction(10) ** int(match["exponent"]) if match["exponent"] else _SUFFIXES[match["suffix"] or ""]
+        return cls(_within_range(Fraction(_number(match["number"])) * scale), text)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, _handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        written = core_schema.union_schema([core_schema.int_schema(strict=True), core_schema.str_schema(strict=True)])
+        from_written = core_schema.no_info_after_validator_function(_parse_not_negative, written)
+        return core_schema.json_or_python_schema(
+            json_schema=from_written,
+            python_schema=core_schema.union_schema([core_schema.is_instance_schema(cls), from_written]),
+            serialization=core_schema.plain_serializer_function_ser_schema(_as_written),
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, _schema: core_schema.CoreSchema, _handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        rule = "type(self) == int ? self >= 0 : (isQuantity(self) && quantity(self).compareTo(quantity('0')) >= 0)"
+        return {
+            "x-kubernetes-int-or-string": True,
+            "maxLength": _MAX_LENGTH,
+            VALIDATIONS: [{"rule": rule, "message": NOT_NEGATIVE}],
+        }
+
+
+def _parse_not_negative(raw: str | int) -> Quantity:
+    quantity = Quantity.parse(raw)
+    if quantity.value < 0:
+        raise InvalidField("", raw, NOT_NEGATIVE)
+    return quantity
+
+
+def _as_written(quantity: Quantity) -> str | int:
+    return int(quantity.text) if re.fullmatch("0|[1-9][0-9]*", quantity.text) else quantity.text
+
+
+def _number(text: str) -> str:
+    sign = "-" if text.startswith("-") else ""
+    whole, _, fraction = text.lstrip("+-").partition(".")
+    return f"{sign}{whole or 0}.{fraction or 0}"
+
+
+def _within_range(value: Fraction) -> Fraction:
+    magnitude = min(Fraction(math.ceil(abs(value) * _NANO), _NANO), _LARGEST)
+    return -magnitude if value < 0 else magnitude

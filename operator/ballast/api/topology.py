@@ -1,0 +1,217 @@
+"""SparkTopology: what talks to what."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from ballast.api.labels import LabelSelector
+from ballast.api.lists import ATOMIC, map_by
+from ballast.api.meta import API_VERSION, Model, Resource
+from ballast.api.names import DnsLabel, Query, Ratio
+from ballast.api.quantity import Quantity
+from ballast.api.rule import Rule
+from ballast.api.scale import SeparateBy
+from ballast.api.topology_sizing import Sizing
+from ballast.api.topology_status import TopologyStatus
+
+
+class Workload(StrEnum):
+    """What kind of application a component is; it decides whether moving its executors can help."""
+
+    STREAMING = "Streaming"
+    BATCH = "Batch"
+    INTERACTIVE = "Interactive"
+
+
+class Grouping(StrEnum):
+    """How a stream's records are spread over the receivers."""
+
+    SHUFFLE = "Shuffle"
+    LOCAL_OR_SHUFFLE = "LocalOrShuffle"
+    FIELDS = "Fields"
+    ALL = "All"
+    GLOBAL = "Global"
+    LOAD_AWARE = "LoadAware"
+
+
+class Rate(Model):
+    """How much flows: a figure, or a query that gives it. Set exactly one."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel="has(self.bytesPerSecond) != has(self.query)",
+            message="set exactly one of bytesPerSecond and query",
+            holds=lambda rate: (rate.bytes_per_second is None) != (rate.query is None),
+        ),
+    )
+
+    bytes_per_second: Quantity | None = None
+    """Bytes per second, such as 40Mi."""
+    query: Query | None = None
+    """A PromQL expression that gives bytes per second. Runs only if the policy's metrics.topologyQueries is Allow."""
+
+
+class External(Model):
+    """Something outside Spark that executors talk to. Observed, never placed, moved or touched.
+
+    Set exactly one of selector and zones.
+    """
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel="has(self.selector) != has(self.zones)",
+            message="set exactly one of selector (for pods) and zones (for a service without pods)",
+            holds=lambda external: (external.selector is None) != (external.zones is None),
+        ),
+        Rule(
+            cel="!has(self.namespace) || has(self.selector)",
+            message="namespace goes with selector: remove it or set selector",
+            holds=lambda external: external.namespace is None or external.selector is not None,
+            path=".namespace",
+        ),
+        Rule(
+            cel=(
+                "!has(self.zones) || (self.zones.map(zone, self.zones[zone]).sum() > 0.99"
+                " && self.zones.map(zone, self.zones[zone]).sum() < 1.01)"
+            ),
+            message="the zones' shares must add up to 1",
+            holds=lambda external: external.zones is None or 0.99 < sum(external.zones.values()) < 1.01,
+            path=".zones",
+        ),
+    )
+
+    selector: LabelSelector | None = None
+    """The pods to observe."""
+    namespace: DnsLabel | None = None
+    """Where those pods are: this topology's own namespace if absent, else one of the policy's externalNamespaces."""
+    zones: Annotated[dict[str, Ratio], Field(min_length=1, max_length=16)] | None = None
+    """For a managed service without pods: the share of the traffic per zone, adding up to 1."""
+
+
+class Component(Model):
+    """One Spark application (or one of its resource profiles), or something external that executors talk to."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel="!has(self.external) || !(has(self.selector) || has(self.workload) || has(self.executors)"
+            " || has(self.exchange))",
+            message="an external component has no selector, workload, executors or exchange of its own: remove them"
+            " (its pods are chosen by external.selector)",
+            holds=lambda component: (
+                component.external is None
+                or not any((component.selector, component.workload, component.executors, component.exchange))
+            ),
+        ),
+    )
+
+    name: DnsLabel
+    """The component's name, unique in the topology."""
+    selector: LabelSelector | None = None
+    """The component's executors, among the pods of this namespace.
+
+    If absent: the labels ballast.dev/topology and ballast.dev/component with this topology's and component's names.
+    """
+    workload: Workload | None = None
+    """Streaming, Batch or Interactive. If absent, executors are placed but never moved."""
+    executors: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    """How many executors to expect. A hint for placing the set at once; never waited for beyond the gate timeout."""
+    exchange: Rate | None = None
+    """What the component's executors send one another (an all-to-all shuffle), in total."""
+    external: External | None = None
+    """Set for what lies outside Spark, such as Kafka."""
+
+
+class Stream(Model):
+    """What one component sends another."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel="self.from != self.to",
+            message="a stream joins two components: for traffic among a component's own executors use its exchange",
+            holds=lambda stream: stream.from_ != stream.to,
+            path=".to",
+        ),
+    )
+
+    from_: DnsLabel
+    """The sending component's name."""
+    to: DnsLabel
+    """The receiving component's name."""
+    grouping: Grouping = Grouping.SHUFFLE
+    """How records are spread over the receivers: Shuffle, LocalOrShuffle, Fields, All, Global or LoadAware."""
+    rate: Rate | None = None
+    """How much flows. If absent, all such streams count alike."""
+
+
+def _names(spec: TopologySpec) -> set[str]:
+    return {component.name for component in spec.components}
+
+
+def _streams_meet_components(spec: TopologySpec) -> bool:
+    names = _names(spec)
+    return all(stream.from_ in names and stream.to in names for stream in spec.streams)
+
+
+class TopologySpec(Model):
+    """What talks to what, and how much."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel=(
+                "!has(self.streams) || self.streams.all(s, self.components.exists(c, c.name == s.from)"
+                " && self.components.exists(c, c.name == s.to))"
+            ),
+            message="every stream's from and to must be one of spec.components: correct the name or add the component",
+            holds=_streams_meet_components,
+            path=".streams",
+        ),
+        Rule(
+            cel=(
+                "!has(self.separate) ||"
+                " self.separate.all(group, group.all(name, self.components.exists(c, c.name == name)))"
+            ),
+            message="every name in separate must be one of spec.components: correct the name or add the component",
+            holds=lambda spec: all(name in _names(spec) for group in spec.separate for name in group),
+            path=".separate",
+        ),
+        Rule(
+            cel=(
+                "!has(self.sizing) || !has(self.sizing.stages) ||"
+                " self.sizing.stages.all(s, self.components.exists(c, c.name == s.component))"
+            ),
+            message="every stage's component must be one of spec.components: correct the name or add the component",
+            holds=lambda spec: (
+                spec.sizing is None or all(stage.component in _names(spec) for stage in spec.sizing.stages)
+            ),
+            path=".sizing",
+        ),
+    )
+
+    components: Annotated[tuple[Component, ...], Field(min_length=1, max_length=100), map_by("name")]
+    """The applications and external ends, each by its name."""
+    streams: Annotated[tuple[Stream, ...], Field(max_length=300), map_by("from_", "to")] = ()
+    """Who sends to whom, how much, and how the records are spread. At most one stream from one component to another."""
+    separate: Annotated[
+        tuple[Annotated[tuple[DnsLabel, ...], Field(min_length=2, max_length=8), ATOMIC], ...],
+        Field(max_length=16),
+        ATOMIC,
+    ] = ()
+    """Groups of components that must not share a node (see separateBy), such as an application and its standby."""
+    separate_by: SeparateBy = SeparateBy.NODE
+    """What separated components must not share: Node, Rack or Zone."""
+    sizing: Sizing | None = None
+    """What is known of the pipeline, for computing its parallelism, batch sizes and memory."""
+
+
+class SparkTopology(Resource):
+    """What Spark applications and external systems send one another, so that executors can be placed near it."""
+
+    api_version: Literal["ballast.dev/v1alpha1"] = API_VERSION
+    kind: Literal["SparkTopology"] = "SparkTopology"
+    spec: TopologySpec
+    """What talks to what. Yours: Ballast never writes it."""
+    status: TopologyStatus = Field(default_factory=TopologyStatus)
+    """What Ballast sees and has done."""
