@@ -54,8 +54,7 @@ def _sense(move: PlannedMove, policy: Policy) -> budget.Objection | None:
     if move.locality_delta_ratio > policy.moves.max_locality_loss:
         return (
             Reason.LOCALITY_LOSS,
-            f"locality gets {move.locality_delta_ratio:.1%} dearer, maxLocalityLoss is "
-            f"{policy.moves.max_locality_loss:.1%}",
+            f"locality gets {move.locality_delta_ratio:.1%} dearer, over {policy.moves.max_locality_loss:.1%}",
         )
     return None
 

@@ -1,0 +1,72 @@
+from typing import Any
+
+import pytest
+
+from ballast.model import MovePhase, MovesPolicy, PlannedMove, Reason
+from ballast.planner.arbiter import rule, still_stands
+from tests.builders import NOW, a_move, a_policy, a_snapshot
+
+
+def a_suggestion(name: str = "e-1", **changes: Any) -> PlannedMove:
+    settings: dict[str, Any] = {
+        "executor": f"team/{name}",
+        "uid": f"uid-{name}",
+        "topology": "team/clicks",
+        "component": "ingest",
+        "source": "n1",
+        "target": "n2",
+        "strategy": "AvgShedder",
+        "hot_score": 90.0,
+        "cold_score": 30.0,
+        "hot_after": 70.0,
+        "cold_after": 50.0,
+        "gain": 40.0,
+        "hits": 8,
+        "load_cores": 0.5,
+    }
+    return PlannedMove(**{**settings, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"target": "n1"}, Reason.NO_DESTINATION),
+        ({"hot_after": 40.0, "cold_after": 60.0}, Reason.OVERSHOOT),
+        ({"gain": 4.9}, Reason.MIN_GAIN),
+        ({"locality_delta_ratio": 0.11}, Reason.LOCALITY_LOSS),
+    ],
+)
+def test_a_move_must_make_sense_by_its_own_figures(changes: dict[str, Any], reason: Reason) -> None:
+    ruling = rule([a_suggestion(**changes)], a_snapshot(), a_policy(), NOW)
+    assert not ruling.approved
+    assert [refusal.reason for refusal in ruling.refused] == [reason]
+
+
+def test_one_approval_counts_against_the_next_suggestion() -> None:
+    ruling = rule([a_suggestion("e-1"), a_suggestion("e-2")], a_snapshot(), a_policy(), NOW)
+    assert [move.uid for move in ruling.approved] == ["uid-e-1"]
+    assert [refusal.reason for refusal in ruling.refused] == [Reason.MAX_CONCURRENT]
+
+
+def test_the_way_back_is_closed_after_a_move() -> None:
+    policy = a_policy(moves=MovesPolicy(max_concurrent_per_node=9, max_concurrent_per_topology=9))
+    there = a_move(source="n2", target="n1", phase=MovePhase.SETTLING, ended_at=None)
+    ruling = rule([a_suggestion()], a_snapshot(moves=(there,)), policy, NOW)
+    assert [refusal.reason for refusal in ruling.refused] == [Reason.REVERSE]
+
+
+def test_an_executor_has_one_move_at_a_time() -> None:
+    policy = a_policy(moves=MovesPolicy(max_concurrent_per_node=9, max_concurrent_per_topology=9))
+    mine = a_move(executor_uid="uid-e-1", phase=MovePhase.PROPOSED, ended_at=None)
+    ruling = rule([a_suggestion()], a_snapshot(moves=(mine,)), policy, NOW)
+    assert [refusal.reason for refusal in ruling.refused] == [Reason.IN_FLIGHT]
+
+
+def test_a_paused_topology_rests() -> None:
+    ruling = rule([a_suggestion()], a_snapshot(paused_topologies=("team/clicks",)), a_policy(), NOW)
+    assert [refusal.reason for refusal in ruling.refused] == [Reason.PAUSED]
+
+
+def test_the_second_look_does_not_count_the_move_itself() -> None:
+    mine = a_move(executor_uid="uid-e-1", source="n1", target="n2", phase=MovePhase.APPROVED, ended_at=None)
+    assert still_stands(a_suggestion(), a_snapshot(moves=(mine,)), a_policy(), NOW) is None

@@ -1,0 +1,94 @@
+from datetime import UTC, datetime
+
+import pytest
+
+from ballast.model import Budget, Move, MovePhase, MovesPolicy, Reason
+from ballast.planner.budget import active, next_reset, objection, paused_topologies, used
+from tests.builders import NOW, a_move
+
+FREE = MovesPolicy(cooldown_seconds=0.0)
+FLYING = a_move("flying", phase=MovePhase.LEAVING, ended_at=None)
+
+
+def _why(moves: list[Move], policy: MovesPolicy, **where: str) -> Reason | None:
+    at = {"topology": "team/clicks", "source": "n1", "target": "n2", **where}
+    found = objection(moves, policy, topology=at["topology"], source=at["source"], target=at["target"], now=NOW)
+    return found[0] if found else None
+
+
+@pytest.mark.parametrize(
+    ("where", "reason"),
+    [
+        pytest.param({}, Reason.MAX_CONCURRENT, id="the same topology"),
+        pytest.param({"topology": "team/other", "target": "cold"}, Reason.MAX_CONCURRENT, id="the same node"),
+        pytest.param({"topology": "team/other", "source": "cold"}, Reason.MAX_CONCURRENT, id="from where one arrives"),
+        pytest.param({"topology": "team/other"}, None, id="elsewhere"),
+    ],
+)
+def test_moves_under_way_limit_further_ones(where: dict[str, str], reason: Reason | None) -> None:
+    assert _why([FLYING], FREE, **where) is reason
+
+
+def test_a_proposed_move_counts_as_under_way() -> None:
+    assert _why([a_move(phase=MovePhase.PROPOSED, ended_at=None)], FREE) is Reason.MAX_CONCURRENT
+
+
+def test_a_topology_and_both_nodes_rest_after_a_move() -> None:
+    policy = MovesPolicy(cooldown_seconds=200.0)
+    past = [a_move(ended_at=NOW - 100)]
+    assert _why(past, policy) is Reason.COOLDOWN
+    assert _why(past, policy, topology="team/other", source="hot") is Reason.COOLDOWN
+    assert _why(past, policy, topology="team/other") is None
+    assert _why([a_move(ended_at=NOW - 200)], policy) is None
+
+
+def test_a_refused_move_uses_up_nothing() -> None:
+    refused = a_move(phase=MovePhase.REFUSED)
+    policy = MovesPolicy(budgets=(Budget(moves=1, per_seconds=3600.0),))
+    assert _why([refused], policy) is None
+
+
+def test_a_budget_counts_moves_of_its_period() -> None:
+    policy = MovesPolicy(cooldown_seconds=0.0, budgets=(Budget(moves=2, per_seconds=3600.0),))
+    old = a_move("old", started_at=NOW - 3600, ended_at=NOW - 3500)
+    assert _why([old, a_move("one")], policy) is None
+    assert _why([a_move("one"), a_move("two")], policy) is Reason.BUDGET
+
+
+def test_a_topology_budget_looks_at_its_own_topology() -> None:
+    policy = MovesPolicy(cooldown_seconds=0.0, budgets=(Budget(moves=1, per_seconds=3600.0, scope="Topology"),))
+    assert _why([a_move("one")], policy) is Reason.BUDGET
+    assert _why([a_move("one", topology="team/other")], policy) is None
+
+
+def test_a_scheduled_budget_of_nothing_forbids_moves_while_it_is_open() -> None:
+    morning = Budget(moves=0, schedule="0 8 * * 1-5", time_zone="Europe/Berlin", duration_seconds=7200.0)
+    friday = datetime(2026, 11, 20, 7, 30, tzinfo=UTC).timestamp()
+    assert active(morning, friday)
+    assert not active(morning, friday + 7200)
+    assert not active(morning, datetime(2026, 11, 21, 7, 30, tzinfo=UTC).timestamp())
+
+
+def test_the_budget_says_what_is_used_and_when_it_frees() -> None:
+    budget = Budget(moves=6, per_seconds=3600.0)
+    moves = [a_move("one", started_at=NOW - 600), a_move("two", started_at=NOW - 60)]
+    assert used(budget, moves, NOW) == 2
+    assert next_reset(budget, moves, NOW) == NOW + 3000
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "paused"),
+    [
+        ([False, False, False], True),
+        ([True, False, False], False),
+        ([False, False, False, True], False),
+        ([False, None, False], False),
+        ([False, False], False),
+    ],
+)
+def test_a_topology_pauses_after_moves_in_a_row_that_did_not_help(outcomes: list[bool | None], *, paused: bool) -> None:
+    moves = [
+        a_move(f"m{i}", helped=helped, ended_at=NOW - 1000 + i, started_at=NOW - 2000 + i)
+        for i, helped in enumerate(outcomes)
+    ]
+    assert (paused_topologies(moves, MovesPolicy()) == {"team/clicks"}) is paused

@@ -1,0 +1,71 @@
+import pytest
+
+from ballast.model import Component, Executor, Exit, MovesPolicy, Phase, Reason, Topology, Workload
+from ballast.planner.eligibility import Case, objection
+from ballast.planner.slowness import Evidence
+from tests.builders import NOW, a_topology, an_executor
+
+
+def _why(executor: Executor, topology: Topology | None = None, evidence: Evidence | None = None) -> Reason | None:
+    case = Case(
+        executor=executor,
+        topology=topology or a_topology(),
+        live_executors=6,
+        evidence=evidence or Evidence(),
+        now=NOW,
+    )
+    found = objection(case, MovesPolicy())
+    return found[0] if found else None
+
+
+def test_an_ordinary_streaming_executor_may_move() -> None:
+    assert _why(an_executor("e-1")) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"enforced": False}, Reason.NOT_OPTED_IN),
+        ({"scheduler": "yunikorn"}, Reason.FOREIGN_SCHEDULER),
+        ({"phase": Phase.LEAVING}, Reason.NOT_RUNNING),
+        ({"graceful": False}, Reason.NO_DECOMMISSIONING),
+        ({"allocator_direct": False}, Reason.UNSUPPORTED_ALLOCATOR),
+        ({"running_since": NOW - 299}, Reason.TOO_YOUNG),
+        ({"running_since": None}, Reason.TOO_YOUNG),
+        ({"kueue_managed": True}, Reason.KUEUE_MANAGED),
+        ({"state_bytes": 2.0**31}, Reason.LARGE_STATE),
+        ({"state_bytes": None}, Reason.UNKNOWN_STATE),
+    ],
+)
+def test_each_rule_refuses_with_a_reason_of_its_own(changes: dict[str, object], reason: Reason) -> None:
+    assert _why(an_executor("e-1", **changes)) is reason
+
+
+@pytest.mark.parametrize("workload", [None, Workload.BATCH, Workload.INTERACTIVE])
+def test_only_streaming_executors_move(workload: Workload | None) -> None:
+    topology = a_topology(Component("ingest", workload=workload))
+    assert _why(an_executor("e-1"), topology) is Reason.UNKNOWN_WORKLOAD
+
+
+def test_an_application_at_half_its_failure_budget_is_left_alone() -> None:
+    assert _why(an_executor("e-1"), a_topology(failed_executors=6)) is Reason.FAILURE_BUDGET
+    assert _why(an_executor("e-1"), a_topology(failed_executors=5)) is None
+
+
+@pytest.mark.parametrize(
+    ("evidence", "reason"),
+    [
+        (Evidence(slowness=1.2, skew=1.0), None),
+        (Evidence(slowness=1.19, skew=1.0), Reason.NOTHING_TO_GAIN),
+        (Evidence(slowness=2.0, skew=1.6), Reason.DATA_SKEW),
+        (Evidence(slowness=2.0), None),
+        (Evidence(), None),
+    ],
+)
+def test_the_evidence_decides_where_task_metrics_exist(evidence: Evidence, reason: Reason | None) -> None:
+    assert _why(an_executor("e-1"), evidence=evidence) is reason
+
+
+def test_the_agent_may_move_large_state() -> None:
+    case = Case(an_executor("e-1", state_bytes=None), a_topology(), 6, Evidence(), NOW)
+    assert objection(case, MovesPolicy(exit=Exit.AGENT)) is None

@@ -1,0 +1,40 @@
+import pytest
+
+from ballast.model import MovePhase, Resources
+from ballast.planner.ledger import projected
+from ballast.planner.load import loads
+from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, an_executor
+
+POLICY = a_policy(window_seconds=100.0)
+NODES = (a_node("hot", cores=2.0), a_node("cold", cores=1.0))
+MEASURED = {"hot": 80.0, "cold": 20.0}
+
+
+def _after(**changes: object) -> dict[str, float]:
+    snapshot = a_snapshot(*NODES, **changes)
+    return projected(snapshot, POLICY, loads(snapshot.executors), MEASURED)
+
+
+@pytest.mark.parametrize("phase", [MovePhase.APPROVED, MovePhase.LEAVING, MovePhase.ARRIVING])
+def test_a_move_under_way_counts_in_full_in_each_nodes_own_capacity(phase: MovePhase) -> None:
+    move = a_move(phase=phase, ended_at=None, load_cores=0.5)
+    assert _after(moves=(move,)) == {"hot": 55.0, "cold": 70.0}
+
+
+@pytest.mark.parametrize(("ago", "cold"), [(0.0, 70.0), (50.0, 45.0), (100.0, 20.0), (500.0, 20.0)])
+def test_it_fades_as_the_metric_window_catches_up(ago: float, cold: float) -> None:
+    move = a_move(phase=MovePhase.SETTLING, ended_at=None, load_cores=0.5, arrived_at=NOW - ago)
+    assert _after(moves=(move,))["cold"] == pytest.approx(cold)
+
+
+def test_a_refused_move_leaves_no_trace() -> None:
+    assert _after(moves=(a_move(phase=MovePhase.REFUSED, load_cores=0.5),)) == MEASURED
+
+
+def test_a_pod_that_has_just_been_bound_counts_with_what_it_asks_for() -> None:
+    newcomer = an_executor("e-1", node="cold", running_since=NOW, requests=Resources(0.3), state_bytes=None)
+    assert _after(executors=(newcomer,))["cold"] == pytest.approx(50.0)
+
+
+def test_an_old_pod_is_in_the_metrics_already() -> None:
+    assert _after(executors=(an_executor("e-1", node="cold"),)) == MEASURED
