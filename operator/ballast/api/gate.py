@@ -13,13 +13,13 @@ from ballast.api.names import DnsLabel, Word
 
 
 class GateSpec(Model):
-    """Whether, and where, new executors are held. Read by the admission policy, so every field is always there."""
+    """Whether, and where, new executors are held. Read by the admission policy: every field is always there."""
 
     gating: bool = False
     """Whether any executor is held at all. On while an operator leads, off when none does."""
     all_namespaces: bool = False
     """Whether executors of every namespace are held, whatever namespaces says."""
-    namespaces: Annotated[tuple[DnsLabel, ...], Field(max_length=2000), SET] = ()
+    namespaces: Annotated[tuple[DnsLabel, ...], Field(max_length=2000), SET]
     """The namespaces whose executors are held: those where placement is enforced."""
 
 

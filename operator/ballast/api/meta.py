@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
@@ -17,7 +17,7 @@ from ballast.errors import InvalidField, InvalidResource
 
 GROUP = "ballast.dev"
 VERSION = "v1alpha1"
-API_VERSION = f"{GROUP}/{VERSION}"
+API_VERSION: Final = "ballast.dev/v1alpha1"
 
 
 def _alias(attribute: str) -> str:

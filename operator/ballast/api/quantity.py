@@ -57,8 +57,8 @@ class Quantity:
 
         Finer than 1n rounds away from zero; beyond 2^63-1 is cut to that. Raises InvalidField, naming `field`.
         """
-        text = str(raw) if isinstance(raw, int) and not isinstance(raw, bool) else raw
-        match = _GRAMMAR.fullmatch(text) if isinstance(text, str) else None
+        text = "" if isinstance(raw, bool) else str(raw)
+        match = _GRAMMAR.fullmatch(text)
         if match is None:
             raise InvalidField(field, raw, REMEDY)
         scale = Fraction(10) ** int(match["exponent"]) if match["exponent"] else _SUFFIXES[match["suffix"] or ""]
