@@ -1,0 +1,229 @@
+"""The real binaries the testbed runs: found, or built once from pinned Go modules into a cache."""
+
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.testbed.errors import TestbedError
+from tests.testbed.golang import Go, Progress, find_go, locked
+
+TOOLS_FOLDER = Path(__file__).parent / "tools"
+ASSETS_VARIABLE = "KUBEBUILDER_ASSETS"
+PROGRESS_INTERVAL_SECONDS = 10.0
+
+Version = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """Binaries that are taken together, from one place, since their versions must agree."""
+
+    module: str
+    version: str
+    packages: Mapping[str, str]
+    minimum: Version
+    version_flags: tuple[str, ...] = ("--version",)
+    stamps: tuple[str, ...] = ()
+
+    @property
+    def linker_flags(self) -> str:
+        return " ".join(["-s -w", *(f"-X {stamp}" for stamp in self.stamps)])
+
+    @property
+    def folder(self) -> Path:
+        return TOOLS_FOLDER / self.module
+
+    @property
+    def key(self) -> str:
+        """Names this very build: the module's pins, the flags and the machine's kind."""
+        digest = hashlib.sha256()
+        for part in ("go.mod", "go.sum"):
+            digest.update((self.folder / part).read_bytes())
+        digest.update(f"{self.linker_flags} {sorted(self.packages)} {platform.machine()}".encode())
+        return f"{self.module}-{self.version}-{digest.hexdigest()[:10]}"
+
+
+def _kubernetes(*commands: str, minimum: Version, version_flags: tuple[str, ...]) -> Suite:
+    base = "k8s.io/component-base/version."
+    return Suite(
+        module="kubernetes",
+        version="v1.37.1",
+        packages={command: f"k8s.io/kubernetes/cmd/{command}" for command in commands},
+        minimum=minimum,
+        version_flags=version_flags,
+        stamps=(
+            f"{base}gitVersion=v1.37.1",
+            f"{base}gitMajor=1",
+            f"{base}gitMinor=37",
+            f"{base}gitTreeState=clean",
+        ),
+    )
+
+
+SUITES = (
+    Suite(
+        module="etcd",
+        version="v3.7.3",
+        packages={"etcd": "go.etcd.io/etcd/server/v3"},
+        minimum=(3, 5, 13),  # older ones lack the progress notifications that Spark's watch relies on
+    ),
+    _kubernetes(
+        "kube-apiserver",
+        "kube-controller-manager",
+        "kube-scheduler",
+        minimum=(1, 36, 0),  # the first with MutatingAdmissionPolicy in v1
+        version_flags=("--version",),
+    ),
+    _kubernetes("kubectl", minimum=(1, 35, 0), version_flags=("version", "--client")),
+    Suite(
+        module="kwok",
+        version="v0.8.0",
+        packages={"kwok": "sigs.k8s.io/kwok/cmd/kwok"},
+        minimum=(0, 7, 0),
+        stamps=("sigs.k8s.io/kwok/pkg/consts.Version=0.8.0",),
+    ),
+    Suite(
+        module="helm",
+        version="v4.3.1",
+        packages={"helm": "helm.sh/helm/v4/cmd/helm"},
+        minimum=(3, 18, 0),
+        version_flags=("version", "--short"),
+        stamps=("helm.sh/helm/v4/internal/version.version=v4.3.1",),
+    ),
+)
+EVERYTHING = tuple(name for suite in SUITES for name in suite.packages)
+
+
+def silent(_line: str) -> None:
+    """Progress for callers that want none."""
+
+
+def cache_folder() -> Path:
+    """Where binaries are kept between runs: `$XDG_CACHE_HOME/ballast`, by default below the home folder."""
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "ballast"
+
+
+def find_binaries(
+    names: Iterable[str] = EVERYTHING,
+    *,
+    progress: Progress = silent,
+    cache: Path | None = None,
+) -> dict[str, Path]:
+    """The path of each named binary: from KUBEBUILDER_ASSETS, PATH, the cache, else built into the cache.
+
+    A place counts only when it holds the whole suite in a sufficient version. Raises TestbedError for an
+    unknown name or a failed build.
+    """
+    wanted = set(names)
+    unknown = wanted - set(EVERYTHING)
+    if unknown:
+        raise TestbedError(f"no such binary: {', '.join(sorted(unknown))}; known: {', '.join(EVERYTHING)}")
+    found: dict[str, Path] = {}
+    for suite in SUITES:
+        if wanted & set(suite.packages):
+            found |= _find_suite(suite, cache=cache or cache_folder(), progress=progress)
+    return {name: path for name, path in found.items() if name in wanted}
+
+
+def kwok_stages(*, progress: Progress = silent, cache: Path | None = None) -> Path:
+    """A file with kwok's own node and pod stages, taken from its pinned module."""
+    cache = cache or cache_folder()
+    suite = next(suite for suite in SUITES if suite.module == "kwok")
+    target = cache / "bin" / f"{suite.key}-stages.yaml"
+    with locked(target.with_suffix(".lock")):
+        if not target.exists():
+            go = find_go(cache, progress=progress)
+            module = "sigs.k8s.io/kwok"
+            go.run("mod", "download", module, directory=suite.folder)
+            source = Path(go.run("list", "-m", "-f", "{{.Dir}}", module, directory=suite.folder).strip())
+            stages = ("node/fast", "node/heartbeat-with-lease", "pod/fast")
+            files = [file for stage in stages for file in _stage_files(source / "kustomize/stage" / stage)]
+            partial = target.with_suffix(".partial")
+            partial.write_text("\n---\n".join(file.read_text() for file in files))
+            partial.replace(target)
+    return target
+
+
+def _stage_files(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.glob("*.yaml") if file.name != "kustomization.yaml")
+
+
+def _find_suite(suite: Suite, *, cache: Path, progress: Progress) -> dict[str, Path]:
+    for place in _places(suite):
+        if all(_suffices(suite, path, progress=progress) for path in place.values()):
+            return place
+    return _cached(suite, cache=cache, progress=progress)
+
+
+def _places(suite: Suite) -> Iterator[dict[str, Path]]:
+    assets = os.environ.get(ASSETS_VARIABLE)
+    for search in ([assets] if assets else []) + [os.environ.get("PATH", os.defpath)]:
+        found = {name: shutil.which(name, path=search) for name in suite.packages}
+        if all(found.values()):
+            yield {name: Path(path) for name, path in found.items() if path}
+
+
+def _suffices(suite: Suite, path: Path, *, progress: Progress) -> bool:
+    done = subprocess.run([str(path), *suite.version_flags], capture_output=True, text=True, check=False)
+    version = parse_version(done.stdout)
+    if version is None or version < suite.minimum:
+        least = ".".join(map(str, suite.minimum))
+        progress(f"{path} is passed over: its version is {done.stdout.strip()[:60]!r}, needed is {least}")
+        return False
+    return True
+
+
+def parse_version(text: str) -> Version | None:
+    """The first `X.Y.Z` in what a `--version` prints."""
+    found = re.search(r"(\d+)\.(\d+)\.(\d+)", text)
+    return (int(found[1]), int(found[2]), int(found[3])) if found else None
+
+
+def _cached(suite: Suite, *, cache: Path, progress: Progress) -> dict[str, Path]:
+    folder = cache / "bin" / suite.key
+    paths = {name: folder / name for name in suite.packages}
+    if not folder.exists():
+        with locked(cache / "bin" / f"{suite.module}.lock"):
+            if not folder.exists():
+                _build(suite, folder=folder, cache=cache, progress=progress)
+    return paths
+
+
+def _build(suite: Suite, *, folder: Path, cache: Path, progress: Progress) -> None:
+    go = find_go(cache, progress=progress)
+    title = f"{', '.join(suite.packages)} ({suite.module} {suite.version})"
+    progress(f"fetching the modules of {title}")
+    packages = list(suite.packages.values())
+    total = len(go.run("list", "-deps", *packages, directory=suite.folder).splitlines())
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".build-") as scratch:
+        finished = Path(scratch) / suite.key
+        for name, package in suite.packages.items():
+            flags = ["-v", "-trimpath", "-ldflags", suite.linker_flags, "-o", str(finished / name)]
+            _compile(go, [*flags, package], title=name, total=total, suite=suite, progress=progress)
+        finished.rename(folder)
+
+
+def _compile(go: Go, arguments: list[str], *, title: str, total: int, suite: Suite, progress: Progress) -> None:
+    command = ["nice", str(go.command), "build", *arguments]
+    started, said = time.monotonic(), 0.0
+    lines: list[str] = []
+    with subprocess.Popen(command, cwd=suite.folder, env=go.environment, stderr=subprocess.PIPE, text=True) as build:
+        for line in build.stderr or ():
+            lines.append(line.rstrip())
+            elapsed = time.monotonic() - started
+            if elapsed - said >= PROGRESS_INTERVAL_SECONDS:
+                said = elapsed
+                progress(f"building {title}: {len(lines)} of at most {total} packages, {elapsed:.0f} s")
+    if build.returncode:
+        tail = "\n".join(lines[-15:])
+        raise TestbedError(f"building {title} failed (go {' '.join(arguments)} in {suite.folder}):\n{tail}")
+    progress(f"built {title} in {time.monotonic() - started:.0f} s")
