@@ -16,7 +16,13 @@ class Defect:
     value: Any = True
 
 
-DEFECTS: tuple[Defect, ...] = ()
+DEFECTS: tuple[Defect, ...] = (
+    Defect("AvgShedder", "counts of a node that left survive until it returns; ours forgets them", "keep_departed"),
+    Defect("AvgShedder", "the middle node pairs with itself and counts twice; ours has no partner", "pair_middle"),
+    Defect(
+        "AvgShedder", "hits are lost when nothing could be shed; ours keeps them until something is", "forget_in_vain"
+    ),
+)
 
 
 def faithful(class_name: str) -> dict[str, Any]:

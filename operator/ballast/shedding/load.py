@@ -1,0 +1,58 @@
+"""What a shedding strategy looks at: nodes with their scores and traffic, and the executors on them.
+
+Every strategy is a function of `(PoolLoad, settings, memory)` that returns suggestions and the memory for the next
+pass; nothing else is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorLoad:
+    """The unit of a move (Pulsar: a bundle)."""
+
+    name: str
+    """Unique in the pool, such as `namespace/pod`."""
+    rate_per_second: float | None = None
+    """Records in and out; None when there is no figure: then it counts as present and is never chosen."""
+    bytes_per_second: float | None = None
+    """Bytes in and out."""
+    movable: bool = True
+    """False: something forbids the move (it was moved recently, say)."""
+
+    @property
+    def known(self) -> bool:
+        return self.rate_per_second is not None and self.bytes_per_second is not None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLoad:
+    name: str
+    score: float
+    """Largest weighted resource usage, in percent of the node's own capacity; can exceed 100."""
+    rate_per_second: float = 0.0
+    """Records in and out of the node, as the node itself reports them."""
+    bytes_per_second: float = 0.0
+    executors: tuple[ExecutorLoad, ...] = ()
+
+    def candidates(self) -> list[ExecutorLoad]:
+        """The executors that may be suggested, in the given order."""
+        return [executor for executor in self.executors if executor.movable and executor.known]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolLoad:
+    """One moment of a pool. Where figures tie, the node or executor that stands first wins."""
+
+    nodes: tuple[NodeLoad, ...]
+
+    @classmethod
+    def of(cls, nodes: Iterable[NodeLoad]) -> PoolLoad:
+        """The pool in the order of names, so that the order in which it was read decides nothing."""
+        return cls(tuple(sorted(nodes, key=lambda node: node.name)))
+
+    def names(self) -> frozenset[str]:
+        return frozenset(node.name for node in self.nodes)
