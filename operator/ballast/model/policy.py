@@ -95,7 +95,7 @@ class Budget:
     moves: int
     per_seconds: float | None = None
     scope: str = "Pool"
-    """Pool or Topology."""
+    """Pool, Topology or Node."""
     schedule: str = ""
     """Cron expression; empty = always."""
     time_zone: str = "UTC"

@@ -30,7 +30,7 @@ def objection(
     return (
         _concurrency(flying, policy, topology=topology, source=source, target=target)
         or _cooldown(counted, policy, topology=topology, source=source, target=target, now=now)
-        or _budgets(counted, policy, topology=topology, now=now)
+        or _budgets(counted, policy, topology=topology, nodes=(source, target), now=now)
     )
 
 
@@ -79,15 +79,25 @@ def _cooldown(
     return None
 
 
-def _budgets(counted: list[Move], policy: MovesPolicy, *, topology: str, now: float) -> Objection | None:
+def _budgets(
+    counted: list[Move], policy: MovesPolicy, *, topology: str, nodes: tuple[str, str], now: float
+) -> Objection | None:
     for budget in policy.budgets:
         if not active(budget, now):
             continue
-        mine = [m for m in counted if budget.scope == "Pool" or m.topology == topology]
-        used = sum(_within(move, budget, now) for move in mine)
-        if used >= budget.moves:
-            return Reason.BUDGET, f"{used} of {budget.moves} moves used, {_words(budget)}"
+        spent = max(_spent(counted, budget, topology=topology, node=node, now=now) for node in nodes)
+        if spent >= budget.moves:
+            return Reason.BUDGET, f"{spent} of {budget.moves} moves used, {_words(budget)}"
     return None
+
+
+def _spent(counted: list[Move], budget: Budget, *, topology: str, node: str, now: float) -> int:
+    match budget.scope:
+        case "Topology":
+            counted = [move for move in counted if move.topology == topology]
+        case "Node":
+            counted = [move for move in counted if node in (move.source, move.target)]
+    return sum(_within(move, budget, now) for move in counted)
 
 
 def used(budget: Budget, moves: Iterable[Move], now: float) -> int:
@@ -125,7 +135,7 @@ def _within(move: Move, budget: Budget, now: float) -> bool:
 
 
 def _words(budget: Budget) -> str:
-    where = "in this topology" if budget.scope == "Topology" else "in the pool"
+    where = {"Topology": "in this topology", "Node": "from or to this node"}.get(budget.scope, "in the pool")
     if budget.schedule:
         return f"{where} while the window {budget.schedule!r} ({budget.time_zone}) is open"
     return f"{where} per {budget.per_seconds or 0:.0f} s"

@@ -13,6 +13,7 @@ from enum import StrEnum
 
 _IDLE = 'mode!~"idle|iowait|steal"'
 _WIRES = 'device!~"lo|(veth|cali|cilium|cni|lxc|docker|flannel|tunl).*"'
+_WIRED = f'job="node-exporter",{_WIRES}'
 _INTERFACES = _WIRES.replace("device", "interface")
 _EXECUTOR = 'pod=~".+-exec-[0-9]+"'
 _KUBELET = 'job="kubelet",metrics_path="/metrics/cadvisor"'
@@ -27,8 +28,8 @@ class Preset(StrEnum):
 class Queries:
     """One PromQL query per signal; empty = this signal is not asked for.
 
-    Node CPU in cores used, memory in bytes used, network in bytes per second; ages in seconds.
-    Executor CPU in cores, memory in bytes, network, records and bytes per second.
+    Node CPU in cores used, memory in bytes used, network in bits per second; ages in seconds.
+    Executor CPU in cores, memory in bytes, network in bytes and records per second; seconds and bytes per task.
     """
 
     by_signal: Mapping[str, str] = field(default_factory=dict)
@@ -43,11 +44,10 @@ _SPARK = {
         "sum by (application_id, executor_id) (rate(metrics_executor_totalDuration_seconds_total[$window]))"
         " / (sum by (application_id, executor_id) (rate(metrics_executor_completedTasks_total[$window])) > 0)"
     ),
-    "executorTasks": "sum by (application_id, executor_id) (rate(metrics_executor_completedTasks_total[$window]))",
     "executorBytes": (
         "sum by (application_id, executor_id) (rate(metrics_executor_totalInputBytes_bytes_total[$window])"
-        " + rate(metrics_executor_totalShuffleRead_bytes_total[$window])"
-        " + rate(metrics_executor_totalShuffleWrite_bytes_total[$window]))"
+        " + rate(metrics_executor_totalShuffleRead_bytes_total[$window]))"
+        " / (sum by (application_id, executor_id) (rate(metrics_executor_completedTasks_total[$window])) > 0)"
     ),
     "stateBytes": '{__name__=~"metrics_.+_driver_spark_streaming_.+_states_usedBytes_Value"}',
     "batchSeconds": '{__name__=~"metrics_.+_driver_spark_streaming_.+_latency_Value"}[$window]',
@@ -60,10 +60,10 @@ _STACK_NODES = {
         ' - node_memory_MemAvailable_bytes{job="node-exporter"})'
     ),
     "nodeNetworkReceive": (
-        f'sum by (node, instance) (rate(node_network_receive_bytes_total{{job="node-exporter",{_WIRES}}}[$window]))'
+        f"8 * sum by (node, instance) (rate(node_network_receive_bytes_total{{{_WIRED}}}[$window]))"
     ),
     "nodeNetworkTransmit": (
-        f'sum by (node, instance) (rate(node_network_transmit_bytes_total{{job="node-exporter",{_WIRES}}}[$window]))'
+        f"8 * sum by (node, instance) (rate(node_network_transmit_bytes_total{{{_WIRED}}}[$window]))"
     ),
     "nodePressure": (
         'sum by (node, instance) (rate(node_pressure_cpu_waiting_seconds_total{job="node-exporter"}[$window]))'
@@ -77,10 +77,10 @@ _CADVISOR_NODES = {
     "nodeCpu": 'sum by (node, instance) (rate(container_cpu_usage_seconds_total{id="/"}[$window]))',
     "nodeMemory": 'sum by (node, instance) (container_memory_working_set_bytes{id="/"})',
     "nodeNetworkReceive": (
-        f'sum by (node, instance) (rate(container_network_receive_bytes_total{{id="/",{_INTERFACES}}}[$window]))'
+        f'8 * sum by (node, instance) (rate(container_network_receive_bytes_total{{id="/",{_INTERFACES}}}[$window]))'
     ),
     "nodeNetworkTransmit": (
-        f'sum by (node, instance) (rate(container_network_transmit_bytes_total{{id="/",{_INTERFACES}}}[$window]))'
+        f'8 * sum by (node, instance) (rate(container_network_transmit_bytes_total{{id="/",{_INTERFACES}}}[$window]))'
     ),
     "nodeAge": 'time() - max by (node, instance) (timestamp(container_cpu_usage_seconds_total{id="/"}))',
 }

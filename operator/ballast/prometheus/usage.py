@@ -105,8 +105,7 @@ def _fresh(name: str, values: Mapping[str, Mapping[str, float]], max_age_seconds
 
 
 def _node_usage(frame: NodeFrame, values: Mapping[str, Mapping[str, float]]) -> NodeUsage | None:
-    bits = values.get("nodeNetworkCapacity", {}).get(frame.name, frame.network_bits_per_second)
-    wire = bits / 8.0 if bits else None
+    wire = values.get("nodeNetworkCapacity", {}).get(frame.name, frame.network_bits_per_second)
     usage = NodeUsage(
         cpu_ratio=_ratio(values, "nodeCpu", frame.name, frame.cpu_cores),
         memory_ratio=_ratio(values, "nodeMemory", frame.name, frame.memory_bytes),
@@ -131,7 +130,7 @@ def _executors(answers: Answers, frames: list[ExecutorFrame]) -> dict[str, Execu
     }
     spark = {
         signal: series.by_executor(answers[signal]).values
-        for signal in ("executorTaskSeconds", "executorTasks", "executorBytes")
+        for signal in ("executorTaskSeconds", "executorBytes")
         if signal in answers
     }
     state = series.by_application(answers.get("stateBytes", ()))
@@ -155,16 +154,15 @@ def _executor_usage(
     state_bytes: float | None,
 ) -> ExecutorUsage:
     own = f"{frame.application}/{frame.executor_id}"
-    tasks = spark.get("executorTasks", {}).get(own)
-    volume = spark.get("executorBytes", {}).get(own)
+    network = pods.get("executorNetwork", {}).get(frame.key)
     return ExecutorUsage(
         cpu_cores=pods.get("executorCpu", {}).get(frame.key),
         memory_bytes=pods.get("executorMemory", {}).get(frame.key),
-        network_bytes_per_second=pods.get("executorNetwork", {}).get(frame.key),
+        network_bytes_per_second=network,
         records_per_second=pods.get("executorRecords", {}).get(frame.key),
-        bytes_per_second=volume,
+        bytes_per_second=network,
         task_seconds=spark.get("executorTaskSeconds", {}).get(own),
-        task_bytes=volume / tasks if volume is not None and tasks else None,
+        task_bytes=spark.get("executorBytes", {}).get(own),
         state_bytes=state_bytes,
     )
 

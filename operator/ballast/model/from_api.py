@@ -1,0 +1,149 @@
+"""The policy that a user wrote, as the values that the planner reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ballast.api.labels import LabelSelector
+from ballast.api.policy import BalancingPolicy
+from ballast.api.policy_moves import Budget as BudgetSpec
+from ballast.api.policy_moves import Moves
+from ballast.api.policy_placement import Placement
+from ballast.api.policy_shedding import AvgShedder, Shedding
+from ballast.model.location import Level, Levels, Pin
+from ballast.model.policy import (
+    AvgShedderPolicy,
+    Budget,
+    ComponentLimit,
+    ExecutorOrder,
+    Exit,
+    LoadUnit,
+    MovesMode,
+    MovesPolicy,
+    PlacementMode,
+    PlacementPolicy,
+    Policy,
+    SheddingPolicy,
+    Weights,
+)
+
+NodeLabels = Mapping[str, Mapping[str, str]]
+
+
+def policy_from(resource: BalancingPolicy, node_labels: NodeLabels | None = None) -> Policy:
+    """`node_labels` (node name → labels) resolves the selectors of favoured and unfavoured nodes."""
+    spec = resource.spec
+    weights = spec.metrics.weights
+    return Policy(
+        name=resource.metadata.name,
+        levels=Levels(tuple(Level(level.label, level.distance) for level in spec.levels)),
+        interval_seconds=spec.interval.seconds,
+        window_seconds=spec.metrics.window.seconds,
+        max_age_seconds=spec.metrics.max_age.seconds,
+        weights=Weights(weights.cpu, weights.memory, weights.network_receive, weights.network_transmit),
+        placement=_placement(spec.placement, node_labels or {}),
+        shedding=_shedding(spec.shedding),
+        moves=_moves(spec.moves),
+    )
+
+
+def _placement(spec: Placement, node_labels: NodeLabels) -> PlacementPolicy:
+    return PlacementPolicy(
+        mode=PlacementMode(spec.mode),
+        strategy=spec.strategy.value,
+        order=ExecutorOrder(spec.order),
+        pin=Pin(spec.pin),
+        sticky=spec.sticky,
+        scope_higher_bound_ratio=spec.scope.higher_bound,
+        scope_lower_bound_ratio=spec.scope.lower_bound,
+        max_executors_per_node_ratio=spec.max_executors_per_node_ratio,
+        max_executors_per_zone_ratio=spec.max_executors_per_zone_ratio,
+        debounce_seconds=spec.debounce.seconds,
+        gate_timeout_seconds=spec.gate_timeout.seconds,
+        favoured_nodes=_selected(spec.favoured_nodes, node_labels),
+        unfavoured_nodes=_selected(spec.unfavoured_nodes, node_labels),
+        limits=tuple(ComponentLimit(limit.component, limit.max_per_node) for limit in spec.limits),
+    )
+
+
+def _selected(selector: LabelSelector | None, node_labels: NodeLabels) -> tuple[str, ...]:
+    if selector is None:
+        return ()
+    return tuple(sorted(name for name, labels in node_labels.items() if selector.matches(labels)))
+
+
+def _shedding(spec: Shedding) -> SheddingPolicy:
+    blocks = {
+        "ThresholdShedder": spec.threshold_shedder,
+        "OverloadShedder": spec.overload_shedder,
+        "UniformLoadShedder": spec.uniform_load_shedder,
+        "TransferShedder": spec.transfer_shedder,
+    }
+    block = blocks.get(spec.strategy.value)
+    return SheddingPolicy(
+        strategy=spec.strategy.value,
+        avg_shedder=_avg_shedder(spec.avg_shedder or AvgShedder()),
+        settings=_flat({} if block is None else dict(block)),
+    )
+
+
+def _flat(block: Mapping[str, object]) -> tuple[tuple[str, float], ...]:
+    """A strategy's block as numbers: quantities by value, durations in seconds, true as 1."""
+    numbers = {
+        name: value.seconds if hasattr(value, "seconds") else float(value)  # type: ignore[arg-type]
+        for name, value in block.items()
+        if value is not None
+    }
+    return tuple(sorted(numbers.items()))
+
+
+def _avg_shedder(spec: AvgShedder) -> AvgShedderPolicy:
+    return AvgShedderPolicy(
+        unit=LoadUnit(spec.unit),
+        low_threshold=spec.low_threshold,
+        high_threshold=spec.high_threshold,
+        low_hits=spec.low_hits,
+        high_hits=spec.high_hits,
+        min_hot_score=spec.min_hot_score,
+        max_unload_ratio=spec.max_unload_ratio,
+        min_rate=float(spec.min_rate),
+        min_throughput_bytes=float(spec.min_throughput),
+    )
+
+
+def _moves(spec: Moves) -> MovesPolicy:
+    return MovesPolicy(
+        mode=MovesMode(spec.mode),
+        exit=Exit(spec.exit),
+        pin=Pin(spec.pin),
+        max_state_bytes=float(spec.max_state_size),
+        allow_unknown_state=spec.allow_unknown_state,
+        max_concurrent=spec.max_concurrent,
+        max_concurrent_per_node=spec.max_concurrent_per_node,
+        max_concurrent_per_topology=spec.max_concurrent_per_topology,
+        settle_seconds=spec.settle.seconds,
+        min_executor_age_seconds=spec.min_executor_age.seconds,
+        min_gain=spec.min_gain,
+        min_slowness=spec.min_slowness,
+        max_locality_loss=spec.max_locality_loss,
+        cooldown_seconds=spec.cooldown.seconds,
+        leave_timeout_seconds=spec.leave_timeout.seconds,
+        arrive_timeout_seconds=spec.arrive_timeout.seconds,
+        approval_timeout_seconds=spec.approval_timeout.seconds,
+        ttl_seconds=spec.ttl.seconds,
+        allow_ungraceful=spec.allow_ungraceful,
+        allow_kueue_managed=spec.allow_kueue_managed,
+        budgets=tuple(_budget(budget) for budget in spec.budgets),
+        pause_after_failures=spec.pause_after_failures,
+    )
+
+
+def _budget(spec: BudgetSpec) -> Budget:
+    return Budget(
+        moves=spec.moves,
+        per_seconds=spec.per.seconds if spec.per else None,
+        scope=spec.scope.value,
+        schedule=spec.schedule or "",
+        time_zone=spec.time_zone or "UTC",
+        duration_seconds=spec.duration.seconds if spec.duration else 0.0,
+    )

@@ -1,0 +1,62 @@
+from typing import Any
+
+from ballast.api import BalancingPolicy
+from ballast.model import Budget, LoadUnit, PlacementMode, Policy
+from ballast.model.from_api import policy_from
+
+
+def _policy(spec: dict[str, Any]) -> BalancingPolicy:
+    return BalancingPolicy.parse(
+        {
+            "apiVersion": "ballast.dev/v1alpha1",
+            "kind": "BalancingPolicy",
+            "metadata": {"name": "streaming"},
+            "spec": {"nodeSelector": {"matchLabels": {"pool": "streaming"}}, **spec},
+        }
+    )
+
+
+def test_the_defaults_of_the_resource_are_the_planners() -> None:
+    found = policy_from(_policy({}))
+    expected = Policy("streaming")
+    assert found.placement == expected.placement
+    assert found.shedding == expected.shedding
+    assert found.levels == expected.levels
+    assert (found.interval_seconds, found.window_seconds, found.max_age_seconds) == (60.0, 120.0, 180.0)
+
+
+def test_default_budgets_come_from_the_resource() -> None:
+    assert policy_from(_policy({})).moves.budgets == (
+        Budget(6, 3600.0),
+        Budget(2, 86400.0, scope="Topology"),
+    )
+
+
+def test_units_arrive_as_seconds_bytes_and_ratios() -> None:
+    found = policy_from(
+        _policy(
+            {
+                "placement": {"mode": "Enforce", "debounce": "1500ms"},
+                "shedding": {"avgShedder": {"unit": "Traffic", "minThroughput": "2Mi"}},
+                "moves": {"maxStateSize": "500M"},
+            }
+        )
+    )
+    assert found.placement.mode is PlacementMode.ENFORCE
+    assert found.placement.debounce_seconds == 1.5
+    assert found.shedding.avg_shedder.unit is LoadUnit.TRAFFIC
+    assert found.shedding.avg_shedder.min_throughput_bytes == 2 * 1024 * 1024
+    assert found.moves.max_state_bytes == 500e6
+
+
+def test_favoured_nodes_are_found_by_their_labels() -> None:
+    spec = {"placement": {"favouredNodes": {"matchLabels": {"disk": "nvme"}}}}
+    found = policy_from(_policy(spec), {"a": {"disk": "nvme"}, "b": {}})
+    assert found.placement.favoured_nodes == ("a",)
+
+
+def test_the_block_of_another_strategy_becomes_numbers() -> None:
+    spec = {"shedding": {"strategy": "TransferShedder", "transferShedder": {"delay": "1m"}}}
+    settings = dict(policy_from(_policy(spec)).shedding.settings)
+    assert settings["delay"] == 60.0
+    assert settings["target_std_dev"] == 25.0

@@ -1,0 +1,21 @@
+import pytest
+
+from ballast.prometheus import Preset, queries
+
+
+@pytest.mark.parametrize("preset", list(Preset))
+def test_every_query_of_a_preset_is_asked_over_the_window(preset: Preset) -> None:
+    rendered = queries(preset, {}).rendered(120.0)
+    assert {"nodeCpu", "nodeMemory", "nodeAge", "executorCpu", "executorTaskSeconds"} <= rendered.keys()
+    assert not any("$window" in text for text in rendered.values())
+    assert "[120s]" in rendered["nodeCpu"]
+
+
+def test_a_users_query_takes_the_place_of_the_presets() -> None:
+    rendered = queries(Preset.CADVISOR, {"nodeMemory": "my_memory"}).rendered(60.0)
+    assert rendered["nodeMemory"] == "my_memory"
+    assert "nodeAge" in rendered
+
+
+def test_a_users_node_cpu_is_not_judged_by_the_age_of_the_presets_series() -> None:
+    assert "nodeAge" not in queries(Preset.CADVISOR, {"nodeCpu": "my_cpu"}).rendered(60.0)

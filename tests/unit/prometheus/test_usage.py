@@ -1,0 +1,121 @@
+from typing import Any
+
+import pytest
+
+from ballast.prometheus import ExecutorFrame, NodeFrame, Reading, reading
+
+NODES = (
+    NodeFrame("a", ("10.0.0.1", "a.internal"), cpu_cores=2.0, memory_bytes=100.0),
+    NodeFrame("b", ("10.0.0.2",), cpu_cores=4.0, memory_bytes=100.0, network_bits_per_second=1000.0),
+)
+EXECUTORS = (
+    ExecutorFrame("team/x-exec-1", "spark-1", "1"),
+    ExecutorFrame("team/x-exec-2", "spark-1", "2"),
+)
+
+
+def _sample(value: str, **labels: str) -> dict[str, Any]:
+    return {"metric": labels, "value": [1.0, value]}
+
+
+def _read(failures: dict[str, str] | None = None, **answers: list[dict[str, Any]]) -> Reading:
+    return reading(answers, nodes=NODES, executors=EXECUTORS, max_age_seconds=60.0, failures=failures or {})
+
+
+def test_figures_become_ratios_of_the_nodes_own_capacity() -> None:
+    found = _read(nodeCpu=[_sample("1", node="a"), _sample("1", node="b")])
+    assert [found.nodes[name].cpu_ratio for name in "ab"] == [0.5, 0.25]
+
+
+@pytest.mark.parametrize("instance", ["10.0.0.1:9100", "10.0.0.1", "a.internal:9100", "a"])
+def test_a_series_without_a_node_label_is_known_by_its_instance(instance: str) -> None:
+    found = _read(nodeCpu=[_sample("1", instance=instance)])
+    assert found.nodes["a"].cpu_ratio == 0.5
+
+
+def test_network_needs_a_capacity() -> None:
+    found = _read(
+        nodeCpu=[_sample("1", node="a"), _sample("1", node="b")],
+        nodeNetworkReceive=[_sample("500", node="a"), _sample("500", node="b")],
+    )
+    assert found.nodes["a"].network_receive_ratio is None
+    assert found.nodes["b"].network_receive_ratio == 0.5
+
+
+def test_a_node_whose_samples_are_old_has_no_figures() -> None:
+    found = _read(
+        nodeCpu=[_sample("1", node="a"), _sample("1", node="b")],
+        nodeAge=[_sample("61", node="a"), _sample("5", node="b")],
+    )
+    assert set(found.nodes) == {"b"}
+    assert found.health.age_seconds == 5.0
+
+
+def test_a_node_without_an_age_has_no_figures_where_others_have_one() -> None:
+    found = _read(nodeCpu=[_sample("1", node="a"), _sample("1", node="b")], nodeAge=[_sample("5", node="b")])
+    assert set(found.nodes) == {"b"}
+
+
+@pytest.mark.parametrize("value", ["NaN", "+Inf", "-Inf", "what"])
+def test_what_is_not_a_number_is_no_figure(value: str) -> None:
+    found = _read(nodeCpu=[_sample(value, node="a"), _sample("1", node="b")])
+    assert set(found.nodes) == {"b"}
+
+
+def test_series_of_two_replicas_are_averaged_when_they_agree() -> None:
+    found = _read(nodeCpu=[_sample("1.0", node="a", replica="0"), _sample("1.04", node="a", replica="1")])
+    assert found.nodes["a"].cpu_ratio == pytest.approx(0.51)
+
+
+def test_series_that_disagree_are_no_figure_and_are_told() -> None:
+    twice = [_sample("1", node="a"), _sample("2", node="a"), _sample("1", node="b")]
+    found = _read(nodeCpu=twice)
+    assert set(found.nodes) == {"b"}
+    assert (found.health.reason, found.health.message) == ("Partial", "nodeCpu: series of a disagree")
+
+
+def test_a_dead_prometheus_is_told() -> None:
+    health = _read(failures={"nodeCpu": "can't be reached"}).health
+    assert (health.available, health.reason) == (False, "Unreachable")
+    assert "can't be reached" in health.message
+
+
+def test_answers_about_other_nodes_only_are_no_figures() -> None:
+    assert _read(nodeCpu=[_sample("1", node="z")]).health.reason == "NoNodeFigures"
+
+
+def test_one_failed_query_drops_its_signal_alone() -> None:
+    found = _read(failures={"nodeMemory": "parse error"}, nodeCpu=[_sample("1", node="a")])
+    assert found.health.available
+    assert found.health.dropped == ("nodeMemory",)
+
+
+def test_executors_are_joined_by_pod_and_by_spark_id() -> None:
+    found = _read(
+        nodeCpu=[_sample("1", node="a")],
+        executorCpu=[_sample("0.5", namespace="team", pod="x-exec-1")],
+        executorTaskSeconds=[_sample("2", application_id="spark-1", executor_id="1")],
+        executorBytes=[_sample("300", application_id="spark-1", executor_id="1")],
+    )
+    usage = found.executors["team/x-exec-1"]
+    assert (usage.cpu_cores, usage.task_seconds, usage.task_bytes) == (0.5, 2.0, 300.0)
+    assert found.executors["team/x-exec-2"].cpu_cores is None
+
+
+def test_an_applications_state_is_shared_by_its_executors() -> None:
+    name = f"metrics_spark_{'0' * 32}_driver_spark_streaming_q_states_usedBytes_Value"
+    frames = (ExecutorFrame("t/p1", f"spark-{'0' * 32}", "1"), ExecutorFrame("t/p2", f"spark-{'0' * 32}", "2"))
+    found = reading(
+        {"stateBytes": [_sample("100", __name__=name), _sample("20", __name__=name.replace("_q_", "_r_"))]},
+        nodes=NODES,
+        executors=frames,
+        max_age_seconds=60.0,
+        failures={},
+    )
+    assert found.executors["t/p1"].state_bytes == 60.0
+
+
+def test_batch_durations_are_told_in_seconds() -> None:
+    series = {"metric": {"application_id": "spark-1"}, "values": [[i, str(1000 * i)] for i in range(1, 21)]}
+    found = _read(nodeCpu=[_sample("1", node="a")], batchSeconds=[series])
+    assert found.batch_p95_seconds == {"spark-1": 20.0}
