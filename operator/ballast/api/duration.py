@@ -48,6 +48,9 @@ class Duration:
     def __str__(self) -> str:
         return self.text
 
+    def as_written(self) -> str:
+        return self.text
+
     @classmethod
     def parse(cls, text: str, field: str = "") -> Duration:
         """Read `text` as Go's time.ParseDuration does (parts below a nanosecond are cut off).
@@ -74,7 +77,7 @@ class Duration:
         return core_schema.json_or_python_schema(
             json_schema=from_text,
             python_schema=core_schema.union_schema([core_schema.is_instance_schema(cls), from_text]),
-            serialization=core_schema.plain_serializer_function_ser_schema(str),
+            serialization=core_schema.plain_serializer_function_ser_schema(cls.as_written),
         )
 
     @classmethod

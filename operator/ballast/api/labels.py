@@ -43,7 +43,7 @@ class Requirement(Model):
     """The label's key."""
     operator: Operator
     """In, NotIn, Exists or DoesNotExist."""
-    values: Annotated[tuple[LabelValue, ...], Field(max_length=64), ATOMIC] = ()
+    values: Annotated[tuple[LabelValue, ...], Field(max_length=20), ATOMIC] = ()
     """The values to compare with, for In and NotIn."""
 
     def matches(self, labels: Mapping[str, str]) -> bool:
@@ -58,9 +58,9 @@ class Requirement(Model):
 class LabelSelector(Model):
     """Chooses objects by their labels; all conditions must hold, and an empty selector chooses everything."""
 
-    match_labels: Annotated[dict[str, LabelValue], Field(max_length=32)] = Field(default_factory=dict)
+    match_labels: Annotated[dict[str, LabelValue], Field(max_length=16)] = Field(default_factory=dict)
     """Labels with exactly these values."""
-    match_expressions: Annotated[tuple[Requirement, ...], Field(max_length=32), ATOMIC] = ()
+    match_expressions: Annotated[tuple[Requirement, ...], Field(max_length=8), ATOMIC] = ()
     """Further conditions on labels."""
 
     def matches(self, labels: Mapping[str, str]) -> bool:

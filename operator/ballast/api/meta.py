@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime
+from enum import StrEnum
 from typing import Any, ClassVar, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, ValidationError, model_validator
@@ -12,6 +13,8 @@ from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
+from ballast.api.duration import Duration
+from ballast.api.quantity import Quantity
 from ballast.api.rule import VALIDATIONS, Rule
 from ballast.errors import InvalidField, InvalidResource
 
@@ -68,8 +71,24 @@ class StatusModel(Model):
 
 
 def nested(model: type[Model]) -> Any:
-    """The default of a field whose block may be left out: the block's own defaults, here and on the server."""
-    return Field(default_factory=model, json_schema_extra={"default": {}})
+    """The default of a field whose block may be left out: the block's own defaults, here and on the server.
+
+    Written out, since the server judges a default by the CEL rules before it fills in what lies deeper.
+    """
+    return Field(default_factory=model, json_schema_extra={"default": written(model())})
+
+
+def written(value: Any) -> Any:
+    """A value of a model as YAML has it; absent fields and empty lists are left out."""
+    if isinstance(value, BaseModel):
+        return written(value.model_dump(mode="json", exclude_none=True))
+    if isinstance(value, dict):
+        return {name: written(item) for name, item in value.items() if item != []}
+    if isinstance(value, list | tuple):
+        return [written(item) for item in value]
+    if isinstance(value, Duration | Quantity):
+        return value.as_written()
+    return str(value) if isinstance(value, StrEnum) else value
 
 
 class ObjectMeta(Model):

@@ -51,6 +51,10 @@ class Quantity:
     def __str__(self) -> str:
         return self.text
 
+    def as_written(self) -> str | int:
+        """The text; digits alone as an integer, as most people write them in YAML."""
+        return int(self.text) if re.fullmatch("0|[1-9][0-9]*", self.text) else self.text
+
     @classmethod
     def parse(cls, raw: str | int, field: str = "") -> Quantity:
         """Read `raw` as Kubernetes' resource.ParseQuantity does.
@@ -71,7 +75,7 @@ class Quantity:
         return core_schema.json_or_python_schema(
             json_schema=from_written,
             python_schema=core_schema.union_schema([core_schema.is_instance_schema(cls), from_written]),
-            serialization=core_schema.plain_serializer_function_ser_schema(_as_written),
+            serialization=core_schema.plain_serializer_function_ser_schema(cls.as_written),
         )
 
     @classmethod
@@ -91,10 +95,6 @@ def _parse_not_negative(raw: str | int) -> Quantity:
     if quantity.value < 0:
         raise InvalidField("", raw, NOT_NEGATIVE)
     return quantity
-
-
-def _as_written(quantity: Quantity) -> str | int:
-    return int(quantity.text) if re.fullmatch("0|[1-9][0-9]*", quantity.text) else quantity.text
 
 
 def _number(text: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic.json_schema import GenerateJsonSchema
 
 from ballast.api.lists import LIST_TYPE
-from ballast.api.meta import StatusModel
+from ballast.api.meta import StatusModel, written
 from ballast.errors import BallastError
 
 if TYPE_CHECKING:
@@ -40,6 +40,9 @@ class _Generator(GenerateJsonSchema):
         if schema.get("default", ...) is None:
             return self.generate_inner(schema["schema"])
         return super().default_schema(schema)
+
+    def encode_default(self, dft: Any) -> Any:
+        return written(dft)
 
 
 def structural(model: type[Model]) -> Schema:
