@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from ballast.model.topology import Grouping
 from ballast.placement.storm.component_graph import ComponentGraph, GraphComponent, GraphStream
+from ballast.placement.storm.node_order import Layout, Room
 
 GROUPINGS = {"shuffle": Grouping.SHUFFLE, "local_or_shuffle": Grouping.LOCAL_OR_SHUFFLE}
 """Every other grouping of Storm needs all of its senders close, as FIELDS does."""
@@ -49,3 +53,48 @@ def streams_of(components: Iterable[Given]) -> list[GraphStream]:
         for component in components
         for each in component["inputs"]
     ]
+
+
+RESOURCES = ("memory_mb", "cpu_pcore_percent", "gpu.count")
+RARE = np.array([False, False, True])
+
+Amounts = npt.NDArray[np.float64]
+"""One figure per entry of RESOURCES."""
+
+
+def requests(given: Given) -> dict[int, Amounts]:
+    """What each executor asks for, ackers included; memory is heap and what lies beside it."""
+    topology = given["topology"]
+    parts = [(each["request"], each["executors"]) for each in topology["components"]]
+    if topology["acker_executors"]:
+        parts.append((topology["acker_request"], topology["acker_executors"]))
+    return {executor: _asked(request) for request, executors in parts for executor in executors}
+
+
+def _asked(request: Mapping[str, float]) -> Amounts:
+    memory = request["on_heap_mb"] + request["off_heap_mb"]
+    return np.array([memory, request["cpu_pcore_percent"], request.get("gpu.count", 0.0)])
+
+
+def layout(given: Given) -> Layout:
+    return Layout([(node["rack"], node["host"], node["id"]) for node in given["nodes"]])
+
+
+def room(given: Given) -> Room:
+    """What is free before anything is placed, and where executors of the topology run already."""
+    at = {node["id"]: position for position, node in enumerate(given["nodes"])}
+    free = np.array([[node.get(name, 0.0) for name in RESOURCES] for node in given["nodes"]])
+    placed = np.zeros(len(at), dtype=np.int64)
+    for slot in given["occupied"]:
+        free[at[slot["node"]]] -= [slot.get(name, 0.0) for name in RESOURCES]
+    asked = requests(given)
+    for worker in given["already_assigned"]:
+        placed[at[worker["node"]]] += len(worker["executors"])
+        for executor in worker["executors"]:
+            free[at[worker["node"]]] -= asked[executor]
+    return Room(free=free.clip(min=0.0), placed=placed, rare=RARE)
+
+
+def positions_on(given: Given, hosts: Iterable[str]) -> list[int]:
+    """Nodes of the hosts, host by host."""
+    return [at for host in hosts for at, node in enumerate(given["nodes"]) if node["host"] == host]
