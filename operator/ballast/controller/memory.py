@@ -1,0 +1,77 @@
+"""A pass's memory, read from and written to the custom resources' status."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+
+from ballast.api.policy_status import ApplicationPlacement, PolicyStatus
+from ballast.api.policy_status import NodeHits as HitsStatus
+from ballast.api.topology import SparkTopology
+from ballast.model import Memory, NodeHits
+
+Places = tuple[tuple[str, str, tuple[tuple[str, int], ...]], ...]
+
+_MOST_HITS = 400
+_MOST_APPLICATIONS = 32
+
+
+def recalled(status: PolicyStatus, topologies: Iterable[SparkTopology]) -> Memory:
+    """The memory that an earlier pass, perhaps of another process, left in the objects' status."""
+    return Memory(hits=_hits(status), placements=tuple(sorted((*_declared(topologies), *_implicit(status)))))
+
+
+def hits_status(memory: Memory) -> tuple[HitsStatus, ...]:
+    """The hit counts, the highest first where there are more than a status may hold."""
+    ranked = sorted(memory.hits, key=lambda item: (-item[1].low, -item[1].high, item[0]))[:_MOST_HITS]
+    return tuple(
+        HitsStatus(node=name, low=hits.low, high=hits.high, last_time=datetime.fromtimestamp(hits.last_at, UTC))
+        for name, hits in sorted(ranked)
+    )
+
+
+def application_status(memory: Memory, declared: frozenset[str]) -> tuple[ApplicationPlacement, ...]:
+    """Where executors of applications without a SparkTopology (key not in `declared`) are."""
+    found: dict[str, dict[str, dict[str, int]]] = {}
+    for key, component, counts in memory.placements:
+        if key not in declared:
+            found.setdefault(key, {})[component] = dict(counts)
+    chosen = sorted(found.items(), key=lambda item: item[0])[-_MOST_APPLICATIONS:]
+    return tuple(
+        ApplicationPlacement(namespace=key.split("/", 1)[0], application=key.split("/", 1)[1], placement=placement)
+        for key, placement in chosen
+    )
+
+
+def topology_placement(memory: Memory, key: str) -> dict[str, dict[str, int]]:
+    """Executors per component and node of one topology."""
+    return {component: dict(counts) for topology, component, counts in memory.placements if topology == key}
+
+
+def _hits(status: PolicyStatus) -> tuple[tuple[str, NodeHits], ...]:
+    return tuple(
+        sorted(
+            (hit.node, NodeHits(hit.low, hit.high, hit.last_time.timestamp() if hit.last_time else 0.0))
+            for hit in status.hits
+        )
+    )
+
+
+def _declared(topologies: Iterable[SparkTopology]) -> Places:
+    return tuple(
+        (f"{topology.metadata.namespace}/{topology.metadata.name}", component, _counts(counts))
+        for topology in topologies
+        for component, counts in (topology.status.placement or {}).items()
+    )
+
+
+def _implicit(status: PolicyStatus) -> Places:
+    return tuple(
+        (f"{entry.namespace}/{entry.application}", component, _counts(counts))
+        for entry in status.applications
+        for component, counts in entry.placement.items()
+    )
+
+
+def _counts(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(counts.items()))

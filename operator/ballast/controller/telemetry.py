@@ -1,0 +1,67 @@
+"""The operator's own metrics. Built once in `main` with a registry of its own, and passed down."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from ballast.model import MovePhase, Reason
+
+_PASS_BUCKETS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+_HOLD_BUCKETS = (0.1, 0.3, 1.0, 2.0, 3.0, 5.0, 7.5, 10.0, 15.0, 30.0)
+
+
+class Telemetry:
+    """Counters and gauges under the prefix `ballast_`; no pod names or uids as labels."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.registry = registry
+        self.pass_seconds = Histogram(
+            "ballast_pass_duration_seconds", "Time of one pass over a pool", ["policy"], registry=registry,
+            buckets=_PASS_BUCKETS,
+        )  # fmt: skip
+        self.passes = Counter("ballast_passes", "Passes by result", ["policy", "result"], registry=registry)
+        self.last_pass = Gauge(
+            "ballast_last_pass_timestamp_seconds", "When the last pass ended well", ["policy"], registry=registry
+        )
+        self.decisions = Counter(
+            "ballast_decisions", "Placements and moves decided", ["policy", "kind"], registry=registry
+        )
+        self.refusals = Counter("ballast_refusals", "Refusals by reason", ["policy", "reason"], registry=registry)
+        self.moves = Counter("ballast_moves", "Moves that ended, by phase", ["policy", "phase"], registry=registry)
+        self.predicted_gain = Gauge(
+            "ballast_move_predicted_gain_points", "Predicted gain of the last move", ["policy"], registry=registry
+        )
+        self.measured_gain = Gauge(
+            "ballast_move_measured_gain_points", "Measured gain of the last judged move", ["policy"], registry=registry
+        )
+        self.gate_hold = Histogram(
+            "ballast_gate_hold_seconds", "How long executors were held", ["policy"], registry=registry,
+            buckets=_HOLD_BUCKETS,
+        )  # fmt: skip
+        self.metrics_age = Gauge(
+            "ballast_metrics_age_seconds", "Age of the oldest node figure used", ["policy"], registry=registry
+        )
+        self.node_score = Gauge("ballast_node_score_percent", "Score of a node", ["policy", "node"], registry=registry)
+        self.imbalance = Gauge(
+            "ballast_pool_gap_points", "Score of the hottest less that of the coldest node", ["policy"],
+            registry=registry,
+        )  # fmt: skip
+        self.leading = Gauge("ballast_leading", "1 while this replica leads", registry=registry)
+        self.writes = Counter("ballast_api_writes", "Writes to the API by kind and result", ["kind", "result"],
+                              registry=registry)  # fmt: skip
+
+    def introduce(self, policy: str) -> None:
+        """Start a policy's counters at zero, so that rates are right from the first event on."""
+        for reason in Reason:
+            self.refusals.labels(policy, reason.value)
+        for phase in (MovePhase.SUCCEEDED, MovePhase.FAILED, MovePhase.EXPIRED, MovePhase.REFUSED):
+            self.moves.labels(policy, phase.value)
+        for kind in ("placement", "release", "move", "recommendation"):
+            self.decisions.labels(policy, kind)
+        for result in ("ok", "error"):
+            self.passes.labels(policy, result)
+
+    def forget(self, policy: str, nodes: tuple[str, ...]) -> None:
+        """Drop the series of nodes that left the pool."""
+        for node in nodes:
+            self.node_score.remove(policy, node)
