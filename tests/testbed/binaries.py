@@ -159,8 +159,10 @@ def _stage_files(folder: Path) -> list[Path]:
 
 def _find_suite(suite: Suite, *, cache: Path, progress: Progress) -> dict[str, Path]:
     for place in _places(suite):
-        if all(_suffices(suite, path, progress=progress) for path in place.values()):
+        outdated = [path for path in place.values() if not _suffices(suite, path)]
+        if not outdated:
             return place
+        progress(f"passing over {outdated[0]}: older than {'.'.join(map(str, suite.minimum))}")
     return _cached(suite, cache=cache, progress=progress)
 
 
@@ -172,14 +174,10 @@ def _places(suite: Suite) -> Iterator[dict[str, Path]]:
             yield {name: Path(path) for name, path in found.items() if path}
 
 
-def _suffices(suite: Suite, path: Path, *, progress: Progress) -> bool:
+def _suffices(suite: Suite, path: Path) -> bool:
     done = subprocess.run([str(path), *suite.version_flags], capture_output=True, text=True, check=False)
     version = parse_version(done.stdout)
-    if version is None or version < suite.minimum:
-        least = ".".join(map(str, suite.minimum))
-        progress(f"{path} is passed over: its version is {done.stdout.strip()[:60]!r}, needed is {least}")
-        return False
-    return True
+    return version is not None and version >= suite.minimum
 
 
 def parse_version(text: str) -> Version | None:

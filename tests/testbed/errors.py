@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+from ballast.errors import BallastError
+
 LOG_LINES_SHOWN = 15
 
 
-class TestbedError(Exception):
+class TestbedError(BallastError):
     """Something of the testbed did not do what it should; the message names its log and the remedy."""
 
     __test__ = False

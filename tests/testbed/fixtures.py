@@ -1,21 +1,26 @@
-"""Session-wide clusters for pytest; a conftest imports the ones its tests ask for."""
+"""Session-wide clusters for pytest; a conftest imports the ones its tests ask for.
+
+from tests.testbed.fixtures import control_plane  # noqa: F401
+"""
 
 from collections.abc import Iterator
 
 import pytest
 
-from tests.testbed.testbed import Testbed
+from tests.testbed.testbed import KEPT_LOGS, Testbed
 
 
 @pytest.fixture(scope="session")
 def control_plane() -> Iterator[Testbed]:
     """The real API server with its controllers and scheduler, but no nodes."""
-    with Testbed().up(kubelet=False) as testbed:
-        yield testbed
+    with Testbed(progress=print).up(kubelet=False, prometheus=False) as cluster:
+        yield cluster
+        cluster.keep_logs(KEPT_LOGS / "control-plane")
 
 
 @pytest.fixture(scope="session")
 def testbed() -> Iterator[Testbed]:
     """Six nodes that run pods, and Prometheus scraping them."""
-    with Testbed().up() as cluster:
+    with Testbed(progress=print).up() as cluster:
         yield cluster
+        cluster.keep_logs(KEPT_LOGS / "testbed")

@@ -1,7 +1,6 @@
 """Starting the process kubelet: its configuration, and waiting until all nodes are Ready."""
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,6 @@ from tests.testbed.pki import Pki
 from tests.testbed.process import Running, Supervisor
 from tests.testbed.teardown import KUBELET
 
-REPOSITORY = Path(__file__).parents[2]
 READY_TIMEOUT_SECONDS = 60.0
 READY_LINE = "ready"
 
@@ -37,12 +35,7 @@ class KubeletSetup:
         (folder / "kubelet").mkdir(mode=0o755, exist_ok=True)
         config = folder / "kubelet.json"
         config.write_text(json.dumps(self.config(), indent=2))
-        return self.supervisor.start(
-            KUBELET,
-            [sys.executable, "-u", "-m", "tests.testbed.kubelet", "--config", config],
-            environment={"PYTHONPATH": f"{REPOSITORY / 'operator'}:{REPOSITORY}"},
-            directory=REPOSITORY,
-        )
+        return self.supervisor.start_module(KUBELET, "tests.testbed.kubelet", f"--config={config}")
 
     def config(self) -> dict[str, Any]:
         instance = self.supervisor.instance

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.testbed.procfs import MARKER_VARIABLE, identify
 from tests.testbed.waiting import wait_until
 
 Result = TypeVar("Result")
+REPOSITORY = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,15 @@ class Supervisor:
         self.running.append(started)
         self.instance.manifest.record_part(started.part)
         return started
+
+    def start_module(self, name: str, module: str, *arguments: str) -> Running:
+        """Run a Python module of this repository, with this interpreter."""
+        return self.start(
+            name,
+            [sys.executable, "-u", "-m", module, *arguments],
+            environment={"PYTHONPATH": f"{REPOSITORY / 'operator'}:{REPOSITORY}"},
+            directory=REPOSITORY,
+        )
 
     def reap(self) -> None:
         """Collect the exit codes of parts that were ended; to be called after tearing down."""

@@ -1,5 +1,6 @@
 """A whole cluster on one machine, and the hands to use it."""
 
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,21 +10,22 @@ from typing import Any, Self
 import yaml
 
 from tests.testbed import instance as instances
-from tests.testbed import kubeconfig, kubelet_process
+from tests.testbed import kubeconfig, kwok
 from tests.testbed.apiserver import ApiServer
-from tests.testbed.binaries import find_binaries, silent
-from tests.testbed.controlplane import ControlPlane, ControlPlaneSetup
+from tests.testbed.binaries import silent
 from tests.testbed.errors import TestbedError
 from tests.testbed.golang import Progress
 from tests.testbed.instance import Instance
 from tests.testbed.kubectl import Kubectl
-from tests.testbed.nodes import IMAGES, NodeSpec, PlacedNode, six_nodes
-from tests.testbed.pki import KeyPair, Pki, create_pki
-from tests.testbed.process import Supervisor
+from tests.testbed.nodes import IMAGES, NodeSpec, six_nodes
+from tests.testbed.pki import KeyPair
+from tests.testbed.process import REPOSITORY, Supervisor
+from tests.testbed.prometheus import PrometheusFolder, ScrapeStyle, Target
+from tests.testbed.startup import Recipe, Startup
 from tests.testbed.teardown import tear_down, tear_down_abandoned
 
-MANIFESTS = Path(__file__).parent / "manifests"
 TOKEN_SECONDS = 6 * 3600
+KEPT_LOGS = REPOSITORY / "build" / "testbed"
 
 
 @dataclass(slots=True)
@@ -45,37 +47,55 @@ class Testbed:
         nodes: Sequence[NodeSpec] | None = None,
         kubelet: bool = True,
         scheduler: bool = True,
+        prometheus: bool = True,
+        kwok: bool = False,
         images: Mapping[str, Mapping[str, Any]] = IMAGES,
         python_path: Sequence[Path] = (),
         node_grace_seconds: int = 50,
         apiserver_arguments: Sequence[str] = (),
+        scrape_interval_seconds: float = 2.0,
+        scrape_style: ScrapeStyle = ScrapeStyle.KUBE_PROMETHEUS_STACK,
+        scrape_jobs: Sequence[Mapping[str, Any]] = (),
     ) -> Self:
         """Start everything and return when it is ready; on failure, end what was started and raise.
 
-        Without `nodes` there are six in two zones; without `kubelet` there are none.
+        Without `nodes` there are six in two zones; without `kubelet` there are none. `kwok` serves fake
+        nodes (see `add_fake_nodes`). `images` maps image names (or prefixes, ending in `*`) to what the
+        kubelet runs for them, `python_path` is what pods' Python sees beside the environment's packages.
+        A node is NotReady after `node_grace_seconds` without a heartbeat. `scrape_jobs` are added to
+        Prometheus' configuration as they are.
         """
-        binaries = find_binaries(progress=self.progress)
+        recipe = Recipe(
+            nodes=nodes or six_nodes(),
+            kubelet=kubelet,
+            scheduler=scheduler,
+            prometheus=prometheus,
+            kwok=kwok,
+            images=images,
+            python_path=python_path,
+            node_grace_seconds=node_grace_seconds,
+            apiserver_arguments=apiserver_arguments,
+            scrape_interval_seconds=scrape_interval_seconds,
+            scrape_style=scrape_style,
+            scrape_jobs=scrape_jobs,
+        )
         tear_down_abandoned(self.root)
-        self._supervisor = supervisor = Supervisor(instances.reserve(self.root))
+        self._supervisor = Supervisor(instances.reserve(self.root))
         try:
-            placed = _place(supervisor.instance, nodes or six_nodes()) if kubelet else []
-            pki = _pki(supervisor.instance, placed)
-            plane = ControlPlaneSetup(
-                supervisor=supervisor,
-                binaries=binaries,
-                pki=pki,
-                address=supervisor.instance.control_address,
-                scheduler=scheduler,
-                node_grace_seconds=node_grace_seconds,
-                apiserver_arguments=apiserver_arguments,
-            ).start()
-            self._record(binaries, plane, placed)
-            if kubelet:
-                self._start_kubelet(pki, plane, placed, images=images, python_path=python_path)
-        except BaseException:
+            Startup(self._supervisor, recipe, self.progress).run()
+        except BaseException as error:
+            error.add_note(f"all logs of the testbed are in {self.keep_logs(KEPT_LOGS / 'failed-start')}")
             self.down()
             raise
         return self
+
+    def keep_logs(self, folder: Path) -> Path:
+        """Copy the logs of all parts into `folder`, in place of those of an earlier testbed."""
+        shutil.rmtree(folder, ignore_errors=True)
+        logs = self.instance.folder / "logs"
+        if logs.exists():
+            shutil.copytree(logs, folder)
+        return folder
 
     def down(self) -> None:
         """Leave no process, cgroup, mount, network namespace or file."""
@@ -85,17 +105,18 @@ class Testbed:
             supervisor.reap()
 
     def detach(self) -> None:
-        """Leave it running when this process ends; `attach` and `down` find it by its id."""
+        """Leave it running when this process ends; `attach` finds it again."""
         self.instance.manifest.record_detached()
 
     @classmethod
     def attach(cls, testbed_id: str | None = None, *, root: Path | None = None) -> Self:
         """The running testbed with that id, or the only one there is."""
         root = root or instances.default_root()
-        found = [one for one in instances.existing(root) if testbed_id in (None, one.id)]
+        running = instances.existing(root)
+        found = [one for one in running if testbed_id in (None, one.id)]
         if len(found) != 1:
-            ids = ", ".join(one.id for one in instances.existing(root)) or "none"
-            raise TestbedError(f"no single testbed matches {testbed_id or 'any'}: running are {ids}")
+            ids = ", ".join(one.id for one in running) or "none"
+            raise TestbedError(f"no single testbed matches {testbed_id or 'any'}; running: {ids}")
         return cls(root=root, _supervisor=Supervisor(found[0]))
 
     def __enter__(self) -> Self:
@@ -118,6 +139,10 @@ class Testbed:
         return str(self._detail("url"))
 
     @property
+    def prometheus_url(self) -> str:
+        return str(self._detail("prometheusUrl"))
+
+    @property
     def ca(self) -> Path:
         """The authority of the API server's certificate."""
         return self.instance.folder / "pki" / "ca.crt"
@@ -128,11 +153,8 @@ class Testbed:
         return self.instance.folder / "admin.kubeconfig"
 
     @property
-    def node_names(self) -> list[str]:
-        return [str(node["name"]) for node in self._detail("nodes")]
-
-    @property
     def node_addresses(self) -> dict[str, str]:
+        """The address of each of the kubelet's nodes by its name, in their order."""
         return {str(node["name"]): str(node["address"]) for node in self._detail("nodes")}
 
     @property
@@ -181,56 +203,23 @@ class Testbed:
 
     def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
         """A kubeconfig with a fresh token of the ServiceAccount: exactly its rights, no more."""
-        text = kubeconfig.by_token(server=self.url, ca=self.ca, token=self.token(namespace, name), namespace=namespace)
+        token = self.token(namespace, name)
+        text = kubeconfig.by_token(server=self.url, ca=self.ca, token=token, namespace=namespace)
         return kubeconfig.write_private(self.instance.folder / f"{namespace}-{name}.kubeconfig", text)
 
-    def _record(self, binaries: Mapping[str, Path], plane: ControlPlane, placed: Sequence[PlacedNode]) -> None:
-        nodes = [{"name": node.spec.name, "address": node.address} for node in placed]
-        paths = {name: str(path) for name, path in binaries.items()}
-        self.instance.manifest.record_details({"url": plane.url, "binaries": paths, "nodes": nodes})
+    def set_targets(self, job: str, targets: Sequence[Target]) -> None:
+        """Let Prometheus scrape these, instead of what it scraped for `job` before."""
+        PrometheusFolder(self.instance.folder / "prometheus").set_targets(job, targets)
 
-    def _start_kubelet(
-        self,
-        pki: Pki,
-        plane: ControlPlane,
-        placed: Sequence[PlacedNode],
-        *,
-        images: Mapping[str, Mapping[str, Any]],
-        python_path: Sequence[Path],
-    ) -> None:
-        assert self._supervisor
-        self.apply(MANIFESTS / "kubelet.yaml")
-        kubelet = kubelet_process.KubeletSetup(
-            supervisor=self._supervisor,
-            plane=plane,
-            pki=pki,
-            nodes=placed,
-            images=images,
-            python_path=python_path,
-            network=None,
-        ).start()
-        kubelet_process.await_ready(kubelet)
+    def add_fake_nodes(self, specs: Sequence[NodeSpec]) -> None:
+        """Nodes that exist in the API alone; needs `up(kwok=True)`. Returns when all are Ready."""
+        kwok.add_fake_nodes(self.api, specs)
 
     def _detail(self, name: str) -> Any:
         details = self.instance.manifest.details()
         if name not in details:
-            raise TestbedError(f"testbed {self.instance.id} has no {name}: it is not (or not yet) fully up")
+            raise TestbedError(f"testbed {self.instance.id} has no {name}: it was started without, or not fully")
         return details[name]
-
-
-def _place(instance: Instance, nodes: Sequence[NodeSpec]) -> list[PlacedNode]:
-    return [
-        PlacedNode(spec, instance.node_address(index), instance.pod_network(index)) for index, spec in enumerate(nodes)
-    ]
-
-
-def _pki(instance: Instance, placed: Sequence[PlacedNode]) -> Pki:
-    addresses = [address for node in placed for address in (node.address, node.spec.name)]
-    return create_pki(
-        instance.folder / "pki",
-        control_hosts=[instance.control_address, "10.96.0.1"],
-        node_hosts=addresses,
-    )
 
 
 def _manifest_text(manifest: str | Path | Mapping[str, Any]) -> str:

@@ -1,0 +1,102 @@
+#!/bin/sh
+# Makes a fresh Debian or Ubuntu machine ready for the tests and the demo: system packages, uv and the Python
+# environment. Run as root; doing so again changes nothing. With --python-only: the Python environment alone.
+set -eu
+
+UV_VERSION=0.13.9
+repository=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/ballast
+
+say() { printf 'setup: %s\n' "$*"; }
+
+fail() {
+  printf 'setup: %s\n' "$*" >&2
+  exit 1
+}
+
+# Whether `java` on PATH is 17 or newer.
+has_java() {
+  command -v java >/dev/null 2>&1 || return 1
+  major=$(java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1)
+  [ "${major:-0}" -ge 17 ]
+}
+
+has_package() { dpkg-query --show --showformat='${db:Status-Status}\n' "$1" 2>/dev/null | grep -qx installed; }
+
+# Java 17, or the oldest newer one that this release has.
+java_package() {
+  for version in 17 21 25; do
+    if apt-cache show "openjdk-$version-jre-headless" >/dev/null 2>&1; then
+      echo "openjdk-$version-jre-headless"
+      return 0
+    fi
+  done
+  echo openjdk-17-jre-headless
+}
+
+missing_packages() {
+  for package in ca-certificates git iproute2 procps python3 python3-venv; do
+    has_package "$package" || echo "$package"
+  done
+  has_java || java_package
+  command -v prometheus >/dev/null 2>&1 || echo prometheus
+}
+
+# The testbed starts its own Prometheus: the package's service must neither start now nor at the next boot.
+mask_prometheus() {
+  if command -v prometheus >/dev/null 2>&1; then return 0; fi
+  mkdir -p /etc/systemd/system
+  ln -sf /dev/null /etc/systemd/system/prometheus.service
+}
+
+# A policy that forbids starting services while packages are installed, unless the machine has one already.
+without_services() {
+  policy=/usr/sbin/policy-rc.d
+  if [ ! -e "$policy" ]; then
+    printf '#!/bin/sh\nexit 101\n' >"$policy"
+    chmod 755 "$policy"
+    trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+  fi
+  "$@"
+}
+
+install_packages() {
+  if [ -z "$(missing_packages)" ]; then return 0; fi
+  command -v apt-get >/dev/null 2>&1 || fail "this needs Debian or Ubuntu: there is no apt-get"
+  [ "$(id -u)" -eq 0 ] || fail "run this as root, or install yourself: $(missing_packages | tr '\n' ' ')"
+  export DEBIAN_FRONTEND=noninteractive
+  apt-get update -qq
+  packages=$(missing_packages)
+  # shellcheck disable=SC2086 # one word for each package
+  say installing $packages
+  mask_prometheus
+  # shellcheck disable=SC2086
+  without_services apt-get install -y -qq --no-install-recommends $packages >/dev/null
+}
+
+# Prints the path of uv, installed into the cache when it is not on PATH.
+find_uv() {
+  if command -v uv; then return 0; fi
+  home=$cache/uv-$UV_VERSION
+  if [ ! -x "$home/bin/uv" ]; then
+    say "installing uv $UV_VERSION" >&2
+    /usr/bin/python3 -m venv "$home"
+    "$home/bin/pip" install --quiet --disable-pip-version-check "uv==$UV_VERSION"
+  fi
+  echo "$home/bin/uv"
+}
+
+check_python() {
+  /usr/bin/python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+    fail "/usr/bin/python3 is older than 3.11: use Debian 12, Ubuntu 24.04 or a later release"
+}
+
+case ${1:-} in
+  '') install_packages ;;
+  --python-only) ;;
+  *) fail "unknown argument $1; there is --python-only, which leaves the system's packages alone" ;;
+esac
+check_python
+uv=$(find_uv)
+# The system's interpreter is readable by every user, and pods of the testbed run as several.
+(cd "$repository" && "$uv" sync --quiet --frozen --all-extras --all-groups --python /usr/bin/python3)
