@@ -118,6 +118,12 @@ class Between:
         return {**handler(schema), VALIDATIONS: [self.rule().as_validation()]}
 
 
+def comparing(cel: str, *fields: str) -> str:
+    """`cel`, which compares the durations in `fields`, silent if one of them is malformed: that has its own rule."""
+    malformed = f"[{', '.join(fields)}].exists(d, !d.matches('{_CEL_PATTERN}'))"
+    return f"{cel} || {malformed}"
+
+
 def canonical(nanoseconds: int) -> str:
     """The shortest usual writing: whole hours, minutes and seconds, else the largest unit without a fraction."""
     if nanoseconds == 0:

@@ -124,7 +124,7 @@ class Resource(Model):
             return cls.model_validate_json(json.dumps(raw, default=_timestamp), strict=True)
         except ValidationError as error:
             name = (raw.get("metadata") or {}).get("name", "?")
-            problems = [_problem(detail) for detail in error.errors(include_url=False)]
+            problems = [_problem(detail) for detail in error.errors(include_url=False) if not _is_echo(detail)]
             raise InvalidResource(f"{cls.__name__} {name}", problems) from None
 
 
@@ -132,6 +132,11 @@ def _timestamp(value: Any) -> str:
     if isinstance(value, datetime):
         return value.isoformat()
     raise TypeError(f"{type(value).__name__} has no place in an object")
+
+
+def _is_echo(detail: Mapping[str, Any]) -> bool:
+    """Whether this only says that a list lacks the items that were refused one by one."""
+    return detail["type"] == "too_short" and len(detail["input"]) >= detail["ctx"]["min_length"]
 
 
 def _problem(detail: Mapping[str, Any]) -> InvalidField:

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from ballast.api.duration import Between, Duration
+from ballast.api.duration import Between, Duration, comparing
 from ballast.api.labels import LabelSelector
 from ballast.api.lists import SET, map_by
 from ballast.api.meta import API_VERSION, Model, Resource, nested
@@ -45,7 +45,12 @@ class PolicySpec(Model):
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
-            cel="duration(self.moves.settle) >= duration(self.metrics.window) + duration(self.interval)",
+            cel=comparing(
+                "duration(self.moves.settle) >= duration(self.metrics.window) + duration(self.interval)",
+                "self.moves.settle",
+                "self.metrics.window",
+                "self.interval",
+            ),
             message="moves.settle must be at least metrics.window + interval, so that a move is judged by figures from"
             " after it: raise moves.settle or shorten the others",
             holds=lambda spec: (

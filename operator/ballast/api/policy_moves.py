@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from ballast.api.duration import Between, Duration
+from ballast.api.duration import Between, Duration, comparing
 from ballast.api.lists import ATOMIC
 from ballast.api.meta import Model
 from ballast.api.names import Points
@@ -117,13 +117,15 @@ class Moves(Model):
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
-            cel="self.budgets.all(b, !has(b.per) || duration(self.ttl) >= duration(b.per))",
+            cel="self.budgets.all(b, !has(b.per) || "
+            + comparing("duration(self.ttl) >= duration(b.per)", "self.ttl", "b.per")
+            + ")",
             message="ttl must be at least every budget's per, since budgets are counted from ended moves: raise ttl",
             holds=lambda moves: all(budget.per is None or moves.ttl >= budget.per for budget in moves.budgets),
             path=".ttl",
         ),
         Rule(
-            cel="duration(self.ttl) >= duration(self.cooldown)",
+            cel=comparing("duration(self.ttl) >= duration(self.cooldown)", "self.ttl", "self.cooldown"),
             message="ttl must be at least cooldown, which is counted from ended moves: raise ttl",
             holds=lambda moves: moves.ttl >= moves.cooldown,
             path=".ttl",

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from ballast.api.duration import Between, Duration
+from ballast.api.duration import Between, Duration, comparing
 from ballast.api.labels import LabelSelector
 from ballast.api.lists import map_by
 from ballast.api.meta import Model, nested
@@ -101,7 +101,7 @@ class Placement(Model):
         only_with(block="leastLongTermRate", attribute="least_long_term_rate", strategy="LeastLongTermRate"),
         only_with(block="leastResourceUsage", attribute="least_resource_usage", strategy="LeastResourceUsage"),
         Rule(
-            cel="duration(self.debounce) <= duration(self.gateTimeout)",
+            cel=comparing("duration(self.debounce) <= duration(self.gateTimeout)", "self.debounce", "self.gateTimeout"),
             message="debounce must not be longer than gateTimeout: shorten it or raise gateTimeout",
             holds=lambda placement: placement.debounce <= placement.gate_timeout,
             path=".debounce",

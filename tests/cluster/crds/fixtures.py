@@ -1,0 +1,29 @@
+"""A server that knows our kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import requests
+
+from ballast.api.crd import KINDS
+from tests.cluster.crds.server import Server
+from tests.testbed.testbed import Testbed
+
+CRDS = Path(__file__).parents[3] / "crds"
+
+
+@pytest.fixture(scope="session")
+def crd_server(control_plane: Testbed) -> Iterator[Server]:
+    """The real API server with the committed definitions, established."""
+    control_plane.apply(*sorted(CRDS.glob("*.yaml")))
+    names = [f"crd/{kind.crd_name}" for kind in KINDS]
+    control_plane.kubectl("wait", "--for=condition=Established", "--timeout=30s", *names)
+    client = control_plane.api.client
+    with requests.Session() as session:
+        session.trust_env = False
+        session.verify = str(control_plane.ca)
+        session.cert = (str(client.certificate), str(client.key))
+        yield Server(control_plane.url, session)
