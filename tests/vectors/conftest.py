@@ -41,9 +41,10 @@ def root(pytestconfig: pytest.Config) -> Path:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    for mark in metafunc.definition.iter_markers("vectors"):
-        system, class_name = mark.args
-        found = cases(system, class_name, vectors_root(metafunc.config))
+    marks = list(metafunc.definition.iter_markers("vectors"))
+    root = vectors_root(metafunc.config)
+    if marks:
+        found = [case for mark in marks for case in cases(mark.args[0], mark.args[1], root)]
         metafunc.parametrize("case", found, ids=[case.id for case in found])
 
 

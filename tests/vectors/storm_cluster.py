@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ballast.model.topology import Grouping
 from ballast.placement.storm.component_graph import ComponentGraph, GraphComponent, GraphStream
 from ballast.placement.storm.node_order import Layout, Room
+from ballast.placement.storm.process_packing import Demand, ProcessRules, Site
 
 GROUPINGS = {"shuffle": Grouping.SHUFFLE, "local_or_shuffle": Grouping.LOCAL_OR_SHUFFLE}
 """Every other grouping of Storm needs all of its senders close, as FIELDS does."""
@@ -58,22 +59,20 @@ def streams_of(components: Iterable[Given]) -> list[GraphStream]:
 RESOURCES = ("memory_mb", "cpu_pcore_percent", "gpu.count")
 RARE = np.array([False, False, True])
 
-Amounts = npt.NDArray[np.float64]
-"""One figure per entry of RESOURCES."""
 
-
-def requests(given: Given) -> dict[int, Amounts]:
-    """What each executor asks for, ackers included; memory is heap and what lies beside it."""
+def demands(given: Given) -> dict[int, Demand]:
+    """What each executor asks for; ackers are a component of their own."""
     topology = given["topology"]
-    parts = [(each["request"], each["executors"]) for each in topology["components"]]
+    parts = [(each["id"], each["request"], each["executors"]) for each in topology["components"]]
     if topology["acker_executors"]:
-        parts.append((topology["acker_request"], topology["acker_executors"]))
-    return {executor: _asked(request) for request, executors in parts for executor in executors}
+        parts.append(("__acker", topology["acker_request"], topology["acker_executors"]))
+    return {executor: _demand(name, request) for name, request, executors in parts for executor in executors}
 
 
-def _asked(request: Mapping[str, float]) -> Amounts:
+def _demand(component: str, request: Mapping[str, float]) -> Demand:
     memory = request["on_heap_mb"] + request["off_heap_mb"]
-    return np.array([memory, request["cpu_pcore_percent"], request.get("gpu.count", 0.0)])
+    amounts = np.array([memory, request["cpu_pcore_percent"], request.get("gpu.count", 0.0)])
+    return Demand(component, amounts, request["on_heap_mb"])
 
 
 def layout(given: Given) -> Layout:
@@ -87,14 +86,37 @@ def room(given: Given) -> Room:
     placed = np.zeros(len(at), dtype=np.int64)
     for slot in given["occupied"]:
         free[at[slot["node"]]] -= [slot.get(name, 0.0) for name in RESOURCES]
-    asked = requests(given)
+    asked = demands(given)
     for worker in given["already_assigned"]:
         placed[at[worker["node"]]] += len(worker["executors"])
         for executor in worker["executors"]:
-            free[at[worker["node"]]] -= asked[executor]
+            free[at[worker["node"]]] -= asked[executor].amounts
     return Room(free=free.clip(min=0.0), placed=placed, rare=RARE)
 
 
 def positions_on(given: Given, hosts: Iterable[str]) -> list[int]:
     """Nodes of the hosts, host by host."""
     return [at for host in hosts for at, node in enumerate(given["nodes"]) if node["host"] == host]
+
+
+def running(given: Given) -> set[int]:
+    return {executor for worker in given["already_assigned"] for executor in worker["executors"]}
+
+
+def site(given: Given, config: Given) -> Site:
+    taken = Counter(slot["node"] for slot in (*given["occupied"], *given["already_assigned"]))
+    return Site(
+        layout(given),
+        room(given),
+        free_processes=np.array([node["slots"] - taken[node["id"]] for node in given["nodes"]]),
+        favoured=tuple(positions_on(given, config.get("topology.scheduler.favored.nodes", ()))),
+        unfavoured=tuple(positions_on(given, config.get("topology.scheduler.unfavored.nodes", ()))),
+    )
+
+
+def process_rules(config: Given) -> ProcessRules:
+    return ProcessRules(
+        heap=config["topology.worker.max.heap.size.mb"],
+        one_executor=config["topology.ras.one.executor.per.worker"],
+        one_component=config["topology.ras.one.component.per.worker"],
+    )

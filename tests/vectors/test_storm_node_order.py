@@ -24,7 +24,7 @@ from ballast.placement.storm.node_order import (
 from tests.vectors.case import Case
 from tests.vectors.closeness import same
 from tests.vectors.outcome import Outcome, Record
-from tests.vectors.storm_cluster import layout, positions_on, requests, room
+from tests.vectors.storm_cluster import demands, layout, positions_on, room
 
 RULES = {"COMMON": NodeRule.COMMON, "GENERIC_RAS": NodeRule.GENERIC, "DEFAULT_RAS": NodeRule.DEFAULT}
 
@@ -100,14 +100,17 @@ def assert_order(case: Case, question: Question, wanted: list[int], record: Reco
 @pytest.mark.vectors("storm", "NodeSorterHostProximity")
 def test_node_order(case: Case, record: Record) -> None:
     given = case.raw["given"]
-    asked, at = requests(given), {node["id"]: position for position, node in enumerate(given["nodes"])}
+    asked, at = demands(given), {node["id"]: position for position, node in enumerate(given["nodes"])}
     where, free, rule = layout(given), room(given), RULES[case.config["node_sort_type"]]
     for want in case.raw["want"]:
-        requested = np.asarray(asked[want["executor"]] > 0)
+        requested = np.asarray(asked[want["executor"]].amounts > 0)
         question = Question(where, free, requested, rule)
         racks = question.racks()
         if not same(racks, want["racks"]):
             by_name = {rack["rack"]: rack for rack in racks}
+            wanted = [rack["rack"] for rack in want["racks"]]
             assert same({rack["rack"]: rack for rack in want["racks"]}, by_name)
+            inside = [next(at[node["id"]] for node in given["nodes"] if node["rack"] == name) for name in wanted]
+            assert question.holds(inside)
             record(Outcome(case, "equal-figures"))
         assert_order(case, question, [at[name] for name in want["nodes"]], record)
