@@ -1,0 +1,33 @@
+"""Since when ours is the last gate of a pod.
+
+A pod does not say when another controller's gate left. So the time is the first look at which ours was alone; for
+a pod that was never seen with another gate, its creation (also after a restart: then it counts as having waited,
+and is let go sooner rather than later).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from ballast.kube import names
+from ballast.kube.pods import Pod
+
+
+@dataclass(frozen=True, slots=True)
+class GateClock:
+    alone_since: Mapping[str, float | None] = field(default_factory=dict)
+    """By pod uid; None while another gate is there."""
+
+    def after(self, pods: Iterable[Pod], now: float) -> GateClock:
+        """The clock once these pods (all there are) have been looked at; it forgets pods that are not gated."""
+        gated = (pod for pod in pods if names.GATE in pod.gates and not pod.ended)
+        return GateClock({pod.uid: self._since(pod, now) for pod in gated})
+
+    def _since(self, pod: Pod, now: float) -> float | None:
+        if len(pod.gates) > 1:
+            return None
+        if pod.uid not in self.alone_since:
+            return pod.created_at
+        known = self.alone_since[pod.uid]
+        return now if known is None else known

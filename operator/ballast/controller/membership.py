@@ -1,0 +1,102 @@
+"""Which topology and component an executor belongs to, and whether it opted in."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ballast.api.labels import LabelSelector
+from ballast.api.topology import Component, SparkTopology
+from ballast.kube import names
+from ballast.kube.pods import Pod
+
+Labels = Mapping[str, str]
+
+_LIMIT = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Belonging:
+    topology: str
+    """Key: `namespace/name`, or `namespace/application` where nothing was declared."""
+    component: str
+    declared: SparkTopology | None
+    known: bool = True
+    """False: the declared topology has no such component."""
+    opted_in: bool = False
+    """By a label of the pod or its namespace, or because a topology selects it."""
+
+
+def key_of(topology: SparkTopology) -> str:
+    return f"{topology.metadata.namespace}/{topology.metadata.name}"
+
+
+def profile_component(pod: Pod) -> str:
+    """Name of the component that stands for a resource profile of an application."""
+    return f"profile-{pod.executor.resource_profile if pod.executor else '0'}"
+
+
+class Membership:
+    """Looks up executors; executors that differ by their number alone are looked up once.
+
+    `namespaces`: labels of each namespace.
+    """
+
+    def __init__(self, topologies: Iterable[SparkTopology], namespaces: Mapping[str, Labels]) -> None:
+        self._declared = {(t.metadata.namespace, t.metadata.name): t for t in topologies}
+        self._namespaces = namespaces
+        self._selecting: dict[str, list[tuple[SparkTopology, Component, LabelSelector]]] = defaultdict(list)
+        for _, topology in sorted(self._declared.items(), key=lambda item: key_of(item[1])):
+            for component in topology.spec.components:
+                if component.selector is not None and component.external is None:
+                    row = (topology, component, component.selector)
+                    self._selecting[topology.metadata.namespace or ""].append(row)
+        self._known: dict[tuple[str, ...], Belonging] = {}
+
+    def of(self, pod: Pod) -> Belonging:
+        key = _key(pod)
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) > _LIMIT:
+                self._known.clear()
+            known = self._known[key] = self._find(pod)
+        return known
+
+    def _find(self, pod: Pod) -> Belonging:
+        named = pod.labels.get(names.TOPOLOGY)
+        declared = self._declared.get((pod.namespace, named)) if named else None
+        if declared is not None:
+            return self._component_of(declared, pod)
+        if not named:
+            for topology, component, selector in self._selecting[pod.namespace]:
+                if selector.matches(pod.labels):
+                    return Belonging(key_of(topology), component.name, topology, opted_in=True)
+        return self._implicit(pod, opted_in=bool(named))
+
+    def _component_of(self, topology: SparkTopology, pod: Pod) -> Belonging:
+        """By the component label, else by selectors, else the only component there is."""
+        own = [component for component in topology.spec.components if component.external is None]
+        named = pod.labels.get(names.COMPONENT)
+        for component in own:
+            if component.name == named or (component.selector is not None and component.selector.matches(pod.labels)):
+                return Belonging(key_of(topology), component.name, topology, opted_in=True)
+        if named is None and len(own) == 1 and own[0].selector is None:
+            return Belonging(key_of(topology), own[0].name, topology, opted_in=True)
+        stray = named or profile_component(pod)
+        return Belonging(key_of(topology), stray, topology, known=False, opted_in=True)
+
+    def _implicit(self, pod: Pod, *, opted_in: bool) -> Belonging:
+        application = pod.executor.application if pod.executor else ""
+        namespace_opted_in = self._namespaces.get(pod.namespace, {}).get(names.GATE_CHOICE) == "enabled"
+        return Belonging(
+            f"{pod.namespace}/{application}",
+            profile_component(pod),
+            None,
+            opted_in=opted_in or namespace_opted_in or names.GATE in pod.gates,
+        )
+
+
+def _key(pod: Pod) -> tuple[str, ...]:
+    labels = [text for pair in pod.labels.items() if pair[0] != names.SPARK_EXECUTOR_ID for text in pair]
+    return (pod.namespace, "gated" if names.GATE in pod.gates else "", *labels)

@@ -1,0 +1,272 @@
+"""From what was read of the cluster to the Snapshot that one pass decides by. Pure: nothing is fetched here."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ballast.api.labels import LabelSelector
+from ballast.api.policy import PolicySpec
+from ballast.api.topology import SparkTopology
+from ballast.controller.ends import Finding, Rates, Surroundings, declared, implicit
+from ballast.controller.gateclock import GateClock
+from ballast.controller.membership import Belonging, Membership, key_of
+from ballast.kube import names
+from ballast.kube.nodes import NodeFacts, model_node
+from ballast.kube.pods import Pod, SparkExecutor
+from ballast.kube.requested import Requested
+from ballast.kube.volumes import Volumes
+from ballast.model import (
+    Constraints,
+    Demand,
+    Executor,
+    ExecutorUsage,
+    Levels,
+    Location,
+    MetricsHealth,
+    Move,
+    Node,
+    NodeUsage,
+    Policy,
+    Snapshot,
+    Topology,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """What was read of the cluster: every pod, every node, each namespace's labels, claims and volumes."""
+
+    pods: Sequence[Pod]
+    nodes: Sequence[NodeFacts]
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    volumes: Volumes = field(default_factory=lambda: Volumes({}, {}))
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """What a policy is about."""
+
+    node_selector: LabelSelector = field(default_factory=LabelSelector)
+    namespace_selector: LabelSelector = field(default_factory=LabelSelector)
+    topology_selector: LabelSelector | None = None
+    external_namespaces: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, spec: PolicySpec) -> Pool:
+        return cls(
+            spec.node_selector, spec.namespace_selector, spec.topology_selector, frozenset(spec.external_namespaces)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """Fresh figures: nodes by name, executors by `namespace/pod`."""
+
+    nodes: Mapping[str, NodeUsage] = field(default_factory=dict)
+    executors: Mapping[str, ExecutorUsage] = field(default_factory=dict)
+    health: MetricsHealth = field(default_factory=MetricsHealth)
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    snapshot: Snapshot
+    findings: tuple[Finding, ...]
+    """What the owners of topologies should know."""
+    declared: Mapping[str, SparkTopology]
+    """The SparkTopologies that this policy steers, by key."""
+
+
+def observe(
+    lists: Lists,
+    policy: Policy,
+    *,
+    pool: Pool,
+    topologies: Iterable[SparkTopology],
+    clock: GateClock,
+    now: float,
+    moves: Iterable[Move] = (),
+    metrics: Metrics | None = None,
+    rates: Rates | None = None,
+    paused: Iterable[str] = (),
+    failed: Mapping[str, int] | None = None,
+) -> Observation:
+    """One pool at one moment.
+
+    `clock` must have seen `lists.pods` already. `paused`: keys of topologies whose moves a user paused.
+    `failed`: executors per topology key that failed and count towards Spark's own limit.
+    """
+    figures = metrics or Metrics()
+    steered = _steered(topologies, lists, pool)
+    membership = Membership(steered, lists.namespaces)
+    pass_ = _Pass(lists, policy, pool=pool, membership=membership, clock=clock, metrics=figures)
+    views, findings = pass_.topologies(steered, rates=rates or {}, failed=failed or {})
+    stalled = {finding.topology for finding in findings if finding.stalls}
+    executors = tuple(replace(e, enforced=False) if e.topology in stalled else e for e in pass_.executors)
+    snapshot = Snapshot(
+        taken_at=now,
+        nodes=pass_.nodes(),
+        executors=executors,
+        topologies=tuple(views),
+        moves=tuple(moves),
+        pending=tuple(pass_.pending),
+        metrics=figures.health,
+        paused_topologies=tuple(sorted(paused)),
+    )
+    return Observation(snapshot, tuple(findings), {key_of(t): t for t in steered})
+
+
+def _steered(topologies: Iterable[SparkTopology], lists: Lists, pool: Pool) -> list[SparkTopology]:
+    return sorted(
+        (
+            topology
+            for topology in topologies
+            if pool.namespace_selector.matches(lists.namespaces.get(topology.metadata.namespace or "", {}))
+            and (pool.topology_selector is None or pool.topology_selector.matches(topology.metadata.labels))
+        ),
+        key=key_of,
+    )
+
+
+class _Pass:
+    """One walk over the pods, and what comes of it."""
+
+    def __init__(
+        self,
+        lists: Lists,
+        policy: Policy,
+        *,
+        pool: Pool,
+        membership: Membership,
+        clock: GateClock,
+        metrics: Metrics,
+    ) -> None:
+        self._lists, self._policy, self._pool = lists, policy, pool
+        self._membership, self._clock, self._metrics = membership, clock, metrics
+        self._requested = Requested()
+        self._with_volumes: dict[tuple[int, object], Constraints] = {}
+        self._ends: dict[str, list[Pod]] = defaultdict(list)
+        self._members: dict[str, dict[str, Pod]] = defaultdict(dict)
+        self._applications: dict[str, set[str]] = defaultdict(set)
+        self._strays: dict[str, set[str]] = defaultdict(set)
+        self.executors: list[Executor] = []
+        self.pending: list[Demand] = []
+        self._walk()
+
+    def _walk(self) -> None:
+        steered = {
+            name: self._pool.namespace_selector.matches(labels) for name, labels in self._lists.namespaces.items()
+        }
+        for pod in sorted(self._lists.pods, key=lambda pod: (pod.namespace, pod.name)):
+            self._requested.add(pod)
+            facts = pod.executor
+            if facts is None:
+                self._ends[pod.namespace].append(pod)
+            elif steered.get(pod.namespace, False):
+                belonging = self._membership.of(pod)
+                if self._pool.topology_selector is None or belonging.declared is not None:
+                    self._take(pod, facts, belonging)
+                    continue
+            if pod.node is None and not (pod.gates or pod.leaving or pod.ended):
+                self.pending.append(Demand(pod.requests, self._constraints(pod)))
+
+    def _take(self, pod: Pod, facts: SparkExecutor, belonging: Belonging) -> None:
+        self._members[belonging.topology].setdefault(belonging.component, pod)
+        self._applications[belonging.topology].add(facts.application)
+        if not belonging.known:
+            self._strays[belonging.topology].add(belonging.component)
+        self.executors.append(
+            Executor(
+                namespace=pod.namespace,
+                name=pod.name,
+                uid=pod.uid,
+                application=facts.application,
+                executor_id=facts.executor_id,
+                resource_profile=facts.resource_profile,
+                topology=belonging.topology,
+                component=belonging.component,
+                phase=pod.phase,
+                created_at=pod.created_at,
+                node=pod.node,
+                requests=pod.requests,
+                constraints=self._constraints(pod),
+                cores=facts.cores,
+                gates=tuple(gate for gate in pod.gates if gate != names.GATE),
+                last_gate_since=self._clock.alone_since.get(pod.uid),
+                running_since=facts.running_since,
+                unschedulable_since=facts.unschedulable_since,
+                scheduler=pod.scheduler,
+                graceful=facts.graceful,
+                allocator_direct=facts.allocator_direct,
+                kueue_managed=facts.kueue_managed,
+                reusable_volume=bool(pod.claims)
+                and self._lists.volumes.reusable(pod.namespace, pod.claims, facts.driver_uid),
+                pinned=facts.pinned_at is not None,
+                enforced=belonging.opted_in and not facts.opted_out,
+                usage=self._metrics.executors.get(pod.key),
+            )
+        )
+
+    def _constraints(self, pod: Pod) -> Constraints:
+        """With its volumes; executors of one template and volume share one value."""
+        terms = self._lists.volumes.node_terms(pod.namespace, pod.claims) if pod.claims else ()
+        if not terms:
+            return pod.constraints
+        key = (id(pod.constraints), terms)
+        if key not in self._with_volumes:
+            self._with_volumes[key] = replace(pod.constraints, volume_terms=terms)
+        return self._with_volumes[key]
+
+    def nodes(self) -> tuple[Node, ...]:
+        """The pool's nodes by name, with the requests of every pod bound to them."""
+        chosen = [facts for facts in self._lists.nodes if self._pool.node_selector.matches(facts.labels)]
+        return tuple(
+            model_node(
+                facts,
+                self._policy.levels,
+                requested=self._requested.on(facts.name),
+                usage=self._metrics.nodes.get(facts.name),
+            )
+            for facts in sorted(chosen, key=lambda facts: facts.name)
+        )
+
+    def topologies(
+        self, steered: Sequence[SparkTopology], *, rates: Rates, failed: Mapping[str, int]
+    ) -> tuple[list[Topology], list[Finding]]:
+        around = self._surroundings(self._policy.levels)
+        views: list[Topology] = []
+        findings: list[Finding] = []
+        for topology in steered:
+            key = key_of(topology)
+            applications = self._applications.get(key, ())
+            view, found = declared(topology, around, rates=rates, applications=applications, failed=failed.get(key, 0))
+            strays = implicit(key, self._strays.get(key, ()), around, workloads={}).components
+            views.append(replace(view, components=(*view.components, *strays)))
+            findings += [*found, *_stray_findings(key, self._strays.get(key, set()))]
+        known = {view.key for view in views}
+        for key, members in sorted(self._members.items()):
+            if key not in known:
+                workloads = {name: pod.labels.get(names.WORKLOAD, "") for name, pod in members.items()}
+                views.append(implicit(key, members, around, workloads=workloads, failed=failed.get(key, 0)))
+        return views, findings
+
+    def _surroundings(self, levels: Levels) -> Surroundings:
+        facts = {node.name: node for node in self._lists.nodes}
+
+        def locate(name: str) -> Location | None:
+            return facts[name].location(levels) if name in facts else None
+
+        return Surroundings(self._ends, locate, len(levels.ordered), self._pool.external_namespaces)
+
+
+def _stray_findings(key: str, strays: set[str]) -> list[Finding]:
+    return [
+        Finding(
+            key,
+            "UnknownComponent",
+            f"executors labelled as component {name} belong to none of spec.components: add it, or set "
+            f"{names.COMPONENT} to one that exists",
+        )
+        for name in sorted(strays)
+    ]

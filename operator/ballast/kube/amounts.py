@@ -1,0 +1,112 @@
+"""What pods ask for and nodes offer, read from their JSON."""
+
+from __future__ import annotations
+
+import marshal
+from collections.abc import Iterable
+from typing import Any
+
+from ballast.api.quantity import Quantity
+from ballast.kube.document import JSON, ReadOnlyJSON
+from ballast.model import Resources
+
+_Amounts = dict[str, float]
+_CACHE_LIMIT = 50_000
+
+
+class AmountReader:
+    """Reads quantities, each distinct text once; pods of one template share one value.
+
+    Not safe for threads: one reader belongs to one pass at a time.
+    """
+
+    def __init__(self) -> None:
+        self._quantities: dict[str, float] = {}
+        self._requests: dict[bytes, Resources] = {}
+
+    def amounts(self, written: ReadOnlyJSON | None) -> _Amounts:
+        return {name: self.quantity(value) for name, value in (written or {}).items()}
+
+    def quantity(self, written: Any) -> float:
+        text = str(written)
+        known = self._quantities.get(text)
+        if known is None:
+            known = self._quantities[text] = float(Quantity.parse(text))
+        return known
+
+    def allocatable(self, node: JSON) -> Resources:
+        amounts = self.amounts((node.get("status") or {}).get("allocatable"))
+        return _resources(amounts, pods=amounts.pop("pods", 0.0))
+
+    def requests(self, pod: JSON) -> Resources:
+        """What the scheduler reserves for the pod.
+
+        The larger of what its containers and sidecars ask for together, and of any one init container beside the
+        sidecars started before it; plus overhead. Amounts set for the whole pod replace the sum. While a container
+        is being resized in place, the larger of the old and the new amount counts.
+        """
+        spec = pod["spec"]
+        key = _key(spec, pod.get("status") or {})
+        known = self._requests.get(key)
+        if known is None:
+            if len(self._requests) > _CACHE_LIMIT:
+                self._requests.clear()
+            known = self._requests[key] = _resources(self._pod_amounts(spec, pod.get("status") or {}), pods=1.0)
+        return known
+
+    def _pod_amounts(self, spec: JSON, status: JSON) -> _Amounts:
+        actual = {
+            entry["name"]: entry
+            for entry in (*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ()))
+        }
+        running = _sum(self._container(c, actual.get(c["name"])) for c in spec["containers"])
+        starting: _Amounts = {}
+        sidecars: _Amounts = {}
+        for container in spec.get("initContainers") or ():
+            own = self._container(container, actual.get(container["name"]))
+            if container.get("restartPolicy") == "Always":
+                sidecars = _sum((sidecars, own))
+                own = {}
+            starting = _largest(starting, _sum((sidecars, own)))
+        total = _largest(_sum((running, sidecars)), starting)
+        total.update(self.amounts((spec.get("resources") or {}).get("requests")))
+        return _sum((total, self.amounts(spec.get("overhead"))))
+
+    def _container(self, container: JSON, actual: JSON | None) -> _Amounts:
+        asked = self.amounts((container.get("resources") or {}).get("requests"))
+        if actual is None:
+            return asked
+        given = self.amounts((actual.get("resources") or {}).get("requests"))
+        allocated = self.amounts(actual.get("allocatedResources"))
+        return _largest(_largest(asked, given), allocated) if given or allocated else asked
+
+
+def _key(spec: JSON, status: JSON) -> bytes:
+    """Equal for pods that ask for the same. Version 2 of the format does not depend on object identity."""
+    parts = [spec.get("overhead"), spec.get("resources")]
+    parts += [[c["name"], c.get("resources")] for c in spec["containers"]]
+    parts += [[c["name"], c.get("resources"), c.get("restartPolicy")] for c in spec.get("initContainers") or ()]
+    for entries in (status.get("containerStatuses"), status.get("initContainerStatuses")):
+        parts += [[c["name"], c.get("resources"), c.get("allocatedResources")] for c in entries or ()]
+    return marshal.dumps(parts, 2)
+
+
+def _sum(parts: Iterable[_Amounts]) -> _Amounts:
+    total: _Amounts = {}
+    for part in parts:
+        for name, amount in part.items():
+            total[name] = total.get(name, 0.0) + amount
+    return total
+
+
+def _largest(one: _Amounts, other: _Amounts) -> _Amounts:
+    return {name: max(one.get(name, 0.0), other.get(name, 0.0)) for name in one.keys() | other.keys()}
+
+
+def _resources(amounts: _Amounts, *, pods: float) -> Resources:
+    return Resources(
+        cpu_cores=amounts.pop("cpu", 0.0),
+        memory_bytes=amounts.pop("memory", 0.0),
+        pods=pods,
+        extended=tuple(sorted((name, amount) for name, amount in amounts.items() if amount)),
+    )

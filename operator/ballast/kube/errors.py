@@ -1,0 +1,91 @@
+"""What the API server can answer instead of doing what it was asked.
+
+BallastError
+└── KubeError
+    ├── NotConnected   no usable address or credentials
+    ├── Unavailable    no answer, too busy, or broken; another try may help
+    ├── Conflict       the object is not as it was read
+    │   └── AlreadyExists
+    ├── NotFound
+    ├── Gone           a continue token or resource version is too old
+    ├── Forbidden      a right is missing
+    └── Invalid        the server does not accept the object or the patch
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ballast.errors import BallastError
+
+
+class KubeError(BallastError):
+    """`action` (as in `patch pods analytics/exec-1`) failed with HTTP `status` (0: no answer at all)."""
+
+    def __init__(self, action: str, message: str, *, status: int = 0, body: dict[str, Any] | None = None) -> None:
+        super().__init__(action, message)
+        self.action = action
+        self.message = message
+        self.status = status
+        self.body = body or {}
+        """The server's Status object, where it sent one."""
+
+    def __str__(self) -> str:
+        return f"{self.action}: {self.message}"
+
+    @property
+    def causes(self) -> tuple[dict[str, Any], ...]:
+        return tuple((self.body.get("details") or {}).get("causes") or ())
+
+
+class NotConnected(KubeError):  # noqa: N818 -- says what is wrong, reads well when raised
+    pass
+
+
+class Unavailable(KubeError):  # noqa: N818 -- says what is wrong, reads well when raised
+    retry_after_seconds: float | None = None
+
+
+class Conflict(KubeError):  # noqa: N818 -- says what is wrong, reads well when raised
+    pass
+
+
+class AlreadyExists(Conflict):
+    pass
+
+
+class NotFound(KubeError):  # noqa: N818 -- says what is wrong, reads well when raised
+    pass
+
+
+class Gone(KubeError):  # noqa: N818 -- says what is wrong, reads well when raised
+    pass
+
+
+class Forbidden(KubeError):  # noqa: N818 -- says what is wrong, reads well when raised
+    def __str__(self) -> str:
+        return f"not allowed to {self.action}: {self.message} (grant the operator's ClusterRole this right)"
+
+
+class Invalid(KubeError):  # noqa: N818 -- says what is wrong, reads well when raised
+    pass
+
+
+def error_of(action: str, status: int, body: dict[str, Any]) -> KubeError:
+    """The error that an answer with this HTTP status and Status object stands for."""
+    message = str(body.get("message") or f"HTTP {status}")
+    kind = _BY_STATUS.get(status, Unavailable if status >= 500 else Invalid)
+    if status == 409 and body.get("reason") == "AlreadyExists":
+        kind = AlreadyExists
+    return kind(action, message, status=status, body=body)
+
+
+_BY_STATUS: dict[int, type[KubeError]] = {
+    401: NotConnected,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    410: Gone,
+    422: Invalid,
+    429: Unavailable,
+}

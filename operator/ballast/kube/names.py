@@ -1,0 +1,27 @@
+"""Names that Ballast, Spark and others put on pods and nodes."""
+
+from __future__ import annotations
+
+GATE = "ballast.dev/placement"
+"""Our scheduling gate."""
+GATE_CHOICE = "ballast.dev/gate"
+"""Namespace label `enabled`; pod label or annotation `disabled`."""
+TOPOLOGY = "ballast.dev/topology"
+COMPONENT = "ballast.dev/component"
+WORKLOAD = "ballast.dev/workload"
+"""Pod label Streaming, Batch or Interactive, for applications without a SparkTopology."""
+NETWORK_CAPACITY = "ballast.dev/network-capacity"
+"""Node annotation: bits per second, as a quantity."""
+SPEED = "ballast.dev/speed"
+"""Node annotation: work done per core-second, relative to the pool's ordinary machine."""
+FIELD_MANAGER = "ballast"
+"""Under this name the API server records what we wrote (metadata.managedFields)."""
+
+SPARK_ROLE = "spark-role"
+SPARK_APPLICATION = "spark-app-selector"
+SPARK_EXECUTOR_ID = "spark-exec-id"
+SPARK_RESOURCE_PROFILE = "spark-exec-resourceprofile-id"
+SPARK_INDIRECT_ID = "EXECID"
+"""Executor id in pods of Spark's statefulset and deployment allocators."""
+
+KUEUE = "kueue.x-k8s.io/"

@@ -1,0 +1,255 @@
+"""A pod as the API server has it, cut down to what a decision can depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ballast.kube import names
+from ballast.kube.amounts import AmountReader
+from ballast.kube.constraints import REQUIRED, ConstraintReader
+from ballast.kube.document import JSON
+from ballast.kube.timestamp import seconds
+from ballast.model import Constraints, Phase, Resources
+
+_ENDED = ("Succeeded", "Failed")
+_UNCONSTRAINED = Constraints()
+_SPARK_CONTAINER = "spark-kubernetes-executor"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a release must know of a gated pod, so that it need not be read again."""
+
+    resource_version: str
+    gates: tuple[str, ...]
+    """All of them, ours included, in the pod's order."""
+    affinity: Mapping[str, Any] | None
+    """The pod's `spec.affinity` as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparkExecutor:
+    """What only executors have."""
+
+    application: str
+    executor_id: str
+    resource_profile: str
+    cores: float
+    graceful: bool
+    allocator_direct: bool
+    kueue_managed: bool
+    opted_out: bool
+    driver_uid: str | None
+    """Of the pod that owns it."""
+    running_since: float | None
+    unschedulable_since: float | None
+    pinned_at: float | None
+    """When Ballast wrote its required node affinity; None if it did not."""
+    held: Held | None
+    """Set while our gate is in the pod."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    namespace: str
+    name: str
+    uid: str
+    labels: Mapping[str, str]
+    status_phase: str
+    """Pending, Running, Succeeded, Failed or Unknown."""
+    leaving: bool
+    """Has a deletion timestamp."""
+    created_at: float
+    node: str | None
+    gates: tuple[str, ...]
+    """All scheduling gates."""
+    requests: Resources
+    """Nothing once it has ended."""
+    scheduler: str
+    constraints: Constraints = _UNCONSTRAINED
+    """Without volumes. Not read of bound pods that are no executors: nobody asks."""
+    claims: tuple[str, ...] = ()
+    """Names of the persistent volume claims it mounts; read like the constraints."""
+    executor: SparkExecutor | None = field(default=None)
+    """Set for pods labelled spark-role=executor; a driver is never one."""
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def ended(self) -> bool:
+        return self.status_phase in _ENDED
+
+    @property
+    def is_driver(self) -> bool:
+        return self.labels.get(names.SPARK_ROLE) == "driver"
+
+    @property
+    def phase(self) -> Phase:
+        if self.ended:
+            return Phase.ENDED
+        if self.leaving:
+            return Phase.LEAVING
+        if names.GATE in self.gates:
+            return Phase.GATED
+        return Phase.RUNNING if self.status_phase == "Running" else Phase.PENDING
+
+
+class PodReader:
+    """Reads pods' JSON. Keeps what pods of one template share; not safe for threads.
+
+    `decommission_script`: the end of the preStop command by which Spark's decommissioning hook is known
+    (Spark's spark.kubernetes.decommission.script, /opt/decom.sh by default).
+    """
+
+    def __init__(self, *, decommission_script: str = "decom.sh") -> None:
+        self._amounts = AmountReader()
+        self._constraints = ConstraintReader()
+        self._script = decommission_script
+
+    def read_all(self, pods: Iterable[JSON]) -> list[Pod]:
+        return [self.read(pod) for pod in pods]
+
+    def read(self, pod: JSON) -> Pod:
+        metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
+        labels = metadata.get("labels") or {}
+        node = spec.get("nodeName")
+        phase = status.get("phase") or "Pending"
+        is_executor = labels.get(names.SPARK_ROLE) == "executor"
+        asks = is_executor or node is None
+        gates = tuple(gate["name"] for gate in spec.get("schedulingGates") or ())
+        return Pod(
+            namespace=metadata["namespace"],
+            name=metadata["name"],
+            uid=metadata["uid"],
+            labels=labels,
+            status_phase=phase,
+            leaving="deletionTimestamp" in metadata,
+            created_at=seconds(metadata.get("creationTimestamp")) or 0.0,
+            node=node,
+            gates=gates,
+            requests=Resources() if phase in _ENDED else self._amounts.requests(pod),
+            scheduler=spec.get("schedulerName") or "default-scheduler",
+            constraints=self._constraints.read(spec) if asks else _UNCONSTRAINED,
+            claims=_claims(pod) if asks else (),
+            executor=self._executor(pod, gates) if is_executor else None,
+        )
+
+    def _executor(self, pod: JSON, gates: tuple[str, ...]) -> SparkExecutor:
+        metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
+        labels = metadata["labels"]
+        owner = _controller(metadata)
+        executor_id = labels.get(names.SPARK_EXECUTOR_ID) or ""
+        pinned_at = _pinned_at(metadata)
+        return SparkExecutor(
+            application=labels.get(names.SPARK_APPLICATION) or "",
+            executor_id=executor_id,
+            resource_profile=labels.get(names.SPARK_RESOURCE_PROFILE) or "0",
+            cores=self._cores(spec),
+            graceful=any(_stops_by(container, self._script) for container in spec["containers"]),
+            allocator_direct=executor_id != names.SPARK_INDIRECT_ID and owner.get("kind", "Pod") == "Pod",
+            kueue_managed=any(key.startswith(names.KUEUE) for key in (*labels, *gates)),
+            opted_out=_opted_out(metadata),
+            driver_uid=owner.get("uid") if owner.get("kind") == "Pod" else None,
+            running_since=_running_since(status),
+            unschedulable_since=_unschedulable_since(status, pinned_at),
+            pinned_at=pinned_at,
+            held=_held(pod, gates),
+        )
+
+    def _cores(self, spec: JSON) -> float:
+        container = _spark_container(spec)
+        for entry in container.get("env") or ():
+            if entry["name"] == "SPARK_EXECUTOR_CORES":
+                return _positive(entry.get("value")) or 1.0
+        asked = (container.get("resources") or {}).get("requests") or {}
+        return self._amounts.quantity(asked["cpu"]) if "cpu" in asked else 1.0
+
+
+def _opted_out(metadata: JSON) -> bool:
+    return "disabled" in (
+        (metadata.get("labels") or {}).get(names.GATE_CHOICE),
+        (metadata.get("annotations") or {}).get(names.GATE_CHOICE),
+    )
+
+
+def _held(pod: JSON, gates: tuple[str, ...]) -> Held | None:
+    if names.GATE not in gates:
+        return None
+    return Held(pod["metadata"].get("resourceVersion") or "", gates, pod["spec"].get("affinity"))
+
+
+def held(pod: JSON) -> Held | None:
+    """What a release must know of this pod; None when our gate is not in it."""
+    return _held(pod, tuple(gate["name"] for gate in pod["spec"].get("schedulingGates") or ()))
+
+
+def _claims(pod: JSON) -> tuple[str, ...]:
+    found = []
+    for volume in pod["spec"].get("volumes") or ():
+        if "persistentVolumeClaim" in volume:
+            found.append(volume["persistentVolumeClaim"]["claimName"])
+        elif "ephemeral" in volume:
+            found.append(f"{pod['metadata']['name']}-{volume['name']}")
+    return tuple(found)
+
+
+def _controller(metadata: JSON) -> JSON:
+    owners: list[JSON] = metadata.get("ownerReferences") or []
+    return next((owner for owner in owners if owner.get("controller")), {})
+
+
+def _spark_container(spec: JSON) -> JSON:
+    containers: list[JSON] = spec["containers"]
+    return next((c for c in containers if c["name"] == _SPARK_CONTAINER), containers[0])
+
+
+def _stops_by(container: JSON, script: str) -> bool:
+    hook = ((container.get("lifecycle") or {}).get("preStop") or {}).get("exec") or {}
+    command: list[str] = hook.get("command") or []
+    return bool(command) and command[-1].endswith(script)
+
+
+def _running_since(status: JSON) -> float | None:
+    if status.get("phase") != "Running":
+        return None
+    starts = [
+        ((entry.get("state") or {}).get("running") or {}).get("startedAt")
+        for entry in status.get("containerStatuses") or ()
+    ]
+    return seconds(min((start for start in starts if start), default=None) or status.get("startTime"))
+
+
+def _unschedulable_since(status: JSON, released_at: float | None) -> float | None:
+    """The condition keeps the time at which it became False, which a gated pod's was from the start.
+
+    So for a pod that we released the count begins there.
+    """
+    for condition in status.get("conditions") or ():
+        if condition["type"] == "PodScheduled":
+            if condition["status"] != "False" or condition.get("reason") != "Unschedulable":
+                return None
+            since = seconds(condition.get("lastTransitionTime"))
+            return since if since is None or released_at is None else max(since, released_at)
+    return None
+
+
+def _pinned_at(metadata: JSON) -> float | None:
+    for entry in metadata.get("managedFields") or ():
+        if entry.get("manager") == names.FIELD_MANAGER and not entry.get("subresource"):
+            fields = (entry.get("fieldsV1") or {}).get("f:spec") or {}
+            affinity = (fields.get("f:affinity") or {}).get("f:nodeAffinity") or {}
+            if f"f:{REQUIRED}" in affinity:
+                return seconds(entry.get("time"))
+    return None
+
+
+def _positive(text: Any) -> float | None:
+    try:
+        number = float(text)
+    except (TypeError, ValueError):
+        return None
+    return number if number > 0 else None

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ballast.controller.membership import Belonging, Membership
+from ballast.kube.pods import PodReader
+from tests.unit.kube.builders import GATE, executor, topology
+
+CLICKS = topology(
+    components=[
+        {"name": "kafka", "external": {"zones": {"a": 1}}},
+        {"name": "ingest", "workload": "Streaming"},
+        {"name": "sessions", "selector": {"matchLabels": {"app": "sessions"}}},
+    ]
+)
+ONE = topology("single", components=[{"name": "kafka", "external": {"zones": {"a": 1}}}, {"name": "only"}])
+IN_CLICKS = {"ballast.dev/topology": "clicks"}
+
+
+def belonging(namespaces: dict[str, dict[str, str]] | None = None, **changes: Any) -> Belonging:
+    return Membership([CLICKS, ONE], namespaces or {}).of(PodReader().read(executor(**changes)))
+
+
+@pytest.mark.parametrize(
+    ("labels", "topology_key", "component"),
+    [
+        pytest.param({**IN_CLICKS, "ballast.dev/component": "ingest"}, "analytics/clicks", "ingest", id="both labels"),
+        pytest.param({**IN_CLICKS, "app": "sessions"}, "analytics/clicks", "sessions", id="label and selector"),
+        pytest.param({"app": "sessions"}, "analytics/clicks", "sessions", id="selector alone"),
+        pytest.param({"ballast.dev/topology": "single"}, "analytics/single", "only", id="the only component"),
+        pytest.param({"ballast.dev/topology": "nowhere"}, "analytics/spark-1", "profile-0", id="nothing of that name"),
+        pytest.param({}, "analytics/spark-1", "profile-0", id="nothing said"),
+    ],
+)
+def test_where_an_executor_belongs(labels: dict[str, str], topology_key: str, component: str) -> None:
+    found = belonging(labels=labels)
+    assert (found.topology, found.component, found.known) == (topology_key, component, True)
+
+
+def test_an_external_component_has_no_executors() -> None:
+    found = belonging(labels={**IN_CLICKS, "ballast.dev/component": "kafka"})
+    assert (found.component, found.known) == ("kafka", False)
+
+
+def test_a_component_that_was_not_declared_is_kept_apart() -> None:
+    assert belonging(labels={**IN_CLICKS, "ballast.dev/component": "typo"}).known is False
+    assert belonging(labels=IN_CLICKS, profile="3").component == "profile-3"
+
+
+def test_a_selector_does_not_reach_beyond_its_namespace() -> None:
+    assert belonging(labels={"app": "sessions"}, namespace="other").declared is None
+
+
+def test_each_resource_profile_of_an_undeclared_application_is_a_component() -> None:
+    assert belonging(profile="1", application="spark-7").component == "profile-1"
+    assert belonging(profile="1", application="spark-7").topology == "analytics/spark-7"
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "changes", "opted_in"),
+    [
+        pytest.param({}, {}, False, id="nothing said"),
+        pytest.param({"analytics": {"ballast.dev/gate": "enabled"}}, {}, True, id="its namespace"),
+        pytest.param({"other": {"ballast.dev/gate": "enabled"}}, {}, False, id="another namespace"),
+        pytest.param({"analytics": {"ballast.dev/gate": "yes"}}, {}, False, id="another word"),
+        pytest.param({}, {"labels": {"ballast.dev/topology": "nowhere"}}, True, id="a label, nothing declared"),
+        pytest.param({}, {"labels": {"app": "sessions"}}, True, id="a topology selects it"),
+        pytest.param({}, {"gates": [GATE]}, True, id="a pod template with our gate"),
+    ],
+)
+def test_what_opts_in(namespaces: dict[str, dict[str, str]], changes: dict[str, Any], opted_in: bool) -> None:
+    assert belonging(namespaces, **changes).opted_in is opted_in
+
+
+def test_executors_that_differ_by_their_number_alone_are_looked_up_once() -> None:
+    membership, reader = Membership([CLICKS], {}), PodReader()
+    found = [membership.of(reader.read(executor(n))) for n in (1, 2)]
+    assert found[0] is found[1]

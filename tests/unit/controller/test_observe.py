@@ -1,0 +1,261 @@
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from ballast.api.labels import LabelSelector
+from ballast.api.topology import SparkTopology
+from ballast.controller.gateclock import GateClock
+from ballast.controller.observe import Lists, Metrics, Observation, Pool, observe
+from ballast.kube.nodes import NodeReader
+from ballast.kube.pods import PodReader
+from ballast.kube.volumes import Volumes, read_claim, read_volume
+from ballast.model import (
+    Anchor,
+    Component,
+    ExecutorUsage,
+    MetricsHealth,
+    NodeUsage,
+    Phase,
+    Policy,
+    Resources,
+    Separation,
+    Stream,
+    Workload,
+)
+from tests.unit.kube.builders import CREATED_AT, GATE, driver, executor, expression, node, pod, topology
+
+GI = float(1 << 30)
+NAMESPACES = {"analytics": {"ballast.dev/gate": "enabled"}, "kafka": {}, "other": {"tier": "dev"}}
+NODES = [node("node-1"), node("node-2", labels={"topology.kubernetes.io/zone": "b"})]
+
+
+def look(
+    *pods: dict[str, Any],
+    nodes: list[dict[str, Any]] | None = None,
+    topologies: list[SparkTopology] | None = None,
+    pool: Pool | None = None,
+    volumes: Volumes | None = None,
+    **more: Any,
+) -> Observation:
+    read = PodReader().read_all(pods)
+    facts = NodeReader().read_all(NODES if nodes is None else nodes)
+    return observe(
+        Lists(read, facts, NAMESPACES, volumes or Volumes({}, {})),
+        Policy("streaming"),
+        pool=pool or Pool(),
+        topologies=topologies or [],
+        clock=GateClock().after(read, CREATED_AT),
+        now=CREATED_AT + 100,
+        **more,
+    )
+
+
+def test_the_pool_is_the_nodes_that_the_policy_selects() -> None:
+    nodes = [node("in"), node("out", labels={"pool": "batch"})]
+    pool = Pool(node_selector=LabelSelector(match_labels={"pool": "streaming"}))
+    assert [n.name for n in look(nodes=nodes, pool=pool).snapshot.nodes] == ["in"]
+
+
+def test_requested_counts_every_bound_pod_that_has_not_ended() -> None:
+    found = look(
+        executor(1, node="node-1"),
+        pod("foreign", node="node-1", namespace="kube-system"),
+        pod("leaving", node="node-1", leaving=True),
+        pod("done", node="node-1", phase="Succeeded"),
+        pod("elsewhere", node="node-2"),
+    )
+    assert found.snapshot.nodes[0].requested == Resources(3.0, 3 * GI, 3.0)
+
+
+def test_pending_demand_is_what_the_scheduler_will_bind_before_us() -> None:
+    found = look(
+        pod("waiting", namespace="kube-system", nodeSelector={"disk": "ssd"}),
+        pod("gated", gates=[{"name": "theirs"}]),
+        pod("going", leaving=True),
+        pod("bound", node="node-1"),
+        executor(1),
+        executor(2, namespace="unknown"),
+    )
+    assert [demand.constraints.node_selector for demand in found.snapshot.pending] == [(("disk", "ssd"),), ()]
+
+
+def test_executors_are_those_of_the_policys_namespaces_wherever_they_run() -> None:
+    pool = Pool(namespace_selector=LabelSelector(match_labels={"tier": "dev"}))
+    found = look(executor(1, node="node-1"), executor(2, namespace="other", node="far-away"), driver(), pool=pool)
+    assert [e.key for e in found.snapshot.executors] == ["other/spark-1-exec-2"]
+
+
+def test_an_executor_that_did_not_opt_in_or_opted_out_counts_as_load_only() -> None:
+    found = look(
+        executor(1),
+        executor(2, labels={"ballast.dev/gate": "disabled"}),
+        executor(3, namespace="other"),
+    )
+    assert {e.name: e.enforced for e in found.snapshot.executors} == {
+        "spark-1-exec-1": True,
+        "spark-1-exec-2": False,
+        "spark-1-exec-3": False,
+    }
+
+
+def test_gates_of_others_are_named_and_ours_starts_the_clock_when_alone() -> None:
+    alone, held = look(executor(1, gates=[GATE]), executor(2, gates=[{"name": "theirs"}, GATE])).snapshot.executors
+    assert (alone.phase, alone.gates, alone.last_gate_since) == (Phase.GATED, (), CREATED_AT)
+    assert (held.phase, held.gates, held.last_gate_since) == (Phase.GATED, ("theirs",), None)
+
+
+def test_usage_is_joined_by_name() -> None:
+    usage, load = NodeUsage(cpu_ratio=0.5), ExecutorUsage(cpu_cores=0.7)
+    metrics = Metrics({"node-1": usage}, {"analytics/spark-1-exec-1": load}, MetricsHealth(available=True))
+    found = look(executor(1, node="node-1"), executor(2, node="node-1"), metrics=metrics).snapshot
+    assert [n.usage for n in found.nodes] == [usage, None]
+    assert [e.usage for e in found.executors] == [load, None]
+    assert found.metrics.available
+
+
+def test_volumes_bind_an_executor_to_where_they_are() -> None:
+    claim = {
+        "metadata": {"namespace": "analytics", "name": "data", "ownerReferences": [{"kind": "Pod", "uid": "d"}]},
+        "spec": {"volumeName": "pv-1"},
+    }
+    terms = [{"matchExpressions": [expression("topology.kubernetes.io/zone", "b")]}]
+    volume = {"metadata": {"name": "pv-1"}, "spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}}
+    mounted = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+    owner = [{"kind": "Pod", "uid": "d", "controller": True}]
+    found = look(
+        executor(1, volumes=mounted, owners=owner),
+        executor(2),
+        volumes=Volumes.of([read_claim(claim)], [read_volume(volume)]),
+    ).snapshot
+    bound, free = found.executors
+    assert [bound.constraints.volumes_reach(n.labels, n.name) for n in found.nodes] == [False, True]
+    assert (bound.reusable_volume, free.reusable_volume) == (True, False)
+    assert free.constraints.volume_terms == ()
+
+
+def test_an_application_without_a_topology_is_one() -> None:
+    found = look(
+        driver(node="node-2"),
+        executor(1, labels={"ballast.dev/workload": "Streaming"}),
+        executor(2, profile="1"),
+    )
+    (view,) = found.snapshot.topologies
+    assert (view.key, view.name, view.implicit) == ("analytics/spark-1", "spark-1", True)
+    assert view.components == (Component("profile-0", Workload.STREAMING), Component("profile-1"))
+    assert view.driver == Anchor(("b", "a-1", "node-2"), 1.0, "node-2")
+
+
+def test_a_topology_is_read_whole() -> None:
+    clicks = topology(
+        components=[
+            {"name": "bus", "external": {"zones": {"a": 0.25, "b": 0.75}}},
+            {"name": "ingest", "workload": "Streaming", "executors": 6, "exchange": {"bytesPerSecond": "1Mi"}},
+            {"name": "sessions", "exchange": {"query": "sum(x)"}},
+        ],
+        streams=[
+            {"from": "bus", "to": "ingest", "grouping": "LocalOrShuffle", "rate": {"bytesPerSecond": 40}},
+            {"from": "ingest", "to": "sessions", "rate": {"query": "sum(y)"}},
+        ],
+        separate=[["ingest", "sessions"]],
+        separateBy="Rack",
+    )
+    rates = {("analytics/clicks", "sum(x)"): 5.0}
+    (view,) = look(topologies=[clicks], rates=rates, failed={"analytics/clicks": 2}).snapshot.topologies
+    anchors = (Anchor(("a", None, None), 0.25), Anchor(("b", None, None), 0.75))
+    assert view.components == (
+        Component("bus", anchors=anchors, external=True),
+        Component("ingest", Workload.STREAMING, 6, float(1 << 20)),
+        Component("sessions", exchange_bytes_per_second=5.0),
+    )
+    assert [(s.source, s.target, s.bytes_per_second) for s in view.streams] == [
+        ("bus", "ingest", 40.0),
+        ("ingest", "sessions", None),
+    ]
+    assert isinstance(view.streams[0], Stream)
+    assert view.separate == (Separation(("ingest", "sessions"), "Rack"),)
+    assert (view.implicit, view.failed_executors) == (False, 2)
+
+
+def observed(namespace: str | None = None) -> SparkTopology:
+    external = {"selector": {"matchLabels": {"app": "kafka"}}, **({"namespace": namespace} if namespace else {})}
+    return topology(components=[{"name": "kafka", "external": external}, {"name": "ingest"}])
+
+
+def brokers(namespace: str) -> list[dict[str, Any]]:
+    labels = {"app": "kafka"}
+    return [
+        pod("kafka-0", namespace=namespace, node="node-1", labels=labels),
+        pod("kafka-1", namespace=namespace, node="node-2", labels=labels),
+        pod("kafka-2", namespace=namespace, node="node-2", labels=labels),
+        pod("kafka-3", namespace=namespace, labels=labels),
+        pod("other", namespace=namespace, node="node-1"),
+    ]
+
+
+def test_external_ends_are_where_their_running_pods_are() -> None:
+    pool = Pool(external_namespaces=frozenset({"kafka"}))
+    found = look(*brokers("kafka"), topologies=[observed("kafka")], pool=pool)
+    assert found.snapshot.topologies[0].components[0].anchors == (
+        Anchor(("a", "a-1", "node-1"), pytest.approx(1 / 3), "node-1"),  # type: ignore[arg-type]
+        Anchor(("b", "a-1", "node-2"), pytest.approx(2 / 3), "node-2"),  # type: ignore[arg-type]
+    )
+    assert found.findings == ()
+
+
+def test_external_ends_in_a_namespace_that_the_policy_does_not_name_are_not_looked_at() -> None:
+    found = look(*brokers("kafka"), topologies=[observed("kafka")])
+    assert found.snapshot.topologies[0].components[0].anchors == ()
+    assert [finding.reason for finding in found.findings] == ["ExternalNamespaceNotAllowed"]
+    assert look(*brokers("analytics"), topologies=[observed()]).findings == ()
+
+
+def test_an_external_end_that_is_not_there_is_told() -> None:
+    assert [finding.reason for finding in look(topologies=[observed()]).findings] == ["ExternalNotFound"]
+
+
+def test_a_selector_that_matches_a_driver_stops_everything_of_that_topology() -> None:
+    greedy = topology(components=[{"name": "all", "selector": {"matchLabels": {"spark-app-selector": "spark-1"}}}])
+    found = look(driver(), executor(1, gates=[GATE]), topologies=[greedy])
+    assert [(finding.reason, finding.stalls) for finding in found.findings] == [("SelectorMatchesDriver", True)]
+    assert [e.enforced for e in found.snapshot.executors] == [False]
+
+
+def test_executors_of_an_unknown_component_are_placed_and_told() -> None:
+    clicks = topology(components=[{"name": "ingest"}])
+    labels = {"ballast.dev/topology": "clicks", "ballast.dev/component": "typo"}
+    found = look(executor(1, labels=labels), topologies=[clicks])
+    assert [c.name for c in found.snapshot.topologies[0].components] == ["ingest", "typo"]
+    assert [finding.reason for finding in found.findings] == ["UnknownComponent"]
+
+
+def test_a_topology_selector_leaves_all_else_alone() -> None:
+    ours = topology("ours", labels={"team": "a"}, components=[{"name": "x"}])
+    theirs = topology("theirs", components=[{"name": "x"}])
+    pool = Pool(topology_selector=LabelSelector(match_labels={"team": "a"}))
+    found = look(
+        executor(1, labels={"ballast.dev/topology": "ours"}),
+        executor(2, labels={"ballast.dev/topology": "theirs"}),
+        executor(3, application="spark-2"),
+        topologies=[ours, theirs],
+        pool=pool,
+    )
+    assert [e.executor_id for e in found.snapshot.executors] == ["1"]
+    assert list(found.declared) == ["analytics/ours"]
+    assert len(found.snapshot.pending) == 2
+
+
+def test_every_executors_topology_and_component_is_in_the_snapshot() -> None:
+    pods = [executor(n, application=f"spark-{n % 3}", profile=str(n % 2), namespace="other") for n in range(12)]
+    snapshot = look(*pods).snapshot
+    components = {(t.key, c.name) for t in snapshot.topologies for c in t.components}
+    assert {(e.topology, e.component) for e in snapshot.executors} == components
+
+
+def test_the_order_of_lists_does_not_matter() -> None:
+    pods = [executor(n, node=f"node-{n % 2 + 1}") for n in range(9)] + [driver(), *brokers("analytics")]
+    shuffled = random.Random(5).sample(pods, len(pods))
+    straight = look(*pods, topologies=[observed()])
+    assert look(*shuffled, nodes=NODES[::-1], topologies=[observed()]) == straight

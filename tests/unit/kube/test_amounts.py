@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ballast.kube.amounts import AmountReader
+from ballast.model import Resources
+from tests.unit.kube.builders import container, node, pod
+
+GI = float(1 << 30)
+
+
+def requests(**spec: Any) -> Resources:
+    return AmountReader().requests(pod(**spec))
+
+
+def cpu(amount: str, **more: Any) -> dict[str, Any]:
+    return container(cpu=amount, memory="0", **more)
+
+
+@pytest.mark.parametrize(
+    ("spec", "cores"),
+    [
+        pytest.param({"containers": [cpu("1"), cpu("500m", name="log")]}, 1.5, id="containers add up"),
+        pytest.param(
+            {"containers": [cpu("1")], "initContainers": [cpu("3", name="init")]}, 3, id="the largest init container"
+        ),
+        pytest.param(
+            {"containers": [cpu("2")], "initContainers": [cpu("1", name="init")]}, 2, id="a small init container"
+        ),
+        pytest.param(
+            {
+                "containers": [cpu("1")],
+                "initContainers": [cpu("1", name="a"), cpu("2", name="b")],
+            },
+            2,
+            id="init containers run one after the other",
+        ),
+        pytest.param(
+            {"containers": [cpu("1")], "initContainers": [cpu("500m", name="proxy", restartPolicy="Always")]},
+            1.5,
+            id="a sidecar stays",
+        ),
+        pytest.param(
+            {
+                "containers": [cpu("1")],
+                "initContainers": [cpu("1", name="proxy", restartPolicy="Always"), cpu("2", name="init")],
+            },
+            3,
+            id="an init container beside the sidecar started before it",
+        ),
+        pytest.param(
+            {
+                "containers": [cpu("1")],
+                "initContainers": [cpu("2", name="init"), cpu("500m", name="proxy", restartPolicy="Always")],
+            },
+            2,
+            id="a sidecar started later is not beside an earlier init container",
+        ),
+        pytest.param({"containers": [cpu("1")], "overhead": {"cpu": "250m"}}, 1.25, id="overhead"),
+        pytest.param(
+            {"containers": [cpu("1"), cpu("1", name="b")], "resources": {"requests": {"cpu": "4"}}},
+            4,
+            id="an amount for the whole pod",
+        ),
+        pytest.param({"containers": [{"name": "bare"}]}, 0, id="nothing asked for"),
+    ],
+)
+def test_a_pod_asks_for(spec: dict[str, Any], cores: float) -> None:
+    assert requests(**spec).cpu_cores == pytest.approx(cores)
+
+
+def test_a_pod_counts_as_one_pod_and_devices_go_by_name() -> None:
+    asked = {"cpu": "1", "memory": "2Gi", "nvidia.com/gpu": "2", "ephemeral-storage": "1Gi"}
+    found = requests(containers=[{"name": "c", "resources": {"requests": asked}}])
+    assert found == Resources(1.0, 2 * GI, 1.0, (("ephemeral-storage", GI), ("nvidia.com/gpu", 2.0)))
+
+
+def test_while_a_container_is_resized_in_place_the_larger_amount_counts() -> None:
+    shrinking = pod(
+        containers=[container(memory="1Gi")],
+        status={
+            "containerStatuses": [
+                {"name": "spark-kubernetes-executor", "resources": {"requests": {"cpu": "1", "memory": "2Gi"}}}
+            ]
+        },
+    )
+    assert AmountReader().requests(shrinking).memory_bytes == 2 * GI
+
+
+def test_pods_of_one_template_share_one_value() -> None:
+    reader = AmountReader()
+    assert reader.requests(pod("a")) is reader.requests(pod("b"))
+
+
+def test_allocatable_is_what_the_node_offers() -> None:
+    offered = AmountReader().allocatable(node(allocatable={"cpu": "3920m", "memory": "8Gi", "pods": "110", "gpu": "1"}))
+    assert offered == Resources(3.92, 8 * GI, 110.0, (("gpu", 1.0),))
+
+
+@given(st.lists(st.integers(0, 8), min_size=1, max_size=4), st.lists(st.tuples(st.integers(0, 8), st.booleans())))
+def test_what_is_reserved_covers_every_moment_of_the_pod(app: list[int], inits: list[tuple[int, bool]]) -> None:
+    spec = {
+        "containers": [cpu(str(n), name=f"c{i}") for i, n in enumerate(app)],
+        "initContainers": [
+            cpu(str(n), name=f"i{i}", **({"restartPolicy": "Always"} if sidecar else {}))
+            for i, (n, sidecar) in enumerate(inits)
+        ],
+    }
+    moments, beside = [], 0
+    for amount, sidecar in inits:
+        moments.append(beside + amount)
+        beside += amount if sidecar else 0
+    assert requests(**spec).cpu_cores == max([*moments, beside + sum(app)])

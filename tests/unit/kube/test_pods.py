@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ballast.kube.pods import Pod, PodReader, SparkExecutor
+from ballast.model import Phase, Requirement, Toleration
+from tests.unit.kube.builders import CREATED_AT, GATE, container, driver, executor, expression, pod, required
+
+
+def read(raw: dict[str, Any]) -> Pod:
+    return PodReader().read(raw)
+
+
+def facts(**changes: Any) -> SparkExecutor:
+    found = read(executor(**changes)).executor
+    assert found is not None
+    return found
+
+
+FOREIGN = {"name": "kueue.x-k8s.io/admission"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "phase"),
+    [
+        pytest.param({"gates": [GATE]}, Phase.GATED, id="our gate"),
+        pytest.param({"gates": [FOREIGN, GATE]}, Phase.GATED, id="our gate and another"),
+        pytest.param({"gates": [FOREIGN]}, Phase.PENDING, id="only another's gate"),
+        pytest.param({}, Phase.PENDING, id="not bound"),
+        pytest.param({"node": "node-1", "phase": "Pending"}, Phase.PENDING, id="bound, starting"),
+        pytest.param({"node": "node-1"}, Phase.RUNNING, id="running"),
+        pytest.param({"node": "node-1", "leaving": True}, Phase.LEAVING, id="being deleted"),
+        pytest.param({"gates": [GATE], "leaving": True}, Phase.LEAVING, id="deleted while gated"),
+        pytest.param({"node": "node-1", "phase": "Failed", "leaving": True}, Phase.ENDED, id="failed"),
+        pytest.param({"node": "node-1", "phase": "Succeeded"}, Phase.ENDED, id="succeeded"),
+    ],
+)
+def test_phases(changes: dict[str, Any], phase: Phase) -> None:
+    assert read(executor(**changes)).phase is phase
+
+
+def test_a_driver_is_never_an_executor() -> None:
+    assert read(driver()).executor is None
+    assert read(driver()).is_driver
+
+
+def test_an_executor_carries_what_spark_wrote_on_it() -> None:
+    found = facts(number=7, application="spark-9", profile="2")
+    assert (found.application, found.executor_id, found.resource_profile) == ("spark-9", "7", "2")
+
+
+def test_times_are_seconds_since_the_epoch() -> None:
+    started = {"name": "c", "state": {"running": {"startedAt": "2026-11-21T10:01:00Z"}}}
+    raw = executor(node="node-1", status={"containerStatuses": [started]})
+    assert read(raw).created_at == CREATED_AT
+    assert facts(node="node-1", status={"containerStatuses": [started]}).running_since == CREATED_AT + 60
+
+
+@pytest.mark.parametrize(
+    ("command", "graceful"),
+    [(["/opt/decom.sh"], True), (["bash", "/opt/spark/decom.sh"], True), (["/bin/sleep", "5"], False), ([], False)],
+)
+def test_graceful_means_that_stopping_begins_with_sparks_decommissioning(command: list[str], graceful: bool) -> None:
+    hook: dict[str, Any] = {"lifecycle": {"preStop": {"exec": {"command": command}}}}
+    assert facts(containers=[container(**hook)]).graceful is graceful
+    assert facts(containers=[container("sidecar"), container(**hook)]).graceful is graceful
+
+
+@pytest.mark.parametrize(
+    ("changes", "direct"),
+    [
+        ({}, True),
+        ({"owners": [{"kind": "Pod", "uid": "d", "controller": True}]}, True),
+        ({"owners": [{"kind": "SparkApplication", "uid": "s"}]}, True),
+        ({"owners": [{"kind": "StatefulSet", "uid": "s", "controller": True}]}, False),
+        ({"owners": [{"kind": "ReplicaSet", "uid": "s", "controller": True}]}, False),
+        ({"labels": {"spark-exec-id": "EXECID"}}, False),
+    ],
+)
+def test_executors_of_the_statefulset_and_deployment_allocators_are_told_apart(
+    changes: dict[str, Any], direct: bool
+) -> None:
+    assert facts(**changes).allocator_direct is direct
+
+
+@pytest.mark.parametrize(
+    ("changes", "managed"),
+    [({}, False), ({"labels": {"kueue.x-k8s.io/queue-name": "main"}}, True), ({"gates": [FOREIGN, GATE]}, True)],
+)
+def test_kueues_pods_are_known_by_label_or_gate(changes: dict[str, Any], managed: bool) -> None:
+    assert facts(**changes).kueue_managed is managed
+
+
+@pytest.mark.parametrize("where", ["labels", "annotations"])
+def test_one_opts_out_by_label_or_annotation(where: str) -> None:
+    assert facts(**{where: {"ballast.dev/gate": "disabled"}}).opted_out
+    assert not facts(**{where: {"ballast.dev/gate": "enabled"}}).opted_out
+
+
+def test_cores_are_task_slots_else_the_cpu_request() -> None:
+    slots = container(cpu="500m", env=[{"name": "SPARK_EXECUTOR_CORES", "value": "4"}])
+    assert facts(containers=[slots]).cores == 4.0
+    assert facts(containers=[container(cpu="1500m")]).cores == 1.5
+
+
+def unschedulable(reason: str = "Unschedulable", status: str = "False") -> dict[str, Any]:
+    at = "2026-11-21T10:00:30Z"
+    return {
+        "conditions": [{"type": "PodScheduled", "status": status, "reason": reason, "lastTransitionTime": at}],
+    }
+
+
+def by_us(at: str, part: str = "requiredDuringSchedulingIgnoredDuringExecution") -> dict[str, Any]:
+    fields: dict[str, Any] = {"f:spec": {"f:affinity": {"f:nodeAffinity": {f"f:{part}": {}}}}}
+    return {"manager": "ballast", "operation": "Update", "time": at, "fieldsV1": fields}
+
+
+def test_unschedulable_since_the_condition_says_so() -> None:
+    assert facts(status=unschedulable()).unschedulable_since == CREATED_AT + 30
+    assert facts(status=unschedulable("SchedulingGated")).unschedulable_since is None
+    assert facts(status=unschedulable(status="True")).unschedulable_since is None
+
+
+def test_unschedulable_not_before_we_released_it() -> None:
+    late = facts(status=unschedulable(), managed_fields=[by_us("2026-11-21T10:05:00Z")])
+    assert late.unschedulable_since == CREATED_AT + 300
+
+
+def test_pinned_is_what_we_required_not_what_its_owner_did() -> None:
+    assert facts(managed_fields=[by_us("2026-11-21T10:05:00Z")]).pinned_at == CREATED_AT + 300
+    assert facts(managed_fields=[by_us("2026-11-21T10:05:00Z", "preferredDuring")]).pinned_at is None
+    assert facts(affinity=required({"matchExpressions": [expression("zone", "a")]})).pinned_at is None
+
+
+def test_constraints_come_with_fields_selectors_and_tolerations() -> None:
+    raw = executor(
+        nodeSelector={"disk": "ssd", "arch": "arm64"},
+        affinity=required(
+            {
+                "matchExpressions": [expression("zone", "a", "b"), {"key": "gpu", "operator": "DoesNotExist"}],
+                "matchFields": [expression("metadata.name", "node-1")],
+            },
+            {},
+        ),
+        tolerations=[{"key": "spot", "operator": "Exists", "effect": "NoSchedule"}],
+    )
+    found = read(raw).constraints
+    assert found.node_selector == (("arch", "arm64"), ("disk", "ssd"))
+    assert found.affinity_terms == (
+        (
+            Requirement("zone", "In", ("a", "b")),
+            Requirement("gpu", "DoesNotExist"),
+            Requirement("metadata.name", "In", ("node-1",), on_field=True),
+        ),
+        (),
+    )
+    assert found.tolerations == (Toleration("spot", "Exists", "", "NoSchedule"),)
+
+
+def test_executors_of_one_template_share_their_constraints() -> None:
+    reader = PodReader()
+    first, second = (reader.read(executor(n, nodeSelector={"pool": "a"})) for n in (1, 2))
+    assert first.constraints is second.constraints
+
+
+def test_claims_are_named_directly_or_made_for_the_pod() -> None:
+    volumes = [
+        {"name": "data", "persistentVolumeClaim": {"claimName": "shuffle-1"}},
+        {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}},
+        {"name": "tmp", "emptyDir": {}},
+    ]
+    assert read(executor(volumes=volumes)).claims == ("shuffle-1", "spark-1-exec-1-scratch")
+
+
+def test_what_a_release_needs_is_kept_of_gated_pods_only() -> None:
+    affinity = required({"matchExpressions": [expression("zone", "a")]})
+    kept = facts(gates=[FOREIGN, GATE], affinity=affinity).held
+    assert kept is not None
+    assert (kept.resource_version, kept.gates, kept.affinity) == ("7", (FOREIGN["name"], GATE["name"]), affinity)
+    assert facts().held is None
+
+
+def test_an_ended_pod_holds_nothing() -> None:
+    assert read(pod(node="node-1", phase="Succeeded")).requests.cpu_cores == 0
