@@ -1,0 +1,138 @@
+"""From the executor's end until its replacement runs: recognise it, place it, and never leave it stuck."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ballast.controller.moves.action import DeleteUnscheduled, PinReplacement, ReleaseUnpinned
+from ballast.controller.moves.facts import Pod
+from ballast.controller.moves.matching import outclaimed, replacement_of
+from ballast.controller.moves.state import Replacement
+from ballast.controller.moves.step import Situation, Step, announce, do, enter, note, wait
+from ballast.controller.moves.word import Word
+from ballast.model import MovePhase, Phase
+
+MAX_ATTEMPTS = 3
+"""Replacements deleted because their pin could not be met; the next one is released unpinned."""
+UNSCHEDULABLE_SECONDS = 15.0
+"""How long a pinned pod may stay unschedulable: kube-scheduler retries within seconds when a node gets room."""
+PIN_SECONDS = 10.0
+"""How long a replacement may wait at our gate for its pin: as long as any pod, by default."""
+
+
+def arriving(at: Situation) -> Step:
+    claim = at.move.replacement
+    if at.facts.application_ended:
+        return enter(at, MovePhase.SUCCEEDED, Word.APPLICATION_ENDED, "the application ended before a replacement ran")
+    if claim is None:
+        return _recognise(at)
+    rival = outclaimed(at.move, at.facts)
+    if rival is not None:
+        return _let_go(at, f"{claim.pod} replaces the executor of {rival.key}")
+    pod = at.facts.newcomer(claim.uid)
+    if pod is None or pod.phase is Phase.ENDED:
+        return _let_go(at, f"{claim.pod} is gone before it ran")
+    return _accompany(at, pod, claim)
+
+
+def _deadline(at: Situation) -> float:
+    """Every attempt has the policy's arriveTimeout."""
+    since = at.move.timings.arriving_at
+    return (at.now if since is None else since) + (1 + at.move.attempts) * at.settings.arrive_timeout_seconds
+
+
+def _recognise(at: Situation) -> Step:
+    pod = replacement_of(at.move, at.facts)
+    if pod is not None:
+        claim = Replacement(uid=pod.uid, pod=pod.name, claimed_at=at.now)
+        message = f"{pod.name} replaces {at.move.orders.executor_name}"
+        return note(at, Word.PLACING if pod.phase is Phase.GATED else Word.STARTING, message, replacement=claim)
+    if at.now < _deadline(at):
+        return wait(at, _deadline(at))
+    live, expected = at.facts.live_executors, at.facts.expected_executors
+    waited = f"no replacement within {at.now - (at.move.timings.arriving_at or at.now):.0f} s"
+    if expected is not None and live < expected:
+        message = f"{waited}; {live} of {expected} executors are there"
+        return enter(at, MovePhase.SUCCEEDED, Word.NO_REPLACEMENT, message)
+    return enter(at, MovePhase.SUCCEEDED, Word.TARGET_SHRANK, f"{waited}; the application asks for {live} executors")
+
+
+def _let_go(at: Situation, message: str) -> Step:
+    return note(at, Word.AWAITING_REPLACEMENT, message, replacement=None)
+
+
+def _accompany(at: Situation, pod: Pod, claim: Replacement) -> Step:
+    if pod.phase is Phase.RUNNING:
+        return _settle(at, pod, claim)
+    if pod.phase is Phase.LEAVING:
+        return _overdue(at, pod) or wait(at, _deadline(at))
+    if pod.phase is Phase.GATED:
+        return _place(at, pod, claim)
+    return _schedule(at, pod)
+
+
+def _settle(at: Situation, pod: Pod, claim: Replacement) -> Step:
+    where = pod.node or ""
+    since = at.now if pod.running_since is None else pod.running_since
+    arrived = replace(claim, node=where, pinned=pod.pinned)
+    timings = replace(at.move.timings, settling_at=since)
+    elsewhere = "" if where == at.move.destination else f" instead of {at.move.destination}"
+    return enter(
+        at,
+        MovePhase.SETTLING,
+        Word.MEASURING,
+        f"{pod.name} runs on {where}{elsewhere}; judged after {at.settings.settle_seconds:.0f} s",
+        replacement=arrived,
+        timings=timings,
+    )
+
+
+def _overdue(at: Situation, pod: Pod) -> Step | None:
+    if at.now < _deadline(at):
+        return None
+    message = f"{pod.name} is {pod.phase} and has not run within {at.settings.arrive_timeout_seconds:.0f} s"
+    return enter(at, MovePhase.FAILED, Word.REPLACEMENT_NOT_RUNNING, message)
+
+
+def _place(at: Situation, pod: Pod, claim: Replacement) -> Step:
+    """While another controller holds it too, nothing is decided."""
+    if pod.gate_since is None:
+        return _overdue(at, pod) or wait(at, _deadline(at))
+    held_until = max(pod.gate_since, claim.claimed_at or pod.gate_since) + PIN_SECONDS
+    clearance = at.facts.clearance
+    unpinned = at.move.attempts >= MAX_ATTEMPTS or clearance.refusal is not None or at.facts.pin_refused
+    if unpinned or at.now >= held_until:
+        return do(at, ReleaseUnpinned(pod.name, pod.uid, pod.resource_version))
+    node = clearance.destination or at.move.destination
+    if node != at.move.destination:
+        message = f"{pod.name} goes to {node}: {at.move.destination} has no room left"
+        return announce(at, Word.PLACING, message, target=node)
+    pin = PinReplacement(pod.name, pod.uid, node, at.settings.pin, pod.resource_version)
+    return do(at, pin, until=held_until)
+
+
+def _schedule(at: Situation, pod: Pod) -> Step:
+    """No gate of ours: bound or not, pinned or not."""
+    if pod.node is not None:
+        return _started(at, pod)
+    if at.move.reason == Word.DISCARDING:
+        return _overdue(at, pod) or do(at, DeleteUnscheduled(pod.name, pod.uid, pod.resource_version))
+    if not pod.pinned or pod.unschedulable_since is None:
+        return _overdue(at, pod) or _started(at, pod)
+    patience = min(UNSCHEDULABLE_SECONDS, at.settings.arrive_timeout_seconds)
+    until = min(pod.unschedulable_since + patience, _deadline(at))
+    if at.move.attempts >= MAX_ATTEMPTS:
+        return _overdue(at, pod) or wait(at, _deadline(at))
+    if at.now < until:
+        return wait(at, until)
+    message = f"{pod.name} can't be scheduled to {at.move.destination}; it is deleted and placed anew"
+    return announce(at, Word.DISCARDING, message, attempts=at.move.attempts + 1)
+
+
+def _started(at: Situation, pod: Pod) -> Step:
+    overdue = _overdue(at, pod)
+    if overdue:
+        return overdue
+    if at.move.reason != Word.STARTING:
+        return note(at, Word.STARTING, f"{pod.name} is on its way to {pod.node or at.move.destination}")
+    return wait(at, _deadline(at))

@@ -1,0 +1,113 @@
+"""What one look at the cluster shows about one move.
+
+Whoever gathers facts lists the ExecutorMoves first and the pods afterwards, and takes the move's own state and
+those of its rivals from that one list. So everything that was written before the move's own last status is seen,
+and no clock is needed to know it. Facts may otherwise be out of date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ballast.controller.moves.state import MoveState
+from ballast.model import MovePhase, Phase, Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """An executor's pod."""
+
+    uid: str
+    name: str
+    phase: Phase
+    created_at: float
+    application: str = ""
+    resource_profile: str = ""
+    executor_id: str = ""
+    node: str | None = None
+    gate_since: float | None = None
+    """Since when ours is its last gate; None while others hold it too, or when it is not gated."""
+    unschedulable_since: float | None = None
+    running_since: float | None = None
+    pinned: bool = False
+    """Carries node affinity that Ballast added."""
+    deadline: float | None = None
+    """Once it is being deleted: when its grace period is over."""
+    exit_code: int | None = None
+    resource_version: str = ""
+
+    @property
+    def present(self) -> bool:
+        """Neither ended nor on its way out."""
+        return self.phase not in (Phase.LEAVING, Phase.ENDED)
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """Another move of the same application and resource profile."""
+
+    key: str
+    leaving_at: float
+    waiting: bool
+    """Its executor was asked to go and it has no replacement yet."""
+    replacement_uid: str | None = None
+    claimed_at: float | None = None
+    settled: bool = False
+    """Its claim can't be contested any more."""
+
+    @classmethod
+    def of(cls, move: MoveState) -> Rival | None:
+        """None for a move that has not begun to leave: it neither waits nor claims."""
+        if move.timings.leaving_at is None:
+            return None
+        claim = move.replacement
+        return cls(
+            key=move.orders.key,
+            leaving_at=move.timings.leaving_at,
+            waiting=claim is None and move.phase in (MovePhase.LEAVING, MovePhase.ARRIVING),
+            replacement_uid=claim.uid if claim else None,
+            claimed_at=claim.claimed_at if claim else None,
+            settled=move.phase is MovePhase.SETTLING or move.phase.ended,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Clearance:
+    """The arbiter's second look. Up to Leaving it is about the move; while Arriving, about the replacement.
+
+    `refusal`: why not. `destination`: where to, if no longer to the move's present destination.
+    """
+
+    refusal: Refusal | None = None
+    destination: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    executor: Pod | None
+    """The pod with the uid of the orders; None when there is none."""
+    newcomers: tuple[Pod, ...] = ()
+    """The other executors of the same application and resource profile."""
+    rivals: tuple[Rival, ...] = ()
+    """The other moves of the same application and resource profile, ended ones within their ttl included."""
+    clearance: Clearance = field(default_factory=Clearance)
+    expected_executors: int | None = None
+    """How many executors the component should have, if declared."""
+    application_ended: bool = False
+    scores: Mapping[str, float] = field(default_factory=dict)
+    """Measured score by node; only fresh ones."""
+    slowness: Mapping[str, float] = field(default_factory=dict)
+    """By executor uid; only fresh ones."""
+    batch_p95_seconds: float | None = None
+    eviction_refused: str = ""
+    """What the API server said when it last refused this eviction (429), as far as this process knows."""
+    pin_refused: str = ""
+    """What it said when it last refused to pin the present replacement for good (422)."""
+
+    def newcomer(self, uid: str) -> Pod | None:
+        return next((pod for pod in self.newcomers if pod.uid == uid), None)
+
+    @property
+    def live_executors(self) -> int:
+        return sum(pod.present for pod in self.newcomers)

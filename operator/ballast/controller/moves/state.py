@@ -1,0 +1,128 @@
+"""What one move remembers: its orders, which never change, and its state, which is all that survives a crash."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ballast.controller.moves.word import Word
+from ballast.model import Exit, MovePhase
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What a move is judged by, at one moment. None where there was no fresh figure."""
+
+    hot_score: float | None = None
+    """Of the node that is left, percent of its own capacity."""
+    cold_score: float | None = None
+    """Of the node that the replacement goes to."""
+    slowness: float | None = None
+    """Of the executor, afterwards of its replacement."""
+    batch_p95_seconds: float | None = None
+
+    @property
+    def gap(self) -> float | None:
+        """Points between the two nodes, whichever is hotter."""
+        if self.hot_score is None or self.cold_score is None:
+            return None
+        return abs(self.hot_score - self.cold_score)
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """The spec of an ExecutorMove."""
+
+    name: str
+    namespace: str
+    topology: str
+    """Key of the topology: `namespace/name`."""
+    component: str
+    executor_uid: str
+    executor_name: str
+    source: str
+    target: str
+    created_at: float
+    """Seconds since the epoch, as all times."""
+    exit: Exit = Exit.EVICT
+    approved: bool = False
+    decided: Figures = field(default_factory=Figures)
+    """Figures at the time of the decision."""
+    predicted: Figures = field(default_factory=Figures)
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What the executor was, by which its replacement is recognised."""
+
+    application: str = ""
+    resource_profile: str = ""
+    executor_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    uid: str
+    pod: str
+    claimed_at: float | None
+    """When this move recognised it; the earlier of two claims holds."""
+    node: str = ""
+    """Where it is bound; empty until then."""
+    pinned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """When each phase began."""
+
+    approved_at: float | None = None
+    leaving_at: float | None = None
+    arriving_at: float | None = None
+    settling_at: float | None = None
+    """When the replacement began to run."""
+    ended_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MoveState:
+    orders: Orders
+    phase: MovePhase = MovePhase.PROPOSED
+    reason: str = ""
+    """A Word or a model Reason; empty before the first look."""
+    message: str = ""
+    target: str = ""
+    """Where the replacement goes now; the orders' target until the arbiter names another."""
+    withdrawn: bool = False
+    """While Leaving: no eviction is sent any more; the move ends unless one sent before has taken effect."""
+    subject: Subject = field(default_factory=Subject)
+    replacement: Replacement | None = None
+    attempts: int = 0
+    """Replacements that stayed unschedulable and were deleted, to be placed anew."""
+    timings: Timings = field(default_factory=Timings)
+    before: Figures = field(default_factory=Figures)
+    after: Figures = field(default_factory=Figures)
+
+    @property
+    def destination(self) -> str:
+        return self.target or self.orders.target
+
+    @property
+    def helped(self) -> bool | None:
+        """None when it was not, or has not yet been, judged."""
+        return _HELPED.get(self.reason)
+
+    @property
+    def gain(self) -> float | None:
+        """Points by which the gap narrowed, as measured."""
+        return narrowed(self.before, self.after)
+
+
+_HELPED: dict[str, bool] = {Word.HELPED: True, Word.DID_NOT_HELP: False, Word.RETURNED_TO_SOURCE: False}
+
+
+def narrowed(before: Figures, after: Figures) -> float | None:
+    """Points by which the gap narrowed from one moment to the other; negative when it widened."""
+    return None if before.gap is None or after.gap is None else before.gap - after.gap

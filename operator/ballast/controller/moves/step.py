@@ -1,0 +1,86 @@
+"""One step of a move: either a status to write (and Events about it), or one thing to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ballast.controller.moves.action import Action, Effect, Emit
+from ballast.controller.moves.facts import Facts
+from ballast.controller.moves.state import MoveState
+from ballast.model import MovePhase, MovesPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Everything that one step depends on."""
+
+    move: MoveState
+    facts: Facts
+    settings: MovesPolicy
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Write `move` if `changed`, guarded by the resourceVersion that it was read with; then do the actions.
+
+    A changed step's actions are Events only; an unchanged step has at most one effect. So what is about to be done
+    is always on record before it is done, and a crash anywhere is made good by looking again.
+    """
+
+    move: MoveState
+    before: MoveState
+    actions: tuple[Action, ...] = ()
+    wake_at: float | None = None
+    """When to look again although nothing was reported."""
+
+    @property
+    def changed(self) -> bool:
+        return self.move != self.before
+
+    @property
+    def transition(self) -> tuple[MovePhase, MovePhase] | None:
+        """The phases left and entered, for the metric."""
+        return None if self.move.phase is self.before.phase else (self.before.phase, self.move.phase)
+
+    @property
+    def effect(self) -> Effect | None:
+        return next((action for action in self.actions if not isinstance(action, Emit)), None)
+
+
+_WARNINGS = frozenset({MovePhase.FAILED, MovePhase.REFUSED, MovePhase.EXPIRED})
+
+
+def wait(at: Situation, until: float | None = None) -> Step:
+    return Step(at.move, at.move, wake_at=until)
+
+
+def do(at: Situation, effect: Effect, *, until: float | None = None) -> Step:
+    return Step(at.move, at.move, (effect,), until)
+
+
+def note(at: Situation, reason: str, message: str, **changes: Any) -> Step:
+    """Stay in the phase, with something new to say."""
+    return Step(replace(at.move, reason=reason, message=message, **changes), at.move, wake_at=at.now)
+
+
+def announce(at: Situation, reason: str, message: str, **changes: Any) -> Step:
+    """A note that is worth an Event."""
+    step = note(at, reason, message, **changes)
+    return replace(step, actions=(_event(step.move, warning=True),))
+
+
+def enter(at: Situation, phase: MovePhase, reason: str, message: str, **changes: Any) -> Step:
+    """Go on to another phase; each transition is an Event."""
+    timings = changes.pop("timings", at.move.timings)
+    if phase.ended:
+        timings = replace(timings, ended_at=at.now)
+    after = replace(at.move, phase=phase, reason=reason, message=message, timings=timings, **changes)
+    return Step(after, at.move, (_event(after, warning=phase in _WARNINGS),), None if phase.ended else at.now)
+
+
+def _event(move: MoveState, *, warning: bool) -> Emit:
+    claim = move.replacement
+    pod, uid = (claim.pod, claim.uid) if claim else (move.orders.executor_name, move.orders.executor_uid)
+    return Emit(reason=move.reason, message=f"{move.phase}: {move.message}", warning=warning, pod=pod, pod_uid=uid)
