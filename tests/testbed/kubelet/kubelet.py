@@ -21,6 +21,7 @@ from tests.testbed.kubelet.events import Events
 from tests.testbed.kubelet.hosts import Directory
 from tests.testbed.kubelet.images import Machine, survey
 from tests.testbed.kubelet.node import NodeAgent
+from tests.testbed.kubelet.server import NodeServer
 from tests.testbed.kubelet.watch import Watcher
 from tests.testbed.kubelet.worker import Host
 
@@ -41,6 +42,7 @@ class Kubelet:
         self._directory = Directory(self._hosts_stale.set)
         self._ranges: dict[str, Addresses] = {}
         self._failed = asyncio.Event()
+        self._servers: list[NodeServer] = []
         self._background: set[asyncio.Task[Any]] = set()
         self.agents = [NodeAgent(self._host(node)) for node in config.nodes]
 
@@ -79,10 +81,16 @@ class Kubelet:
         self._spawn(self._keep_hosts())
         await asyncio.gather(*(agent.register() for agent in self.agents))
         for agent in self.agents:
+            await self._serve(agent)
             self._spawn(agent.watch())
             self._spawn(agent.heartbeat())
             self._spawn(agent.host.events.run())
         await asyncio.gather(*(agent.adopt() for agent in self.agents))
+
+    async def _serve(self, agent: NodeAgent) -> None:
+        server = NodeServer(agent)
+        await server.start()
+        self._servers.append(server)
 
     async def _keep_hosts(self) -> None:
         while True:
@@ -101,6 +109,7 @@ class Kubelet:
         for task in list(self._background):
             task.cancel()
         await asyncio.gather(*(agent.shut_down() for agent in self.agents))
+        await asyncio.gather(*(server.stop() for server in self._servers))
         while not cgroups.kill(self._cgroups, self._config.cgroup_prefix):
             await asyncio.sleep(0.01)
         self._cgroups.remove(self._config.cgroup_prefix)

@@ -96,6 +96,9 @@ class PodWorker:
         name = f"{metadata['namespace']}_{metadata['name']}_{self.uid}"
         return self._host.config.state_dir / "logs" / name
 
+    def log_file(self, container_name: str, attempt_number: int) -> Path:
+        return self.log_folder / container_name / f"{attempt_number}.log"
+
     # What the watch tells.
 
     def update(self, pod: Json) -> None:
@@ -353,26 +356,26 @@ class PodWorker:
 
     def _place(self, container: Json, attempt_number: int) -> Place:
         host, groups = self._host, self._host.cgroups
-        name = self._container_cgroup(container["name"], attempt_number)
+        name = self.container_cgroup(container["name"], attempt_number)
         groups.create(name)
         limits = container.get("resources", {}).get("limits", {})
         if "cpu" in limits:
             groups.set_quota(name, float(quantity.parse(limits["cpu"])))
         if "memory" in limits:
             groups.set_memory_limit(name, int(quantity.parse(limits["memory"])))
-        logs = self.log_folder / container["name"]
-        logs.mkdir(exist_ok=True)
+        log_file = self.log_file(container["name"], attempt_number)
+        log_file.parent.mkdir(exist_ok=True)
         return Place(
             hosts_file=self.folder / "hosts",
             volumes=self._volumes.paths,
             shared_paths=host.config.shared_paths,
             cgroups=groups.entry_files(name),
             shim_cgroups=groups.entry_files(host.shim_cgroup),
-            log=logs / f"{attempt_number}.log",
+            log=log_file,
             netns=f"/run/netns/{host.node.netns}" if host.node.netns else None,
         )
 
-    def _container_cgroup(self, name: str, attempt_number: int) -> str:
+    def container_cgroup(self, name: str, attempt_number: int) -> str:
         return f"{self.cgroup}/{name}-{attempt_number}"
 
     def target(self, container: Json, execute: probes.Execute) -> probes.Target:
@@ -380,10 +383,10 @@ class PodWorker:
         return probes.Target(self.address, ports, execute, self._host.session)
 
     def oom_killed(self, container_name: str, attempt_number: int) -> bool:
-        return self._host.cgroups.oom_kills(self._container_cgroup(container_name, attempt_number)) > 0
+        return self._host.cgroups.oom_kills(self.container_cgroup(container_name, attempt_number)) > 0
 
     def discard(self, container_name: str, attempt_number: int) -> None:
-        self._host.cgroups.remove(self._container_cgroup(container_name, attempt_number))
+        self._host.cgroups.remove(self.container_cgroup(container_name, attempt_number))
 
     def identifier(self, container_name: str, attempt_number: int) -> str:
         text = json.dumps([self.uid, container_name, attempt_number])
