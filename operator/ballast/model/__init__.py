@@ -3,7 +3,7 @@
 from ballast.model.constraints import Constraints, Requirement, Taint, Toleration
 from ballast.model.executor import Executor, ExecutorUsage, Phase, Workload
 from ballast.model.location import DEFAULT_LEVELS, Level, Levels, Location, Pin, Scope
-from ballast.model.memory import Memory, NodeHits
+from ballast.model.memory import Attempts, Memory, NodeHits
 from ballast.model.move import Move, MovePhase
 from ballast.model.node import Node, NodeUsage
 from ballast.model.plan import (
@@ -39,6 +39,7 @@ from ballast.model.topology import Anchor, Component, Grouping, Separation, Stre
 __all__ = [
     "DEFAULT_LEVELS",
     "Anchor",
+    "Attempts",
     "AvgShedderPolicy",
     "Budget",
     "Component",

@@ -18,6 +18,16 @@ class NodeHits:
 
 
 @dataclass(frozen=True, slots=True)
+class Attempts:
+    """How often executors of one component had to be placed anew because their place could not run them."""
+
+    topology: str
+    component: str
+    count: int
+    last_at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
     hits: tuple[tuple[str, NodeHits], ...] = ()
     """Per node, non-zero ones only, sorted by name."""
@@ -27,5 +37,7 @@ class Memory:
     """Topology, component, (node, executors): where executors were last seen running; for stickiness."""
     scopes: tuple[tuple[str, str, str], ...] = ()
     """Topology, component, scope: how far the component may spread now."""
+    attempts: tuple[Attempts, ...] = ()
+    """Sorted by topology and component; forgotten some time after the last one."""
     placement_state: tuple[tuple[str, str], ...] = field(default=())
     """State of placement strategies as JSON text by strategy name (round-robin cursor, preallocation)."""

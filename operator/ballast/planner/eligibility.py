@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ballast.model import Executor, Exit, MovesPolicy, Phase, Reason, Topology, Workload
@@ -26,11 +27,15 @@ class Case:
 
 def objection(case: Case, moves: MovesPolicy) -> Objection | None:
     """The first rule that forbids to move this executor, or None."""
+    return next(iter(objections(case, moves)), None)
+
+
+def objections(case: Case, moves: MovesPolicy) -> Iterator[Objection]:
+    """Every rule that forbids to move this executor, the weightiest first."""
     for rule in (_opted_in, _alive, _workload, _graceful, _age, _kueue, _state, _failure_budget, _evidence):
         found = rule(case, moves)
         if found is not None:
-            return found
-    return None
+            yield found
 
 
 def _opted_in(case: Case, moves: MovesPolicy) -> Objection | None:

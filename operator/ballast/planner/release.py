@@ -10,7 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ballast.model import Executor, Hold, Phase, PlacementMode, PlacementPolicy, Reason, Snapshot
+from ballast.model import Executor, Hold, MovePhase, Phase, PlacementMode, PlacementPolicy, Reason, Snapshot
+from ballast.planner.load import profile_of
 
 _ASIDE_GATES = frozenset({"kueue.x-k8s.io/topology"})
 """Where another controller chooses the node, Ballast stands aside."""
@@ -30,13 +31,13 @@ class Releases:
 
 def releases(snapshot: Snapshot, placement: PlacementPolicy, now: float) -> Releases:
     """Split the gated executors of a snapshot; `now` and all times in seconds since the epoch."""
-    gated = [e for e in snapshot.executors if e.phase is Phase.GATED]
+    gated, awaited = _moves_first(snapshot, placement, now)
     unpinned = [(e, reason) for e in gated if (reason := _stands_aside(e, placement)) is not None]
     aside = {e.uid for e, _ in unpinned}
     started = _started_sets(snapshot.executors)
     expected = _expected(snapshot)
     place: list[Executor] = []
-    holds: list[Hold] = []
+    holds = [_awaiting(e, placement) for e in awaited]
     for key, members in sorted(_sets(e for e in gated if e.uid not in aside).items()):
         waiting = [e for e in members if e.last_gate_since is None]
         ready = [e for e in members if e.last_gate_since is not None]
@@ -48,6 +49,43 @@ def releases(snapshot: Snapshot, placement: PlacementPolicy, now: float) -> Rele
         else:
             holds += [Hold(e.key, e.uid, Reason.WAITING_FOR_SET, until) for e in ready]
     return Releases(tuple(place), tuple(unpinned), tuple(holds))
+
+
+def _moves_first(snapshot: Snapshot, placement: PlacementPolicy, now: float) -> tuple[list[Executor], list[Executor]]:
+    """The gated executors that this pass decides about, and those that a move may be waiting for.
+
+    A move pins the replacement that it has recognised by itself, so that one is in neither list; until it has, none
+    of its kind is given away. Beyond the gate timeout every executor is this pass's business.
+    """
+    claimed = {move.replacement_uid for move in snapshot.moves if move.phase.in_flight}
+    expecting = {
+        (move.namespace, move.application, move.resource_profile)
+        for move in snapshot.moves
+        if move.phase in (MovePhase.LEAVING, MovePhase.ARRIVING) and move.replacement_uid is None
+    }
+    free: list[Executor] = []
+    awaited: list[Executor] = []
+    for executor in snapshot.executors:
+        if executor.phase is not Phase.GATED:
+            continue
+        if _time_is_up(executor, placement, now):
+            free.append(executor)
+        elif profile_of(executor) in expecting:
+            awaited.append(executor)
+        elif executor.uid not in claimed:
+            free.append(executor)
+    return free, awaited
+
+
+def _time_is_up(executor: Executor, placement: PlacementPolicy, now: float) -> bool:
+    since = executor.last_gate_since
+    return since is not None and now - since >= placement.gate_timeout_seconds
+
+
+def _awaiting(executor: Executor, placement: PlacementPolicy) -> Hold:
+    since = executor.last_gate_since
+    until = None if since is None else since + placement.gate_timeout_seconds
+    return Hold(executor.key, executor.uid, Reason.IN_FLIGHT, until)
 
 
 def _stands_aside(executor: Executor, placement: PlacementPolicy) -> Reason | None:

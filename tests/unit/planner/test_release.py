@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from ballast.model import Component, Phase, PlacementMode, PlacementPolicy, Reason
+from ballast.model import Component, MovePhase, Phase, PlacementMode, PlacementPolicy, Reason
 from ballast.planner.release import releases
-from tests.builders import NOW, a_snapshot, a_topology, an_executor, gated
+from tests.builders import NOW, a_move, a_snapshot, a_topology, an_executor, gated
 
 ENFORCE = PlacementPolicy(mode=PlacementMode.ENFORCE)
 
@@ -76,3 +76,28 @@ def test_a_second_application_of_the_topology_is_a_set_of_its_own() -> None:
     other = an_executor("x-1", component="sessions", application="spark-other", phase=Phase.RUNNING, node="a")
     found = releases(a_snapshot(executors=(other, gated("e-1", since=NOW))), ENFORCE, NOW)
     assert not found.place
+
+
+LEAVING = a_move(phase=MovePhase.LEAVING, ended_at=None, application="spark-app", resource_profile="0")
+
+
+def test_what_a_move_may_be_waiting_for_is_not_given_away() -> None:
+    snapshot = a_snapshot(executors=(an_executor("e-1", node="a"), gated("e-9", since=NOW)), moves=(LEAVING,))
+    found = releases(snapshot, ENFORCE, NOW)
+    assert not found.place
+    assert [(h.reason, h.until) for h in found.holds] == [(Reason.IN_FLIGHT, NOW + 10)]
+
+
+def test_a_replacement_that_its_move_has_recognised_is_the_moves_own_business() -> None:
+    arriving = replace(LEAVING, phase=MovePhase.ARRIVING, replacement_uid="uid-e-9")
+    snapshot = a_snapshot(executors=(an_executor("e-1", node="a"), gated("e-9", since=NOW)), moves=(arriving,))
+    found = releases(snapshot, ENFORCE, NOW)
+    assert not found.place
+    assert not found.holds
+
+
+@pytest.mark.parametrize("replacement", [None, "uid-e-9"])
+def test_even_so_nobody_waits_beyond_the_gate_timeout(replacement: str | None) -> None:
+    move = replace(LEAVING, phase=MovePhase.ARRIVING, replacement_uid=replacement)
+    snapshot = a_snapshot(executors=(an_executor("e-1", node="a"), gated("e-9", since=NOW - 10)), moves=(move,))
+    assert _names(releases(snapshot, ENFORCE, NOW).place) == ["e-9"]

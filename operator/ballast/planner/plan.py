@@ -1,0 +1,122 @@
+"""One pass over one pool."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ballast.model import (
+    Executor,
+    LocalityView,
+    Memory,
+    MovesMode,
+    Pin,
+    Placement,
+    Plan,
+    Policy,
+    Reason,
+    Refusal,
+    Snapshot,
+)
+from ballast.placement.locality import localities
+from ballast.placement.proximity import place
+from ballast.planner import budget
+from ballast.planner.arbiter import rule
+from ballast.planner.ledger import projected
+from ballast.planner.levelling import level
+from ballast.planner.load import Loads, loads
+from ballast.planner.pool import pool_view
+from ballast.planner.release import Releases, releases
+from ballast.planner.score import Scores, scores
+from ballast.planner.stickiness import remembered
+from ballast.planner.stranded import given_up, stranded
+
+
+@dataclass(frozen=True, slots=True)
+class _Sight:
+    """What everything in a pass starts from."""
+
+    snapshot: Snapshot
+    policy: Policy
+    memory: Memory
+    now: float
+    measured: Scores
+    loads: Loads
+    projected: Mapping[str, float]
+
+
+def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tuple[Plan, Memory]:
+    """Decide everything that is to be done about one pool at `now` (seconds since the epoch).
+
+    Pure: the same arguments give the same plan. Without metrics nothing is moved and `memory.hits` stays as it is;
+    placing goes on by requests alone.
+    """
+    sight = _look(snapshot, policy, memory, now)
+    letting_go = releases(snapshot, policy.placement, now)
+    placements = (*_unpinned(letting_go), *_placed(sight, letting_go))
+    levelling = level(snapshot, policy, memory, scores=sight.projected, loads=sight.loads, now=now)
+    ruling = rule(levelling.suggested, snapshot, policy, now) if policy.moves.mode is not MovesMode.OFF else None
+    remembering = replace(levelling.memory, placements=remembered(snapshot, memory))
+    stuck, remembering = stranded(snapshot, remembering, now)
+    return (
+        Plan(
+            placements=placements,
+            holds=letting_go.holds,
+            replacements=stuck,
+            moves=ruling.approved if ruling else (),
+            refusals=(*levelling.refusals, *(ruling.refused if ruling else ()), *_unplaced(placements)),
+            pool=pool_view(
+                snapshot,
+                remembering,
+                measured=sight.measured.by_node,
+                projected=sight.projected,
+                pairs=levelling.pairs,
+                low_threshold=policy.shedding.avg_shedder.low_threshold,
+            ),
+            locality=_localities(sight),
+            paused=tuple(sorted(budget.paused_topologies(snapshot.moves, policy.moves))),
+            wake_at=_wake_at(letting_go),
+        ),
+        remembering,
+    )
+
+
+def _look(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> _Sight:
+    measured = scores(snapshot.nodes if snapshot.metrics.available else (), policy.weights)
+    known = loads(snapshot.executors)
+    ahead = projected(snapshot, policy, known, measured.by_node)
+    return _Sight(snapshot, policy, memory, now, measured, known, ahead)
+
+
+def _unpinned(letting_go: Releases) -> tuple[Placement, ...]:
+    return tuple(_as_it_is(executor, reason) for executor, reason in letting_go.unpinned)
+
+
+def _as_it_is(executor: Executor, reason: Reason) -> Placement:
+    return Placement(executor.key, executor.uid, None, (), Pin.NONE, reason)
+
+
+def _placed(sight: _Sight, letting_go: Releases) -> list[Placement]:
+    hopeless = given_up(sight.memory, sight.now)
+    left = [e for e in letting_go.place if (e.topology, e.component) in hopeless]
+    gated = [e for e in letting_go.place if (e.topology, e.component) not in hopeless]
+    return [*(_as_it_is(e, Reason.TOO_MANY_ATTEMPTS) for e in left), *_with_places(sight, gated)]
+
+
+def _with_places(sight: _Sight, gated: list[Executor]) -> list[Placement]:
+    if not gated:
+        return []
+    return list(place(sight.snapshot, sight.policy, sight.memory, gated=gated, scores=sight.projected))
+
+
+def _unplaced(placements: tuple[Placement, ...]) -> tuple[Refusal, ...]:
+    return tuple(Refusal(p.executor, p.reason, p.detail) for p in placements if p.reason is not None and p.node is None)
+
+
+def _localities(sight: _Sight) -> tuple[LocalityView, ...]:
+    return tuple(localities(sight.snapshot, sight.policy.levels))
+
+
+def _wake_at(letting_go: Releases) -> float | None:
+    ends = [hold.until for hold in letting_go.holds if hold.until is not None]
+    return min(ends) if ends else None
