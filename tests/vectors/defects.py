@@ -17,6 +17,8 @@ class Defect:
 
 
 DEFECTS: tuple[Defect, ...] = (
+    Defect("GroupByContainerCount", "fails when an executor was renamed; ours deals afresh", "refuse_renamed"),
+    Defect("TaskNameGrouperProxy", "takes hyphens in names for its own; ours never reads names", "by_names"),
     Defect("AvgShedder", "counts of a node that left survive until it returns; ours forgets them", "keep_departed"),
     Defect("AvgShedder", "the middle node pairs with itself and counts twice; ours has no partner", "pair_middle"),
     Defect(

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ballast.errors import InvalidField
 from ballast.grouping.load import Loads, RemoteLoad, connection_load, queue_capacity, queue_load
 from ballast.grouping.place import Place
 from ballast.grouping.reach import reach
 from ballast.grouping.ring import certain_slots
-from ballast.grouping.scope_control import Bounds, NoTargetsError
+from ballast.grouping.scope_control import Bounds
 from ballast.grouping.shuffle import Shuffle
 from ballast.model.location import Scope
 from tests.vectors.case import Case
@@ -82,7 +83,7 @@ def test_shuffle(case: Case) -> None:
         return Shuffle(source, tasks, now, random=np.random.default_rng(0), bounds=bounds)
 
     if "error" in case.rounds[0]["want"]:
-        with pytest.raises(NoTargetsError):
+        with pytest.raises(InvalidField, match="targets"):
             prepare()
         return
     shuffle = prepare()

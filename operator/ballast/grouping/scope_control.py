@@ -11,16 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ballast.errors import BallastError
+from ballast.errors import InvalidField
 from ballast.grouping.reach import Positions, Reach
 from ballast.model.location import Scope
 
 LoadFigures = npt.NDArray[np.float64]
 """One load per target, in the order of the targets."""
-
-
-class NoTargetsError(BallastError):
-    """A sender without a single target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +28,7 @@ class Bounds:
 
 
 def next_scope(current: Scope, around: Reach, loads: LoadFigures | None, bounds: Bounds) -> Scope:
-    """One step of control. Empty scopes are skipped first; widening wins; `loads` None leaves the rest as it is.
+    """One step of control; raises InvalidField when there is no target at all. Empty scopes are skipped first; widening wins; `loads` None leaves the rest as it is.
 
     Widening looks at everyone within the current scope, narrowing at those within the next narrower one alone, and
     a narrower scope without targets is never entered.
@@ -51,7 +47,11 @@ def _first_with_targets(scope: Scope, around: Reach) -> Scope:
     for candidate in around.scopes[around.scopes.index(scope) :]:
         if around.within[candidate].size:
             return candidate
-    raise NoTargetsError("a grouping needs at least one target; give it those of the receiving component")
+    raise no_targets()
+
+
+def no_targets() -> InvalidField:
+    return InvalidField("targets", [], "give at least one: the tasks of the receiving component")
 
 
 def _mean(loads: LoadFigures, members: Positions) -> float:

@@ -15,7 +15,7 @@ from ballast.grouping.load import Loads
 from ballast.grouping.place import Place
 from ballast.grouping.reach import Reach, reach
 from ballast.grouping.ring import Ring, capacity, spun
-from ballast.grouping.scope_control import Bounds, LoadFigures, NoTargetsError, next_scope
+from ballast.grouping.scope_control import Bounds, LoadFigures, next_scope, no_targets
 from ballast.grouping.weights import Weights, adjusted, full
 from ballast.model.location import Scope
 
@@ -32,10 +32,10 @@ class Route:
 def first_route(around: Reach, targets: int, bounds: Bounds, random: np.random.Generator) -> Route:
     """The nearest scope that holds a target, every weight at its highest.
 
-    Raises NoTargetsError if there is no target at all.
+    Raises InvalidField if there is no target at all.
     """
     if targets == 0:
-        raise NoTargetsError("a grouping needs at least one target; give it those of the receiving component")
+        raise no_targets()
     nearest = Route(around.scopes[0], full(targets), np.empty(0, dtype=np.int32))
     return next_route(nearest, around, None, bounds=bounds, random=random)
 
