@@ -1,13 +1,12 @@
-"""What users see of a pass: the status of a policy and of the topologies in its pool."""
+"""What users see of a pass in a policy's status."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from ballast.api.condition import Condition, ConditionStatus, drop_condition, set_condition
+from ballast.api.condition import Condition
 from ballast.api.policy import BalancingPolicy
 from ballast.api.policy_status import (
     SHOWN,
@@ -22,37 +21,20 @@ from ballast.api.policy_status import (
 )
 from ballast.api.policy_status import Refusal as RefusalStatus
 from ballast.api.policy_status import Refusals as RefusalsStatus
-from ballast.api.topology import SparkTopology
-from ballast.api.topology_status import ComponentStatus, ExecutorCounts, Locality, TopologyStatus
-from ballast.controller.memory import application_status, hits_status, topology_placement
+from ballast.controller.memory import application_status, hits_status
+from ballast.controller.status.judge import Judge
+from ballast.controller.status.outlook import Outlook
 from ballast.model import (
-    Executor,
-    LocalityView,
-    Memory,
     MovePhase,
     MovesMode,
-    Phase,
     Plan,
-    Policy,
     PoolView,
     Refusal,
-    Snapshot,
 )
 from ballast.planner import budget
 
 _DAY_SECONDS = 86400.0
 _MESSAGE_LENGTH = 240
-
-
-@dataclass(frozen=True, slots=True)
-class Outlook:
-    """One pass, as far as status is concerned."""
-
-    snapshot: Snapshot
-    policy: Policy
-    plan: Plan
-    memory: Memory
-    now: float
 
 
 def policy_status(resource: BalancingPolicy, outlook: Outlook) -> PolicyStatus:
@@ -76,7 +58,7 @@ def policy_status(resource: BalancingPolicy, outlook: Outlook) -> PolicyStatus:
 
 def _policy_conditions(resource: BalancingPolicy, outlook: Outlook) -> tuple[Condition, ...]:
     health, plan = outlook.snapshot.metrics, outlook.plan
-    judge = _Judge(resource.status.conditions, resource.metadata.generation, outlook.now)
+    judge = Judge(resource.status.conditions, resource.metadata.generation, outlook.now)
     judge.set("Ready", holds=True, reason="Reconciled", message=f"{plan.pool.total} nodes looked at")
     judge.set("MetricsAvailable", holds=health.available, reason=health.reason, message=health.message)
     judge.set(
@@ -100,29 +82,6 @@ def _balance_words(pool: PoolView) -> str:
     score = {node.name: node.score or 0.0 for node in pool.nodes}
     coldest = pool.coldest or pool.hottest
     return f"{pool.hottest} is at {score[pool.hottest]:.0f}, {coldest} at {score[coldest]:.0f}"
-
-
-class _Judge:
-    """Sets conditions one after the other on what was there before."""
-
-    def __init__(self, conditions: tuple[Condition, ...], generation: int, now: float) -> None:
-        self.conditions = conditions
-        self._generation = generation
-        self._now = datetime.fromtimestamp(now, UTC)
-
-    def set(self, type_: str, *, holds: bool | None, reason: str, message: str = "") -> None:
-        self.conditions = set_condition(
-            self.conditions,
-            type_=type_,
-            status=ConditionStatus.of(holds),
-            reason=reason,
-            message=message,
-            observed_generation=self._generation,
-            now=self._now,
-        )
-
-    def drop(self, type_: str) -> None:
-        self.conditions = drop_condition(self.conditions, type_)
 
 
 def _nodes(pool: PoolView) -> NodesStatus:
@@ -225,90 +184,3 @@ def _budget(outlook: Outlook) -> BudgetStatus | None:
 def _moved(outlook: Outlook) -> int:
     since = outlook.now - _DAY_SECONDS
     return sum(m.phase is MovePhase.SUCCEEDED and (m.ended_at or 0.0) >= since for m in outlook.snapshot.moves)
-
-
-def topology_status(resource: SparkTopology, outlook: Outlook) -> TopologyStatus:
-    """The topology's status after a pass of the policy in whose pool its executors are."""
-    key = f"{resource.metadata.namespace}/{resource.metadata.name}"
-    executors = [e for e in outlook.snapshot.executors if e.topology == key and e.phase is not Phase.ENDED]
-    components = tuple(
-        _component(component.name, executors, outlook)
-        for component in resource.spec.components
-        if component.external is None
-    )
-    expected = [component.executors for component in resource.spec.components if component.executors]
-    locality = next((view for view in outlook.plan.locality if view.topology == key), None)
-    return TopologyStatus(
-        observed_generation=resource.metadata.generation,
-        conditions=_topology_conditions(resource, key, executors, outlook),
-        policy=outlook.policy.name,
-        executors=_counts(executors, sum(expected)),
-        components=components,
-        locality=_locality(locality) if locality else None,
-        placement=topology_placement(outlook.memory, key) or None,
-        recommendation=resource.status.recommendation,
-        sizing=resource.status.sizing,
-    )
-
-
-def _counts(executors: list[Executor], expected: int) -> ExecutorCounts:
-    running = sum(e.phase is Phase.RUNNING for e in executors)
-    return ExecutorCounts(
-        text=f"{running}/{expected}" if expected else str(running),
-        running=running,
-        expected=expected,
-        gated=sum(e.phase is Phase.GATED for e in executors),
-    )
-
-
-def _component(name: str, executors: list[Executor], outlook: Outlook) -> ComponentStatus:
-    mine = [e for e in executors if e.component == name]
-    location = {node.name: node.location for node in outlook.snapshot.nodes}
-    homes = {e.node for e in mine if e.node is not None}
-    scope = next((s for t, c, s in outlook.memory.scopes if c == name and mine and t == mine[0].topology), "")
-    return ComponentStatus(
-        name=name,
-        executors=len(mine),
-        gated=sum(e.phase is Phase.GATED for e in mine),
-        running=sum(e.phase is Phase.RUNNING for e in mine),
-        scope=scope,
-        nodes=len(homes),
-        zones=len({location[home][0] for home in homes if home in location and location[home][0] is not None}),
-    )
-
-
-def _topology_conditions(
-    resource: SparkTopology, key: str, executors: list[Executor], outlook: Outlook
-) -> tuple[Condition, ...]:
-    health = outlook.snapshot.metrics
-    gated = sum(e.phase is Phase.GATED for e in executors)
-    judge = _Judge(resource.status.conditions, resource.metadata.generation, outlook.now)
-    judge.set("Ready", holds=True, reason="Reconciled", message=f"steered by policy {outlook.policy.name}")
-    judge.set(
-        "Placed",
-        holds=bool(executors) and not gated,
-        reason="Placed" if executors and not gated else "Waiting" if gated else "NoExecutors",
-        message=f"{gated} executors are held" if gated else f"{len(executors)} executors",
-    )
-    judge.set("MetricsAvailable", holds=health.available, reason=health.reason, message=health.message)
-    judge.drop("Stalled")
-    if key in outlook.plan.paused:
-        judge.set("MovesPaused", holds=True, reason="MovesDidNotHelp", message="its last moves did not help")
-    else:
-        judge.drop("MovesPaused")
-    return judge.conditions
-
-
-def _locality(view: LocalityView) -> Locality:
-    return Locality(
-        cross_zone_ratio=_share(view.cross_zone_ratio),
-        cross_rack_ratio=_share(view.cross_rack_ratio),
-        cross_node_ratio=_share(view.cross_node_ratio),
-        cross_zone_bytes_per_second=view.cross_zone_bytes_per_second,
-        cost=round(view.cost, 3),
-        lower_bound=round(view.lower_bound, 3),
-    )
-
-
-def _share(ratio: float | None) -> float | None:
-    return None if ratio is None else round(min(1.0, max(0.0, ratio)), 3)

@@ -1,0 +1,98 @@
+"""What users see of a pass in a SparkTopology's status."""
+
+from __future__ import annotations
+
+from ballast.api.condition import Condition
+from ballast.api.topology import SparkTopology
+from ballast.api.topology_status import ComponentStatus, ExecutorCounts, Locality, TopologyStatus
+from ballast.controller.memory import topology_placement
+from ballast.controller.status.judge import Judge
+from ballast.controller.status.outlook import Outlook
+from ballast.model import Executor, LocalityView, Phase
+
+
+def topology_status(resource: SparkTopology, outlook: Outlook) -> TopologyStatus:
+    """The topology's status after a pass of the policy in whose pool its executors are."""
+    key = f"{resource.metadata.namespace}/{resource.metadata.name}"
+    executors = [e for e in outlook.snapshot.executors if e.topology == key and e.phase is not Phase.ENDED]
+    components = tuple(
+        _component(component.name, executors, outlook)
+        for component in resource.spec.components
+        if component.external is None
+    )
+    expected = [component.executors for component in resource.spec.components if component.executors]
+    locality = next((view for view in outlook.plan.locality if view.topology == key), None)
+    return TopologyStatus(
+        observed_generation=resource.metadata.generation,
+        conditions=_topology_conditions(resource, key, executors, outlook),
+        policy=outlook.policy.name,
+        executors=_counts(executors, sum(expected)),
+        components=components,
+        locality=_locality(locality) if locality else None,
+        placement=topology_placement(outlook.memory, key) or None,
+        recommendation=resource.status.recommendation,
+        sizing=resource.status.sizing,
+    )
+
+
+def _counts(executors: list[Executor], expected: int) -> ExecutorCounts:
+    running = sum(e.phase is Phase.RUNNING for e in executors)
+    return ExecutorCounts(
+        text=f"{running}/{expected}" if expected else str(running),
+        running=running,
+        expected=expected,
+        gated=sum(e.phase is Phase.GATED for e in executors),
+    )
+
+
+def _component(name: str, executors: list[Executor], outlook: Outlook) -> ComponentStatus:
+    mine = [e for e in executors if e.component == name]
+    location = {node.name: node.location for node in outlook.snapshot.nodes}
+    homes = {e.node for e in mine if e.node is not None}
+    scope = next((s for t, c, s in outlook.memory.scopes if c == name and mine and t == mine[0].topology), "")
+    return ComponentStatus(
+        name=name,
+        executors=len(mine),
+        gated=sum(e.phase is Phase.GATED for e in mine),
+        running=sum(e.phase is Phase.RUNNING for e in mine),
+        scope=scope,
+        nodes=len(homes),
+        zones=len({location[home][0] for home in homes if home in location and location[home][0] is not None}),
+    )
+
+
+def _topology_conditions(
+    resource: SparkTopology, key: str, executors: list[Executor], outlook: Outlook
+) -> tuple[Condition, ...]:
+    health = outlook.snapshot.metrics
+    gated = sum(e.phase is Phase.GATED for e in executors)
+    judge = Judge(resource.status.conditions, resource.metadata.generation, outlook.now)
+    judge.set("Ready", holds=True, reason="Reconciled", message=f"steered by policy {outlook.policy.name}")
+    judge.set(
+        "Placed",
+        holds=bool(executors) and not gated,
+        reason="Placed" if executors and not gated else "Waiting" if gated else "NoExecutors",
+        message=f"{gated} executors are held" if gated else f"{len(executors)} executors",
+    )
+    judge.set("MetricsAvailable", holds=health.available, reason=health.reason, message=health.message)
+    judge.drop("Stalled")
+    if key in outlook.plan.paused:
+        judge.set("MovesPaused", holds=True, reason="MovesDidNotHelp", message="its last moves did not help")
+    else:
+        judge.drop("MovesPaused")
+    return judge.conditions
+
+
+def _locality(view: LocalityView) -> Locality:
+    return Locality(
+        cross_zone_ratio=_share(view.cross_zone_ratio),
+        cross_rack_ratio=_share(view.cross_rack_ratio),
+        cross_node_ratio=_share(view.cross_node_ratio),
+        cross_zone_bytes_per_second=view.cross_zone_bytes_per_second,
+        cost=round(view.cost, 3),
+        lower_bound=round(view.lower_bound, 3),
+    )
+
+
+def _share(ratio: float | None) -> float | None:
+    return None if ratio is None else round(min(1.0, max(0.0, ratio)), 3)
