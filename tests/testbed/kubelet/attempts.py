@@ -92,19 +92,22 @@ class Attempt:
         paths = {name: str(self.folder / f"{name}.json") for name in ("shim", "running", "result")}
         self.spec_file.write_text(json.dumps(spec | paths))
         reader, writer = os.pipe()
-        with (self.folder / "shim.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(LAUNCHER), "run", str(self.spec_file)],
-                stdin=subprocess.DEVNULL,
-                stdout=writer,
-                stderr=log,
-                start_new_session=True,
-            )
+        self._process = self._spawn(writer)
         os.close(writer)
         try:
             await readable(reader)
         finally:
             os.close(reader)
+
+    def _spawn(self, output: int) -> subprocess.Popen[bytes]:
+        with (self.folder / "shim.log").open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-I", "-S", str(LAUNCHER), "run", str(self.spec_file)],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=log,
+                start_new_session=True,
+            )
 
     async def wait(self) -> Result:
         """Wait for the end of the shim, and say how the container ended."""

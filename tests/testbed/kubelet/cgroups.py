@@ -6,6 +6,7 @@ such as `ballast-tb/a/node-1/pod…`; figures of a group include everything belo
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import signal
@@ -261,6 +262,13 @@ def detect(mounts: str) -> Cgroups:
     if unified is None:
         raise RuntimeError("no cgroups are mounted: mount cgroup2 on /sys/fs/cgroup")
     return CgroupsV2(unified)
+
+
+async def empty(cgroups: Cgroups, name: str) -> None:
+    """SIGKILL whatever lives at and below a group until nothing does, then remove it."""
+    while not kill(cgroups, name):  # noqa: ASYNC110 -- the kernel doesn't tell when a v1 group is empty
+        await asyncio.sleep(0.01)
+    cgroups.remove(name)
 
 
 def kill(cgroups: Cgroups, name: str) -> bool:

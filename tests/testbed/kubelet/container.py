@@ -7,7 +7,7 @@ import contextlib
 import logging
 import signal
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -64,6 +64,8 @@ class Container:
         self._stopping = asyncio.Event()
         self._attempt: Attempt | None = None
         self._backoff_seconds = 0.0
+        self.started = asyncio.Event()
+        """Set once the container has started (its startup probe included), or never will."""
         self.is_sidecar = is_init and spec.get("restartPolicy") == "Always"
         self.status = ContainerStatus(
             name=self.name,
@@ -87,6 +89,8 @@ class Container:
 
     def _set(self, **changes: Any) -> None:
         before, self.status = self.status, replace(self.status, **changes)
+        if self.status.started:
+            self.started.set()
         if self.status != before:
             self._pod.changed()
 
@@ -206,14 +210,14 @@ class Container:
 
         target = self._pod.target(self.spec, execute)
         if "startupProbe" in self.spec:
-            await probes.repeat(self.spec["startupProbe"], target, self._started, until=True)
+            await probes.repeat(self.spec["startupProbe"], target, self._startup, until=True)
         async with asyncio.TaskGroup() as group:
             if "readinessProbe" in self.spec:
                 group.create_task(probes.repeat(self.spec["readinessProbe"], target, self._ready))
             if "livenessProbe" in self.spec:
                 group.create_task(probes.repeat(self.spec["livenessProbe"], target, self._alive))
 
-    def _started(self, passed: bool, message: str) -> None:
+    def _startup(self, passed: bool, message: str) -> None:
         if passed:
             self._set(started=True, ready="readinessProbe" not in self.spec)
         else:
@@ -238,6 +242,7 @@ class Container:
     async def stop(self, grace_seconds: float) -> None:
         """Stop for good: preStop, SIGTERM, and SIGKILL when the grace period is over."""
         self._stopping.set()
+        self.started.set()
         await self._terminate(grace_seconds)
 
     async def _terminate(self, grace_seconds: float) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import shutil
 import sys
 from collections.abc import Mapping
@@ -89,7 +88,7 @@ def survey(config: KubeletConfig) -> Machine:
     java_home = _java_home()
     places = {Path(sys.prefix), Path(sys.base_prefix), Path(config.python).resolve().parent, HERE}
     places |= {Path(path) for path in (*config.python_path, spark_home, java_home) if path}
-    root = os.stat("/").st_dev
+    root = Path("/").stat().st_dev
     return Machine(
         python=config.python,
         python_path=tuple(config.python_path),

@@ -110,9 +110,7 @@ class Kubelet:
             task.cancel()
         await asyncio.gather(*(agent.shut_down() for agent in self.agents))
         await asyncio.gather(*(server.stop() for server in self._servers))
-        while not cgroups.kill(self._cgroups, self._config.cgroup_prefix):
-            await asyncio.sleep(0.01)
-        self._cgroups.remove(self._config.cgroup_prefix)
+        await cgroups.empty(self._cgroups, self._config.cgroup_prefix)
 
 
 async def serve(config: KubeletConfig) -> int:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import platform
+import shutil
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -174,11 +174,8 @@ class NodeAgent:
                 await self._discard(folder)
 
     async def _discard(self, folder: Path) -> None:
-        name = f"{self.host.cgroup}/pod{folder.name}"
-        while not cgroups.kill(self.host.cgroups, name):
-            await asyncio.sleep(0.01)
-        self.host.cgroups.remove(name)
-        await asyncio.to_thread(os.system, f"rm -rf '{folder}'")
+        await cgroups.empty(self.host.cgroups, f"{self.host.cgroup}/pod{folder.name}")
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     # The watch's receiver.
 

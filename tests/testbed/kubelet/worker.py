@@ -201,8 +201,7 @@ class PodWorker:
         for container in self.inits:
             if container.is_sidecar:
                 sidecars.append(asyncio.create_task(container.run()))
-                while not container.status.started and not self._deletion.is_set():
-                    await asyncio.sleep(0.05)
+                await container.started.wait()
             else:
                 await container.run()
                 if not container.status.initialised:
@@ -244,9 +243,7 @@ class PodWorker:
         await asyncio.wait({living})
 
     async def _clean(self) -> None:
-        while not cgroups.kill(self._host.cgroups, self.cgroup):
-            await asyncio.sleep(0.01)
-        self._host.cgroups.remove(self.cgroup)
+        await cgroups.empty(self._host.cgroups, self.cgroup)
         if self.address:
             self._host.addresses.release(self.address)
         shutil.rmtree(self.folder, ignore_errors=True)
