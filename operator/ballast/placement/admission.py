@@ -1,0 +1,104 @@
+"""Whether a node would admit an executor at all, room and spread apart.
+
+`refusal` answers for one executor and one node, with the reason. `Admission` answers for all nodes of a pool at
+once: what it computes is kept per distinct requirement, so that many executors of few templates cost next to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ballast.model import Constraints, Executor, Node, Reason, Requirement, Taint, Toleration
+from ballast.placement.arrays import BoolArray
+
+_Terms = tuple[tuple[Requirement, ...], ...]
+
+
+def refusal(executor: Executor, node: Node) -> tuple[Reason, str] | None:
+    """The first reason why the node can't take the executor, with a sentence for users; None when it can."""
+    return _closed(node) or constraint_refusal(executor.constraints, node)
+
+
+def constraint_refusal(constraints: Constraints, node: Node) -> tuple[Reason, str] | None:
+    """As `refusal`, by the pod's own wishes alone."""
+    if not constraints.selects(node.labels, node.name):
+        return Reason.NOT_ADMITTED, f"{node.name} does not match the pod's node selector or affinity"
+    if not constraints.volumes_reach(node.labels, node.name):
+        return Reason.VOLUME_PINNED, f"a volume of the pod can't be mounted on {node.name}"
+    taint = constraints.untolerated(node.taints)
+    if taint is not None:
+        return Reason.TAINTED, f"{node.name} has the taint {taint.key}:{taint.effect}, which the pod does not tolerate"
+    return None
+
+
+def _closed(node: Node) -> tuple[Reason, str] | None:
+    if not node.ready:
+        return Reason.NODE_UNAVAILABLE, f"{node.name} is not ready"
+    if not node.schedulable:
+        return Reason.NODE_UNAVAILABLE, f"{node.name} is cordoned"
+    if node.leaving:
+        return Reason.NODE_LEAVING, f"{node.name} is about to leave ({node.leaving})"
+    return None
+
+
+class Admission:
+    """The same answers as masks over a fixed sequence of nodes."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._nodes = nodes
+        self._open = np.array([node.open for node in nodes], dtype=np.bool_)
+        self._requirements: dict[Requirement, BoolArray] = {}
+        self._labels: dict[tuple[str, str], BoolArray] = {}
+        self._tolerated: dict[tuple[Toleration, ...], BoolArray] = {}
+        self._masks: dict[Constraints, BoolArray] = {}
+
+    def mask(self, constraints: Constraints) -> BoolArray:
+        """True where `refusal` would be None; not to be written to."""
+        known = self._masks.get(constraints)
+        if known is None:
+            known = self._masks[constraints] = self._compute(constraints)
+        return known
+
+    def _compute(self, constraints: Constraints) -> BoolArray:
+        mask = self._open & self._tolerates(constraints.tolerations)
+        for label in constraints.node_selector:
+            mask &= self._labelled(label)
+        for terms in (constraints.affinity_terms, *constraints.volume_terms):
+            if terms:
+                mask &= self._any_term(terms)
+        return mask
+
+    def _any_term(self, terms: _Terms) -> BoolArray:
+        mask = np.zeros(len(self._nodes), dtype=np.bool_)
+        for term in terms:
+            if term:
+                mask |= np.logical_and.reduce([self._meets(requirement) for requirement in term])
+        return mask
+
+    def _labelled(self, label: tuple[str, str]) -> BoolArray:
+        if label not in self._labels:
+            self._labels[label] = self._where(lambda node: node.labels.get(label[0]) == label[1])
+        return self._labels[label]
+
+    def _meets(self, requirement: Requirement) -> BoolArray:
+        if requirement not in self._requirements:
+            self._requirements[requirement] = self._where(lambda node: requirement.met_by(node.labels, node.name))
+        return self._requirements[requirement]
+
+    def _tolerates(self, tolerations: tuple[Toleration, ...]) -> BoolArray:
+        if tolerations not in self._tolerated:
+            pod = Constraints(tolerations=tolerations)
+            verdicts: dict[tuple[Taint, ...], bool] = {}
+
+            def tolerated(node: Node) -> bool:
+                if node.taints not in verdicts:
+                    verdicts[node.taints] = pod.untolerated(node.taints) is None
+                return verdicts[node.taints]
+
+            self._tolerated[tolerations] = self._where(tolerated)
+        return self._tolerated[tolerations]
+
+    def _where(self, holds: Callable[[Node], bool]) -> BoolArray:
+        return np.fromiter((holds(node) for node in self._nodes), dtype=np.bool_, count=len(self._nodes))

@@ -1,0 +1,165 @@
+"""The executors of one topology: those that run, those to place, and the places that they had before."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ballast.model import Constraints, Executor, Memory, MovePhase, Phase, Resources, Snapshot, Topology
+from ballast.placement.arrays import FloatArray, IntArray
+from ballast.placement.grid import Grid
+from ballast.placement.traffic import Traffic, traffic
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Interchangeable executors: one component, one template."""
+
+    component: int
+    requests: Resources
+    constraints: Constraints
+    load_cores: float
+    executors: tuple[Executor, ...]
+    """Sorted by key; their order has no meaning beyond that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    topology: Topology
+    traffic: Traffic
+    totals: FloatArray
+    """(components,): executors there are, will be with these, or are expected, whichever is most."""
+    present: IntArray
+    """(components, nodes): those that run, or will run where they are bound."""
+    vacancies: IntArray
+    """(components, nodes): places where executors ran before and do not run now."""
+    groups: tuple[Group, ...]
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        return self.traffic.components
+
+
+def crews(
+    snapshot: Snapshot,
+    grid: Grid,
+    memory: Memory,
+    *,
+    gated: Sequence[Executor],
+    bound: Mapping[str, str],
+    sticky: bool,
+    loads: Mapping[str, float],
+) -> list[Crew]:
+    """One crew per topology that has something to place; the largest demand first, for it is the hardest to fit.
+
+    `bound`: node by uid of gated executors that this pass has placed already; they count as present.
+    """
+    staff = _staff(snapshot, gated, bound)
+    remembered = _remembered(memory) if sticky else {}
+    topologies = {topology.key: topology for topology in snapshot.topologies}
+    waiting: dict[str, list[Executor]] = defaultdict(list)
+    for executor in gated:
+        waiting[executor.topology].append(executor)
+    result = [
+        _crew(
+            topologies.get(key) or _implicit(key, members[0]),
+            grid,
+            staff=staff.get(key, {}),
+            remembered=remembered.get(key, {}),
+            gated=members,
+            loads=loads,
+        )
+        for key, members in waiting.items()
+    ]
+    return sorted(
+        result, key=lambda crew: (-sum(g.requests.cpu_cores * len(g.executors) for g in crew.groups), _key(crew))
+    )
+
+
+def _key(crew: Crew) -> str:
+    return crew.topology.key
+
+
+def _implicit(key: str, executor: Executor) -> Topology:
+    """An application that nobody described: its components exchange among their own executors."""
+    return Topology(key, executor.namespace, key.rsplit("/", 1)[-1], components=(), implicit=True)
+
+
+_Staff = dict[str, Counter[str | None]]
+"""Per component: executors by node, None for one that is not bound yet."""
+
+
+def _staff(snapshot: Snapshot, gated: Iterable[Executor], bound: Mapping[str, str]) -> dict[str, _Staff]:
+    wanted = {executor.topology for executor in gated}
+    moving = {move.executor_uid for move in snapshot.moves if move.phase in (MovePhase.APPROVED, MovePhase.LEAVING)}
+    staff: dict[str, _Staff] = {key: defaultdict(Counter) for key in wanted}
+    for executor in snapshot.executors:
+        if executor.topology not in wanted:
+            continue
+        if executor.uid in bound or executor.phase in (Phase.RUNNING, Phase.PENDING):
+            where = None if executor.uid in moving else bound.get(executor.uid, executor.node)
+            staff[executor.topology][executor.component][where] += 1
+    return staff
+
+
+def _remembered(memory: Memory) -> dict[str, dict[str, tuple[tuple[str, int], ...]]]:
+    result: dict[str, dict[str, tuple[tuple[str, int], ...]]] = defaultdict(dict)
+    for topology, component, counts in memory.placements:
+        result[topology][component] = counts
+    return result
+
+
+def _crew(
+    topology: Topology,
+    grid: Grid,
+    *,
+    staff: _Staff,
+    remembered: Mapping[str, tuple[tuple[str, int], ...]],
+    gated: Sequence[Executor],
+    loads: Mapping[str, float],
+) -> Crew:
+    names = tuple(sorted({*staff, *(executor.component for executor in gated)}))
+    index = {name: position for position, name in enumerate(names)}
+    present = _table(grid, {index[name]: tuple(counts.items()) for name, counts in staff.items()}, len(names))
+    before = _table(grid, {index[n]: c for n, c in remembered.items() if n in index}, len(names))
+    waiting = Counter(executor.component for executor in gated)
+    there = {name: sum(counts.values()) for name, counts in staff.items()}
+    expected = {component.name: component.expected or 0 for component in topology.components}
+    totals = [max(there.get(name, 0) + waiting[name], expected.get(name, 0)) for name in names]
+    return Crew(
+        topology=topology,
+        traffic=traffic(topology, names),
+        totals=np.array(totals, dtype=np.float64),
+        present=present,
+        vacancies=np.maximum(before - present, 0),
+        groups=_groups(index, gated, loads),
+    )
+
+
+def _table(grid: Grid, counts: Mapping[int, Sequence[tuple[str | None, int]]], rows: int) -> IntArray:
+    table = np.zeros((rows, len(grid.nodes)), dtype=np.int64)
+    for row, by_node in counts.items():
+        for node, count in by_node:
+            if node is not None and node in grid.index:
+                table[row, grid.index[node]] = count
+    return table
+
+
+def _groups(index: Mapping[str, int], gated: Sequence[Executor], loads: Mapping[str, float]) -> tuple[Group, ...]:
+    alike: dict[tuple[str, Resources, Constraints], list[Executor]] = defaultdict(list)
+    for executor in gated:
+        alike[executor.component, executor.requests, executor.constraints].append(executor)
+    groups = [
+        Group(
+            component=index[component],
+            requests=requests,
+            constraints=constraints,
+            load_cores=max(loads.get(executor.uid, requests.cpu_cores) for executor in members),
+            executors=tuple(sorted(members, key=lambda executor: (executor.key, executor.uid))),
+        )
+        for (component, requests, constraints), members in alike.items()
+    ]
+    return tuple(sorted(groups, key=lambda group: (group.component, group.executors[0].key, group.executors[0].uid)))

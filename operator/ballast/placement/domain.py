@@ -1,0 +1,151 @@
+"""Where to look: the zone first, the racks within it, and only then single nodes.
+
+A set that fits into one place is kept in one place: shares p over places cost 1 − Σp² of an exchange.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ballast.placement.arrays import FloatArray, IntArray
+from ballast.placement.outlook import Outlook
+
+_LARGEST = 256
+"""Nodes that a search looks at, unless fewer would not hold the set."""
+_AMPLE = 2
+"""How many times the set must fit into the nodes that are looked at."""
+_ALTERNATIVES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The places of one level, each with what speaks for it; lower is better, earlier fields weigh more."""
+
+    keys: FloatArray
+    """(fields, places): distance from those that run, from the driver, from outer ends; vacancies, room."""
+    fits: IntArray
+    """(places,): 1 where the whole set fits."""
+
+    def ranked(self) -> IntArray:
+        """Places from best to worst."""
+        return np.lexsort(self.keys[::-1])
+
+    def equals(self, one: int, other: int) -> bool:
+        """Whether nothing but room speaks for one rather than the other."""
+        return bool((self.keys[:-1, one] == self.keys[:-1, other]).all())
+
+
+def domains(outlook: Outlook, *, thorough: bool) -> list[IntArray]:
+    """Sets of nodes to try, in this order; the last one is the whole pool as far as it is of use.
+
+    The first that holds all executors is good; `thorough` offers more of them, of which the cheapest is to be taken.
+    """
+    everywhere = np.arange(len(outlook.pool.grid.nodes))
+    found: list[IntArray] = []
+    for nodes in _narrowing(outlook, everywhere, 0, thorough=thorough):
+        useful = _useful(outlook, nodes)
+        if len(useful) and not any(np.array_equal(useful, other) for other in found):
+            found.append(useful)
+    return found
+
+
+def _narrowing(outlook: Outlook, nodes: IntArray, level: int, *, thorough: bool) -> list[IntArray]:
+    """Within `nodes`: places of this level that hold everything, narrowed further, then themselves, then `nodes`."""
+    if level >= outlook.pool.grid.last:
+        return [nodes]
+    standing = _standing(outlook, nodes, level)
+    order = [int(place) for place in standing.ranked() if standing.fits[place]]
+    if thorough:
+        order = [place for place in order if standing.equals(order[0], place)][:_ALTERNATIVES]
+    codes = outlook.pool.grid.codes[level][nodes]
+    found: list[IntArray] = []
+    for place in order[: _ALTERNATIVES if thorough else 2]:
+        found += _narrowing(outlook, nodes[codes == place], level + 1, thorough=thorough)
+    return [*found, nodes]
+
+
+def settles_for_one_place(outlook: Outlook) -> bool:
+    """Whether every component is drawn to the same farthest place, so that nothing is won by splitting the set."""
+    grid = outlook.pool.grid
+    places = grid.codes[0]
+    best = set()
+    for component in np.unique(outlook.component):
+        pull = _least(outlook.outer[component], places, grid.sizes[0])
+        if np.ptp(pull[np.isfinite(pull)]) > 1e-9:
+            best.add(int(np.argmin(pull)))
+    return len(best) <= 1
+
+
+def _standing(outlook: Outlook, nodes: IntArray, level: int) -> Standing:
+    grid, crew = outlook.pool.grid, outlook.crew
+    places, size = grid.codes[level][nodes], grid.sizes[level]
+    wanted = outlook.component_counts().astype(np.float64)
+    near = np.stack([np.bincount(places, weights=row[nodes], minlength=size) for row in crew.present])
+    beside = -(wanted @ outlook.weights) @ near
+    driver = _least(outlook.driver[nodes], places, size)
+    outer = _least((wanted @ outlook.outer)[nodes], places, size)
+    vacant = np.stack([np.bincount(places, weights=row[nodes], minlength=size) for row in crew.vacancies])
+    sticky = -np.minimum(vacant, wanted[:, None]).sum(axis=0)
+    holds = np.stack([np.bincount(places, weights=row[nodes], minlength=size) for row in outlook.capacity])
+    room = -(holds / outlook.counts[:, None]).min(axis=0)
+    keys = np.stack([_rounded(beside), driver, _rounded(outer), sticky, room])
+    return Standing(keys, _fitting(outlook, nodes, places, holds, level).astype(np.int64))
+
+
+def _rounded(values: FloatArray) -> FloatArray:
+    """Equal but for the last bits is equal."""
+    finite = np.abs(values[np.isfinite(values)])
+    scale = float(finite.max(initial=0.0)) or 1.0
+    result: FloatArray = np.round(values / scale, 9)
+    return result
+
+
+def _least(values: FloatArray, places: IntArray, size: int) -> FloatArray:
+    result = np.full(size, np.inf)
+    np.minimum.at(result, places, values)
+    return result
+
+
+def _fitting(outlook: Outlook, nodes: IntArray, places: IntArray, holds: FloatArray, level: int) -> IntArray:
+    """Places that may hold everything: each group by count, and all groups together by amounts."""
+    able = (holds >= outlook.counts[:, None]).all(axis=0)
+    of_use = (outlook.capacity[:, nodes] > 0).any(axis=0)
+    for kind in range(outlook.demand.shape[1]):
+        needed = float((outlook.demand[:, kind] * outlook.counts).sum())
+        offered = np.where(of_use, np.maximum(outlook.room[nodes, kind], 0.0), 0.0)
+        able &= np.bincount(places, weights=offered, minlength=len(able)) + 1e-6 * max(1.0, needed) >= needed
+    if level == 0:
+        able &= (outlook.zone_limit >= outlook.component_counts()[:, None]).all(axis=0)
+    for apart_level, members in outlook.apart:
+        if apart_level <= level and (outlook.component_counts()[members] > 0).sum() > 1:
+            able[:] = False
+    return able.astype(np.int64)
+
+
+def _useful(outlook: Outlook, nodes: IntArray) -> IntArray:
+    """The nodes that can take something, cut to the most promising ones where there are very many."""
+    nodes = nodes[(outlook.capacity[:, nodes] > 0).any(axis=0)]
+    if len(nodes) <= _LARGEST:
+        return nodes
+    ordered = nodes[np.lexsort(_promise(outlook, nodes))]
+    enough = np.cumsum(outlook.capacity[:, ordered], axis=1) >= _AMPLE * outlook.counts[:, None]
+    reached = enough.all(axis=0)
+    first = int(np.argmax(reached)) + 1 if reached.any() else len(ordered)
+    return np.sort(ordered[: max(first, _LARGEST)])
+
+
+def _promise(outlook: Outlook, nodes: IntArray) -> tuple[FloatArray | IntArray, ...]:
+    """Sort keys, the last one first: by zone, by rack, then nodes by vacancies, by those that run, by liking."""
+    keys: list[FloatArray | IntArray] = [nodes]
+    room = outlook.room[nodes, : outlook.demand.shape[1] - 1]
+    keys += [-room[:, kind] for kind in range(room.shape[1])]
+    keys.append(-outlook.preference[nodes])
+    keys.append(-(outlook.crew.present[:, nodes] > 0).sum(axis=0))
+    keys.append(-(outlook.crew.vacancies[:, nodes] > 0).sum(axis=0))
+    for level in range(outlook.pool.grid.last - 1, -1, -1):
+        ranks = np.empty(outlook.pool.grid.sizes[level], dtype=np.int64)
+        ranks[_standing(outlook, nodes, level).ranked()] = np.arange(len(ranks))
+        keys.append(ranks[outlook.pool.grid.codes[level][nodes]])
+    return tuple(keys)

@@ -1,0 +1,58 @@
+"""How many executors of a component one node or one zone may hold, and which components keep apart."""
+
+from __future__ import annotations
+
+from math import floor
+
+import numpy as np
+
+from ballast.model import PlacementPolicy, Separation, Topology
+from ballast.placement.arrays import FloatArray, IntArray
+from ballast.placement.crew import Crew
+from ballast.placement.grid import Grid
+
+
+def allowance(total: float, ratio: float) -> int:
+    """The largest whole number within a ratio of the total, but never less than one."""
+    return max(1, floor(total * ratio + 1e-9))
+
+
+def node_limits(crew: Crew, policy: PlacementPolicy) -> IntArray:
+    """(components, nodes): how many more executors of each component each node may take."""
+    most = _allowances(crew.totals, policy.max_executors_per_node_ratio)
+    for limit in policy.limits:
+        if limit.component in crew.components:
+            row = crew.components.index(limit.component)
+            most[row] = min(most[row], limit.max_per_node)
+    return most[:, None] - crew.present
+
+
+def zone_limits(crew: Crew, grid: Grid, policy: PlacementPolicy) -> IntArray:
+    """(components, zones): the same for each zone; a pool with no level but the node has no zones to limit."""
+    zones = grid.sizes[0]
+    there = np.stack([np.bincount(grid.codes[0], weights=row, minlength=zones) for row in crew.present])
+    if grid.last == 0:
+        return np.full(there.shape, 1 << 40, dtype=np.int64)
+    most = _allowances(crew.totals, policy.max_executors_per_zone_ratio)
+    return most[:, None] - there.astype(np.int64)
+
+
+def _allowances(totals: FloatArray, ratio: float) -> IntArray:
+    return np.array([allowance(total, ratio) for total in totals], dtype=np.int64)
+
+
+def separations(topology: Topology, components: tuple[str, ...], grid: Grid) -> tuple[tuple[int, IntArray], ...]:
+    """(level, components) for every separation that at least two of the components fall under."""
+    result: list[tuple[int, IntArray]] = []
+    for separation in topology.separate:
+        members = [components.index(name) for name in sorted(set(separation.components)) if name in components]
+        if len(members) > 1:
+            result.append((_level(separation, grid), np.array(members, dtype=np.int64)))
+    return tuple(result)
+
+
+def _level(separation: Separation, grid: Grid) -> int:
+    """A policy without that level separates by the next nearer one."""
+    if separation.by == "Zone":
+        return 0
+    return max(0, grid.last - 1) if separation.by == "Rack" and grid.last >= 2 else grid.last

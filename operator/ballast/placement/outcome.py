@@ -1,0 +1,62 @@
+"""Why an executor found no node."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from ballast.model import Executor, Location, Node, Reason
+from ballast.placement.admission import refusal
+from ballast.placement.arrays import FloatArray
+from ballast.placement.crew import Crew
+from ballast.placement.limit import node_limits, zone_limits
+from ballast.placement.outlook import Pool
+
+
+def why_not(pool: Pool, crew: Crew, group_index: int) -> tuple[Reason, str]:
+    """The reason that stands nearest to a placement: no room before not admitted, limits before no room."""
+    group = crew.groups[group_index]
+    admitted = pool.admission.mask(group.constraints)
+    if not admitted.any():
+        return common_refusal(group.executors[0], pool.grid.nodes)
+    roomy = admitted & (pool.room.capacity(pool.room.vector(group.requests)) > 0)
+    if not roomy.any():
+        return Reason.POOL_FULL, f"none of {int(admitted.sum())} nodes that admit it has room for its requests"
+    name = crew.components[group.component]
+    within = roomy & (node_limits(crew, pool.policy)[group.component] > 0)
+    within &= zone_limits(crew, pool.grid, pool.policy)[group.component][pool.grid.codes[0]] > 0
+    if not within.any():
+        return Reason.SPREAD_LIMIT, f"every node with room holds as many executors of {name} as the policy allows"
+    return Reason.SEPARATED, f"every node with room holds a component that must be kept apart from {name}"
+
+
+def common_refusal(executor: Executor, nodes: Sequence[Node]) -> tuple[Reason, str]:
+    """What keeps it off most nodes; an empty pool is full."""
+    refusals = [found for node in nodes if (found := refusal(executor, node)) is not None]
+    if not refusals:
+        return Reason.POOL_FULL, "the pool has no nodes"
+    counts = Counter(reason for reason, _ in refusals)
+    reason, count = min(counts.items(), key=lambda item: (-item[1], item[0].value))
+    example = next(detail for found, detail in refusals if found is reason)
+    return reason, f"{example}; {count} of {len(nodes)} nodes say the same" if count > 1 else example
+
+
+def preferred_location(pool: Pool, crew: Crew, component: int) -> Location:
+    """Zone and racks in which most of the component is, else most of its topology; None where nothing is known."""
+    for counts in (crew.present[component], crew.present.sum(axis=0)):
+        if counts.any():
+            return _centre(pool, counts.astype(np.float64))
+    return tuple(None for _ in pool.grid.steps)
+
+
+def _centre(pool: Pool, counts: FloatArray) -> Location:
+    grid = pool.grid
+    result: list[str | None] = []
+    mask = np.ones(len(counts), dtype=np.bool_)
+    for level in range(grid.last):
+        by_place = np.bincount(grid.codes[level], weights=counts * mask, minlength=grid.sizes[level])
+        mask &= grid.codes[level] == int(np.argmax(by_place))
+        result.append(grid.nodes[int(np.argmax(mask))].location[level])
+    return (*result, None)

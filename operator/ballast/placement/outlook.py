@@ -1,0 +1,149 @@
+"""What a set of executors finds in the whole pool, node by node, before it is decided where to look closer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ballast.model import PlacementPolicy
+from ballast.placement.admission import Admission
+from ballast.placement.arrays import BoolArray, FloatArray, IntArray
+from ballast.placement.crew import Crew
+from ballast.placement.grid import Grid
+from ballast.placement.limit import node_limits, separations, zone_limits
+from ballast.placement.room import Room, counts_that_fit
+
+TIERS = 3
+"""0: nodes that are neither hot nor unfavoured; 1: unfavoured ones too; 2: every node that admits the executor."""
+
+_LOAD_WEIGHT = 0.5
+"""Cost of a node at a score of 100 against one at 0, in units of leaving the node with all of one's traffic."""
+_UNMEASURED_SCORE = 50.0
+_PLENTY = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The nodes during one pass; `room` changes as executors are placed."""
+
+    grid: Grid
+    room: Room
+    admission: Admission
+    policy: PlacementPolicy
+
+    def named(self, names: tuple[str, ...]) -> BoolArray:
+        mask = np.zeros(len(self.grid.nodes), dtype=np.bool_)
+        mask[[self.grid.index[name] for name in names if name in self.grid.index]] = True
+        return mask
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """Rows of groups follow `groups`; N is the number of nodes of the pool."""
+
+    pool: Pool
+    crew: Crew
+    groups: IntArray
+    """(G,): indices of the crew's groups."""
+    counts: IntArray
+    """(G,)"""
+    component: IntArray
+    """(G,)"""
+    demand: FloatArray
+    """(G, R + 1): the last column is the load in CPU cores."""
+    room: FloatArray
+    """(N, R + 1): the last column is what is left of the score, in CPU cores."""
+    slack: FloatArray
+    allowed: BoolArray
+    """(G, N)"""
+    capacity: IntArray
+    """(G, N): how many of the group the node could take, taken alone."""
+    node_limit: IntArray
+    zone_limit: IntArray
+    apart: tuple[tuple[int, IntArray], ...]
+    weights: FloatArray
+    """(C, C): weight of each pair of executors."""
+    outer: FloatArray
+    """(C, N): pull of fixed ends outside on one executor."""
+    driver: FloatArray
+    """(N,): distance to the driver; zeros without one."""
+    preference: FloatArray
+    """(N,): coolness and favour, 0 … 2."""
+
+    def component_counts(self) -> IntArray:
+        """(C,): executors to place of each component."""
+        result = np.zeros(len(self.crew.components), dtype=np.int64)
+        np.add.at(result, self.component, self.counts)
+        return result
+
+    def pull(self) -> FloatArray:
+        """(C, N): all that a node costs one executor, whatever the other executors do."""
+        each = self.crew.traffic.driver_rate / max(1.0, float(self.crew.totals.sum()))
+        steps = self.pool.grid.steps
+        partners = (self.weights * self.crew.totals).sum(axis=1)
+        tempering = _LOAD_WEIGHT * steps[-1] * np.outer(partners, 1.0 - np.minimum(self.preference, 1.0))
+        liking = np.outer(partners, np.maximum(self.preference - 1.0, 0.0)) * float(steps[1:].sum())
+        result: FloatArray = self.outer + each * self.driver + tempering - liking
+        return result
+
+
+def outlook(pool: Pool, crew: Crew, counts: Mapping[int, int], tier: int) -> Outlook:
+    groups = [index for index, count in sorted(counts.items()) if count > 0]
+    members = [crew.groups[index] for index in groups]
+    loads = np.array([group.load_cores for group in members])
+    demand = np.column_stack([np.array([pool.room.vector(g.requests) for g in members]), loads])
+    headroom = np.minimum(pool.room.headroom(pool.policy.max_score_percent), _PLENTY)
+    if tier == TIERS - 1:
+        demand[:, -1] = 0.0
+    # A node that is below the limit may cross it with its last executor, hence the largest load on top.
+    left = np.where(headroom >= 0, headroom + loads.max(), -1.0)
+    room, slack = np.column_stack([pool.room.free, left]), np.append(pool.room.slack, 1e-9)
+    allowed = np.array([pool.admission.mask(group.constraints) for group in members]) & _of_tier(pool, headroom, tier)
+    component = np.array([group.component for group in members], dtype=np.int64)
+    node_limit = node_limits(crew, pool.policy)
+    capacity = np.array([counts_that_fit(room, row, slack) for row in demand])
+    capacity = np.where(allowed, np.clip(capacity, 0, np.maximum(node_limit[component], 0)), 0)
+    return Outlook(
+        pool=pool,
+        crew=crew,
+        groups=np.array(groups, dtype=np.int64),
+        counts=np.array([counts[index] for index in groups], dtype=np.int64),
+        component=component,
+        demand=demand,
+        room=room,
+        slack=slack,
+        allowed=allowed,
+        capacity=capacity,
+        node_limit=node_limit,
+        zone_limit=zone_limits(crew, pool.grid, pool.policy),
+        apart=separations(crew.topology, crew.components, pool.grid),
+        weights=crew.traffic.per_pair(crew.totals),
+        outer=_outer(pool.grid, crew),
+        driver=np.zeros(len(pool.grid.nodes))
+        if crew.traffic.driver is None
+        else pool.grid.anchor_distance(crew.traffic.driver),
+        preference=_preference(pool),
+    )
+
+
+def _of_tier(pool: Pool, headroom: FloatArray, tier: int) -> BoolArray:
+    if tier == TIERS - 1:
+        return np.ones(len(headroom), dtype=np.bool_)
+    cool = headroom >= 0
+    return cool & ~pool.named(pool.policy.unfavoured_nodes) if tier == 0 else cool
+
+
+def _outer(grid: Grid, crew: Crew) -> FloatArray:
+    result = np.zeros((len(crew.components), len(grid.nodes)))
+    sizes = np.maximum(crew.totals, 1.0)
+    for component, anchor, rate in crew.traffic.pulls:
+        result[component] += rate / sizes[component] * grid.anchor_distance(anchor)
+    return result
+
+
+def _preference(pool: Pool) -> FloatArray:
+    scores = np.where(np.isnan(pool.room.scores), _UNMEASURED_SCORE, pool.room.scores)
+    coolness = 1.0 - np.clip(scores, 0.0, 100.0) / 100.0
+    return coolness + pool.named(pool.policy.favoured_nodes)

@@ -1,0 +1,176 @@
+"""How much room each node has left in this pass.
+
+Allocatable, minus what is bound, minus what is on its way, minus pending pods (put where kube-scheduler would put
+them, for it binds them first), minus what this pass has placed. Beside it the measured usage: a node above the
+policy's score takes no new executors while others have room.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from ballast.model import Constraints, Demand, Executor, MovePhase, Node, Phase, Resources, Snapshot
+from ballast.placement.admission import Admission
+from ballast.placement.arrays import BoolArray, FloatArray, IntArray
+from ballast.placement.grid import Grid
+
+UNBOUNDED = 1 << 40
+"""Stands for `as many as you like` where counts are compared."""
+_FORGIVEN = {"cpu": 1e-6, "memory": 1.0}
+_FORGIVEN_OTHERWISE = 1e-6
+
+
+class Room:
+    """Amounts by node (in the grid's order) and kind of resource; changes while a pass places executors."""
+
+    def __init__(self, grid: Grid, kinds: Sequence[str]) -> None:
+        self.kinds = tuple(kinds)
+        self.slack = np.array([_FORGIVEN.get(kind, _FORGIVEN_OTHERWISE) for kind in self.kinds])
+        nodes = grid.nodes
+        self.offered = self._table([node.allocatable for node in nodes])
+        self.free = self.offered - self._table([node.requested for node in nodes])
+        self.scores = np.full(len(nodes), np.nan)
+        """Percent, with what this pass adds; NaN without a figure."""
+        self._points_per_core = np.array([_points(node) for node in nodes])
+
+    def vector(self, amounts: Resources) -> FloatArray:
+        extended = dict(amounts.extended)
+        fixed = {"cpu": amounts.cpu_cores, "memory": amounts.memory_bytes, "pods": amounts.pods}
+        return np.array([fixed[kind] if kind in fixed else extended.get(kind, 0.0) for kind in self.kinds])
+
+    def _table(self, amounts: Sequence[Resources]) -> FloatArray:
+        table = np.zeros((len(amounts), len(self.kinds)))
+        table[:, 0] = [amount.cpu_cores for amount in amounts]
+        table[:, 1] = [amount.memory_bytes for amount in amounts]
+        table[:, 2] = [amount.pods for amount in amounts]
+        for column, kind in enumerate(self.kinds[3:], start=3):
+            table[:, column] = [dict(amount.extended).get(kind, 0.0) for amount in amounts]
+        return table
+
+    def capacity(self, demand: FloatArray) -> IntArray:
+        """How many executors of this demand each node could take by requests."""
+        return counts_that_fit(self.free, demand, self.slack)
+
+    def headroom(self, max_score: float) -> FloatArray:
+        """CPU cores until a node reaches the score; infinite where nothing is measured, -1 where it is above."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            cores = (max_score - self.scores) / self._points_per_core
+        cores = np.where(np.isnan(self.scores) | np.isnan(cores), np.inf, cores)
+        return np.where(self.scores > max_score, -1.0, cores)
+
+    def take(self, node: int, demand: FloatArray, *, count: int = 1, load_cores: float = 0.0) -> None:
+        self.free[node] -= demand * count
+        self.scores[node] += self._points_per_core[node] * load_cores * count
+
+    def share_left(self) -> FloatArray:
+        """The scarcer of CPU and memory that is left on each node, 0…1 of what it offers."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            shares = np.where(self.offered > 0, self.free / self.offered, 1.0)
+        return np.clip(shares[:, :2].min(axis=1), 0.0, 1.0) if len(shares) else np.zeros(0)
+
+
+def counts_that_fit(free: FloatArray, demand: FloatArray, slack: FloatArray) -> IntArray:
+    """How often a demand fits into each row of `free`; UNBOUNDED where nothing is asked for."""
+    asked = demand > 0
+    if not asked.any():
+        return np.full(len(free), UNBOUNDED, dtype=np.int64)
+    ratios = np.floor((free[:, asked] + slack[asked]) / demand[asked]).min(axis=1)
+    return np.clip(ratios, 0, UNBOUNDED).astype(np.int64)
+
+
+def fits(free: FloatArray, demand: FloatArray, slack: FloatArray) -> BoolArray:
+    """Where it fits once; what is not asked for may be overdrawn already."""
+    return ((free + slack >= demand) | (demand <= 0)).all(axis=1)
+
+
+def _points(node: Node) -> float:
+    return 100.0 / node.allocatable.cpu_cores if node.allocatable.cpu_cores > 0 else 0.0
+
+
+def room(
+    snapshot: Snapshot,
+    grid: Grid,
+    admission: Admission,
+    *,
+    gated: Iterable[Executor],
+    scores: Mapping[str, float],
+    reserved: Mapping[str, Resources],
+) -> Room:
+    """The room before anything of this pass is placed.
+
+    Pending and not bound: foreign demands, and executors that were released earlier.
+    """
+    waiting = [*snapshot.pending, *_released(snapshot.executors)]
+    kinds = _kinds([*(d.requests for d in waiting), *(e.requests for e in gated)])
+    result = Room(grid, kinds)
+    for name, score in scores.items():
+        if name in grid.index:
+            result.scores[grid.index[name]] = score
+    for name, amounts in reserved.items():
+        if name in grid.index:
+            result.free[grid.index[name]] -= result.vector(amounts)
+    for (requests, constraints), count in _by_shape(waiting):
+        _bind(result, result.vector(requests), admission.mask(constraints), count)
+    return result
+
+
+def _released(executors: Iterable[Executor]) -> list[Demand]:
+    return [
+        Demand(executor.requests, executor.constraints)
+        for executor in executors
+        if executor.phase is Phase.PENDING and executor.node is None
+    ]
+
+
+def _kinds(demands: Iterable[Resources]) -> list[str]:
+    extended = {name for demand in set(demands) for name, _ in demand.extended}
+    return ["cpu", "memory", "pods", *sorted(extended)]
+
+
+def _by_shape(demands: Iterable[Demand]) -> list[tuple[tuple[Resources, Constraints], int]]:
+    """Largest requests first; the order of the input does not matter."""
+    counts = Counter((demand.requests, demand.constraints) for demand in demands)
+    return sorted(counts.items(), key=lambda item: (-item[0][0].cpu_cores, -item[0][0].memory_bytes, repr(item[0])))
+
+
+def _bind(result: Room, demand: FloatArray, mask: BoolArray, count: int) -> None:
+    """One by one to the node with the largest mean share of CPU and memory left, as kube-scheduler scores them."""
+    able = np.flatnonzero(mask & fits(result.free, demand, result.slack))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares = np.nan_to_num(result.free[able, :2] / result.offered[able, :2]).mean(axis=1)
+        each = np.nan_to_num(demand[:2] / result.offered[able, :2], posinf=0.0).mean(axis=1)
+    heap = [(-float(share), int(node), float(step)) for share, node, step in zip(shares, able, each, strict=True)]
+    heapq.heapify(heap)
+    while heap and count:
+        share, node, step = heap[0]
+        result.take(node, demand)
+        count -= 1
+        if fits(result.free[node : node + 1], demand, result.slack)[0]:
+            heapq.heapreplace(heap, (share + step, node, step))
+        else:
+            heapq.heappop(heap)
+
+
+def in_flight(snapshot: Snapshot) -> dict[str, Resources]:
+    """What moves under way will need on their targets: the requests of the executor that leaves.
+
+    A replacement that is there already counts by itself (bound, pending or gated), and so does nothing here. When
+    the executor is gone, another of its application and profile tells what the replacement will ask for.
+    """
+    present = {executor.uid: executor for executor in snapshot.executors}
+    alike = {(e.namespace, e.application, e.resource_profile): e.requests for e in snapshot.executors}
+    booked: dict[str, Resources] = {}
+    for move in snapshot.moves:
+        under_way = move.phase in (MovePhase.APPROVED, MovePhase.LEAVING, MovePhase.ARRIVING)
+        if not under_way or move.replacement_uid in present:
+            continue
+        leaving = present.get(move.executor_uid)
+        profile = (move.namespace, move.application, move.resource_profile)
+        requests = leaving.requests if leaving is not None else alike.get(profile)
+        if requests is not None:
+            booked[move.target] = booked.get(move.target, Resources()).plus(requests)
+    return booked
