@@ -29,7 +29,7 @@ NANOSECONDS = {
 REMEDY = "write a duration such as 30s, 2m or 1h30m"
 _TERM = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h)", re.ASCII)
 _WHOLE = re.compile(rf"([+-]?)(0|(?:{_TERM.pattern})+)", re.ASCII)
-_CEL_PATTERN = "^(0|(([0-9]+([.][0-9]*)?|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$"
+_CEL_PATTERN = "^[-+]?(0|(([0-9]+([.][0-9]*)?|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$"
 _MAX_NANOSECONDS = 2**63 - 1
 _MAX_LENGTH = 32
 

@@ -136,7 +136,7 @@ def _timestamp(value: Any) -> str:
 
 def _is_echo(detail: Mapping[str, Any]) -> bool:
     """Whether this only says that a list lacks the items that were refused one by one."""
-    return detail["type"] == "too_short" and len(detail["input"]) >= detail["ctx"]["min_length"]
+    return detail["type"] == "too_short" and bool(len(detail["input"]) >= detail["ctx"]["min_length"])
 
 
 def _problem(detail: Mapping[str, Any]) -> InvalidField:

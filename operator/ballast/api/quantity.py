@@ -82,7 +82,9 @@ class Quantity:
     def __get_pydantic_json_schema__(
         cls, _schema: core_schema.CoreSchema, _handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        rule = "type(self) == int ? self >= 0 : (isQuantity(self) && quantity(self).compareTo(quantity('0')) >= 0)"
+        # Kubernetes takes a suffix alone ("Mi") for 0, although its grammar demands a digit.
+        not_negative = "isQuantity(self) && self.matches('[0-9]') && quantity(self).compareTo(quantity('0')) >= 0"
+        rule = f"type(self) == int ? self >= 0 : ({not_negative})"
         return {
             "x-kubernetes-int-or-string": True,
             "maxLength": _MAX_LENGTH,

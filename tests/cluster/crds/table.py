@@ -48,8 +48,8 @@ def value_at(obj: Any, path: str) -> Any:
 
 
 def _table(kind: str) -> dict[str, Any]:
-    empty: dict[str, Any] = {"good": [], "bad": [], "defaults": [], "updates": []}
-    return empty | yaml.safe_load((FOLDER / f"{kind}.yaml").read_text())
+    table: dict[str, Any] = {"good": [], "bad": [], "defaults": [], "updates": []}
+    return table | dict(yaml.safe_load((FOLDER / f"{kind}.yaml").read_text()))
 
 
 def _case(kind: str, base: dict[str, Any], row: dict[str, Any]) -> Case:
