@@ -1,0 +1,154 @@
+"""Whatever is killed, nothing of a testbed stays."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.testbed import instance as instances
+from tests.testbed.errors import TestbedError
+from tests.testbed.instance import Instance
+from tests.testbed.nodes import NodeSpec
+from tests.testbed.process import REPOSITORY, Supervisor
+from tests.testbed.procfs import identify
+from tests.testbed.teardown import tear_down, tear_down_abandoned
+from tests.testbed.testbed import Testbed
+from tests.testbed.traces import traces_of
+from tests.testbed.waiting import wait_until
+
+pytestmark = pytest.mark.cluster
+
+ONE_POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "burning", "namespace": "default"},
+    "spec": {"containers": [{"name": "main", "image": "noise", "args": ["--cores", "0.05"]}]},
+}
+PARTS = ["etcd", "kube-apiserver", "kubelet", "prometheus"]
+
+
+@pytest.fixture
+def reserved() -> Iterator[Instance]:
+    instance = instances.reserve(instances.default_root())
+    yield instance
+    tear_down(instance)
+
+
+def with_a_pod() -> Testbed:
+    """One node with a running pod."""
+    testbed = Testbed().up(nodes=[NodeSpec("node-1", cpu_quota_cores=0.5)])
+    try:
+        testbed.apply(ONE_POD)
+        testbed.kubectl("wait", "pod/burning", "--for=condition=Ready", "--timeout=60s")
+    except TestbedError:
+        testbed.down()
+        raise
+    return testbed
+
+
+def test_down_leaves_nothing_and_may_be_called_twice() -> None:
+    testbed = with_a_pod()
+    instance = testbed.instance
+    assert traces_of(instance)
+
+    testbed.down()
+    assert traces_of(instance) == []
+    testbed.down()
+    tear_down(instance)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_down_leaves_nothing_after_a_part_was_killed(part: str) -> None:
+    testbed = with_a_pod()
+    instance = testbed.instance
+    (killed,) = (each.process for each in instance.manifest.parts() if each.name == part)
+
+    killed.send(signal.SIGKILL)
+    wait_until(lambda: not killed.is_alive(), what=f"the end of {part}")
+    testbed.down()
+
+    assert traces_of(instance) == []
+
+
+def test_the_next_one_ends_a_testbed_whose_starter_was_killed() -> None:
+    program = (
+        "import time; from tests.testbed.testbed import Testbed;"
+        "testbed = Testbed().up(kubelet=False, prometheus=False);"
+        "print(testbed.instance.id, flush=True); time.sleep(600)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], cwd=REPOSITORY, stdout=subprocess.PIPE, text=True
+    ) as starter:
+        assert starter.stdout
+        testbed_id = starter.stdout.readline().strip()
+        starter.kill()
+    root = instances.default_root()
+    instance = Instance(int(testbed_id), root / testbed_id)
+    assert traces_of(instance)
+
+    assert instance in tear_down_abandoned(root)
+    assert traces_of(instance) == []
+
+
+def test_a_start_that_fails_leaves_nothing_and_names_the_log() -> None:
+    before = instances.existing(instances.default_root())
+
+    with pytest.raises(TestbedError, match="kube-apiserver ended with 1") as caught:
+        Testbed().up(kubelet=False, prometheus=False, apiserver_arguments=["--no-such-flag"])
+
+    assert "unknown flag: --no-such-flag" in str(caught.value)
+    assert "all logs of the testbed are in" in caught.value.__notes__[0]
+    assert instances.existing(instances.default_root()) == before
+
+
+def test_two_testbeds_run_side_by_side_and_end_apart() -> None:
+    with Testbed().up(kubelet=False) as one, Testbed().up(kubelet=False) as other:
+        one.create_namespace("only-here")
+        assert "only-here" not in other.kubectl("get", "namespaces")
+        ended = one.instance
+        one.down()
+        assert traces_of(ended) == []
+        assert "kube-system" in other.kubectl("get", "namespaces")
+
+
+def test_a_child_that_left_its_process_group_is_found(reserved: Instance) -> None:
+    supervisor = Supervisor(reserved)
+    script = "import os, time; os.fork() or os.setsid(); time.sleep(600)"
+    started = supervisor.start("forking", [sys.executable, "-c", script])
+    wait_until(lambda: len(traces_of(reserved)) == 3, what="the child")
+
+    tear_down(reserved)
+    supervisor.reap()
+
+    assert not started.is_alive()
+    assert traces_of(reserved) == []
+
+
+def test_a_process_in_mounts_of_the_testbed_is_found_without_its_mark(reserved: Instance) -> None:
+    pods = reserved.folder / "pods"
+    pods.mkdir()
+    script = f"mount --bind {pods} /mnt && exec sleep 600"
+    with subprocess.Popen(["unshare", "--mount", "sh", "-c", script], start_new_session=True) as pod:
+        wait_until(lambda: f"process {pod.pid}" in traces_of(reserved), what="the mount")
+
+        tear_down(reserved)
+        assert pod.wait() == -signal.SIGKILL
+    assert traces_of(reserved) == []
+
+
+def test_a_number_that_a_new_process_got_does_not_make_it_the_old_one() -> None:
+    old = identify(os.getpid())
+    assert old.is_alive()
+
+    reused = type(old)(old.pid, old.start_ticks - 1)
+    assert not reused.is_alive()
+
+
+def test_six_nodes_are_ready_in_time() -> None:
+    started = time.monotonic()
+    with Testbed().up():
+        assert time.monotonic() - started < 40
