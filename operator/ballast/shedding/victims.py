@@ -23,7 +23,7 @@ def largest_first(node: NodeLoad, size: Size) -> list[ExecutorLoad]:
 
 
 def filling(node: NodeLoad, *, need: float, size: Size) -> Iterator[ExecutorLoad]:
-    """The largest that fit into `need`, then smaller ones into what is left; never more than `need`, never idle ones."""
+    """The largest that fit into `need`, then smaller ones into what is left; never above `need`, never idle ones."""
     left = need
     for executor in largest_first(node, size):
         if 0 < size(executor) <= left:

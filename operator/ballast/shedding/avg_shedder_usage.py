@@ -1,0 +1,253 @@
+"""AvgShedder with unit Usage: levels the scores themselves, in each node's own capacity.
+
+The pairs, thresholds and hits are those of Pulsar's AvgShedder (PIP-364). What differs: a hit counts at most once a
+metric window, and only while the node stays on the same side; hits count as a reason only when the node strayed
+farther than the pool's own noise explains; executors are chosen as the combination that comes closest to levelling
+the two nodes without making the cold one the hotter, fewer and cheaper moves first; and every suggestion says which
+scores it should end in.
+
+Give it scores that include what is arriving and leaving: hits are kept until the gap itself is gone, so a suggestion
+that was not followed comes again, and one that was is seen in the scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from statistics import median
+
+from ballast.model.reason import Reason
+from ballast.shedding.destination import Levelling, Refused, Search
+from ballast.shedding.noise import Noise, observe
+from ballast.shedding.streak import Streak
+from ballast.shedding.suggestion import Suggestion
+from ballast.shedding.usage_load import AnythingGoes, Terms, UsageNode, UsagePool
+
+_LASTING = 1.4
+"""A lasting deviation must exceed the pool's extreme by this factor to be more than noise."""
+_SUDDEN = 2.0
+"""The same for a deviation seen a few times only, over the high threshold."""
+_MEMORY_SECONDS = 300.0
+"""Noise is taken to last at least this long, however short the metric window."""
+
+
+@dataclass(frozen=True, slots=True)
+class UsageSettings:
+    low_threshold: float = 15.0
+    """Points of score between the two nodes of a pair."""
+    high_threshold: float = 40.0
+    low_hits: int = 8
+    high_hits: int = 2
+    min_hot_score: float = 70.0
+    max_unload_ratio: float = 0.5
+    """Share of the difference that leaves the hot node; 0.5 levels the two, more is not done."""
+    window_seconds: float = 120.0
+    """What a score is a mean over."""
+    max_moves: int = 2
+    """Suggestions in one pass."""
+    max_moves_per_node: int = 1
+    """Suggestions in one pass for one hot node."""
+
+
+@dataclass(frozen=True, slots=True)
+class UsageMemory:
+    """Plain values, fit for JSON. Only nodes that are apart have a streak."""
+
+    streaks: tuple[tuple[str, Streak], ...] = ()
+    noise: Noise = field(default_factory=Noise)
+    last_at_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PairState:
+    """A hot and a cold node as the pass saw them."""
+
+    hot: UsageNode
+    cold: UsageNode
+    low_hits: int
+    high_hits: int
+    reason: Reason | None
+    """Why nothing is done about them; None = it is acted upon."""
+    detail: str = ""
+
+    @property
+    def difference(self) -> float:
+        return self.hot.score - self.cold.score
+
+
+@dataclass(frozen=True, slots=True)
+class UsageResult:
+    suggestions: tuple[Suggestion, ...]
+    refused: tuple[Refused, ...]
+    pairs: tuple[PairState, ...]
+    """Every pair, the widest first."""
+    memory: UsageMemory
+
+
+def avg_shedder_usage(
+    pool: UsagePool,
+    settings: UsageSettings,
+    memory: UsageMemory,
+    *,
+    now_seconds: float,
+    terms: Terms | None = None,
+) -> UsageResult:
+    """One pass: what to move now, why nothing else, and what to remember."""
+    ranked = sorted(pool.nodes, key=lambda node: (node.score, node.name))
+    if len(ranked) < 2:
+        return UsageResult((), (), (), memory)
+    middle = median(node.score for node in ranked)
+    watch = _Watch(settings, memory, known=dict(memory.streaks), middle=middle, now_seconds=now_seconds)
+    noise = watch.noise(ranked)
+    streaks = watch.streaks(ranked)
+    pairs = [_state(cold, hot, streaks, noise.extreme, settings) for cold, hot in _pairs(ranked)]
+    suggestions, refused = _decide(pool, pairs, settings, terms or AnythingGoes())
+    remembered = UsageMemory(tuple(sorted(streaks.items())), noise, watch.observed_at_seconds)
+    return UsageResult(tuple(suggestions), tuple(refused), tuple(pairs), remembered)
+
+
+def _pairs(ranked: list[UsageNode]) -> Iterator[tuple[UsageNode, UsageNode]]:
+    for index in range(len(ranked) // 2):
+        yield ranked[index], ranked[-1 - index]
+
+
+@dataclass(frozen=True, slots=True)
+class _Watch:
+    """One pass's look at the scores."""
+
+    settings: UsageSettings
+    memory: UsageMemory
+    known: Mapping[str, Streak]
+    middle: float
+    now_seconds: float
+
+    @property
+    def observed_at_seconds(self) -> float:
+        last = self.memory.last_at_seconds
+        return self.now_seconds if last is None or self._due(last) else last
+
+    def _due(self, last: float) -> bool:
+        # Passes in quick succession see the same figures; they would teach that nothing ever changes.
+        return self.now_seconds - last >= self.settings.window_seconds / 4.0
+
+    def noise(self, nodes: list[UsageNode]) -> Noise:
+        last = self.memory.last_at_seconds
+        if last is not None and not self._due(last):
+            return self.memory.noise
+        return observe(
+            self.memory.noise,
+            {node.name: node.score - self.middle for node in nodes},
+            elapsed_seconds=self.settings.window_seconds if last is None else self.now_seconds - last,
+            memory_seconds=max(self.settings.window_seconds, _MEMORY_SECONDS),
+        )
+
+    def streaks(self, ranked: list[UsageNode]) -> dict[str, Streak]:
+        found: dict[str, Streak] = {}
+        for cold, hot in _pairs(ranked):
+            if _apart(cold, hot, self.settings):
+                high = hot.score - cold.score >= self.settings.high_threshold
+                found[hot.name] = self._hit(hot, cold.name, hot=True, high=high)
+                found[cold.name] = self._hit(cold, hot.name, hot=False, high=high)
+        return found
+
+    def _hit(self, node: UsageNode, partner: str, *, hot: bool, high: bool) -> Streak:
+        before = self.known.get(node.name)
+        streak = before if before is not None and before.hot == hot else Streak(hot)
+        return streak.hit(
+            partner=partner,
+            high=high,
+            deviation=node.score - self.middle if hot else self.middle - node.score,
+            now_seconds=self.now_seconds,
+            window_seconds=self.settings.window_seconds,
+        )
+
+
+def _apart(cold: UsageNode, hot: UsageNode, settings: UsageSettings) -> bool:
+    return hot.score - cold.score >= settings.low_threshold and hot.score >= settings.min_hot_score
+
+
+def _state(
+    cold: UsageNode, hot: UsageNode, streaks: dict[str, Streak], extreme: float, settings: UsageSettings
+) -> PairState:
+    sides = [streaks[node.name] for node in (hot, cold) if node.name in streaks]
+    low, high = max((each.low for each in sides), default=0), max((each.high for each in sides), default=0)
+    reason, detail = _waiting(cold, hot, sides, extreme, settings)
+    return PairState(hot, cold, low, high, reason, detail)
+
+
+def _waiting(
+    cold: UsageNode, hot: UsageNode, sides: list[Streak], extreme: float, settings: UsageSettings
+) -> tuple[Reason | None, str]:
+    """Why the pair is left alone."""
+    difference = hot.score - cold.score
+    if difference < settings.low_threshold:
+        return Reason.BALANCED, f"{difference:.1f} points apart, below lowThreshold {settings.low_threshold:g}"
+    if hot.score < settings.min_hot_score:
+        return Reason.BELOW_MIN_HOT_SCORE, f"at {hot.score:.1f}, below minHotScore {settings.min_hot_score:g}"
+    due = [each for each in sides if each.low >= settings.low_hits or each.high >= settings.high_hits]
+    if not due:
+        low = max(each.low for each in sides)
+        return Reason.WAITING_FOR_HITS, f"{low} of {settings.low_hits} hits"
+    if not any(_beyond_noise(each, extreme, settings) for each in due):
+        strayed = max(each.deviation for each in due)
+        return Reason.WAITING_FOR_HITS, f"{strayed:.1f} points out, which the pool's noise of {extreme:.1f} explains"
+    return None, ""
+
+
+def _beyond_noise(streak: Streak, extreme: float, settings: UsageSettings) -> bool:
+    if streak.low >= settings.low_hits and streak.deviation >= _LASTING * extreme:
+        return True
+    return streak.high >= settings.high_hits and streak.deviation >= _SUDDEN * extreme
+
+
+def _decide(
+    pool: UsagePool, pairs: list[PairState], settings: UsageSettings, terms: Terms
+) -> tuple[list[Suggestion], list[Refused]]:
+    scores = {node.name: node.score for node in pool.nodes}
+    arriving: dict[str, tuple[str, ...]] = {}
+    suggestions: list[Suggestion] = []
+    refused: list[Refused] = []
+    sources: set[str] = set()
+    for pair in (pair for pair in pairs if pair.reason is None):
+        most = min(settings.max_moves_per_node, settings.max_moves - len(suggestions))
+        if most <= 0:
+            refused.append(
+                Refused("", pair.hot.name, pair.cold.name, Reason.BUDGET, "later: moves of this pass used up")
+            )
+            continue
+        if pair.hot.name in arriving:
+            continue
+        search = Search(
+            scores=scores,
+            arriving=arriving,
+            terms=terms,
+            low_threshold=settings.low_threshold,
+            max_unload_ratio=settings.max_unload_ratio,
+            most=most,
+        )
+        targets = [node for node in pool.nodes if node.receives and node.name not in sources]
+        best, objections = search.best(pair.hot, targets)
+        refused += objections
+        if best is None:
+            refused.append(Refused("", pair.hot.name, None, Reason.NO_DESTINATION, "no executor and node go together"))
+            continue
+        suggestions += _suggestions(best, pair)
+        sources.add(best.source.name)
+        scores |= {best.source.name: best.hot_after, best.target.name: best.cold_after}
+        arriving[best.target.name] = (*arriving.get(best.target.name, ()), *best.chosen.names)
+    return suggestions, refused
+
+
+def _suggestions(levelling: Levelling, pair: PairState) -> Iterator[Suggestion]:
+    for item in levelling.chosen.items:
+        yield Suggestion(
+            executor=item.name,
+            source=levelling.source.name,
+            target=levelling.target.name,
+            hot_score=levelling.source.score,
+            cold_score=levelling.target.score,
+            difference=levelling.source.score - levelling.target.score,
+            hits=max(pair.low_hits, pair.high_hits),
+            hot_after=levelling.hot_after,
+            cold_after=levelling.cold_after,
+        )

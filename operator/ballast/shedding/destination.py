@@ -1,0 +1,162 @@
+"""Where to, and who: for one hot node, the destination and the executors that level the two best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from ballast.model.reason import Reason
+from ballast.shedding.levelling import Combination, Item, closest
+from ballast.shedding.usage_load import Terms, UsageExecutor, UsageNode
+
+_LOOKED_AT = 8
+"""Destinations compared for one hot node, the coldest first."""
+_EQUALLY_LEVELLING = 0.9
+"""Of the best destination's gain: from there on the nearest wins."""
+_SLACK_POINTS = 1.0
+"""Combinations that bring the hot node this close to the closest one count as equally close."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What one core of load, as used on the source, does to both nodes."""
+
+    source_points: float
+    target_points: float
+
+    @classmethod
+    def of(cls, source: UsageNode, target: UsageNode) -> Effect:
+        return cls(100.0 / source.capacity_cores, 100.0 * (source.speed / target.speed) / target.capacity_cores)
+
+    def meeting_load(self, difference: float) -> float:
+        """Cores after whose move both nodes have the same score."""
+        return difference / (self.source_points + self.target_points)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An executor (or a node, when `executor` is empty) that a decision passed over, and why."""
+
+    executor: str
+    source: str
+    target: str | None
+    reason: Reason
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Levelling:
+    """The moves from one node to one other, and the scores that they should end in."""
+
+    source: UsageNode
+    target: UsageNode
+    chosen: Combination
+    hot_after: float
+    cold_after: float
+    gain: float
+    """By how much the squares of the two scores shrink."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What the search for one hot node may use. `scores` and `arriving` hold what this pass has decided so far."""
+
+    scores: Mapping[str, float]
+    arriving: Mapping[str, tuple[str, ...]]
+    terms: Terms
+    low_threshold: float
+    max_unload_ratio: float
+    most: int
+
+    def best(self, source: UsageNode, targets: Iterable[UsageNode]) -> tuple[Levelling | None, tuple[Refused, ...]]:
+        """The best levelling over the coldest destinations, and what was refused on the way."""
+        refused: dict[str, Refused] = {each.executor: each for each in unmovable(source)}
+        options: list[Levelling] = []
+        for target in self._coldest(source, targets):
+            option, objections = self._towards(source, target)
+            for objection in objections:
+                refused.setdefault(objection.executor, objection)
+            if option is not None:
+                options.append(option)
+        if not options:
+            return None, tuple(refused.values())
+        enough = _EQUALLY_LEVELLING * max(option.gain for option in options)
+        good = [option for option in options if option.gain >= enough]
+        best = min(good, key=lambda option: (option.chosen.cost, -option.gain, option.target.name))
+        return best, tuple(each for name, each in refused.items() if name not in best.chosen.names)
+
+    def _coldest(self, source: UsageNode, targets: Iterable[UsageNode]) -> list[UsageNode]:
+        limit = self.scores[source.name] - self.low_threshold
+        cold = [node for node in targets if node.name != source.name and self.scores[node.name] <= limit]
+        return sorted(cold, key=lambda node: (self.scores[node.name], node.name))[:_LOOKED_AT]
+
+    def _towards(self, source: UsageNode, target: UsageNode) -> tuple[Levelling | None, list[Refused]]:
+        effect = Effect.of(source, target)
+        difference = self.scores[source.name] - self.scores[target.name]
+        meeting = effect.meeting_load(difference)
+        wanted = meeting * min(1.0, 2.0 * self.max_unload_ratio)
+        items, refused = self._items(source, target, meeting)
+        chosen, no_room = self._fitting(
+            items, source, target, wanted=wanted, slack=_SLACK_POINTS / effect.source_points
+        )
+        if not chosen.items:
+            return None, [*refused, *no_room]
+        hot, cold = self.scores[source.name], self.scores[target.name]
+        hot_after = hot - chosen.load * effect.source_points
+        cold_after = cold + chosen.load * effect.target_points
+        gain = hot**2 + cold**2 - hot_after**2 - cold_after**2
+        return Levelling(source, target, chosen, hot_after, cold_after, gain), [*refused, *no_room]
+
+    def _items(self, source: UsageNode, target: UsageNode, limit: float) -> tuple[list[Item], list[Refused]]:
+        items, refused = [], []
+        for executor, load in movable(source):
+            if load > limit:
+                detail = f"its {load:.2f} cores would make {target.name} the hotter one; {limit:.2f} would level them"
+                refused.append(Refused(executor.name, source.name, target.name, Reason.OVERSHOOT, detail))
+                continue
+            reason = self.terms.refusal(executor.name, target.name, self.arriving.get(target.name, ()))
+            if reason is not None:
+                refused.append(Refused(executor.name, source.name, target.name, reason))
+                continue
+            items.append(Item(executor.name, load, self.terms.cost(executor.name, target.name)))
+        return items, refused
+
+    def _fitting(
+        self, items: list[Item], source: UsageNode, target: UsageNode, *, wanted: float, slack: float
+    ) -> tuple[Combination, list[Refused]]:
+        """The closest combination that `target` takes as a whole."""
+        left = list(items)
+        refused: list[Refused] = []
+        while True:
+            chosen = closest(left, wanted=wanted, most=self.most, slack=slack)
+            objection = self._first_objection(chosen, target)
+            if objection is None:
+                return chosen, refused
+            name, reason = objection
+            refused.append(Refused(name, source.name, target.name, reason))
+            left = [item for item in left if item.name != name]
+
+    def _first_objection(self, chosen: Combination, target: UsageNode) -> tuple[str, Reason] | None:
+        arriving = self.arriving.get(target.name, ())
+        for index, name in enumerate(chosen.names):
+            reason = self.terms.refusal(name, target.name, (*arriving, *chosen.names[:index]))
+            if reason is not None:
+                return name, reason
+        return None
+
+
+def movable(node: UsageNode) -> Iterator[tuple[UsageExecutor, float]]:
+    """Executors that may leave, with their load; idle ones would change nothing."""
+    for executor in node.executors:
+        if executor.refusal is None and executor.load_cores is not None and executor.load_cores > 0:
+            yield executor, executor.load_cores
+
+
+def unmovable(node: UsageNode) -> Iterator[Refused]:
+    for executor in node.executors:
+        if executor.refusal is not None:
+            yield Refused(executor.name, node.name, None, executor.refusal)
+        elif executor.load_cores is None:
+            yield Refused(executor.name, node.name, None, Reason.UNKNOWN_LOAD, "its use of CPU is not known")
+        elif executor.load_cores <= 0:
+            yield Refused(executor.name, node.name, None, Reason.NOTHING_TO_GAIN, "it uses no CPU")
