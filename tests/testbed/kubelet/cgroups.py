@@ -65,6 +65,10 @@ class Cgroups(Protocol):
         """Stall time (`some` or `full`) of cpu, memory or io; None where the kernel doesn't count it."""
         ...
 
+    def unified(self, name: str) -> Path | None:
+        """The group's folder in the unified hierarchy, where there is one."""
+        ...
+
     def members(self, name: str) -> set[int]:
         """Processes in the group and below it."""
         ...
@@ -179,6 +183,9 @@ class CgroupsV1:
             return None
         return pressure(read(self.unified_root / name / f"{resource}.pressure"), kind)
 
+    def unified(self, name: str) -> Path | None:
+        return self.unified_root / name if self.unified_root else None
+
     def members(self, name: str) -> set[int]:
         return set().union(*(members_below(root / name) for root in self._roots()))
 
@@ -244,6 +251,9 @@ class CgroupsV2:
 
     def pressure_seconds(self, name: str, resource: str, kind: str) -> float | None:
         return pressure(read(self.root / name / f"{resource}.pressure"), kind)
+
+    def unified(self, name: str) -> Path | None:
+        return self.root / name
 
     def members(self, name: str) -> set[int]:
         return members_below(self.root / name)

@@ -9,7 +9,8 @@ The container gets namespaces of its own for mounts and host name. Its root is a
 the machine's root file system; above, a tmpfs that vanishes with the container.
 """
 
-# ruff: noqa: PTH -- a shim lives as long as its container: it does without pathlib, to be small
+# A shim lives as long as its container: to stay small it does without pathlib.
+# ruff: noqa: PTH101, PTH102, PTH103, PTH105, PTH112, PTH114, PTH115, PTH116, PTH123
 from __future__ import annotations
 
 import contextlib

@@ -15,7 +15,7 @@ from typing import Any
 
 import aiohttp
 
-from tests.testbed.kubelet import cgroups, images, probes, quantity, status
+from tests.testbed.kubelet import binding, cgroups, images, probes, quantity, status
 from tests.testbed.kubelet.addresses import Addresses
 from tests.testbed.kubelet.blueprint import Place, blueprint
 from tests.testbed.kubelet.cgroups import Cgroups
@@ -194,6 +194,8 @@ class PodWorker:
         specs = [container.spec for container in self.mains]
         requests = [spec.get("resources", {}).get("requests", {}).get("cpu", "0") for spec in specs]
         groups.set_shares(self.cgroup, float(sum(quantity.parse(request) for request in requests)))
+        if folder := groups.unified(self.cgroup):
+            binding.confine(folder, self.address)
 
     async def _initialise(self) -> list[asyncio.Task[None]] | None:
         """Run the init containers one after the other; tasks of the sidecars, or None when one failed."""
