@@ -45,6 +45,8 @@ class SparkExecutor:
     """Of the pod that owns it."""
     running_since: float | None
     unschedulable_since: float | None
+    exit_code: int | None
+    """The highest of its containers that have ended."""
     pinned_at: float | None
     """When Ballast wrote its required node affinity; None if it did not."""
     held: Held | None
@@ -56,11 +58,12 @@ class Pod:
     namespace: str
     name: str
     uid: str
+    resource_version: str
     labels: Mapping[str, str]
     status_phase: str
     """Pending, Running, Succeeded, Failed or Unknown."""
-    leaving: bool
-    """Has a deletion timestamp."""
+    deadline: float | None
+    """Once it is being deleted: when its grace period is over."""
     created_at: float
     node: str | None
     gates: tuple[str, ...]
@@ -78,6 +81,10 @@ class Pod:
     @property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def leaving(self) -> bool:
+        return self.deadline is not None
 
     @property
     def ended(self) -> bool:
@@ -125,9 +132,10 @@ class PodReader:
             namespace=metadata["namespace"],
             name=metadata["name"],
             uid=metadata["uid"],
+            resource_version=metadata.get("resourceVersion") or "",
             labels=labels,
             status_phase=phase,
-            leaving="deletionTimestamp" in metadata,
+            deadline=seconds(metadata.get("deletionTimestamp")),
             created_at=seconds(metadata.get("creationTimestamp")) or 0.0,
             node=node,
             gates=gates,
@@ -156,6 +164,7 @@ class PodReader:
             driver_uid=owner.get("uid") if owner.get("kind") == "Pod" else None,
             running_since=_running_since(status),
             unschedulable_since=_unschedulable_since(status, pinned_at),
+            exit_code=_exit_code(status),
             pinned_at=pinned_at,
             held=_held(pod, gates),
         )
@@ -221,6 +230,12 @@ def _running_since(status: JSON) -> float | None:
         for entry in status.get("containerStatuses") or ()
     ]
     return seconds(min((start for start in starts if start), default=None) or status.get("startTime"))
+
+
+def _exit_code(status: JSON) -> int | None:
+    ends = [(entry.get("state") or {}).get("terminated") for entry in status.get("containerStatuses") or ()]
+    codes = [int(end["exitCode"]) for end in ends if end]
+    return max(codes, default=None)
 
 
 def _unschedulable_since(status: JSON, released_at: float | None) -> float | None:

@@ -1,0 +1,212 @@
+"""What Ballast does to pods: release, evict, delete while unscheduled. Every outcome is a value with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from ballast.kube.client import Client
+from ballast.kube.document import JSON
+from ballast.kube.errors import Conflict, Invalid, KubeError, NotFound, Unavailable
+from ballast.kube.kinds import POD
+from ballast.kube.pods import Held, held
+from ballast.kube.release import release_patch
+from ballast.model import Levels, Pin, Placement, Reason
+
+_TRIES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    pin: Pin = Pin.NONE
+    """Down to which level its place is required now."""
+    reason: Reason | None = None
+    """Why it is not pinned as asked."""
+    already: bool = False
+    """Somebody else had released it before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """The pod is not as it was when the decision was made (another gate, another affinity): decide again."""
+
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Vanished:
+    """No such pod any more: deleted, being deleted, or one of the same name in its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The server said no; `detail` are its words."""
+
+    detail: str
+    error: KubeError
+
+
+ReleaseOutcome = Released | Changed | Vanished | Refused
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One gated pod, as it was read, and where it goes."""
+
+    namespace: str
+    name: str
+    uid: str
+    held: Held
+    placement: Placement
+
+
+def release(client: Client, order: Release, levels: Levels) -> ReleaseOutcome:
+    """Tighten the pod's affinity to its place and remove our gate, in one patch.
+
+    Where only the pod's version changed in between (a status update), the same decision holds and the patch is
+    sent again; where its gates or affinity changed, the outcome is Changed.
+    """
+    current = order.held
+    for _ in range(_TRIES):
+        patch = release_patch(current, order.placement, levels)
+        try:
+            client.patch(POD, order.name, patch.operations, namespace=order.namespace, answer=False)
+        except NotFound:
+            return Vanished()
+        except (Conflict, Invalid, Unavailable) as error:
+            if not _may_be_stale(error):
+                return Refused(error.message, error)
+            fresh = _reread(client, order)
+            if not isinstance(fresh, Held):
+                return fresh
+            current = fresh
+        except KubeError as error:
+            return Refused(error.message, error)
+        else:
+            return Released(patch.pin, patch.reason)
+    return Changed("it changes faster than it can be patched")
+
+
+def release_many(client: Client, orders: Sequence[Release], levels: Levels) -> list[ReleaseOutcome]:
+    """Release at once, over as many connections as the client has; outcomes in the order of `orders`."""
+    if len(orders) <= 1:
+        return [release(client, order, levels) for order in orders]
+    with ThreadPoolExecutor(min(client.connections, len(orders)), "release") as pool:
+        return list(pool.map(lambda order: release(client, order, levels), orders))
+
+
+def _may_be_stale(error: KubeError) -> bool:
+    """Conflict, or a failed test operation of the patch; or no answer, when it is not known what was done."""
+    if isinstance(error, Conflict | Unavailable):
+        return True
+    said = [error.message, *(str(cause.get("message")) for cause in error.causes)]
+    return any("test failed" in words or "testing" in words for words in said)
+
+
+def _reread(client: Client, order: Release) -> Held | ReleaseOutcome:
+    try:
+        pod = client.get(POD, order.name, namespace=order.namespace)
+    except NotFound:
+        return Vanished()
+    except KubeError as error:
+        return Refused(error.message, error)
+    if pod["metadata"]["uid"] != order.uid or "deletionTimestamp" in pod["metadata"]:
+        return Vanished()
+    fresh = held(pod)
+    if fresh is None:
+        return Released(already=True)
+    if fresh.gates != order.held.gates:
+        return Changed(f"its gates are now {', '.join(fresh.gates)}")
+    return fresh if fresh.affinity == order.held.affinity else Changed("its affinity was changed")
+
+
+@dataclass(frozen=True, slots=True)
+class Evicted:
+    """The pod is on its way out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """A disruption budget forbids it now; `detail` are its words."""
+
+    detail: str
+    retry_after_seconds: float | None = None
+
+
+EvictionOutcome = Evicted | Blocked | Vanished | Refused
+
+
+def evict(client: Client, *, namespace: str, name: str, uid: str) -> EvictionOutcome:
+    """Ask for the pod with exactly this uid to leave, by the Eviction API, which heeds disruption budgets."""
+    body: JSON = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": name, "namespace": namespace},
+        "deleteOptions": {"preconditions": {"uid": uid}},
+    }
+    try:
+        client.act(POD, "eviction", name, body, namespace=namespace)
+    except NotFound:
+        return Vanished()
+    except Conflict as error:
+        return Vanished() if "UID" in error.message else Refused(error.message, error)
+    except Unavailable as error:
+        return Blocked(_why(error), error.retry_after_seconds) if _by_budget(error) else Refused(error.message, error)
+    except KubeError as error:
+        return Refused(error.message, error)
+    return Evicted()
+
+
+def _by_budget(error: Unavailable) -> bool:
+    """A budget's refusal, not that of a busy server. Two budgets for one pod are an error 500 in words."""
+    reasons = [cause.get("reason") for cause in error.causes]
+    return (
+        "DisruptionBudget" in reasons or "PodDisruptionBudget" in error.message or "disruption budget" in error.message
+    )
+
+
+def _why(error: KubeError) -> str:
+    return " ".join(str(cause["message"]) for cause in error.causes if cause.get("message")) or error.message
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """It has been bound to `node` in the meantime, so it stays."""
+
+    node: str
+
+
+DeletionOutcome = Deleted | Scheduled | Changed | Vanished | Refused
+
+
+def delete_unscheduled(
+    client: Client, *, namespace: str, name: str, uid: str, resource_version: str | None = None
+) -> DeletionOutcome:
+    """Delete the pod with exactly this uid if, and only if, it has not been bound to a node.
+
+    `resource_version`: at which it was seen unscheduled; without it the pod is read first. A pod that is not at
+    that version any more is left alone, and the outcome is Changed.
+    """
+    try:
+        if resource_version is None:
+            pod = client.get(POD, name, namespace=namespace)
+            if pod["metadata"]["uid"] != uid or "deletionTimestamp" in pod["metadata"]:
+                return Vanished()
+            if pod["spec"].get("nodeName"):
+                return Scheduled(pod["spec"]["nodeName"])
+            resource_version = pod["metadata"]["resourceVersion"]
+        seen = {"uid": uid, "resourceVersion": resource_version}
+        client.delete(POD, name, namespace=namespace, preconditions=seen)
+    except NotFound:
+        return Vanished()
+    except Conflict as error:
+        return Vanished() if "UID" in error.message else Changed(error.message)
+    except KubeError as error:
+        return Refused(error.message, error)
+    return Deleted()

@@ -1,0 +1,201 @@
+"""One connection pool to the API server, speaking JSON. Nothing of the client library leaves this module."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+import urllib3
+from kubernetes.client.exceptions import ApiException
+from kubernetes.client.rest import RESTClientObject
+
+from ballast.kube.connection import Connection
+from ballast.kube.document import JSON
+from ballast.kube.errors import KubeError, Unavailable, error_of
+from ballast.kube.kinds import Kind
+from ballast.kube.names import FIELD_MANAGER
+
+FULL = "application/json"
+METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_JSON_PATCH = "application/json-patch+json"
+_MERGE_PATCH = "application/merge-patch+json"
+_LONGEST_PAUSE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    connections: int = 32
+    """Kept open at most; as many requests can be under way at a time without opening more."""
+    connect_seconds: float = 5.0
+    read_seconds: float = 30.0
+    attempts: int = 4
+    """Of a request that may safely be repeated."""
+    first_pause_seconds: float = 0.2
+    """Before the second attempt; doubles with each."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    action: str
+    """In words, for errors."""
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: Any = None
+    repeatable: bool = False
+    """Doing it twice is doing it once, so it may be sent again when no answer came."""
+    retry_busy: bool = True
+    """Try again on 429 and 500; off where these are answers (eviction: budgets that forbid it)."""
+
+
+class Client:
+    """Safe for threads. Every method raises a KubeError when the server does not do what it is asked."""
+
+    def __init__(
+        self, connection: Connection, limits: Limits | None = None, *, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._limits = limits or Limits()
+        self._configuration = connection.configuration
+        self._configuration.connection_pool_maxsize = self._limits.connections
+        self._rest = RESTClientObject(self._configuration)
+        self._timeout = (self._limits.connect_seconds, self._limits.read_seconds)
+        self._sleep = sleep
+
+    @property
+    def connections(self) -> int:
+        return self._limits.connections
+
+    def close(self) -> None:
+        self._rest.close()
+
+    def get(self, kind: Kind, name: str, *, namespace: str | None = None) -> JSON:
+        path = kind.path(namespace=namespace, name=name)
+        return self._call(_Request(_words("get", kind, namespace, name), "GET", path, {}, repeatable=True))
+
+    def get_path(self, path: str) -> JSON:
+        """Something that is no object, such as /version."""
+        return self._call(_Request(f"get {path}", "GET", path, {}, repeatable=True))
+
+    def get_page(
+        self, kind: Kind, parameters: Mapping[str, str], *, namespace: str | None = None, metadata_only: bool = False
+    ) -> JSON:
+        path = f"{kind.path(namespace=namespace)}?{urlencode(parameters)}"
+        headers = {"Accept": METADATA_LIST} if metadata_only else {}
+        return self._call(_Request(_words("list", kind, namespace), "GET", path, headers, repeatable=True))
+
+    def create(self, kind: Kind, body: Mapping[str, Any], *, namespace: str | None = None) -> JSON:
+        action = _words("create", kind, namespace, body["metadata"].get("name"))
+        path = f"{kind.path(namespace=namespace)}?fieldManager={FIELD_MANAGER}"
+        return self._call(_Request(action, "POST", path, {}, body))
+
+    def act(self, kind: Kind, subresource: str, name: str, body: Mapping[str, Any], *, namespace: str) -> JSON:
+        """Post to a subresource that acts, such as `eviction`; 429 is its answer and is not tried again."""
+        action = _words("create", kind, namespace, name, subresource)
+        path = kind.path(namespace=namespace, name=name, subresource=subresource)
+        return self._call(_Request(action, "POST", path, {}, body, repeatable=True, retry_busy=False))
+
+    def replace(self, kind: Kind, name: str, body: Mapping[str, Any], *, namespace: str | None = None) -> JSON:
+        """Put an object that carries the resource version it was read at."""
+        path = f"{kind.path(namespace=namespace, name=name)}?fieldManager={FIELD_MANAGER}"
+        return self._call(_Request(_words("update", kind, namespace, name), "PUT", path, {}, body))
+
+    def patch(
+        self,
+        kind: Kind,
+        name: str,
+        patch: Sequence[JSON] | Mapping[str, Any],
+        *,
+        namespace: str | None = None,
+        subresource: str | None = None,
+        answer: bool = True,
+    ) -> JSON:
+        """A list is an RFC 6902 patch, a mapping a merge patch. Without `answer` the object is not sent back."""
+        path = kind.path(namespace=namespace, name=name, subresource=subresource)
+        headers = {
+            "Content-Type": _MERGE_PATCH if isinstance(patch, Mapping) else _JSON_PATCH,
+            "Accept": FULL if answer else METADATA_ONLY,
+        }
+        action = _words("patch", kind, namespace, name, subresource)
+        request = _Request(action, "PATCH", f"{path}?fieldManager={FIELD_MANAGER}", headers, patch)
+        return self._call(request, parse=answer)
+
+    def delete(
+        self, kind: Kind, name: str, *, namespace: str | None = None, preconditions: Mapping[str, str] | None = None
+    ) -> None:
+        """`preconditions`: uid and resourceVersion that the object must have."""
+        path = kind.path(namespace=namespace, name=name)
+        options: JSON = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        if preconditions:
+            options["preconditions"] = dict(preconditions)
+        action = _words("delete", kind, namespace, name)
+        self._call(_Request(action, "DELETE", path, {}, options, repeatable=bool(preconditions)), parse=False)
+
+    def _call(self, request: _Request, *, parse: bool = True) -> JSON:
+        pause = self._limits.first_pause_seconds
+        for attempt in range(1, self._limits.attempts + 1):
+            try:
+                return self._once(request, parse=parse)
+            except Unavailable as error:
+                if attempt == self._limits.attempts or not _may_repeat(request, error):
+                    raise
+                self._sleep(min(error.retry_after_seconds or pause, _LONGEST_PAUSE_SECONDS))
+                pause *= 2
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def _once(self, request: _Request, *, parse: bool) -> JSON:
+        try:
+            response = self._rest.request(  # type: ignore[no-untyped-call]
+                request.method,
+                f"{self._configuration.host}{request.path}",
+                headers=self._headers(request),
+                body=request.body,
+                _request_timeout=self._timeout,
+            )
+            data = response.read()
+        except (urllib3.exceptions.HTTPError, ApiException, OSError) as error:
+            raise Unavailable(request.action, f"no answer from {self._configuration.host}: {error}") from error
+        if response.status >= 300:
+            raise _refusal(request.action, response.status, data, response.headers)
+        found: JSON = json.loads(data) if parse and data else {}
+        return found
+
+    def _headers(self, request: _Request) -> dict[str, str]:
+        headers = {"Accept": FULL, "Content-Type": FULL, "User-Agent": FIELD_MANAGER, **request.headers}
+        token = self._configuration.get_api_key_with_prefix("BearerToken")
+        if token:
+            headers["Authorization"] = token
+        return headers
+
+
+def _may_repeat(request: _Request, error: Unavailable) -> bool:
+    if error.status == 429:
+        return request.retry_busy
+    return request.repeatable and (error.status != 500 or request.retry_busy)
+
+
+def _refusal(action: str, status: int, data: bytes, headers: Mapping[str, str]) -> KubeError:
+    try:
+        body = json.loads(data)
+    except ValueError:
+        body = {"message": data.decode(errors="replace")[:500]}
+    error = error_of(action, status, body if isinstance(body, dict) else {})
+    if isinstance(error, Unavailable):
+        error.retry_after_seconds = _seconds(headers.get("Retry-After"))
+    return error
+
+
+def _seconds(text: str | None) -> float | None:
+    return float(text) if text and text.isdigit() else None
+
+
+def _words(
+    verb: str, kind: Kind, namespace: str | None, name: str | None = None, subresource: str | None = None
+) -> str:
+    resource = f"{kind.plural}/{subresource}" if subresource else kind.plural
+    place = "/".join(part for part in (namespace, name) if part)
+    return f"{verb} {resource} {place}".strip()

@@ -1,0 +1,130 @@
+"""Events (events.k8s.io/v1) that users see with `kubectl describe`; the same one twice becomes a series."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ballast.kube.client import Client
+from ballast.kube.document import JSON
+from ballast.kube.errors import KubeError, NotFound
+from ballast.kube.kinds import EVENT, Kind
+from ballast.kube.timestamp import micro_text
+
+CONTROLLER = "ballast.dev/operator"
+_NOTE_LIMIT = 1024
+_KEPT = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Regarding:
+    """The object that an event is about."""
+
+    kind: Kind
+    name: str
+    uid: str
+    namespace: str | None = None
+
+    def reference(self) -> JSON:
+        found = {"apiVersion": self.kind.api_version, "kind": self.kind.kind, "name": self.name, "uid": self.uid}
+        return {**found, "namespace": self.namespace} if self.namespace else found
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    regarding: Regarding
+    reason: str
+    """One stable word."""
+    action: str
+    """What was done or not done, one word: Place, Move, Release, Refuse."""
+    note: str
+    warning: bool = False
+    related: Regarding | None = None
+
+
+@dataclass(slots=True)
+class _Posted:
+    namespace: str
+    name: str
+    count: int
+    written_at: float
+
+
+class EventRecorder:
+    """Posts notices. A lost event is no reason to fail, so errors go to `on_error`. Safe for threads.
+
+    A notice equal to one posted within `quiet_seconds` is only counted; the first one after that writes the count
+    into the event's series. `instance`: this replica's name. `clock`: seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        instance: str,
+        clock: Callable[[], float],
+        on_error: Callable[[KubeError], None],
+        quiet_seconds: float = 300.0,
+    ) -> None:
+        self._client, self._instance, self._clock, self._on_error = client, instance[:128], clock, on_error
+        self._quiet_seconds = quiet_seconds
+        self._posted: OrderedDict[Notice, _Posted] = OrderedDict()
+        self._numbers = itertools.count()
+        self._lock = threading.Lock()
+
+    def post(self, notice: Notice) -> None:
+        now = self._clock()
+        with self._lock:
+            posted = self._posted.get(notice)
+            if posted is not None:
+                posted.count += 1
+                if now - posted.written_at < self._quiet_seconds:
+                    return
+        try:
+            if posted is None or not self._extended(posted, now):
+                self._create(notice, now)
+        except KubeError as error:
+            self._on_error(error)
+
+    def _create(self, notice: Notice, now: float) -> None:
+        namespace = notice.regarding.namespace or "default"
+        name = f"{notice.regarding.name[:200]}.{int(now * 1e6):x}-{next(self._numbers):x}"
+        body = _event(notice, namespace=namespace, name=name, now=now, instance=self._instance)
+        self._client.create(EVENT, body, namespace=namespace)
+        with self._lock:
+            self._posted[notice] = _Posted(namespace, name, 1, now)
+            self._posted.move_to_end(notice)
+            while len(self._posted) > _KEPT:
+                self._posted.popitem(last=False)
+
+    def _extended(self, posted: _Posted, now: float) -> bool:
+        """False when the event is gone: the server forgets events after an hour."""
+        series = {"count": posted.count, "lastObservedTime": micro_text(now)}
+        try:
+            self._client.patch(EVENT, posted.name, {"series": series}, namespace=posted.namespace, answer=False)
+        except NotFound:
+            return False
+        posted.written_at = now
+        return True
+
+
+def _event(notice: Notice, *, namespace: str, name: str, now: float, instance: str) -> JSON:
+    body: JSON = {
+        "apiVersion": EVENT.api_version,
+        "kind": EVENT.kind,
+        "metadata": {"namespace": namespace, "name": name},
+        "eventTime": micro_text(now),
+        "reportingController": CONTROLLER,
+        "reportingInstance": instance or CONTROLLER,
+        "action": notice.action,
+        "reason": notice.reason,
+        "regarding": notice.regarding.reference(),
+        "note": notice.note if len(notice.note) <= _NOTE_LIMIT else notice.note[: _NOTE_LIMIT - 1] + "…",
+        "type": "Warning" if notice.warning else "Normal",
+    }
+    if notice.related is not None:
+        body["related"] = notice.related.reference()
+    return body

@@ -1,0 +1,164 @@
+"""Who acts when several replicas run: the holder of a Lease (coordination.k8s.io/v1).
+
+As in client-go's leader election: a replica never compares the lease's own times with its clock (clocks differ),
+but how long ago, by its own clock, it saw the lease change. A lease unchanged for its duration may be taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from ballast.kube.client import Client
+from ballast.kube.document import JSON
+from ballast.kube.errors import Conflict, KubeError, NotFound
+from ballast.kube.kinds import LEASE
+from ballast.kube.timestamp import micro_text
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseSettings:
+    namespace: str
+    name: str
+    identity: str
+    """Of this replica; unique."""
+    duration_seconds: float = 6.0
+    """How long others wait for a leader that is silent."""
+    renew_deadline_seconds: float = 4.0
+    """A leader that could not renew for so long stops acting, well before others may take over."""
+    retry_seconds: float = 1.0
+    """How often to look: to renew, or to see whether the lease is free."""
+
+
+class Step(Enum):
+    CREATE = "create"
+    TAKE = "take"
+    RENEW = "renew"
+    WAIT = "wait"
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """The lease as last seen to change, and when that was by this replica's own monotonic clock."""
+
+    fingerprint: tuple[str, str, int] | None = None
+    at: float = 0.0
+
+    def after(self, lease: JSON | None, now: float) -> Sight:
+        found = None if lease is None else _fingerprint(lease)
+        return self if found == self.fingerprint else Sight(found, now)
+
+
+def decide(lease: JSON | None, sight: Sight, settings: LeaseSettings, now: float) -> Step:
+    """What to do about the lease as it is, of which `sight` already knows. `now` on the clock of `sight`."""
+    if lease is None:
+        return Step.CREATE
+    spec = lease.get("spec") or {}
+    holder = spec.get("holderIdentity") or ""
+    if holder == settings.identity:
+        return Step.RENEW
+    if not holder or now - sight.at >= float(spec.get("leaseDurationSeconds") or settings.duration_seconds):
+        return Step.TAKE
+    return Step.WAIT
+
+
+class Election:
+    """One replica's part in the election.
+
+    Call `tick` every `retry_seconds`, and ask `leading` before every action. `clock`: seconds since the epoch, for
+    what is written; `monotonic`: for what is decided. Not safe for threads but for `leading`.
+    """
+
+    def __init__(
+        self, client: Client, settings: LeaseSettings, *, clock: Callable[[], float], monotonic: Callable[[], float]
+    ) -> None:
+        self._client, self._settings = client, settings
+        self._clock, self._monotonic = clock, monotonic
+        self._sight = Sight()
+        self._held_until: float | None = None
+        self.last_error: KubeError | None = None
+        """Why the last tick could not reach a decision."""
+
+    @property
+    def leading(self) -> bool:
+        """False from the moment at which the lease could not be renewed in time, whoever else is known to lead."""
+        held_until = self._held_until
+        return held_until is not None and self._monotonic() < held_until
+
+    def tick(self) -> bool:
+        """Take or renew the lease if that is called for; returns whether this replica leads now."""
+        self.last_error = None
+        try:
+            self._tick()
+        except Conflict:
+            # Somebody else wrote it first: the next look shows whom.
+            pass
+        except KubeError as error:
+            self.last_error = error
+        return self.leading
+
+    def release(self) -> None:
+        """Give the lease up at a clean stop, so that another replica takes over at once."""
+        was_leading, self._held_until = self._held_until is not None, None
+        if not was_leading:
+            return
+        try:
+            lease = self._read()
+            if lease is not None and (lease.get("spec") or {}).get("holderIdentity") == self._settings.identity:
+                spec = {**lease["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
+                self._write({**lease, "spec": spec})
+        except KubeError as error:
+            self.last_error = error
+
+    def _tick(self) -> None:
+        started = self._monotonic()
+        lease = self._read()
+        self._sight = self._sight.after(lease, self._monotonic())
+        step = decide(lease, self._sight, self._settings, self._monotonic())
+        if step is Step.WAIT:
+            self._held_until = None
+            return
+        written = self._create() if lease is None else self._write(self._claimed(lease, step))
+        # Counted from before the request: the server may have taken it then.
+        self._held_until = started + self._settings.renew_deadline_seconds
+        self._sight = Sight(_fingerprint(written), self._monotonic())
+
+    def _read(self) -> JSON | None:
+        try:
+            return self._client.get(LEASE, self._settings.name, namespace=self._settings.namespace)
+        except NotFound:
+            return None
+
+    def _create(self) -> JSON:
+        metadata = {"name": self._settings.name, "namespace": self._settings.namespace}
+        spec = {**self._spec(), "acquireTime": micro_text(self._clock()), "leaseTransitions": 0}
+        body = {"apiVersion": LEASE.api_version, "kind": LEASE.kind, "metadata": metadata, "spec": spec}
+        return self._client.create(LEASE, body, namespace=self._settings.namespace)
+
+    def _claimed(self, lease: JSON, step: Step) -> JSON:
+        spec = {**(lease.get("spec") or {}), **self._spec()}
+        if step is Step.TAKE:
+            spec["acquireTime"] = spec["renewTime"]
+            spec["leaseTransitions"] = int(spec.get("leaseTransitions") or 0) + 1
+        return {**lease, "spec": spec}
+
+    def _spec(self) -> JSON:
+        return {
+            "holderIdentity": self._settings.identity,
+            "leaseDurationSeconds": max(1, round(self._settings.duration_seconds)),
+            "renewTime": micro_text(self._clock()),
+        }
+
+    def _write(self, lease: JSON) -> JSON:
+        """Guarded by the resource version that the lease carries."""
+        return self._client.replace(LEASE, self._settings.name, lease, namespace=self._settings.namespace)
+
+
+def _fingerprint(lease: JSON) -> tuple[str, str, int]:
+    spec = lease.get("spec") or {}
+    return (
+        spec.get("holderIdentity") or "",
+        spec.get("renewTime") or "",
+        int(spec.get("leaseTransitions") or 0),
+    )
