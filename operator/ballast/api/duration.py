@@ -73,7 +73,9 @@ class Duration:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: Any, _handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
-        from_text = core_schema.no_info_after_validator_function(cls.parse, core_schema.str_schema())
+        from_text = core_schema.no_info_after_validator_function(
+            cls.parse, core_schema.str_schema(max_length=_MAX_LENGTH)
+        )
         return core_schema.json_or_python_schema(
             json_schema=from_text,
             python_schema=core_schema.union_schema([core_schema.is_instance_schema(cls), from_text]),

@@ -70,7 +70,9 @@ class Quantity:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: Any, _handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
-        written = core_schema.union_schema([core_schema.int_schema(strict=True), core_schema.str_schema(strict=True)])
+        written = core_schema.union_schema(
+            [core_schema.int_schema(strict=True), core_schema.str_schema(strict=True, max_length=_MAX_LENGTH)]
+        )
         from_written = core_schema.no_info_after_validator_function(_parse_not_negative, written)
         return core_schema.json_or_python_schema(
             json_schema=from_written,
