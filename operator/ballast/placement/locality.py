@@ -1,0 +1,235 @@
+"""How far a topology's traffic travels as it is placed, and what moving one executor changes.
+
+The driver does not count: it takes part in no shuffle. Rates nobody declared weigh as in `traffic`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from ballast.model import Anchor, Executor, Levels, LocalityView, Location, Node, Phase, Topology
+from ballast.placement.arrays import BoolArray, FloatArray
+from ballast.placement.limit import allowance
+from ballast.placement.traffic import Traffic, traffic
+
+Counts = Mapping[str, Mapping[Location, int]]
+"""Executors of each component by location."""
+
+
+def counts_by_topology(executors: Iterable[Executor], nodes: Iterable[Node]) -> dict[str, dict[str, Counter[Location]]]:
+    """Executors that run, or are bound and will, on the given nodes: by topology, component and location."""
+    places = {node.name: _full(node) for node in nodes}
+    result: dict[str, dict[str, Counter[Location]]] = defaultdict(lambda: defaultdict(Counter))
+    for executor in executors:
+        if executor.node in places and executor.phase in (Phase.RUNNING, Phase.PENDING):
+            result[executor.topology][executor.component][places[executor.node]] += 1
+    return result
+
+
+def _full(node: Node) -> Location:
+    """The location with the node's own name where the nearest level has no label."""
+    if not node.location or node.location[-1] is not None:
+        return node.location
+    return (*node.location[:-1], node.name)
+
+
+def locality(topology: Topology, counts: Counts, levels: Levels, *, max_node_ratio: float = 1.0) -> LocalityView:
+    """Shares of the traffic that leave the zone, the rack and the node; cost and a lower bound of it.
+
+    Cost is Σ traffic × distance with the traffic normalised to 1. `max_node_ratio` is the policy's
+    maxExecutorsPerNodeRatio, which no placement may beat the bound with.
+    """
+    return measure(topology, counts, levels).view(max_node_ratio)
+
+
+def locality_delta_ratio(measured: Locality, component: str, source: Location, target: Location) -> float:
+    """Growth of the topology's cost when one executor moves from source to target; negative = cheaper.
+
+    Relative to the cost as it is, or to that of all traffic leaving its node if that is more: where everything is
+    together, the first step apart would otherwise be infinitely dear.
+    """
+    return measured.delta(component, source, target) / measured.base if measured.base > 0 else 0.0
+
+
+def measure(topology: Topology, counts: Counts, levels: Levels) -> Locality:
+    names = tuple(sorted(name for name, places in counts.items() if any(places.values())))
+    places = tuple(sorted({place for name in names for place in counts[name]}, key=repr))
+    table = np.array([[counts[name].get(place, 0) for place in places] for name in names], dtype=np.float64)
+    table = table.reshape(len(names), len(places))
+    flows = traffic(topology, names)
+    return Locality(topology.key, flows, levels, places=places, table=table)
+
+
+class Locality:
+    """One topology's placement with what is needed to price moves in a few look-ups each."""
+
+    def __init__(
+        self, key: str, flows: Traffic, levels: Levels, *, places: tuple[Location, ...], table: FloatArray
+    ) -> None:
+        self.key, self.flows, self.levels, self.places, self.table = key, flows, levels, places, table
+        self._row = {name: position for position, name in enumerate(flows.components)}
+        self._weights = flows.per_pair(table.sum(axis=1))
+        self._sizes = table.sum(axis=1)
+        self._pulls: dict[int, list[tuple[Anchor, float]]] = defaultdict(list)
+        for row, anchor, rate in flows.pulls:
+            self._pulls[row].append((anchor, rate / self._sizes[row]))
+        self._even = _labelled_evenly(places, len(levels.ordered))
+        self._near = [self._nearness(level) for level in range(len(levels.ordered))] if self._even else []
+        self._steps = _steps(levels)
+        self.cost = self._cost()
+        """Σ traffic × distance, in the unit of the rates."""
+        nearest = levels.ordered[-1].distance if levels.ordered else 0.0
+        self.base = max(self.cost, flows.total * nearest)
+
+    def _nearness(self, level: int) -> dict[Location, FloatArray]:
+        """Per place of the level: how much one executor of each component exchanges with those in it."""
+        sums: dict[Location, FloatArray] = {}
+        for column, place in enumerate(self.places):
+            prefix = place[: level + 1]
+            share = self._weights @ self.table[:, column]
+            sums[prefix] = sums[prefix] + share if prefix in sums else share
+        return sums
+
+    def _cost(self) -> float:
+        distances = _distances(self.places, self.levels)
+        inner = 0.5 * float((self._weights * (self.table @ distances @ self.table.T)).sum())
+        outer = sum(
+            self.table[row, column] * self._outer(row, place)
+            for row in self._pulls
+            for column, place in enumerate(self.places)
+        )
+        return inner + float(outer)
+
+    def _outer(self, row: int, place: Location) -> float:
+        return sum(rate * self.levels.distance(place, anchor.location) for anchor, rate in self._pulls[row])
+
+    def delta(self, component: str, source: Location, target: Location) -> float:
+        """Change of `cost` when one executor of the component moves."""
+        row = self._row.get(component)
+        if row is None or source == target:
+            return 0.0
+        apart = self.levels.distance(source, target)
+        inner = self._inner(row, target) - self._inner(row, source) - float(self._weights[row, row]) * apart
+        return inner + self._outer(row, target) - self._outer(row, source)
+
+    def _inner(self, row: int, place: Location) -> float:
+        """Cost of one executor of the component at the place towards all executors as they are."""
+        if self._even and _alike(place, self.places):
+            partners = float(self._weights[row] @ self._sizes)
+            near = sum(
+                float(step) * (float(sums[place[: level + 1]][row]) if place[: level + 1] in sums else 0.0)
+                for level, (step, sums) in enumerate(zip(self._steps, self._near, strict=True))
+            )
+            return partners * float(sum(self._steps)) - near
+        exchanged = self._weights[row] @ self.table
+        return sum(
+            float(amount) * self.levels.distance(place, other)
+            for amount, other in zip(exchanged, self.places, strict=True)
+        )
+
+    def view(self, max_node_ratio: float = 1.0) -> LocalityView:
+        if not self.places:
+            return LocalityView(self.key, None, None, None, None, 0.0)
+        total = self.flows.total
+        zone, rack, node = (self._crossing(nearest) / total if total else 0.0 for nearest in self._crossed_levels())
+        return LocalityView(
+            topology=self.key,
+            cross_zone_ratio=zone,
+            cross_rack_ratio=rack,
+            cross_node_ratio=node,
+            cross_zone_bytes_per_second=zone * total if self.flows.known else None,
+            cost=self.cost / total if total else 0.0,
+            lower_bound=self._lower_bound(max_node_ratio) / total if total else 0.0,
+        )
+
+    def _crossed_levels(self) -> tuple[int, int, int]:
+        """How many of the levels count as far for the zone, rack and node shares."""
+        depth = len(self.levels.ordered)
+        return (1 if depth > 1 else 0), max(0, depth - 1), depth
+
+    def _crossing(self, levels: int) -> float:
+        """Traffic between ends that differ in one of the farthest `levels` levels."""
+        differs = _differs(self.places, self.places, levels).astype(np.float64)
+        crossing = 0.5 * float((self._weights * (self.table @ differs @ self.table.T)).sum())
+        for row, pulls in self._pulls.items():
+            for anchor, rate in pulls:
+                apart = _differs(self.places, [anchor.location], levels)[:, 0]
+                crossing += rate * float(self.table[row] @ apart)
+        return crossing
+
+    def _lower_bound(self, max_node_ratio: float) -> float:
+        """What no placement of these executors can get below.
+
+        An exchange stays within a node for at most the share that the spread limit leaves there, two components
+        for at most the smaller of their shares; outer traffic is least at one of its own ends.
+        """
+        nearest = self.levels.ordered[-1].distance if self.levels.ordered else 0.0
+        shares = [min(1.0, allowance(size, max_node_ratio) / max(1.0, size)) for size in self._sizes]
+        between = self.flows.between
+        bound = 0.0
+        for row, share in enumerate(shares):
+            bound += between[row, row] * (1.0 - _together(share)) * nearest
+            for other in range(row):
+                bound += between[row, other] * (1.0 - min(share, shares[other])) * nearest
+            pulls = self._pulls.get(row, [])
+            costs = [sum(r * self.levels.distance(a.location, b.location) for b, r in pulls) for a, _ in pulls]
+            bound += float(self._sizes[row]) * min(costs, default=0.0)
+        return float(bound)
+
+
+def _together(share: float) -> float:
+    """Largest possible Σ p² when no p exceeds the share."""
+    whole = int(1.0 / share + 1e-9)
+    rest = max(0.0, 1.0 - whole * share)
+    return whole * share**2 + rest**2
+
+
+def _steps(levels: Levels) -> list[float]:
+    distances = [level.distance for level in levels.ordered]
+    return [here - nearer for here, nearer in zip(distances, [*distances[1:], 0.0], strict=True)]
+
+
+def _labelled_evenly(places: Sequence[Location], depth: int) -> bool:
+    """Whether each level is labelled everywhere or nowhere, so that places nest."""
+    return all(len(place) == depth for place in places) and all(
+        len({place[level] is None for place in places}) <= 1 for level in range(depth)
+    )
+
+
+def _alike(place: Location, places: Sequence[Location]) -> bool:
+    first = places[0] if places else place
+    return len(place) == len(first) and all((a is None) == (b is None) for a, b in zip(place, first, strict=True))
+
+
+def _distances(places: Sequence[Location], levels: Levels) -> FloatArray:
+    result = np.zeros((len(places), len(places)))
+    for level in range(len(levels.ordered), 0, -1):
+        # Farther levels are written last, and so prevail.
+        result[_differs_at(places, places, level - 1)] = levels.ordered[level - 1].distance
+    return result
+
+
+def _differs(ones: Sequence[Location], others: Sequence[Location], levels: int) -> BoolArray:
+    result = np.zeros((len(ones), len(others)), dtype=np.bool_)
+    for level in range(levels):
+        result |= _differs_at(ones, others, level)
+    return result
+
+
+def _differs_at(ones: Sequence[Location], others: Sequence[Location], level: int) -> BoolArray:
+    codes: dict[str, int] = {}
+    one, other = (
+        np.array(
+            [
+                -1 if len(place) <= level or place[level] is None else codes.setdefault(str(place[level]), len(codes))
+                for place in places
+            ],
+            dtype=np.int64,
+        )
+        for places in (ones, others)
+    )
+    result: BoolArray = (one >= 0)[:, None] & (other >= 0)[None, :] & (one[:, None] != other[None, :])
+    return result
