@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from ballast.model import Anchor, Executor, Levels, LocalityView, Location, Node, Phase, Topology
-from ballast.placement.arrays import BoolArray, FloatArray
+from ballast.model import Anchor, Executor, Levels, LocalityView, Location, Node, Phase, Snapshot, Topology
+from ballast.placement.arrays import BoolArray, FloatArray, IntArray
 from ballast.placement.limit import allowance
 from ballast.placement.traffic import Traffic, traffic
 
@@ -54,6 +54,41 @@ def locality_delta_ratio(measured: Locality, component: str, source: Location, t
     return measured.delta(component, source, target) / measured.base if measured.base > 0 else 0.0
 
 
+def localities(snapshot: Snapshot, levels: Levels, *, max_node_ratio: float = 1.0) -> list[LocalityView]:
+    """One view per topology that is described or has executors, sorted by key."""
+    every = Localities(snapshot, levels)
+    return [every.of(key).view(max_node_ratio) for key in every.keys]
+
+
+class Localities:
+    """The localities of a snapshot's topologies, each measured when it is first asked for."""
+
+    def __init__(self, snapshot: Snapshot, levels: Levels) -> None:
+        self._levels = levels
+        self._counts = counts_by_topology(snapshot.executors, snapshot.nodes)
+        self._topologies = {topology.key: topology for topology in snapshot.topologies}
+        self._places = {node.name: _full(node) for node in snapshot.nodes}
+        self._measured: dict[str, Locality] = {}
+
+    @property
+    def keys(self) -> list[str]:
+        return sorted(self._topologies.keys() | self._counts.keys())
+
+    def of(self, key: str) -> Locality:
+        """Of a topology that nobody described: of an application whose executors all talk to each other."""
+        if key not in self._measured:
+            topology = self._topologies.get(key) or Topology(key, "", key, components=(), implicit=True)
+            self._measured[key] = measure(topology, self._counts.get(key, {}), self._levels)
+        return self._measured[key]
+
+    def delta_ratio(self, executor: Executor, target: str) -> float:
+        """`locality_delta_ratio` of moving a bound executor to the node; 0 when either place is unknown."""
+        source, there = self._places.get(executor.node or ""), self._places.get(target)
+        if source is None or there is None:
+            return 0.0
+        return locality_delta_ratio(self.of(executor.topology), executor.component, source, there)
+
+
 def measure(topology: Topology, counts: Counts, levels: Levels) -> Locality:
     names = tuple(sorted(name for name, places in counts.items() if any(places.values())))
     places = tuple(sorted({place for name in names for place in counts[name]}, key=repr))
@@ -76,8 +111,9 @@ class Locality:
         self._pulls: dict[int, list[tuple[Anchor, float]]] = defaultdict(list)
         for row, anchor, rate in flows.pulls:
             self._pulls[row].append((anchor, rate / self._sizes[row]))
+        self._apart = [_differs_at(places, places, level) for level in range(len(levels.ordered))]
         self._even = _labelled_evenly(places, len(levels.ordered))
-        self._near = [self._nearness(level) for level in range(len(levels.ordered))] if self._even else []
+        self._near: list[dict[Location, FloatArray]] = []
         self._steps = _steps(levels)
         self.cost = self._cost()
         """Σ traffic × distance, in the unit of the rates."""
@@ -94,14 +130,21 @@ class Locality:
         return sums
 
     def _cost(self) -> float:
-        distances = _distances(self.places, self.levels)
-        inner = 0.5 * float((self._weights * (self.table @ distances @ self.table.T)).sum())
+        distances = np.zeros((len(self.places), len(self.places)))
+        for level, apart in reversed(list(zip(self.levels.ordered, self._apart, strict=True))):
+            # Farther levels are written last, and so prevail.
+            distances[apart] = level.distance
+        inner = self._between(distances)
         outer = sum(
             self.table[row, column] * self._outer(row, place)
             for row in self._pulls
             for column, place in enumerate(self.places)
         )
         return inner + float(outer)
+
+    def _between(self, figures: FloatArray) -> float:
+        """Σ over pairs of executors of weight × the figure of their two places."""
+        return 0.5 * float((self._weights * (self.table @ figures @ self.table.T)).sum())
 
     def _outer(self, row: int, place: Location) -> float:
         return sum(rate * self.levels.distance(place, anchor.location) for anchor, rate in self._pulls[row])
@@ -118,6 +161,7 @@ class Locality:
     def _inner(self, row: int, place: Location) -> float:
         """Cost of one executor of the component at the place towards all executors as they are."""
         if self._even and _alike(place, self.places):
+            self._near = self._near or [self._nearness(level) for level in range(len(self._steps))]
             partners = float(self._weights[row] @ self._sizes)
             near = sum(
                 float(step) * (float(sums[place[: level + 1]][row]) if place[: level + 1] in sums else 0.0)
@@ -152,12 +196,14 @@ class Locality:
 
     def _crossing(self, levels: int) -> float:
         """Traffic between ends that differ in one of the farthest `levels` levels."""
-        differs = _differs(self.places, self.places, levels).astype(np.float64)
-        crossing = 0.5 * float((self._weights * (self.table @ differs @ self.table.T)).sum())
+        apart = np.zeros((len(self.places), len(self.places)), dtype=np.bool_)
+        for differs in self._apart[:levels]:
+            apart |= differs
+        crossing = self._between(apart.astype(np.float64))
         for row, pulls in self._pulls.items():
             for anchor, rate in pulls:
-                apart = _differs(self.places, [anchor.location], levels)[:, 0]
-                crossing += rate * float(self.table[row] @ apart)
+                away = _differs(self.places, anchor.location, levels)
+                crossing += rate * float(self.table[row] @ away)
         return crossing
 
     def _lower_bound(self, max_node_ratio: float) -> float:
@@ -204,32 +250,22 @@ def _alike(place: Location, places: Sequence[Location]) -> bool:
     return len(place) == len(first) and all((a is None) == (b is None) for a, b in zip(place, first, strict=True))
 
 
-def _distances(places: Sequence[Location], levels: Levels) -> FloatArray:
-    result = np.zeros((len(places), len(places)))
-    for level in range(len(levels.ordered), 0, -1):
-        # Farther levels are written last, and so prevail.
-        result[_differs_at(places, places, level - 1)] = levels.ordered[level - 1].distance
-    return result
-
-
-def _differs(ones: Sequence[Location], others: Sequence[Location], levels: int) -> BoolArray:
-    result = np.zeros((len(ones), len(others)), dtype=np.bool_)
+def _differs(places: Sequence[Location], there: Location, levels: int) -> BoolArray:
+    result = np.zeros(len(places), dtype=np.bool_)
     for level in range(levels):
-        result |= _differs_at(ones, others, level)
+        result |= _differs_at(places, [there], level)[:, 0]
     return result
 
 
 def _differs_at(ones: Sequence[Location], others: Sequence[Location], level: int) -> BoolArray:
-    codes: dict[str, int] = {}
-    one, other = (
-        np.array(
-            [
-                -1 if len(place) <= level or place[level] is None else codes.setdefault(str(place[level]), len(codes))
-                for place in places
-            ],
-            dtype=np.int64,
-        )
-        for places in (ones, others)
-    )
-    result: BoolArray = (one >= 0)[:, None] & (other >= 0)[None, :] & (one[:, None] != other[None, :])
+    codes: dict[str | None, int] = {None: -1}
+    one = _codes(ones, level, codes)
+    other = one if others is ones else _codes(others, level, codes)
+    known = (one >= 0)[:, None] & (other >= 0)[None, :]
+    result: BoolArray = known & (one[:, None] != other[None, :])
     return result
+
+
+def _codes(places: Sequence[Location], level: int, codes: dict[str | None, int]) -> IntArray:
+    labels = [place[level] if level < len(place) else None for place in places]
+    return np.array([codes.setdefault(label, len(codes)) for label in labels], dtype=np.int64)

@@ -34,7 +34,7 @@ class Traffic:
     @property
     def total(self) -> float:
         """All traffic that can cost something, the driver's aside."""
-        inner = float(np.triu(self.between).sum())
+        inner = 0.5 * float(self.between.sum() + self.between.trace())
         return inner + sum(rate for _, _, rate in self.pulls)
 
     def per_pair(self, totals: FloatArray) -> FloatArray:
@@ -45,7 +45,7 @@ class Traffic:
         """
         sizes = np.maximum(totals, 1.0)
         weights = self.between / np.outer(sizes, sizes)
-        weights[np.diag_indices_from(weights)] *= 2.0
+        np.fill_diagonal(weights, 2.0 * weights.diagonal())
         return weights
 
     @property
