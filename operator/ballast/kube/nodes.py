@@ -43,6 +43,8 @@ class NodeFacts:
     speed: float = 1.0
     network_capacity_bits_per_second: float | None = None
     """From the node's annotation."""
+    addresses: tuple[str, ...] = ()
+    """Internal addresses and host names, by which a metrics server may call it."""
 
     def location(self, levels: Levels) -> Location:
         return tuple(self.labels.get(level.label) or None for level in levels.ordered)
@@ -72,6 +74,7 @@ class NodeReader:
             created_at=seconds(metadata.get("creationTimestamp")) or 0.0,
             speed=self._annotated(annotations.get(names.SPEED)) or 1.0,
             network_capacity_bits_per_second=self._annotated(annotations.get(names.NETWORK_CAPACITY)),
+            addresses=tuple(sorted({entry["address"] for entry in status.get("addresses") or ()})),
         )
 
     def _annotated(self, text: str | None) -> float | None:

@@ -18,7 +18,7 @@ from ballast.model import (
     Refusal,
     Snapshot,
 )
-from ballast.placement.locality import localities
+from ballast.placement.locality import counts_by_topology, locality
 from ballast.placement.proximity import place
 from ballast.planner import budget
 from ballast.planner.arbiter import rule
@@ -114,7 +114,13 @@ def _unplaced(placements: tuple[Placement, ...]) -> tuple[Refusal, ...]:
 
 
 def _localities(sight: _Sight) -> tuple[LocalityView, ...]:
-    return tuple(localities(sight.snapshot, sight.policy.levels))
+    counts = counts_by_topology(sight.snapshot.executors, sight.snapshot.nodes)
+    ratio = sight.policy.placement.max_executors_per_node_ratio
+    return tuple(
+        locality(topology, counts[topology.key], sight.policy.levels, max_node_ratio=ratio)
+        for topology in sight.snapshot.topologies
+        if topology.key in counts
+    )
 
 
 def _wake_at(letting_go: Releases) -> float | None:

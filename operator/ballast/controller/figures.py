@@ -1,0 +1,177 @@
+"""Asking a policy's Prometheus, with the credentials that the policy names."""
+
+from __future__ import annotations
+
+import base64
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ballast.api import BalancingPolicy
+from ballast.api.policy_metrics import Metrics as MetricsSpec
+from ballast.api.policy_metrics import Permission, SecretKey
+from ballast.api.policy_metrics import Prometheus as PrometheusSpec
+from ballast.api.topology import Rate, SparkTopology
+from ballast.controller.ends import Rates
+from ballast.controller.membership import key_of
+from ballast.errors import BallastError
+from ballast.kube import kinds
+from ballast.kube.client import Client
+from ballast.kube.errors import KubeError
+from ballast.kube.nodes import NodeFacts
+from ballast.kube.pods import Pod
+from ballast.model import MetricsHealth
+from ballast.prometheus import (
+    Endpoint,
+    ExecutorFrame,
+    NodeFrame,
+    Preset,
+    Prometheus,
+    Reading,
+    queries,
+    reading,
+)
+
+NOT_CONFIGURED = MetricsHealth(
+    available=False, reason="NotConfigured", message="metrics.prometheus is not set: nothing is moved"
+)
+
+
+class SecretNotReadError(BallastError):
+    """A secret that a policy names is missing, or lacks the key."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    endpoint: Endpoint
+    server: Prometheus
+    ca_file: Path | None
+
+
+class Figures:
+    """Keeps a connection for each policy. `namespace`: the operator's own, the only one whose secrets are read."""
+
+    def __init__(self, client: Client, *, namespace: str) -> None:
+        self._client, self._namespace = client, namespace
+        self._open: dict[str, _Open] = {}
+
+    def read(self, policy: BalancingPolicy, nodes: list[NodeFacts], executors: list[Pod]) -> Reading:
+        """What Prometheus has about these nodes and executors; its health says why when it has nothing."""
+        spec = policy.spec.metrics
+        if spec.prometheus is None:
+            return Reading(health=NOT_CONFIGURED)
+        try:
+            server = self._server(policy.metadata.name, spec.prometheus)
+        except BallastError as error:
+            return Reading(health=MetricsHealth(available=False, reason="SecretNotRead", message=str(error)))
+        overrides = {
+            _camel(name): text for name, text in spec.queries.model_dump(by_alias=False).items() if text is not None
+        }
+        asked = queries(Preset(spec.preset.value), overrides).rendered(spec.window.seconds)
+        answers, failures = server.query_all(asked)
+        return reading(
+            answers,
+            nodes=[_node_frame(node, spec) for node in nodes],
+            executors=[_executor_frame(pod) for pod in executors],
+            max_age_seconds=spec.max_age.seconds,
+            failures=failures,
+        )
+
+    def rates(self, policy: BalancingPolicy, topologies: list[SparkTopology]) -> Rates:
+        """Answers to the topologies' own queries, where the policy allows them."""
+        spec = policy.spec.metrics
+        if spec.prometheus is None or spec.topology_queries is not Permission.ALLOW:
+            return {}
+        asked = {(key_of(t), text): text for t in topologies for text in queries_of(t)}
+        try:
+            answers, _ = self._server(policy.metadata.name, spec.prometheus).query_all(
+                {f"{key}\n{text}": text for key, text in asked}
+            )
+        except BallastError:
+            return {}
+        values = {tuple(name.split("\n", 1)): answer for name, answer in answers.items()}
+        return {(key, text): float(v[0]["value"][1]) for (key, text), v in values.items() if len(v) == 1}
+
+    def close(self) -> None:
+        for name in list(self._open):
+            self._drop(name)
+
+    def _server(self, policy: str, spec: PrometheusSpec) -> Prometheus:
+        known = self._open.get(policy)
+        endpoint, authority = self._endpoint(spec)
+        if known is not None and replace(known.endpoint, ca_file=None) == endpoint and _same(known.ca_file, authority):
+            return known.server
+        self._drop(policy)
+        ca_file = _stored(authority) if authority else None
+        complete = replace(endpoint, ca_file=str(ca_file) if ca_file else None)
+        self._open[policy] = _Open(complete, Prometheus(complete), ca_file)
+        return self._open[policy].server
+
+    def _drop(self, policy: str) -> None:
+        known = self._open.pop(policy, None)
+        if known is not None:
+            known.server.close()
+            if known.ca_file is not None:
+                known.ca_file.unlink(missing_ok=True)
+
+    def _endpoint(self, spec: PrometheusSpec) -> tuple[Endpoint, str | None]:
+        headers: dict[str, str] = {}
+        if spec.headers_secret is not None:
+            headers |= self._secret(spec.headers_secret.name)
+        if spec.bearer_token_secret is not None:
+            headers["Authorization"] = f"Bearer {self._value(spec.bearer_token_secret).strip()}"
+        authority = self._value(spec.ca_secret) if spec.ca_secret is not None else None
+        return Endpoint(spec.url, spec.timeout.seconds, headers), authority
+
+    def _value(self, chosen: SecretKey) -> str:
+        values = self._secret(chosen.name)
+        if chosen.key not in values:
+            raise SecretNotReadError(f"secret {self._namespace}/{chosen.name} has no key {chosen.key}")
+        return values[chosen.key]
+
+    def _secret(self, name: str) -> dict[str, str]:
+        try:
+            secret = self._client.get(kinds.SECRET, name, namespace=self._namespace)
+        except KubeError as error:
+            raise SecretNotReadError(f"secret {self._namespace}/{name}: {error.message}") from error
+        return {key: base64.b64decode(value).decode() for key, value in (secret.get("data") or {}).items()}
+
+
+def queries_of(topology: SparkTopology) -> list[str]:
+    """The PromQL in a SparkTopology."""
+    rates: list[Rate | None] = [component.exchange for component in topology.spec.components]
+    rates += [stream.rate for stream in topology.spec.streams]
+    return sorted({rate.query for rate in rates if rate is not None and rate.query})
+
+
+def _same(path: Path | None, authority: str | None) -> bool:
+    return (path.read_text() if path else None) == authority
+
+
+def _stored(authority: str) -> Path:
+    with tempfile.NamedTemporaryFile("w", suffix=".pem", delete=False) as file:
+        file.write(authority)
+    return Path(file.name)
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def _node_frame(node: NodeFacts, spec: MetricsSpec) -> NodeFrame:
+    declared = float(spec.network_capacity) if spec.network_capacity is not None else None
+    own: Mapping[str, str] = node.labels
+    return NodeFrame(
+        name=node.name,
+        addresses=tuple({own.get("kubernetes.io/hostname", node.name), *node.addresses}),
+        cpu_cores=node.allocatable.cpu_cores,
+        memory_bytes=node.allocatable.memory_bytes,
+        network_bits_per_second=node.network_capacity_bits_per_second or declared,
+    )
+
+
+def _executor_frame(pod: Pod) -> ExecutorFrame:
+    facts = pod.executor
+    return ExecutorFrame(pod.key, facts.application if facts else "", facts.executor_id if facts else "")

@@ -1,0 +1,97 @@
+"""Reading the whole cluster once, as far as decisions depend on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from ballast.api import BalancingPolicy, SparkTopology
+from ballast.api.meta import Resource
+from ballast.controller.observe import Lists
+from ballast.errors import InvalidResource
+from ballast.kube import kinds
+from ballast.kube.client import Client
+from ballast.kube.document import JSON
+from ballast.kube.kinds import Kind
+from ballast.kube.lists import Query, read_list
+from ballast.kube.nodes import NodeReader
+from ballast.kube.pods import PodReader
+from ballast.kube.volumes import Volumes, read_claim, read_volume
+
+R = TypeVar("R", bound=Resource)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Read(Generic[R]):
+    """An object of ours: as the server has it, and parsed."""
+
+    raw: JSON
+    resource: R
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    lists: Lists
+    policies: tuple[Read[BalancingPolicy], ...]
+    """The oldest first."""
+    topologies: tuple[Read[SparkTopology], ...]
+    moves: tuple[JSON, ...]
+    """ExecutorMoves; listed before the pods, so that what a move has brought about is in the pods."""
+    broken: tuple[InvalidResource, ...] = ()
+    """Objects that this version can't read; they are left alone."""
+
+
+class Surveyor:
+    """Reads through one client. Keeps what objects of one template share; not safe for threads."""
+
+    def __init__(self, client: Client, *, decommission_script: str = "decom.sh") -> None:
+        self._client = client
+        self._pods = PodReader(decommission_script=decommission_script)
+        self._nodes = NodeReader()
+
+    def look(self) -> Survey:
+        """Raises KubeError when a list can't be read: a pass over half of a cluster is worse than none."""
+        broken: list[InvalidResource] = []
+        policies = self._ours(kinds.BALANCING_POLICY, BalancingPolicy, broken)
+        topologies = self._ours(kinds.SPARK_TOPOLOGY, SparkTopology, broken)
+        moves = self._list(kinds.EXECUTOR_MOVE, _as_is)
+        return Survey(self._lists(), _oldest_first(policies), tuple(topologies), tuple(moves), tuple(broken))
+
+    def _lists(self) -> Lists:
+        pods = self._list(kinds.POD, self._pods.read)
+        mounting = any(pod.claims for pod in pods)
+        claims = self._list(kinds.CLAIM, read_claim) if mounting else []
+        volumes = self._list(kinds.VOLUME, read_volume) if mounting else []
+        namespaces = dict(self._list(kinds.NAMESPACE, _labelled, metadata_only=True))
+        nodes = self._list(kinds.NODE, self._nodes.read)
+        return Lists(pods, nodes, namespaces, Volumes.of(claims, volumes))
+
+    def _list(self, kind: Kind, read: Callable[[JSON], T], *, metadata_only: bool = False) -> list[T]:
+        return read_list(self._client, Query(kind, metadata_only=metadata_only), read).items
+
+    def _ours(self, kind: Kind, model: type[R], broken: list[InvalidResource]) -> list[Read[R]]:
+        found: list[Read[R]] = []
+        for raw in self._list(kind, _as_is):
+            try:
+                found.append(Read(raw, model.parse({"apiVersion": kind.api_version, "kind": kind.kind, **raw})))
+            except InvalidResource as error:
+                broken.append(error)
+        return found
+
+
+def _as_is(raw: JSON) -> JSON:
+    return raw
+
+
+def _labelled(raw: JSON) -> tuple[str, dict[str, str]]:
+    return raw["metadata"]["name"], raw["metadata"].get("labels") or {}
+
+
+def _oldest_first(policies: list[Read[BalancingPolicy]]) -> tuple[Read[BalancingPolicy], ...]:
+    def age(read: Read[BalancingPolicy]) -> tuple[str, str]:
+        metadata = read.raw["metadata"]
+        return metadata.get("creationTimestamp") or "", metadata["name"]
+
+    return tuple(sorted(policies, key=age))

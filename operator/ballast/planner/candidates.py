@@ -1,0 +1,133 @@
+"""Which executors may move, where each could go and at what cost: what a shedding strategy asks the planner."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from ballast.model import Executor, Node, Phase, PlacementPolicy, Policy, Reason, Resources, Separation, Snapshot
+from ballast.placement import admission
+from ballast.placement.limit import allowance
+from ballast.placement.locality import Locality, counts_by_topology, locality_delta_ratio, measure
+from ballast.placement.room import in_flight
+from ballast.planner import eligibility
+from ballast.planner.load import Loads
+from ballast.planner.slowness import Evidence, evidence
+
+_STATE_UNIT_BYTES = float(1 << 30)
+_LOCALITY_WEIGHT = 10.0
+"""Ten per cent dearer traffic weighs as much as a gibibyte of state."""
+
+
+class Candidates:
+    """Answers for one snapshot; lazily, because a strategy asks about few executors and nodes of many."""
+
+    def __init__(self, snapshot: Snapshot, policy: Policy, loads: Loads, now: float) -> None:
+        self._policy = policy
+        self._loads = loads
+        self._now = now
+        self._executors = {e.key: e for e in snapshot.executors}
+        self._nodes = {node.name: node for node in snapshot.nodes}
+        self._topologies = {topology.key: topology for topology in snapshot.topologies}
+        self._evidence = evidence(snapshot.executors)
+        self._reserved = in_flight(snapshot)
+        self._counts = counts_by_topology(snapshot.executors, snapshot.nodes)
+        self._measured: dict[str, Locality] = {}
+        self._homes: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        self._live: Counter[tuple[str, str]] = Counter()
+        for executor in snapshot.executors:
+            self._count(executor)
+
+    def _count(self, executor: Executor) -> None:
+        key = (executor.topology, executor.component)
+        if executor.phase is Phase.RUNNING:
+            self._live[key] += 1
+        if executor.node is not None and executor.phase in (Phase.RUNNING, Phase.PENDING):
+            self._homes[key][executor.node] += 1
+
+    def executor(self, key: str) -> Executor:
+        return self._executors[key]
+
+    def load_cores(self, executor: Executor) -> float:
+        return self._loads.expected(executor)
+
+    def slowness(self, executor: Executor) -> float | None:
+        return self._evidence.get(executor.uid, Evidence()).slowness
+
+    def objection(self, executor: Executor) -> Reason | None:
+        """Why it may not move at all."""
+        found = eligibility.objection(self._case(executor), self._policy.moves)
+        return found[0] if found else None
+
+    def words(self, key: str) -> str:
+        """The words of that objection; empty for a node or when there is none."""
+        executor = self._executors.get(key)
+        found = eligibility.objection(self._case(executor), self._policy.moves) if executor else None
+        return found[1] if found else ""
+
+    def _case(self, executor: Executor) -> eligibility.Case:
+        return eligibility.Case(
+            executor=executor,
+            topology=self._topologies.get(executor.topology),
+            live_executors=self._live[executor.topology, executor.component],
+            evidence=self._evidence.get(executor.uid, Evidence()),
+            now=self._now,
+        )
+
+    def refusal(self, executor: str, target: str, arriving: tuple[str, ...]) -> Reason | None:
+        """Why `executor` can't go to `target` once `arriving` are there too; None when it can."""
+        mover, node = self._executors[executor], self._nodes[target]
+        refused = admission.refusal(mover, node)
+        if refused is not None:
+            return refused[0]
+        room = node.free.minus(self._reserved.get(target, Resources()))
+        for name in arriving:
+            room = room.minus(self._executors[name].requests)
+        if not mover.requests.fits_in(room):
+            return Reason.NO_ROOM
+        return self._crowding(mover, node, arriving)
+
+    def _crowding(self, mover: Executor, node: Node, arriving: tuple[str, ...]) -> Reason | None:
+        key = (mover.topology, mover.component)
+        there = self._homes[key][node.name] + sum(self._component(name) == key for name in arriving)
+        if there + 1 > _most_per_node(self._policy.placement, mover.component, self._live[key]):
+            return Reason.SPREAD_LIMIT
+        topology = self._topologies.get(mover.topology)
+        for separation in topology.separate if topology else ():
+            if mover.component in separation.components and self._meets(separation, mover, node):
+                return Reason.SEPARATED
+        return None
+
+    def _component(self, key: str) -> tuple[str, str]:
+        executor = self._executors[key]
+        return (executor.topology, executor.component)
+
+    def _meets(self, separation: Separation, mover: Executor, node: Node) -> bool:
+        depth = {"Zone": 1, "Rack": 2}.get(separation.by, len(node.location))
+        place = node.location[:depth]
+        for name in separation.components:
+            homes = self._homes[mover.topology, name] if name != mover.component else ()
+            if any(home in self._nodes and self._nodes[home].location[:depth] == place for home in homes):
+                return True
+        return False
+
+    def cost(self, executor: str, target: str) -> float:
+        """State held, in gibibytes, plus locality lost."""
+        mover = self._executors[executor]
+        state = (mover.usage.state_bytes if mover.usage else None) or 0.0
+        dearer = max(0.0, self.locality_delta_ratio(mover, target))
+        return state / _STATE_UNIT_BYTES + _LOCALITY_WEIGHT * dearer
+
+    def locality_delta_ratio(self, executor: Executor, target: str) -> float:
+        """Growth of its topology's cost of traffic if it went to `target`."""
+        topology, here = self._topologies.get(executor.topology), self._nodes.get(executor.node or "")
+        if topology is None or here is None:
+            return 0.0
+        if topology.key not in self._measured:
+            self._measured[topology.key] = measure(topology, self._counts[topology.key], self._policy.levels)
+        there = self._nodes[target]
+        return locality_delta_ratio(self._measured[topology.key], executor.component, here.location, there.location)
+
+
+def _most_per_node(placement: PlacementPolicy, component: str, live: int) -> int:
+    limits = [limit.max_per_node for limit in placement.limits if limit.component == component]
+    return min([allowance(live, placement.max_executors_per_node_ratio), *limits])

@@ -1,0 +1,176 @@
+"""From the policy's shedding strategy to suggested moves with destinations and predictions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ballast.model import (
+    Executor,
+    LoadUnit,
+    Memory,
+    MovesMode,
+    Node,
+    NodeHits,
+    PlannedMove,
+    Policy,
+    Reason,
+    Refusal,
+    Snapshot,
+)
+from ballast.planner.candidates import Candidates
+from ballast.planner.load import Loads
+from ballast.planner.shelf import restored, shelved
+from ballast.shedding.avg_shedder_usage import (
+    PairState,
+    UsageMemory,
+    UsageSettings,
+    avg_shedder_usage,
+)
+from ballast.shedding.suggestion import Suggestion
+from ballast.shedding.usage_load import UsageExecutor, UsageNode, UsagePool
+
+Pair = tuple[str, str, float]
+
+_USAGE = "AvgShedderUsage"
+
+
+@dataclass(frozen=True, slots=True)
+class Levelling:
+    suggested: tuple[PlannedMove, ...]
+    refusals: tuple[Refusal, ...]
+    pairs: tuple[Pair, ...]
+    """Hot, cold, difference: those apart by the low threshold or more, the widest first."""
+    memory: Memory
+
+
+def level(
+    snapshot: Snapshot, policy: Policy, memory: Memory, *, scores: Mapping[str, float], loads: Loads, now: float
+) -> Levelling:
+    """One pass of the shedding strategy; `scores` include what is arriving and leaving.
+
+    Without metrics the memory stays as it is: hits neither grow nor vanish.
+    """
+    idle = _idle(snapshot, policy, scores)
+    if idle is not None:
+        return Levelling((), (idle,), (), memory)
+    if policy.shedding.strategy == "AvgShedder" and policy.shedding.avg_shedder.unit is LoadUnit.USAGE:
+        return _by_usage(snapshot, policy, memory, scores=scores, loads=loads, now=now)
+    unsupported = f"strategy {policy.shedding.strategy} with these settings only exists in the library so far"
+    return Levelling((), (Refusal(policy.name, Reason.SHEDDING_OFF, unsupported),), (), memory)
+
+
+def _idle(snapshot: Snapshot, policy: Policy, scores: Mapping[str, float]) -> Refusal | None:
+    if policy.shedding.strategy == "None":
+        return Refusal(policy.name, Reason.SHEDDING_OFF, "shedding.strategy is None")
+    if policy.moves.mode is MovesMode.OFF:
+        return Refusal(policy.name, Reason.MOVES_OFF, "moves.mode is Off")
+    if not snapshot.metrics.available:
+        return Refusal(policy.name, Reason.NO_METRICS, f"{snapshot.metrics.reason}: {snapshot.metrics.message}")
+    if len(scores) < 2:
+        return Refusal(policy.name, Reason.POOL_TOO_SMALL, f"{len(scores)} nodes have fresh figures; it takes two")
+    return None
+
+
+def _by_usage(
+    snapshot: Snapshot, policy: Policy, memory: Memory, *, scores: Mapping[str, float], loads: Loads, now: float
+) -> Levelling:
+    candidates = Candidates(snapshot, policy, loads, now)
+    pool = UsagePool(_usage_nodes(snapshot, policy, scores, loads, candidates))
+    before = restored(memory, _USAGE, UsageMemory) or UsageMemory()
+    found = avg_shedder_usage(pool, _usage_settings(policy), before, now_seconds=now, terms=candidates)
+    after = replace(
+        shelved(memory, _USAGE, found.memory),
+        hits=tuple(
+            (name, NodeHits(streak.low, streak.high, streak.last_at_seconds, streak.partner))
+            for name, streak in found.memory.streaks
+        ),
+    )
+    refusals = [_pair_refusal(pair) for pair in found.pairs if pair.reason not in (None, Reason.BALANCED)]
+    refusals += [
+        Refusal(each.executor or each.source, each.reason, each.detail or candidates.words(each.executor), each.target)
+        for each in found.refused
+    ]
+    low = policy.shedding.avg_shedder.low_threshold
+    return Levelling(
+        suggested=tuple(_planned(each, policy, candidates) for each in found.suggestions),
+        refusals=tuple(refusals),
+        pairs=tuple((p.hot.name, p.cold.name, p.difference) for p in found.pairs if p.difference >= low),
+        memory=after,
+    )
+
+
+def _usage_settings(policy: Policy) -> UsageSettings:
+    shedder, moves = policy.shedding.avg_shedder, policy.moves
+    return UsageSettings(
+        low_threshold=shedder.low_threshold,
+        high_threshold=shedder.high_threshold,
+        low_hits=shedder.low_hits,
+        high_hits=shedder.high_hits,
+        min_hot_score=shedder.min_hot_score,
+        max_unload_ratio=shedder.max_unload_ratio,
+        window_seconds=policy.window_seconds,
+        max_moves=moves.max_concurrent,
+        max_moves_per_node=moves.max_concurrent_per_node,
+    )
+
+
+def _usage_nodes(
+    snapshot: Snapshot, policy: Policy, scores: Mapping[str, float], loads: Loads, candidates: Candidates
+) -> tuple[UsageNode, ...]:
+    """Every node with a score; executors are looked at on the nodes that could be hot, nowhere else."""
+    hot = {name for name, score in scores.items() if score >= policy.shedding.avg_shedder.min_hot_score}
+    residents: dict[str, list[Executor]] = defaultdict(list)
+    for executor in snapshot.executors:
+        if executor.node in hot:
+            residents[executor.node].append(executor)
+    weight = policy.weights.cpu or 1.0
+    return tuple(
+        UsageNode(
+            name=node.name,
+            score=scores[node.name],
+            capacity_cores=_capacity(node, weight),
+            speed=node.speed,
+            receives=node.open,
+            executors=tuple(
+                UsageExecutor(e.key, loads.known(e), candidates.objection(e)) for e in residents.get(node.name, ())
+            ),
+        )
+        for node in snapshot.nodes
+        if node.name in scores
+    )
+
+
+def _capacity(node: Node, cpu_weight: float) -> float:
+    return max(node.allocatable.cpu_cores / cpu_weight, 1e-6)
+
+
+def _pair_refusal(pair: PairState) -> Refusal:
+    return Refusal(pair.hot.name, pair.reason or Reason.BALANCED, pair.detail, pair.cold.name)
+
+
+def _planned(suggestion: Suggestion, policy: Policy, candidates: Candidates) -> PlannedMove:
+    executor = candidates.executor(suggestion.executor)
+    target = suggestion.target or suggestion.source
+    cold = suggestion.cold_score or 0.0
+    hot_after = suggestion.hot_score if suggestion.hot_after is None else suggestion.hot_after
+    cold_after = cold if suggestion.cold_after is None else suggestion.cold_after
+    return PlannedMove(
+        executor=executor.key,
+        uid=executor.uid,
+        topology=executor.topology,
+        component=executor.component,
+        source=suggestion.source,
+        target=target,
+        strategy=policy.shedding.strategy,
+        hot_score=suggestion.hot_score,
+        cold_score=cold,
+        hot_after=hot_after,
+        cold_after=cold_after,
+        gain=(suggestion.hot_score - cold) - (hot_after - cold_after),
+        hits=suggestion.hits,
+        load_cores=candidates.load_cores(executor),
+        locality_delta_ratio=candidates.locality_delta_ratio(executor, target),
+        slowness=candidates.slowness(executor),
+    )

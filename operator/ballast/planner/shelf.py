@@ -1,0 +1,37 @@
+"""A strategy's own memory as text, so that status can keep it whatever the strategy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from ballast.model import Memory
+
+T = TypeVar("T")
+
+
+def shelved(memory: Memory, name: str, state: object) -> Memory:
+    """`memory` with the state of strategy `name`."""
+    text = _adapter(type(state)).dump_json(state).decode()
+    others = {key: value for key, value in memory.shedding if key != name}
+    return replace(memory, shedding=tuple(sorted({**others, name: text}.items())))
+
+
+def restored(memory: Memory, name: str, kind: type[T]) -> T | None:
+    """The state of strategy `name`; None when there is none, or one that this version can't read."""
+    text = dict(memory.shedding).get(name)
+    if text is None:
+        return None
+    try:
+        found: T = _adapter(kind).validate_json(text)
+    except ValidationError:
+        return None
+    return found
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)

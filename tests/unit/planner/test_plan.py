@@ -1,0 +1,158 @@
+from dataclasses import replace
+
+from ballast.model import (
+    AvgShedderPolicy,
+    ComponentLimit,
+    Memory,
+    MetricsHealth,
+    MovesMode,
+    MovesPolicy,
+    Pin,
+    PlacementMode,
+    PlacementPolicy,
+    Plan,
+    Policy,
+    Reason,
+    SheddingPolicy,
+    Snapshot,
+)
+from ballast.planner.plan import plan
+from tests.builders import NOW, a_node, a_policy, a_snapshot, an_executor, gated
+
+POLICY: Policy = a_policy(
+    interval_seconds=60.0,
+    window_seconds=30.0,
+    placement=PlacementPolicy(mode=PlacementMode.ENFORCE, max_executors_per_node_ratio=0.5),
+    moves=MovesPolicy(mode=MovesMode.ENFORCE),
+    shedding=SheddingPolicy(avg_shedder=AvgShedderPolicy(low_hits=3, high_hits=9)),
+)
+
+
+def hot_pool(**changes: object) -> Snapshot:
+    """Three nodes, the hot one with two executors that use half a core each and are slow."""
+    nodes = (
+        a_node("cold", cores=2.0, cpu=0.10),
+        a_node("hot", cores=2.0, cpu=0.95),
+        a_node("mild", cores=2.0, cpu=0.40),
+    )
+    executors = (
+        an_executor("e-1", node="hot", cpu=0.4, task_seconds=3.0, task_bytes=1.0),
+        an_executor("e-2", node="hot", cpu=0.4, task_seconds=3.0, task_bytes=1.0),
+        an_executor("e-3", node="mild", cpu=0.4, task_seconds=1.0, task_bytes=1.0),
+        an_executor("e-4", node="mild", cpu=0.4, task_seconds=1.0, task_bytes=1.0),
+        an_executor("e-5", node="cold", cpu=0.0, task_seconds=1.0, task_bytes=1.0),
+    )
+    return a_snapshot(*nodes, **{"executors": executors, **changes})
+
+
+def passes(
+    snapshot: Snapshot, count: int, policy: Policy = POLICY, memory: Memory | None = None
+) -> tuple[Plan, Memory]:
+    """So many passes a minute apart over the same facts."""
+    found, kept = plan(snapshot, policy, memory or Memory(), NOW)
+    for i in range(1, count):
+        at = NOW + 60.0 * i
+        found, kept = plan(replace(snapshot, taken_at=at), policy, kept, at)
+    return found, kept
+
+
+def test_a_gap_moves_nothing_before_its_hits_are_counted() -> None:
+    found, memory = passes(hot_pool(), 2)
+    assert not found.moves
+    assert dict(memory.hits)["hot"].low == 2
+    assert Reason.WAITING_FOR_HITS in {refusal.reason for refusal in found.refusals}
+
+
+def test_the_slow_executor_of_the_hot_node_goes_to_the_cold_one() -> None:
+    found, _ = passes(hot_pool(), 3)
+    assert [(move.source, move.target) for move in found.moves] == [("hot", "cold")]
+    move = found.moves[0]
+    assert move.uid in {"uid-e-1", "uid-e-2"}
+    assert move.hot_after >= move.cold_after
+    assert move.gain > 0
+
+
+def test_without_metrics_nothing_moves_and_hits_neither_grow_nor_vanish() -> None:
+    _, memory = passes(hot_pool(), 2)
+    blind = hot_pool(metrics=MetricsHealth(available=False, reason="Unreachable", message="no answer"))
+    found, after = plan(replace(blind, taken_at=NOW + 300), POLICY, memory, NOW + 300)
+    assert not found.moves
+    assert after.hits == memory.hits
+    assert [refusal.reason for refusal in found.refusals] == [Reason.NO_METRICS]
+
+
+def test_a_pass_a_moment_later_counts_no_second_hit() -> None:
+    snapshot = hot_pool()
+    _, memory = passes(snapshot, 1)
+    _, after = plan(replace(snapshot, taken_at=NOW + 1), POLICY, memory, NOW + 1)
+    assert dict(after.hits)["hot"].low == 1
+
+
+def test_equally_slow_executors_have_nothing_to_gain() -> None:
+    snapshot = hot_pool()
+    alike = tuple(replace(e, usage=replace(e.usage, task_seconds=1.0)) if e.usage else e for e in snapshot.executors)
+    found, _ = passes(replace(snapshot, executors=alike), 3)
+    assert not found.moves
+    assert Reason.NOTHING_TO_GAIN in {refusal.reason for refusal in found.refusals}
+
+
+def test_switched_off_moves_are_not_even_suggested() -> None:
+    found, memory = passes(hot_pool(), 4, replace(POLICY, moves=MovesPolicy(mode=MovesMode.OFF)))
+    assert not found.moves
+    assert not memory.hits
+
+
+def test_a_full_cold_node_is_passed_over_for_the_next_one() -> None:
+    snapshot = hot_pool()
+    full = tuple(replace(n, requested=n.allocatable) if n.name == "cold" else n for n in snapshot.nodes)
+    found, _ = passes(replace(snapshot, nodes=full), 3)
+    assert [move.target for move in found.moves] in ([], ["mild"])
+    assert "cold" not in {move.target for move in found.moves}
+
+
+def test_a_complete_set_is_placed_with_its_zone_required() -> None:
+    nodes = (a_node("a"), a_node("b"), a_node("c", zone="z2", rack="r2"))
+    waiting = tuple(gated(f"e-{i}", since=NOW - 3) for i in range(3))
+    together = replace(POLICY, placement=replace(POLICY.placement, max_executors_per_node_ratio=1.0))
+    found, _ = plan(a_snapshot(*nodes, executors=waiting), together, Memory(), NOW)
+    assert [placement.pin for placement in found.placements] == [Pin.ZONE] * 3
+    assert len({placement.location[0] for placement in found.placements}) == 1
+
+
+def test_a_second_pass_over_placed_executors_does_nothing() -> None:
+    nodes = (a_node("a"), a_node("b"))
+    running = tuple(an_executor(f"e-{i}", node="a") for i in range(3))
+    found, memory = plan(a_snapshot(*nodes, executors=running), POLICY, Memory(), NOW)
+    again, after = plan(a_snapshot(*nodes, executors=running), POLICY, memory, NOW)
+    assert (found.placements, found.moves) == ((), ())
+    assert (again, after) == (found, memory)
+
+
+def test_an_unplaceable_executor_is_released_with_the_reason() -> None:
+    full = a_node("a", cores=0.5)
+    found, _ = plan(a_snapshot(full, executors=(gated("e-1", since=NOW - 3),)), POLICY, Memory(), NOW)
+    assert [(p.node, p.pin, p.reason) for p in found.placements] == [(None, Pin.NONE, Reason.POOL_FULL)]
+    assert [(r.subject, r.reason) for r in found.refusals if r.subject == "team/e-1"] == [
+        ("team/e-1", Reason.POOL_FULL)
+    ]
+
+
+def test_a_pinned_pod_that_stays_unschedulable_is_placed_anew_a_few_times_only() -> None:
+    stuck = replace(
+        gated("e-1"), phase=an_executor("x").phase.PENDING, pinned=True, unschedulable_since=NOW - 30, gates=()
+    )
+    memory = Memory()
+    for i in range(3):
+        at = NOW + 60.0 * i
+        stuck_now = replace(stuck, unschedulable_since=at - 30)
+        found, memory = plan(a_snapshot(a_node("a"), executors=(stuck_now,), taken_at=at), POLICY, memory, at)
+        assert [p.executor for p in found.replacements] == ["team/e-1"]
+    successor = gated("e-2", since=NOW + 178)
+    found, _ = plan(a_snapshot(a_node("a"), executors=(successor,), taken_at=NOW + 181), POLICY, memory, NOW + 181)
+    assert [(p.node, p.reason) for p in found.placements] == [(None, Reason.TOO_MANY_ATTEMPTS)]
+
+
+def test_a_components_limit_holds_for_moves_as_well() -> None:
+    placement = replace(POLICY.placement, limits=(ComponentLimit("ingest", 1),))
+    found, _ = passes(hot_pool(), 3, replace(POLICY, placement=placement))
+    assert "cold" not in {move.target for move in found.moves}
