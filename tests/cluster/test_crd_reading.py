@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -145,3 +146,25 @@ def test_an_example_is_taken_without_a_warning(path: Path, crd_server: Server) -
 
 def flat(text: str) -> str:
     return " ".join(text.split())
+
+
+def test_an_emptied_list_of_budgets_survives_server_side_apply(control_plane: Testbed, crd_server: Server) -> None:
+    policy = base_of("balancingpolicy").object
+    policy["spec"]["moves"] = {"budgets": []}
+
+    with crd_server.existing(base_of("balancingpolicy").object):
+        control_plane.apply(policy)
+        budgets = control_plane.kubectl("get", "bpol", "streaming", "--output=jsonpath={.spec.moves.budgets}")
+
+    assert budgets == "[]"
+
+
+def test_an_emptied_switch_survives_server_side_apply(control_plane: Testbed, crd_server: Server) -> None:
+    switch = base_of("gateswitch").object
+    emptied = {**switch, "spec": {"gating": True, "allNamespaces": False, "namespaces": []}}
+
+    with crd_server.existing(switch):
+        control_plane.apply(emptied)
+        spec = json.loads(control_plane.kubectl("get", "gsw", "ballast", "--output=jsonpath={.spec}"))
+
+    assert spec == emptied["spec"]

@@ -193,10 +193,11 @@ def schema(kind: Kind) -> Schema:
     status = _part(kind, "status")
     if kind.status_default is not None:
         status = {**status, "default": kind.status_default}
+    required = {"required": ["spec"]} if kind.model.model_fields["spec"].is_required() else {}
     return {
         "description": kind.model.__doc__ or "",
         "type": "object",
-        "required": ["spec"],
+        **required,
         "properties": {
             "apiVersion": {"description": "The version of the schema of this object.", "type": "string"},
             "kind": {"description": "The kind of this object.", "type": "string"},
@@ -209,7 +210,8 @@ def schema(kind: Kind) -> Schema:
 
 def _part(kind: Kind, field: str) -> Schema:
     model, description = kind.part(field)
-    return {**structural(model), "description": description}
+    extra = kind.model.model_fields[field].json_schema_extra
+    return {**structural(model), "description": description, **(extra if isinstance(extra, dict) else {})}
 
 
 class _Dumper(yaml.SafeDumper):

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ballast.api.lists import SET
-from ballast.api.meta import API_VERSION, Model, Resource, StatusModel
+from ballast.api.lists import ATOMIC
+from ballast.api.meta import API_VERSION, Model, Resource, StatusModel, nested
 from ballast.api.names import DnsLabel, Word
 
 
@@ -19,7 +19,8 @@ class GateSpec(Model):
     """Whether any executor is held at all. On while an operator leads, off when none does."""
     all_namespaces: bool = False
     """Whether executors of every namespace are held, whatever namespaces says."""
-    namespaces: Annotated[tuple[DnsLabel, ...], Field(max_length=2000), SET]
+    # Atomic: with a set, server-side apply drops an empty list and keeps items that another manager once wrote.
+    namespaces: Annotated[tuple[DnsLabel, ...], Field(max_length=2000, json_schema_extra={"default": []}), ATOMIC] = ()
     """The namespaces whose executors are held: those where placement is enforced."""
 
 
@@ -39,7 +40,7 @@ class GateSwitch(Resource):
 
     api_version: Literal["ballast.dev/v1alpha1"] = API_VERSION
     kind: Literal["GateSwitch"] = "GateSwitch"
-    spec: GateSpec
+    spec: GateSpec = nested(GateSpec)
     """Whether, and where, new executors are held."""
     status: GateStatus = Field(default_factory=GateStatus)
     """Who keeps the switch."""

@@ -37,7 +37,7 @@ class _Generator(GenerateJsonSchema):
         return self.generate_inner(schema["schema"])
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> Schema:
-        if schema.get("default", ...) is None:
+        if schema.get("default", ...) in (None, ()):  # an absent list says the same, and users need not see it
             return self.generate_inner(schema["schema"])
         return super().default_schema(schema)
 
@@ -66,8 +66,6 @@ def _convert(node: Mapping[str, Any], definitions: Mapping[str, Any], open_: tup
     open_ = (*open_, *node.pop("$inlined", ()))
     for name in _DROPPED:
         node.pop(name, None)
-    if node.get("default") == []:
-        del node["default"]  # an absent list says the same, and users need not see it
     if node.get("additionalProperties") is False:
         del node["additionalProperties"]
     for limit, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
