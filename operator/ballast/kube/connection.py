@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlparse
@@ -17,6 +18,7 @@ from ballast.kube.errors import NotConnected
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 DEFAULT_KUBECONFIG = Path(".kube", "config")
+_TOKEN_PERIOD_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +31,27 @@ class Connection:
     """The pod's own, or that of the kubeconfig's context."""
 
     @classmethod
-    def from_pod(cls, environ: Mapping[str, str], *, service_account: Path = SERVICE_ACCOUNT) -> Connection:
+    def from_pod(
+        cls,
+        environ: Mapping[str, str],
+        *,
+        service_account: Path = SERVICE_ACCOUNT,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> Connection:
         """As the pod's ServiceAccount; its token is read again every minute, since the kubelet rotates it."""
         configuration = Configuration()
         try:
             loader = InClusterConfigLoader(  # type: ignore[no-untyped-call]
                 token_filename=str(service_account / "token"),
                 cert_filename=str(service_account / "ca.crt"),
+                try_refresh_token=False,
                 environ=environ,
             )
             loader.load_and_set(configuration)  # type: ignore[no-untyped-call]
         except (ConfigException, OSError) as error:
             raise NotConnected("connect from inside the cluster", str(error)) from error
+        token = _Token(service_account / "token", monotonic)
+        configuration.refresh_api_key_hook = token.refresh  # type: ignore[assignment]
         namespace = service_account / "namespace"
         return _ready(configuration, namespace.read_text().strip() if namespace.is_file() else "default")
 
@@ -72,6 +83,23 @@ class Connection:
         if environ.get("KUBERNETES_SERVICE_HOST") and (service_account / "token").is_file():
             return cls.from_pod(environ, service_account=service_account)
         return cls.from_kubeconfig(Path(environ.get("HOME", "~")) / DEFAULT_KUBECONFIG, context=context)
+
+
+class _Token:
+    """A projected token's file, read at most once a minute."""
+
+    def __init__(self, path: Path, monotonic: Callable[[], float]) -> None:
+        self._path, self._monotonic = path, monotonic
+        self._read_at = monotonic()
+
+    def refresh(self, configuration: Configuration) -> None:
+        now = self._monotonic()
+        if now - self._read_at < _TOKEN_PERIOD_SECONDS:
+            return
+        text = self._path.read_text().strip()
+        if text:  # the kubelet may be writing it: then the old one is good for a while yet
+            configuration.api_key["BearerToken"] = f"Bearer {text}"
+            self._read_at = now
 
 
 def _ready(configuration: Configuration, namespace: str) -> Connection:

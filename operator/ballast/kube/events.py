@@ -15,7 +15,7 @@ from ballast.kube.kinds import EVENT, Kind
 from ballast.kube.timestamp import micro_text
 
 CONTROLLER = "ballast.dev/operator"
-_NOTE_LIMIT = 1024
+_NOTE_LIMIT_BYTES = 1024
 _KEPT = 4096
 
 
@@ -122,9 +122,16 @@ def _event(notice: Notice, *, namespace: str, name: str, now: float, instance: s
         "action": notice.action,
         "reason": notice.reason,
         "regarding": notice.regarding.reference(),
-        "note": notice.note if len(notice.note) <= _NOTE_LIMIT else notice.note[: _NOTE_LIMIT - 1] + "…",
+        "note": _shortened(notice.note),
         "type": "Warning" if notice.warning else "Normal",
     }
     if notice.related is not None:
         body["related"] = notice.related.reference()
     return body
+
+
+def _shortened(note: str) -> str:
+    raw = note.encode()
+    if len(raw) <= _NOTE_LIMIT_BYTES:
+        return note
+    return raw[: _NOTE_LIMIT_BYTES - 3].decode(errors="ignore") + "…"

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from ballast.kube.client import Client
+from ballast.kube.client import Client, Limits
 from ballast.kube.document import JSON
 from ballast.kube.errors import Conflict, KubeError, NotFound
 from ballast.kube.kinds import LEASE
@@ -29,6 +29,10 @@ class LeaseSettings:
     """A leader that could not renew for so long stops acting, well before others may take over."""
     retry_seconds: float = 1.0
     """How often to look: to renew, or to see whether the lease is free."""
+
+
+ELECTION_LIMITS = Limits(connections=1, connect_seconds=1.5, read_seconds=1.5, attempts=1)
+"""For a client of the election's own: an answer that comes late is worth nothing."""
 
 
 class Step(Enum):
