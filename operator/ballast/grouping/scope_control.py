@@ -28,10 +28,10 @@ class Bounds:
 
 
 def next_scope(current: Scope, around: Reach, loads: LoadFigures | None, bounds: Bounds) -> Scope:
-    """One step of control; raises InvalidField when there is no target at all. Empty scopes are skipped first; widening wins; `loads` None leaves the rest as it is.
+    """One step of control. Empty scopes are skipped first; widening wins; `loads` None leaves the rest as it is.
 
     Widening looks at everyone within the current scope, narrowing at those within the next narrower one alone, and
-    a narrower scope without targets is never entered.
+    a narrower scope without targets is never entered. Raises InvalidField when there is no target at all.
     """
     current = _first_with_targets(current, around)
     if loads is None:
@@ -47,11 +47,7 @@ def _first_with_targets(scope: Scope, around: Reach) -> Scope:
     for candidate in around.scopes[around.scopes.index(scope) :]:
         if around.within[candidate].size:
             return candidate
-    raise no_targets()
-
-
-def no_targets() -> InvalidField:
-    return InvalidField("targets", [], "give at least one: the tasks of the receiving component")
+    raise InvalidField("targets", [], "give at least one: the tasks of the receiving component")
 
 
 def _mean(loads: LoadFigures, members: Positions) -> float:

@@ -15,7 +15,7 @@ from ballast.grouping.load import Loads
 from ballast.grouping.place import Place
 from ballast.grouping.reach import Reach, reach
 from ballast.grouping.ring import Ring, capacity, spun
-from ballast.grouping.scope_control import Bounds, LoadFigures, next_scope, no_targets
+from ballast.grouping.scope_control import Bounds, LoadFigures, next_scope
 from ballast.grouping.weights import Weights, adjusted, full
 from ballast.model.location import Scope
 
@@ -34,8 +34,6 @@ def first_route(around: Reach, targets: int, bounds: Bounds, random: np.random.G
 
     Raises InvalidField if there is no target at all.
     """
-    if targets == 0:
-        raise no_targets()
     nearest = Route(around.scopes[0], full(targets), np.empty(0, dtype=np.int32))
     return next_route(nearest, around, None, bounds=bounds, random=random)
 

@@ -7,7 +7,7 @@ then a search that takes steps back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
@@ -17,8 +17,6 @@ from ballast.placement.storm.component_graph import ComponentGraph, Id
 from ballast.placement.storm.executor_order import by_connection_count, by_proximity
 from ballast.placement.storm.node_order import NodeRule, node_order, with_favourites
 from ballast.placement.storm.process_packing import ROUNDING, Demand, Packing, ProcessRules, Schedule, Site
-
-ExecutorOrder = Callable[[ComponentGraph[Id]], list[Id]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +55,22 @@ def resource_aware(
     the result holds those who found no place in the attempt that left the fewest over.
     """
     search = Search(site, demands, rules or ProcessRules(), rule, most_states)
-    preferred: list[ExecutorOrder[Id]] = [by_connection_count, by_proximity]
-    orders = [order(graph) for order in (preferred[::-1] if proximity else preferred)]
-    orders.append(largest_first(orders[0], search))
+    orders: list[list[Id]] = []
     attempts = []
-    for order in orders:
+    for order in _orders(graph, search, proximity=proximity):
+        orders.append(order)
         attempts.append(in_one_go(order, search))
         if not attempts[-1].missing:
             return attempts[-1]
     found = (with_steps_back(order, search) for order in (orders[0], orders[-1]) if may_fit(order, search))
     return next((schedule for schedule in found if schedule), min(attempts, key=lambda each: len(each.missing)))
+
+
+def _orders(graph: ComponentGraph[Id], search: Search[Id], *, proximity: bool) -> Iterator[list[Id]]:
+    first, second = (by_proximity, by_connection_count) if proximity else (by_connection_count, by_proximity)
+    yield (preferred := first(graph))
+    yield second(graph)
+    yield largest_first(preferred, search)
 
 
 def may_fit(executors: Sequence[Id], search: Search[Id]) -> bool:

@@ -22,6 +22,7 @@ def round_robin(
     *,
     rules: ProcessRules | None = None,
     proximity: bool = False,
+    most_states: int = 2_000,
 ) -> Schedule[Id]:
     """Places the graph's waiting executors in new processes; the arguments mean what they do in `resource_aware`.
 
@@ -33,7 +34,7 @@ def round_robin(
     spread = _spread(order, _nodes(site), demands, Packing(site, demands, rules))
     if not spread.missing:
         return spread
-    packed = resource_aware(graph, demands, site, rules=rules, proximity=proximity)
+    packed = resource_aware(graph, demands, site, rules=rules, proximity=proximity, most_states=most_states)
     return min(spread, packed, key=lambda each: len(each.missing))
 
 

@@ -1,0 +1,88 @@
+"""What holds of the shuffle grouping whatever the targets, their places and their loads."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ballast.grouping.load import Loads
+from ballast.grouping.place import Place
+from ballast.grouping.reach import reach
+from ballast.grouping.shuffle import Shuffle
+from ballast.model.location import Scope
+
+names = st.sampled_from("abc")
+places = st.builds(Place, names, process=st.integers(1, 2), rack=st.none() | names, zone=st.none() | names)
+zoneless = st.builds(Place, names, process=st.integers(1, 2), rack=st.none() | names)
+target_places = st.lists(st.none() | places, min_size=1, max_size=8)
+rounds_of_loads = st.lists(st.lists(st.floats(0, 1), min_size=8, max_size=8), max_size=12)
+
+
+def made(source: Place, targets: list[Place | None], seed: int = 0) -> Shuffle:
+    return Shuffle(source, range(len(targets)), targets, random=np.random.default_rng(seed))
+
+
+def refresh(shuffle: Shuffle, loads: list[float]) -> None:
+    shuffle.refresh(Loads(local=dict(enumerate(loads))))
+
+
+@given(places, target_places, rounds_of_loads)
+def test_only_targets_within_the_scope_are_chosen(
+    source: Place, targets: list[Place | None], rounds: list[list[float]]
+) -> None:
+    shuffle, around = made(source, targets), reach(source, targets)
+    for loads in rounds:
+        refresh(shuffle, loads)
+        assert set(shuffle.choose(shuffle.route.ring.size)) <= set(around.within[shuffle.route.scope])
+
+
+@given(places, target_places, rounds_of_loads)
+def test_the_scope_moves_one_step_at_a_time(
+    source: Place, targets: list[Place | None], rounds: list[list[float]]
+) -> None:
+    shuffle, around = made(source, targets), reach(source, targets)
+    for loads in rounds:
+        before = around.scopes.index(shuffle.route.scope)
+        refresh(shuffle, loads)
+        assert abs(around.scopes.index(shuffle.route.scope) - before) <= 1
+
+
+@given(zoneless, st.lists(st.none() | places, min_size=1, max_size=8))
+def test_a_sender_without_a_zone_has_the_four_scopes_of_storm(source: Place, targets: list[Place | None]) -> None:
+    around = reach(source, targets)
+    assert around.scopes == (Scope.PROCESS, Scope.NODE, Scope.RACK, Scope.CLUSTER)
+    assert around.within[Scope.CLUSTER].size == len(targets)
+
+
+@given(places, target_places, rounds_of_loads)
+def test_weights_stay_between_nothing_and_a_hundred(
+    source: Place, targets: list[Place | None], rounds: list[list[float]]
+) -> None:
+    shuffle = made(source, targets)
+    for loads in rounds:
+        refresh(shuffle, loads)
+        assert shuffle.route.weights.min() >= 0
+        assert shuffle.route.weights.max() <= 100
+
+
+@given(places, target_places, st.lists(st.integers(0, 2500), max_size=5))
+def test_many_choices_are_what_single_ones_would_have_been(
+    source: Place, targets: list[Place | None], amounts: list[int]
+) -> None:
+    one_by_one, at_once = made(source, targets), made(source, targets)
+    for amount in amounts:
+        chosen = at_once.choose(amount)
+        assert chosen.dtype == np.int32
+        assert chosen.tolist() == [one_by_one.choose_one() for _ in range(amount)]
+
+
+@given(places, target_places, rounds_of_loads)
+def test_the_same_randomness_gives_the_same_ring(
+    source: Place, targets: list[Place | None], rounds: list[list[float]]
+) -> None:
+    one, other = made(source, targets, seed=7), made(source, targets, seed=7)
+    for loads in rounds:
+        refresh(one, loads)
+        refresh(other, loads)
+    assert (one.route.ring == other.route.ring).all()

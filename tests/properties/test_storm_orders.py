@@ -1,0 +1,116 @@
+"""What holds of Storm's orders and schedules whatever the topology and the cluster."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ballast.model.topology import Grouping
+from ballast.placement.storm.component_graph import ComponentGraph, GraphComponent, GraphStream
+from ballast.placement.storm.executor_order import by_connection_count, by_proximity, topological_order
+from ballast.placement.storm.node_order import Layout, NodeRule, Room, node_order
+from ballast.placement.storm.process_packing import Demand, ProcessRules, Schedule, Site
+from ballast.placement.storm.resource_aware import resource_aware
+from ballast.placement.storm.round_robin import round_robin
+
+NAMES = "abcde"
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> ComponentGraph[str]:
+    sizes = draw(st.dictionaries(st.sampled_from(NAMES), st.integers(0, 5), min_size=1))
+    known = st.sampled_from(sorted(sizes))
+    streams = draw(st.lists(st.builds(GraphStream, known, known, st.sampled_from(Grouping)), max_size=8))
+    parts = [GraphComponent(name, tuple(f"{name}{at}" for at in range(size)), size) for name, size in sizes.items()]
+    return ComponentGraph(tuple(parts), tuple(streams), tuple(draw(st.lists(st.just("z"), max_size=1))))
+
+
+def waiting(graph: ComponentGraph[str]) -> list[str]:
+    return [*(executor for part in graph.components for executor in part.waiting), *graph.others]
+
+
+@given(graphs())
+def test_every_executor_comes_exactly_once(graph: ComponentGraph[str]) -> None:
+    assert sorted(by_proximity(graph)) == sorted(waiting(graph))
+    assert sorted(by_connection_count(graph)) == sorted(waiting(graph))
+
+
+@given(graphs())
+def test_executors_of_one_component_keep_their_order(graph: ComponentGraph[str]) -> None:
+    for order in (by_proximity(graph), by_connection_count(graph)):
+        for part in graph.components:
+            assert [executor for executor in order if executor in part.waiting] == list(part.waiting)
+
+
+@given(graphs())
+def test_without_a_cycle_senders_come_before_receivers(graph: ComponentGraph[str]) -> None:
+    forward = ComponentGraph(graph.components, tuple(s for s in graph.streams if s.source < s.target))
+    order = topological_order(forward)
+    assert all(order.index(stream.source) < order.index(stream.target) for stream in forward.streams)
+
+
+@st.composite
+def sites(draw: st.DrawFn) -> Site:
+    paths = [
+        (f"r{draw(st.integers(0, 2))}", f"h{host}", f"h{host}n{at}")
+        for host in range(draw(st.integers(1, 4)))
+        for at in range(draw(st.integers(1, 2)))
+    ]
+    # A host belongs to one rack.
+    racks = {host: rack for rack, host, _ in reversed(paths)}
+    layout = Layout([(racks[host], host, node) for _, host, node in paths])
+    amounts = st.lists(st.integers(0, 8).map(float), min_size=2, max_size=2)
+    free = np.array([draw(amounts) for _ in paths])
+    placed = np.array([draw(st.integers(0, 2)) for _ in paths], dtype=np.int64)
+    slots = np.array([draw(st.integers(0, 3)) for _ in paths], dtype=np.int64)
+    return Site(layout, Room(free, placed, np.array([False, True])), slots)
+
+
+@given(sites(), st.sampled_from(NodeRule), st.none() | st.lists(st.booleans(), min_size=2, max_size=2))
+def test_every_node_comes_once_and_racks_and_hosts_stay_together(
+    site: Site, rule: NodeRule, requested: list[bool] | None
+) -> None:
+    flags = None if requested is None else np.array(requested)
+    order = node_order(site.layout, site.room, requested=flags, rule=rule)
+    assert sorted(order) == list(range(len(site.free_processes)))
+    for codes in site.layout.codes:
+        items = [int(codes[node]) for node in order]
+        changes = sum(one != other for one, other in pairwise(items))
+        assert changes == len(set(items)) - 1
+
+
+rules = st.builds(
+    ProcessRules, heap=st.integers(1, 6).map(float), one_executor=st.booleans(), one_component=st.booleans()
+)
+asked = st.tuples(st.integers(0, 3).map(float), st.integers(0, 1).map(float))
+
+
+@settings(deadline=None)
+@given(graphs(), sites(), rules, st.data(), st.booleans())
+def test_schedules_stay_within_nodes_and_processes(
+    graph: ComponentGraph[str], site: Site, rules: ProcessRules, data: st.DataObject, proximity: bool
+) -> None:
+    executors = waiting(graph)
+    demands = {name: Demand(name[0], np.array(data.draw(asked)), data.draw(asked)[0]) for name in executors}
+    for strategy in (resource_aware, round_robin):
+        schedule = strategy(graph, demands, site, rules=rules, proximity=proximity, most_states=20)
+        assert_within(schedule, demands, site, rules)
+        placed = [executor for process in schedule.processes for executor in process.executors]
+        assert sorted([*placed, *schedule.missing]) == sorted(executors)
+
+
+def assert_within(schedule: Schedule[str], demands: dict[str, Demand], site: Site, rules: ProcessRules) -> None:
+    left = site.room.free.copy()
+    started = Counter(process.node for process in schedule.processes)
+    for process in schedule.processes:
+        inside = [demands[executor] for executor in process.executors]
+        assert sum(demand.heap for demand in inside) <= rules.heap
+        assert len(inside) == 1 or not rules.one_executor
+        assert len({demand.component for demand in inside}) == 1 or not rules.one_component
+        left[process.node] -= np.sum([demand.amounts for demand in inside], axis=0)
+    assert (left >= 0).all()
+    assert all(count <= site.free_processes[node] for node, count in started.items())

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from ballast.errors import InvalidField
+from ballast.grouping.load import Loads
+from ballast.grouping.place import Place
+from ballast.grouping.shuffle import Shuffle
+from ballast.model.location import Scope
+
+HERE = Place("n1", process=1, rack="r1")
+PROCESS, NODE, RACK = HERE, Place("n1", process=2, rack="r1"), Place("n2", rack="r1")
+ELSEWHERE = Place("n9", rack="r9")
+
+
+def shuffle(*places: Place | None, source: Place = HERE, seed: int = 0) -> Shuffle:
+    return Shuffle(source, range(len(places)), places, random=np.random.default_rng(seed))
+
+
+def refreshed(shuffle: Shuffle, *loads: float) -> Shuffle:
+    shuffle.refresh(Loads(local=dict(enumerate(loads))))
+    return shuffle
+
+
+def scopes(shuffle: Shuffle, rounds: Sequence[Sequence[float]]) -> list[Scope]:
+    return [refreshed(shuffle, *loads).route.scope for loads in rounds]
+
+
+def test_busy_targets_widen_the_scope_step_by_step_and_idle_ones_narrow_it() -> None:
+    rounds = [(1, 1, 1), (1, 1, 1), (1, 1, 1), (0.2, 0.1, 0.1), (0.2, 0.1, 0.1), (0.2, 0.1, 0.1), (0.1, 0.1, 0.1)]
+    assert scopes(shuffle(PROCESS, NODE, RACK), rounds) == [
+        Scope.NODE,
+        Scope.RACK,
+        Scope.CLUSTER,
+        Scope.RACK,
+        Scope.NODE,
+        Scope.NODE,  # the one in the process is at 0.2, which is not below it
+        Scope.PROCESS,
+    ]
+
+
+def test_a_zone_is_a_scope_of_its_own_for_a_sender_that_has_one() -> None:
+    here = Place("n1", process=1, rack="r1", zone="z1")
+    places = [here, Place("n5", rack="r5", zone="z1"), Place("n9", rack="r9", zone="z9")]
+    assert scopes(shuffle(*places, source=here), [(1, 1, 1)] * 4) == [
+        Scope.NODE,
+        Scope.RACK,
+        Scope.ZONE,
+        Scope.CLUSTER,
+    ]
+
+
+def test_without_zones_the_scope_after_the_rack_is_the_cluster() -> None:
+    places = [HERE, Place("n5", rack="r5", zone="z1")]
+    assert scopes(shuffle(*places), [(1, 1)] * 3) == [Scope.NODE, Scope.RACK, Scope.CLUSTER]
+
+
+def test_empty_scopes_are_skipped_at_once() -> None:
+    assert shuffle(RACK, ELSEWHERE).route.scope == Scope.RACK
+    assert shuffle(None).route.scope == Scope.CLUSTER
+
+
+def test_a_scope_that_lost_its_targets_is_left() -> None:
+    moving = shuffle(PROCESS, RACK)
+    moving.targets_moved([ELSEWHERE, RACK])
+    assert refreshed(moving, 0.5, 0.5).route.scope == Scope.RACK
+
+
+def test_a_busy_target_loses_ten_a_refresh_and_gains_one() -> None:
+    pair = shuffle(PROCESS, PROCESS)
+    down = [refreshed(pair, 0.7, 0.0).route.weights[0] for _ in range(11)]
+    assert down == [90, 80, 70, 60, 50, 40, 30, 20, 10, 0, 0]
+    up = [tuple(refreshed(pair, 0.0, 0.7).route.weights) for _ in range(3)]
+    assert up == [(1, 90), (2, 80), (3, 70)]
+
+
+@pytest.mark.parametrize(("load", "weight"), [(0.15, 100), (0.1501, 90)])
+def test_a_load_within_five_hundredths_of_the_least_is_no_busier(load: float, weight: int) -> None:
+    assert refreshed(shuffle(PROCESS, PROCESS), 0.10, load).route.weights[1] == weight
+
+
+def test_a_change_of_scope_forgets_the_weights() -> None:
+    pair = shuffle(PROCESS, PROCESS, NODE)
+    refreshed(pair, 0.7, 0.0, 0.0)
+    refreshed(pair, 0.9, 0.9, 0.0)
+    assert pair.route.scope == Scope.NODE
+    assert pair.route.weights.tolist() == [90, 90, 100]
+
+
+def test_shares_of_the_ring_follow_the_weights() -> None:
+    pair = refreshed(shuffle(PROCESS, PROCESS), 0.7, 0.0)
+    assert np.bincount(pair.choose(1000)) == pytest.approx([474, 526], abs=1)
+
+
+def test_one_target_is_always_chosen() -> None:
+    alone = shuffle(ELSEWHERE)
+    assert [alone.choose_one() for _ in range(3)] == [0, 0, 0]
+    assert alone.choose(3).tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("targets", [2, 200, 201, 1000])
+def test_the_ring_has_five_slots_a_target_and_a_thousand_at_least(targets: int) -> None:
+    assert shuffle(*[PROCESS] * targets).route.ring.size == max(1000, 5 * targets)
+
+
+def test_without_any_load_everyone_stays_at_the_full_weight() -> None:
+    pair = shuffle(PROCESS, PROCESS)
+    pair.refresh(None)
+    assert pair.route.weights.tolist() == [100, 100]
+
+
+def test_no_target_at_all_is_an_error_that_says_what_to_give() -> None:
+    with pytest.raises(InvalidField, match=r"targets.*receiving component"):
+        shuffle()
+
+
+def test_the_ring_is_handed_out_read_only() -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        shuffle(PROCESS, PROCESS).route.ring[0] = 1
