@@ -17,6 +17,26 @@ class Defect:
 
 
 DEFECTS: tuple[Defect, ...] = (
+    Defect("ThresholdShedder", "averages of a node that left survive; ours forgets them", "keep_departed"),
+    Defect(
+        "LeastLongTermMessageRate", "an executor both booked and present counts twice; ours counts once", "count_twice"
+    ),
+    Defect(
+        "RoundRobinBrokerSelector",
+        "the index runs over a stale list, so turns shift; ours goes on after the node chosen last",
+        "by_count",
+    ),
+    Defect(
+        "ThresholdShedder", "the lower-boundary step averages a pass in twice; ours does so once", "average_twice"
+    ),
+    Defect(
+        "OverloadShedder", "a node without traffic still gives up an executor; ours can't gain by it", "idle_nodes_too"
+    ),
+    Defect(
+        "UniformLoadShedder",
+        "minimum and need stop at 2³¹−1, fractions of what leaves are lost, idle executors leave; ours keeps figures",
+        "whole_numbers",
+    ),
     Defect("GroupByContainerCount", "fails when an executor was renamed; ours deals afresh", "refuse_renamed"),
     Defect("TaskNameGrouperProxy", "takes hyphens in names for its own; ours never reads names", "by_names"),
     Defect("AvgShedder", "counts of a node that left survive until it returns; ours forgets them", "keep_departed"),

@@ -7,7 +7,9 @@ import struct
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from ballast.placement.pulsar.candidate import Arrival, Candidate
 from ballast.shedding.load import ExecutorLoad, NodeLoad, PoolLoad
+from ballast.shedding.top_executors import Activity
 from tests.vectors.case import Case
 
 NOT_CARRIED_OVER = (
@@ -63,6 +65,10 @@ def weights(config: Given) -> dict[str, float]:
 Score = Callable[[Given], float]
 
 
+def scored_by(weights: Mapping[str, float]) -> Score:
+    return lambda broker: max_percent(broker, weights) if weights else 0.0
+
+
 def pool(given: Given, score: Score) -> PoolLoad:
     """The pool in the order in which the class saw it; a bundle without figures stands behind those that have some."""
     figures = {row[0]: row for row in given["bundles"] if not _SYSTEM.match(row[0])}
@@ -85,7 +91,41 @@ def pool(given: Given, score: Score) -> PoolLoad:
             executors=tuple(executor(name) for name in owned),
         )
 
-    return PoolLoad(tuple(node(broker) for broker in given["brokers"]))
+    return PoolLoad(tuple(node(broker) for broker in given["brokers"] if not broker.get("noLocalData")))
+
+
+def candidates(given: Given, score: Score) -> list[Candidate]:
+    """The candidates of a placement that have figures, in the given order."""
+    long_term = {row[0]: row[1] * row[5] + row[2] * row[5] for row in given.get("bundles", ())}
+    brokers = {broker["name"]: broker for broker in given["brokers"]}
+
+    def candidate(name: str) -> Candidate:
+        rate_in, rate_out, *_ = given.get("timeAverage", {}).get(name, (0.0, 0.0))
+        booked = given.get("preallocated", {}).get(name, ())
+        return Candidate(
+            name=name,
+            score=score(brokers[name]),
+            rate_per_second=rate_in + rate_out,
+            current_rate_per_second=brokers[name]["msgRateIn"] + brokers[name]["msgRateOut"],
+            executors=frozenset(given["owners"].get(name, ())),
+            arriving=tuple(Arrival(bundle, long_term[bundle]) for bundle in booked),
+        )
+
+    return [candidate(name) for name in given["candidates"] if name in brokers]
+
+
+def activities(given: Given, config: Given) -> list[Activity]:
+    """What TopKBundles looks at."""
+    return [
+        Activity(name, bytes_in, bytes_out, rate_in + rate_out, consumers + producers + topics, cache)
+        for name, rate_in, rate_out, bytes_in, bytes_out, consumers, producers, topics, cache in given["bundles"]
+        if not name.startswith("pulsar/system/") and not _SYSTEM.match(name)
+        if namespace(name) not in config["loadBalancerSheddingExcludedNamespaces"]
+    ]
+
+
+def namespace(bundle: str) -> str:
+    return bundle.rsplit("/", 1)[0]
 
 
 def value_key(bundle: str, given: Given) -> str:

@@ -6,11 +6,19 @@ from typing import Any
 import pytest
 
 from ballast.placement.pulsar import avg_shedder as avg_placement
+from ballast.placement.pulsar import least_long_term_rate, least_resource_usage, round_robin
+from ballast.placement.pulsar.least_long_term_rate import RateSettings
+from ballast.placement.pulsar.least_resource_usage import UsageSettings
+from ballast.placement.pulsar.round_robin import RoundRobinSettings, Turn
 from ballast.shedding.avg_shedder_traffic import TrafficSettings, avg_shedder_traffic
 from ballast.shedding.hits import HitCounts
 from ballast.shedding.load import PoolLoad
+from ballast.shedding.overload_shedder import OverloadSettings, overload_shedder
 from ballast.shedding.pairing import ascending
 from ballast.shedding.suggestion import Suggestion
+from ballast.shedding.threshold_shedder import Averages, ThresholdSettings, threshold_shedder
+from ballast.shedding.top_executors import top_executors
+from ballast.shedding.uniform_load_shedder import UniformSettings, uniform_load_shedder
 from tests.vectors import pulsar
 from tests.vectors.case import Case
 from tests.vectors.closeness import same
@@ -95,3 +103,120 @@ def compare_placements(
         if asked.get("commit"):
             destinations = destinations.noting([(key, possible[0])])
     return destinations
+
+
+@pytest.mark.vectors("pulsar", "ThresholdShedder")
+def test_threshold_shedder(case: Case, record: Record) -> None:
+    config = case.config
+    weights = pulsar.weights(config)
+    settings = ThresholdSettings(
+        threshold=config["loadBalancerBrokerThresholdShedderPercentage"],
+        history_ratio=config["loadBalancerHistoryResourcePercentage"],
+        min_bytes_per_second=config["loadBalancerBundleUnloadMinThroughputThreshold"] * 1024 * 1024,
+        lower_boundary=config["lowerBoundarySheddingEnabled"],
+        **faithful("ThresholdShedder"),
+    )
+    memory = Averages()
+    for given, want in pulsar.rounds(case):
+        if "activeBrokers" in given:
+            memory = memory.within(given["activeBrokers"])
+        result = threshold_shedder(pulsar.pool(given, pulsar.scored_by(weights)), settings, memory)
+        memory = result.memory
+        if "error" in want:
+            continue
+        if not same_unloads(unloads(result.suggestions), want["unloads"], case, record):
+            return
+        assert same(dict(memory.by_node), want["usage"])
+
+
+@pytest.mark.vectors("pulsar", "OverloadShedder")
+def test_overload_shedder(case: Case, record: Record) -> None:
+    weights = pulsar.weights(case.config)
+    settings = OverloadSettings(
+        threshold=case.config["loadBalancerBrokerOverloadedThresholdPercentage"], **faithful("OverloadShedder")
+    )
+    for given, want in pulsar.rounds(case):
+        made = overload_shedder(pulsar.pool(given, pulsar.scored_by(weights)), settings)
+        same_unloads(unloads(made), want["unloads"], case, record)
+
+
+@pytest.mark.vectors("pulsar", "UniformLoadShedder")
+def test_uniform_load_shedder(case: Case, record: Record) -> None:
+    config = case.config
+    most = config["maxUnloadBundleNumPerShedding"]
+    settings = UniformSettings(
+        rate_difference_percent=config["loadBalancerMsgRateDifferenceShedderThreshold"],
+        bytes_ratio=config["loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold"],
+        max_unload_ratio=config["maxUnloadPercentage"],
+        min_rate_per_second=config["minUnloadMessage"],
+        min_bytes_per_second=config["minUnloadMessageThroughput"],
+        max_executors=None if most == -1 else most,
+        **faithful("UniformLoadShedder"),
+    )
+    for given, want in pulsar.rounds(case):
+        made = uniform_load_shedder(pulsar.pool(given, pulsar.scored_by({})), settings)
+        same_unloads(unloads(made), want["unloads"], case, record)
+
+
+@pytest.mark.vectors("pulsar", "LeastLongTermMessageRate")
+def test_least_long_term_rate(case: Case) -> None:
+    settings = RateSettings(
+        overload_threshold=case.config["loadBalancerBrokerOverloadedThresholdPercentage"],
+        **faithful("LeastLongTermMessageRate"),
+    )
+    weights = pulsar.weights(case.config)
+    for given, want in pulsar.rounds(case):
+        candidates = pulsar.candidates(given, pulsar.scored_by(weights))
+        compare_choice(least_long_term_rate.possible(candidates, settings), given, want)
+
+
+@pytest.mark.vectors("pulsar", "LeastResourceUsageWithWeight")
+def test_least_resource_usage(case: Case) -> None:
+    settings = UsageSettings(
+        history_ratio=case.config["loadBalancerHistoryResourcePercentage"],
+        difference_threshold=case.config["loadBalancerAverageResourceUsageDifferenceThresholdPercentage"],
+    )
+    weights = pulsar.weights(case.config)
+    averages = least_resource_usage.Averages()
+    for given, want in pulsar.rounds(case):
+        averages = averages.within(given.get("activeBrokers", dict(averages.by_node)))
+        candidates = pulsar.candidates(given, pulsar.scored_by(weights))
+        averages = least_resource_usage.observed(candidates, settings, averages)
+        known = [candidate.name for candidate in candidates]
+        compare_choice(least_resource_usage.possible(known, settings, averages), given, want)
+        assert "error" in want or same(dict(averages.by_node), want["usage"])
+
+
+@pytest.mark.vectors("pulsar", "ExtensibleLeastResourceUsageWithWeight")
+def test_extensible_least_resource_usage(case: Case) -> None:
+    settings = UsageSettings(
+        difference_threshold=case.config["loadBalancerAverageResourceUsageDifferenceThresholdPercentage"]
+    )
+    for given, want in pulsar.rounds(case):
+        averages = least_resource_usage.Averages(tuple(sorted(given["weightedMaxEMA"].items())))
+        compare_choice(least_resource_usage.possible(given["candidates"], settings, averages), given, want)
+
+
+def compare_choice(possible: Iterable[str], given: Mapping[str, Any], want: Mapping[str, Any]) -> None:
+    """Where the real class throws for want of figures, ours chooses among the candidates that have some."""
+    if "error" in want:
+        known = {broker["name"] for broker in given["brokers"]}
+        assert known.issuperset(possible)
+    else:
+        assert sorted(possible) == sorted(want["best"])
+
+
+@pytest.mark.vectors("pulsar", "RoundRobinBrokerSelector")
+def test_round_robin(case: Case) -> None:
+    settings = RoundRobinSettings(**faithful("RoundRobinBrokerSelector"))
+    turn = Turn()
+    for given, want in pulsar.rounds(case):
+        chosen, turn = round_robin.choose(given["candidates"], settings, turn)
+        assert chosen == want["selected"]
+
+
+@pytest.mark.vectors("pulsar", "TopKBundles")
+def test_top_executors(case: Case, record: Record) -> None:
+    for given, want in pulsar.rounds(case):
+        ours = list(top_executors(pulsar.activities(given, case.config), most=given["topK"]))
+        same_unloads({"": ours}, {"": want["selected"]}, case, record)

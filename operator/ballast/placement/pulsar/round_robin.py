@@ -1,0 +1,50 @@
+"""RoundRobin: one node after the other.
+
+Source: Pulsar's `RoundRobinBrokerSelector`. Ours goes on after the node chosen last, by name, so a node that joins or
+leaves shifts nobody else's turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_LARGEST_INT = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Whose turn it was. Plain values, fit for JSON."""
+
+    last: str = ""
+    count: int = 0
+    """As Pulsar: how many were chosen so far."""
+    listed: tuple[str, ...] = ()
+    """As Pulsar: the candidates as they were when last looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundRobinSettings:
+    by_count: bool = False
+    """As Pulsar: the n-th choice is the n-th of a list, modulo its length, and the list is renewed only when its
+    length differs or the chosen one is gone."""
+
+
+def choose(candidates: Sequence[str], settings: RoundRobinSettings, turn: Turn) -> tuple[str | None, Turn]:
+    """The next node, and the turn to remember; None when there is no candidate."""
+    if not candidates:
+        return None, turn
+    if settings.by_count:
+        return _by_count(candidates, turn)
+    order = sorted(candidates)
+    chosen = next((name for name in order if name > turn.last), order[0])
+    return chosen, Turn(chosen)
+
+
+def _by_count(candidates: Sequence[str], turn: Turn) -> tuple[str, Turn]:
+    index = turn.count % len(candidates)
+    listed = turn.listed if len(turn.listed) == len(candidates) else tuple(candidates)
+    if listed[index] not in candidates:
+        listed = tuple(candidates)
+    following = 0 if turn.count == _LARGEST_INT else turn.count + 1
+    return listed[index], Turn(listed[index], following, listed)
