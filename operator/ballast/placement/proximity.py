@@ -95,7 +95,7 @@ class _Pass:
         for part in parts(crew):
             left = {group: len(crew.groups[group].executors) for group in part}
             for tier in range(TIERS):
-                if left:
+                if left and self.pool.grid.nodes:
                     left = self._place_tier(crew, left, tier, effort, pins)
             for group, count in left.items():
                 self._release(crew, group, count)

@@ -44,7 +44,7 @@ class Traffic:
         itself included, so that shares p cost 1 − Σp² of it.
         """
         sizes = np.maximum(totals, 1.0)
-        weights = self.between / np.outer(sizes, sizes)
+        weights: FloatArray = self.between / np.outer(sizes, sizes)
         np.fill_diagonal(weights, 2.0 * weights.diagonal())
         return weights
 

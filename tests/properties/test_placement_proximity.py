@@ -1,0 +1,222 @@
+"""What holds for every placement by proximity."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import floor
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ballast.model import (
+    Component,
+    Constraints,
+    Demand,
+    Executor,
+    Memory,
+    Node,
+    Phase,
+    Placement,
+    Policy,
+    Reason,
+    Requirement,
+    Resources,
+    Separation,
+    Snapshot,
+    Stream,
+    Taint,
+    Topology,
+)
+from ballast.placement.admission import Admission, refusal
+from ballast.placement.proximity import place
+from tests.builders import GIB, a_node, a_snapshot, an_executor, gated
+
+ZONE_A = Constraints(affinity_terms=((Requirement("zone", "In", ("za",)),),))
+VOLUME_B = Constraints(volume_terms=(((Requirement("zone", "In", ("zb",)),),),))
+SELECTOR = Constraints(node_selector=(("disk", "fast"),))
+TEMPLATES = (Constraints(), Constraints(), Constraints(), ZONE_A, VOLUME_B, SELECTOR)
+
+
+@dataclass(frozen=True)
+class World:
+    snapshot: Snapshot
+    policy: Policy
+    memory: Memory
+    scores: dict[str, float]
+
+    @property
+    def gated(self) -> list[Executor]:
+        return [e for e in self.snapshot.executors if e.phase is Phase.GATED]
+
+    def placed(self) -> list[Placement]:
+        return place(self.snapshot, self.policy, self.memory, gated=self.gated, scores=self.scores)
+
+
+@st.composite
+def nodes(draw: st.DrawFn) -> tuple[Node, ...]:
+    count = draw(st.integers(0, 9))
+    return tuple(
+        a_node(
+            f"n{number}",
+            zone=(zone := draw(st.sampled_from(["za", "zb", None]))),
+            rack=draw(st.sampled_from(["r1", "r2"])),
+            cores=draw(st.sampled_from([1.0, 2.0, 4.0, 8.0])),
+            requested=Resources(draw(st.sampled_from([0.0, 0.5, 1.0])), GIB, 1),
+            labels={
+                "kubernetes.io/hostname": f"n{number}",
+                "disk": draw(st.sampled_from(["fast", "slow"])),
+                **({"zone": zone} if zone else {}),
+            },
+            taints=draw(st.sampled_from([(), (), (Taint("dedicated", "x", "NoSchedule"),)])),
+            ready=draw(st.sampled_from([True, True, True, False])),
+        )
+        for number in range(count)
+    )
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    pool = draw(nodes())
+    components = ("ingest", "sessions", "sink")
+    executors: list[Executor] = []
+    for number in range(draw(st.integers(0, 14))):
+        node = draw(st.sampled_from([*pool, None, None])) if pool else None
+        common = {
+            "component": draw(st.sampled_from(components)),
+            "requests": Resources(draw(st.sampled_from([0.5, 1.0])), GIB, 1),
+            "constraints": draw(st.sampled_from(TEMPLATES)),
+        }
+        if node is None:
+            executors.append(gated(f"e-{number}", **common))
+        else:
+            executors.append(an_executor(f"e-{number}", node=node.name, **common))
+    topology = Topology(
+        "team/clicks",
+        "team",
+        "clicks",
+        tuple(Component(name, expected=draw(st.sampled_from([None, 4]))) for name in components),
+        streams=(Stream("ingest", "sessions", bytes_per_second=draw(st.sampled_from([None, 3.0]))),),
+        separate=draw(st.sampled_from([(), (Separation(("ingest", "sink"), "Node"),)])),
+    )
+    policy = Policy("p")
+    placement = replace(
+        policy.placement,
+        max_executors_per_node_ratio=draw(st.sampled_from([0.25, 0.5, 1.0])),
+        max_executors_per_zone_ratio=draw(st.sampled_from([0.5, 1.0])),
+        unfavoured_nodes=draw(st.sampled_from([(), ("n0",)])),
+    )
+    memory = Memory(placements=(("team/clicks", "ingest", (("n1", 2), ("n2", 1))),))
+    pending = tuple(Demand(Resources(1.0, GIB, 1)) for _ in range(draw(st.integers(0, 2))))
+    scores = {node.name: draw(st.sampled_from([5.0, 40.0, 95.0])) for node in pool if draw(st.booleans())}
+    snapshot = a_snapshot(*pool, executors=tuple(executors), topologies=(topology,), pending=pending)
+    return World(snapshot, replace(policy, placement=placement), memory, scores)
+
+
+def taken(world: World, placements: Sequence[Placement]) -> dict[str, Resources]:
+    requests = {executor.uid: executor.requests for executor in world.gated}
+    amounts = {node.name: node.requested for node in world.snapshot.nodes}
+    for placement in placements:
+        if placement.node is not None:
+            amounts[placement.node] = amounts[placement.node].plus(requests[placement.uid])
+    return amounts
+
+
+@settings(deadline=None)
+@given(worlds())
+def test_no_node_gets_more_than_it_has(world: World) -> None:
+    amounts = taken(world, world.placed())
+    assert all(amounts[node.name].fits_in(node.allocatable) for node in world.snapshot.nodes)
+
+
+@settings(deadline=None)
+@given(worlds())
+def test_no_executor_goes_where_it_would_be_refused(world: World) -> None:
+    by_uid = {executor.uid: executor for executor in world.gated}
+    by_name = {node.name: node for node in world.snapshot.nodes}
+    for placement in world.placed():
+        if placement.node is not None:
+            assert refusal(by_uid[placement.uid], by_name[placement.node]) is None
+
+
+@settings(deadline=None)
+@given(worlds())
+def test_every_executor_gets_one_placement_with_a_node_or_a_reason(world: World) -> None:
+    placements = world.placed()
+    assert sorted(p.uid for p in placements) == sorted(e.uid for e in world.gated)
+    assert all(p.node is not None or p.reason is not None for p in placements)
+
+
+@settings(deadline=None)
+@given(worlds())
+def test_spread_limits_hold_for_all_that_is_placed(world: World) -> None:
+    placements = world.placed()
+    component = {executor.uid: executor.component for executor in world.snapshot.executors}
+    running = [e for e in world.snapshot.executors if e.phase is Phase.RUNNING]
+    expected = {c.name: c.expected or 0 for c in world.snapshot.topologies[0].components}
+    totals = Counter(component.values())
+    before = Counter((e.component, e.node) for e in running)
+    after = before + Counter((component[p.uid], p.node) for p in placements if p.node is not None)
+    for (name, node), count in after.items():
+        most = max(totals[name], expected[name]) * world.policy.placement.max_executors_per_node_ratio
+        assert count <= max(1, floor(most + 1e-9), before[name, node])
+
+
+@settings(deadline=None)
+@given(worlds())
+def test_separated_components_never_come_to_share_a_node(world: World) -> None:
+    component = {executor.uid: executor.component for executor in world.snapshot.executors}
+    homes: dict[str, set[str]] = {}
+    for executor in world.snapshot.executors:
+        if executor.node is not None:
+            homes.setdefault(executor.node, set()).add(executor.component)
+    for separation in world.snapshot.topologies[0].separate:
+        for placement in world.placed():
+            if placement.node is not None and component[placement.uid] in separation.components:
+                others = set(separation.components) - {component[placement.uid]}
+                assert not others & homes.get(placement.node, set())
+
+
+@settings(deadline=None)
+@given(worlds(), st.randoms(use_true_random=False))
+def test_the_order_of_lists_means_nothing(world: World, random: object) -> None:
+    shuffled = {
+        field: tuple(random.sample(values, len(values)))  # type: ignore[attr-defined]
+        for field in ("nodes", "executors", "pending")
+        for values in [list(getattr(world.snapshot, field))]
+    }
+    other = replace(world, snapshot=replace(world.snapshot, **shuffled))
+    assert other.placed() == world.placed()
+
+
+@settings(deadline=None)
+@given(worlds())
+def test_the_second_look_at_the_same_facts_decides_the_same(world: World) -> None:
+    assert world.placed() == world.placed()
+
+
+@settings(deadline=None)
+@given(worlds())
+def test_what_is_placed_by_an_unfitting_reason_does_not_exist(world: World) -> None:
+    """A full pool is only named where no admitting node has room left."""
+    placements = world.placed()
+    amounts = taken(world, placements)
+    by_uid = {executor.uid: executor for executor in world.gated}
+    for placement in placements:
+        if placement.node is None and placement.reason is Reason.POOL_FULL and not world.snapshot.pending:
+            executor = by_uid[placement.uid]
+            assert not any(
+                refusal(executor, node) is None
+                and amounts[node.name].plus(executor.requests).fits_in(node.allocatable)
+                for node in world.snapshot.nodes
+            )
+
+
+@settings(deadline=None)
+@given(worlds())
+def test_masks_say_what_refusals_say(world: World) -> None:
+    admission = Admission(world.snapshot.nodes)
+    for executor in world.snapshot.executors:
+        verdicts = [refusal(executor, node) is None for node in world.snapshot.nodes]
+        assert admission.mask(executor.constraints).tolist() == verdicts
