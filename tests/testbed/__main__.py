@@ -21,6 +21,8 @@ examples:
   python -m tests.testbed up --nodes 3 --zones 1   three nodes in one zone
   python -m tests.testbed up --kwok 1000 --no-kubelet
                                                    a thousand nodes that exist in the API alone
+  python -m tests.testbed up --network --rack-megabits 50
+                                                   crossing racks takes time
   export KUBECONFIG=$(python -m tests.testbed kubeconfig)
   python -m tests.testbed status -o json
   python -m tests.testbed down --all
@@ -74,6 +76,8 @@ def _add_up(commands: Any) -> None:
     up.add_argument("--no-scheduler", action="store_true", help="bind pods yourself")
     up.add_argument("--no-prometheus", action="store_true", help="no Prometheus")
     up.add_argument("--scrape-interval", type=float, default=2.0, metavar="SECONDS", help="(default: 2)")
+    up.add_argument("--network", action="store_true", help="nodes in namespaces, with limited links between racks")
+    up.add_argument("--rack-megabits", type=float, default=100.0, metavar="N", help="of each link (default: 100)")
     up.set_defaults(run=_up)
 
 
@@ -90,6 +94,8 @@ def _up(options: argparse.Namespace) -> None:
         prometheus=not options.no_prometheus,
         kwok=bool(options.kwok),
         scrape_interval_seconds=options.scrape_interval,
+        network=options.network,
+        rack_megabits=options.rack_megabits,
     )
     try:
         if options.kwok:

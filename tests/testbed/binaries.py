@@ -162,7 +162,8 @@ def _find_suite(suite: Suite, *, cache: Path, progress: Progress) -> dict[str, P
         outdated = [path for path in place.values() if not _suffices(suite, path)]
         if not outdated:
             return place
-        progress(f"passing over {outdated[0]}: older than {'.'.join(map(str, suite.minimum))}")
+        if _are_assets(outdated[0]):
+            progress(f"passing over {outdated[0]}: older than {'.'.join(map(str, suite.minimum))}")
     return _cached(suite, cache=cache, progress=progress)
 
 
@@ -172,6 +173,11 @@ def _places(suite: Suite) -> Iterator[dict[str, Path]]:
         found = {name: shutil.which(name, path=search) for name in suite.packages}
         if all(found.values()):
             yield {name: Path(path) for name, path in found.items() if path}
+
+
+def _are_assets(path: Path) -> bool:
+    """Whether it was named on purpose, rather than merely found on PATH."""
+    return str(path.parent) == os.environ.get(ASSETS_VARIABLE)
 
 
 def _suffices(suite: Suite, path: Path) -> bool:

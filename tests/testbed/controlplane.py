@@ -9,6 +9,7 @@ import yaml
 
 from tests.testbed import kubeconfig
 from tests.testbed.apiserver import ApiServer
+from tests.testbed.audit import audit_arguments
 from tests.testbed.instance import free_port
 from tests.testbed.pki import KeyPair, Pki
 from tests.testbed.process import Running, Supervisor
@@ -122,7 +123,8 @@ class ControlPlaneSetup:
             "allow-privileged": "true",
             "kubelet-preferred-address-types": "InternalIP",
         }
-        command = [self.binaries["kube-apiserver"], *_arguments(flags), *self.apiserver_arguments]
+        audit = audit_arguments(self.folder / "audit.log")
+        command = [self.binaries["kube-apiserver"], *_arguments(flags), *audit, *self.apiserver_arguments]
         return self.supervisor.start("kube-apiserver", command)
 
     def _apiserver_addresses(self, ports: Ports) -> dict[str, object]:

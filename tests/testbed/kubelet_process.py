@@ -27,7 +27,7 @@ class KubeletSetup:
     nodes: Sequence[PlacedNode]
     images: Mapping[str, Mapping[str, Any]]
     python_path: Sequence[Path]
-    network: Mapping[str, Any] | None
+    options: Mapping[str, Any]
 
     def start(self) -> Running:
         """The kubelet, not yet ready."""
@@ -52,8 +52,9 @@ class KubeletSetup:
             "servingKey": str(self.pki.kubelet_serving.key),
             "apiServer": {"host": server.hostname, "port": server.port, "caFile": ca},
             "images": {name: dict(kind) for name, kind in self.images.items()},
-            "network": dict(self.network) if self.network else None,
+            "network": None,
             "nodes": [node.to_config() for node in self.nodes],
+            **self.options,
         }
 
 

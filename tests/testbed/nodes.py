@@ -10,7 +10,11 @@ HOSTNAME_LABEL = "kubernetes.io/hostname"
 KUBELET_PORT = 10250
 METRICS_PORT = 9100
 
-IMAGES: Mapping[str, Mapping[str, Any]] = {"ballast.dev/spark*": {"kind": "spark"}}
+IMAGES: Mapping[str, Mapping[str, Any]] = {
+    "spark*": {"kind": "spark"},
+    "apache/spark*": {"kind": "spark"},
+    "busybox*": {"kind": "host"},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,7 @@ class PlacedNode:
     address: str
     pod_network: str
     netns: str | None = None
+    network_interface: str | None = None
 
     def to_config(self) -> dict[str, Any]:
         """Its entry in the kubelet's configuration."""
@@ -64,6 +69,7 @@ class PlacedNode:
             "capacity": self.spec.capacity,
             "cpuQuotaCores": self.spec.cpu_quota_cores,
             "netns": self.netns,
+            "networkInterface": self.network_interface,
         }
 
 

@@ -84,6 +84,7 @@ class PrometheusSetup:
     """What it takes to start one. `extra_jobs` are entries for `scrape_configs`, taken as they are."""
 
     supervisor: Supervisor
+    address: str
     nodes: Sequence[PlacedNode]
     scrape_interval_seconds: float = 2.0
     style: ScrapeStyle = ScrapeStyle.KUBE_PROMETHEUS_STACK
@@ -101,16 +102,15 @@ class PrometheusSetup:
             files.set_targets(job, targets)
         config = files.path / "prometheus.yaml"
         config.write_text(yaml.safe_dump(self.config(files.path), sort_keys=False))
-        address = instance.control_address
-        port = free_port(address, preferred=9090)
-        url = f"http://{address}:{port}"
+        port = free_port(self.address, preferred=9090)
+        url = f"http://{self.address}:{port}"
         running = self.supervisor.start(
             "prometheus",
             [
                 binary,
                 f"--config.file={config}",
                 f"--storage.tsdb.path={files.path / 'data'}",
-                f"--web.listen-address={address}:{port}",
+                f"--web.listen-address={self.address}:{port}",
                 "--web.enable-lifecycle",
                 "--log.level=warn",
             ],

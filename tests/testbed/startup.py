@@ -13,6 +13,7 @@ from tests.testbed.instance import Instance
 from tests.testbed.kubectl import Kubectl
 from tests.testbed.kubelet_process import KubeletSetup
 from tests.testbed.kwok import KwokSetup
+from tests.testbed.network import Network
 from tests.testbed.nodes import NodeSpec, PlacedNode
 from tests.testbed.pki import Pki, create_pki
 from tests.testbed.process import Running, Supervisor
@@ -37,6 +38,8 @@ class Recipe:
     scrape_interval_seconds: float
     scrape_style: ScrapeStyle
     scrape_jobs: Sequence[Mapping[str, Any]]
+    kubelet_options: Mapping[str, Any]
+    rack_megabits: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +54,21 @@ class Startup:
     def instance(self) -> Instance:
         return self.supervisor.instance
 
+    @property
+    def network(self) -> Network | None:
+        megabits = self.recipe.rack_megabits
+        return Network(self.instance, megabits) if megabits and self.recipe.kubelet else None
+
+    @property
+    def control_address(self) -> str:
+        return self.network.control_address if self.network else self.instance.control_address
+
     def run(self) -> None:
         """Return when everything is ready."""
         binaries = find_binaries(progress=self.progress)
         nodes = self._placed_nodes()
+        if self.network:
+            self.network.create(nodes)
         pki = self._create_pki(nodes)
         self.progress(f"starting the control plane of testbed {self.instance.id}")
         plane = self._start_control_plane(binaries, pki)
@@ -71,6 +85,8 @@ class Startup:
 
     def _placed_nodes(self) -> list[PlacedNode]:
         specs = self.recipe.nodes if self.recipe.kubelet else []
+        if self.network:
+            return self.network.place(specs)
         return [
             PlacedNode(spec, self.instance.node_address(index), self.instance.pod_network(index))
             for index, spec in enumerate(specs)
@@ -79,7 +95,7 @@ class Startup:
     def _create_pki(self, nodes: Sequence[PlacedNode]) -> Pki:
         return create_pki(
             self.instance.folder / "pki",
-            control_hosts=[self.instance.control_address, SERVICE_ADDRESS],
+            control_hosts=[self.control_address, SERVICE_ADDRESS],
             node_hosts=[host for node in nodes for host in (node.address, node.spec.name)],
         )
 
@@ -88,7 +104,7 @@ class Startup:
             supervisor=self.supervisor,
             binaries=binaries,
             pki=pki,
-            address=self.instance.control_address,
+            address=self.control_address,
             scheduler=self.recipe.scheduler,
             node_grace_seconds=self.recipe.node_grace_seconds,
             apiserver_arguments=self.recipe.apiserver_arguments,
@@ -99,7 +115,7 @@ class Startup:
             {
                 "url": plane.url,
                 "binaries": {name: str(path) for name, path in binaries.items()},
-                "nodes": [{"name": node.spec.name, "address": node.address} for node in nodes],
+                "nodes": [{"name": node.spec.name, "address": node.address, "netns": node.netns} for node in nodes],
             }
         )
 
@@ -115,7 +131,7 @@ class Startup:
             nodes=nodes,
             images=self.recipe.images,
             python_path=self.recipe.python_path,
-            network=None,
+            options=self.recipe.kubelet_options,
         ).start()
 
     def _start_kwok(self, binaries: Mapping[str, Path], plane: ControlPlane) -> None:
@@ -125,6 +141,7 @@ class Startup:
     def _start_prometheus(self, plane: ControlPlane, nodes: Sequence[PlacedNode]) -> None:
         setup = PrometheusSetup(
             supervisor=self.supervisor,
+            address=self.control_address,
             nodes=nodes,
             scrape_interval_seconds=self.recipe.scrape_interval_seconds,
             style=self.recipe.scrape_style,

@@ -54,6 +54,19 @@ def test_a_service_account_is_who_its_token_says_and_may_do_nothing_yet(control_
         as_account.run("get", "pods")
 
 
+def test_what_was_forbidden_is_written_down(control_plane: Testbed) -> None:
+    control_plane.create_namespace("audited")
+    as_account = control_plane.kubectl_as(control_plane.service_account_kubeconfig("audited", "default"))
+
+    as_account.run("get", "pods", check=False)
+    as_account.run("auth", "whoami")
+
+    (forbidden,) = control_plane.forbidden_requests_of("audited", "default")
+    assert (forbidden.verb, forbidden.resource, forbidden.namespace) == ("list", "pods", "audited")
+    allowed = {each.resource for each in control_plane.requests_of("audited", "default") if each.status == 201}
+    assert allowed == {"selfsubjectreviews"}
+
+
 def test_a_right_that_is_granted_holds_in_its_namespace_alone(control_plane: Testbed) -> None:
     control_plane.create_namespace("granted")
     control_plane.kubectl(

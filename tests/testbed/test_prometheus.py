@@ -68,7 +68,8 @@ def labels_of(url: str, metric: str) -> list[dict[str, str]]:
 
 
 def start(supervisor: Supervisor, node: PlacedNode, style: ScrapeStyle) -> str:
-    setup = PrometheusSetup(supervisor, [node], scrape_interval_seconds=0.5, style=style)
+    address = supervisor.instance.control_address
+    setup = PrometheusSetup(supervisor, address, [node], scrape_interval_seconds=0.5, style=style)
     return setup.start()
 
 

@@ -12,6 +12,7 @@ import yaml
 from tests.testbed import instance as instances
 from tests.testbed import kubeconfig, kwok
 from tests.testbed.apiserver import ApiServer
+from tests.testbed.audit import FORBIDDEN, Request, requests_in
 from tests.testbed.binaries import silent
 from tests.testbed.errors import TestbedError
 from tests.testbed.golang import Progress
@@ -56,6 +57,9 @@ class Testbed:
         scrape_interval_seconds: float = 2.0,
         scrape_style: ScrapeStyle = ScrapeStyle.KUBE_PROMETHEUS_STACK,
         scrape_jobs: Sequence[Mapping[str, Any]] = (),
+        kubelet_options: Mapping[str, Any] | None = None,
+        network: bool = False,
+        rack_megabits: float = 100.0,
     ) -> Self:
         """Start everything and return when it is ready; on failure, end what was started and raise.
 
@@ -63,7 +67,9 @@ class Testbed:
         nodes (see `add_fake_nodes`). `images` maps image names (or prefixes, ending in `*`) to what the
         kubelet runs for them, `python_path` is what pods' Python sees beside the environment's packages.
         A node is NotReady after `node_grace_seconds` without a heartbeat. `scrape_jobs` are added to
-        Prometheus' configuration as they are.
+        Prometheus' configuration as they are, `kubelet_options` to the kubelet's (see its README). With
+        `network` each node is a network namespace of its own, and every rack's link to the others carries
+        `rack_megabits` per second.
         """
         recipe = Recipe(
             nodes=nodes or six_nodes(),
@@ -78,6 +84,8 @@ class Testbed:
             scrape_interval_seconds=scrape_interval_seconds,
             scrape_style=scrape_style,
             scrape_jobs=scrape_jobs,
+            kubelet_options=kubelet_options or {},
+            rack_megabits=rack_megabits if network else None,
         )
         tear_down_abandoned(self.root)
         self._supervisor = Supervisor(instances.reserve(self.root))
@@ -158,6 +166,11 @@ class Testbed:
         return {str(node["name"]): str(node["address"]) for node in self._detail("nodes")}
 
     @property
+    def node_namespaces(self) -> dict[str, str | None]:
+        """The network namespace of each of the kubelet's nodes, when it was started with `network`."""
+        return {str(node["name"]): node["netns"] for node in self._detail("nodes")}
+
+    @property
     def api(self) -> ApiServer:
         """The API server as the administrator."""
         folder = self.instance.folder / "pki"
@@ -206,6 +219,16 @@ class Testbed:
         token = self.token(namespace, name)
         text = kubeconfig.by_token(server=self.url, ca=self.ca, token=token, namespace=namespace)
         return kubeconfig.write_private(self.instance.folder / f"{namespace}-{name}.kubeconfig", text)
+
+    def requests_of(self, namespace: str, service_account: str) -> list[Request]:
+        """What that ServiceAccount has asked of the API server so far, with what came of it."""
+        user = f"system:serviceaccount:{namespace}:{service_account}"
+        found = requests_in(self.instance.folder / "audit.log")
+        return [request for request in found if request.user == user]
+
+    def forbidden_requests_of(self, namespace: str, service_account: str) -> list[Request]:
+        """Those of its requests that it had no right to make."""
+        return [each for each in self.requests_of(namespace, service_account) if each.status == FORBIDDEN]
 
     def set_targets(self, job: str, targets: Sequence[Target]) -> None:
         """Let Prometheus scrape these, instead of what it scraped for `job` before."""

@@ -1,0 +1,46 @@
+"""What ServiceAccounts asked of the API server, from its audit log: above all, what it forbade them."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+POLICY = Path(__file__).parent / "manifests" / "audit-policy.yaml"
+FORBIDDEN = 403
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One answered request; `resource` includes a subresource, as in `pods/eviction`."""
+
+    user: str
+    verb: str
+    resource: str
+    namespace: str
+    name: str
+    status: int
+
+
+def audit_arguments(log: Path) -> list[str]:
+    """The API server's arguments for writing `log`."""
+    return [f"--audit-policy-file={POLICY}", f"--audit-log-path={log}", "--audit-log-mode=blocking"]
+
+
+def requests_in(log: Path) -> Iterator[Request]:
+    """All requests so far, the earliest first."""
+    if log.exists():
+        yield from (_request(json.loads(line)) for line in log.read_text().splitlines())
+
+
+def _request(event: dict[str, Any]) -> Request:
+    target = event.get("objectRef", {})
+    parts = [target.get("resource", event["requestURI"]), target.get("subresource")]
+    return Request(
+        user=event["user"]["username"],
+        verb=event["verb"],
+        resource="/".join(part for part in parts if part),
+        namespace=target.get("namespace", ""),
+        name=target.get("name", ""),
+        status=event.get("responseStatus", {}).get("code", 0),
+    )

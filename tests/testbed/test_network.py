@@ -1,0 +1,85 @@
+"""Crossing racks takes time where links are limited; staying in the rack doesn't."""
+
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from tests.testbed import instance as instances
+from tests.testbed.instance import Instance
+from tests.testbed.network import Network
+from tests.testbed.nodes import NodeSpec, PlacedNode
+from tests.testbed.teardown import tear_down
+from tests.testbed.traces import traces_of
+
+RACK_MEGABITS = 40.0
+NODES = [NodeSpec("one", rack="r1"), NodeSpec("beside", rack="r1"), NodeSpec("far", rack="r2")]
+
+RECEIVE = """
+import socket, sys, time
+with socket.create_server((sys.argv[1], 7000)) as server:
+    print("listening", flush=True)
+    connection, _ = server.accept()
+    first, size = None, 0
+    while data := connection.recv(1 << 16):
+        first = first or time.monotonic()
+        size += len(data)
+    print(size * 8 / 1e6 / (time.monotonic() - first))
+"""
+SEND = """
+import socket, sys
+with socket.create_connection((sys.argv[1], 7000)) as connection:
+    connection.sendall(bytes(8_000_000))
+"""
+
+
+@pytest.fixture
+def network() -> Iterator[Network]:
+    instance = instances.reserve(instances.default_root())
+    yield Network(instance, RACK_MEGABITS)
+    tear_down(instance)
+
+
+@pytest.fixture
+def placed(network: Network) -> Sequence[PlacedNode]:
+    nodes = network.place(NODES)
+    network.create(nodes)
+    return nodes
+
+
+def megabits_per_second(sender: PlacedNode, receiver: PlacedNode, *, address: str) -> float:
+    with inside(receiver, RECEIVE, address) as receiving:
+        assert receiving.stdout
+        assert receiving.stdout.readline() == "listening\n"
+        with inside(sender, SEND, address) as sending:
+            assert sending.wait() == 0
+        return float(receiving.stdout.readline())
+
+
+def inside(node: PlacedNode, script: str, *arguments: str) -> "subprocess.Popen[str]":
+    command = ["ip", "netns", "exec", f"{node.netns}", sys.executable, "-c", script, *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_crossing_racks_is_limited_and_staying_is_not(placed: Sequence[PlacedNode]) -> None:
+    one, beside, far = placed
+
+    assert megabits_per_second(one, beside, address=beside.address) > 5 * RACK_MEGABITS
+    assert RACK_MEGABITS * 0.5 < megabits_per_second(one, far, address=far.address) < RACK_MEGABITS * 1.5
+
+
+def test_a_pod_is_reached_at_any_address_of_its_node(placed: Sequence[PlacedNode]) -> None:
+    one, beside, _ = placed
+    pod_address = beside.address.removesuffix(".1") + ".77"
+
+    assert megabits_per_second(one, beside, address=pod_address) > 0
+
+
+def test_nothing_of_it_stays(network: Network, placed: Sequence[PlacedNode]) -> None:
+    instance: Instance = network.instance
+    assert {line.split()[0] for line in traces_of(instance)} >= {"netns", "link"}
+
+    tear_down(instance)
+
+    assert traces_of(instance) == []
