@@ -51,6 +51,7 @@ class Connection:
         except (ConfigException, OSError) as error:
             raise NotConnected("connect from inside the cluster", str(error)) from error
         token = _Token(service_account / "token", monotonic)
+        token.read(configuration)
         configuration.refresh_api_key_hook = token.refresh  # type: ignore[assignment]
         namespace = service_account / "namespace"
         return _ready(configuration, namespace.read_text().strip() if namespace.is_file() else "default")
@@ -93,13 +94,14 @@ class _Token:
         self._read_at = monotonic()
 
     def refresh(self, configuration: Configuration) -> None:
-        now = self._monotonic()
-        if now - self._read_at < _TOKEN_PERIOD_SECONDS:
-            return
+        if self._monotonic() - self._read_at >= _TOKEN_PERIOD_SECONDS:
+            self.read(configuration)
+
+    def read(self, configuration: Configuration) -> None:
         text = self._path.read_text().strip()
         if text:  # the kubelet may be writing it: then the old one is good for a while yet
             configuration.api_key["BearerToken"] = f"Bearer {text}"
-            self._read_at = now
+            self._read_at = self._monotonic()
 
 
 def _ready(configuration: Configuration, namespace: str) -> Connection:

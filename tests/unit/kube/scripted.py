@@ -1,0 +1,106 @@
+"""An HTTP server on loopback that gives prepared answers, and a client for it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ballast.kube.client import Client, Limits
+from ballast.kube.connection import Connection
+
+JSON = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int = 200
+    body: JSON = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
+    hang_up: bool = False
+    """Close the connection instead of answering."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: Any
+
+
+@dataclass
+class Scripted:
+    """Answers in turn; the last one again and again."""
+
+    answers: list[Answer]
+    url: str = ""
+    asked: list[Asked] = field(default_factory=list)
+    slept: list[float] = field(default_factory=list)
+
+    def next(self) -> Answer:
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+    def client(self, folder: Path, limits: Limits | None = None) -> Client:
+        connection = Connection.from_kubeconfig(kubeconfig(folder, self.url))
+        return Client(connection, limits or Limits(), sleep=self.slept.append)
+
+
+def kubeconfig(folder: Path, url: str, *, namespace: str = "analytics") -> Path:
+    config = {
+        "clusters": [{"name": "c", "cluster": {"server": url}}],
+        "users": [{"name": "u", "user": {"token": "secret"}}],
+        "contexts": [
+            {"name": "first", "context": {"cluster": "c", "user": "u", "namespace": namespace}},
+            {"name": "second", "context": {"cluster": "c", "user": "u"}},
+        ],
+        "current-context": "first",
+    }
+    path = folder / "kubeconfig"
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+@contextmanager
+def scripted(*answers: Answer) -> Iterator[Scripted]:
+    script = Scripted(list(answers))
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def answer(self) -> None:
+            length = int(self.headers.get("Content-Length") or 0)
+            body = json.loads(self.rfile.read(length)) if length else None
+            script.asked.append(Asked(self.command, self.path, dict(self.headers), body))
+            given = script.next()
+            if given.hang_up:
+                self.close_connection = True
+                return
+            data = json.dumps(given.body).encode()
+            self.send_response(given.status)
+            for name, value in {"Content-Length": str(len(data)), **given.headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer  # noqa: N815 -- http.server's names
+
+        def log_message(self, *arguments: Any) -> None:
+            del arguments
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        script.url = f"http://127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        try:
+            yield script
+        finally:
+            server.shutdown()
+            thread.join()

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ballast.kube.client import Client, Limits
+from ballast.kube.errors import (
+    AlreadyExists,
+    Conflict,
+    Forbidden,
+    Gone,
+    Invalid,
+    KubeError,
+    NotConnected,
+    NotFound,
+    Unavailable,
+)
+from ballast.kube.kinds import EXECUTOR_MOVE, NODE, POD
+from tests.unit.kube.scripted import Answer, scripted
+
+OK = Answer(body={"metadata": {"name": "p"}})
+BUSY = Answer(429, {"message": "too many requests"}, {"Retry-After": "2"})
+DOWN = Answer(503, {"message": "etcd is away"})
+LOST = Answer(hang_up=True)
+
+
+def read(client: Client) -> object:
+    return client.get(POD, "p", namespace="ns")
+
+
+def create(client: Client) -> object:
+    return client.create(POD, {"metadata": {"name": "p"}}, namespace="ns")
+
+
+def patch(client: Client) -> object:
+    return client.patch(POD, "p", [], namespace="ns")
+
+
+def delete_exactly(client: Client) -> object:
+    client.delete(POD, "p", namespace="ns", preconditions={"uid": "u"})
+    return None
+
+
+@pytest.mark.parametrize(
+    ("call", "answers", "requests"),
+    [
+        pytest.param(read, [DOWN, DOWN, OK], 3, id="reading is repeated"),
+        pytest.param(read, [LOST, OK], 2, id="reading is repeated without an answer"),
+        pytest.param(delete_exactly, [LOST, OK], 2, id="deleting one uid is repeated"),
+        pytest.param(create, [BUSY, OK], 2, id="a busy server did nothing, so creating is repeated"),
+        pytest.param(patch, [BUSY, OK], 2, id="and so is patching"),
+    ],
+)
+def test_what_may_be_repeated_is(
+    call: Callable[[Client], object], answers: list[Answer], requests: int, tmp_path: Path
+) -> None:
+    with scripted(*answers) as script:
+        call(script.client(tmp_path))
+        assert len(script.asked) == requests
+
+
+@pytest.mark.parametrize("call", [create, patch])
+@pytest.mark.parametrize("answer", [DOWN, LOST])
+def test_what_may_have_been_done_is_not_repeated(
+    call: Callable[[Client], object], answer: Answer, tmp_path: Path
+) -> None:
+    with scripted(answer) as script:
+        with pytest.raises(Unavailable):
+            call(script.client(tmp_path))
+        assert len(script.asked) == 1
+
+
+def test_pauses_double_unless_the_server_says_how_long(tmp_path: Path) -> None:
+    with scripted(DOWN, BUSY, DOWN, OK) as script:
+        read(script.client(tmp_path, Limits(first_pause_seconds=0.1)))
+        assert script.slept == [0.1, 2.0, 0.4]
+
+
+def test_a_server_that_stays_away_is_given_up_with_its_words(tmp_path: Path) -> None:
+    with scripted(DOWN) as script:
+        with pytest.raises(Unavailable, match="get pods ns/p: etcd is away"):
+            read(script.client(tmp_path, Limits(attempts=3)))
+        assert len(script.asked) == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "error"),
+    [
+        (401, {}, NotConnected),
+        (403, {}, Forbidden),
+        (404, {}, NotFound),
+        (409, {"reason": "Conflict"}, Conflict),
+        (409, {"reason": "AlreadyExists"}, AlreadyExists),
+        (410, {}, Gone),
+        (422, {}, Invalid),
+        (400, {}, Invalid),
+        (500, {}, Unavailable),
+    ],
+)
+def test_refusals_have_kinds(status: int, body: dict[str, str], error: type[KubeError], tmp_path: Path) -> None:
+    with scripted(Answer(status, body)) as script, pytest.raises(KubeError) as raised:
+        create(script.client(tmp_path))
+    assert type(raised.value) is error
+
+
+def test_a_refused_right_names_verb_and_resource(tmp_path: Path) -> None:
+    with scripted(Answer(403, {"message": "no"})) as script:
+        client = script.client(tmp_path)
+        with pytest.raises(Forbidden, match=r"not allowed to patch executormoves/status ns/m: no \(grant"):
+            client.patch(EXECUTOR_MOVE, "m", {}, namespace="ns", subresource="status")
+        with pytest.raises(Forbidden, match=r"not allowed to list nodes: no"):
+            client.get_page(NODE, {})
+
+
+def test_a_refusal_without_words_is_told_by_its_status(tmp_path: Path) -> None:
+    with scripted(Answer(404)) as script, pytest.raises(NotFound, match="get pods ns/p: HTTP 404"):
+        read(script.client(tmp_path))
+
+
+def test_writes_are_signed_and_sent_in_the_patchs_own_type(tmp_path: Path) -> None:
+    with scripted(OK) as script:
+        client = script.client(tmp_path)
+        client.patch(POD, "p", [{"op": "test"}], namespace="ns", answer=False)
+        client.patch(POD, "p", {"metadata": {}}, namespace="ns")
+        one, two = script.asked
+    assert one.path == "/api/v1/namespaces/ns/pods/p?fieldManager=ballast"
+    assert (one.headers["Content-Type"], two.headers["Content-Type"]) == (
+        "application/json-patch+json",
+        "application/merge-patch+json",
+    )
+    assert "PartialObjectMetadata" in one.headers["Accept"]
+    assert one.headers["Authorization"] == "Bearer secret"
+
+
+def test_names_cannot_leave_their_place_in_the_path(tmp_path: Path) -> None:
+    with scripted(OK) as script:
+        script.client(tmp_path).get(POD, "../nodes", namespace="a/b")
+        assert script.asked[0].path == "/api/v1/namespaces/a%2Fb/pods/..%2Fnodes"

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ballast.kube.errors import AlreadyExists, Conflict, NotFound, Unavailable
+from ballast.kube.lease import Election, LeaseSettings, Sight, Step, decide
+
+JSON = dict[str, Any]
+SETTINGS = LeaseSettings("ballast-system", "ballast", "one")
+
+
+def lease(holder: str, *, renewed: str = "t0", seconds: int = 6) -> JSON:
+    return {"spec": {"holderIdentity": holder, "renewTime": renewed, "leaseDurationSeconds": seconds}}
+
+
+@pytest.mark.parametrize(
+    ("found", "silent_for", "step"),
+    [
+        pytest.param(None, 0, Step.CREATE, id="no lease"),
+        pytest.param(lease("one"), 99, Step.RENEW, id="ours"),
+        pytest.param(lease(""), 0, Step.TAKE, id="given up"),
+        pytest.param(lease("two"), 5.9, Step.WAIT, id="another's, fresh"),
+        pytest.param(lease("two"), 6.0, Step.TAKE, id="another's, silent for its duration"),
+        pytest.param(lease("two", seconds=60), 30, Step.WAIT, id="another's own duration counts"),
+    ],
+)
+def test_what_to_do_about_a_lease(found: JSON | None, silent_for: float, step: Step) -> None:
+    seen = Sight().after(found, 100.0)
+    assert decide(found, seen, SETTINGS, 100.0 + silent_for) is step
+
+
+def test_any_change_of_the_lease_is_a_sign_of_life() -> None:
+    seen = Sight().after(lease("two"), 100.0)
+    assert seen.after(lease("two"), 103.0).at == 100.0
+    assert seen.after(lease("two", renewed="t1"), 103.0).at == 103.0
+
+
+class Store:
+    """An API server that holds one lease, and may be cut off."""
+
+    def __init__(self) -> None:
+        self.lease: JSON | None = None
+        self.version = 0
+        self.away: set[int] = set()
+
+    def check(self, replica: int) -> None:
+        if replica in self.away:
+            raise Unavailable("get leases", "away")
+
+
+class Door:
+    """One replica's way to the store; the part of a Client that an election uses."""
+
+    def __init__(self, store: Store, replica: int) -> None:
+        self.store, self.replica = store, replica
+
+    def get(self, *_: object, **__: object) -> JSON:
+        self.store.check(self.replica)
+        if self.store.lease is None:
+            raise NotFound("get leases", "none")
+        return dict(self.store.lease)
+
+    def create(self, _: object, body: Mapping[str, Any], **__: object) -> JSON:
+        self.store.check(self.replica)
+        if self.store.lease is not None:
+            raise AlreadyExists("create leases", "there")
+        return self._kept(body)
+
+    def replace(self, _: object, __: str, body: Mapping[str, Any], **___: object) -> JSON:
+        self.store.check(self.replica)
+        if self.store.lease is None or body["version"] != self.store.version:
+            raise Conflict("update leases", "changed")
+        return self._kept(body)
+
+    def _kept(self, body: Mapping[str, Any]) -> JSON:
+        self.store.version += 1
+        self.store.lease = {**body, "version": self.store.version}
+        return dict(self.store.lease)
+
+
+class World:
+    def __init__(self, replicas: int = 2) -> None:
+        self.now = 0.0
+        self.store = Store()
+        self.elections = [
+            Election(
+                Door(self.store, i),  # type: ignore[arg-type]
+                replace(SETTINGS, identity=f"replica-{i}"),
+                clock=lambda: self.now,
+                monotonic=lambda: self.now,
+            )
+            for i in range(replicas)
+        ]
+
+    @property
+    def leaders(self) -> list[int]:
+        return [i for i, election in enumerate(self.elections) if election.leading]
+
+
+def test_a_leader_that_cannot_reach_the_server_stops_before_another_may_start() -> None:
+    world = World()
+    one, two = world.elections
+    one.tick()
+    two.tick()
+    world.store.away = {0}
+    for second in range(1, 8):
+        world.now = second
+        one.tick()
+        two.tick()
+        assert world.leaders == ([0] if second < 4 else [] if second < 6 else [1])
+    assert one.last_error is not None
+
+
+def test_a_leader_that_is_silent_is_followed_within_two_lease_durations() -> None:
+    world = World()
+    world.elections[0].tick()
+    while world.leaders != [1]:
+        world.now += SETTINGS.retry_seconds
+        world.elections[1].tick()
+    assert world.now <= 2 * SETTINGS.duration_seconds
+
+
+def test_a_lease_given_up_is_taken_at_the_next_look() -> None:
+    world = World()
+    one, two = world.elections
+    one.tick()
+    two.tick()
+    one.release()
+    two.tick()
+    assert world.leaders == [1]
+
+
+def test_giving_up_what_one_does_not_hold_changes_nothing() -> None:
+    world = World()
+    world.elections[0].tick()
+    world.elections[1].release()
+    assert world.leaders == [0]
+
+
+EVENTS = st.lists(
+    st.one_of(
+        st.tuples(st.just("tick"), st.integers(0, 2)),
+        st.tuples(st.just("cut"), st.integers(0, 2)),
+        st.tuples(st.just("heal"), st.integers(0, 2)),
+        st.tuples(st.just("release"), st.integers(0, 2)),
+        st.tuples(st.just("wait"), st.integers(1, 40)),
+    ),
+    max_size=60,
+)
+
+
+@given(EVENTS)
+def test_never_two_lead(events: list[tuple[str, int]]) -> None:
+    world = World(3)
+    for what, number in events:
+        match what:
+            case "tick":
+                world.elections[number].tick()
+            case "cut":
+                world.store.away.add(number)
+            case "heal":
+                world.store.away.discard(number)
+            case "release":
+                world.elections[number].release()
+            case "wait":
+                world.now += number / 10
+        assert len(world.leaders) <= 1
