@@ -12,8 +12,13 @@ def same(ours: Any, theirs: Any) -> bool:
         return isinstance(ours, dict) and ours.keys() == theirs.keys() and all(same(ours[k], theirs[k]) for k in theirs)
     if isinstance(theirs, list):
         return len(ours) == len(theirs) and all(same(one, other) for one, other in zip(ours, theirs, strict=True))
-    if isinstance(ours, float) and theirs == "NaN":
-        return math.isnan(ours)
-    if isinstance(ours, float) or isinstance(theirs, float):
+    if theirs == "NaN":
+        return isinstance(ours, float) and math.isnan(ours)
+    if (
+        (isinstance(ours, float)
+        and isinstance(theirs, int | float))
+        or (isinstance(ours, int)
+        and isinstance(theirs, float))
+    ):
         return math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-12)
     return bool(ours == theirs)

@@ -114,3 +114,21 @@ def test_node_order(case: Case, record: Record) -> None:
             assert question.holds(inside)
             record(Outcome(case, "equal-figures"))
         assert_order(case, question, [at[name] for name in want["nodes"]], record)
+
+
+def question(*free: float) -> Question:
+    """Nodes on hosts of their own in one rack, with so much of one resource free."""
+    where = Layout([("rack", f"host{at}", f"node{at}") for at in range(len(free))])
+    amounts = Room(np.array(free)[:, None], np.zeros(len(free), dtype=np.int64), np.array([False]))
+    return Question(where, amounts, np.array([True]), NodeRule.COMMON)
+
+
+def test_nodes_equal_but_for_the_last_bit_may_come_either_way() -> None:
+    nearly = question(0.3, 0.1 + 0.2, 0.2)
+    assert nearly.holds([0, 1, 2])
+    assert nearly.holds([1, 0, 2])
+
+
+def test_any_other_order_of_nodes_is_wrong() -> None:
+    assert not question(0.3, 0.1 + 0.2, 0.2).holds([0, 2, 1])
+    assert not question(0.3, 0.3 + 1e-9).holds([0, 1])

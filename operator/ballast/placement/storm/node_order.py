@@ -40,31 +40,59 @@ class Shares:
     scarcest_percent: Floats
 
 
+@dataclass(frozen=True, slots=True)
+class _Members:
+    """Which rows belong to which group; every group has at least one."""
+
+    of_row: Ints
+    """The group of each row."""
+    order: npt.NDArray[np.intp]
+    """The rows, group by group."""
+    starts: npt.NDArray[np.intp]
+    """Where each group starts in `order`."""
+
+    @classmethod
+    def by(cls, of_row: Ints) -> _Members:
+        order = np.argsort(of_row, kind="stable")
+        starts = np.flatnonzero(np.diff(of_row[order], prepend=-1))
+        return cls(of_row, order, starts)
+
+    def sums(self, values: npt.NDArray[np.generic]) -> Floats:
+        """Of each group, over its rows."""
+        totals: Floats = np.add.reduceat(values[self.order], self.starts, axis=0, dtype=np.float64)
+        return totals
+
+
 class Layout:
     """Where the nodes are: `paths` holds per node its item at each level, far to near, the node itself last.
 
-    Equal names on one level are one item, also below different parents: names of hosts and nodes must be unique.
+    An item is told by its whole path, so that racks of two zones may have one name.
     """
 
     def __init__(self, paths: Sequence[Sequence[str]]) -> None:
-        by_level = [np.array(level) for level in zip(*paths, strict=True)]
-        coded = [np.unique(level, return_inverse=True) for level in by_level]
-        self.names: list[list[str]] = [names.tolist() for names, _ in coded]
-        """Items of each level, sorted; an item's code is its position here."""
-        self.codes: list[Ints] = [codes.astype(np.int64) for _, codes in coded]
-        """Per level, the item that each node belongs to."""
-        self.parents: list[Ints] = [
-            self._parents(above, here, len(names))
-            for above, here, names in zip([None, *self.codes], self.codes, self.names, strict=False)
-        ]
-        """Per level, each item's parent on the level above; zeros for the farthest."""
+        depth = len(paths[0]) if paths else 0
+        self.names: list[list[str]] = []
+        """Items of each level; an item's code is its position here. Below one parent they go by name."""
+        self.members: list[_Members] = []
+        """Per level, how the nodes are grouped into items."""
+        self.parents: list[_Members] = []
+        """Per level, the item above that each item belongs to; one and the same for the farthest level."""
+        above = np.zeros(len(paths), dtype=np.int64)
+        for level in range(1, depth + 1):
+            prefixes = [tuple(path[:level]) for path in paths]
+            items = {prefix: code for code, prefix in enumerate(sorted(set(prefixes)))}
+            codes = np.array([items[prefix] for prefix in prefixes], dtype=np.int64)
+            parents = np.empty(len(items), dtype=np.int64)
+            parents[codes] = above
+            self.names.append([prefix[-1] for prefix in items])
+            self.members.append(_Members.by(codes))
+            self.parents.append(_Members.by(parents))
+            above = codes
 
-    @staticmethod
-    def _parents(above: Ints | None, here: Ints, items: int) -> Ints:
-        parents = np.zeros(items, dtype=np.int64)
-        if above is not None:
-            parents[here] = above
-        return parents
+    @property
+    def codes(self) -> list[Ints]:
+        """Per level, the item that each node belongs to."""
+        return [members.of_row for members in self.members]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,28 +114,25 @@ def node_order(layout: Layout, room: Room, *, requested: Flags | None, rule: Nod
     particular, so that rare resources neither attract nor repel.
     """
     keys: list[npt.NDArray[np.float64] | Ints] = []
-    for level, codes in enumerate(layout.codes):
+    for level, members in enumerate(layout.members):
         shares = level_shares(layout, room, level, requested=requested, rule=rule)
-        rank = _rank(shares, _per_item(room.placed, layout, level), rule)
-        keys.append(rank[codes])
-    positions: list[int] = np.lexsort(keys[::-1]).tolist()
+        keys.append(_rank(shares, members.sums(room.placed), rule)[members.of_row])
+    positions: list[int] = np.lexsort(keys[::-1]).tolist() if keys else []
     return positions
 
 
 def level_order(layout: Layout, room: Room, level: int, *, requested: Flags | None, rule: NodeRule) -> list[int]:
     """Codes of a level's items, all parents together, in the order of comparing them."""
     shares = level_shares(layout, room, level, requested=requested, rule=rule)
-    codes: list[int] = np.argsort(_rank(shares, _per_item(room.placed, layout, level), rule)).tolist()
+    codes: list[int] = np.argsort(_rank(shares, layout.members[level].sums(room.placed), rule)).tolist()
     return codes
 
 
 def level_shares(layout: Layout, room: Room, level: int, *, requested: Flags | None, rule: NodeRule) -> Shares:
     """Each item's part of what is free below its parent, by the item's code."""
-    free = _per_item(room.free, layout, level)
+    free = layout.members[level].sums(room.free)
     parents = layout.parents[level]
-    totals = np.zeros((parents.max(initial=0) + 1, free.shape[1]))
-    np.add.at(totals, parents, free)
-    total = totals[parents]
+    total = parents.sums(free)[parents.of_row]
     if requested is not None and rule is not NodeRule.DEFAULT:
         free = np.where(room.rare & ~requested, -free, free)
     counted = total > 0
@@ -133,12 +158,6 @@ def with_favourites(
     back = [node for node in unfavoured if node not in front and node not in last]
     apart = {*front, *back, *last}
     return [*front, *(node for node in order if node not in apart), *back, *last]
-
-
-def _per_item(values: npt.NDArray[np.generic], layout: Layout, level: int) -> npt.NDArray[np.float64]:
-    sums = np.zeros((len(layout.names[level]), *values.shape[1:]))
-    np.add.at(sums, layout.codes[level], values)
-    return sums
 
 
 def _rank(shares: Shares, placed: Floats, rule: NodeRule) -> Ints:

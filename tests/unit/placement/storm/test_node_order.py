@@ -105,3 +105,13 @@ def test_favoured_nodes_go_first_unfavoured_ones_last() -> None:
 
 def test_a_node_both_favoured_and_unfavoured_is_favoured_and_one_that_goes_last_is_neither() -> None:
     assert with_favourites(range(4), favoured=[2, 3], unfavoured=[2, 1], last=[3]) == [2, 0, 1, 3]
+
+
+def test_racks_of_two_zones_may_have_one_name() -> None:
+    layout = Layout([("z1", "r", "a"), ("z2", "r", "b"), ("z1", "r", "c")])
+    assert layout.names[1] == ["r", "r"]
+    assert node_order(layout, room([[1.0], [9.0], [2.0]]), requested=None) == [1, 2, 0]
+
+
+def test_no_node_at_all_gives_an_empty_order() -> None:
+    assert node_order(Layout([]), room(np.zeros((0, 1))), requested=None) == []
