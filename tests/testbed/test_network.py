@@ -11,6 +11,7 @@ from tests.testbed.instance import Instance
 from tests.testbed.network import Network
 from tests.testbed.nodes import NodeSpec, PlacedNode
 from tests.testbed.teardown import tear_down
+from tests.testbed.testbed import Testbed
 from tests.testbed.traces import traces_of
 
 RACK_MEGABITS = 40.0
@@ -31,6 +32,13 @@ SEND = """
 import socket, sys
 with socket.create_connection((sys.argv[1], 7000)) as connection:
     connection.sendall(bytes(8_000_000))
+"""
+
+ASK = """
+import json, os, ssl, urllib.request
+trusted = ssl.create_default_context(cafile="/var/run/secrets/kubernetes.io/serviceaccount/ca.crt")
+server = os.environ["KUBERNETES_SERVICE_HOST"] + ":" + os.environ["KUBERNETES_SERVICE_PORT"]
+print(json.load(urllib.request.urlopen(f"https://{server}/version", context=trusted))["gitVersion"])
 """
 
 
@@ -74,6 +82,26 @@ def test_a_pod_is_reached_at_any_address_of_its_node(placed: Sequence[PlacedNode
     pod_address = beside.address.removesuffix(".1") + ".77"
 
     assert megabits_per_second(one, beside, address=pod_address) > 0
+
+
+def test_pods_run_in_the_network_and_reach_the_api_server() -> None:
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "asking", "namespace": "default"},
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": "main", "image": "busybox", "command": ["python3", "-c", ASK]}],
+        },
+    }
+    with Testbed().up(nodes=NODES[:1], prometheus=False, network=True) as testbed:
+        instance = testbed.instance
+        testbed.apply(pod)
+        testbed.kubectl("wait", "pod/asking", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=30s")
+
+        assert testbed.kubectl("logs", "asking").strip() == "v1.37.1"
+
+    assert traces_of(instance) == []
 
 
 def test_nothing_of_it_stays(network: Network, placed: Sequence[PlacedNode]) -> None:

@@ -16,6 +16,7 @@ from tests.testbed.audit import FORBIDDEN, Request, requests_in
 from tests.testbed.binaries import silent
 from tests.testbed.errors import TestbedError
 from tests.testbed.golang import Progress
+from tests.testbed.helm import Helm
 from tests.testbed.instance import Instance
 from tests.testbed.kubectl import Kubectl
 from tests.testbed.nodes import IMAGES, NodeSpec, six_nodes
@@ -187,6 +188,11 @@ class Testbed:
     def kubectl_as(self, config: Path) -> Kubectl:
         """kubectl as whoever `config` is."""
         return Kubectl(self.binary("kubectl"), config, self.instance.folder / "kubectl-cache")
+
+    def helm(self, *arguments: str) -> str:
+        """The output of helm as the administrator; TestbedError when it fails."""
+        helm = Helm(self.binary("helm"), self.kubeconfig, self.instance.folder / "helm")
+        return helm.run(*arguments)
 
     def apply(self, *manifests: str | Path | Mapping[str, Any]) -> None:
         """Server-side apply of YAML texts, files and objects, as the administrator."""
