@@ -17,6 +17,14 @@ class Defect:
 
 
 DEFECTS: tuple[Defect, ...] = (
+    Defect("TransferShedder", "gains of a swap count in debug mode only; ours always", "ignore_gains"),
+    Defect("TransferShedder", "nodes that are not alive take part; ours leaves them out", "unregistered_too"),
+    Defect("TransferShedder", "nodes with outdated figures still move executors; ours leaves them out", "outdated_too"),
+    Defect(
+        "TransferShedder", "anything may come back in a swap, each looked at once; ours checks each", "swap_anything"
+    ),
+    Defect("TransferShedder", "the deviation may be no number; ours is at least 0", "negative_variance"),
+    Defect("TransferShedder", "a node without load gives up its executors; ours keeps them", "idle_moves"),
     Defect("ThresholdShedder", "averages of a node that left survive; ours forgets them", "keep_departed"),
     Defect(
         "LeastLongTermMessageRate", "an executor both booked and present counts twice; ours counts once", "count_twice"

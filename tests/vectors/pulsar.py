@@ -10,6 +10,7 @@ from typing import Any
 from ballast.placement.pulsar.candidate import Arrival, Candidate
 from ballast.shedding.load import ExecutorLoad, NodeLoad, PoolLoad
 from ballast.shedding.top_executors import Activity
+from ballast.shedding.transfer_load import Allowed, TopExecutor, TransferNode, TransferPool
 from tests.vectors.case import Case
 
 NOT_CARRIED_OVER = (
@@ -122,6 +123,55 @@ def activities(given: Given, config: Given) -> list[Activity]:
         if not name.startswith("pulsar/system/") and not _SYSTEM.match(name)
         if namespace(name) not in config["loadBalancerSheddingExcludedNamespaces"]
     ]
+
+
+def reports(given: Given, before: Mapping[str, float]) -> dict[str, float]:
+    """Bytes per second of each broker as it last reported them."""
+    return {
+        broker["name"]: before.get(broker["name"], 0.0)
+        if broker.get("noReport")
+        else broker["msgThroughputIn"] + broker["msgThroughputOut"]
+        for broker in given["brokers"]
+    }
+
+
+def transfer_pool(given: Given, config: Given, reported: Mapping[str, float]) -> TransferPool:
+    volumes = {row[0]: row[3] + row[4] for row in given["bundles"]}
+    recent = set(given.get("recentlyUnloaded", ()))
+    excluded = config["loadBalancerSheddingExcludedNamespaces"]
+    gone = set(given.get("notOwned", ()))
+    score = scored_by(weights(config))
+    since = given.get("recentBrokersElapsedSeconds", {})
+
+    def top(bundle: str) -> TopExecutor:
+        movable = bundle not in recent and namespace(bundle) not in excluded
+        return TopExecutor(bundle, volumes.get(bundle, 0.0), movable, bundle not in gone)
+
+    def node(broker: Given) -> TransferNode:
+        name = broker["name"]
+        return TransferNode(
+            name=name,
+            score=score(broker),
+            bytes_per_second=reported[name],
+            reported=not broker.get("noReport"),
+            stored=not broker.get("noData"),
+            age_seconds=broker.get("ageSeconds", 0.0),
+            since_unload_seconds=since.get(name),
+            top=tuple(top(bundle) for bundle in given["topBundles"].get(name, ())),
+        )
+
+    return TransferPool(tuple(node(broker) for broker in given["brokers"]), frozenset(given["registered"]))
+
+
+def allowed(given: Given, config: Given) -> Allowed:
+    """Pulsar's isTransferable: policies, and the brokers that the filter pipeline leaves."""
+    kept = set() if config["loadBalancerSheddingBundlesWithPoliciesEnabled"] else set(given.get("policyBundles", ()))
+
+    def may(bundle: str, source: str, target: str) -> bool:
+        left = set(given["registered"]) - set(given.get("filtered", {}).get(bundle, ()))
+        return bundle not in kept and target in left and target != source
+
+    return may
 
 
 def namespace(bundle: str) -> str:

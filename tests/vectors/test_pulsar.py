@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,12 +19,21 @@ from ballast.shedding.pairing import ascending
 from ballast.shedding.suggestion import Suggestion
 from ballast.shedding.threshold_shedder import Averages, ThresholdSettings, threshold_shedder
 from ballast.shedding.top_executors import top_executors
+from ballast.shedding.transfer_shedder import (
+    Outcome,
+    TransferMemory,
+    TransferQuirks,
+    TransferResult,
+    TransferSettings,
+    transfer_shedder,
+)
 from ballast.shedding.uniform_load_shedder import UniformSettings, uniform_load_shedder
 from tests.vectors import pulsar
 from tests.vectors.case import Case
 from tests.vectors.closeness import same
 from tests.vectors.defects import faithful
-from tests.vectors.outcome import Outcome, Record
+from tests.vectors.outcome import Outcome as Left
+from tests.vectors.outcome import Record
 
 Unloads = Mapping[str, list[str]]
 
@@ -40,10 +50,10 @@ def same_unloads(ours: Unloads, theirs: Unloads, case: Case, record: Record) -> 
     if ours == theirs:
         return True
     if case.raw["orderTie"] and _sets(ours) == _sets(theirs):
-        record(Outcome(case, "orderTie"))
+        record(Left(case, "orderTie"))
         return True
     assert case.raw["tie"], f"{ours} != {theirs}"
-    record(Outcome(case, "tie"))
+    record(Left(case, "tie"))
     return False
 
 
@@ -220,3 +230,65 @@ def test_top_executors(case: Case, record: Record) -> None:
     for given, want in pulsar.rounds(case):
         ours = list(top_executors(pulsar.activities(given, case.config), most=given["topK"]))
         same_unloads({"": ours}, {"": want["selected"]}, case, record)
+
+
+REASONS = {
+    Outcome.NO_NODES: "Skip:NoBrokers",
+    Outcome.STALE: "Skip:OutDatedData",
+    Outcome.COOLING_DOWN: "Skip:CoolDown",
+    Outcome.NO_FIGURES: "Skip:NoLoadData",
+    Outcome.WAITING_FOR_HITS: "Skip:HitCount",
+    Outcome.NO_EXECUTORS: "Skip:NoBundles",
+}
+
+
+def transfer_settings(config: Mapping[str, Any]) -> TransferSettings:
+    quirks = TransferQuirks(**faithful("TransferShedder"))
+    if config["loadBalancerDebugModeEnabled"]:
+        quirks = replace(quirks, ignore_gains=False)
+    return TransferSettings(
+        target_std_ratio=config["loadBalancerBrokerLoadTargetStd"],
+        hits=config["loadBalancerSheddingConditionHitCountThreshold"],
+        transfer=config["loadBalancerTransferEnabled"],
+        max_nodes=config["loadBalancerMaxNumberOfBrokerSheddingPerCycle"],
+        cooldown_seconds=config["loadBalanceSheddingDelayInSeconds"],
+        ttl_seconds=config["loadBalancerBrokerLoadDataTTLInSeconds"],
+        overload_threshold=config["loadBalancerBrokerOverloadedThresholdPercentage"],
+        history_ratio=config["loadBalancerHistoryResourcePercentage"],
+        quirks=quirks,
+    )
+
+
+@pytest.mark.vectors("pulsar", "TransferShedder")
+def test_transfer_shedder(case: Case, record: Record) -> None:
+    settings = transfer_settings(case.config)
+    memory = TransferMemory()
+    reported: dict[str, float] = {}
+    for given, want in pulsar.rounds(case):
+        reported = pulsar.reports(given, reported)
+        pool = pulsar.transfer_pool(given, case.config, reported)
+        result = transfer_shedder(pool, settings, memory, allowed=pulsar.allowed(given, case.config))
+        memory = result.memory
+        decisions = sorted((each.source, each.executor, each.target, each.cause) for each in result.suggestions)
+        wanted = sorted((each["from"], each["bundle"], each["to"], each["reason"]) for each in want["decisions"])
+        if decisions != wanted:
+            assert case.raw["tie"], f"{decisions} != {wanted}"
+            record(Left(case, "tie"))
+            return
+        assert REASONS.get(result.outcome) == want.get("outcome")
+        compare_transfer(result, given, want)
+
+
+def compare_transfer(result: TransferResult, given: Mapping[str, Any], want: Mapping[str, Any]) -> None:
+    averages = dict(result.memory.averages)
+    names = [broker["name"] for broker in given["brokers"] if not broker.get("noData")]
+    assert result.memory.hits == want["hitCount"]
+    assert same(result.mean_ratio, want["avg"])
+    assert same(result.std_ratio, want["std"])
+    assert same(
+        {name: averages[name].load_ratio if name in averages else 0.0 for name in names}, want["weightedMaxEMA"]
+    )
+    volumes = {name: averages[name].bytes_per_second if name in averages else 0.0 for name in names}
+    assert same(volumes, want["msgThroughputEMA"])
+    recent = given.get("recentBrokersElapsedSeconds", {})
+    assert sorted(recent.keys() - result.cooled) == want["recentBrokersLeft"]

@@ -21,3 +21,5 @@ class Suggestion:
     hot_after: float | None = None
     """Predicted score of the source once this and the suggestions before it are done; None = not predictable."""
     cold_after: float | None = None
+    cause: str = ""
+    """What the strategy saw, where it tells several conditions apart."""

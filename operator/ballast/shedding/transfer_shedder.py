@@ -1,0 +1,286 @@
+"""TransferShedder: while loads spread too far, moves half the difference from the hottest node to the coldest.
+
+Source: Pulsar's `TransferShedder` (PIP-192). Loads are moving averages; the condition must hold several passes in a
+row; executors are moved, or swapped when none is small enough.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from math import inf, isnan, nan, sqrt
+
+from ballast.shedding.suggestion import Suggestion
+from ballast.shedding.swap import Exchange, Side, SwapRules
+from ballast.shedding.transfer_load import Allowed, Average, TransferNode, TransferPool, smoothed
+
+
+class Cause(StrEnum):
+    OVERLOADED = "Overloaded"
+    UNDERLOADED = "Underloaded"
+
+
+class Outcome(StrEnum):
+    """What came of a pass."""
+
+    SUGGESTED = "Suggested"
+    NO_NODES = "NoNodes"
+    STALE = "Stale"
+    COOLING_DOWN = "CoolingDown"
+    NO_FIGURES = "NoFigures"
+    WAITING_FOR_HITS = "WaitingForHits"
+    NO_EXECUTORS = "NoExecutors"
+
+
+@dataclass(frozen=True, slots=True)
+class TransferQuirks:
+    """What the real class does and ours doesn't, unless told to."""
+
+    ignore_gains: bool = False
+    """What a swap brings back doesn't count as gained (there, unless debugging)."""
+    unregistered_too: bool = False
+    """Nodes with figures take part although they are not alive."""
+    outdated_too: bool = False
+    """Nodes with outdated figures are left out of mean and deviation, but not of the moves."""
+    swap_anything: bool = False
+    """What comes back in a swap may be anything: moved recently, not to be moved, or gone; and an executor that was
+    looked at for one swap is not looked at for the next."""
+    negative_variance: bool = False
+    """Rounding may make the variance negative and the deviation no number."""
+    idle_moves: bool = False
+    """A node without load gives up all its reported executors but one."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransferSettings:
+    target_std_ratio: float = 0.25
+    """Standard deviation of load ratios that is good enough."""
+    hits: int = 3
+    """Passes in a row that must have been too far apart before the one that acts."""
+    transfer: bool = True
+    """Name destinations; without, executors are only unloaded and never swapped."""
+    max_nodes: int = 3
+    """Hot nodes unloaded in one pass."""
+    cooldown_seconds: float = 180.0
+    """Figures must be this much younger than the last unload of their node."""
+    ttl_seconds: float = 1800.0
+    """Older figures are not used."""
+    overload_threshold: float = 85.0
+    """Percent."""
+    history_ratio: float = 0.9
+    """Weight of the past in the moving averages."""
+    quirks: TransferQuirks = field(default_factory=TransferQuirks)
+
+    @property
+    def underload_ratio(self) -> float:
+        return min(0.5, max(0.0, self.target_std_ratio / 2))
+
+
+@dataclass(frozen=True, slots=True)
+class TransferMemory:
+    """Plain values, fit for JSON."""
+
+    averages: tuple[tuple[str, Average], ...] = ()
+    hits: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TransferResult:
+    suggestions: tuple[Suggestion, ...]
+    outcome: Outcome
+    mean_ratio: float
+    std_ratio: float
+    """As it should be after the suggestions."""
+    cooled: frozenset[str]
+    """Nodes whose cooldown was found to be over."""
+    memory: TransferMemory
+
+
+def transfer_shedder(
+    pool: TransferPool, settings: TransferSettings, memory: TransferMemory, *, allowed: Allowed
+) -> TransferResult:
+    """One pass."""
+    averages = smoothed(pool, dict(memory.averages), settings.history_ratio)
+    survey = _survey(pool, settings, averages)
+    kept = tuple(sorted(averages.items()))
+    if survey.stop is not None:
+        remembered = TransferMemory(kept, memory.hits)
+        return TransferResult((), survey.stop, 0.0, 0.0, survey.cooled, remembered)
+    cycle = _Cycle(settings, averages, survey.order, _Spread.of(survey.loads, settings.quirks), allowed)
+    hits = memory.hits + 1 if cycle.cause() else 0
+    suggestions, outcome = cycle.run(hits) if hits > settings.hits else ([], Outcome.WAITING_FOR_HITS)
+    return TransferResult(
+        tuple(suggestions),
+        outcome,
+        cycle.spread.mean,
+        cycle.spread.std,
+        survey.cooled,
+        TransferMemory(kept, 0 if suggestions else hits),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Survey:
+    """Which nodes take part, or why the pass ends here."""
+
+    order: list[TransferNode] = field(default_factory=list)
+    """Coldest first."""
+    loads: list[float] = field(default_factory=list)
+    cooled: frozenset[str] = frozenset()
+    stop: Outcome | None = None
+
+
+def _survey(pool: TransferPool, settings: TransferSettings, averages: dict[str, Average]) -> _Survey:
+    quirks = settings.quirks
+    stored = [node for node in pool.nodes if node.stored]
+    stored = [node for node in stored if quirks.unregistered_too or node.name in pool.registered]
+    cooled: set[str] = set()
+    fresh: list[TransferNode] = []
+    for node in stored:
+        if node.age_seconds > settings.ttl_seconds:
+            continue
+        if node.since_unload_seconds is not None:
+            if node.since_unload_seconds < settings.cooldown_seconds:
+                return _Survey(cooled=frozenset(cooled), stop=Outcome.COOLING_DOWN)
+            cooled.add(node.name)
+        fresh.append(node)
+    if not fresh:
+        return _Survey(cooled=frozenset(cooled), stop=Outcome.STALE if stored else Outcome.NO_NODES)
+    if not pool.registered <= {node.name for node in stored}:
+        return _Survey(cooled=frozenset(cooled), stop=Outcome.NO_FIGURES)
+    order = sorted(stored if quirks.outdated_too else fresh, key=lambda node: _load(averages, node))
+    return _Survey(order, [_load(averages, node) for node in fresh], frozenset(cooled))
+
+
+def _load(averages: dict[str, Average], node: TransferNode) -> float:
+    average = averages.get(node.name)
+    return average.load_ratio if average else 0.0
+
+
+def _quotient(one: float, other: float) -> float:
+    """Division as IEEE 754 defines it."""
+    if other != 0:
+        return one / other
+    return nan if one == 0 or isnan(one) else inf
+
+
+@dataclass(slots=True)
+class _Spread:
+    """Mean and standard deviation of the load ratios, and what moves do to them."""
+
+    squares: float
+    nodes: int
+    mean: float
+    std: float
+
+    @classmethod
+    def of(cls, loads: list[float], quirks: TransferQuirks) -> _Spread:
+        total = squares = 0.0
+        for load in loads:
+            total += load
+            squares += load * load
+        mean = total / len(loads)
+        variance = squares / len(loads) - mean * mean
+        std = nan if variance < 0 and quirks.negative_variance else sqrt(max(0.0, variance))
+        return cls(squares, len(loads), mean, std)
+
+    def moved(self, hot: float, cold: float, load: float) -> None:
+        left, joined = max(0.0, hot - load), cold + load
+        self.squares -= hot * hot + cold * cold
+        self.squares += left * left + joined * joined
+        self.std = sqrt(abs(self.squares / self.nodes - self.mean * self.mean))
+
+
+@dataclass(slots=True)
+class _Cycle:
+    settings: TransferSettings
+    averages: dict[str, Average]
+    order: list[TransferNode]
+    spread: _Spread
+    allowed: Allowed
+    coldest: int = 0
+    hottest: int = -1
+    unloaded: int = 0
+
+    def __post_init__(self) -> None:
+        self.hottest = len(self.order) - 1
+
+    def cause(self) -> Cause | None:
+        """Why loads are too far apart: on the whole, because of the coldest node, or of the hottest."""
+        cold, hot = self.order[self.coldest], self.order[self.hottest]
+        if self.spread.std > self.settings.target_std_ratio:
+            return Cause.OVERLOADED
+        if self._underloaded(cold, hot):
+            return Cause.UNDERLOADED
+        return Cause.OVERLOADED if self._overloaded(hot) else None
+
+    def _underloaded(self, cold: TransferNode, hot: TransferNode) -> bool:
+        share = self.settings.underload_ratio
+        if _load(self.averages, cold) < self.spread.mean * share:
+            return True
+        return self._bytes(cold) < self._bytes(hot) * share
+
+    def _overloaded(self, hot: TransferNode) -> bool:
+        load = _load(self.averages, hot)
+        above = self.spread.mean + self.settings.target_std_ratio
+        return load > self.settings.overload_threshold / 100 and load > above
+
+    def _bytes(self, node: TransferNode) -> float:
+        average = self.averages.get(node.name)
+        return average.bytes_per_second if average else 0.0
+
+    def _more(self) -> bool:
+        return self.unloaded < self.settings.max_nodes and self.coldest < self.hottest
+
+    def run(self, hits: int) -> tuple[list[Suggestion], Outcome]:
+        found: list[Suggestion] = []
+        silent = few = False
+        while self._more() and (cause := self.cause()):
+            hot, cold = self.order[self.hottest], self.order[self.coldest]
+            self.hottest -= 1
+            if not hot.top:
+                silent = True
+                continue
+            exchange = self._exchange(hot, cold) if len(hot.top) > 1 else None
+            if exchange is None or exchange.given <= 0:
+                few = True
+                continue
+            found += self._suggestions(exchange, hot, cold, hits, cause)
+            moved = _quotient((exchange.given - exchange.gained) * _load(self.averages, hot), hot.bytes_per_second)
+            self.spread.moved(_load(self.averages, hot), _load(self.averages, cold), moved)
+            self.unloaded += 1
+            self.coldest += 1
+        if found:
+            return found, Outcome.SUGGESTED
+        if silent:
+            return [], Outcome.NO_FIGURES
+        return [], Outcome.NO_EXECUTORS if few else Outcome.WAITING_FOR_HITS
+
+    def _exchange(self, hot: TransferNode, cold: TransferNode) -> Exchange | None:
+        hot_load, cold_load = _load(self.averages, hot), _load(self.averages, cold)
+        wanted = _quotient(hot.bytes_per_second * ((hot_load - cold_load) / 2), hot_load)
+        if isnan(wanted) and not self.settings.quirks.idle_moves:
+            return None
+        rules = SwapRules(
+            wanted=wanted,
+            swaps=self.settings.transfer,
+            ignore_gains=self.settings.quirks.ignore_gains,
+            anything_back=self.settings.quirks.swap_anything,
+        )
+        return rules.exchange(
+            Side(hot.name, hot.bytes_per_second, hot.top),
+            Side(cold.name, cold.bytes_per_second, cold.top),
+            self.allowed,
+        )
+
+    def _suggestions(
+        self, exchange: Exchange, hot: TransferNode, cold: TransferNode, hits: int, cause: Cause
+    ) -> list[Suggestion]:
+        target = cold.name if self.settings.transfer else None
+        scores = 100 * _load(self.averages, hot), 100 * _load(self.averages, cold)
+
+        def suggestion(executor: str, source: str, to: str | None) -> Suggestion:
+            return Suggestion(executor, source, to, *scores, difference=scores[0] - scores[1], hits=hits, cause=cause)
+
+        there = [suggestion(executor, hot.name, target) for executor in exchange.there]
+        return there + [suggestion(executor, cold.name, hot.name) for executor in exchange.back]
