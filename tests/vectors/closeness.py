@@ -14,11 +14,7 @@ def same(ours: Any, theirs: Any) -> bool:
         return len(ours) == len(theirs) and all(same(one, other) for one, other in zip(ours, theirs, strict=True))
     if theirs == "NaN":
         return isinstance(ours, float) and math.isnan(ours)
-    if (
-        (isinstance(ours, float)
-        and isinstance(theirs, int | float))
-        or (isinstance(ours, int)
-        and isinstance(theirs, float))
-    ):
+    whole = isinstance(ours, int) and isinstance(theirs, int)
+    if not whole and isinstance(ours, int | float) and isinstance(theirs, int | float):
         return math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-12)
     return bool(ours == theirs)
