@@ -36,6 +36,10 @@ class NodeLoad:
     rate_per_second: float = 0.0
     """Records in and out of the node, as the node itself reports them."""
     bytes_per_second: float = 0.0
+    age_seconds: float = 0.0
+    """Age of the figures."""
+    since_unload_seconds: float | None = None
+    """From the last unload of the node to its figures; None when it was not unloaded recently."""
     executors: tuple[ExecutorLoad, ...] = ()
 
     def candidates(self) -> list[ExecutorLoad]:

@@ -1,0 +1,102 @@
+"""Gives suggestions their destinations and predictions.
+
+Threshold-, Overload- and UniformLoadShedder say what should leave, not where to; here the coldest node that can take
+the executor is found, or the suggestion is refused: a move without a destination does not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from ballast.model.reason import Reason
+from ballast.shedding.destination import Effect, Refused
+from ballast.shedding.suggestion import Suggestion
+from ballast.shedding.usage_load import Terms, UsageExecutor, UsageNode, UsagePool
+
+_LOOKED_AT = 8
+"""Destinations tried for one executor, the coldest first."""
+
+
+def completed(
+    suggestions: Iterable[Suggestion], pool: UsagePool, terms: Terms
+) -> tuple[tuple[Suggestion, ...], tuple[Refused, ...]]:
+    """The suggestions that can be followed, in order, each with a target and the scores predicted after it.
+
+    Each counts on those before it. A target that the strategy named is kept or refused, never replaced.
+    """
+    book = _Book(
+        nodes={node.name: node for node in pool.nodes},
+        executors={executor.name: executor for node in pool.nodes for executor in node.executors},
+        scores={node.name: node.score for node in pool.nodes},
+        terms=terms,
+    )
+    made: list[Suggestion] = []
+    refused: list[Refused] = []
+    for suggestion in suggestions:
+        found = book.entered(suggestion)
+        if isinstance(found, Suggestion):
+            made.append(found)
+        else:
+            refused.append(found)
+    return tuple(made), tuple(refused)
+
+
+@dataclass(slots=True)
+class _Book:
+    nodes: Mapping[str, UsageNode]
+    executors: Mapping[str, UsageExecutor]
+    scores: dict[str, float]
+    terms: Terms
+    arriving: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def entered(self, suggestion: Suggestion) -> Suggestion | Refused:
+        """The suggestion with everything filled in and its effect noted, or why it can't be followed."""
+        name, source = suggestion.executor, suggestion.source
+        executor = self.executors.get(name)
+        if executor is None or executor.load_cores is None:
+            return Refused(name, source, suggestion.target, Reason.UNKNOWN_LOAD, "its use of CPU is not known")
+        if executor.refusal is not None:
+            return Refused(name, source, suggestion.target, executor.refusal)
+        objection = Reason.NO_DESTINATION
+        for target in self._targets(suggestion):
+            after = self._after(executor.load_cores, source, target)
+            reason = self._objection(name, target, after, chosen=suggestion.target is not None)
+            if reason is None:
+                return self._noted(suggestion, target, after)
+            objection = reason
+        return Refused(name, source, suggestion.target, objection)
+
+    def _targets(self, suggestion: Suggestion) -> Iterator[UsageNode]:
+        if suggestion.target is not None:
+            if suggestion.target in self.nodes:
+                yield self.nodes[suggestion.target]
+            return
+        open_nodes = [node for node in self.nodes.values() if node.receives and node.name != suggestion.source]
+        yield from sorted(open_nodes, key=lambda node: (self.scores[node.name], node.name))[:_LOOKED_AT]
+
+    def _after(self, load_cores: float, source: str, target: UsageNode) -> tuple[float, float]:
+        effect = Effect.of(self.nodes[source], target)
+        hot = self.scores[source] - load_cores * effect.source_points
+        return hot, self.scores[target.name] + load_cores * effect.target_points
+
+    def _objection(self, name: str, target: UsageNode, after: tuple[float, float], *, chosen: bool) -> Reason | None:
+        if not target.receives:
+            return Reason.NODE_UNAVAILABLE
+        hot_after, cold_after = after
+        if not chosen and cold_after > hot_after:
+            return Reason.OVERSHOOT
+        return self.terms.refusal(name, target.name, self.arriving.get(target.name, ()))
+
+    def _noted(self, suggestion: Suggestion, target: UsageNode, after: tuple[float, float]) -> Suggestion:
+        filled = replace(
+            suggestion,
+            target=target.name,
+            cold_score=target.score,
+            difference=self.nodes[suggestion.source].score - target.score,
+            hot_after=after[0],
+            cold_after=after[1],
+        )
+        self.scores |= {suggestion.source: after[0], target.name: after[1]}
+        self.arriving[target.name] = (*self.arriving.get(target.name, ()), suggestion.executor)
+        return filled
