@@ -31,6 +31,8 @@ class AmountReader:
         text = str(written)
         known = self._quantities.get(text)
         if known is None:
+            if len(self._quantities) > _CACHE_LIMIT:
+                self._quantities.clear()
             known = self._quantities[text] = float(Quantity.parse(text))
         return known
 
