@@ -170,6 +170,19 @@ class ApplicationPlacement(StatusModel):
     """Executors per component and node, to which replacements return."""
 
 
+class Attempt(StatusModel):
+    """A component whose executors had to be placed anew, because their place could not run them."""
+
+    topology: Word
+    """Namespace and name of its topology."""
+    component: Word
+    """Its name."""
+    count: Count = 0
+    """How often; after three times they are released without a place for a while."""
+    last_time: datetime | None = None
+    """When it was last."""
+
+
 class PolicyStatus(StatusModel):
     """The state of the pool, what counts towards moves, and what was refused."""
 
@@ -195,3 +208,9 @@ class PolicyStatus(StatusModel):
         tuple[ApplicationPlacement, ...], Field(max_length=32), map_by("namespace", "application")
     ] = ()
     """Where the executors of applications without a SparkTopology are, the latest ones."""
+    attempts: Annotated[tuple[Attempt, ...], Field(max_length=64), map_by("topology", "component")] = ()
+    """Components whose executors had to be placed anew lately."""
+    state: Annotated[dict[str, Annotated[str, Field(max_length=32_768)]], Field(max_length=4)] = Field(
+        default_factory=dict
+    )
+    """What a strategy must remember beside the hits, so that a restarted operator carries on. Not for people."""

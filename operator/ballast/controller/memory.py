@@ -2,23 +2,67 @@
 
 from __future__ import annotations
 
+import base64
+import zlib
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 from ballast.api.policy_status import ApplicationPlacement, PolicyStatus
+from ballast.api.policy_status import Attempt as AttemptStatus
 from ballast.api.policy_status import NodeHits as HitsStatus
 from ballast.api.topology import SparkTopology
-from ballast.model import Memory, NodeHits
+from ballast.model import Attempts, Memory, NodeHits
 
 Places = tuple[tuple[str, str, tuple[tuple[str, int], ...]], ...]
 
-_MOST_HITS = 400
+_MOST_HITS = 200
 _MOST_APPLICATIONS = 32
+_MOST_STATE = 24_000
+_MOST_ATTEMPTS = 64
 
 
 def recalled(status: PolicyStatus, topologies: Iterable[SparkTopology]) -> Memory:
     """The memory that an earlier pass, perhaps of another process, left in the objects' status."""
-    return Memory(hits=_hits(status), placements=tuple(sorted((*_declared(topologies), *_implicit(status)))))
+    return Memory(
+        hits=_hits(status),
+        shedding=tuple(sorted((name, text) for name, packed in status.state.items() if (text := _unpacked(packed)))),
+        placements=tuple(sorted((*_declared(topologies), *_implicit(status)))),
+        attempts=tuple(
+            Attempts(a.topology, a.component, a.count, a.last_time.timestamp() if a.last_time else 0.0)
+            for a in status.attempts
+        ),
+    )
+
+
+def state_status(memory: Memory) -> dict[str, str]:
+    """What strategies remember, packed; left out where it is more than a status may hold."""
+    packed = {name: _packed(text) for name, text in memory.shedding}
+    return {name: text for name, text in packed.items() if len(text) <= _MOST_STATE}
+
+
+def attempts_status(memory: Memory) -> tuple[AttemptStatus, ...]:
+    latest = sorted(memory.attempts, key=lambda each: -each.last_at)[:_MOST_ATTEMPTS]
+    return tuple(
+        AttemptStatus(
+            topology=each.topology,
+            component=each.component,
+            count=each.count,
+            last_time=datetime.fromtimestamp(each.last_at, UTC),
+        )
+        for each in sorted(latest, key=lambda each: (each.topology, each.component))
+    )
+
+
+def _packed(text: str) -> str:
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+
+
+def _unpacked(packed: str) -> str:
+    """Empty for what can't be read: then the strategy starts anew."""
+    try:
+        return zlib.decompress(base64.b64decode(packed)).decode()
+    except (ValueError, zlib.error):
+        return ""
 
 
 def hits_status(memory: Memory) -> tuple[HitsStatus, ...]:

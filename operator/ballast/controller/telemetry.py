@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from ballast.model import MovePhase, Reason
@@ -15,6 +17,7 @@ class Telemetry:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
+        self._nodes: dict[str, frozenset[str]] = {}
         self.pass_seconds = Histogram(
             "ballast_pass_duration_seconds", "Time of one pass over a pool", ["policy"], registry=registry,
             buckets=_PASS_BUCKETS,
@@ -61,7 +64,13 @@ class Telemetry:
         for result in ("ok", "error"):
             self.passes.labels(policy, result)
 
-    def forget(self, policy: str, nodes: tuple[str, ...]) -> None:
-        """Drop the series of nodes that left the pool."""
-        for node in nodes:
+    def keep_scores(self, policy: str, scores: Mapping[str, float]) -> None:
+        """The nodes' scores; series of nodes that left the pool are dropped."""
+        known = self._nodes.get(policy, frozenset())
+        for node in known - scores.keys():
             self.node_score.remove(policy, node)
+        for node, score in scores.items():
+            self.node_score.labels(policy, node).set(score)
+        self._nodes[policy] = frozenset(scores)
+        if scores:
+            self.imbalance.labels(policy).set(max(scores.values()) - min(scores.values()))

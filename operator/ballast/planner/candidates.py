@@ -50,6 +50,12 @@ class Candidates:
     def load_cores(self, executor: Executor) -> float:
         return self._loads.expected(executor)
 
+    def points_on(self, executor: Executor, node: str) -> float:
+        """Points of score that its load makes on that node."""
+        capacity = self._nodes[node].allocatable.cpu_cores if node in self._nodes else 0.0
+        weight = self._policy.weights.cpu
+        return 100.0 * weight * self.load_cores(executor) / capacity if capacity > 0 else 0.0
+
     def slowness(self, executor: Executor) -> float | None:
         return self._evidence.get(executor.uid, Evidence()).slowness
 
@@ -75,7 +81,9 @@ class Candidates:
 
     def refusal(self, executor: str, target: str, arriving: tuple[str, ...]) -> Reason | None:
         """Why `executor` can't go to `target` once `arriving` are there too; None when it can."""
-        mover, node = self._executors[executor], self._nodes[target]
+        mover, node = self._executors[executor], self._nodes.get(target)
+        if node is None:
+            return Reason.NODE_UNAVAILABLE
         refused = admission.refusal(mover, node)
         if refused is not None:
             return refused[0]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -15,7 +14,7 @@ T = TypeVar("T")
 
 def shelved(memory: Memory, name: str, state: object) -> Memory:
     """`memory` with the state of strategy `name`."""
-    text = _adapter(type(state)).dump_json(state).decode()
+    text = TypeAdapter(type(state)).dump_json(state).decode()
     others = {key: value for key, value in memory.shedding if key != name}
     return replace(memory, shedding=tuple(sorted({**others, name: text}.items())))
 
@@ -26,12 +25,7 @@ def restored(memory: Memory, name: str, kind: type[T]) -> T | None:
     if text is None:
         return None
     try:
-        found: T = _adapter(kind).validate_json(text)
+        found: T = TypeAdapter(kind).validate_json(text)
     except ValidationError:
         return None
     return found
-
-
-@cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)

@@ -43,6 +43,8 @@ class Reading:
     batch_p95_seconds: Mapping[str, float] = field(default_factory=dict)
     """By application id."""
     health: MetricsHealth = field(default_factory=MetricsHealth)
+    rates: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """Bytes per second by topology key and query, where topologies' own queries are allowed."""
 
 
 def reading(

@@ -1,7 +1,7 @@
 """What a move may do to the cluster; nothing else.
 
-Each is guarded so that doing it twice, or on facts that are out of date, changes nothing: by uid, and where the pod
-must not have changed since it was looked at, by resourceVersion as well.
+Each is guarded so that doing it twice, or on facts that are out of date, changes nothing: by uid, and all but the
+eviction by the resourceVersion at which the pod was last seen in the state that the action is for.
 """
 
 from __future__ import annotations
@@ -21,31 +21,28 @@ class Evict:
 
 @dataclass(frozen=True, slots=True)
 class PinReplacement:
-    """Take our gate off the replacement and require `node`, down to the level of `pin`, in one patch."""
+    """Take our gate off the replacement and require `node`, down to the level of `pin`, in one patch; only if gated."""
 
     pod: str
     uid: str
     node: str
     pin: Pin
-    resource_version: str
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseUnpinned:
-    """Take our gate off the replacement and require nothing."""
+    """Take our gate off the replacement and require nothing; only if gated."""
 
     pod: str
     uid: str
-    resource_version: str
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteUnscheduled:
-    """Delete a replacement that is bound to no node, with uid and resourceVersion as preconditions."""
+    """Delete a replacement that is bound to no node; refused when it has been bound in the meantime."""
 
     pod: str
     uid: str
-    resource_version: str
 
 
 @dataclass(frozen=True, slots=True)

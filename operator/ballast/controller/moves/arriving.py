@@ -102,12 +102,13 @@ def _place(at: Situation, pod: Pod, claim: Replacement) -> Step:
     clearance = at.facts.clearance
     unpinned = at.move.attempts >= MAX_ATTEMPTS or clearance.refusal is not None or at.facts.pin_refused
     if unpinned or at.now >= held_until:
-        return do(at, ReleaseUnpinned(pod.name, pod.uid, pod.resource_version))
+        return do(at, ReleaseUnpinned(pod.name, pod.uid))
     node = clearance.destination or at.move.destination
     if node != at.move.destination:
         message = f"{pod.name} goes to {node}: {at.move.destination} has no room left"
-        return announce(at, Word.PLACING, message, target=node)
-    pin = PinReplacement(pod.name, pod.uid, node, at.settings.pin, pod.resource_version)
+        before = replace(at.move.before, cold_score=at.facts.scores.get(node))
+        return announce(at, Word.PLACING, message, target=node, before=before)
+    pin = PinReplacement(pod.name, pod.uid, node, at.settings.pin)
     return do(at, pin, until=held_until)
 
 
@@ -116,7 +117,7 @@ def _schedule(at: Situation, pod: Pod) -> Step:
     if pod.node is not None:
         return _started(at, pod)
     if at.move.reason == Word.DISCARDING:
-        return _overdue(at, pod) or do(at, DeleteUnscheduled(pod.name, pod.uid, pod.resource_version))
+        return _overdue(at, pod) or do(at, DeleteUnscheduled(pod.name, pod.uid))
     if not pod.pinned or pod.unschedulable_since is None:
         return _overdue(at, pod) or _started(at, pod)
     patience = min(UNSCHEDULABLE_SECONDS, at.settings.arrive_timeout_seconds)

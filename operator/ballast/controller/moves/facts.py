@@ -35,7 +35,6 @@ class Pod:
     deadline: float | None = None
     """Once it is being deleted: when its grace period is over."""
     exit_code: int | None = None
-    resource_version: str = ""
 
     @property
     def present(self) -> bool:

@@ -21,7 +21,7 @@ from ballast.api.policy_status import (
 )
 from ballast.api.policy_status import Refusal as RefusalStatus
 from ballast.api.policy_status import Refusals as RefusalsStatus
-from ballast.controller.memory import application_status, hits_status
+from ballast.controller.memory import application_status, attempts_status, hits_status, state_status
 from ballast.controller.status.judge import Judge
 from ballast.controller.status.outlook import Outlook
 from ballast.model import (
@@ -53,6 +53,8 @@ def policy_status(resource: BalancingPolicy, outlook: Outlook) -> PolicyStatus:
         budget=_budget(outlook),
         moved=_moved(outlook),
         applications=application_status(outlook.memory, declared),
+        attempts=attempts_status(outlook.memory),
+        state=state_status(outlook.memory),
     )
 
 

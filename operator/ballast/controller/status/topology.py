@@ -96,3 +96,13 @@ def _locality(view: LocalityView) -> Locality:
 
 def _share(ratio: float | None) -> float | None:
     return None if ratio is None else round(min(1.0, max(0.0, ratio)), 3)
+
+
+def stalled_status(resource: SparkTopology, reason: str, message: str, now: float) -> TopologyStatus:
+    """The status of a topology about which nothing is done until its owner mends it."""
+    judge = Judge(resource.status.conditions, resource.metadata.generation, now)
+    judge.set("Ready", holds=False, reason=reason, message=message)
+    judge.set("Stalled", holds=True, reason=reason, message=message)
+    return resource.status.model_copy(
+        update={"conditions": judge.conditions, "observed_generation": resource.metadata.generation}
+    )

@@ -1,0 +1,21 @@
+"""How a command reaches the cluster: as kubectl does."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ballast.kube.connection import Connection
+
+KubeconfigOption = Annotated[
+    Path | None, typer.Option(help="Kubeconfig file; else KUBECONFIG, the pod's own account, or ~/.kube/config.")
+]
+ContextOption = Annotated[str | None, typer.Option(help="Context in the kubeconfig file.")]
+
+
+def connect(kubeconfig: Path | None, context: str | None) -> Connection:
+    """Raises NotConnected with what to set."""
+    return Connection.found(os.environ, kubeconfig=kubeconfig, context=context)

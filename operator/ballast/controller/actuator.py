@@ -1,0 +1,207 @@
+"""Doing what a plan says: releasing pods, deleting stranded ones, creating ExecutorMoves."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from typing import Any
+
+from ballast.controller.context import Context
+from ballast.controller.telemetry import Telemetry
+from ballast.kube import actions, kinds
+from ballast.kube.client import Client
+from ballast.kube.events import EventRecorder, Notice, Regarding
+from ballast.kube.kinds import Kind
+from ballast.kube.objects import ensure_created
+from ballast.kube.pods import Pod
+from ballast.model import MovesMode, Pin, Placement, Plan, PlannedMove
+
+_MOST_EVENTS = 20
+"""About single pods, in one pass."""
+
+
+class Actuator:
+    """The one place that acts on pods and creates moves for a plan. `clock`: seconds since the epoch."""
+
+    def __init__(
+        self, client: Client, *, events: EventRecorder, telemetry: Telemetry, clock: Callable[[], float]
+    ) -> None:
+        self._client, self._events, self._telemetry, self._clock = client, events, telemetry, clock
+
+    def release(self, context: Context, plan: Plan) -> list[actions.ReleaseOutcome]:
+        """Let the placed executors go, all at once."""
+        orders = [order for placement in plan.placements if (order := _order(placement, context)) is not None]
+        outcomes = actions.release_many(self._client, orders, context.policy.levels)
+        self._measure(context, orders, outcomes)
+        self._tell(context, orders, outcomes)
+        return outcomes
+
+    def _measure(self, context: Context, orders: list[actions.Release], outcomes: list[actions.ReleaseOutcome]) -> None:
+        now = self._clock()
+        since = {e.uid: e.last_gate_since for e in context.snapshot.executors}
+        for order, outcome in zip(orders, outcomes, strict=True):
+            self._telemetry.writes.labels("release", type(outcome).__name__).inc()
+            if isinstance(outcome, actions.Released):
+                kind = "placement" if outcome.pin is not Pin.NONE else "release"
+                self._telemetry.decisions.labels(context.name, kind).inc()
+                held_since = since.get(order.uid)
+                if held_since is not None:
+                    self._telemetry.gate_hold.labels(context.name).observe(max(0.0, now - held_since))
+
+    def delete_stranded(self, plan: Plan) -> None:
+        """Delete pods whose place can't run them, so that Spark creates others."""
+        for placement in plan.replacements:
+            namespace, name = placement.executor.split("/", 1)
+            outcome = actions.delete_unscheduled(self._client, namespace=namespace, name=name, uid=placement.uid)
+            self._telemetry.writes.labels("delete", type(outcome).__name__).inc()
+            if isinstance(outcome, actions.Deleted):
+                self._post(_pod(placement), "PlacedAnew", "Place", placement.detail, warning=True)
+
+    def create_moves(self, context: Context, plan: Plan) -> int:
+        """Create an ExecutorMove for each approved suggestion, if the policy's mode says so."""
+        mode = context.policy.moves.mode
+        for move in plan.moves:
+            kind = "move" if mode in (MovesMode.APPROVE, MovesMode.ENFORCE) else "recommendation"
+            self._telemetry.decisions.labels(context.name, kind).inc()
+            self._telemetry.predicted_gain.labels(context.name).set(move.gain)
+        if mode not in (MovesMode.APPROVE, MovesMode.ENFORCE):
+            return 0
+        return sum(self._create(context, move, approved=mode is MovesMode.ENFORCE) for move in plan.moves)
+
+    def _create(self, context: Context, move: PlannedMove, *, approved: bool) -> bool:
+        """The name follows from the executor's uid, so that a crash after the write creates no second one."""
+        body = {
+            "apiVersion": kinds.EXECUTOR_MOVE.api_version,
+            "kind": kinds.EXECUTOR_MOVE.kind,
+            "metadata": {
+                "name": move_name(move),
+                "namespace": move.executor.split("/", 1)[0],
+                "ownerReferences": _owners(context, move),
+            },
+            "spec": _spec(context, move, approved=approved),
+        }
+        _, created = ensure_created(self._client, kinds.EXECUTOR_MOVE, body)
+        if created:
+            namespace, pod = move.executor.split("/", 1)
+            words = f"{_sentence(move)}; {'leaves now' if approved else 'waits for approval'}"
+            self._post(Regarding(kinds.POD, pod, move.uid, namespace), "MoveDecided", "Move", words)
+        return created
+
+    def _tell(self, context: Context, orders: list[actions.Release], outcomes: list[actions.ReleaseOutcome]) -> None:
+        """One Event a topology about those that were placed; one a pod about those that were not."""
+        placed: dict[str, list[str]] = defaultdict(list)
+        topology_of = {e.uid: e.topology for e in context.snapshot.executors}
+        told = 0
+        for order, outcome in zip(orders, outcomes, strict=True):
+            if isinstance(outcome, actions.Released) and outcome.pin is not Pin.NONE and order.placement.node:
+                placed[topology_of.get(order.uid, "")].append(order.placement.node)
+            elif told < _MOST_EVENTS and not isinstance(outcome, actions.Vanished | actions.Changed):
+                told += 1
+                self._post(_pod(order.placement), *_unpinned_words(order.placement, outcome))
+        for key, nodes in sorted(placed.items()):
+            self._tell_topology(context, key, nodes)
+
+    def _tell_topology(self, context: Context, key: str, nodes: list[str]) -> None:
+        where = ", ".join(f"{count} on {node}" for node, count in sorted(Counter(nodes).items())[:12])
+        words = f"{len(nodes)} executors: {where}"
+        subject = _topology(context, key) or _driver(context, key)
+        if subject is not None:
+            self._post(subject, "Placed", "Place", words)
+
+    def _post(self, regarding: Regarding, reason: str, action: str, note: str, *, warning: bool = False) -> None:
+        self._events.post(Notice(regarding, reason, action, note, warning=warning))
+
+
+def move_name(move: PlannedMove) -> str:
+    """Unique for the executor and its way; the executor's uid never comes again."""
+    digest = hashlib.sha256(f"{move.uid}/{move.source}/{move.target}".encode()).hexdigest()[:10]
+    return f"{move.executor.split('/', 1)[1][:200].rstrip('-.')}-{digest}"
+
+
+def _order(placement: Placement, context: Context) -> actions.Release | None:
+    pod = context.pods.get(placement.uid)
+    held = pod.executor.held if pod is not None and pod.executor is not None else None
+    if pod is None or held is None:
+        return None
+    return actions.Release(pod.namespace, pod.name, pod.uid, held, placement)
+
+
+def _pod(placement: Placement) -> Regarding:
+    namespace, name = placement.executor.split("/", 1)
+    return Regarding(kinds.POD, name, placement.uid, namespace)
+
+
+def _unpinned_words(placement: Placement, outcome: actions.ReleaseOutcome) -> tuple[str, str, str]:
+    if isinstance(outcome, actions.Refused):
+        return "ReleaseRefused", "Release", outcome.detail
+    reason = getattr(outcome, "reason", None) or placement.reason
+    return (str(reason) if reason else "Released"), "Release", placement.detail or "released as it is"
+
+
+def _topology(context: Context, key: str) -> Regarding | None:
+    for read in context.survey.topologies:
+        metadata = read.raw["metadata"]
+        if f"{metadata['namespace']}/{metadata['name']}" == key:
+            return Regarding(kinds.SPARK_TOPOLOGY, metadata["name"], metadata["uid"], metadata["namespace"])
+    return None
+
+
+def _driver(context: Context, key: str) -> Regarding | None:
+    pod = _driver_pod(context, key)
+    return Regarding(kinds.POD, pod.name, pod.uid, pod.namespace) if pod else None
+
+
+def _driver_pod(context: Context, key: str) -> Pod | None:
+    """The driver of an implicit topology, whose key names the application."""
+    namespace, _, application = key.partition("/")
+    for pod in context.survey.lists.pods:
+        if pod.is_driver and pod.namespace == namespace and pod.labels.get("spark-app-selector") == application:
+            return pod
+    return None
+
+
+def _owners(context: Context, move: PlannedMove) -> list[dict[str, str]]:
+    """The SparkTopology if there is one, else the driver's pod, else nobody."""
+    topology = _topology(context, move.topology)
+    if topology is not None:
+        return [_owner(kinds.SPARK_TOPOLOGY, topology)]
+    driver = _driver(context, move.topology)
+    return [_owner(kinds.POD, driver)] if driver is not None else []
+
+
+def _owner(kind: Kind, regarding: Regarding) -> dict[str, str]:
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "name": regarding.name, "uid": regarding.uid}
+
+
+def _spec(context: Context, move: PlannedMove, *, approved: bool) -> dict[str, Any]:
+    hits = dict(context.memory.hits).get(move.source)
+    return {
+        "policy": context.name,
+        "topology": move.topology.split("/", 1)[1],
+        "component": move.component,
+        "executor": {"pod": move.executor.split("/", 1)[1], "uid": move.uid},
+        "from": move.source,
+        "to": move.target,
+        "exit": context.policy.moves.exit.value,
+        "approved": approved,
+        "reason": {
+            "strategy": move.strategy,
+            "scores": {"from": round(move.hot_score, 2), "to": round(move.cold_score, 2)},
+            "difference": round(move.hot_score - move.cold_score, 2),
+            "hits": {"low": max(move.hits, hits.low if hits else 0), "high": hits.high if hits else 0},
+            **({"slowness": round(move.slowness, 3)} if move.slowness is not None else {}),
+        },
+        "predicted": {
+            "hotAfter": round(move.hot_after, 2),
+            "coldAfter": round(move.cold_after, 2),
+            "localityDelta": round(move.locality_delta_ratio, 4),
+        },
+    }
+
+
+def _sentence(move: PlannedMove) -> str:
+    return (
+        f"{move.source} at {move.hot_score:.0f} and {move.target} at {move.cold_score:.0f} become "
+        f"{move.hot_after:.0f} and {move.cold_after:.0f}"
+    )

@@ -1,0 +1,239 @@
+"""A move as an ExecutorMove object, and as the planner's Move.
+
+The status keeps every part of the state, so that whoever starts anew carries on where the last one stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from ballast.api.condition import Condition, ConditionStatus, find_condition, set_condition
+from ballast.api.move import ExecutorMove
+from ballast.controller.moves.conditions import WITHDRAWN, conditions
+from ballast.controller.moves.state import Figures, MoveState, Orders, Replacement, Subject, Timings
+from ballast.model import Exit, Move, MovePhase
+
+_MAX_MESSAGE = 1024
+JSON = Mapping[str, Any]
+
+
+def read(raw: JSON) -> MoveState:
+    """The state of an ExecutorMove object as the API server gives it. Raises InvalidResource."""
+    move = ExecutorMove.parse(raw)
+    status: JSON = raw.get("status") or {}
+    measured: JSON = status.get("measured") or {}
+    return MoveState(
+        orders=_orders(move),
+        phase=MovePhase(status.get("phase") or MovePhase.PROPOSED),
+        reason=status.get("reason") or "",
+        message=status.get("message") or "",
+        target=status.get("to") or "",
+        withdrawn=find_condition(move.status.conditions, WITHDRAWN) is not None,
+        subject=_subject(status.get("subject") or {}),
+        replacement=_replacement(status.get("replacement")),
+        attempts=status.get("attempts") or 0,
+        timings=_timings(status.get("timings") or {}),
+        before=_figures(measured, "Before"),
+        after=_figures(measured, "After"),
+    )
+
+
+def status(move: MoveState, raw: JSON, now: float) -> dict[str, Any]:
+    """The whole status to write in place of that of `raw`, the object that `move` was read from."""
+    known = ExecutorMove.parse(raw)
+    generation = known.metadata.generation
+    return _filled(
+        {
+            "observedGeneration": generation,
+            "phase": str(move.phase),
+            "reason": str(move.reason),
+            "message": _cut(move.message),
+            "conditions": _conditions(move, known.status.conditions, generation=generation, now=now),
+            "to": move.target,
+            "subject": _written_subject(move.subject),
+            "replacement": _written_replacement(move.replacement),
+            "measured": _measured(move),
+            "timings": _written_timings(move),
+            "attempts": move.attempts,
+        }
+    )
+
+
+def to_move(move: MoveState, *, source_cpu_cores: float) -> Move:
+    """The move as the planner's ledger, budgets and cooldowns read it.
+
+    `source_cpu_cores`: allocatable CPU of the node it leaves, by which points of score become load.
+    """
+    orders, timings = move.orders, move.timings
+    return Move(
+        name=orders.name,
+        namespace=orders.namespace,
+        topology=orders.topology,
+        component=orders.component,
+        executor_uid=orders.executor_uid,
+        executor_name=orders.executor_name,
+        source=orders.source,
+        target=move.destination,
+        phase=move.phase,
+        started_at=orders.created_at if timings.approved_at is None else timings.approved_at,
+        ended_at=timings.ended_at if move.phase.ended else None,
+        helped=move.helped,
+        load_cores=_shed_points(orders) / 100.0 * source_cpu_cores,
+        application=move.subject.application,
+        resource_profile=move.subject.resource_profile,
+        replacement_uid=move.replacement.uid if move.replacement else None,
+        arrived_at=timings.settling_at,
+    )
+
+
+def outlived(move: MoveState, *, ttl_seconds: float, now: float) -> bool:
+    """Whether an ended move has been kept long enough and its object may be deleted."""
+    ended = move.timings.ended_at
+    return move.phase.ended and ended is not None and now - ended >= ttl_seconds
+
+
+def _shed_points(orders: Orders) -> float:
+    """Points of score that the source is predicted to lose."""
+    decided, predicted = orders.decided.hot_score, orders.predicted.hot_score
+    return max(0.0, decided - predicted) if decided is not None and predicted is not None else 0.0
+
+
+def _orders(move: ExecutorMove) -> Orders:
+    spec, metadata = move.spec, move.metadata
+    namespace = metadata.namespace or ""
+    scores = spec.reason.scores if spec.reason else None
+    created = metadata.creation_timestamp
+    return Orders(
+        name=metadata.name,
+        namespace=namespace,
+        topology=f"{namespace}/{spec.topology}",
+        component=spec.component or "",
+        executor_uid=spec.executor.uid,
+        executor_name=spec.executor.pod,
+        source=spec.from_,
+        target=spec.to,
+        created_at=created.timestamp() if created else 0.0,
+        exit=Exit(spec.exit),
+        approved=spec.approved,
+        decided=Figures(
+            hot_score=scores.from_ if scores else None,
+            cold_score=scores.to if scores else None,
+            slowness=spec.reason.slowness if spec.reason else None,
+        ),
+        predicted=Figures(
+            hot_score=spec.predicted.hot_after if spec.predicted else None,
+            cold_score=spec.predicted.cold_after if spec.predicted else None,
+        ),
+    )
+
+
+def _subject(raw: JSON) -> Subject:
+    return Subject(raw.get("application", ""), raw.get("resourceProfile", ""), raw.get("executorId", ""))
+
+
+def _written_subject(subject: Subject) -> dict[str, Any] | None:
+    return _filled(
+        {
+            "application": subject.application,
+            "resourceProfile": subject.resource_profile,
+            "executorId": subject.executor_id,
+        }
+    )
+
+
+def _replacement(raw: JSON | None) -> Replacement | None:
+    if not raw:
+        return None
+    return Replacement(
+        uid=raw["uid"],
+        pod=raw["pod"],
+        claimed_at=_time(raw.get("claimed")),
+        node=raw.get("node", ""),
+        pinned=raw.get("pinned", False),
+    )
+
+
+def _written_replacement(claim: Replacement | None) -> dict[str, Any] | None:
+    if claim is None:
+        return None
+    return {
+        "pod": claim.pod,
+        "uid": claim.uid,
+        "node": claim.node,
+        "pinned": claim.pinned,
+        **_filled({"claimed": _stamp(claim.claimed_at)}),
+    }
+
+
+_PHASE_TIMES = {
+    "approved": "approved_at",
+    "leaving": "leaving_at",
+    "arriving": "arriving_at",
+    "settling": "settling_at",
+    "ended": "ended_at",
+}
+
+
+def _timings(raw: JSON) -> Timings:
+    return Timings(**{attribute: _time(raw.get(field)) for field, attribute in _PHASE_TIMES.items()})
+
+
+def _written_timings(move: MoveState) -> dict[str, Any]:
+    times = {field: _stamp(getattr(move.timings, attribute)) for field, attribute in _PHASE_TIMES.items()}
+    return _filled({"proposed": _stamp(move.orders.created_at), **times})
+
+
+_FIGURES = {
+    "hot": "hot_score",
+    "cold": "cold_score",
+    "slowness": "slowness",
+    "batchP95": "batch_p95_seconds",
+}
+
+
+def _figures(measured: JSON, when: str) -> Figures:
+    return Figures(**{attribute: measured.get(f"{field}{when}") for field, attribute in _FIGURES.items()})
+
+
+def _measured(move: MoveState) -> dict[str, Any]:
+    fields = {
+        f"{field}{when}": getattr(figures, attribute)
+        for when, figures in (("Before", move.before), ("After", move.after))
+        for field, attribute in _FIGURES.items()
+    }
+    return _filled({**fields, "gain": move.gain})
+
+
+def _conditions(move: MoveState, before: tuple[Condition, ...], *, generation: int, now: float) -> list[dict[str, Any]]:
+    aspects = conditions(move)
+    held = tuple(c for c in before if c.type in {aspect.type for aspect in aspects})
+    for aspect in aspects:
+        held = set_condition(
+            held,
+            type_=aspect.type,
+            status=ConditionStatus.of(aspect.holds),
+            reason=aspect.reason,
+            message=_cut(aspect.message),
+            observed_generation=generation,
+            now=datetime.fromtimestamp(now, UTC),
+        )
+    return [condition.to_dict() for condition in held]
+
+
+def _filled(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what is absent or empty: a whole status is written, so what is left out is gone."""
+    return {name: value for name, value in fields.items() if value not in (None, "", {})}
+
+
+def _cut(message: str) -> str:
+    return message if len(message) <= _MAX_MESSAGE else f"{message[: _MAX_MESSAGE - 1]}…"
+
+
+def _stamp(time: float | None) -> str | None:
+    return None if time is None else datetime.fromtimestamp(time, UTC).isoformat().replace("+00:00", "Z")
+
+
+def _time(stamp: str | None) -> float | None:
+    return None if stamp is None else datetime.fromisoformat(stamp).timestamp()

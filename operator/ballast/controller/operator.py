@@ -1,0 +1,211 @@
+"""The running operator: elects a leader, runs rounds when something changed or is due, and stops cleanly."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Awaitable
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, start_http_server
+
+from ballast.controller.actuator import Actuator
+from ballast.controller.agenda import Agenda
+from ballast.controller.figures import Figures
+from ballast.controller.health import HealthServer, Pulse
+from ballast.controller.movers import Movers
+from ballast.controller.reporter import Reporter
+from ballast.controller.rounds import Crew, Rounds
+from ballast.controller.survey import Surveyor
+from ballast.controller.switch import StaleGates, Switch
+from ballast.controller.telemetry import Telemetry
+from ballast.controller.watching import watch
+from ballast.errors import BallastError
+from ballast.kube.client import Client
+from ballast.kube.connection import Connection
+from ballast.kube.errors import KubeError
+from ballast.kube.events import EventRecorder
+from ballast.kube.lease import Election, LeaseSettings
+
+_LOG = logging.getLogger(__name__)
+
+ROUND = "round"
+CALM_SECONDS = 0.15
+"""What changes within this time is looked at together."""
+STALE_AFTER_SECONDS = 11.5
+"""A little more than the longest gate timeout: by then the leader should have released it."""
+_STALE_EVERY_SECONDS = 2.0
+_FIRST_BACKOFF_SECONDS = 1.0
+_LONGEST_BACKOFF_SECONDS = 30.0
+_IDLE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How one replica runs."""
+
+    name: str
+    """Of the lease and of the gate switch."""
+    namespace: str
+    """The operator's own."""
+    identity: str
+    host: str = "0.0.0.0"  # noqa: S104 -- probes and scrapes come from outside of the pod
+    health_port: int = 8080
+    metrics_port: int = 9464
+    lease_seconds: float = 6.0
+
+
+class Operator:
+    """One replica. Build it, `await run(stop)`; every resource is closed when that returns."""
+
+    def __init__(self, connection: Connection, settings: Settings) -> None:
+        self._connection, self._settings = connection, settings
+        self._client = Client(connection)
+        self._telemetry = Telemetry(CollectorRegistry())
+        self._agenda = Agenda()
+        self._pulse = Pulse(time.monotonic)
+        self._election = Election(
+            self._client,
+            LeaseSettings(
+                settings.namespace,
+                settings.name,
+                settings.identity,
+                duration_seconds=settings.lease_seconds,
+                renew_deadline_seconds=settings.lease_seconds * 2 / 3,
+                retry_seconds=settings.lease_seconds / 6,
+            ),
+            clock=time.time,
+            monotonic=time.monotonic,
+        )
+        self._switch = Switch(self._client, name=settings.name, identity=settings.identity, clock=time.time)
+        self._figures = Figures(self._client, namespace=settings.namespace)
+        self._stale = StaleGates(self._client, clock=time.time)
+        self._rounds = self._build_rounds()
+
+    def _build_rounds(self) -> Rounds:
+        events = EventRecorder(
+            self._client,
+            instance=self._settings.identity,
+            clock=time.time,
+            on_error=lambda error: _LOG.warning("an event was lost: %s", error),
+        )
+        crew = Crew(
+            surveyor=Surveyor(self._client),
+            figures=self._figures,
+            movers=Movers(self._client, events=events, telemetry=self._telemetry, clock=time.time),
+            actuator=Actuator(self._client, events=events, telemetry=self._telemetry, clock=time.time),
+            reporter=Reporter(self._client, events=events, clock=time.time),
+            switch=self._switch,
+            telemetry=self._telemetry,
+        )
+        return Rounds(crew, clock=time.time, leading=lambda: self._election.leading)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Run until `stop` is set. Raises what no restart of a round can mend."""
+        health = HealthServer(self._pulse, host=self._settings.host, port=self._settings.health_port)
+        await health.start()
+        metrics, thread = start_http_server(
+            self._settings.metrics_port, self._settings.host, registry=self._telemetry.registry
+        )
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for work in (self._elect, self._run_rounds, self._release_stale, self._watch):
+                    tasks.create_task(work(stop))
+        finally:
+            await asyncio.to_thread(self._close)
+            await health.stop()
+            _end(metrics, thread)
+
+    async def _elect(self, stop: asyncio.Event) -> None:
+        led = False
+        while not stop.is_set():
+            leading = await asyncio.to_thread(self._election.tick)
+            if self._election.last_error is not None:
+                _LOG.warning("election: %s", self._election.last_error)
+            elif not leading:
+                self._pulse.beat()
+            if leading and not led:
+                _LOG.info("%s leads", self._settings.identity)
+                self._rounds.forget()
+                self._agenda.mark(ROUND)
+            elif led and not leading:
+                _LOG.warning("%s leads no longer", self._settings.identity)
+            led = leading
+            self._telemetry.leading.set(int(leading))
+            await _pause(stop, self._settings.lease_seconds / 6)
+
+    async def _run_rounds(self, stop: asyncio.Event) -> None:
+        backoff = _FIRST_BACKOFF_SECONDS
+        while not stop.is_set():
+            if not await _or_stop(self._agenda.wait(), stop):
+                return
+            if not self._election.leading:
+                continue
+            try:
+                due = await asyncio.to_thread(self._rounds.run)
+            except KubeError as error:
+                backoff = self._after_failure(str(error), backoff)
+                continue
+            except BallastError as error:
+                _LOG.exception("a round failed")
+                backoff = self._after_failure(str(error), backoff)
+                continue
+            backoff = _FIRST_BACKOFF_SECONDS
+            delay = _IDLE_SECONDS if due is None else max(CALM_SECONDS, due - time.time())
+            self._pulse.beat(next_in_seconds=delay)
+            self._agenda.mark(ROUND, after_seconds=delay)
+
+    def _after_failure(self, why: str, backoff: float) -> float:
+        _LOG.warning("the round ended early, the next one comes in %.0f s: %s", backoff, why)
+        self._pulse.failing = why
+        self._agenda.mark(ROUND, after_seconds=backoff)
+        return min(2 * backoff, _LONGEST_BACKOFF_SECONDS)
+
+    async def _release_stale(self, stop: asyncio.Event) -> None:
+        """Every replica does this, so that a leader that hangs holds nobody."""
+        while not stop.is_set():
+            try:
+                outcomes = await asyncio.to_thread(self._stale.release, older_than_seconds=STALE_AFTER_SECONDS)
+            except KubeError as error:
+                _LOG.warning("stale gates were not looked for: %s", error)
+            else:
+                if outcomes:
+                    _LOG.warning("released %d executors that had waited too long", len(outcomes))
+            await _pause(stop, _STALE_EVERY_SECONDS)
+
+    async def _watch(self, stop: asyncio.Event) -> None:
+        await watch(self._connection, lambda: self._agenda.mark(ROUND, after_seconds=CALM_SECONDS), stop=stop)
+
+    def _close(self) -> None:
+        """The switch goes off before the lease is given up: whoever leads next turns it on again."""
+        try:
+            if self._election.leading:
+                self._switch.off("Stopped")
+        except KubeError as error:
+            _LOG.warning("the gate switch was left on: %s", error)
+        self._election.release()
+        self._figures.close()
+        self._client.close()
+
+
+def _end(server: object, thread: threading.Thread) -> None:
+    server.shutdown()  # type: ignore[attr-defined]
+    server.server_close()  # type: ignore[attr-defined]
+    thread.join(timeout=5)
+
+
+async def _pause(stop: asyncio.Event, seconds: float) -> None:
+    await _or_stop(asyncio.sleep(seconds), stop)
+
+
+async def _or_stop(work: Awaitable[object], stop: asyncio.Event) -> bool:
+    """Wait for `work`, or for `stop`; False when it was `stop`."""
+    doing = asyncio.ensure_future(work)
+    stopping = asyncio.ensure_future(stop.wait())
+    done, pending = await asyncio.wait((doing, stopping), return_when=asyncio.FIRST_COMPLETED)
+    for task in pending:
+        task.cancel()
+    await asyncio.gather(*pending, return_exceptions=True)
+    return doing in done

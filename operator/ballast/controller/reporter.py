@@ -1,0 +1,113 @@
+"""Writing status, on change and at most once a minute an object, and telling what stands in the way."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from ballast.api import BalancingPolicy
+from ballast.api.condition import ConditionStatus, set_condition
+from ballast.controller.context import Context
+from ballast.controller.ends import Finding
+from ballast.controller.membership import key_of
+from ballast.controller.status import Outlook, policy_status, stalled_status, topology_status
+from ballast.controller.survey import Read
+from ballast.errors import BallastError
+from ballast.kube import kinds
+from ballast.kube.client import Client
+from ballast.kube.errors import Conflict, NotFound
+from ballast.kube.events import EventRecorder, Notice, Regarding
+from ballast.kube.kinds import Kind
+from ballast.kube.objects import write_status
+from ballast.model import Memory, Plan
+
+_LOG = logging.getLogger(__name__)
+QUIET_SECONDS = 60.0
+"""Between two writes of one object's status."""
+
+JSON = dict[str, Any]
+
+
+class Reporter:
+    """`clock`: seconds since the epoch."""
+
+    def __init__(self, client: Client, *, events: EventRecorder, clock: Callable[[], float]) -> None:
+        self._client, self._events, self._clock = client, events, clock
+        self._written: dict[str, float] = {}
+        self._told: set[str] = set()
+
+    def report(self, context: Context, decided: Plan, memory: Memory, now: float) -> None:
+        """Bring the policy's status and those of its topologies up to date."""
+        outlook = Outlook(context.snapshot, context.policy, decided, memory, now)
+        status = policy_status(context.read.resource, outlook).to_dict()
+        self._write(kinds.BALANCING_POLICY, context.read.raw, status)
+        steered = {e.topology for e in context.snapshot.executors}
+        stalled = {finding.topology: finding for finding in context.findings if finding.stalls}
+        for read in context.survey.topologies:
+            key = key_of(read.resource)
+            if key in stalled:
+                status = stalled_status(read.resource, stalled[key].reason, stalled[key].message, now).to_dict()
+            elif key in {topology.key for topology in context.snapshot.topologies}:
+                if key not in steered and read.resource.status.policy not in (None, context.name):
+                    continue
+                status = topology_status(read.resource, outlook).to_dict()
+            else:
+                continue
+            self._write(kinds.SPARK_TOPOLOGY, read.raw, status)
+        for finding in context.findings:
+            self._find(context, finding)
+
+    def stalled(self, read: Read[BalancingPolicy], reason: str, message: str) -> None:
+        """A policy that can't be followed as it is."""
+        generation = read.resource.metadata.generation
+        now = datetime.fromtimestamp(self._clock(), UTC)
+        conditions = read.resource.status.conditions
+        for type_, holds in (("Ready", False), ("Stalled", True)):
+            conditions = set_condition(
+                conditions,
+                type_=type_,
+                status=ConditionStatus.of(holds),
+                reason=reason,
+                message=message,
+                observed_generation=generation,
+                now=now,
+            )
+        status = read.resource.status.model_copy(update={"conditions": conditions, "observed_generation": generation})
+        self._write(kinds.BALANCING_POLICY, read.raw, status.to_dict())
+
+    def broken(self, errors: Sequence[BallastError]) -> None:
+        """Objects that can't be read are left alone; the log says so once."""
+        for error in errors:
+            if str(error) not in self._told:
+                self._told.add(str(error))
+                _LOG.warning("left alone: %s", error)
+
+    def _find(self, context: Context, finding: Finding) -> None:
+        for read in context.survey.topologies:
+            if key_of(read.resource) == finding.topology:
+                metadata = read.raw["metadata"]
+                regarding = Regarding(kinds.SPARK_TOPOLOGY, metadata["name"], metadata["uid"], metadata["namespace"])
+                self._events.post(Notice(regarding, finding.reason, "Observe", finding.message, warning=True))
+
+    def _write(self, kind: Kind, seen: JSON, status: JSON) -> None:
+        """News about the object itself (another generation, another condition) goes out at once, figures later."""
+        uid, now = seen["metadata"]["uid"], self._clock()
+        if now - self._written.get(uid, 0.0) < QUIET_SECONDS and not _urgent(seen.get("status") or {}, status):
+            return
+        try:
+            if write_status(self._client, kind, seen, status) is not None:
+                self._written[uid] = now
+        except (Conflict, NotFound) as error:
+            _LOG.debug("status of %s was not written: %s", seen["metadata"]["name"], error)
+
+
+def _urgent(before: JSON, after: JSON) -> bool:
+    if before.get("observedGeneration") != after.get("observedGeneration"):
+        return True
+    return _verdicts(before) != _verdicts(after)
+
+
+def _verdicts(status: JSON) -> set[tuple[str, str]]:
+    return {(c["type"], c["status"]) for c in status.get("conditions") or ()}

@@ -1,0 +1,136 @@
+"""One pass over every pool: look, advance moves, plan, act, tell."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+
+from ballast.api import BalancingPolicy
+from ballast.controller.actuator import Actuator
+from ballast.controller.context import Context
+from ballast.controller.figures import Figures
+from ballast.controller.gateclock import GateClock
+from ballast.controller.memory import recalled
+from ballast.controller.movers import Movers, OpenMove, planner_moves, read_moves
+from ballast.controller.pools import territories
+from ballast.controller.reporter import Reporter
+from ballast.controller.sight import Sight
+from ballast.controller.survey import Read, Surveyor
+from ballast.controller.switch import Switch, wanted
+from ballast.controller.telemetry import Telemetry
+from ballast.model import Memory, Plan
+from ballast.planner.plan import plan
+from ballast.prometheus import Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """Those who do the work of a round. Built once in `main`."""
+
+    surveyor: Surveyor
+    figures: Figures
+    movers: Movers
+    actuator: Actuator
+    reporter: Reporter
+    switch: Switch
+    telemetry: Telemetry
+
+
+@dataclass(slots=True)
+class _Kept:
+    """What a policy's passes keep between them, beside status."""
+
+    memory: Memory
+    reading: Reading = field(default_factory=Reading)
+    full_pass_at: float = 0.0
+
+
+class Rounds:
+    """Runs passes. `clock`: seconds since the epoch; `leading`: asked before everything that acts."""
+
+    def __init__(self, crew: Crew, *, clock: Callable[[], float], leading: Callable[[], bool]) -> None:
+        self._crew, self._clock, self._leading = crew, clock, leading
+        self._gates = GateClock()
+        self._kept: dict[str, _Kept] = {}
+
+    def forget(self) -> None:
+        """Start afresh from status, as after having lost and won leadership again."""
+        self._kept.clear()
+
+    def run(self) -> float | None:
+        """One round over all policies; returns when the next one is due (seconds since the epoch)."""
+        survey = self._crew.surveyor.look()
+        self._gates = self._gates.after(survey.lists.pods, self._clock())
+        self._crew.switch.keep(wanted((p.resource for p in survey.policies), survey.lists.namespaces))
+        lands = territories(survey.policies, survey.lists.nodes)
+        sight = Sight(survey, lands, self._gates, self._clock())
+        moves, broken = read_moves(survey.moves)
+        self._crew.reporter.broken([*survey.broken, *broken])
+        due = [self._visit(read, sight, moves) for read in survey.policies if self._leading()]
+        for name in self._kept.keys() - {read.resource.metadata.name for read in survey.policies}:
+            del self._kept[name]
+        return _earliest(*due)
+
+    def _visit(self, read: Read[BalancingPolicy], sight: Sight, moves: list[OpenMove]) -> float | None:
+        name = read.resource.metadata.name
+        if name in sight.lands.stalled:
+            self._crew.reporter.stalled(read, "PoolsOverlap", sight.lands.stalled[name])
+            return None
+        started = perf_counter()
+        try:
+            return self._pass(read, sight, moves)
+        finally:
+            self._crew.telemetry.pass_seconds.labels(name).observe(perf_counter() - started)
+
+    def _pass(self, read: Read[BalancingPolicy], sight: Sight, moves: list[OpenMove]) -> float | None:
+        name, interval = read.resource.metadata.name, read.resource.spec.interval.seconds
+        kept = self._recall(read, sight)
+        full = sight.now - kept.full_pass_at >= interval
+        if full:
+            kept.reading, kept.full_pass_at = sight.figures(read, self._crew.figures), sight.now
+        context = sight.context(read, kept.memory, kept.reading, moves)
+        mine, moves_wake = self._crew.movers.run(context, sight.own_moves(moves, name))
+        context = _with_moves(context, mine)
+        decided, memory = plan(context.snapshot, context.policy, context.memory, sight.now)
+        self._crew.actuator.release(context, decided)
+        self._crew.actuator.delete_stranded(decided)
+        if full:
+            self._crew.actuator.create_moves(context, decided)
+        else:
+            # Between full passes the figures are those of before: their hits are counted already.
+            memory = replace(memory, hits=context.memory.hits, shedding=context.memory.shedding)
+        kept.memory = memory
+        self._measure(name, context, decided, full=full)
+        self._crew.reporter.report(context, decided, memory, sight.now)
+        return _earliest(kept.full_pass_at + interval, decided.wake_at, moves_wake)
+
+    def _recall(self, read: Read[BalancingPolicy], sight: Sight) -> _Kept:
+        name = read.resource.metadata.name
+        if name not in self._kept:
+            self._crew.telemetry.introduce(name)
+            topologies = [topology.resource for topology in sight.survey.topologies]
+            self._kept[name] = _Kept(recalled(read.resource.status, topologies))
+        return self._kept[name]
+
+    def _measure(self, name: str, context: Context, decided: Plan, *, full: bool) -> None:
+        telemetry = self._crew.telemetry
+        telemetry.last_pass.labels(name).set(self._clock())
+        telemetry.passes.labels(name, "ok").inc()
+        for reason, count in Counter(refusal.reason.value for refusal in decided.refusals).items():
+            telemetry.refusals.labels(name, reason).inc(count if full else 0)
+        if context.snapshot.metrics.age_seconds is not None:
+            telemetry.metrics_age.labels(name).set(context.snapshot.metrics.age_seconds)
+        scores = {node.name: node.score for node in decided.pool.nodes if node.score is not None}
+        telemetry.keep_scores(name, scores)
+
+
+def _with_moves(context: Context, moves: list[OpenMove]) -> Context:
+    cores = {node.name: node.allocatable.cpu_cores for node in context.snapshot.nodes}
+    known = tuple(planner_moves(moves, cores))
+    return replace(context, snapshot=replace(context.snapshot, moves=known))
+
+
+def _earliest(*times: float | None) -> float | None:
+    return min((at for at in times if at is not None), default=None)

@@ -1,0 +1,86 @@
+"""One look at the cluster, turned to one policy's pool."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ballast.api import BalancingPolicy
+from ballast.controller.context import Context
+from ballast.controller.figures import Figures
+from ballast.controller.gateclock import GateClock
+from ballast.controller.movers import OpenMove, planner_moves
+from ballast.controller.observe import Metrics, Pool, observe
+from ballast.controller.pools import Territories, for_another
+from ballast.controller.survey import Read, Survey
+from ballast.kube import names
+from ballast.model import Memory, Snapshot
+from ballast.model.from_api import policy_from
+from ballast.prometheus import Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    survey: Survey
+    lands: Territories
+    gates: GateClock
+    """Has seen the survey's pods."""
+    now: float
+
+    def figures(self, read: Read[BalancingPolicy], figures: Figures) -> Reading:
+        """Ask the policy's Prometheus about its nodes and all executors."""
+        mine = self.lands.nodes[read.resource.metadata.name]
+        nodes = [node for node in self.survey.lists.nodes if node.name in mine]
+        executors = [pod for pod in self.survey.lists.pods if pod.executor is not None and not pod.ended]
+        topologies = [topology.resource for topology in self.survey.topologies]
+        reading = figures.read(read.resource, nodes, executors)
+        return replace(reading, rates=figures.rates(read.resource, topologies))
+
+    def context(self, read: Read[BalancingPolicy], memory: Memory, reading: Reading, moves: list[OpenMove]) -> Context:
+        name = read.resource.metadata.name
+        nodes = [node for node in self.survey.lists.nodes if node.name in self.lands.nodes[name]]
+        policy = policy_from(read.resource, {node.name: node.labels for node in nodes})
+        cores = {node.name: node.allocatable.cpu_cores for node in self.survey.lists.nodes}
+        seen = observe(
+            self.survey.lists,
+            policy,
+            pool=Pool.of(read.resource.spec),
+            topologies=[topology.resource for topology in self.survey.topologies],
+            clock=self.gates,
+            now=self.now,
+            moves=planner_moves(moves, cores),
+            metrics=Metrics(reading.nodes, reading.executors, reading.health),
+            rates=reading.rates,
+            failed=_failures(self.survey),
+        )
+        return Context(
+            read=read,
+            policy=policy,
+            survey=self.survey,
+            snapshot=self._own_part(seen.snapshot, name),
+            memory=memory,
+            reading=reading,
+            findings=seen.findings,
+            pods={pod.uid: pod for pod in self.survey.lists.pods if pod.executor is not None},
+        )
+
+    def _own_part(self, snapshot: Snapshot, policy: str) -> Snapshot:
+        """Without gated executors that belong into another policy's pool."""
+        nodes = {node.name: node for node in self.survey.lists.nodes}
+        mine = tuple(e for e in snapshot.executors if not for_another(e, policy, self.lands.nodes, nodes))
+        return snapshot if len(mine) == len(snapshot.executors) else replace(snapshot, executors=mine)
+
+    def own_moves(self, moves: list[OpenMove], policy: str) -> list[OpenMove]:
+        """The moves that leave a node of this pool."""
+        return [each for each in moves if each.state.orders.source in self.lands.nodes[policy]]
+
+
+def _failures(survey: Survey) -> Mapping[str, int]:
+    """Executors that failed, by topology key; those that Spark has deleted are not seen any more."""
+    failed: Counter[str] = Counter()
+    for pod in survey.lists.pods:
+        if pod.executor is not None and pod.status_phase == "Failed":
+            topology = pod.labels.get(names.TOPOLOGY, pod.executor.application)
+            failed[f"{pod.namespace}/{topology}"] += 1
+    return failed

@@ -1,0 +1,107 @@
+"""kopf's part: watch our kinds and the executors, and say that something changed. Nothing is decided or written."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import kopf
+
+from ballast.api.meta import GROUP, VERSION
+from ballast.kube import names
+from ballast.kube.connection import Connection
+
+_KINDS = ("balancingpolicies", "sparktopologies", "executormoves")
+_EXECUTORS = f"{names.SPARK_ROLE}=executor"
+
+
+async def watch(connection: Connection, changed: Callable[[], None], *, stop: asyncio.Event) -> None:
+    """Call `changed` after everything that a round could act upon, until `stop` is set."""
+    await kopf.operator(
+        registry=_registry(connection, changed),
+        settings=_settings(),
+        clusterwide=True,
+        standalone=True,
+        stop_flag=stop,
+    )
+
+
+def _registry(connection: Connection, changed: Callable[[], None]) -> kopf.OperatorRegistry:
+    """Event handlers only: no annotation, no finalizer, nothing stored on users' objects."""
+    registry = kopf.OperatorRegistry()
+    news = _News()
+
+    async def on_ours(body: Mapping[str, Any], **_: Any) -> None:
+        if news.of_spec(body):
+            changed()
+
+    async def on_executor(body: Mapping[str, Any], **_: Any) -> None:
+        if news.of_pod(body):
+            changed()
+
+    async def log_in(**_: Any) -> kopf.ConnectionInfo:
+        return _credentials(connection)
+
+    for plural in _KINDS:
+        kopf.on.event(GROUP, VERSION, plural, registry=registry, id=plural)(on_ours)
+    kopf.on.event("", "v1", "pods", registry=registry, id="executors", labels={names.SPARK_ROLE: "executor"})(
+        on_executor
+    )
+    kopf.on.login(registry=registry, id="login")(log_in)
+    return registry
+
+
+def _settings() -> kopf.OperatorSettings:
+    settings = kopf.OperatorSettings()
+    settings.peering.standalone = True
+    settings.posting.enabled = False
+    settings.posting.level = logging.WARNING
+    settings.networking.request_timeout = 30
+    settings.networking.connect_timeout = 10
+    settings.watching.server_timeout = 300
+    settings.watching.chunk_size = 500
+    settings.watching.label_selectors["", "v1", "pods"] = _EXECUTORS
+    return settings
+
+
+def _credentials(connection: Connection) -> kopf.ConnectionInfo:
+    """The same as our own client uses; asked for again when the server refuses them (a rotated token)."""
+    known = connection.configuration
+    scheme, _, token = (known.get_api_key_with_prefix("BearerToken") or "").partition(" ")
+    return kopf.ConnectionInfo(
+        server=known.host,
+        ca_path=known.ssl_ca_cert,
+        scheme=scheme or None,
+        token=token or None,
+        certificate_path=known.cert_file,
+        private_key_path=known.key_file,
+        default_namespace=connection.namespace,
+    )
+
+
+class _News:
+    """Tells what a round could act upon from what it has written itself or can do nothing about."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[Any, ...]] = {}
+
+    def of_spec(self, body: Mapping[str, Any]) -> bool:
+        """A new object, another generation, or one that goes; a write of status is no news."""
+        metadata = body["metadata"]
+        return self._differs(body, (metadata.get("generation"), "deletionTimestamp" in metadata))
+
+    def of_pod(self, body: Mapping[str, Any]) -> bool:
+        """A gate that is ours, a node, a phase, a departure."""
+        spec, status = body.get("spec") or {}, body.get("status") or {}
+        gates = tuple(gate["name"] for gate in spec.get("schedulingGates") or ())
+        leaving = "deletionTimestamp" in body["metadata"]
+        return self._differs(body, (gates, spec.get("nodeName"), status.get("phase"), leaving))
+
+    def _differs(self, body: Mapping[str, Any], now: tuple[Any, ...]) -> bool:
+        uid = body["metadata"]["uid"]
+        if self._seen.get(uid) == now:
+            return False
+        self._seen[uid] = now
+        return True
