@@ -22,6 +22,7 @@ HERE = Path(__file__).resolve().parent
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SPARK_HOME = "/opt/spark"
 BUILT_IN: Mapping[str, Image] = {
+    "host": HostImage(kind="host"),
     "noise": NoiseImage(kind="noise"),
     "pause": CommandImage(kind="command", command=["sleep", "infinity"]),
 }

@@ -106,7 +106,8 @@ def phase(containers: Sequence[ContainerStatus], *, restart_policy: str) -> str:
         return "Failed" if failed and restart_policy == "Never" else "Pending"
     if any(isinstance(c.state, Waiting) and c.last is None for c in mains):
         return "Pending"
-    if any(not isinstance(c.state, Terminated) for c in mains) or restart_policy == "Always":
+    lasting = [*mains, *(c for c in inits if c.is_sidecar)]
+    if any(not isinstance(c.state, Terminated) for c in lasting) or restart_policy == "Always":
         return "Running"
     codes = [c.state.exit_code for c in mains if isinstance(c.state, Terminated)]
     if not any(codes):
