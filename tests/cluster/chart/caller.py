@@ -1,0 +1,131 @@
+"""Asking the API server as somebody, and what it answers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import requests
+
+from ballast.kube.kinds import Kind
+from tests.testbed.testbed import Testbed
+
+JSON = dict[str, Any]
+
+_TIMEOUT_SECONDS = 30
+_PERIOD_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    code: int
+    body: JSON
+
+    @property
+    def message(self) -> str:
+        return str(self.body.get("message", ""))
+
+    @property
+    def ok(self) -> bool:
+        return self.code < 300
+
+    def refused_by(self, policy: str) -> bool:
+        """Whether that admission policy said no; a missing right or a wrong object is something else."""
+        return self.code == 403 and f"ValidatingAdmissionPolicy '{policy}'" in self.message
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Somebody at the API server. With `dry`, it is told what would come of it and nothing is stored."""
+
+    url: str
+    session: requests.Session
+
+    def create(self, kind: Kind, body: Mapping[str, Any], *, namespace: str | None = None, dry: bool = False) -> Answer:
+        return self._ask("POST", kind.path(namespace=namespace), body, dry=dry)
+
+    def read(self, kind: Kind, name: str | None = None, *, namespace: str | None = None) -> Answer:
+        """One object, or all without a name."""
+        return self._ask("GET", kind.path(namespace=namespace, name=name))
+
+    def patch(
+        self,
+        kind: Kind,
+        name: str,
+        patch: Sequence[JSON] | Mapping[str, Any],
+        *,
+        namespace: str | None = None,
+        subresource: str | None = None,
+        dry: bool = False,
+    ) -> Answer:
+        """A list is an RFC 6902 patch, a mapping a merge patch."""
+        path = kind.path(namespace=namespace, name=name, subresource=subresource)
+        form = "merge-patch" if isinstance(patch, Mapping) else "json-patch"
+        return self._ask("PATCH", path, patch, form=form, dry=dry)
+
+    def delete(self, kind: Kind, name: str, *, namespace: str | None = None, dry: bool = False) -> Answer:
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
+        return self._ask("DELETE", kind.path(namespace=namespace, name=name), options, dry=dry)
+
+    def act(self, kind: Kind, name: str, subresource: str, body: JSON, *, namespace: str, dry: bool = False) -> Answer:
+        """Post to a subresource."""
+        return self._ask("POST", kind.path(namespace=namespace, name=name, subresource=subresource), body, dry=dry)
+
+    def _ask(self, method: str, path: str, body: Any = None, *, form: str = "", dry: bool = False) -> Answer:
+        response = self.session.request(
+            method,
+            f"{self.url}{path}",
+            params={"dryRun": "All"} if dry else {},
+            json=body,
+            headers={"Content-Type": f"application/{form}+json"} if form else {},
+            timeout=_TIMEOUT_SECONDS,
+        )
+        return Answer(response.status_code, response.json())
+
+
+@contextmanager
+def administrator(testbed: Testbed) -> Iterator[Caller]:
+    with _session(testbed) as session:
+        session.cert = _certificate(testbed)
+        yield Caller(testbed.url, session)
+
+
+@contextmanager
+def user(testbed: Testbed, name: str) -> Iterator[Caller]:
+    """Somebody with the rights of the user `name`, and no others."""
+    with _session(testbed) as session:
+        session.cert = _certificate(testbed)
+        session.headers["Impersonate-User"] = name
+        yield Caller(testbed.url, session)
+
+
+@contextmanager
+def account(testbed: Testbed, namespace: str, name: str) -> Iterator[Caller]:
+    """A ServiceAccount, by a token of its own."""
+    with _session(testbed) as session:
+        session.headers["Authorization"] = f"Bearer {testbed.token(namespace, name)}"
+        yield Caller(testbed.url, session)
+
+
+def eventually(look: Callable[[], bool], what: str, *, seconds: float = 30.0) -> None:
+    """Return as soon as `look` is true; fail, saying `what` did not happen, when it stays false."""
+    end = time.monotonic() + seconds
+    while not look():
+        assert time.monotonic() < end, f"not within {seconds:.0f} s: {what}"
+        time.sleep(_PERIOD_SECONDS)
+
+
+@contextmanager
+def _session(testbed: Testbed) -> Iterator[requests.Session]:
+    with requests.Session() as session:
+        session.trust_env = False
+        session.verify = str(testbed.ca)
+        yield session
+
+
+def _certificate(testbed: Testbed) -> tuple[str, str]:
+    client = testbed.api.client
+    return str(client.certificate), str(client.key)

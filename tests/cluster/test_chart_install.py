@@ -1,0 +1,115 @@
+"""The chart on the real API server, by the real helm: installed, changed, taken away."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from ballast.api.crd import KINDS
+from ballast.kube.kinds import BALANCING_POLICY, POD
+from tests.cluster.chart.caller import eventually
+from tests.cluster.chart.installation import CHART, NAMESPACE, RELEASE, Installation
+from tests.testbed.errors import TestbedError
+
+pytestmark = pytest.mark.cluster
+
+EXAMPLE = CHART.parents[1] / "examples" / "balancingpolicy.yaml"
+
+
+def deployment(installed: Installation) -> dict[str, Any]:
+    found = installed.testbed.kubectl("get", "deployment", RELEASE, f"--namespace={NAMESPACE}", "--output=json")
+    document: dict[str, Any] = json.loads(found)
+    return document
+
+
+def test_no_policy_has_a_mistake_that_the_server_can_see(installed: Installation) -> None:
+    found = installed.testbed.kubectl("get", "validatingadmissionpolicies", "--output=json")
+    ours = {
+        policy["metadata"]["name"]: policy.get("status", {}).get("typeChecking")
+        for policy in json.loads(found)["items"]
+        if policy["metadata"]["name"].startswith(f"{RELEASE}-")
+    }
+    assert ours == {f"{RELEASE}-{name}": {} for name in ("patch", "delete", "evict", "move")}
+
+
+def test_its_pods_are_let_into_a_restricted_namespace(installed: Installation) -> None:
+    wanted = {"app.kubernetes.io/name": "ballast", "app.kubernetes.io/instance": RELEASE}
+
+    def both() -> bool:
+        pods = installed.admin.read(POD, namespace=NAMESPACE).body["items"]
+        return len([pod for pod in pods if wanted.items() <= pod["metadata"]["labels"].items()]) == 2
+
+    eventually(both, "two replicas are created")
+
+
+def test_the_jobs_of_the_chart_are_let_into_a_restricted_namespace(installed: Installation) -> None:
+    rendered = installed.testbed.helm("template", RELEASE, str(CHART), f"--namespace={NAMESPACE}")
+    jobs = [doc for doc in yaml.safe_load_all(rendered) if doc and doc["kind"] in {"Job", "CronJob"}]
+    assert len(jobs) == 2
+    for job in jobs:
+        spec = job["spec"]["jobTemplate"]["spec"] if job["kind"] == "CronJob" else job["spec"]
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "of-the-job"}, "spec": spec["template"]["spec"]}
+        answer = installed.admin.create(POD, pod, namespace=NAMESPACE, dry=True)
+        assert answer.ok, answer.message
+        job["metadata"]["name"] += "-twin"
+        assert installed.testbed.kubectl("create", "--dry-run=server", "-f", "-", input_text=yaml.safe_dump(job))
+
+
+def test_an_upgrade_changes_what_was_asked_for(installed: Installation) -> None:
+    installed.upgrade("--set=replicas=1")
+    assert deployment(installed)["spec"]["replicas"] == 1
+    installed.upgrade()
+    assert deployment(installed)["spec"]["replicas"] == 2
+
+
+def test_an_upgrade_brings_definitions_up_to_date(installed: Installation) -> None:
+    crd = f"crd/{KINDS[0].crd_name}"
+    installed.testbed.kubectl("patch", crd, "--type=json", '-p=[{"op": "remove", "path": "/spec/names/shortNames"}]')
+    installed.upgrade()
+    found = json.loads(installed.testbed.kubectl("get", crd, "--output=json"))
+    assert found["spec"]["names"]["shortNames"] == list(KINDS[0].short_names)
+
+
+def test_definitions_and_resources_outlive_the_chart(installed: Installation) -> None:
+    installed.testbed.apply(EXAMPLE)
+    name = yaml.safe_load(EXAMPLE.read_text())["metadata"]["name"]
+    installed.uninstall()
+    assert installed.admin.read(BALANCING_POLICY, name).ok
+    left = json.loads(installed.testbed.kubectl("get", "all,sa,role,rolebinding", f"-n={NAMESPACE}", "-o=json"))[
+        "items"
+    ]
+    ours = [each["metadata"]["name"] for each in left if each["metadata"]["name"].startswith(RELEASE)]
+    assert [name for name in ours if not name.startswith(f"{RELEASE}-")] == []
+    assert installed.testbed.kubectl(
+        "get", "validatingadmissionpolicy,mutatingadmissionpolicy,clusterrole,clusterrolebinding",
+        f"--selector=app.kubernetes.io/instance={RELEASE}", "--output=name",
+    ) == ""  # fmt: skip
+    installed.install()
+    assert installed.admin.read(BALANCING_POLICY, name).ok
+    installed.testbed.kubectl("delete", "bpol", name)
+
+
+@pytest.mark.parametrize(
+    ("setting", "complaint"),
+    [
+        ("replicas=0", "at '/replicas': minimum: got 0, want 1"),
+        ("replica=2", "additional properties 'replica' not allowed"),
+        ("evictionNamespaces={Team_A}", "at '/evictionNamespaces/0': 'Team_A' does not match pattern"),
+        ("staleRelease.schedule=hourly", "at '/staleRelease/schedule': 'hourly' does not match pattern"),
+        ("lease.durationSeconds=600", "at '/lease/durationSeconds': maximum: got 600, want 60"),
+        ("logging.level=loud", "at '/logging/level': value must be one of 'debug', 'info', 'warning', 'error'"),
+        ("image.repository=", "at '/image/repository': minLength: got 0, want 1"),
+        ("metrics.port=80", "at '/metrics/port': minimum: got 80, want"),
+    ],
+)
+def test_a_wrong_value_is_refused_before_anything_changes(
+    installed: Installation, setting: str, complaint: str
+) -> None:
+    before = deployment(installed)["metadata"]["generation"]
+    with pytest.raises(TestbedError) as refused:
+        installed.upgrade(f"--set={setting}")
+    assert complaint in str(refused.value)
+    assert deployment(installed)["metadata"]["generation"] == before

@@ -1,0 +1,115 @@
+"""The switch rules over the gate, whatever happened to it, to the chart or to the definitions before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from ballast.kube.kinds import GATE_SWITCH, POD
+from ballast.kube.names import GATE
+from tests.cluster.chart.caller import eventually
+from tests.cluster.chart.installation import RELEASE, Installation
+from tests.cluster.chart.objects import executor, gates_of
+
+pytestmark = pytest.mark.cluster
+
+HERE = "switch-here"
+THERE = "switch-there"
+
+
+@pytest.fixture(scope="module")
+def chart(installed: Installation) -> Iterator[Installation]:
+    for name in (HERE, THERE):
+        installed.testbed.create_namespace(name, labels={"ballast.dev/gate": "enabled"})
+    yield installed
+    installed.switch(gating=False)
+
+
+@pytest.fixture(autouse=True)
+def _on(chart: Installation) -> None:
+    chart.switch(gating=True, namespaces=(HERE,))
+    chart.await_gating(executor(), HERE)
+
+
+def test_off_nobody_is_held_and_on_again_they_are(chart: Installation) -> None:
+    chart.switch(gating=False, namespaces=(HERE,))
+    chart.await_gating(executor(), HERE, gated=False)
+    chart.switch(gating=True, namespaces=(HERE,))
+    chart.await_gating(executor(), HERE)
+
+
+def test_without_a_switch_nobody_is_held(chart: Installation) -> None:
+    assert chart.admin.delete(GATE_SWITCH, RELEASE).ok
+    chart.await_gating(executor(), HERE, gated=False)
+    chart.switch(gating=True, namespaces=(HERE,))
+    chart.await_gating(executor(), HERE)
+
+
+def test_only_the_named_namespaces_are_held(chart: Installation) -> None:
+    assert chart.gates(executor(), THERE) == []
+    chart.switch(gating=True, namespaces=(THERE,))
+    chart.await_gating(executor(), THERE)
+    assert chart.gates(executor(), HERE) == []
+
+
+def test_everywhere_means_everywhere_that_opted_in(chart: Installation) -> None:
+    chart.switch(gating=True, everywhere=True)
+    chart.await_gating(executor(), THERE)
+    assert chart.gates(executor(), HERE) == [GATE]
+    assert chart.gates(executor(), "default") == []
+
+
+def test_a_switch_of_another_name_changes_nothing(chart: Installation) -> None:
+    other = {"apiVersion": GATE_SWITCH.api_version, "kind": GATE_SWITCH.kind, "metadata": {"name": "somebody"}}
+    assert chart.admin.create(GATE_SWITCH, {**other, "spec": {"gating": True, "allNamespaces": True}}).ok
+    chart.switch(gating=False)
+    chart.await_gating(executor(), HERE, gated=False)
+    assert chart.gates(executor(), THERE) == []
+    assert chart.admin.delete(GATE_SWITCH, "somebody").ok
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_after_a_reinstall_the_switch_still_rules(chart: Installation, before: bool) -> None:
+    """The API server is the same all along: it must not remember a switch of the policy that is gone."""
+    if not before:
+        chart.switch(gating=False)
+        chart.await_gating(executor(), HERE, gated=False)
+    chart.uninstall()
+    chart.await_gating(executor(), HERE, gated=False)
+    chart.switch(gating=False)
+    chart.install()
+    assert chart.gates(executor(), HERE) == []
+    for gating in (True, False, True):
+        chart.switch(gating=gating, namespaces=(HERE,))
+        chart.await_gating(executor(), HERE, gated=gating)
+    assert chart.admin.delete(GATE_SWITCH, RELEASE).ok
+    chart.await_gating(executor(), HERE, gated=False)
+
+
+def test_a_gate_of_the_pods_template_needs_no_policy(chart: Installation) -> None:
+    """As on a Kubernetes that has no such policies."""
+    chart.upgrade("--set=gate.install=false")
+    chart.await_gating(executor(), HERE, gated=False)
+    created = chart.admin.create(POD, executor("of-a-template", gates=[GATE]), namespace=HERE)
+    assert gates_of(created.body) == [GATE]
+    with chart.operator() as ours:
+        remove = [{"op": "remove", "path": "/spec/schedulingGates/0"}]
+        assert ours.patch(POD, "of-a-template", remove, namespace=HERE).ok
+    assert gates_of(chart.admin.read(POD, "of-a-template", namespace=HERE).body) == []
+    assert chart.admin.delete(POD, "of-a-template", namespace=HERE).ok
+    chart.upgrade()
+    chart.await_gating(executor(), HERE)
+
+
+def test_pods_are_created_even_when_the_policy_is_broken(chart: Installation) -> None:
+    """Without the switch's definition the policy can't work; afterwards it does again."""
+    crd = "gateswitches.ballast.dev"
+    chart.testbed.kubectl("delete", "crd", crd)
+    chart.await_gating(executor(), HERE, gated=False)
+    assert chart.gates(executor(labels={"ballast.dev/topology": "clicks"}), THERE) == []
+    chart.upgrade()
+    chart.testbed.kubectl("wait", "--for=condition=Established", f"crd/{crd}")
+    eventually(lambda: chart.admin.read(GATE_SWITCH).ok, "switches are served again")
+    chart.switch(gating=True, namespaces=(HERE,))
+    chart.await_gating(executor(), HERE)
