@@ -12,8 +12,8 @@ from tests.testbed.testbed import KEPT_LOGS, Testbed
 
 @pytest.fixture(scope="session")
 def control_plane() -> Iterator[Testbed]:
-    """The real API server with its controllers and scheduler, but no nodes."""
-    with Testbed(progress=print).up(kubelet=False, prometheus=False) as cluster:
+    """The real API server with its controllers and scheduler, and no nodes but the fake ones that tests add."""
+    with Testbed(progress=print).up(kubelet=False, prometheus=False, kwok=True) as cluster:
         yield cluster
         cluster.keep_logs(KEPT_LOGS / "control-plane")
 

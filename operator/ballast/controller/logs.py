@@ -16,6 +16,8 @@ def configure(*, as_json: bool, level: int) -> None:
     logging.basicConfig(level=level, handlers=[handler], force=True)
     for name in _QUIET:
         logging.getLogger(name).setLevel(max(level, logging.WARNING))
+    # It warns that it can't take over the signals, which is what we want.
+    logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)
 
 
 def _json() -> logging.Formatter:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import kopf
 
 from ballast.api.meta import GROUP, VERSION
+from ballast.errors import BallastError
 from ballast.kube import names
 from ballast.kube.connection import Connection
 
@@ -17,18 +19,42 @@ _KINDS = ("balancingpolicies", "sparktopologies", "executormoves")
 _EXECUTORS = f"{names.SPARK_ROLE}=executor"
 
 
+class WatchEndedError(BallastError):
+    """Nothing would be noticed any more; the process is to be started anew."""
+
+
 async def watch(connection: Connection, changed: Callable[[], None], *, stop: asyncio.Event) -> None:
-    """Call `changed` after everything that a round could act upon, until `stop` is set."""
-    await kopf.operator(
+    """Call `changed` after everything that a round could act upon, until `stop` is set. Raises if kopf gives up.
+
+    kopf takes over the signals of the main thread and cancels every task of the loop it ran in, so it gets a thread
+    and a loop of its own; `changed` is called in the caller's.
+    """
+    loop, ending = asyncio.get_running_loop(), threading.Event()
+    work = asyncio.to_thread(_run, connection, lambda: loop.call_soon_threadsafe(changed), ending)
+    watching, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait((watching, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if watching.done():
+            await watching
+            raise WatchEndedError("kopf stopped watching, and nobody asked it to")
+    finally:
+        stopping.cancel()
+        ending.set()
+    await watching
+
+
+def _run(connection: Connection, changed: Callable[[], object], ending: threading.Event) -> None:
+    operator = kopf.operator(
         registry=_registry(connection, changed),
         settings=_settings(),
         clusterwide=True,
         standalone=True,
-        stop_flag=stop,
+        stop_flag=ending,
     )
+    asyncio.run(operator)
 
 
-def _registry(connection: Connection, changed: Callable[[], None]) -> kopf.OperatorRegistry:
+def _registry(connection: Connection, changed: Callable[[], object]) -> kopf.OperatorRegistry:
     """Event handlers only: no annotation, no finalizer, nothing stored on users' objects."""
     registry = kopf.OperatorRegistry()
     news = _News()
