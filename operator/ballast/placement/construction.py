@@ -18,7 +18,7 @@ def construct(layout: Layout, sequence: Sequence[int], *, tightest: bool = False
 
     `tightest`: between equals, and before cost, the node that is left with the least room, which wastes least.
     """
-    scale = _scale(layout.problem)
+    scale = scale_of(layout.problem)
     full: set[int] = set()
     position = 0
     while position < len(sequence):
@@ -75,7 +75,7 @@ def left_over(layout: Layout, group: int, candidates: IntArray) -> FloatArray:
     return result
 
 
-def _scale(problem: Problem) -> float:
+def scale_of(problem: Problem) -> float:
     """A figure of the order of the largest difference in cost between two nodes for one executor."""
     largest = max(
         float(np.abs(problem.weights).max(initial=0.0)) * problem.farthest,

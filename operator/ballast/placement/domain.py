@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ballast.placement.arrays import FloatArray, IntArray
+from ballast.placement.arrays import BoolArray, FloatArray, IntArray
 from ballast.placement.outlook import Outlook
 
 _LARGEST = 256
@@ -25,8 +25,8 @@ class Standing:
 
     keys: FloatArray
     """(fields, places): distance from those that run, from the driver, from outer ends; vacancies, room."""
-    fits: IntArray
-    """(places,): 1 where the whole set fits."""
+    fits: BoolArray
+    """(places,): where the whole set fits."""
 
     def ranked(self) -> IntArray:
         """Places from best to worst."""
@@ -82,16 +82,16 @@ def _standing(outlook: Outlook, nodes: IntArray, level: int) -> Standing:
     grid, crew = outlook.pool.grid, outlook.crew
     places, size = grid.codes[level][nodes], grid.sizes[level]
     wanted = outlook.component_counts().astype(np.float64)
-    near = np.stack([np.bincount(places, weights=row[nodes], minlength=size) for row in crew.present])
+    near: FloatArray = np.stack([np.bincount(places, weights=row[nodes], minlength=size) for row in crew.present])
     beside = -(wanted @ outlook.weights) @ near
     driver = _least(outlook.driver[nodes], places, size)
     outer = _least((wanted @ outlook.outer)[nodes], places, size)
     vacant = np.stack([np.bincount(places, weights=row[nodes], minlength=size) for row in crew.vacancies])
     sticky = -np.minimum(vacant, wanted[:, None]).sum(axis=0)
-    holds = np.stack([np.bincount(places, weights=row[nodes], minlength=size) for row in outlook.capacity])
+    holds = np.array([np.bincount(places, weights=row[nodes], minlength=size) for row in outlook.capacity])
     room = -(holds / outlook.counts[:, None]).min(axis=0)
     keys = np.stack([_rounded(beside), driver, _rounded(outer), sticky, room])
-    return Standing(keys, _fitting(outlook, nodes, places, holds, level).astype(np.int64))
+    return Standing(keys, _fitting(outlook, nodes, places, holds, level))
 
 
 def _rounded(values: FloatArray) -> FloatArray:
@@ -108,9 +108,9 @@ def _least(values: FloatArray, places: IntArray, size: int) -> FloatArray:
     return result
 
 
-def _fitting(outlook: Outlook, nodes: IntArray, places: IntArray, holds: FloatArray, level: int) -> IntArray:
+def _fitting(outlook: Outlook, nodes: IntArray, places: IntArray, holds: FloatArray, level: int) -> BoolArray:
     """Places that may hold everything: each group by count, and all groups together by amounts."""
-    able = (holds >= outlook.counts[:, None]).all(axis=0)
+    able: BoolArray = np.logical_and.reduce(holds >= outlook.counts[:, None])
     of_use = (outlook.capacity[:, nodes] > 0).any(axis=0)
     for kind in range(outlook.demand.shape[1]):
         needed = float((outlook.demand[:, kind] * outlook.counts).sum())
@@ -121,7 +121,7 @@ def _fitting(outlook: Outlook, nodes: IntArray, places: IntArray, holds: FloatAr
     for apart_level, members in outlook.apart:
         if apart_level <= level and (outlook.component_counts()[members] > 0).sum() > 1:
             able[:] = False
-    return able.astype(np.int64)
+    return able
 
 
 def _useful(outlook: Outlook, nodes: IntArray) -> IntArray:

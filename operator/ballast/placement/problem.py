@@ -78,7 +78,8 @@ class Layout:
     @property
     def missing(self) -> IntArray:
         """(G,): executors not placed yet."""
-        return self.problem.counts - self.placed.sum(axis=1)
+        result: IntArray = self.problem.counts - self.placed.sum(axis=1)
+        return result
 
     def cost(self) -> float:
         """What the executors placed so far add to the cost of those that were there."""
@@ -91,7 +92,7 @@ class Layout:
         """(K,): nodes that could take one more executor of the group."""
         problem = self.problem
         component = int(problem.component[group])
-        mask = problem.allowed[group] & fits(self.room, problem.demand[group], problem.slack)
+        mask: BoolArray = problem.allowed[group] & fits(self.room, problem.demand[group], problem.slack)
         mask &= self.node_left[component] > 0
         mask &= self.zone_left[component][problem.places[0]] > 0
         return mask & ~self.blocked(component) if problem.apart else mask

@@ -62,7 +62,7 @@ def place(
 
 def _effort(executors: int) -> Effort:
     """Small sets get a thorough search; with very many, each gets less, so that a pass stays short."""
-    return Effort(steps=max(20, 20_000 // max(1, executors)), thorough=executors <= 200)
+    return Effort(steps=max(20, min(300, 20_000 // max(1, executors))), thorough=executors <= 200)
 
 
 @dataclass(slots=True)

@@ -79,12 +79,14 @@ def counts_that_fit(free: FloatArray, demand: FloatArray, slack: FloatArray) -> 
     if not asked.any():
         return np.full(len(free), UNBOUNDED, dtype=np.int64)
     ratios = np.floor((free[:, asked] + slack[asked]) / demand[asked]).min(axis=1)
-    return np.clip(ratios, 0, UNBOUNDED).astype(np.int64)
+    counts: IntArray = np.clip(ratios, 0, UNBOUNDED).astype(np.int64)
+    return counts
 
 
 def fits(free: FloatArray, demand: FloatArray, slack: FloatArray) -> BoolArray:
     """Where it fits once; what is not asked for may be overdrawn already."""
-    return ((free + slack >= demand) | (demand <= 0)).all(axis=1)
+    result: BoolArray = np.logical_and.reduce((free + slack >= demand) | (demand <= 0), axis=1)
+    return result
 
 
 def _points(node: Node) -> float:

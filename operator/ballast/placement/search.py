@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from random import Random
 
 import numpy as np
 
@@ -12,6 +13,10 @@ from ballast.placement.construction import construct, hardest_first
 from ballast.placement.domain import domains, settles_for_one_place
 from ballast.placement.outlook import Outlook
 from ballast.placement.problem import Layout, Problem
+from ballast.placement.refinement import Budget, descend, refine
+
+_FIRST_LOOK = 40
+"""Steps of descent before places are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +24,10 @@ class Effort:
     """How hard to look. Counted in steps, not seconds, so that the same question always has the same answer."""
 
     steps: int = 200
-    """Steps of refinement for each start."""
+    """Steps of refinement for each set that is placed together."""
     thorough: bool = True
-    """Compare several places and starts instead of taking the first that holds the set."""
+    """Compare several places instead of taking the first that holds the set."""
+    seed: int = 0
 
 
 def search(outlook: Outlook, sequence: Sequence[int], effort: Effort) -> Layout | None:
@@ -30,15 +36,16 @@ def search(outlook: Outlook, sequence: Sequence[int], effort: Effort) -> Layout 
     None when no node can take any of them. Executors may be missing from it when the pool does not hold them.
     """
     best: Layout | None = None
-    compare = effort.thorough
     split = not settles_for_one_place(outlook)
     for nodes in domains(outlook, thorough=effort.thorough or split):
         layout = _laid_out(problem(outlook, nodes), outlook, sequence)
+        descend(layout, Budget(_FIRST_LOOK))
         if best is None or _rank(layout) < _rank(best):
             best = layout
-        if not layout.missing.any() and not compare and not split:
-            return layout
-    return best
+        if not layout.missing.any() and not effort.thorough and not split:
+            break
+    # Seeded by the caller: the same question always has the same answer.
+    return None if best is None else refine(best, effort.steps, Random(effort.seed))  # noqa: S311
 
 
 def _rank(layout: Layout) -> tuple[int, float]:
