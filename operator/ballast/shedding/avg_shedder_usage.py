@@ -27,6 +27,8 @@ _LASTING = 1.4
 """A lasting deviation must exceed the pool's extreme by this factor to be more than noise."""
 _SUDDEN = 2.0
 """The same for a deviation seen a few times only, over the high threshold."""
+_REMEMBERED = 64
+"""Streaks kept from pass to pass."""
 _MEMORY_SECONDS = 300.0
 """Noise is taken to last at least this long, however short the metric window."""
 
@@ -51,7 +53,7 @@ class UsageSettings:
 
 @dataclass(frozen=True, slots=True)
 class UsageMemory:
-    """Plain values, fit for JSON. Only nodes that are apart have a streak."""
+    """Plain values, fit for JSON. Only nodes that are apart have a streak, and of those only the farthest out."""
 
     streaks: tuple[tuple[str, Streak], ...] = ()
     noise: Noise = field(default_factory=Noise)
@@ -102,8 +104,14 @@ def avg_shedder_usage(
     streaks = watch.streaks(ranked)
     pairs = [_state(cold, hot, streaks, noise.extreme, settings) for cold, hot in _pairs(ranked)]
     suggestions, refused = _decide(pool, pairs, settings, terms or AnythingGoes())
-    remembered = UsageMemory(tuple(sorted(streaks.items())), noise, watch.observed_at_seconds)
+    remembered = UsageMemory(_farthest(streaks), noise, watch.observed_at_seconds)
     return UsageResult(tuple(suggestions), tuple(refused), tuple(pairs), remembered)
+
+
+def _farthest(streaks: Mapping[str, Streak]) -> tuple[tuple[str, Streak], ...]:
+    """The streaks worth keeping: a pass acts on few nodes, and status has to stay small."""
+    order = sorted(streaks.items(), key=lambda item: (-item[1].deviation, item[0]))
+    return tuple(sorted(order[:_REMEMBERED]))
 
 
 def _pairs(ranked: list[UsageNode]) -> Iterator[tuple[UsageNode, UsageNode]]:

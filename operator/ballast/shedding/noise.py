@@ -14,7 +14,7 @@ from math import exp, sqrt
 from statistics import fmean
 from zlib import crc32
 
-_WATCHED = 100
+_WATCHED = 64
 """Nodes that are watched; more would teach nothing and fill the status."""
 _SHARE = 0.01
 _STEP = 1.0 / 300.0

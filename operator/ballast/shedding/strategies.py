@@ -11,24 +11,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TypeVar
-
-from pydantic import TypeAdapter, ValidationError
 
 from ballast.errors import InvalidField
+from ballast.shedding import shorthand
 from ballast.shedding.avg_shedder_traffic import TrafficSettings, avg_shedder_traffic
-from ballast.shedding.hits import HitCounts
+from ballast.shedding.hits import HitCounts, Hits
 from ballast.shedding.load import NodeLoad, PoolLoad
 from ballast.shedding.overload_shedder import OverloadSettings, overload_shedder
 from ballast.shedding.suggestion import Suggestion
 from ballast.shedding.threshold_shedder import Averages, ThresholdSettings, threshold_shedder
 from ballast.shedding.top_executors import Activity, top_executors
-from ballast.shedding.transfer_load import TopExecutor, TransferNode, TransferPool
+from ballast.shedding.transfer_load import Average, TopExecutor, TransferNode, TransferPool
 from ballast.shedding.transfer_shedder import TransferMemory, TransferSettings, transfer_shedder
 from ballast.shedding.uniform_load_shedder import UniformSettings, uniform_load_shedder
 
 Settings = Mapping[str, float]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +56,12 @@ def _avg(load: PoolLoad, settings: Settings, state: str) -> Shed:
         min_rate_per_second=settings.get("min_rate", default.min_rate_per_second),
         min_bytes_per_second=settings.get("min_throughput", default.min_bytes_per_second),
     )
-    result = avg_shedder_traffic(load, chosen, _read(state, HitCounts) or HitCounts())
-    return Shed(result.suggestions, _written(result.memory))
+    known, _ = shorthand.read(state, load.names(), width=2)
+    before = HitCounts(tuple(sorted((name, Hits(int(low), int(high))) for name, (low, high) in known.items())))
+    result = avg_shedder_traffic(load, chosen, before)
+    return Shed(
+        result.suggestions, shorthand.written({name: (hits.low, hits.high) for name, hits in result.memory.by_node})
+    )
 
 
 def _threshold(load: PoolLoad, settings: Settings, state: str) -> Shed:
@@ -71,8 +72,10 @@ def _threshold(load: PoolLoad, settings: Settings, state: str) -> Shed:
         min_bytes_per_second=settings.get("min_throughput", default.min_bytes_per_second),
         lower_boundary=bool(settings.get("lower_boundary", default.lower_boundary)),
     )
-    result = threshold_shedder(load, chosen, _read(state, Averages) or Averages())
-    return Shed(result.suggestions, _written(result.memory))
+    known, _ = shorthand.read(state, load.names(), width=1)
+    before = Averages(tuple(sorted((name, usage) for name, (usage,) in known.items())))
+    result = threshold_shedder(load, chosen, before)
+    return Shed(result.suggestions, shorthand.written({name: (usage,) for name, usage in result.memory.by_node}))
 
 
 def _overload(load: PoolLoad, settings: Settings, state: str) -> Shed:
@@ -110,9 +113,13 @@ def _transfer(load: PoolLoad, settings: Settings, state: str) -> Shed:
     )
     most = int(settings.get("max_candidates", _CANDIDATES))
     pool = TransferPool(tuple(_transfer_node(node, most) for node in load.nodes), load.names())
-    memory = _read(state, TransferMemory) or TransferMemory()
-    result = transfer_shedder(pool, chosen, memory, allowed=lambda _, source, target: source != target)
-    return Shed(result.suggestions, _written(result.memory))
+    known, hits = shorthand.read(state, load.names(), width=2)
+    before = tuple(sorted((name, Average(ratio, volume)) for name, (ratio, volume) in known.items()))
+    result = transfer_shedder(
+        pool, chosen, TransferMemory(before, int(hits)), allowed=lambda _, source, target: source != target
+    )
+    averages = {name: (each.load_ratio, each.bytes_per_second) for name, each in result.memory.averages}
+    return Shed(result.suggestions, shorthand.written(averages, extra=result.memory.hits))
 
 
 def _transfer_node(node: NodeLoad, most: int) -> TransferNode:
@@ -141,15 +148,3 @@ STRATEGIES: Mapping[str, Callable[[PoolLoad, Settings, str], Shed]] = MappingPro
         "TransferShedder": _transfer,
     }
 )
-
-
-def _read(state: str, kind: type[T]) -> T | None:
-    try:
-        found: T = TypeAdapter(kind).validate_json(state)
-    except ValidationError:
-        return None
-    return found
-
-
-def _written(memory: object) -> str:
-    return TypeAdapter(type(memory)).dump_json(memory).decode()
