@@ -136,6 +136,5 @@ def test_many_are_released_at_once(cluster: Cluster) -> None:
 
 
 def test_the_gate_is_what_the_server_calls_it(cluster: Cluster) -> None:
-    facts = cluster.pod(cluster.executor("gated")["metadata"]["name"]).executor
-    assert facts is not None
-    assert facts.held == Held(cluster.read("gated")["metadata"]["resourceVersion"], (GATE,), None)
+    seen = cluster.pod(cluster.executor("gated")["metadata"]["name"])
+    assert seen.held == Held(cluster.read("gated")["metadata"]["resourceVersion"], (GATE,), None)

@@ -121,10 +121,7 @@ def move_name(move: PlannedMove) -> str:
 
 def _order(placement: Placement, context: Context) -> actions.Release | None:
     pod = context.pods.get(placement.uid)
-    held = pod.executor.held if pod is not None and pod.executor is not None else None
-    if pod is None or held is None:
-        return None
-    return actions.Release(pod.namespace, pod.name, pod.uid, held, placement)
+    return actions.order(pod, placement) if pod is not None else None
 
 
 def _pod(placement: Placement) -> Regarding:

@@ -211,12 +211,12 @@ class Movers:
 
     def _pin(self, uid: str, node: str | None, pin: Pin, key: str, context: Context) -> None:
         pod = context.pods.get(uid)
-        held = pod.executor.held if pod and pod.executor else None
-        if pod is None or held is None:
+        if pod is None:
             return
         location = next((n.location for n in context.snapshot.nodes if n.name == node), ())
-        placement = Placement(pod.key, uid, node, location, pin, move=key)
-        order = actions.Release(pod.namespace, pod.name, uid, held, placement)
+        order = actions.order(pod, Placement(pod.key, uid, node, location, pin, move=key))
+        if order is None:
+            return
         outcome = actions.release(self._client, order, context.policy.levels)
         self._answers.pin[key] = outcome.detail if isinstance(outcome, actions.Refused) else ""
         self._telemetry.writes.labels("release", type(outcome).__name__).inc()

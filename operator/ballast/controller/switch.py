@@ -9,7 +9,7 @@ from typing import Any
 
 from ballast.api import BalancingPolicy
 from ballast.controller.gateclock import GateClock
-from ballast.kube import actions, kinds, names
+from ballast.kube import actions, kinds
 from ballast.kube.client import Client
 from ballast.kube.errors import Conflict, NotFound
 from ballast.kube.lists import Query, read_list
@@ -18,7 +18,6 @@ from ballast.kube.pods import Pod, PodReader
 from ballast.kube.timestamp import text
 from ballast.model import Levels, Pin, Placement, PlacementMode, Reason
 
-_EXECUTORS = f"{names.SPARK_ROLE}=executor"
 HEARTBEAT_SECONDS = 30.0
 
 
@@ -76,7 +75,10 @@ class Switch:
 
 
 class StaleGates:
-    """Releases executors that wait longer than anybody should make them wait, as they are."""
+    """Releases, as they are, pods that wait longer than anybody should make them wait.
+
+    A pod that is no executor is not made to wait at all: our gate came with a template that it shares.
+    """
 
     def __init__(self, client: Client, *, clock: Callable[[], float]) -> None:
         self._client, self._clock = client, clock
@@ -84,16 +86,16 @@ class StaleGates:
         self._gates = GateClock()
 
     def look(self) -> list[Pod]:
-        """The executors that our gate holds; from now on it is known since when ours is their last."""
-        query = Query(kinds.POD, labels=_EXECUTORS, fields="status.phase=Pending")
-        pods = [pod for pod in read_list(self._client, query, self._reader.read).items if names.GATE in pod.gates]
+        """The pods that our gate holds; from now on it is known since when ours is their last."""
+        query = Query(kinds.POD, fields="status.phase=Pending")
+        pods = [pod for pod in read_list(self._client, query, self._reader.read).items if pod.held and not pod.leaving]
         self._gates = self._gates.after(pods, self._clock())
         return pods
 
     def release(self, *, older_than_seconds: float) -> list[actions.ReleaseOutcome]:
-        """Release those whose last gate has been ours for so long."""
+        """Release those whose last gate has been ours for so long, and those that are no executors."""
         now = self._clock()
-        due = [pod for pod in self.look() if self._waited(pod, now) >= older_than_seconds]
+        due = [pod for pod in self.look() if pod.executor is None or self._waited(pod, now) >= older_than_seconds]
         return actions.release_many(self._client, [order for pod in due if (order := _order(pod))], Levels(()))
 
     def release_all(self) -> list[actions.ReleaseOutcome]:
@@ -106,11 +108,8 @@ class StaleGates:
 
 
 def _order(pod: Pod) -> actions.Release | None:
-    held = pod.executor.held if pod.executor else None
-    if held is None:
-        return None
     as_it_is = Placement(pod.key, pod.uid, None, (), Pin.NONE, Reason.GATE_TIMEOUT, "nobody placed it in time")
-    return actions.Release(pod.namespace, pod.name, pod.uid, held, as_it_is)
+    return actions.order(pod, as_it_is)
 
 
 def lease_is_stale(client: Client, *, namespace: str, name: str, now: float, grace_seconds: float) -> bool:

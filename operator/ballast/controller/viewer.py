@@ -1,61 +1,104 @@
-"""Seeing a pool as the operator does, without acting: for the commands that only read."""
+"""Seeing pools as the operator does, without acting: for the commands that only read."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
+from ballast.api import BalancingPolicy
+from ballast.api.policy_metrics import Prometheus
 from ballast.controller.context import Context
 from ballast.controller.figures import Figures
 from ballast.controller.gateclock import GateClock
 from ballast.controller.memory import recalled
-from ballast.controller.movers import read_moves
+from ballast.controller.movers import OpenMove, read_moves
 from ballast.controller.pools import territories
 from ballast.controller.sight import Sight
-from ballast.controller.survey import Survey, Surveyor
+from ballast.controller.survey import Read, Survey, Surveyor
 from ballast.errors import BallastError
 from ballast.kube.client import Client
 
 
 class NoSuchPolicyError(BallastError):
-    """No policy of that name, none at all, or several without one being named."""
+    """No policy of that name, or none that could be looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What there was to see."""
+
+    contexts: tuple[Context, ...]
+    """One for each policy whose pool could be looked at, the oldest first."""
+    problems: tuple[str, ...]
+    """What keeps other policies, topologies or moves from being looked at, and what their owners should know."""
+    survey: Survey
+
+    def why_absent(self, namespace: str, pod: str) -> str:
+        """Why no context has this executor, with what to do about it."""
+        name = f"{namespace}/{pod}"
+        found = next((p for p in self.survey.lists.pods if (p.namespace, p.name) == (namespace, pod)), None)
+        if found is None:
+            return f"{name}: there is no such pod; say its namespace with -n"
+        if found.labels.get("spark-role") == "driver":
+            return f"{name} is a driver: drivers are never placed or moved"
+        if found.executor is None:
+            return f"{name} is no Spark executor (label spark-role=executor): Ballast never touches it"
+        return f"{name}: no policy's namespaceSelector and topologySelector include it"
 
 
 class Viewer:
-    """`clock`: seconds since the epoch."""
+    """`clock`: seconds since the epoch. `namespace`: the operator's own, where the policies' secrets are.
 
-    def __init__(self, client: Client, *, clock: Callable[[], float], namespace: str = "") -> None:
+    `prometheus`: an address to ask instead of the policies' own, for those who look from outside of the cluster.
+    """
+
+    def __init__(
+        self, client: Client, *, clock: Callable[[], float], namespace: str = "", prometheus: str | None = None
+    ) -> None:
         self._surveyor = Surveyor(client)
         self._figures = Figures(client, namespace=namespace)
         self._clock = clock
+        self._prometheus = prometheus
 
-    def policies(self, survey: Survey) -> list[str]:
-        return [read.resource.metadata.name for read in survey.policies]
-
-    def contexts(self) -> list[Context]:
-        """Every policy's pool; those that overlap with an older one are left out."""
+    def look(self, policy: str | None = None) -> View:
+        """Every policy's pool, or that of one. Raises NoSuchPolicyError when there is nothing to see."""
         survey = self._surveyor.look()
+        moves, broken = read_moves(survey.moves)
         lands = territories(survey.policies, survey.lists.nodes)
-        return [self._context(survey, name) for name in self.policies(survey) if name not in lands.stalled]
-
-    def context(self, policy: str | None) -> Context:
-        """One pool. Raises NoSuchPolicyError."""
-        survey = self._surveyor.look()
-        names = self.policies(survey)
-        if policy is None and len(names) != 1:
-            raise NoSuchPolicyError(
-                f"say which policy with --policy: {', '.join(names)}" if names else "there is no BalancingPolicy yet"
-            )
-        name = policy or names[0]
-        if name not in names:
-            raise NoSuchPolicyError(f"no BalancingPolicy {name}; there are: {', '.join(names) or 'none'}")
-        return self._context(survey, name)
-
-    def _context(self, survey: Survey, name: str) -> Context:
+        problems = [str(error) for error in (*survey.broken, *broken)]
+        problems += [f"BalancingPolicy {name}: {why}" for name, why in lands.stalled.items()]
+        chosen = [read for read in survey.policies if policy in (None, _name(read))]
+        if policy is not None and not chosen:
+            names = ", ".join(_name(read) for read in survey.policies)
+            raise NoSuchPolicyError(f"there is no BalancingPolicy {policy}; there are: {names or 'none'}")
         now = self._clock()
-        lands = territories(survey.policies, survey.lists.nodes)
-        read = next(read for read in survey.policies if read.resource.metadata.name == name)
-        gates = GateClock().after(survey.lists.pods, now)
-        sight = Sight(survey, lands, gates, now)
-        moves, _ = read_moves(survey.moves)
-        memory = recalled(read.resource.status, [topology.resource for topology in survey.topologies])
-        return sight.context(read, memory, sight.figures(read, self._figures), moves)
+        sight = Sight(survey, lands, GateClock().after(survey.lists.pods, now), now)
+        contexts = [self._context(sight, read, moves) for read in chosen if _name(read) not in lands.stalled]
+        if not contexts:
+            raise NoSuchPolicyError("; ".join(problems) or "there is no BalancingPolicy yet: create one")
+        problems += [f"{f.topology}: {f.reason}: {f.message}" for context in contexts for f in context.findings]
+        return View(tuple(contexts), tuple(dict.fromkeys(problems)), survey)
+
+    def close(self) -> None:
+        self._figures.close()
+
+    def _context(self, sight: Sight, read: Read[BalancingPolicy], moves: list[OpenMove]) -> Context:
+        read = self._redirected(read)
+        topologies = [topology.resource for topology in sight.survey.topologies]
+        memory = recalled(read.resource.status, topologies)
+        own = sight.own_moves(moves, _name(read))
+        return sight.context(read, memory, sight.figures(read, self._figures), own)
+
+    def _redirected(self, read: Read[BalancingPolicy]) -> Read[BalancingPolicy]:
+        if self._prometheus is None:
+            return read
+        spec = read.resource.spec
+        known = spec.metrics.prometheus
+        server = known.model_copy(update={"url": self._prometheus}) if known else Prometheus(url=self._prometheus)
+        metrics = spec.metrics.model_copy(update={"prometheus": server})
+        changed = spec.model_copy(update={"metrics": metrics})
+        return replace(read, resource=read.resource.model_copy(update={"spec": changed}))
+
+
+def _name(read: Read[BalancingPolicy]) -> str:
+    return read.resource.metadata.name

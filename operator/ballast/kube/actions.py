@@ -10,7 +10,7 @@ from ballast.kube.client import Client
 from ballast.kube.document import JSON
 from ballast.kube.errors import Conflict, Invalid, KubeError, NotFound, Unavailable
 from ballast.kube.kinds import POD
-from ballast.kube.pods import Held, held
+from ballast.kube.pods import Held, Pod, held
 from ballast.kube.release import release_patch
 from ballast.model import Levels, Pin, Placement, Reason
 
@@ -59,6 +59,11 @@ class Release:
     uid: str
     held: Held
     placement: Placement
+
+
+def order(pod: Pod, placement: Placement) -> Release | None:
+    """None when our gate is not in the pod, as it was read."""
+    return None if pod.held is None else Release(pod.namespace, pod.name, pod.uid, pod.held, placement)
 
 
 def release(client: Client, order: Release, levels: Levels) -> ReleaseOutcome:

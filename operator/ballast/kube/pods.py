@@ -49,8 +49,6 @@ class SparkExecutor:
     """The highest of its containers that have ended."""
     pinned_at: float | None
     """When Ballast wrote its required node affinity; None if it did not."""
-    held: Held | None
-    """Set while our gate is in the pod."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +73,8 @@ class Pod:
     """Without volumes. Not read of bound pods that are no executors: nobody asks."""
     claims: tuple[str, ...] = ()
     """Names of the persistent volume claims it mounts; read like the constraints."""
+    held: Held | None = None
+    """Set while our gate is in the pod, which may be in others than executors: by a pod template they share."""
     executor: SparkExecutor | None = field(default=None)
     """Set for pods labelled spark-role=executor; a driver is never one."""
 
@@ -143,6 +143,7 @@ class PodReader:
             scheduler=spec.get("schedulerName") or "default-scheduler",
             constraints=self._constraints.read(spec) if asks else _UNCONSTRAINED,
             claims=_claims(pod) if asks else (),
+            held=_held(pod, gates),
             executor=self._executor(pod, gates) if is_executor else None,
         )
 
@@ -166,7 +167,6 @@ class PodReader:
             unschedulable_since=_unschedulable_since(status, pinned_at),
             exit_code=_exit_code(status),
             pinned_at=pinned_at,
-            held=_held(pod, gates),
         )
 
     def _cores(self, spec: JSON) -> float:

@@ -33,7 +33,8 @@ class ReleasePatch:
 def release_patch(pod: Held, placement: Placement, levels: Levels) -> ReleasePatch:
     """Require the placement's location down to its pin, prefer the nearer levels, and remove our gate only.
 
-    Levels for which the location has no value are left out. Without a node the pod is released as it is.
+    Levels for which the location has no value are left out. Without a node nothing is required, and what is known
+    of the location is preferred.
     """
     node_affinity: Mapping[str, Any] = (pod.affinity or {}).get("nodeAffinity") or {}
     pin, reason = placement.pin, placement.reason
@@ -76,9 +77,7 @@ def _required(placement: Placement, levels: Levels) -> _Demands:
 
 
 def _preferred(placement: Placement, levels: Levels) -> list[JSON]:
-    if placement.node is None:
-        return []
-    required = levels.index_of(placement.pin)
+    required = levels.index_of(placement.pin) if placement.node is not None else None
     first = 0 if required is None else required + 1
     nearest = len(levels.ordered) - 1
     return [

@@ -176,10 +176,16 @@ def test_claims_are_named_directly_or_made_for_the_pod() -> None:
 
 def test_what_a_release_needs_is_kept_of_gated_pods_only() -> None:
     affinity = required({"matchExpressions": [expression("zone", "a")]})
-    kept = facts(gates=[FOREIGN, GATE], affinity=affinity).held
+    kept = read(executor(gates=[FOREIGN, GATE], affinity=affinity)).held
     assert kept is not None
     assert (kept.resource_version, kept.gates, kept.affinity) == ("7", (FOREIGN["name"], GATE["name"]), affinity)
-    assert facts().held is None
+    assert read(executor()).held is None
+
+
+def test_our_gate_is_seen_in_any_pod() -> None:
+    kept = read(driver(node=None, gates=[GATE])).held
+    assert kept is not None
+    assert kept.gates == (GATE["name"],)
 
 
 def test_an_ended_pod_holds_nothing() -> None:

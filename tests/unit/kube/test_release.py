@@ -130,6 +130,15 @@ def test_without_a_node_the_pod_goes_as_it_is() -> None:
     assert patch_of(gated(), Placement("ns/p", "uid", None, (), Pin.NONE, Reason.NO_ROOM)).reason is Reason.NO_ROOM
 
 
+def test_without_a_node_what_is_known_of_the_location_is_preferred() -> None:
+    after = released(gated(), Placement("ns/p", "uid", None, ("a", "a-1", None), Pin.NONE, Reason.POOL_FULL))
+    assert REQUIRED not in node_affinity(after)
+    assert [(p["weight"], p["preference"]["matchExpressions"]) for p in node_affinity(after)[PREFERRED]] == [
+        (25, [expression(ZONE, "a")]),
+        (50, [expression(RACK, "a-1")]),
+    ]
+
+
 def test_the_patch_fails_on_another_version_of_the_pod() -> None:
     changed = gated()
     changed["metadata"]["resourceVersion"] = "8"
