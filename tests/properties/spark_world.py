@@ -121,6 +121,8 @@ class World(NamedTuple):
     planned: tuple[Step | None, ...] = ()
     """What the operator is about to do, by move."""
     lag: int = 0
+    before_last: tuple[Executor, ...] | None = None
+    """The executors before the operator's own last request, which the next read may still show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,6 +308,8 @@ def events(scenario: Scenario, world: World) -> Iterator[tuple[str, World]]:
 
 
 def _late(world: World) -> World:
+    if world.before_last is not None:
+        world = world._replace(before_last=None)
     if not any(world.planned):
         return world
     if world.lag >= LAG:
@@ -319,7 +323,7 @@ def _idle(world: World) -> World:
 
 def forgotten(world: World) -> World:
     """The operator crashed and started anew: what it had read, planned and been told is gone."""
-    return _idle(world)._replace(refused=(False,) * len(world.refused))
+    return _idle(world)._replace(refused=(False,) * len(world.refused), before_last=None)
 
 
 def _operator(scenario: Scenario, world: World) -> Iterator[tuple[str, World]]:
@@ -331,6 +335,10 @@ def _operator(scenario: Scenario, world: World) -> Iterator[tuple[str, World]]:
         fresh = look(scenario, world)
         if any(fresh.planned):
             yield "read", fresh
+        if world.before_last is not None:
+            stale = look(scenario, world._replace(executors=world.before_last))
+            if any(stale.planned):
+                yield "stale read", stale._replace(executors=world.executors)
     if world.luck.restarts and (any(world.planned) or any(world.refused)):
         luck = world.luck._replace(restarts=world.luck.restarts - 1)
         yield "crash", forgotten(world)._replace(luck=luck)
@@ -347,7 +355,7 @@ def look(scenario: Scenario, world: World) -> World:
         if move is not None and not move.phase.ended:
             step = advance(move, facts(scenario, world, index), scenario.settings, time)
         planned.append(_bare(step) if step is not None and (step.changed or step.effect) else None)
-    return world._replace(planned=tuple(planned), lag=0)
+    return world._replace(planned=tuple(planned), lag=0, before_last=None)
 
 
 def _bare(step: Step) -> Step:
@@ -392,7 +400,7 @@ def _current(move: MoveState) -> MoveState:
 
 def act(world: World, index: int, step: Step) -> World:
     planned = tuple(None if i == index else other for i, other in enumerate(world.planned))
-    done = world._replace(planned=planned, lag=world.lag + 1 if any(planned) else 0)
+    done = world._replace(planned=planned, lag=world.lag + 1 if any(planned) else 0, before_last=None)
     if world.lag >= LAG:
         done = _idle(done)
     current = world.moves[index]
@@ -401,7 +409,9 @@ def act(world: World, index: int, step: Step) -> World:
     if step.changed:
         return done._replace(moves=_put(done.moves, index, step.move))
     assert step.effect is not None
-    return effected(done, index, step.effect)
+    after = effected(done, index, step.effect)
+    unseen = world.executors if after.executors != world.executors else None
+    return after._replace(before_last=unseen)
 
 
 def _same(current: MoveState, read: MoveState) -> bool:

@@ -38,7 +38,7 @@ WHOLE = (
     Scenario("undisturbed", (2,), _ONE),
     Scenario("approved late or never", (1,), (Assignment(0, 1, approved=False),)),
     Scenario("ineligible, blocked, the operator crashing", (1,), _ONE, Luck(objections=1, blocks=1, restarts=1)),
-    Scenario("unschedulable, then full", (1,), _ONE, Luck(unschedulable=2, fillings=1)),
+    Scenario("unschedulable, then full", (1,), _ONE, Luck(unschedulable=1, fillings=1)),
     Scenario("unschedulable more often than is tried", (1,), _ONE, Luck(unschedulable=MAX_ATTEMPTS + 1)),
     Scenario("shrinking", (2,), _ONE, Luck(shrinks=1, absences=1)),
     Scenario("killed at the end of its grace period", (1,), _ONE, Luck(slow_exits=1)),
@@ -100,6 +100,7 @@ class _Numbers:
             world[3:9],
             tuple(map(of, world.planned)),
             world.lag,
+            world.before_last is not None and tuple(map(of, world.before_last)),
         )
 
 
@@ -314,7 +315,7 @@ def outcome(course: Course, *, crash_at: int | None = None, written: bool = Fals
     world, event, writes = course.scenario.start(), "", 0
     for _ in range(_RUSHED):
         if at_rest(world):
-            return world._replace(luck=Luck(), refused=()), writes
+            return world._replace(luck=Luck(), refused=(), before_last=None), writes
         event, after = _next(course.scenario, world, (*course.trouble, *_DUE[:-1]), last=event)
         if event.startswith(("act", "in vain")):
             if writes == crash_at:
