@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -122,23 +122,32 @@ def installation(testbed: Testbed) -> Iterator[Installation]:
         yield installed
 
 
-def grant(testbed: Testbed, namespace: str, name: str, *, verbs: list[str], group: str, resources: list[str]) -> None:
-    """Let the user `name` do this in `namespace`; further grants add to it."""
-    role = f"{name}-{'-'.join(resources).replace('/', '.')}"
+def grant(
+    testbed: Testbed,
+    namespace: str,
+    name: str,
+    *,
+    verbs: Sequence[str],
+    group: str,
+    resources: Sequence[str],
+    names: Sequence[str] = (),
+) -> None:
+    """Let the user `name` do this in `namespace`, to all or to those with `names`; further grants add to it."""
     rbac = "rbac.authorization.k8s.io"
-    metadata = {"name": role, "namespace": namespace}
+    metadata = {"name": f"{name}-{'-'.join(resources).replace('/', '.')}", "namespace": namespace}
+    rule = {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
     testbed.apply(
         {
             "apiVersion": f"{rbac}/v1",
             "kind": "Role",
             "metadata": metadata,
-            "rules": [{"apiGroups": [group], "resources": resources, "verbs": verbs}],
+            "rules": [{**rule, "resourceNames": list(names)} if names else rule],
         },
         {
             "apiVersion": f"{rbac}/v1",
             "kind": "RoleBinding",
             "metadata": metadata,
-            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": role},
+            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": metadata["name"]},
             "subjects": [{"kind": "User", "name": name, "apiGroup": rbac}],
         },
     )

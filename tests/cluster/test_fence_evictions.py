@@ -1,0 +1,105 @@
+"""Evictions by the operator: one pod at a time, known by its uid, and where they are granted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ballast.kube.kinds import EXECUTOR_MOVE, POD
+from tests.cluster.chart.caller import Caller, eventually
+from tests.cluster.chart.installation import RELEASE, Installation
+from tests.cluster.chart.objects import eviction, move
+from tests.cluster.kube.cluster import Cluster
+
+pytestmark = pytest.mark.cluster
+
+HERE, ELSEWHERE = "evict-here", "evict-elsewhere"
+NODE = "evict-1"
+
+
+@pytest.fixture(scope="module")
+def here(installed: Installation) -> Cluster:
+    cluster = Cluster.open(installed.testbed, HERE)
+    cluster.node(NODE)
+    return cluster
+
+
+@pytest.fixture(scope="module")
+def elsewhere(here: Cluster) -> Cluster:
+    """Another namespace, on the same node."""
+    return Cluster.open(here.testbed, ELSEWHERE)
+
+
+@pytest.fixture(scope="module")
+def operator(installed: Installation) -> Iterator[Caller]:
+    with installed.operator() as caller:
+        yield caller
+
+
+def asked(caller: Caller, pod: dict[str, Any], *, uid: str | None, dry: bool = False) -> tuple[int, str]:
+    """The code and the words of the answer to an eviction."""
+    name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+    body = eviction(name, namespace, uid=uid)
+    answer = caller.act(POD, name, "eviction", body, namespace=namespace, dry=dry)
+    return answer.code, answer.message
+
+
+def test_a_running_executor_is_evicted_by_its_uid(here: Cluster, operator: Caller, installed: Installation) -> None:
+    """Though it is on a node, where the operator may delete nothing itself."""
+    pod = here.running("by-uid", NODE)
+    assert operator.delete(POD, "by-uid", namespace=HERE).refused_by(f"{RELEASE}-delete")
+    code, words = asked(operator, pod, uid=pod["metadata"]["uid"])
+    assert code == 201, words
+    assert installed.admin.read(POD, "by-uid", namespace=HERE).code == 404
+
+
+def test_without_a_uid_it_is_refused(here: Cluster, operator: Caller, installed: Installation) -> None:
+    pod = here.running("by-name", NODE)
+    body = eviction("by-name", HERE)
+    for deletes in ({}, {"gracePeriodSeconds": 0}, {"preconditions": {"resourceVersion": "1"}}):
+        asking = {**body, "deleteOptions": deletes} if deletes else body
+        answer = operator.act(POD, "by-name", "eviction", asking, namespace=HERE)
+        assert answer.refused_by(f"{RELEASE}-evict"), answer
+        assert "Ballast evicts a pod by its uid: set deleteOptions.preconditions.uid" in answer.message
+    code, words = asked(installed.admin, pod, uid=None)
+    assert code == 201, words
+
+
+def test_a_namesake_is_not_evicted(here: Cluster, operator: Caller, installed: Installation) -> None:
+    pod = here.running("namesake", NODE)
+    code, words = asked(operator, pod, uid="another")
+    assert code == 409, words
+    assert installed.admin.read(POD, "namesake", namespace=HERE).ok
+
+
+def test_a_disruption_budget_is_respected(here: Cluster, operator: Caller, installed: Installation) -> None:
+    budgeted = Cluster.open(here.testbed, "evict-budgeted")
+    pod = budgeted.running("needed", NODE)
+    budgeted.budget("keep-one", min_available=1)
+    code, words = asked(operator, pod, uid=pod["metadata"]["uid"])
+    assert code == 429, words
+    assert installed.admin.read(POD, "needed", namespace=budgeted.namespace).ok
+
+
+def test_evictions_can_be_granted_in_chosen_namespaces_alone(
+    here: Cluster, elsewhere: Cluster, operator: Caller, installed: Installation
+) -> None:
+    inside, outside = here.running("inside", NODE), elsewhere.running("outside", NODE)
+
+    def may(pod: dict[str, Any]) -> bool:
+        code, words = asked(operator, pod, uid=pod["metadata"]["uid"], dry=True)
+        assert code in (201, 403), words
+        return code == 201
+
+    assert may(inside)
+    assert may(outside)
+    installed.upgrade(f"--set=evictionNamespaces={{{HERE}}}")
+    eventually(lambda: not may(outside), "evictions elsewhere are refused")
+    eventually(lambda: may(inside), "evictions here are allowed")
+    refused = asked(operator, outside, uid=outside["metadata"]["uid"])[1]
+    assert 'cannot create resource "pods/eviction"' in refused
+    assert operator.create(EXECUTOR_MOVE, move("recorded", pod="outside"), namespace=ELSEWHERE, dry=True).ok
+    installed.upgrade()
+    eventually(lambda: may(outside), "evictions are allowed everywhere again")

@@ -1,0 +1,103 @@
+"""Who may ask for a move: whoever may evict that pod, and nobody else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from ballast.kube.kinds import EXECUTOR_MOVE
+from tests.cluster.chart.caller import Caller, user
+from tests.cluster.chart.installation import RELEASE, Installation, grant
+from tests.cluster.chart.objects import move
+
+pytestmark = pytest.mark.cluster
+
+HERE, ELSEWHERE = "moves-here", "moves-elsewhere"
+REMEDY = "you may not evict the pod {}: ask for the right to create pods/eviction in moves-here"
+APPROVE = {"spec": {"approved": True}}
+
+
+@pytest.fixture(scope="module")
+def people(installed: Installation) -> Iterator[dict[str, Caller]]:
+    """`planner` may write moves; `mover` may evict as well, `keeper` one pod; the others hold Kubernetes' own roles."""
+    testbed = installed.testbed
+    for namespace in (HERE, ELSEWHERE):
+        testbed.create_namespace(namespace)
+    for name in ("planner", "mover", "keeper"):
+        grant(testbed, HERE, name, verbs=["create", "patch"], group="ballast.dev", resources=["executormoves"])
+    grant(testbed, HERE, "mover", verbs=["create"], group="", resources=["pods/eviction"])
+    grant(testbed, HERE, "keeper", verbs=["create"], group="", resources=["pods/eviction"], names=["mine"])
+    for role, name in (("edit", "editor"), ("view", "viewer")):
+        testbed.kubectl("create", "rolebinding", role, f"--clusterrole={role}", f"--user={name}", f"-n={HERE}")
+    with ExitStack() as stack:
+        names = ("planner", "mover", "keeper", "editor", "viewer")
+        yield {name: stack.enter_context(user(testbed, name)) for name in names}
+
+
+@pytest.mark.parametrize("approved", [False, True])
+def test_who_may_not_evict_may_not_ask_for_a_move(people: dict[str, Caller], approved: bool) -> None:
+    asked = move("asked", pod="exec-1", approved=approved)
+    answer = people["planner"].create(EXECUTOR_MOVE, asked, namespace=HERE, dry=True)
+    assert answer.refused_by(f"{RELEASE}-move"), answer
+    assert REMEDY.format("exec-1") in answer.message
+
+
+@pytest.mark.parametrize("name", ["mover", "editor"])
+def test_who_may_evict_may_ask_for_a_move(people: dict[str, Caller], name: str) -> None:
+    answer = people[name].create(EXECUTOR_MOVE, move("asked", pod="exec-1"), namespace=HERE, dry=True)
+    assert answer.ok, answer.message
+
+
+def test_the_right_to_evict_one_pod_is_that_to_move_it(people: dict[str, Caller]) -> None:
+    keeper = people["keeper"]
+    assert keeper.create(EXECUTOR_MOVE, move("asked", pod="mine"), namespace=HERE, dry=True).ok
+    answer = keeper.create(EXECUTOR_MOVE, move("asked", pod="yours"), namespace=HERE, dry=True)
+    assert answer.refused_by(f"{RELEASE}-move"), answer
+    assert REMEDY.format("yours") in answer.message
+
+
+def test_a_right_in_one_namespace_is_none_in_another(people: dict[str, Caller]) -> None:
+    answer = people["mover"].create(EXECUTOR_MOVE, move("asked", pod="exec-1"), namespace=ELSEWHERE, dry=True)
+    assert answer.code == 403
+    assert 'cannot create resource "executormoves"' in answer.message
+
+
+def test_who_may_only_look_asks_for_nothing(people: dict[str, Caller]) -> None:
+    viewer = people["viewer"]
+    assert viewer.read(EXECUTOR_MOVE, namespace=HERE).ok
+    assert viewer.create(EXECUTOR_MOVE, move("asked", pod="exec-1"), namespace=HERE, dry=True).code == 403
+
+
+def test_the_operator_proposes_and_others_who_may_evict_approve(
+    installed: Installation, people: dict[str, Caller]
+) -> None:
+    with installed.operator() as operator:
+        assert operator.create(EXECUTOR_MOVE, move("proposed", pod="exec-1"), namespace=HERE).ok
+        assert operator.patch(EXECUTOR_MOVE, "proposed", APPROVE, namespace=HERE).code == 403
+    refused = people["planner"].patch(EXECUTOR_MOVE, "proposed", APPROVE, namespace=HERE)
+    assert refused.refused_by(f"{RELEASE}-move"), refused
+    assert REMEDY.format("exec-1") in refused.message
+    approved = people["mover"].patch(EXECUTOR_MOVE, "proposed", APPROVE, namespace=HERE)
+    assert approved.body["spec"]["approved"] is True
+    assert installed.admin.delete(EXECUTOR_MOVE, "proposed", namespace=HERE).ok
+
+
+def test_a_move_may_be_labelled_without_the_right_to_evict(installed: Installation, people: dict[str, Caller]) -> None:
+    assert installed.admin.create(EXECUTOR_MOVE, move("labelled", pod="exec-1"), namespace=HERE).ok
+    label = {"metadata": {"labels": {"team": "ads"}}}
+    assert people["planner"].patch(EXECUTOR_MOVE, "labelled", label, namespace=HERE).ok
+    assert installed.admin.delete(EXECUTOR_MOVE, "labelled", namespace=HERE).ok
+
+
+def test_only_the_operator_says_how_a_move_went(installed: Installation, people: dict[str, Caller]) -> None:
+    assert installed.admin.create(EXECUTOR_MOVE, move("told", pod="exec-1"), namespace=HERE).ok
+    told = {"status": {"phase": "Succeeded"}}
+    by_editor = people["editor"].patch(EXECUTOR_MOVE, "told", told, namespace=HERE, subresource="status")
+    assert by_editor.code == 403
+    beside = people["editor"].patch(EXECUTOR_MOVE, "told", told, namespace=HERE)
+    assert "phase" not in beside.body["status"]
+    with installed.operator() as operator:
+        assert operator.patch(EXECUTOR_MOVE, "told", told, namespace=HERE, subresource="status").ok
+    assert installed.admin.delete(EXECUTOR_MOVE, "told", namespace=HERE).ok

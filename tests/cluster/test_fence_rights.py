@@ -1,0 +1,164 @@
+"""What the chart's roles let its accounts and a namespace's users do, asked by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from ballast.kube.kinds import BALANCING_POLICY, GATE_SWITCH, LEASE, SECRET, SPARK_TOPOLOGY, Kind
+from tests.cluster.chart.caller import Caller, account, user
+from tests.cluster.chart.installation import NAMESPACE, RELEASE, Installation
+
+pytestmark = pytest.mark.cluster
+
+TENANT, NEIGHBOUR = "rights-tenant", "rights-neighbour"
+SPEC = {"spec": {"interval": "30s"}}
+REVIEW = Kind("authorization.k8s.io/v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False)
+
+
+@pytest.fixture(scope="module")
+def chart(installed: Installation) -> Installation:
+    for namespace in (TENANT, NEIGHBOUR):
+        installed.testbed.create_namespace(namespace)
+    return installed
+
+
+@pytest.fixture(scope="module")
+def callers(chart: Installation) -> Iterator[dict[str, Caller]]:
+    """The operator, the account that releases, and a tenant who may edit one namespace."""
+    chart.testbed.kubectl("create", "rolebinding", "tenant", "--clusterrole=edit", "--user=tenant", f"-n={TENANT}")
+    with ExitStack() as stack:
+        yield {
+            "operator": stack.enter_context(chart.operator()),
+            "release": stack.enter_context(account(chart.testbed, NAMESPACE, f"{RELEASE}-release")),
+            "tenant": stack.enter_context(user(chart.testbed, "tenant")),
+        }
+
+
+def secret(name: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {"token": "t"}}
+
+
+def topology(name: str) -> dict[str, Any]:
+    metadata = {"name": name}
+    kind = {"apiVersion": SPARK_TOPOLOGY.api_version, "kind": SPARK_TOPOLOGY.kind}
+    return {**kind, "metadata": metadata, "spec": {"components": [{"name": "ingest"}]}}
+
+
+def policy(name: str) -> dict[str, Any]:
+    kind = {"apiVersion": BALANCING_POLICY.api_version, "kind": BALANCING_POLICY.kind}
+    spec = {"nodeSelector": {}, "namespaceSelector": {}, "metrics": {"prometheus": {"url": "http://prometheus"}}}
+    return {**kind, "metadata": {"name": name}, "spec": spec}
+
+
+def test_secrets_are_read_in_the_operators_own_namespace_only(chart: Installation, callers: dict[str, Caller]) -> None:
+    for namespace in (NAMESPACE, TENANT):
+        assert chart.admin.create(SECRET, secret("prometheus"), namespace=namespace).ok
+    operator = callers["operator"]
+    assert operator.read(SECRET, "prometheus", namespace=NAMESPACE).ok
+    elsewhere = operator.read(SECRET, "prometheus", namespace=TENANT)
+    assert elsewhere.code == 403
+    assert "token" not in str(elsewhere.body)
+    assert operator.read(SECRET, namespace=NAMESPACE).code == 403
+    assert callers["release"].read(SECRET, "prometheus", namespace=NAMESPACE).code == 403
+
+
+def test_specs_are_the_users_own(chart: Installation, callers: dict[str, Caller]) -> None:
+    assert chart.admin.create(BALANCING_POLICY, policy("rights")).ok
+    assert chart.admin.create(SPARK_TOPOLOGY, topology("rights"), namespace=TENANT).ok
+    operator = callers["operator"]
+    assert operator.patch(BALANCING_POLICY, "rights", SPEC).code == 403
+    assert operator.patch(SPARK_TOPOLOGY, "rights", SPEC, namespace=TENANT).code == 403
+    before = chart.admin.read(BALANCING_POLICY, "rights").body["spec"]
+    both = {**SPEC, "status": {"observedGeneration": 1}}
+    assert operator.patch(BALANCING_POLICY, "rights", both, subresource="status").ok
+    after = chart.admin.read(BALANCING_POLICY, "rights").body
+    assert (after["spec"], after["status"]["observedGeneration"]) == (before, 1)
+    assert operator.delete(BALANCING_POLICY, "rights").code == 403
+    assert chart.admin.delete(BALANCING_POLICY, "rights").ok
+
+
+def test_a_tenant_declares_topologies_in_the_own_namespace_only(callers: dict[str, Caller]) -> None:
+    tenant = callers["tenant"]
+    assert tenant.create(SPARK_TOPOLOGY, topology("mine"), namespace=TENANT, dry=True).ok
+    assert tenant.create(SPARK_TOPOLOGY, topology("mine"), namespace=NEIGHBOUR, dry=True).code == 403
+
+
+def test_a_tenant_neither_sets_policy_nor_turns_the_switch(callers: dict[str, Caller]) -> None:
+    tenant = callers["tenant"]
+    assert tenant.create(BALANCING_POLICY, policy("mine"), dry=True).code == 403
+    assert tenant.patch(GATE_SWITCH, RELEASE, {"spec": {"gating": True}}, dry=True).code == 403
+
+
+def test_only_its_own_switch_and_lease_are_its_to_write(chart: Installation, callers: dict[str, Caller]) -> None:
+    chart.switch(gating=False)
+    for name in ("operator", "release"):
+        off = {"spec": {"gating": False}}
+        assert callers[name].patch(GATE_SWITCH, RELEASE, off).ok
+        assert callers[name].patch(GATE_SWITCH, "somebody", off).code == 403
+    lease = {"apiVersion": LEASE.api_version, "kind": LEASE.kind, "metadata": {"name": RELEASE}, "spec": {}}
+    assert callers["operator"].create(LEASE, lease, namespace=NAMESPACE, dry=True).ok
+    assert callers["operator"].create(LEASE, lease, namespace="kube-system", dry=True).code == 403
+
+
+def may(caller: Caller, verb: str, resource: str, namespace: str) -> bool:
+    """`resource`: group/plural/subresource, with dashes where there is none."""
+    group, plural, part = (text.replace("-", "") for text in resource.split("/"))
+    attributes = {"verb": verb, "group": group, "resource": plural, "subresource": part, "namespace": namespace}
+    body = {"apiVersion": REVIEW.api_version, "kind": REVIEW.kind, "spec": {"resourceAttributes": attributes}}
+    answer = caller.create(REVIEW, body)
+    assert answer.ok, answer
+    return bool(answer.body["status"]["allowed"])
+
+
+@pytest.mark.parametrize(
+    ("verb", "resource"),
+    [
+        ("create", "-/pods/-"),
+        ("update", "-/pods/-"),
+        ("deletecollection", "-/pods/-"),
+        ("create", "-/pods/binding"),
+        ("create", "-/pods/exec"),
+        ("patch", "-/pods/status"),
+        ("patch", "-/pods/resize"),
+        ("patch", "-/pods/ephemeralcontainers"),
+        ("get", "-/pods/log"),
+        ("patch", "-/nodes/-"),
+        ("patch", "-/namespaces/-"),
+        ("list", "-/secrets/-"),
+        ("get", "-/configmaps/-"),
+        ("create", "-/serviceaccounts/token"),
+        ("patch", "apps/deployments/-"),
+        ("patch", "ballast.dev/sparktopologies/-"),
+        ("create", "ballast.dev/sparktopologies/-"),
+        ("patch", "ballast.dev/balancingpolicies/-"),
+        ("patch", "ballast.dev/executormoves/-"),
+        ("delete", "ballast.dev/gateswitches/-"),
+        ("patch", "admissionregistration.k8s.io/validatingadmissionpolicies/-"),
+        ("create", "rbac.authorization.k8s.io/clusterrolebindings/-"),
+    ],
+)
+def test_neither_account_has_a_right_that_it_does_not_need(
+    callers: dict[str, Caller], verb: str, resource: str
+) -> None:
+    for name in ("operator", "release"):
+        for namespace in (NAMESPACE, TENANT, ""):
+            assert not may(callers[name], verb, resource, namespace), f"{name} in {namespace or 'the cluster'}"
+
+
+@pytest.mark.parametrize(
+    ("verb", "resource"),
+    [
+        ("delete", "-/pods/-"),
+        ("create", "-/pods/eviction"),
+        ("list", "-/nodes/-"),
+        ("create", "ballast.dev/executormoves/-"),
+        ("create", "ballast.dev/gateswitches/-"),
+    ],
+)
+def test_releasing_needs_less_than_operating(callers: dict[str, Caller], verb: str, resource: str) -> None:
+    assert may(callers["operator"], verb, resource, "")
+    assert not may(callers["release"], verb, resource, "")
