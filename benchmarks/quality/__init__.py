@@ -1,0 +1,1 @@
+"""Parts of the benchmark placement-quality: instances, their cost, bounds."""
