@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ballast.controller.context import Context
@@ -15,7 +15,7 @@ from ballast.kube.events import EventRecorder, Notice, Regarding
 from ballast.kube.kinds import Kind
 from ballast.kube.objects import ensure_created
 from ballast.kube.pods import Pod
-from ballast.model import MovesMode, Pin, Placement, Plan, PlannedMove
+from ballast.model import Levels, MovesMode, Pin, Placement, Plan, PlannedMove, Reason
 
 _MOST_EVENTS = 20
 """About single pods, in one pass."""
@@ -36,6 +36,15 @@ class Actuator:
         self._measure(context, orders, outcomes)
         self._tell(context, orders, outcomes)
         return outcomes
+
+    def release_strays(self, pods: Sequence[Pod]) -> None:
+        """Let those of `pods` go, as they are, that our gate holds although no policy places them."""
+        held = [pod for pod in pods if pod.held is not None and not pod.leaving]
+        orders = [order for pod in held if (order := actions.order(pod, _stray(pod))) is not None]
+        for order, outcome in zip(orders, actions.release_many(self._client, orders, Levels(())), strict=True):
+            self._telemetry.writes.labels("release", type(outcome).__name__).inc()
+            if not isinstance(outcome, actions.Vanished | actions.Changed):
+                self._post(_pod(order.placement), *_unpinned_words(order.placement, outcome))
 
     def _measure(self, context: Context, orders: list[actions.Release], outcomes: list[actions.ReleaseOutcome]) -> None:
         now = self._clock()
@@ -117,6 +126,13 @@ def move_name(move: PlannedMove) -> str:
     """Unique for the executor and its way; the executor's uid never comes again."""
     digest = hashlib.sha256(f"{move.uid}/{move.source}/{move.target}".encode()).hexdigest()[:10]
     return f"{move.executor.split('/', 1)[1][:200].rstrip('-.')}-{digest}"
+
+
+def _stray(pod: Pod) -> Placement:
+    reason, detail = Reason.NOT_ENFORCED, "no policy places executors here"
+    if pod.executor is None:
+        reason, detail = Reason.DRIVER if pod.is_driver else Reason.NOT_ENFORCED, "only executors are placed"
+    return Placement(pod.key, pod.uid, None, (), Pin.NONE, reason, detail)
 
 
 def _order(placement: Placement, context: Context) -> actions.Release | None:

@@ -54,6 +54,7 @@ class Rounds:
         self._crew, self._clock, self._leading = crew, clock, leading
         self._gates = GateClock()
         self._kept: dict[str, _Kept] = {}
+        self._seen: set[str] = set()
 
     def forget(self) -> None:
         """Start afresh from status, as after having lost and won leadership again."""
@@ -68,7 +69,10 @@ class Rounds:
         sight = Sight(survey, lands, self._gates, self._clock())
         moves, broken = read_moves(survey.moves)
         self._crew.reporter.broken([*survey.broken, *broken])
+        self._seen = set()
         due = [self._visit(read, sight, moves) for read in survey.policies if self._leading()]
+        if self._leading():
+            self._crew.actuator.release_strays([pod for pod in survey.lists.pods if pod.uid not in self._seen])
         for name in self._kept.keys() - {read.resource.metadata.name for read in survey.policies}:
             del self._kept[name]
         return _earliest(*due)
@@ -93,6 +97,7 @@ class Rounds:
         context = sight.context(read, kept.memory, kept.reading, moves)
         mine, moves_wake = self._crew.movers.run(context, sight.own_moves(moves, name))
         context = _with_moves(context, mine)
+        self._seen |= {executor.uid for executor in context.snapshot.executors}
         decided, memory = plan(context.snapshot, context.policy, context.memory, sight.now)
         self._crew.actuator.release(context, decided)
         self._crew.actuator.delete_stranded(decided)

@@ -1,0 +1,228 @@
+"""A namespace, a pool of nodes and a policy of one test's own, on the real API server."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ballast.kube import names
+from ballast.kube.client import Client, Limits
+from ballast.kube.connection import Connection
+from ballast.kube.kinds import BALANCING_POLICY, NAMESPACE, NODE, POD, SPARK_TOPOLOGY, Kind
+from ballast.kube.lists import Query, read_list
+from tests.testbed.nodes import RACK_LABEL, ZONE_LABEL, NodeSpec
+from tests.testbed.testbed import Testbed
+
+JSON = dict[str, Any]
+T = TypeVar("T")
+
+POOL_LABEL = "ballast.test/pool"
+OURS = {"name": names.GATE}
+PERIOD_SECONDS = 0.05
+ENFORCE = {"mode": "Enforce", "debounce": "1s", "gateTimeout": "4s", "maxExecutorsPerNodeRatio": 0.5}
+"""Placement, with shorter times than the defaults so that tests need not wait."""
+
+
+def zones(count: int = 2, *, per_zone: int = 2, cpu: str = "4") -> list[NodeSpec]:
+    """Nodes a1, a2, … b1, …: each in a rack of its own."""
+    return [
+        NodeSpec(f"{zone}{number}", zone=zone, rack=f"{zone}-{number}", cpu=cpu)
+        for zone in "abcdef"[:count]
+        for number in range(1, per_zone + 1)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """What one test has to itself; `name` is that of its namespace and policy, and the prefix of its nodes."""
+
+    testbed: Testbed
+    admin: Client
+    name: str
+
+    def node(self, short: str) -> str:
+        return f"{self.name}-{short}"
+
+    def add_nodes(self, specs: Sequence[NodeSpec]) -> None:
+        """Fake nodes that take nobody but this test's pods; those run there as soon as they are bound."""
+        taint = {"key": POOL_LABEL, "value": self.name, "effect": "NoSchedule"}
+        named = [
+            NodeSpec(
+                self.node(spec.name),
+                zone=spec.zone,
+                rack=spec.rack,
+                cpu=spec.cpu,
+                labels={**spec.labels, POOL_LABEL: self.name},
+                taints=[taint, *spec.taints],
+            )
+            for spec in specs
+        ]
+        self.testbed.add_fake_nodes(named)
+
+    def apply(self, kind: Kind, name: str, spec: Mapping[str, Any], *, labels: Mapping[str, str] | None = None) -> JSON:
+        namespace = self.name if kind.namespaced else None
+        metadata = {"name": name, "labels": dict(labels or {})}
+        body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": dict(spec)}
+        return self.admin.create(kind, body, namespace=namespace)
+
+    def policy(self, name: str | None = None, **spec: Any) -> JSON:
+        """A policy over this test's nodes and namespace, that enforces placement unless `spec` says otherwise."""
+        whole = {
+            "nodeSelector": {"matchLabels": {POOL_LABEL: self.name}},
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": self.name}},
+            "placement": ENFORCE,
+            "shedding": {"strategy": "None"},
+            **spec,
+        }
+        return self.apply(BALANCING_POLICY, name or self.name, whole)
+
+    def topology(self, name: str, *components: JSON, **spec: Any) -> JSON:
+        return self.apply(SPARK_TOPOLOGY, name, {"components": list(components), **spec})
+
+    def executor(
+        self,
+        number: int,
+        *,
+        application: str = "spark-1",
+        labels: Mapping[str, str] | None = None,
+        gates: Sequence[JSON] = (OURS,),
+        cpu: str = "1",
+        role: str = "executor",
+        dry: bool = False,
+        **spec: Any,
+    ) -> JSON:
+        """A pod as Spark's driver creates it, with our gate in its template; with `dry`, what would come of it."""
+        spark = {
+            names.SPARK_ROLE: role,
+            names.SPARK_APPLICATION: application,
+            **({names.SPARK_EXECUTOR_ID: str(number)} if role == "executor" else {}),
+            names.SPARK_RESOURCE_PROFILE: "0",
+        }
+        body: JSON = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"{application}-{role[:4]}-{number}", "labels": {**spark, **(labels or {})}},
+            "spec": {
+                "containers": [
+                    {
+                        "name": "spark-kubernetes-executor",
+                        "image": "spark",
+                        "resources": {"requests": {"cpu": cpu, "memory": "64Mi"}},
+                        "lifecycle": {"preStop": {"exec": {"command": ["/opt/decom.sh"]}}},
+                    }
+                ],
+                "nodeSelector": {POOL_LABEL: self.name},
+                "tolerations": [{"key": POOL_LABEL, "operator": "Exists"}],
+                "terminationGracePeriodSeconds": 0,
+                "schedulingGates": list(gates),
+                **spec,
+            },
+        }
+        path = f"{POD.path(namespace=self.name)}{'?dryRun=All' if dry else ''}"
+        return self.testbed.api.post(path, body)
+
+    def executors(self, count: int, *, first: int = 1, **options: Any) -> list[str]:
+        """Several alike; their names."""
+        return [self.executor(number, **options)["metadata"]["name"] for number in range(first, first + count)]
+
+    def pod(self, name: str) -> JSON:
+        return self.admin.get(POD, name, namespace=self.name)
+
+    def pods(self) -> list[JSON]:
+        return read_list(self.admin, Query(POD, namespace=self.name), lambda pod: pod).items
+
+    def read(self, kind: Kind, name: str | None = None) -> JSON:
+        return self.admin.get(kind, name or self.name, namespace=self.name if kind.namespaced else None)
+
+    def delete(self, kind: Kind, name: str) -> None:
+        self.admin.delete(kind, name, namespace=self.name if kind.namespaced else None)
+
+    def events(self, reason: str) -> list[JSON]:
+        query = Query(Kind("events.k8s.io/v1", "Event", "events"), namespace=self.name)
+        return [event for event in read_list(self.admin, query, lambda e: e).items if event["reason"] == reason]
+
+    def nodes_of(self, pods: Sequence[str], *, seconds: float = 15.0) -> Counter[str]:
+        """How many of these pods run on each node (by its short name), once all of them run."""
+        found = eventually(lambda: self._running(pods), f"{', '.join(pods)} run", seconds=seconds)
+        return Counter(name.removeprefix(f"{self.name}-") for name in found)
+
+    def _running(self, wanted: Sequence[str]) -> list[str] | None:
+        pods = {pod["metadata"]["name"]: pod for pod in self.pods()}
+        running = [pods[n] for n in wanted if n in pods and (pods[n].get("status") or {}).get("phase") == "Running"]
+        return [pod["spec"]["nodeName"] for pod in running] if len(running) == len(wanted) else None
+
+    def gated(self, name: str) -> bool:
+        return names.GATE in gates_of(self.pod(name))
+
+    def await_released(self, pods: Sequence[str], *, seconds: float = 15.0) -> float:
+        """Seconds until none of these is held by our gate any more."""
+        started = time.monotonic()
+        eventually(lambda: not any(self.gated(name) for name in pods) or None, "they are released", seconds=seconds)
+        return time.monotonic() - started
+
+    def condition(self, kind: Kind, type_: str, name: str | None = None) -> JSON | None:
+        conditions = (self.read(kind, name).get("status") or {}).get("conditions") or ()
+        return next((c for c in conditions if c["type"] == type_), None)
+
+
+def gates_of(pod: Mapping[str, Any]) -> list[str]:
+    return [gate["name"] for gate in pod["spec"].get("schedulingGates") or ()]
+
+
+def required(*expressions: JSON) -> JSON:
+    """An affinity with one required node selector term."""
+    term = {"matchExpressions": list(expressions)}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+
+
+def required_labels(pod: Mapping[str, Any]) -> dict[str, list[str]]:
+    """What the pod's first required node selector term asks for."""
+    affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
+    terms = (affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get("nodeSelectorTerms") or [{}]
+    return {e["key"]: e["values"] for e in terms[0].get("matchExpressions") or ()}
+
+
+def preferred_labels(pod: Mapping[str, Any]) -> dict[str, list[str]]:
+    affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
+    terms = affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+    return {e["key"]: e["values"] for term in terms for e in term["preference"]["matchExpressions"]}
+
+
+def eventually(look: Callable[[], T | None], what: str, *, seconds: float = 15.0) -> T:
+    """What `look` finds, as soon as it finds something."""
+    end = time.monotonic() + seconds
+    while (found := look()) is None:
+        assert time.monotonic() < end, f"not within {seconds:.0f} s: {what}"
+        time.sleep(PERIOD_SECONDS)
+    return found
+
+
+@contextmanager
+def pool(testbed: Testbed, name: str, nodes: Sequence[NodeSpec] = ()) -> Iterator[Pool]:
+    """A pool whose namespace has opted in; all of it is gone afterwards, but for what the server takes time for."""
+    testbed.create_namespace(name, labels={names.GATE_CHOICE: "enabled"})
+    admin = Client(Connection.from_kubeconfig(testbed.kubeconfig), Limits(connections=8))
+    found = Pool(testbed, admin, name)
+    try:
+        if nodes:
+            found.add_nodes(nodes)
+        yield found
+    finally:
+        _clear(found)
+        admin.close()
+
+
+def _clear(found: Pool) -> None:
+    """The policies first, so that an operator leaves alone what goes."""
+    for kind, mine in ((BALANCING_POLICY, found.name), (NODE, f"{found.name}-")):
+        for item in read_list(found.admin, Query(kind), lambda each: each).items:
+            if item["metadata"]["name"].startswith(mine):
+                found.admin.delete(kind, item["metadata"]["name"])
+    found.admin.delete(NAMESPACE, found.name)
+
+
+__all__ = ["RACK_LABEL", "ZONE_LABEL"]

@@ -1,0 +1,136 @@
+"""`ballast run` as a process, as its Deployment would run it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from ballast.kube.kinds import GATE_SWITCH
+from tests.cluster.chart.installation import NAMESPACE, RELEASE, Installation
+from tests.cluster.controller.pool import eventually
+from tests.testbed.audit import Request
+from tests.testbed.testbed import Testbed
+
+BALLAST = Path(sys.executable).with_name("ballast")
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """One replica of the operator, with its own ServiceAccount's rights."""
+
+    identity: str
+    process: subprocess.Popen[bytes]
+    health_port: int
+    metrics_port: int
+    log: Path
+
+    def answers(self, path: str, *, port: int | None = None) -> str | None:
+        """What it serves there; None unless it is a success."""
+        try:
+            found = requests.get(f"http://127.0.0.1:{port or self.health_port}{path}", timeout=5)
+        except requests.ConnectionError:
+            return None
+        return found.text if found.ok else None
+
+    def metric(self, series: str) -> float | None:
+        for line in (self.answers("/metrics", port=self.metrics_port) or "").splitlines():
+            if line.startswith(f"{series} "):
+                return float(line.rsplit(" ", 1)[1])
+        return None
+
+    def leads(self) -> bool:
+        return self.metric("ballast_leading") == 1.0
+
+    def await_ready(self) -> None:
+        eventually(self._ready_or_dead, f"{self.identity} is ready", seconds=40)
+
+    def _ready_or_dead(self) -> str | None:
+        assert self.process.poll() is None, f"{self.identity} ended early:\n{self.log.read_text()[-4000:]}"
+        return self.answers("/readyz")
+
+    def kill(self) -> None:
+        """As if its machine had gone."""
+        self.process.kill()
+        self.process.wait(timeout=10)
+
+    def stop(self) -> int:
+        """As the kubelet does; its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=30)
+
+
+def command(testbed: Testbed, *arguments: str, account: str = RELEASE) -> list[str]:
+    """The program with that ServiceAccount's rights."""
+    config = testbed.service_account_kubeconfig(NAMESPACE, account)
+    return [str(BALLAST), *arguments, f"--name={RELEASE}", f"--namespace={NAMESPACE}", f"--kubeconfig={config}"]
+
+
+@contextmanager
+def replica(testbed: Testbed, identity: str, folder: Path) -> Iterator[Replica]:
+    """Started, not yet ready; killed in the end if it still runs."""
+    health_port, metrics_port = free_port(), free_port()
+    log = folder / f"{identity}.log"
+    line = command(testbed, "run")
+    line += [f"--identity={identity}", "--host=127.0.0.1", "--log-format=json"]
+    line += [f"--health-port={health_port}", f"--metrics-port={metrics_port}"]
+    with log.open("wb") as output:
+        process = subprocess.Popen(line, stdout=output, stderr=output, env=_environment())
+        try:
+            yield Replica(identity, process, health_port, metrics_port, log)
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait(timeout=10)
+
+
+def release(testbed: Testbed, *arguments: str) -> str:
+    """`ballast release` with the rights of the CronJob; what it says."""
+    line = command(testbed, "release", *arguments, account=f"{RELEASE}-release")
+    done = subprocess.run(line, env=_environment(), capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def _environment() -> dict[str, str]:
+    """Nothing of this process' own cluster access."""
+    return {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@contextmanager
+def leader_of(installed: Installation, folder: Path) -> Iterator[Replica]:
+    """One replica that leads; in the end it stops cleanly, and has asked for nothing that it may not have."""
+    asked = len(_forbidden(installed.testbed))
+    with replica(installed.testbed, "leader", folder) as found:
+        found.await_ready()
+        yield found
+        assert switch(installed)["gating"], "the switch is off although somebody leads"
+        assert found.stop() == 0, found.log.read_text()[-4000:]
+        assert not switch(installed)["gating"], "the switch was left on"
+        refused = _forbidden(installed.testbed)[asked:]
+        assert not refused, refused
+
+
+def switch(installed: Installation) -> dict[str, Any]:
+    """What the gate switch says."""
+    spec: dict[str, Any] = installed.admin.read(GATE_SWITCH, RELEASE).body["spec"]
+    return spec
+
+
+def _forbidden(testbed: Testbed) -> list[Request]:
+    return testbed.forbidden_requests_of(NAMESPACE, RELEASE)

@@ -1,0 +1,212 @@
+"""The running operator places executors, on the real API server and with exactly the chart's rights."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from ballast.kube import names
+from ballast.kube.kinds import POD
+from tests.cluster.chart.installation import Installation
+from tests.cluster.controller.pool import (
+    OURS,
+    RACK_LABEL,
+    ZONE_LABEL,
+    Pool,
+    eventually,
+    gates_of,
+    pool,
+    preferred_labels,
+    required,
+    required_labels,
+    zones,
+)
+from tests.cluster.controller.process import Replica, leader_of
+
+pytestmark = pytest.mark.cluster
+
+TWO_A_NODE = {"mode": "Enforce", "maxExecutorsPerNodeRatio": 0.5}
+FOREIGN = {"name": "example.com/quota"}
+KUEUE = {"name": "kueue.x-k8s.io/topology"}
+CLICKS = {names.TOPOLOGY: "clicks"}
+
+
+@pytest.fixture(scope="module")
+def leader(installed: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replica]:
+    with leader_of(installed, tmp_path_factory.mktemp("operator")) as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def _leading(leader: Replica) -> None:
+    assert leader.process.poll() is None, leader.log.read_text()[-4000:]
+
+
+def test_a_complete_set_is_placed_at_once(installed: Installation) -> None:
+    with pool(installed.testbed, "complete", zones()) as mine:
+        mine.topology("clicks", {"name": "ingest", "executors": 4})
+        mine.policy(placement={**TWO_A_NODE, "debounce": "6s", "gateTimeout": "8s"})
+        first = mine.executors(3, labels=CLICKS)
+        time.sleep(1)
+        assert all(mine.gated(name) for name in first), "a set that is expected to grow was not held"
+        placed = [*first, *mine.executors(1, first=4, labels=CLICKS)]
+        assert mine.await_released(placed) < 2.0
+        nodes = mine.nodes_of(placed)
+        assert {node[0] for node in nodes} in ({"a"}, {"b"}), nodes
+        assert set(nodes.values()) == {2}
+        assert required_labels(mine.pod(placed[0])) == {ZONE_LABEL: [next(iter(nodes))[0]]}
+
+
+def test_a_set_of_unknown_size_is_placed_when_nobody_new_comes(installed: Installation) -> None:
+    with pool(installed.testbed, "debounce", zones()) as mine:
+        mine.policy(placement={**TWO_A_NODE, "debounce": "2s", "gateTimeout": "9s"})
+        placed = mine.executors(2)
+        assert 0.5 < mine.await_released(placed) < 4.0
+        assert all(ZONE_LABEL in required_labels(mine.pod(name)) for name in placed)
+
+
+def test_a_set_that_stays_incomplete_is_placed_at_the_gate_timeout(installed: Installation) -> None:
+    with pool(installed.testbed, "timeout", zones()) as mine:
+        mine.topology("clicks", {"name": "ingest", "executors": 9})
+        mine.policy(placement={**TWO_A_NODE, "debounce": "3s", "gateTimeout": "3s"})
+        placed = mine.executors(1, labels=CLICKS)
+        time.sleep(1.5)
+        placed += mine.executors(1, first=2, labels=CLICKS)
+        assert mine.await_released(placed) < 3.0
+        assert mine.nodes_of(placed).total() == 2
+
+
+def test_who_comes_later_is_placed_within_a_second(installed: Installation) -> None:
+    with pool(installed.testbed, "later", zones()) as mine:
+        anywhere = {"maxExecutorsPerNodeRatio": 1}
+        mine.policy(placement={**TWO_A_NODE, **anywhere, "debounce": "1s", "gateTimeout": "9s"})
+        set_ = mine.executors(2)
+        zone = next(iter(mine.nodes_of(set_)))[0]
+        waits = []
+        for number in (3, 4, 5):
+            late = mine.executors(1, first=number)
+            waits.append(mine.await_released(late))
+            assert {node[0] for node in mine.nodes_of(late)} == {zone}
+        assert sorted(waits)[1] < 1.0, waits
+
+
+@pytest.mark.parametrize("mode", ["Off", "Recommend"])
+def test_where_placement_is_not_enforced_nobody_is_held(installed: Installation, mode: str) -> None:
+    with pool(installed.testbed, f"mode-{mode.lower()}", zones()) as mine:
+        mine.policy(placement={"mode": mode, "debounce": "5s", "gateTimeout": "9s"})
+        free = mine.executors(2)
+        assert mine.await_released(free) < 2.0
+        assert "affinity" not in mine.pod(free[0])["spec"]
+        eventually(lambda: mine.events("NotEnforced") or None, "an event says why")
+
+
+def test_new_executors_are_gated_while_the_operator_leads(installed: Installation) -> None:
+    with pool(installed.testbed, "gating", zones()) as mine:
+        mine.policy(placement={**TWO_A_NODE, "debounce": "1s", "gateTimeout": "9s"})
+        eventually(lambda: gates_of(mine.executor(1, gates=(), dry=True)) == [names.GATE] or None, "the gate is set")
+        mine.executors(2, gates=())
+        placed = ["spark-1-exec-1", "spark-1-exec-2"]
+        assert mine.nodes_of(placed).total() == 2
+        assert all(ZONE_LABEL in required_labels(mine.pod(name)) for name in placed)
+
+
+def test_the_clock_starts_when_ours_is_the_last_gate(installed: Installation) -> None:
+    with pool(installed.testbed, "foreign", zones()) as mine:
+        mine.policy(placement={**TWO_A_NODE, "debounce": "1s", "gateTimeout": "2s"})
+        (name,) = mine.executors(1, gates=[FOREIGN, OURS])
+        time.sleep(3.5)
+        assert gates_of(mine.pod(name)) == [FOREIGN["name"], names.GATE]
+        mine.admin.patch(POD, name, [{"op": "remove", "path": "/spec/schedulingGates/0"}], namespace=mine.name)
+        assert mine.await_released([name]) < 3.0
+        assert ZONE_LABEL in required_labels(mine.pod(name))
+
+
+def test_ballast_stands_aside_where_kueue_chooses_the_node(installed: Installation) -> None:
+    with pool(installed.testbed, "kueue", zones()) as mine:
+        mine.policy(placement={**TWO_A_NODE, "debounce": "5s", "gateTimeout": "9s"})
+        (name,) = mine.executors(1, gates=[OURS, KUEUE])
+        assert mine.await_released([name]) < 2.0
+        assert gates_of(mine.pod(name)) == [KUEUE["name"]]
+        assert "affinity" not in mine.pod(name)["spec"]
+
+
+def test_affinity_of_others_is_kept_and_heeded(installed: Installation) -> None:
+    with pool(installed.testbed, "affinity", zones()) as mine:
+        mine.policy(placement={**TWO_A_NODE, "debounce": "1s", "gateTimeout": "9s"})
+        theirs = required({"key": RACK_LABEL, "operator": "In", "values": ["b-2"]})
+        placed = mine.executors(1, affinity=theirs)
+        assert list(mine.nodes_of(placed)) == ["b2"]
+        assert required_labels(mine.pod(placed[0])) == {RACK_LABEL: ["b-2"], ZONE_LABEL: ["b"]}
+
+
+def test_a_pod_that_others_keep_writing_is_released_all_the_same(installed: Installation) -> None:
+    with pool(installed.testbed, "conflict", zones()) as mine:
+        mine.policy(placement={**TWO_A_NODE, "debounce": "1s", "gateTimeout": "9s"})
+        placed = mine.executors(2)
+        with _writing(mine, placed[0]):
+            mine.await_released(placed)
+        assert all(ZONE_LABEL in required_labels(mine.pod(name)) for name in placed)
+
+
+class _writing:  # noqa: N801 -- reads as a word in `with`
+    """Somebody writes an annotation of the pod every 50 ms."""
+
+    def __init__(self, mine: Pool, name: str) -> None:
+        self._mine, self._name, self._done = mine, name, threading.Event()
+        self._thread = threading.Thread(target=self._write)
+
+    def _write(self) -> None:
+        count = 0
+        while not self._done.wait(0.05):
+            count += 1
+            change = {"metadata": {"annotations": {"count": str(count)}}}
+            self._mine.admin.patch(POD, self._name, change, namespace=self._mine.name)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+
+def test_what_the_pool_has_no_room_for_goes_unpinned_and_is_seen_by_autoscalers(installed: Installation) -> None:
+    with pool(installed.testbed, "full", zones(1, cpu="1")) as mine:
+        mine.policy(placement={**TWO_A_NODE, "maxExecutorsPerNodeRatio": 1, "debounce": "1s", "gateTimeout": "9s"})
+        everybody = mine.executors(3, cpu="1")
+        mine.await_released(everybody)
+        surplus = [pod for name in everybody if not required_labels(pod := mine.pod(name))]
+        assert len(surplus) == 1
+        wishes = preferred_labels(surplus[0])
+        assert set(wishes) == {ZONE_LABEL, RACK_LABEL}
+        assert wishes[ZONE_LABEL] == ["a"]
+        eventually(lambda: mine.events("PoolFull") or None, "an event says why")
+        placed = [name for name in everybody if name != surplus[0]["metadata"]["name"]]
+        assert mine.nodes_of(placed).total() == 2
+
+
+@pytest.mark.parametrize("role", ["driver", "other"])
+def test_a_pod_that_shares_the_executors_template_is_not_held(installed: Installation, role: str) -> None:
+    with pool(installed.testbed, f"role-{role}", zones()) as mine:
+        mine.policy(placement={**TWO_A_NODE, "debounce": "1s", "gateTimeout": "9s"})
+        free = mine.executors(1, role=role)
+        assert mine.await_released(free) < 4.0
+        assert "affinity" not in mine.pod(free[0])["spec"]
+
+
+def test_where_no_policy_rules_nobody_is_held(installed: Installation) -> None:
+    with pool(installed.testbed, "unruled", zones()) as mine:
+        free = mine.executors(2)
+        assert mine.await_released(free) < 3.0
+        eventually(lambda: mine.events("NotEnforced") or None, "an event says why")
+
+
+def test_hold_times_and_decisions_are_counted(installed: Installation, leader: Replica) -> None:
+    with pool(installed.testbed, "counted", zones()) as mine:
+        mine.policy(placement={**TWO_A_NODE, "debounce": "1s", "gateTimeout": "9s"})
+        mine.nodes_of(mine.executors(2))
+        assert leader.metric('ballast_decisions_total{kind="placement",policy="counted"}') == 2.0
+        assert leader.metric('ballast_gate_hold_seconds_count{policy="counted"}') == 2.0
