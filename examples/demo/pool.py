@@ -1,0 +1,76 @@
+"""The demonstration's nodes: eight of two sizes in two zones and four racks, and one beside the pool."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tests.testbed.nodes import NodeSpec
+
+POOL_LABEL = "pool"
+POOL = "streaming"
+SYSTEM = "system"
+LARGE_CORES, SMALL_CORES = 0.5, 0.25
+
+
+def nodes() -> list[NodeSpec]:
+    """In every rack a large and a small node; drivers and Ballast itself run on the one outside of the pool."""
+    places = [(zone, f"{zone}{number}") for zone in "ab" for number in (1, 2)]
+    pool = [
+        _node(zone, rack, size=size, cores=cores)
+        for zone, rack in places
+        for size, cores in (("large", LARGE_CORES), ("small", SMALL_CORES))
+    ]
+    system = NodeSpec(
+        SYSTEM, zone="zone-b", rack="rack-b0", cpu="2", memory="8Gi", labels={POOL_LABEL: SYSTEM}, taints=[_RESERVED]
+    )
+    return [*pool, system]
+
+
+_RESERVED = {"key": "demo/reserved", "value": SYSTEM, "effect": "NoSchedule"}
+TOLERATIONS = [{"key": "demo/reserved", "operator": "Exists"}]
+
+
+def _node(zone: str, rack: str, *, size: str, cores: float) -> NodeSpec:
+    return NodeSpec(
+        name=f"{size}-{rack}",
+        zone=f"zone-{zone}",
+        rack=f"rack-{rack}",
+        cpu=f"{cores * 1000:.0f}m",
+        memory="5Gi",
+        cpu_quota_cores=cores,
+        labels={POOL_LABEL: POOL},
+    )
+
+
+def pool_nodes() -> list[NodeSpec]:
+    return [node for node in nodes() if node.labels[POOL_LABEL] == POOL]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How far executors that all exchange with each other are apart.
+
+    With a share p of them in each zone, 1 − Σ p² of what they exchange crosses zones; racks likewise.
+    """
+
+    cross_zone_ratio: float
+    cross_rack_ratio: float
+    per_node: Mapping[str, int]
+
+
+def spread(placed: Iterable[str], specs: Sequence[NodeSpec]) -> Spread:
+    """Of executors on these nodes, one name each."""
+    counts = Counter(placed)
+    zones, racks = Counter[str](), Counter[str]()
+    by_name = {spec.name: spec for spec in specs}
+    for name, count in counts.items():
+        zones[by_name[name].zone] += count
+        racks[by_name[name].rack] += count
+    return Spread(_crossing(zones), _crossing(racks), dict(sorted(counts.items())))
+
+
+def _crossing(counts: Counter[str]) -> float:
+    total = counts.total()
+    return 1.0 - sum((count / total) ** 2 for count in counts.values()) if total else 0.0
