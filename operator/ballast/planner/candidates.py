@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 
 from ballast.model import Executor, Node, Phase, PlacementPolicy, Policy, Reason, Resources, Separation, Snapshot
 from ballast.placement import admission
 from ballast.placement.limit import allowance
 from ballast.placement.locality import Locality, counts_by_topology, locality_delta_ratio, measure
-from ballast.placement.room import in_flight
 from ballast.planner import eligibility
 from ballast.planner.load import Loads
 from ballast.planner.slowness import Evidence, evidence
@@ -19,9 +19,14 @@ _LOCALITY_WEIGHT = 10.0
 
 
 class Candidates:
-    """Answers for one snapshot; lazily, because a strategy asks about few executors and nodes of many."""
+    """Answers for one snapshot; lazily, because a strategy asks about few executors and nodes of many.
 
-    def __init__(self, snapshot: Snapshot, policy: Policy, loads: Loads, now: float) -> None:
+    `booked`: amounts by node that are spoken for.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, policy: Policy, loads: Loads, booked: Mapping[str, Resources], now: float
+    ) -> None:
         self._policy = policy
         self._loads = loads
         self._now = now
@@ -29,7 +34,7 @@ class Candidates:
         self._nodes = {node.name: node for node in snapshot.nodes}
         self._topologies = {topology.key: topology for topology in snapshot.topologies}
         self._evidence = evidence(snapshot.executors)
-        self._reserved = in_flight(snapshot)
+        self._reserved = booked
         self._counts = counts_by_topology(snapshot.executors, snapshot.nodes)
         self._measured: dict[str, Locality] = {}
         self._homes: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ballast.model import Executor, Move, MovePhase, Phase, Policy, Reason, Refusal, Snapshot
+from ballast.placement.room import in_flight
 from ballast.planner import budget
 from ballast.planner.candidates import Candidates
 from ballast.planner.load import Loads
@@ -19,7 +20,7 @@ def clearance(
 ) -> Clearance:
     """Everything that could forbid the move now, its own part in budgets and reservations left out."""
     others = replace(snapshot, moves=tuple(m for m in snapshot.moves if (m.namespace, m.name) != _key(move)))
-    candidates = Candidates(others, policy, loads, now)
+    candidates = Candidates(others, policy, loads, in_flight(others), now)
     if move.phase is MovePhase.ARRIVING:
         replacement = next((e for e in snapshot.executors if e.uid == move.replacement_uid), None)
         return (None, None) if replacement is None else _destination(replacement, move, candidates, scores)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from ballast.errors import BallastError
-from ballast.model import Executor, Memory, Phase, Plan, Policy, Snapshot
-from ballast.placement.proximity import place
+from ballast.model import Executor, Memory, Move, Phase, Plan, Policy, Reason, Snapshot
 from ballast.planner import eligibility
-from ballast.planner.ledger import projected
-from ballast.planner.load import loads
+from ballast.planner.alternatives import Alternative, alternatives
+from ballast.planner.anew import placed_anew
+from ballast.planner.ends import End, ends
+from ballast.planner.load import Loads, loads
 from ballast.planner.plan import plan
-from ballast.planner.score import scores
 from ballast.planner.slowness import Evidence, evidence
+
+_MOST_PAST = 10
 
 
 class UnknownExecutorError(BallastError):
@@ -23,6 +26,8 @@ class UnknownExecutorError(BallastError):
 @dataclass(frozen=True, slots=True)
 class Explanation:
     executor: str
+    """`namespace/pod`."""
+    policy: str
     phase: str
     node: str | None
     topology: str
@@ -34,26 +39,40 @@ class Explanation:
     high_hits: int
     slowness: float | None
     load_cores: float | None
+    """CPU cores that would travel with it."""
+    grounds: tuple[str, ...]
+    """Why it is where it is."""
+    ends: tuple[End, ...]
+    """How far it is from what it talks to."""
     verdict: str
     """What would be done with it now."""
     objections: tuple[tuple[str, str], ...]
-    """Reason and words of everything that speaks against moving it."""
+    """Reason and words of everything that speaks against moving it now."""
     destination: str | None
     """Where it would be placed if it were to be placed now."""
+    alternatives: tuple[Alternative, ...]
+    """Node by node: whether it could move there, and why not."""
     neighbours: tuple[tuple[str, int], ...]
     """Executors of its topology by node, the most first."""
+    past: tuple[Move, ...]
+    """Moves of it, of the one it replaced, or of its component; the latest first."""
 
 
 def explain(snapshot: Snapshot, policy: Policy, memory: Memory, now: float, *, executor: str) -> Explanation:
     """Explain one executor (`namespace/pod`). Raises UnknownExecutorError."""
     found = next((e for e in snapshot.executors if e.key == executor), None)
     if found is None:
-        raise UnknownExecutorError(f"{executor}: no executor of that name in this pool; see `kubectl ballast status`")
+        raise UnknownExecutorError(f"{executor}: no executor of that name in the namespaces of policy {policy.name}")
     decided, _ = plan(snapshot, policy, memory, now)
+    known = loads(snapshot.executors)
     view = next((node for node in decided.pool.nodes if node.name == found.node), None)
     proof = evidence(snapshot.executors).get(found.uid, Evidence())
+    ahead = {node.name: node.projected for node in decided.pool.nodes if node.projected is not None}
+    destination = next((p.node for p in placed_anew(snapshot, policy, memory, [found])), None)
+    past = _past(found, snapshot)
     return Explanation(
         executor=executor,
+        policy=policy.name,
         phase=found.phase.value,
         node=found.node,
         topology=found.topology,
@@ -63,21 +82,53 @@ def explain(snapshot: Snapshot, policy: Policy, memory: Memory, now: float, *, e
         low_hits=view.low_hits if view else 0,
         high_hits=view.high_hits if view else 0,
         slowness=proof.slowness,
-        load_cores=loads(snapshot.executors).known(found),
+        load_cores=known.known(found),
+        grounds=tuple(_grounds(found, snapshot, memory, past)),
+        ends=ends(found, snapshot, policy.levels),
         verdict=_verdict(found, decided),
-        objections=_objections(found, snapshot, policy, decided, proof),
-        destination=_destination(found, snapshot, policy, memory),
+        objections=_objections(found, snapshot, policy, decided=decided, proof=proof),
+        destination=destination,
+        alternatives=_alternatives(found, snapshot, policy, known=known, ahead=ahead),
         neighbours=_neighbours(found, snapshot),
+        past=past,
     )
+
+
+def _grounds(executor: Executor, snapshot: Snapshot, memory: Memory, past: tuple[Move, ...]) -> Iterator[str]:
+    if executor.phase is Phase.GATED:
+        held = f"with the gates of {', '.join(executor.gates)}" if executor.gates else "until its set is complete"
+        yield f"it is on no node yet: Ballast's gate holds it, {held}"
+        return
+    if executor.node is None:
+        yield "it is on no node yet: kube-scheduler has not bound it"
+        return
+    yield from _chosen(executor, past)
+    if executor.node not in {node.name for node in snapshot.nodes}:
+        yield f"{executor.node} does not belong to the policy's pool, so nothing moves it"
+    for topology, component, counts in memory.placements:
+        if (topology, component) == (executor.topology, executor.component) and executor.node in dict(counts):
+            yield f"{executor.node} is one of the nodes to which executors of {component} return (sticky)"
+
+
+def _chosen(executor: Executor, past: tuple[Move, ...]) -> Iterator[str]:
+    came = next((move for move in past if move.replacement_uid == executor.uid), None)
+    if came is not None:
+        yield f"it came in place of {came.executor_name} by move {came.name}, from {came.source}"
+    if executor.pinned:
+        yield "Ballast chose its place and tied it there when it released it"
+    elif executor.enforced:
+        yield "kube-scheduler chose its node; Ballast required none"
+    else:
+        yield "kube-scheduler chose its node; its namespace or pod has not opted in"
 
 
 def _verdict(executor: Executor, decided: Plan) -> str:
     for move in decided.moves:
         if move.uid == executor.uid:
             return f"moves to {move.target}: the gap narrows by {move.gain:.1f} points"
-    for placement in decided.placements:
+    for placement in (*decided.placements, *decided.replacements):
         if placement.uid == executor.uid:
-            where = placement.node or "anywhere"
+            where = placement.node or "any node that kube-scheduler finds"
             return f"is released to {where}" + (f" ({placement.reason})" if placement.reason else "")
     for hold in decided.holds:
         if hold.uid == executor.uid:
@@ -86,37 +137,55 @@ def _verdict(executor: Executor, decided: Plan) -> str:
 
 
 def _objections(
-    executor: Executor, snapshot: Snapshot, policy: Policy, decided: Plan, proof: Evidence
+    executor: Executor, snapshot: Snapshot, policy: Policy, *, decided: Plan, proof: Evidence
 ) -> tuple[tuple[str, str], ...]:
+    """None for one that moves: what speaks against it has been weighed."""
+    if any(move.uid == executor.uid for move in decided.moves):
+        return ()
+    found = [(reason.value, words) for reason, words in _own(executor, snapshot, policy, proof)]
+    found += [
+        (refusal.reason.value, refusal.detail or _towards(refusal.target))
+        for refusal in decided.refusals
+        if refusal.subject in (executor.key, executor.node, policy.name)
+    ]
+    hot = {pair[0] for pair in decided.pool.pairs}
+    if not found and executor.node is not None and executor.node not in hot:
+        found.append((Reason.BALANCED.value, f"{executor.node} is not the hot end of any pair"))
+    return tuple(dict.fromkeys(found))
+
+
+def _own(executor: Executor, snapshot: Snapshot, policy: Policy, proof: Evidence) -> Iterator[tuple[Reason, str]]:
     topology = next((t for t in snapshot.topologies if t.key == executor.topology), None)
     live = sum(
         e.phase is Phase.RUNNING and (e.topology, e.component) == (executor.topology, executor.component)
         for e in snapshot.executors
     )
     case = eligibility.Case(executor, topology, live, proof, snapshot.taken_at)
-    found = [(reason.value, words) for reason, words in eligibility.objections(case, policy.moves)]
-    found += [
-        (refusal.reason.value, refusal.detail)
-        for refusal in decided.refusals
-        if refusal.subject in (executor.key, executor.node)
-    ]
-    return tuple(dict.fromkeys(found))
+    return eligibility.objections(case, policy.moves)
 
 
-def _destination(executor: Executor, snapshot: Snapshot, policy: Policy, memory: Memory) -> str | None:
-    """Where it would go if it were placed now, its present place being given up."""
-    others = tuple(e for e in snapshot.executors if e.uid != executor.uid)
-    waiting = replace(executor, phase=Phase.GATED, node=None, last_gate_since=snapshot.taken_at)
-    nodes = tuple(
-        replace(node, requested=node.requested.minus(executor.requests)) if node.name == executor.node else node
-        for node in snapshot.nodes
-    )
-    without = replace(snapshot, executors=(*others, waiting), nodes=nodes)
-    ahead = projected(without, policy, loads(others), scores(nodes, policy.weights).by_node)
-    found = place(without, policy, memory, gated=(waiting,), scores=ahead)
-    return next((placement.node for placement in found), None)
+def _towards(target: str | None) -> str:
+    return f"towards {target}" if target else ""
+
+
+def _alternatives(
+    executor: Executor, snapshot: Snapshot, policy: Policy, *, known: Loads, ahead: dict[str, float]
+) -> tuple[Alternative, ...]:
+    if executor.phase is not Phase.RUNNING:
+        return ()
+    return alternatives(executor, snapshot, policy, loads=known, scores=ahead)
 
 
 def _neighbours(executor: Executor, snapshot: Snapshot) -> tuple[tuple[str, int], ...]:
     homes = Counter(e.node for e in snapshot.executors if e.topology == executor.topology and e.node is not None)
     return tuple(sorted(homes.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _past(executor: Executor, snapshot: Snapshot) -> tuple[Move, ...]:
+    mine = [
+        move
+        for move in snapshot.moves
+        if executor.uid in (move.executor_uid, move.replacement_uid)
+        or (move.topology, move.component) == (executor.topology, executor.component)
+    ]
+    return tuple(sorted(mine, key=lambda move: (-move.started_at, move.name))[:_MOST_PAST])

@@ -17,6 +17,7 @@ from ballast.model import (
     Policy,
     Reason,
     Refusal,
+    Resources,
     Snapshot,
 )
 from ballast.planner.candidates import Candidates
@@ -46,9 +47,16 @@ class Levelling:
 
 
 def level(
-    snapshot: Snapshot, policy: Policy, memory: Memory, *, scores: Mapping[str, float], loads: Loads, now: float
+    snapshot: Snapshot,
+    policy: Policy,
+    memory: Memory,
+    *,
+    scores: Mapping[str, float],
+    loads: Loads,
+    booked: Mapping[str, Resources],
+    now: float,
 ) -> Levelling:
-    """One pass of the shedding strategy; `scores` include what is arriving and leaving.
+    """One pass of the shedding strategy; `scores` and `booked` include what is arriving and leaving.
 
     Without metrics the memory stays as it is: hits neither grow nor vanish.
     """
@@ -56,7 +64,8 @@ def level(
     if idle is not None:
         return Levelling((), (idle,), (), memory)
     if policy.shedding.strategy == "AvgShedder" and policy.shedding.avg_shedder.unit is LoadUnit.USAGE:
-        return _by_usage(snapshot, policy, memory, scores=scores, loads=loads, now=now)
+        candidates = Candidates(snapshot, policy, loads, booked, now)
+        return _by_usage(snapshot, policy, memory, scores=scores, loads=loads, candidates=candidates, now=now)
     unsupported = f"strategy {policy.shedding.strategy} with these settings only exists in the library so far"
     return Levelling((), (Refusal(policy.name, Reason.SHEDDING_OFF, unsupported),), (), memory)
 
@@ -74,9 +83,15 @@ def _idle(snapshot: Snapshot, policy: Policy, scores: Mapping[str, float]) -> Re
 
 
 def _by_usage(
-    snapshot: Snapshot, policy: Policy, memory: Memory, *, scores: Mapping[str, float], loads: Loads, now: float
+    snapshot: Snapshot,
+    policy: Policy,
+    memory: Memory,
+    *,
+    scores: Mapping[str, float],
+    loads: Loads,
+    candidates: Candidates,
+    now: float,
 ) -> Levelling:
-    candidates = Candidates(snapshot, policy, loads, now)
     pool = UsagePool(_usage_nodes(snapshot, policy, scores, loads, candidates))
     before = restored(memory, _USAGE, UsageMemory) or UsageMemory()
     found = avg_shedder_usage(pool, _usage_settings(policy), before, now_seconds=now, terms=candidates)

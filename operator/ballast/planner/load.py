@@ -6,8 +6,10 @@ application's mean usage per core, not what this one executor happened to use.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import fsum
 
 from ballast.model import Executor, Phase
 
@@ -37,12 +39,12 @@ class Loads:
 
 
 def loads(executors: Iterable[Executor]) -> Loads:
-    sums: dict[Profile, tuple[float, float]] = {}
+    """Means over the running executors with figures; exact sums, so that their order does not matter."""
+    used: dict[Profile, list[float]] = defaultdict(list)
+    cores: dict[Profile, list[float]] = defaultdict(list)
     for executor in executors:
         usage = executor.usage
-        if executor.phase is not Phase.RUNNING or usage is None or usage.cpu_cores is None or executor.cores <= 0:
-            continue
-        key = profile_of(executor)
-        used, cores = sums.get(key, (0.0, 0.0))
-        sums[key] = (used + usage.cpu_cores, cores + executor.cores)
-    return Loads({key: used / cores for key, (used, cores) in sums.items()})
+        if executor.phase is Phase.RUNNING and usage is not None and usage.cpu_cores is not None and executor.cores > 0:
+            used[profile_of(executor)].append(usage.cpu_cores)
+            cores[profile_of(executor)].append(executor.cores)
+    return Loads({key: fsum(amounts) / fsum(cores[key]) for key, amounts in used.items()})

@@ -20,8 +20,10 @@ from ballast.model import (
 )
 from ballast.placement.locality import counts_by_topology, locality
 from ballast.placement.proximity import place
+from ballast.placement.room import in_flight
 from ballast.planner import budget
 from ballast.planner.arbiter import rule
+from ballast.planner.booking import bookings, with_placed
 from ballast.planner.ledger import projected
 from ballast.planner.levelling import level
 from ballast.planner.load import Loads, loads
@@ -54,7 +56,16 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
     sight = _look(snapshot, policy, memory, now)
     letting_go = releases(snapshot, policy.placement, now)
     placements = (*_unpinned(letting_go), *_placed(sight, letting_go))
-    levelling = level(snapshot, policy, memory, scores=sight.projected, loads=sight.loads, now=now)
+    booked = bookings(snapshot, placements)
+    levelling = level(
+        snapshot,
+        policy,
+        memory,
+        scores=with_placed(sight.projected, snapshot, policy, sight.loads, placements),
+        loads=sight.loads,
+        booked=booked,
+        now=now,
+    )
     ruling = rule(levelling.suggested, snapshot, policy, now) if policy.moves.mode is not MovesMode.OFF else None
     remembering = replace(levelling.memory, placements=remembered(snapshot, memory))
     stuck, remembering = stranded(snapshot, remembering, now)
@@ -106,7 +117,15 @@ def _placed(sight: _Sight, letting_go: Releases) -> list[Placement]:
 def _with_places(sight: _Sight, gated: list[Executor]) -> list[Placement]:
     if not gated:
         return []
-    return list(place(sight.snapshot, sight.policy, sight.memory, gated=gated, scores=sight.projected))
+    return place(
+        sight.snapshot,
+        sight.policy,
+        sight.memory,
+        gated=gated,
+        scores=sight.projected,
+        reserved=in_flight(sight.snapshot),
+        loads={executor.uid: sight.loads.expected(executor) for executor in gated},
+    )
 
 
 def _unplaced(placements: tuple[Placement, ...]) -> tuple[Refusal, ...]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeVar
+from functools import cache
+from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -14,7 +15,7 @@ T = TypeVar("T")
 
 def shelved(memory: Memory, name: str, state: object) -> Memory:
     """`memory` with the state of strategy `name`."""
-    text = TypeAdapter(type(state)).dump_json(state).decode()
+    text = _adapter(cast("Any", type(state))).dump_json(state).decode()
     others = {key: value for key, value in memory.shedding if key != name}
     return replace(memory, shedding=tuple(sorted({**others, name: text}.items())))
 
@@ -25,7 +26,13 @@ def restored(memory: Memory, name: str, kind: type[T]) -> T | None:
     if text is None:
         return None
     try:
-        found: T = TypeAdapter(kind).validate_json(text)
+        found: T = _adapter(cast("Any", kind)).validate_json(text)
     except ValidationError:
         return None
     return found
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    """Building one takes longer than a pass."""
+    return TypeAdapter(kind)

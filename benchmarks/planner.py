@@ -1,0 +1,161 @@
+"""How long one pass of `plan()` takes, how much memory it needs, and how both grow."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+from ballast.model import (
+    AvgShedderPolicy,
+    Component,
+    Executor,
+    ExecutorUsage,
+    Memory,
+    MetricsHealth,
+    MovesMode,
+    MovesPolicy,
+    Node,
+    NodeUsage,
+    Phase,
+    PlacementMode,
+    PlacementPolicy,
+    Policy,
+    Resources,
+    SheddingPolicy,
+    Snapshot,
+    Topology,
+    Workload,
+)
+from ballast.planner.plan import plan
+from benchmarks.report import Aim, Result, machine, write
+
+NOW = 1_000_000.0
+GIB = float(1 << 30)
+SIZES = ((100, 1_000), (1_000, 10_000), (5_000, 100_000))
+SET = 50
+"""Executors of one topology."""
+POLICY = Policy(
+    "bench",
+    placement=PlacementPolicy(mode=PlacementMode.ENFORCE),
+    moves=MovesPolicy(mode=MovesMode.ENFORCE, max_concurrent=1000),
+    shedding=SheddingPolicy(avg_shedder=AvgShedderPolicy()),
+)
+
+
+def pool(nodes: int, executors: int, *, gated_ratio: float, hot_ratio: float) -> Snapshot:
+    """Zones of 5 racks of 20 nodes; topologies of fifty executors; some gated, some nodes over the high threshold."""
+    per_node = executors // nodes
+    all_nodes = tuple(_node(i, hot=i < nodes * hot_ratio, load=per_node) for i in range(nodes))
+    all_executors = tuple(
+        _executor(i, nodes, gated=i % 100 < 100 * gated_ratio, per_node=per_node) for i in range(executors)
+    )
+    topologies = tuple(
+        Topology(f"team/t{i}", "team", f"t{i}", (Component("work", Workload.STREAMING, expected=SET),))
+        for i in range((executors + SET - 1) // SET)
+    )
+    return Snapshot(
+        taken_at=NOW,
+        nodes=all_nodes,
+        executors=all_executors,
+        topologies=topologies,
+        metrics=MetricsHealth(available=True, reason="Available"),
+    )
+
+
+def _node(index: int, *, hot: bool, load: int) -> Node:
+    name = f"node-{index:05d}"
+    return Node(
+        name,
+        (f"z{index // 100 % 3}", f"r{index // 20}", name),
+        Resources(2.0 * load, 4 * GIB * load, 250),
+        requested=Resources(1.0 * load, GIB * load, load),
+        labels={"kubernetes.io/hostname": name},
+        usage=NodeUsage(cpu_ratio=0.95 if hot else 0.3 + (index % 17) / 100),
+    )
+
+
+def _executor(index: int, nodes: int, *, gated: bool, per_node: int) -> Executor:
+    return Executor(
+        namespace="team",
+        name=f"e-{index}",
+        uid=f"u-{index}",
+        application=f"app-{index // SET}",
+        executor_id=str(index),
+        resource_profile="0",
+        topology=f"team/t{index // SET}",
+        component="work",
+        phase=Phase.GATED if gated else Phase.RUNNING,
+        created_at=NOW - 3600,
+        node=None if gated else f"node-{index // per_node % nodes:05d}",
+        requests=Resources(1.0, GIB, 1),
+        last_gate_since=NOW - 5 if gated else None,
+        running_since=None if gated else NOW - 3600,
+        graceful=True,
+        usage=None if gated else ExecutorUsage(cpu_cores=0.5, state_bytes=1e6),
+    )
+
+
+def everything_gated(snapshot: Snapshot) -> Snapshot:
+    waiting = tuple(
+        replace(e, phase=Phase.GATED, node=None, last_gate_since=NOW - 5, running_since=None, usage=None)
+        for e in snapshot.executors
+    )
+    empty = tuple(replace(n, requested=Resources()) for n in snapshot.nodes)
+    return replace(snapshot, executors=waiting, nodes=empty)
+
+
+def measure(nodes: int, executors: int, *, first: bool) -> tuple[float, float, int]:
+    """Median seconds of three passes (one for a first placement), peak resident bytes, decisions."""
+    snapshot = pool(nodes, executors, gated_ratio=0.01, hot_ratio=0.05)
+    if first:
+        snapshot = everything_gated(snapshot)
+    _, memory = plan(snapshot, POLICY, Memory(), NOW)
+    times = []
+    for i in range(1 if first else 3):
+        at = NOW + 120.0 * (i + 1)
+        later = replace(snapshot, taken_at=at)
+        started = time.perf_counter()
+        decided, memory = plan(later, POLICY, memory, at)
+        times.append(time.perf_counter() - started)
+    peak = float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * 1024
+    return sorted(times)[len(times) // 2], peak, len(decided.placements) + len(decided.moves)
+
+
+def _apart(nodes: int, executors: int, *, first: bool) -> tuple[float, float, int]:
+    """In a process of its own, so that peaks don't add up."""
+    arguments = [str(nodes), str(executors), "first" if first else "pass"]
+    text = subprocess.run(
+        [sys.executable, "-m", "benchmarks.planner", *arguments], check=True, capture_output=True, text=True
+    ).stdout
+    seconds, peak, decisions = text.split()
+    return float(seconds), float(peak), int(decisions)
+
+
+def run() -> list[Result]:
+    results: list[Result] = []
+    for first, aims in ((False, {1_000: 1.0, 5_000: 5.0}), (True, {1_000: 10.0, 5_000: 50.0})):
+        before: tuple[int, float] | None = None
+        for nodes, executors in SIZES:
+            case = f"{'first placement' if first else 'pass'} {nodes} × {executors}"
+            seconds, peak, decisions = _apart(nodes, executors, first=first)
+            results += [
+                Result(case, "seconds", seconds, "s", aim=Aim(aims[nodes]) if nodes in aims else None),
+                Result(case, "peak memory", peak / 2**20, "MiB"),
+                Result(case, "decisions", decisions, "1"),
+            ]
+            if before is not None:
+                growth = (seconds / before[1]) / (executors / before[0])
+                results.append(Result(case, "growth, 1 = linear", growth, "×", aim=Aim(1.3)))
+            before = (executors, seconds)
+    return results
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        print(*measure(int(sys.argv[1]), int(sys.argv[2]), first=sys.argv[3] == "first"))
+    else:
+        at_start = machine()
+        write("planner", run(), before=at_start)

@@ -1,0 +1,123 @@
+"""Node by node: whether an executor could move there, what it would cost, and why not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ballast.model import Executor, Location, Node, Policy, Reason, Resources, Snapshot
+from ballast.placement import admission
+from ballast.placement.room import in_flight
+from ballast.planner.candidates import Candidates
+from ballast.planner.load import Loads
+from ballast.planner.pin import untied
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    node: str
+    location: Location
+    here: bool
+    score: float | None
+    """As it is projected, percent; None without fresh figures."""
+    score_after: float | None
+    """Had the executor moved there; on its own node: had it left."""
+    locality_delta_ratio: float
+    """Growth of the topology's cost of traffic; negative = cheaper."""
+    reason: str | None
+    """Why a move can't go there; None when it can."""
+    detail: str
+
+
+def alternatives(
+    executor: Executor, snapshot: Snapshot, policy: Policy, *, loads: Loads, scores: Mapping[str, float]
+) -> tuple[Alternative, ...]:
+    """Its own node first, then those that could take it, the coldest first, then the others by name.
+
+    `scores`: projected scores by node, percent.
+    """
+    freed = untied(executor, policy.levels)
+    everyone = tuple(freed if e.uid == executor.uid else e for e in snapshot.executors)
+    seen = replace(snapshot, executors=everyone)
+    bench = _Bench(freed, seen, policy, Candidates(seen, policy, loads, in_flight(seen), snapshot.taken_at), scores)
+    return tuple(sorted((bench.look(node) for node in snapshot.nodes), key=_rank))
+
+
+def _rank(each: Alternative) -> tuple[bool, bool, float, str]:
+    after = each.score_after if each.score_after is not None and each.reason is None else float("inf")
+    return (not each.here, each.reason is not None, after, each.node)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    executor: Executor
+    policy: Policy
+    candidates: Candidates
+    scores: Mapping[str, float]
+    booked: Mapping[str, Resources]
+
+    def look(self, node: Node) -> Alternative:
+        here = node.name == self.executor.node
+        delta = 0.0 if here else self.candidates.locality_delta_ratio(self.executor, node.name)
+        objection = None if here else self._objection(node, delta)
+        return Alternative(
+            node=node.name,
+            location=node.location,
+            here=here,
+            score=self.scores.get(node.name),
+            score_after=self._after(node.name, here=here),
+            locality_delta_ratio=delta,
+            reason=objection[0].value if objection else None,
+            detail=objection[1] if objection else "",
+        )
+
+    def _after(self, node: str, *, here: bool) -> float | None:
+        if node not in self.scores:
+            return None
+        points = self.candidates.points_on(self.executor, node)
+        return max(0.0, self.scores[node] - points if here else self.scores[node] + points)
+
+    def _objection(self, node: Node, delta: float) -> tuple[Reason, str] | None:
+        refused = self.candidates.refusal(self.executor.key, node.name, ())
+        if refused is not None:
+            return refused, self._words(refused, node)
+        return self._level(node) or self._near(delta)
+
+    def _level(self, node: Node) -> tuple[Reason, str] | None:
+        """Whether the executor's own node would still be the hotter one."""
+        if node.name not in self.scores:
+            return Reason.STALE_METRICS, "no fresh figures, so it takes part in no move"
+        left, arrived = self._after(self.executor.node or "", here=True), self._after(node.name, here=False)
+        if left is not None and arrived is not None and arrived > left:
+            return Reason.OVERSHOOT, f"it would be at {arrived:.0f}, and {self.executor.node} at {left:.0f}"
+        return None
+
+    def _near(self, delta: float) -> tuple[Reason, str] | None:
+        most = self.policy.moves.max_locality_loss
+        return (Reason.LOCALITY_LOSS, f"traffic {delta:.0%} dearer, over {most:.0%}") if delta > most else None
+
+    def _words(self, reason: Reason, node: Node) -> str:
+        admitted = admission.refusal(self.executor, node)
+        if admitted is not None:
+            return admitted[1]
+        if reason is Reason.NO_ROOM:
+            return _shortage(self.executor.requests, node.free.minus(self.booked.get(node.name, _NOTHING)))
+        if reason is Reason.SPREAD_LIMIT:
+            return f"it holds as many executors of {self.executor.component} as the policy allows"
+        if reason is Reason.SEPARATED:
+            return "it holds a component that must be kept apart"
+        return ""
+
+
+_NOTHING = Resources()
+_GIB = float(1 << 30)
+
+
+def _shortage(asked: Resources, free: Resources) -> str:
+    if asked.cpu_cores > free.cpu_cores + 1e-6:
+        return f"{max(0.0, free.cpu_cores):.2f} cores are free, {asked.cpu_cores:.2f} are asked for"
+    if asked.memory_bytes > free.memory_bytes + 1.0:
+        return f"{max(0.0, free.memory_bytes) / _GIB:.1f} GiB are free, {asked.memory_bytes / _GIB:.1f} are asked for"
+    if asked.pods > free.pods + 1e-6:
+        return "it holds as many pods as it may"
+    return "something else that it asks for is not free"

@@ -1,0 +1,127 @@
+"""What placing executors anew would give: where they would go now, their present places being given up."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from ballast.model import Executor, LocalityView, Memory, Node, Phase, Placement, Policy, Resources, Snapshot, Topology
+from ballast.placement.locality import counts_by_topology, locality
+from ballast.placement.proximity import place
+from ballast.planner.ledger import projected
+from ballast.planner.load import Loads, loads
+from ballast.planner.pin import untied
+from ballast.planner.score import scores
+
+
+@dataclass(frozen=True, slots=True)
+class Anew:
+    """One topology as it is placed, and as it would be placed."""
+
+    topology: str
+    executors: int
+    """Those on the pool's nodes, and those that wait for a place."""
+    before: LocalityView
+    after: LocalityView
+    relocated: int
+    """How many executors would have to be elsewhere."""
+    unplaced: tuple[Placement, ...]
+    """Those that no node would take, with the reason."""
+
+
+def topology_anew(snapshot: Snapshot, policy: Policy, key: str) -> Anew | None:
+    """Placing the whole topology `key` at once, with no regard to where its executors were; None if it has none."""
+    homes = {node.name for node in snapshot.nodes}
+    members = [e for e in snapshot.executors if e.topology == key and _placeable(e, homes)]
+    if not members:
+        return None
+    placements = placed_anew(snapshot, policy, Memory(), members)
+    target = {placement.uid: placement.node for placement in placements}
+    after = tuple(_settled(e, target[e.uid]) if e.uid in target else e for e in snapshot.executors)
+    return Anew(
+        topology=key,
+        executors=len(members),
+        before=_locality(snapshot, policy, key),
+        after=_locality(replace(snapshot, executors=after), policy, key),
+        relocated=_relocated(members, target),
+        unplaced=tuple(placement for placement in placements if placement.node is None),
+    )
+
+
+def placed_anew(snapshot: Snapshot, policy: Policy, memory: Memory, executors: Collection[Executor]) -> list[Placement]:
+    """Where these executors would go now; their own requests and load are taken off the nodes they are on.
+
+    `memory` is what stickiness goes by. Executors that Ballast tied to a place are free of that tie, as their
+    replacements would be.
+    """
+    chosen = {executor.uid for executor in executors}
+    waiting = {e.uid: _waiting(e, policy, snapshot.taken_at) for e in executors}
+    known = loads(snapshot.executors)
+    without = replace(
+        snapshot,
+        nodes=_relieved(snapshot, executors),
+        executors=tuple(waiting.get(e.uid, e) for e in snapshot.executors),
+        moves=tuple(move for move in snapshot.moves if move.executor_uid not in chosen),
+    )
+    ahead = _cooled(snapshot, policy, known, executors)
+    return place(without, policy, memory, gated=tuple(waiting.values()), scores=ahead)
+
+
+def _placeable(executor: Executor, homes: Collection[str]) -> bool:
+    if executor.phase is Phase.GATED:
+        return True
+    return executor.phase in (Phase.RUNNING, Phase.PENDING) and executor.node in homes
+
+
+def _waiting(executor: Executor, policy: Policy, now: float) -> Executor:
+    freed = untied(executor, policy.levels)
+    return replace(freed, phase=Phase.GATED, node=None, last_gate_since=now, running_since=None, pinned=False)
+
+
+def _relieved(snapshot: Snapshot, executors: Collection[Executor]) -> tuple[Node, ...]:
+    asked: dict[str, Resources] = defaultdict(Resources)
+    for executor in executors:
+        if executor.node is not None:
+            asked[executor.node] = asked[executor.node].plus(executor.requests)
+    return tuple(
+        replace(node, requested=node.requested.minus(asked[node.name])) if node.name in asked else node
+        for node in snapshot.nodes
+    )
+
+
+def _cooled(snapshot: Snapshot, policy: Policy, known: Loads, executors: Collection[Executor]) -> Mapping[str, float]:
+    """Projected scores without the load of these executors."""
+    measured = scores(snapshot.nodes if snapshot.metrics.available else (), policy.weights).by_node
+    ahead = projected(snapshot, policy, known, measured)
+    cores = {node.name: node.allocatable.cpu_cores for node in snapshot.nodes}
+    for executor in executors:
+        home = executor.node
+        if home in ahead and cores[home] > 0 and executor.phase in (Phase.RUNNING, Phase.PENDING):
+            points = 100.0 * policy.weights.cpu * known.expected(executor) / cores[home]
+            ahead[home] = max(0.0, ahead[home] - points)
+    return ahead
+
+
+def _settled(executor: Executor, node: str | None) -> Executor:
+    return replace(executor, phase=Phase.PENDING, node=node)
+
+
+def _locality(snapshot: Snapshot, policy: Policy, key: str) -> LocalityView:
+    counts = counts_by_topology(snapshot.executors, snapshot.nodes).get(key, {})
+    found = next((topology for topology in snapshot.topologies if topology.key == key), None)
+    topology = found or Topology(key, key.split("/", 1)[0], key.split("/", 1)[-1], components=(), implicit=True)
+    return locality(topology, counts, policy.levels, max_node_ratio=policy.placement.max_executors_per_node_ratio)
+
+
+def _relocated(members: Collection[Executor], target: Mapping[str, str | None]) -> int:
+    """Executors of one component are alike, so only how many each node holds counts."""
+    surplus: dict[tuple[str, str], int] = defaultdict(int)
+    for executor in members:
+        if executor.node is not None:
+            surplus[executor.component, executor.node] += 1
+    for executor in members:
+        home = target.get(executor.uid)
+        if home is not None:
+            surplus[executor.component, home] -= 1
+    return sum(count for count in surplus.values() if count > 0)

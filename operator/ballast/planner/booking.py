@@ -1,0 +1,35 @@
+"""What a pass has placed, for the moves that the same pass decides after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ballast.model import Placement, Policy, Resources, Snapshot
+from ballast.placement.room import in_flight
+from ballast.planner.load import Loads
+
+
+def bookings(snapshot: Snapshot, placements: Iterable[Placement]) -> dict[str, Resources]:
+    """Amounts by node that are spoken for: by moves under way, and by what this pass places."""
+    booked = dict(in_flight(snapshot))
+    requests = {executor.uid: executor.requests for executor in snapshot.executors}
+    for placement in placements:
+        if placement.node is not None and placement.uid in requests:
+            booked[placement.node] = booked.get(placement.node, Resources()).plus(requests[placement.uid])
+    return booked
+
+
+def with_placed(
+    scores: Mapping[str, float], snapshot: Snapshot, policy: Policy, loads: Loads, placements: Iterable[Placement]
+) -> dict[str, float]:
+    """The scores (percent) with the load that placed executors will bring."""
+    ahead = dict(scores)
+    chosen = {placement.uid: placement.node for placement in placements if placement.node in ahead}
+    if not chosen:
+        return ahead
+    cores = {node.name: node.allocatable.cpu_cores for node in snapshot.nodes}
+    for executor in snapshot.executors:
+        node = chosen.get(executor.uid)
+        if node is not None and cores[node] > 0:
+            ahead[node] += 100.0 * policy.weights.cpu * loads.expected(executor) / cores[node]
+    return ahead

@@ -1,0 +1,153 @@
+"""What holds for every pass, whatever the pool looks like."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ballast.model import (
+    AvgShedderPolicy,
+    Executor,
+    Memory,
+    MovesMode,
+    MovesPolicy,
+    Node,
+    Phase,
+    PlacementMode,
+    PlacementPolicy,
+    Plan,
+    PlannedMove,
+    Policy,
+    Resources,
+    SheddingPolicy,
+    Snapshot,
+)
+from ballast.planner.plan import plan
+from tests.builders import NOW, a_node, a_policy, a_snapshot, an_executor, gated
+
+EAGER: Policy = a_policy(
+    window_seconds=30.0,
+    placement=PlacementPolicy(mode=PlacementMode.ENFORCE, max_executors_per_node_ratio=0.5),
+    moves=MovesPolicy(mode=MovesMode.ENFORCE, max_concurrent=5),
+    shedding=SheddingPolicy(avg_shedder=AvgShedderPolicy(low_hits=1, high_hits=1)),
+)
+
+
+@st.composite
+def pools(draw: st.DrawFn) -> Snapshot:
+    """Two to eight nodes of any usage, with running and gated executors."""
+    count = draw(st.integers(2, 8))
+    nodes: list[Node] = []
+    executors: list[Executor] = []
+    for i in range(count):
+        residents = draw(st.integers(0, 3))
+        # Distinct thousandths, so that no two scores tie.
+        cpu = draw(st.integers(0, 110)) / 100 + i / 1000
+        nodes.append(
+            a_node(
+                f"n{i}",
+                zone=draw(st.sampled_from(["z1", "z2"])),
+                rack=f"r{draw(st.integers(0, 2))}",
+                cores=draw(st.sampled_from([2.0, 4.0, 8.0])),
+                cpu=cpu,
+                requested=Resources(float(residents), 0.0, residents),
+                ready=draw(st.integers(0, 9)) > 0,
+            )
+        )
+        executors += [
+            an_executor(f"e-{i}{j}", node=f"n{i}", cpu=draw(st.integers(1, 20)) / 10) for j in range(residents)
+        ]
+    executors += [gated(f"g-{k}", since=NOW - 20) for k in range(draw(st.integers(0, 4)))]
+    return a_snapshot(*nodes, executors=tuple(executors))
+
+
+def decide(snapshot: Snapshot) -> tuple[Plan, Memory]:
+    return plan(snapshot, EAGER, Memory(), NOW)
+
+
+@given(pools())
+def test_a_move_has_a_destination_and_it_is_another_node(snapshot: Snapshot) -> None:
+    names = {node.name for node in snapshot.nodes}
+    for move in decide(snapshot)[0].moves:
+        assert move.target in names
+        assert move.target != move.source
+
+
+@given(pools())
+def test_a_victim_never_makes_the_cold_node_the_hotter_one(snapshot: Snapshot) -> None:
+    for move in decide(snapshot)[0].moves:
+        assert move.hot_after >= move.cold_after - 1e-9
+        assert move.gain > 0
+
+
+@given(pools())
+def test_what_is_placed_fits(snapshot: Snapshot) -> None:
+    decided, _ = decide(snapshot)
+    requests = {e.uid: e.requests for e in snapshot.executors}
+    for node in snapshot.nodes:
+        arriving = [requests[p.uid] for p in decided.placements if p.node == node.name]
+        arriving += [requests[m.uid] for m in decided.moves if m.target == node.name]
+        wanted = node.requested
+        for each in arriving:
+            wanted = wanted.plus(each)
+        if arriving:
+            assert wanted.fits_in(node.allocatable)
+            assert node.open
+
+
+@given(pools())
+def test_every_gated_executor_is_placed_released_or_held(snapshot: Snapshot) -> None:
+    decided, _ = decide(snapshot)
+    waiting = {e.uid for e in snapshot.executors if e.phase is Phase.GATED}
+    assert {p.uid for p in decided.placements} | {h.uid for h in decided.holds} == waiting
+
+
+@given(pools(), st.randoms(use_true_random=False))
+def test_the_order_of_lists_decides_nothing(snapshot: Snapshot, random: st.random.Random) -> None:  # type: ignore[name-defined]
+    nodes, executors = list(snapshot.nodes), list(snapshot.executors)
+    random.shuffle(nodes)
+    random.shuffle(executors)
+    shuffled = replace(snapshot, nodes=tuple(nodes), executors=tuple(executors))
+    one, other = decide(snapshot)[0], decide(shuffled)[0]
+    assert set(one.moves) == set(other.moves)
+    assert set(one.placements) == set(other.placements)
+
+
+def _after(snapshot: Snapshot, move: PlannedMove) -> Snapshot:
+    """The pool once the move is done and the metrics show it."""
+    scores = {move.source: move.hot_after, move.target: move.cold_after}
+    nodes = tuple(
+        replace(n, usage=replace(n.usage, cpu_ratio=scores[n.name] / 100)) if n.usage and n.name in scores else n
+        for n in snapshot.nodes
+    )
+    executors = tuple(replace(e, node=move.target) if e.uid == move.uid else e for e in snapshot.executors)
+    return replace(snapshot, nodes=nodes, executors=executors)
+
+
+@given(pools())
+def test_the_reverse_of_a_move_is_not_suggested(snapshot: Snapshot) -> None:
+    decided, _ = decide(snapshot)
+    for move in decided.moves[:1]:
+        again, _ = decide(_after(snapshot, move))
+        assert (move.target, move.source) not in {(m.source, m.target) for m in again.moves}
+
+
+@given(pools())
+def test_the_same_facts_give_the_same_plan(snapshot: Snapshot) -> None:
+    assert decide(snapshot) == decide(snapshot)
+
+
+@settings(max_examples=60)
+@given(pools(), st.permutations(range(8)))
+def test_new_names_for_nodes_rename_the_moves(snapshot: Snapshot, order: list[int]) -> None:
+    names = {f"n{i}": f"n{order[i]}" for i in range(8)}
+    nodes = tuple(
+        replace(n, name=names[n.name], location=(*n.location[:2], names[n.name]), labels={}) for n in snapshot.nodes
+    )
+    executors = tuple(replace(e, node=names[e.node]) if e.node else e for e in snapshot.executors)
+    plain = replace(snapshot, nodes=tuple(replace(n, labels={}) for n in snapshot.nodes))
+    renamed = replace(snapshot, nodes=nodes, executors=executors)
+    one = {(m.uid, names[m.source], names[m.target]) for m in decide(plain)[0].moves}
+    assert one == {(m.uid, m.source, m.target) for m in decide(renamed)[0].moves}
