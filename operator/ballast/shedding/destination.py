@@ -11,8 +11,8 @@ from ballast.shedding.usage_load import Terms, UsageExecutor, UsageNode
 
 _LOOKED_AT = 8
 """Destinations compared for one hot node, the coldest first."""
-_EQUALLY_LEVELLING = 0.9
-"""Of the best destination's gain: from there on the nearest wins."""
+_EQUALLY_LEVELLING_POINTS = 5.0
+"""Destinations whose predicted scores are this close to the best level equally well: the nearest wins."""
 _SLACK_POINTS = 1.0
 """Combinations that bring the hot node this close to the closest one count as equally close."""
 
@@ -53,8 +53,6 @@ class Levelling:
     chosen: Combination
     hot_after: float
     cold_after: float
-    gain: float
-    """By how much the squares of the two scores shrink."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +78,7 @@ class Search:
                 options.append(option)
         if not options:
             return None, tuple(refused.values())
-        enough = _EQUALLY_LEVELLING * max(option.gain for option in options)
-        good = [option for option in options if option.gain >= enough]
-        best = min(good, key=lambda option: (option.chosen.cost, -option.gain, option.target.name))
+        best = _nearest(options)
         return best, tuple(each for name, each in refused.items() if name not in best.chosen.names)
 
     def _coldest(self, source: UsageNode, targets: Iterable[UsageNode]) -> list[UsageNode]:
@@ -101,11 +97,9 @@ class Search:
         )
         if not chosen.items:
             return None, [*refused, *no_room]
-        hot, cold = self.scores[source.name], self.scores[target.name]
-        hot_after = hot - chosen.load * effect.source_points
-        cold_after = cold + chosen.load * effect.target_points
-        gain = hot**2 + cold**2 - hot_after**2 - cold_after**2
-        return Levelling(source, target, chosen, hot_after, cold_after, gain), [*refused, *no_room]
+        hot_after = self.scores[source.name] - chosen.load * effect.source_points
+        cold_after = self.scores[target.name] + chosen.load * effect.target_points
+        return Levelling(source, target, chosen, hot_after, cold_after), [*refused, *no_room]
 
     def _items(self, source: UsageNode, target: UsageNode, limit: float) -> tuple[list[Item], list[Refused]]:
         items, refused = [], []
@@ -143,6 +137,15 @@ class Search:
             if reason is not None:
                 return name, reason
         return None
+
+
+def _nearest(options: list[Levelling]) -> Levelling:
+    """Of those that bring the hot node down as far as any, and then fill the cold one as little, the cheapest."""
+    coolest = min(option.hot_after for option in options) + _EQUALLY_LEVELLING_POINTS
+    options = [option for option in options if option.hot_after <= coolest]
+    coldest = min(option.cold_after for option in options) + _EQUALLY_LEVELLING_POINTS
+    options = [option for option in options if option.cold_after <= coldest]
+    return min(options, key=lambda each: (each.chosen.cost, each.cold_after, each.hot_after, each.target.name))
 
 
 def movable(node: UsageNode) -> Iterator[tuple[UsageExecutor, float]]:

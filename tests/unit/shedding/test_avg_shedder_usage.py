@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pytest
+from pydantic import TypeAdapter
+
+from ballast.model.reason import Reason
+from ballast.shedding.avg_shedder_usage import UsageMemory, UsageResult, UsageSettings, avg_shedder_usage
+from ballast.shedding.suggestion import Suggestion
+from ballast.shedding.usage_load import Terms, UsageNode, UsagePool
+from tests.unit.shedding.builders import usage_pool, used
+
+AT_ONCE = UsageSettings(low_hits=1, high_hits=1, max_moves=10, max_moves_per_node=10)
+
+
+@dataclass(frozen=True)
+class Stated:
+    """Terms in tables: who may not go where, what goes there costs, and how many a node takes."""
+
+    refused: Mapping[tuple[str, str], Reason] = field(default_factory=dict)
+    costs: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    room: Mapping[str, int] = field(default_factory=dict)
+
+    def refusal(self, executor: str, target: str, arriving: tuple[str, ...]) -> Reason | None:
+        if len(arriving) >= self.room.get(target, 1000):
+            return Reason.NO_ROOM
+        return self.refused.get((executor, target))
+
+    def cost(self, executor: str, target: str) -> float:
+        return self.costs.get((executor, target), 0.0)
+
+
+def one_pass(*nodes: UsageNode, settings: UsageSettings = AT_ONCE, terms: Terms | None = None) -> UsageResult:
+    return avg_shedder_usage(usage_pool(*nodes), settings, UsageMemory(), now_seconds=0.0, terms=terms)
+
+
+def moves(result: UsageResult) -> list[tuple[str, str | None]]:
+    return [(suggestion.executor, suggestion.target) for suggestion in result.suggestions]
+
+
+def reasons(result: UsageResult) -> dict[str, Reason]:
+    return {each.executor or each.source: each.reason for each in result.refused}
+
+
+def passes(pool: UsagePool, count: int, settings: UsageSettings) -> list[UsageResult]:
+    memory, made = UsageMemory(), []
+    for index in range(count):
+        result = avg_shedder_usage(pool, settings, memory, now_seconds=60.0 * index)
+        memory = result.memory
+        made.append(result)
+    return made
+
+
+class TestHits:
+    def test_a_gap_is_acted_on_with_its_eighth_hit(self) -> None:
+        made = passes(usage_pool(used("hot", 90, [1.0]), used("cold", 70)), 15, UsageSettings())
+        assert [bool(result.suggestions) for result in made] == [False] * 14 + [True]
+
+    def test_a_wide_gap_is_acted_on_with_its_second_hit(self) -> None:
+        made = passes(usage_pool(used("hot", 90, [1.0]), used("cold", 50)), 3, UsageSettings())
+        assert [bool(result.suggestions) for result in made] == [False, False, True]
+
+    def test_a_suggestion_comes_again_until_the_gap_is_gone(self) -> None:
+        settings = UsageSettings()
+        result = passes(usage_pool(used("hot", 90, [1.0]), used("cold", 70)), 15, settings)[-1]
+        again = avg_shedder_usage(
+            usage_pool(used("hot", 90, [1.0]), used("cold", 70)), settings, result.memory, now_seconds=900.0
+        )
+        done = avg_shedder_usage(
+            usage_pool(used("hot", 83.75), used("cold", 76.25)), settings, result.memory, now_seconds=900.0
+        )
+        assert moves(again) == moves(result)
+        assert (done.suggestions, done.memory.streaks) == ((), ())
+
+    def test_a_node_that_changes_sides_starts_anew(self) -> None:
+        settings = UsageSettings()
+        before = passes(usage_pool(used("a", 90), used("b", 70)), 10, settings)[-1].memory
+        after = avg_shedder_usage(usage_pool(used("a", 70), used("b", 90)), settings, before, now_seconds=600.0)
+        assert {name: streak.low for name, streak in after.memory.streaks} == {"a": 1, "b": 1}
+
+    def test_a_hot_node_among_equals_counts_whoever_its_partner_is(self) -> None:
+        settings, memory = UsageSettings(), UsageMemory()
+        for index in range(15):
+            cold = [used(f"c{i}", 70.0 - (i == index % 3)) for i in range(3)]
+            pool = usage_pool(used("hot", 90, [1.0]), *cold)
+            result = avg_shedder_usage(pool, settings, memory, now_seconds=60.0 * index)
+            memory = result.memory
+        assert moves(result) == [("hot/0", "c2")]
+
+    def test_memory_survives_as_json(self) -> None:
+        memory = passes(usage_pool(used("a", 90), used("b", 50)), 5, UsageSettings())[-1].memory
+        adapter = TypeAdapter(UsageMemory)
+        assert adapter.validate_json(adapter.dump_json(memory)) == memory
+
+    def test_memory_stays_small_in_a_large_pool(self) -> None:
+        pool = usage_pool(*(used(f"ip-10-0-0-{i}.eu-central-1.compute.internal", 30.0 + i % 70) for i in range(1000)))
+        memory = passes(pool, 3, UsageSettings())[-1].memory
+        assert len(TypeAdapter(UsageMemory).dump_json(memory)) < 24 * 1024
+
+    def test_passes_in_quick_succession_teach_nothing(self) -> None:
+        pool = usage_pool(used("a", 90), used("b", 50))
+        first = avg_shedder_usage(pool, UsageSettings(), UsageMemory(), now_seconds=0.0).memory
+        second = avg_shedder_usage(pool, UsageSettings(), first, now_seconds=5.0).memory
+        assert (second.noise, second.last_at_seconds) == (first.noise, 0.0)
+
+
+class TestPairs:
+    @pytest.mark.parametrize(
+        ("hot", "cold", "reason", "detail"),
+        [
+            (84.9, 70, Reason.BALANCED, "14.9 points apart, below lowThreshold 15"),
+            (69.9, 20, Reason.BELOW_MIN_HOT_SCORE, "at 69.9, below minHotScore 70"),
+            (85.0, 70, Reason.WAITING_FOR_HITS, "1 of 8 hits"),
+        ],
+    )
+    def test_a_pair_left_alone_says_why(self, hot: float, cold: float, reason: Reason, detail: str) -> None:
+        (pair,) = one_pass(used("hot", hot), used("cold", cold), settings=UsageSettings()).pairs
+        assert (pair.reason, pair.detail) == (reason, detail)
+
+    def test_the_figures_of_a_pair(self) -> None:
+        (pair,) = one_pass(used("hot", 95), used("cold", 50), settings=UsageSettings()).pairs
+        assert (pair.hot.name, pair.cold.name, pair.difference, pair.low_hits, pair.high_hits) == (
+            "hot",
+            "cold",
+            45,
+            1,
+            1,
+        )
+
+    @pytest.mark.parametrize("nodes", [(), (used("alone", 100),)])
+    def test_it_takes_two(self, nodes: tuple[UsageNode, ...]) -> None:
+        assert one_pass(*nodes) == UsageResult((), (), (), UsageMemory())
+
+
+class TestVictims:
+    def test_the_gap_is_halved_not_crossed(self) -> None:
+        """40 points on 16 cores each: 3.2 cores level them."""
+        result = one_pass(used("hot", 90, [4.0, 2.0, 1.2, 0.5]), used("cold", 50))
+        assert sorted(moves(result)) == [("hot/1", "cold"), ("hot/2", "cold")]
+        for made in result.suggestions:
+            assert made.hot_after == pytest.approx(70)
+            assert made.cold_after == pytest.approx(70)
+
+    def test_too_large_an_executor_is_refused(self) -> None:
+        result = one_pass(used("hot", 90, [8.0]), used("cold", 50))
+        assert (moves(result), reasons(result)) == ([], {"hot/0": Reason.OVERSHOOT, "hot": Reason.NO_DESTINATION})
+
+    def test_what_may_not_move_says_why(self) -> None:
+        hot = used("hot", 90, [2.0, None, 0.0, 1.0], refusals={0: Reason.LARGE_STATE})
+        result = one_pass(hot, used("cold", 50))
+        assert moves(result) == [("hot/3", "cold")]
+        assert reasons(result) == {
+            "hot/0": Reason.LARGE_STATE,
+            "hot/1": Reason.UNKNOWN_LOAD,
+            "hot/2": Reason.NOTHING_TO_GAIN,
+        }
+
+    def test_no_more_than_the_budget_allows(self) -> None:
+        settings = UsageSettings(low_hits=1, max_moves=3, max_moves_per_node=2)
+        nodes = [used("h1", 95, [0.5] * 4), used("h2", 94, [0.5] * 4), used("h3", 93, [0.5] * 4)]
+        result = one_pass(*nodes, used("c1", 50), used("c2", 51), used("c3", 52), settings=settings)
+        assert [suggestion.source for suggestion in result.suggestions] == ["h1", "h1", "h2"]
+        assert reasons(result) == {"h3": Reason.BUDGET}
+
+    def test_with_a_smaller_share_less_leaves(self) -> None:
+        settings = UsageSettings(low_hits=1, max_unload_ratio=0.25, max_moves=10, max_moves_per_node=10)
+        result = one_pass(used("hot", 90, [0.8] * 5), used("cold", 50), settings=settings)
+        assert len(result.suggestions) == 2  # half of the 3.2 cores that would level them
+
+    def test_cheaper_ones_go_where_both_level(self) -> None:
+        terms = Stated(costs={("hot/0", "cold"): 3.0})
+        assert moves(one_pass(used("hot", 90, [2.0, 2.0, 9.0]), used("cold", 50), terms=terms, settings=one())) == [
+            ("hot/1", "cold")
+        ]
+
+
+def one() -> UsageSettings:
+    return UsageSettings(low_hits=1, high_hits=1, max_moves=1, max_moves_per_node=1)
+
+
+class TestPrediction:
+    def test_in_each_nodes_own_capacity(self) -> None:
+        (made,) = one_pass(used("hot", 90, [2.0], cores=8.0), used("cold", 30, cores=32.0)).suggestions
+        assert (made.hot_after, made.cold_after) == (65.0, 36.25)
+
+    def test_a_slower_machine_is_busier_with_the_same_work(self) -> None:
+        (made,) = one_pass(used("hot", 90, [2.0], speed=1.0), used("cold", 30, speed=0.5)).suggestions
+        assert (made.hot_after, made.cold_after) == (77.5, 55.0)
+
+    def test_the_figures_behind_a_suggestion(self) -> None:
+        (made,) = one_pass(used("hot", 90, [2.0]), used("cold", 50)).suggestions
+        assert made == Suggestion("hot/0", "hot", "cold", 90, 50, 40, 1, 77.5, 62.5)
+
+
+class TestDestination:
+    def test_the_coldest_with_room(self) -> None:
+        terms = Stated(room={"c1": 0})
+        result = one_pass(used("hot", 90, [2.0]), used("c1", 30), used("c2", 40), terms=terms)
+        assert moves(result) == [("hot/0", "c2")]
+
+    def test_one_that_receives_nothing_is_passed_over(self) -> None:
+        result = one_pass(used("hot", 90, [2.0]), used("c1", 30, receives=False), used("c2", 40))
+        assert moves(result) == [("hot/0", "c2")]
+
+    def test_among_equally_levelling_ones_the_nearest(self) -> None:
+        terms = Stated(costs={("hot/0", "c1"): 1.0})
+        result = one_pass(used("hot", 90, [2.0]), used("c1", 40), used("c2", 41), terms=terms)
+        assert moves(result) == [("hot/0", "c2")]
+
+    def test_a_near_one_that_hardly_levels_is_not_chosen(self) -> None:
+        terms = Stated(costs={("hot/0", "c1"): 1.0})
+        result = one_pass(used("hot", 90, [2.0]), used("c1", 40), used("c2", 70), terms=terms)
+        assert moves(result) == [("hot/0", "c1")]
+
+    def test_room_is_counted_with_what_is_arriving(self) -> None:
+        terms = Stated(room={"c1": 1})
+        result = one_pass(used("hot", 90, [1.0, 1.0]), used("c1", 50), terms=terms)
+        assert len(moves(result)) == 1
+        assert set(reasons(result).values()) == {Reason.NO_ROOM}
+
+    def test_a_second_pair_counts_on_the_first(self) -> None:
+        """The coldest is no longer the coldest once the first pair has been levelled."""
+        result = one_pass(
+            used("h1", 95, [2.0]), used("h2", 94, [2.0]), used("c1", 40), used("c2", 41), settings=AT_ONCE
+        )
+        assert moves(result) == [("h1/0", "c1"), ("h2/0", "c2")]
+
+    def test_without_any_nothing_moves(self) -> None:
+        terms = Stated(refused={("hot/0", "cold"): Reason.VOLUME_PINNED})
+        result = one_pass(used("hot", 90, [2.0]), used("cold", 50), terms=terms)
+        assert reasons(result) == {"hot/0": Reason.VOLUME_PINNED, "hot": Reason.NO_DESTINATION}

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import pytest
+
+from ballast.model.reason import Reason
+from ballast.shedding.completion import completed
+from ballast.shedding.suggestion import Suggestion
+from ballast.shedding.usage_load import AnythingGoes, UsageNode
+from tests.unit.shedding.builders import usage_pool, used
+
+
+class FullNodes:
+    """Each of these nodes has no room; the others take one executor a pass."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+    def refusal(self, executor: str, target: str, arriving: tuple[str, ...]) -> Reason | None:
+        del executor
+        return Reason.NO_ROOM if target in self.names or arriving else None
+
+    def cost(self, executor: str, target: str) -> float:
+        del executor, target
+        return 0.0
+
+
+def unload(executor: str, target: str | None = None) -> Suggestion:
+    return Suggestion(executor, executor.split("/", maxsplit=1)[0], target, 90)
+
+
+HOT = used("hot", 90, [2.0, 2.0])
+
+
+def test_the_coldest_node_takes_it() -> None:
+    (made,), refused = completed([unload("hot/0")], usage_pool(HOT, used("a", 60), used("b", 40)), AnythingGoes())
+    assert (made.target, made.hot_after, made.cold_after, made.cold_score, made.difference) == ("b", 77.5, 52.5, 40, 50)
+    assert refused == ()
+
+
+def test_the_next_one_when_that_has_no_room() -> None:
+    (made,), _ = completed([unload("hot/0")], usage_pool(HOT, used("a", 60), used("b", 40)), FullNodes("b"))
+    assert made.target == "a"
+
+
+def test_each_counts_on_those_before_it() -> None:
+    pool = usage_pool(HOT, used("a", 45), used("b", 40))
+    made, _ = completed([unload("hot/0"), unload("hot/1")], pool, AnythingGoes())
+    assert [(each.target, each.hot_after) for each in made] == [("b", 77.5), ("a", 65.0)]
+
+
+def test_a_named_target_is_kept() -> None:
+    (made,), _ = completed([unload("hot/0", "a")], usage_pool(HOT, used("a", 60), used("b", 40)), AnythingGoes())
+    assert made.target == "a"
+
+
+@pytest.mark.parametrize(
+    ("executor", "target", "nodes", "reason"),
+    [
+        ("hot/0", "a", [HOT, used("a", 60)], Reason.NO_ROOM),
+        ("hot/0", None, [HOT, used("a", 60)], Reason.NO_ROOM),
+        ("hot/0", None, [HOT, used("b", 85)], Reason.OVERSHOOT),
+        ("hot/0", None, [HOT], Reason.NO_DESTINATION),
+        ("hot/0", "gone", [HOT], Reason.NO_DESTINATION),
+        ("hot/0", "b", [HOT, used("b", 10, receives=False)], Reason.NODE_UNAVAILABLE),
+        ("hot/9", None, [HOT, used("b", 10)], Reason.UNKNOWN_LOAD),
+        ("hot/0", None, [used("hot", 90, [None]), used("b", 10)], Reason.UNKNOWN_LOAD),
+        ("hot/0", None, [used("hot", 90, [1.0], refusals={0: Reason.TOO_YOUNG}), used("b", 10)], Reason.TOO_YOUNG),
+    ],
+)
+def test_what_can_not_be_followed_is_refused(
+    executor: str, target: str | None, nodes: list[UsageNode], reason: Reason
+) -> None:
+    made, (refused,) = completed([unload(executor, target)], usage_pool(*nodes), FullNodes("a"))
+    assert (made, refused.executor, refused.reason) == ((), executor, reason)

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ballast.shedding.noise import Noise, observe
+from tests.properties.score_noise import Scores, even, gaussian
+
+
+def learned(rows: Scores, noise: Noise | None = None) -> Noise:
+    known = noise or Noise()
+    for row in rows:
+        deviations = {f"n{index:04d}": float(score) for index, score in enumerate(row - np.median(row))}
+        known = observe(known, deviations, elapsed_seconds=60.0, memory_seconds=300.0)
+    return known
+
+
+def test_nothing_is_known_before_the_second_pass() -> None:
+    assert learned(gaussian(20, 1, 5.0, 1)).extreme == 0.0
+
+
+def test_a_calm_pool_has_no_noise() -> None:
+    assert learned(0.0 * gaussian(20, 60, 5.0, 1)).extreme == 0.0
+
+
+@pytest.mark.parametrize("passes", [15, 45])
+def test_a_few_passes_tell_the_size_of_the_noise(passes: int) -> None:
+    """The deviation exceeded once in a hundred times is 2.3 to 2.6 standard deviations of 5 points."""
+    assert 8.0 < learned(gaussian(50, passes, 5.0, 1)).extreme < 17.0
+
+
+def test_in_the_long_run_the_bound_of_bounded_noise_is_found() -> None:
+    assert 9.0 < learned(even(50, 1440, 5.0, 1)).extreme < 13.0
+
+
+def test_an_event_on_one_node_hardly_shows() -> None:
+    rows = 0.1 * gaussian(20, 60, 5.0, 1)
+    calm = learned(rows).extreme
+    rows[45:, 0] += 40.0
+    assert learned(rows).extreme < calm + 1.0
+
+
+def test_a_constant_difference_is_no_noise() -> None:
+    rows = 0.0 * gaussian(20, 120, 5.0, 1)
+    rows[:, 0] += 40.0
+    assert learned(rows).extreme < 1.0
+
+
+def test_of_many_nodes_a_sample_is_watched_that_stays_the_same() -> None:
+    before = learned(gaussian(1000, 1, 5.0, 1))
+    names = {name for name, _, _ in before.nodes}
+    after = observe(before, {f"n{index:04d}": 0.0 for index in range(1001)}, elapsed_seconds=60.0, memory_seconds=300.0)
+    assert len(names) == 64
+    assert len(names & {name for name, _, _ in after.nodes}) >= 63
+
+
+def test_a_node_that_joins_teaches_nothing_in_its_first_pass() -> None:
+    before = learned(0.0 * gaussian(2, 50, 5.0, 1))
+    after = observe(before, {"n0000": 0.0, "n0001": 0.0, "new": 80.0}, elapsed_seconds=60.0, memory_seconds=300.0)
+    assert after.extreme == 0.0
+    assert ("new", 80.0, 80.0) in after.nodes

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import pytest
+
+from ballast.errors import InvalidField
+from ballast.shedding.load import PoolLoad
+from ballast.shedding.strategies import STRATEGIES, shed
+from tests.unit.shedding.builders import MIB, busy, pool
+
+SKEWED = pool(
+    busy("hot", 95, [4000.0] * 10, volumes=[40 * MIB] * 10), busy("cold", 5, [100.0], volumes=[MIB], rate=100.0)
+)
+
+EAGER = {
+    "AvgShedder": {"low_hits": 1.0, "high_hits": 1.0},
+    "ThresholdShedder": {},
+    "OverloadShedder": {"threshold": 90.0},
+    "UniformLoadShedder": {"max_executors": 1.0},
+    "TransferShedder": {"hits": 0.0, "target_std_dev": 10.0},
+}
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_each_unloads_the_hot_node(name: str) -> None:
+    made = shed(name, SKEWED, EAGER[name], "").suggestions
+    assert {each.executor for each in made if each.source == "hot"} <= {f"hot/{index}" for index in range(10)}
+    assert made[0].source == "hot"
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "passes"),
+    [("AvgShedder", {"high_hits": 4.0}, 4), ("TransferShedder", {"hits": 3.0, "target_std_dev": 10.0}, 4)],
+)
+def test_hits_are_kept_in_the_state(name: str, settings: dict[str, float], passes: int) -> None:
+    state, acted = "", []
+    for _ in range(passes):
+        result = shed(name, SKEWED, settings, state)
+        state = result.state
+        acted.append(bool(result.suggestions))
+    assert acted == [False] * (passes - 1) + [True]
+
+
+def test_averages_are_kept_in_the_state() -> None:
+    calm = pool(busy("hot", 50), busy("cold", 50))
+    before = shed("ThresholdShedder", calm, {}, "").state
+    assert shed("ThresholdShedder", SKEWED, {}, before).suggestions == ()
+    assert shed("ThresholdShedder", SKEWED, {"history_weight": 0.0}, before).suggestions != ()
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_an_empty_pool_and_a_foreign_state(name: str) -> None:
+    assert shed(name, PoolLoad(()), {}, "nonsense").suggestions == ()
+
+
+def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(InvalidField, match=r"AvgShedder, OverloadShedder"):
+        shed("Shredder", SKEWED, {}, "")
+
+
+def test_what_may_not_move_stays_with_every_strategy() -> None:
+    held = PoolLoad.of(
+        type(node)(
+            node.name,
+            node.score,
+            node.rate_per_second,
+            node.bytes_per_second,
+            executors=tuple(
+                type(e)(e.name, e.rate_per_second, e.bytes_per_second, movable=False) for e in node.executors
+            ),
+        )
+        for node in SKEWED.nodes
+    )
+    for name, settings in EAGER.items():
+        assert shed(name, held, settings, "").suggestions == ()
