@@ -127,8 +127,7 @@ class Rounds:
             telemetry.refusals.labels(name, reason).inc(count if full else 0)
         if context.snapshot.metrics.age_seconds is not None:
             telemetry.metrics_age.labels(name).set(context.snapshot.metrics.age_seconds)
-        scores = {node.name: node.score for node in decided.pool.nodes if node.score is not None}
-        telemetry.keep_scores(name, scores)
+        telemetry.keep_nodes(name, decided.pool.nodes)
 
 
 def _with_moves(context: Context, moves: list[OpenMove]) -> Context:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from ballast.model import MovePhase, Reason
+from ballast.model import MovePhase, NodeView, Reason
 
 _PASS_BUCKETS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 _HOLD_BUCKETS = (0.1, 0.3, 1.0, 2.0, 3.0, 5.0, 7.5, 10.0, 15.0, 30.0)
@@ -45,6 +45,10 @@ class Telemetry:
             "ballast_metrics_age_seconds", "Age of the oldest node figure used", ["policy"], registry=registry
         )
         self.node_score = Gauge("ballast_node_score_percent", "Score of a node", ["policy", "node"], registry=registry)
+        self.node_hits = Gauge(
+            "ballast_node_hits", "Times in a row that a node was in too wide a gap", ["policy", "node", "threshold"],
+            registry=registry,
+        )  # fmt: skip
         self.imbalance = Gauge(
             "ballast_pool_gap_points", "Score of the hottest less that of the coldest node", ["policy"],
             registry=registry,
@@ -64,13 +68,19 @@ class Telemetry:
         for result in ("ok", "error"):
             self.passes.labels(policy, result)
 
-    def keep_scores(self, policy: str, scores: Mapping[str, float]) -> None:
-        """The nodes' scores; series of nodes that left the pool are dropped."""
+    def keep_nodes(self, policy: str, nodes: Sequence[NodeView]) -> None:
+        """The nodes' scores and hits; series of nodes that left the pool, or have no figures, are dropped."""
+        scores = {node.name: node.score for node in nodes if node.score is not None}
         known = self._nodes.get(policy, frozenset())
-        for node in known - scores.keys():
-            self.node_score.remove(policy, node)
-        for node, score in scores.items():
-            self.node_score.labels(policy, node).set(score)
+        for gone in known - scores.keys():
+            self.node_score.remove(policy, gone)
+            for threshold in ("low", "high"):
+                self.node_hits.remove(policy, gone, threshold)
+        for node in nodes:
+            if node.score is not None:
+                self.node_score.labels(policy, node.name).set(node.score)
+                self.node_hits.labels(policy, node.name, "low").set(node.low_hits)
+                self.node_hits.labels(policy, node.name, "high").set(node.high_hits)
         self._nodes[policy] = frozenset(scores)
         if scores:
             self.imbalance.labels(policy).set(max(scores.values()) - min(scores.values()))
