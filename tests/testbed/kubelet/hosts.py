@@ -1,17 +1,30 @@
 """Names of Services and pods without a DNS server: the text of each pod's hosts file.
 
-Every ready endpoint of a headless Service is listed under the Service's names, and under its own where it has
-a host name. A Service with a cluster address stands for its first endpoint, which is right where port and
-target port agree.
+Every ready pod that a headless Service selects is listed under the Service's names, and under its own where it
+has a host name and the Service is its subdomain. A Service with a cluster address stands for its first pod,
+which is right where port and target port agree. The API server takes no loopback addresses as endpoints, so the
+pods of this kubelet are matched by their labels here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 Json = dict[str, Any]
-SERVICE_LABEL = "kubernetes.io/service-name"
+
+
+@dataclass(frozen=True, slots=True)
+class PodEntry:
+    """A pod as a possible endpoint. `hostname`, `subdomain`: of its spec, empty where not set."""
+
+    namespace: str
+    labels: Mapping[str, str]
+    address: str
+    ready: bool
+    hostname: str = ""
+    subdomain: str = ""
 
 
 def names(name: str, namespace: str) -> list[str]:
@@ -19,17 +32,19 @@ def names(name: str, namespace: str) -> list[str]:
     return [full, f"{name}.{namespace}.svc", f"{name}.{namespace}"]
 
 
-def service_lines(service: Json, slices: Iterable[Json]) -> list[str]:
-    """Lines for one Service, from the endpoint slices that belong to it."""
+def selects(service: Json, pod: PodEntry) -> bool:
+    selector, spec = service["spec"].get("selector") or {}, service["spec"]
+    fits = service["metadata"]["namespace"] == pod.namespace and selector.items() <= pod.labels.items()
+    return bool(selector) and fits and (pod.ready or spec.get("publishNotReadyAddresses", False))
+
+
+def service_lines(service: Json, pods: Iterable[PodEntry]) -> list[str]:
+    """Lines for one Service, by address."""
     name, namespace = service["metadata"]["name"], service["metadata"]["namespace"]
-    early = service["spec"].get("publishNotReadyAddresses", False)
     lines = []
-    for item in slices:
-        for endpoint in item.get("endpoints") or []:
-            if not early and endpoint.get("conditions", {}).get("ready") is False:
-                continue
-            own = [f"{endpoint['hostname']}.{n}" for n in names(name, namespace)] if endpoint.get("hostname") else []
-            lines += [f"{address}\t{' '.join([*own, *names(name, namespace)])}" for address in endpoint["addresses"]]
+    for pod in sorted((pod for pod in pods if selects(service, pod)), key=lambda pod: pod.address):
+        own = [f"{pod.hostname}.{n}" for n in names(name, namespace)] if pod.hostname and pod.subdomain == name else []
+        lines.append(f"{pod.address}\t{' '.join([*own, *names(name, namespace)])}")
     return lines if service["spec"].get("clusterIP") == "None" else lines[:1]
 
 
@@ -41,35 +56,30 @@ def file_text(pod: Json, address: str, shared: Iterable[str]) -> str:
 
 
 class Directory:
-    """Knows all Services and endpoint slices; calls `on_change` when the lines may have changed."""
+    """Knows all Services, and asks for `pods`; calls `on_change` when the lines may have changed."""
 
-    def __init__(self, on_change: Callable[[], None]) -> None:
+    def __init__(self, pods: Callable[[], Iterable[PodEntry]], on_change: Callable[[], None]) -> None:
         self._services: dict[str, Json] = {}
-        self._slices: dict[str, Json] = {}
+        self._pods = pods
         self._on_change = on_change
 
     def changed(self, item: Json) -> None:
-        self._collection(item)[item["metadata"]["uid"]] = item
+        self._services[item["metadata"]["uid"]] = item
         self._on_change()
 
     def removed(self, item: Json) -> None:
-        self._collection(item).pop(item["metadata"]["uid"], None)
+        self._services.pop(item["metadata"]["uid"], None)
         self._on_change()
 
-    def _collection(self, item: Json) -> dict[str, Json]:
-        return self._slices if "addressType" in item else self._services
+    def pods_changed(self) -> None:
+        self._on_change()
 
     def lines(self, namespace: str) -> list[str]:
         """Lines for all pods of a namespace: its own Services go by their bare names as well."""
         found = []
+        pods = list(self._pods())
         for service in self._services.values():
             metadata = service["metadata"]
-            mine = [
-                item
-                for item in self._slices.values()
-                if item["metadata"].get("labels", {}).get(SERVICE_LABEL) == metadata["name"]
-                and item["metadata"]["namespace"] == metadata["namespace"]
-            ]
             bare = f" {metadata['name']}" if metadata["namespace"] == namespace else ""
-            found += [line + bare for line in service_lines(service, mine)]
+            found += [line + bare for line in service_lines(service, pods)]
         return sorted(found)

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from tests.testbed.kubelet.cgroups import Cgroups
 from tests.testbed.kubelet.client import Client, load_kubeconfig
 from tests.testbed.kubelet.config import KubeletConfig, NodeConfig
 from tests.testbed.kubelet.events import Events
-from tests.testbed.kubelet.hosts import Directory
+from tests.testbed.kubelet.hosts import Directory, PodEntry
 from tests.testbed.kubelet.images import Machine, survey
 from tests.testbed.kubelet.node import NodeAgent
 from tests.testbed.kubelet.server import NodeServer
@@ -39,7 +39,7 @@ class Kubelet:
         self._cgroups: Cgroups = cgroups.detect(Path("/proc/self/mounts").read_text())
         self._machine: Machine = survey(config)
         self._hosts_stale = asyncio.Event()
-        self._directory = Directory(self._hosts_stale.set)
+        self._directory = Directory(self._pods, self._hosts_stale.set)
         self._ranges: dict[str, Addresses] = {}
         self._failed = asyncio.Event()
         self._servers: list[NodeServer] = []
@@ -62,6 +62,12 @@ class Kubelet:
             events=Events(self._client, node.name),
         )
 
+    def _pods(self) -> Iterator[PodEntry]:
+        for agent in self.agents:
+            for worker in agent.workers.values():
+                if worker.present:
+                    yield worker.entry
+
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._background.add(task)
@@ -76,8 +82,7 @@ class Kubelet:
     async def start(self) -> None:
         """Register all nodes and take up their pods."""
         self._cgroups.create(f"{self._config.cgroup_prefix}/shims")
-        for path in ("/api/v1/services", "/apis/discovery.k8s.io/v1/endpointslices"):
-            self._spawn(Watcher(self._client, path, self._directory).run())
+        self._spawn(Watcher(self._client, "/api/v1/services", self._directory).run())
         self._spawn(self._keep_hosts())
         await asyncio.gather(*(agent.register() for agent in self.agents))
         for agent in self.agents:

@@ -205,14 +205,14 @@ class NodeAgent:
 
     def _ended(self, uid: str, task: asyncio.Task[None]) -> None:
         self.workers.pop(uid, None)
+        self.host.directory.pods_changed()
         self._tasks.pop(uid, None)
         if not task.cancelled() and (error := task.exception()):
             log.error("the worker of pod %s failed", uid, exc_info=error)
 
     def write_hosts(self) -> None:
         for worker in self.workers.values():
-            if worker.address:
-                worker.write_hosts()
+            worker.write_hosts()
 
     async def shut_down(self) -> None:
         """Stop all pods and remove the node's cgroup."""

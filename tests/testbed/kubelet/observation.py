@@ -66,7 +66,7 @@ class Observer:
             cgroup=host.cgroup,
             cpu=host.cgroups.cpu(host.cgroup),
             memory=host.cgroups.memory(host.cgroup),
-            pods=[self._pod(worker) for worker in self._agent.workers.values() if worker.address],
+            pods=[self._pod(worker) for worker in self._agent.workers.values() if worker.present],
         )
 
     def _pod(self, worker: PodWorker) -> PodFigures:

@@ -24,7 +24,7 @@ from tests.testbed.kubelet.config import KubeletConfig, NodeConfig
 from tests.testbed.kubelet.container import Container
 from tests.testbed.kubelet.environment import ConfigError, PodFacts, references, resolve
 from tests.testbed.kubelet.events import Events
-from tests.testbed.kubelet.hosts import Directory, file_text
+from tests.testbed.kubelet.hosts import Directory, PodEntry, file_text
 from tests.testbed.kubelet.images import Machine
 from tests.testbed.kubelet.tokens import TokenSource
 from tests.testbed.kubelet.volumes import Objects, Volumes
@@ -69,6 +69,8 @@ class PodWorker:
         self.folder = host.config.state_dir / "pods" / self.uid
         self.cgroup = f"{host.cgroup}/pod{self.uid}"
         self.address = ""
+        self.present = False
+        """Whether the pod has its address and folder here: from its start until it has been cleaned up."""
         self.restart_policy: str = pod["spec"].get("restartPolicy", "Always")
         self.first_backoff_seconds = host.config.restart_backoff_seconds
         self._deletion = asyncio.Event()
@@ -99,14 +101,26 @@ class PodWorker:
     def log_file(self, container_name: str, attempt_number: int) -> Path:
         return self.log_folder / container_name / f"{attempt_number}.log"
 
+    @property
+    def entry(self) -> PodEntry:
+        """The pod as Services see it."""
+        metadata, spec = self.pod["metadata"], self.pod["spec"]
+        return PodEntry(
+            namespace=metadata["namespace"],
+            labels=metadata.get("labels", {}),
+            address=self.address,
+            ready=not self._deletion.is_set() and all(c.status.ready for c in self.mains),
+            hostname=spec.get("hostname", ""),
+            subdomain=spec.get("subdomain", ""),
+        )
+
     # What the watch tells.
 
     def update(self, pod: Json) -> None:
         self.pod = pod
         if "deletionTimestamp" in pod["metadata"]:
             self._deletion.set()
-        else:
-            self.changed()
+        self.changed()
 
     def gone(self) -> None:
         """The object no longer exists: end at once."""
@@ -187,6 +201,7 @@ class PodWorker:
             self.address = self._host.addresses.claim()
             record.write_text(self.address)
         (self.folder / "node").write_text(self._host.node.name)
+        self.present = True
 
     def _make_cgroup(self) -> None:
         groups = self._host.cgroups
@@ -245,6 +260,7 @@ class PodWorker:
         await asyncio.wait({living})
 
     async def _clean(self) -> None:
+        self.present = False
         await cgroups.empty(self._host.cgroups, self.cgroup)
         if self.address:
             self._host.addresses.release(self.address)
@@ -267,6 +283,7 @@ class PodWorker:
 
     def changed(self) -> None:
         self._dirty.set()
+        self._host.directory.pods_changed()
 
     async def _write_statuses(self) -> None:
         while True:
@@ -393,6 +410,8 @@ class PodWorker:
 
     def write_hosts(self) -> None:
         """Bring the hosts file up to date, in place: it is mounted in running containers."""
+        if not self.present:
+            return
         lines = self._host.directory.lines(self.pod["metadata"]["namespace"])
         text = file_text(self.pod, self.address, lines)
         path = self.folder / "hosts"
