@@ -36,7 +36,7 @@ def test_no_policy_has_a_mistake_that_the_server_can_see(installed: Installation
 
 
 def test_its_pods_are_let_into_a_restricted_namespace(installed: Installation) -> None:
-    wanted = {"app.kubernetes.io/name": "ballast", "app.kubernetes.io/instance": RELEASE}
+    wanted = {"app.kubernetes.io/instance": RELEASE, "app.kubernetes.io/component": "operator"}
 
     def both() -> bool:
         pods = installed.admin.read(POD, namespace=NAMESPACE).body["items"]

@@ -1,10 +1,17 @@
+{{/* At most 44 characters: the name of the CronJob, with -release, may have 52. */}}
 {{- define "ballast.name" -}}
-{{- if contains "ballast" .Release.Name }}{{ .Release.Name | trunc 50 | trimSuffix "-" }}{{ else }}{{ printf "%s-ballast" .Release.Name | trunc 50 | trimSuffix "-" }}{{ end -}}
+{{- $name := ternary .Release.Name (printf "%s-ballast" .Release.Name) (contains "ballast" .Release.Name) -}}
+{{- $name | trunc 44 | trimSuffix "-" -}}
 {{- end }}
 
 {{- define "ballast.selector" -}}
 app.kubernetes.io/name: ballast
 app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "ballast.operatorSelector" -}}
+{{ include "ballast.selector" . }}
+app.kubernetes.io/component: operator
 {{- end }}
 
 {{- define "ballast.labels" -}}

@@ -1,0 +1,36 @@
+{{/* Where pods may run and what pulls their image: the same for the operator and for the jobs that release. */}}
+{{- define "ballast.scheduling" -}}
+{{- $chosen := dict -}}
+{{- range $key := list "imagePullSecrets" "priorityClassName" "nodeSelector" "tolerations" -}}
+{{- with index $.Values $key -}}{{- $_ := set $chosen $key . -}}{{- end -}}
+{{- end -}}
+{{- with $chosen -}}{{- toYaml . -}}{{- end -}}
+{{- end }}
+
+{{/* The pod template of a job that releases executors: (dict "root" $ "mode" "--stale"). */}}
+{{- define "ballast.releaseTemplate" -}}
+{{- $root := .root -}}
+{{- $name := include "ballast.name" $root -}}
+metadata:
+  labels:
+    {{- include "ballast.labels" $root | nindent 4 }}
+    app.kubernetes.io/component: release
+spec:
+  serviceAccountName: {{ $name }}-release
+  restartPolicy: Never
+  securityContext: {{- include "ballast.podSecurity" $root | nindent 4 }}
+  {{- with include "ballast.scheduling" $root }}{{ . | nindent 2 }}{{ end }}
+  containers:
+  - name: release
+    image: {{ include "ballast.image" $root }}
+    imagePullPolicy: {{ $root.Values.image.pullPolicy }}
+    args: [release, {{ .mode }}, --name={{ $name }}, --namespace={{ $root.Release.Namespace }}]
+    resources:
+      requests: {cpu: 20m, memory: 128Mi}
+      limits: {memory: 256Mi}
+    securityContext: {{- include "ballast.containerSecurity" $root | nindent 6 }}
+    volumeMounts:
+    - {name: tmp, mountPath: /tmp}
+  volumes:
+  - {name: tmp, emptyDir: {}}
+{{- end }}

@@ -1,0 +1,136 @@
+"""What the chart makes: which objects, under which names and labels."""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+
+import pytest
+import yaml
+
+from ballast.api import crd
+from tests.charts.rendering import CHART, NAMESPACE, Manifests, Renderer
+from tests.testbed.errors import TestbedError
+
+CLUSTER_SCOPED = {
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "CustomResourceDefinition",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+}
+LONGEST_RELEASE = "a" * 53
+
+
+def test_all_that_it_makes(defaults: Manifests) -> None:
+    assert Counter(document["kind"] for document in defaults.documents) == {
+        "ServiceAccount": 2,
+        "CustomResourceDefinition": 4,
+        "ClusterRole": 4,
+        "ClusterRoleBinding": 2,
+        "Role": 2,
+        "RoleBinding": 2,
+        "Service": 1,
+        "Deployment": 1,
+        "CronJob": 1,
+        "Job": 1,
+        "MutatingAdmissionPolicy": 1,
+        "MutatingAdmissionPolicyBinding": 2,
+        "ValidatingAdmissionPolicy": 4,
+        "ValidatingAdmissionPolicyBinding": 4,
+    }
+
+
+def test_every_object_is_in_the_releases_namespace_or_in_none(defaults: Manifests) -> None:
+    for document in defaults.documents:
+        expected = None if document["kind"] in CLUSTER_SCOPED else NAMESPACE
+        assert document["metadata"].get("namespace") == expected, document["metadata"]
+
+
+def test_every_object_says_whose_it_is(render: Renderer) -> None:
+    for document in render(release="prod").documents:
+        if document["kind"] == "CustomResourceDefinition":
+            continue
+        labels = document["metadata"]["labels"]
+        assert labels["app.kubernetes.io/name"] == "ballast"
+        assert labels["app.kubernetes.io/instance"] == "prod"
+        assert labels["app.kubernetes.io/managed-by"] == "Helm"
+        assert {"app.kubernetes.io/version", "helm.sh/chart"} <= labels.keys()
+
+
+def test_two_releases_share_no_object(render: Renderer) -> None:
+    def names(release: str) -> set[tuple[str, str]]:
+        found = render({"crds": {"install": False}}, release=release).documents
+        return {(document["kind"], document["metadata"]["name"]) for document in found}
+
+    assert not names("one") & names("two")
+
+
+def test_the_longest_release_name_makes_valid_names(render: Renderer) -> None:
+    found = render(release=LONGEST_RELEASE)
+    for document in found.documents:
+        if document["kind"] != "CustomResourceDefinition":
+            assert len(document["metadata"]["name"]) <= 63
+    (cron,) = found.of("CronJob")
+    assert len(cron["metadata"]["name"]) <= 52
+
+
+def test_one_name_ties_switch_lease_policy_and_rights_together(render: Renderer) -> None:
+    found = render(release="prod")
+    for kind, template in found.pods():
+        assert "--name=prod-ballast" in template["spec"]["containers"][0]["args"], kind
+    for binding in found.of("MutatingAdmissionPolicyBinding"):
+        assert binding["spec"]["paramRef"] == {"name": "prod-ballast", "parameterNotFoundAction": "Allow"}
+    for document in [*found.of("Role"), *found.of("ClusterRole")]:
+        for rule in document["rules"]:
+            assert rule.get("resourceNames", ["prod-ballast"]) == ["prod-ballast"]
+
+
+def test_the_fences_know_the_accounts_by_name(render: Renderer) -> None:
+    found = render(release="prod")
+    accounts = [f"system:serviceaccount:{NAMESPACE}:{each['metadata']['name']}" for each in found.of("ServiceAccount")]
+    assert len(accounts) == 2
+    for policy in found.of("ValidatingAdmissionPolicy"):
+        who = policy["spec"]["matchConditions"][0]["expression"]
+        assert all(f"'{account}'" in who for account in accounts)
+        assert policy["spec"]["failurePolicy"] == "Fail"
+
+
+def test_the_gate_never_makes_pod_creation_fail(defaults: Manifests) -> None:
+    (policy,) = defaults.of("MutatingAdmissionPolicy")
+    assert policy["spec"]["failurePolicy"] == "Ignore"
+    assert policy["spec"]["reinvocationPolicy"] == "Never"
+
+
+def test_without_the_gates_policy_it_works_on_an_older_kubernetes(render: Renderer) -> None:
+    found = render({"gate": {"install": False}}, kubernetes="1.30.0")
+    assert not found.of("MutatingAdmissionPolicy") + found.of("MutatingAdmissionPolicyBinding")
+    with pytest.raises(
+        TestbedError, match=r"gate.install needs Kubernetes 1.36, and this is v1.35.4: set gate.install"
+    ):
+        render(kubernetes="1.35.4")
+    with pytest.raises(TestbedError, match=r"requires kubeVersion: >=1.30.0-0"):
+        render({"gate": {"install": False}}, kubernetes="1.29.9")
+
+
+def test_the_definitions_are_those_of_the_models_and_are_kept(defaults: Manifests) -> None:
+    assert crd.check(CHART / "files" / "crds") == [], "run `ballast crds`"
+    for kind in crd.KINDS:
+        rendered = defaults.named("CustomResourceDefinition", kind.crd_name)
+        made = crd.definition(kind)
+        kept = {"annotations": {"helm.sh/resource-policy": "keep"}}
+        assert rendered == {**made, "metadata": {**made["metadata"], **kept}}
+
+
+def test_the_definitions_can_be_left_to_others_or_go_with_the_release(render: Renderer) -> None:
+    assert render({"crds": {"install": False}}).of("CustomResourceDefinition") == []
+    for definition in render({"crds": {"keep": False}}).of("CustomResourceDefinition"):
+        assert "annotations" not in definition["metadata"]
+
+
+def test_it_carries_the_version_of_the_program() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    project = tomllib.loads((CHART.parents[1] / "pyproject.toml").read_text())["project"]
+    assert chart["appVersion"] == chart["version"] == project["version"]

@@ -1,0 +1,173 @@
+"""The pods of the chart: what they run, with which arguments and which rights on their node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import typer
+from typer.main import get_command
+
+from ballast.cli.release import release
+from ballast.cli.run import run
+from tests.charts.rendering import Manifests, Renderer
+
+KINDS = ["Deployment", "CronJob", "Job"]
+
+
+def arguments(template: dict[str, Any], subcommand: str) -> list[str]:
+    """What comes after the subcommand, as the kubelet would fill it in."""
+    (container,) = template["spec"]["containers"]
+    first, *others = container["args"]
+    assert first == subcommand
+    return [text.replace("$(POD_NAME)", "ballast-1").replace("$(POD_NAMESPACE)", "operators") for text in others]
+
+
+def parsed(command: Callable[..., Any], given: list[str]) -> dict[str, Any]:
+    """The options as the program reads them; an unknown one is an error."""
+    program = typer.Typer()
+    program.command()(command)
+    parsed = get_command(program).make_context("ballast", given).params
+    return {name: getattr(value, "value", value) for name, value in parsed.items()}
+
+
+def test_the_operator_is_run_with_options_that_it_has(render: Renderer) -> None:
+    found = render(
+        {
+            "lease": {"durationSeconds": 9},
+            "health": {"port": 8081},
+            "metrics": {"port": 9999},
+            "logging": {"format": "text", "level": "debug"},
+        }
+    )
+    options = parsed(run, arguments(found.pod("Deployment"), "run"))
+    expected = {
+        "name": "ballast",
+        "namespace": "operators",
+        "identity": "ballast-1",
+        "lease_duration": "9s",
+        "health_port": 8081,
+        "metrics_port": 9999,
+        "log_format": "text",
+        "log_level": "debug",
+        "kubeconfig": None,
+    }
+    assert expected.items() <= options.items()
+
+
+@pytest.mark.parametrize(("kind", "mode"), [("CronJob", "stale"), ("Job", "everybody")])
+def test_the_jobs_release_with_options_that_the_program_has(defaults: Manifests, kind: str, mode: str) -> None:
+    options = parsed(release, arguments(defaults.pod(kind), "release"))
+    assert (options["name"], options["namespace"]) == ("ballast", "operators")
+    assert [name for name in ("stale", "everybody") if options[name]] == [mode]
+
+
+def test_every_variable_in_the_arguments_is_in_the_environment(defaults: Manifests) -> None:
+    (container,) = defaults.pod("Deployment")["spec"]["containers"]
+    fields = {each["name"]: each["valueFrom"]["fieldRef"]["fieldPath"] for each in container["env"]}
+    assert fields == {"POD_NAME": "metadata.name", "POD_NAMESPACE": "metadata.namespace", "POD_IP": "status.podIP"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_pod_has_more_rights_on_its_node_than_it_needs(defaults: Manifests, kind: str) -> None:
+    spec = defaults.pod(kind)["spec"]
+    pod = spec["securityContext"]
+    assert pod["runAsNonRoot"] is True
+    assert pod["runAsUser"] > 0
+    assert pod["seccompProfile"] == {"type": "RuntimeDefault"}
+    (container,) = spec["containers"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert spec["volumes"] == [{"name": "tmp", "emptyDir": {}}]
+    assert {"hostNetwork", "hostPID", "hostIPC"}.isdisjoint(spec)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_pod_runs_the_same_image(render: Renderer, kind: str) -> None:
+    def image(values: dict[str, Any] | None = None) -> str:
+        found: str = render(values).pod(kind)["spec"]["containers"][0]["image"]
+        return found
+
+    assert image() == "ballast:0.1.0"
+    assert image({"image": {"repository": "registry.example.com/ballast", "tag": "1.2.3"}}).endswith("/ballast:1.2.3")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_pod_can_pull_its_image_and_be_scheduled(render: Renderer, kind: str) -> None:
+    """Also the jobs: without them held executors would stay held on such a cluster."""
+    values = {
+        "imagePullSecrets": [{"name": "registry"}],
+        "nodeSelector": {"pool": "system"},
+        "tolerations": [{"key": "system", "operator": "Exists"}],
+        "priorityClassName": "system-cluster-critical",
+    }
+    spec = render(values).pod(kind)["spec"]
+    assert {name: spec.get(name) for name in values} == values
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_pod_asks_for_memory_and_has_a_limit(defaults: Manifests, kind: str) -> None:
+    (container,) = defaults.pod(kind)["spec"]["containers"]
+    assert {"cpu", "memory"} <= container["resources"]["requests"].keys()
+    assert "memory" in container["resources"]["limits"]
+
+
+def test_two_replicas_are_the_default_and_one_account_runs_them(defaults: Manifests) -> None:
+    assert defaults.deployment["spec"]["replicas"] == 2
+    assert defaults.pod("Deployment")["spec"]["serviceAccountName"] == "ballast"
+    for kind in ("CronJob", "Job"):
+        assert defaults.pod(kind)["spec"]["serviceAccountName"] == "ballast-release"
+
+
+def test_only_the_operators_pods_are_behind_the_deployment_and_the_service(defaults: Manifests) -> None:
+    (service,) = defaults.of("Service")
+    selectors = [service["spec"]["selector"], defaults.deployment["spec"]["selector"]["matchLabels"]]
+    for kind, template in defaults.pods():
+        labels = template["metadata"]["labels"]
+        assert [selector.items() <= labels.items() for selector in selectors] == [kind == "Deployment"] * 2, kind
+
+
+def test_probes_and_the_service_reach_the_ports_that_are_served(render: Renderer) -> None:
+    found = render({"health": {"port": 8081}, "metrics": {"port": 9999}})
+    (container,) = found.pod("Deployment")["spec"]["containers"]
+    assert {port["name"]: port["containerPort"] for port in container["ports"]} == {"health": 8081, "metrics": 9999}
+    assert container["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": "health"}
+    assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": "health"}
+    (service,) = found.of("Service")
+    assert service["spec"]["ports"] == [{"name": "metrics", "port": 9999, "targetPort": "metrics"}]
+
+
+def test_what_is_added_by_values_arrives(render: Renderer) -> None:
+    variable = {"name": "HTTPS_PROXY", "value": "http://proxy:3128"}
+    values = {
+        "env": [variable],
+        "podLabels": {"team": "data"},
+        "podAnnotations": {"example.com/audit": "yes"},
+        "affinity": {"nodeAffinity": {}},
+        "serviceAccount": {"annotations": {"example.com/role": "reader"}},
+    }
+    found = render(values)
+    template = found.pod("Deployment")
+    assert variable in template["spec"]["containers"][0]["env"]
+    assert template["metadata"]["labels"]["team"] == "data"
+    assert template["metadata"]["annotations"] == {"example.com/audit": "yes"}
+    assert template["spec"]["affinity"] == {"nodeAffinity": {}}
+    assert found.named("ServiceAccount", "ballast")["metadata"]["annotations"] == {"example.com/role": "reader"}
+
+
+def test_stale_gates_are_looked_after_every_minute_one_job_at_a_time(defaults: Manifests) -> None:
+    (cron,) = defaults.of("CronJob")
+    assert cron["spec"]["schedule"] == "* * * * *"
+    assert cron["spec"]["concurrencyPolicy"] == "Replace"
+    assert cron["spec"]["jobTemplate"]["spec"]["activeDeadlineSeconds"] < 60
+
+
+def test_the_uninstall_job_runs_before_anything_is_deleted(defaults: Manifests) -> None:
+    (job,) = defaults.of("Job")
+    annotations = job["metadata"]["annotations"]
+    assert annotations["helm.sh/hook"] == "pre-delete"
+    assert annotations["helm.sh/hook-delete-policy"] == "before-hook-creation,hook-succeeded"
