@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import io
 import json
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 import yaml
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-_BAR_WIDTH = 20
+_UNBOUNDED = 10_000
+"""Columns of what is no terminal: nothing is cut or wrapped there."""
+
+_NARROWEST = 12
+"""Columns that a name or a sentence keeps in any case."""
 
 
 class Format(StrEnum):
@@ -22,41 +30,143 @@ class Format(StrEnum):
     JSON = "json"
     YAML = "yaml"
 
+    @property
+    def for_programs(self) -> bool:
+        return self in (Format.JSON, Format.YAML)
+
 
 OutputOption = Annotated[Format, typer.Option("--output", "-o", help="How to print.", case_sensitive=False)]
 
 
-def console() -> Console:
-    """Colours and full width in a terminal, plain text of any width elsewhere."""
+def console(form: Format = Format.TABLE) -> Console:
+    """Colours in a terminal (unless NO_COLOR is set), plain text elsewhere; cut to a terminal's width unless wide."""
     out = Console(highlight=False)
-    return out if out.is_terminal else Console(highlight=False, width=200, no_color=True)
+    if out.is_terminal and form is not Format.WIDE:
+        return out
+    return Console(highlight=False, width=_UNBOUNDED, no_color=None if out.is_terminal else True)
+
+
+def show(*parts: RenderableType, form: Format = Format.TABLE) -> None:
+    """Print for people; where stdout is no terminal, without colours and trailing blanks."""
+    out = console(form)
+    if out.is_terminal:
+        out.print(*parts, sep="\n")
+    else:
+        typer.echo(plain(*parts))
+
+
+def plain(*parts: RenderableType, width: int = _UNBOUNDED) -> str:
+    """The same as text without any control characters."""
+    sheet = io.StringIO()
+    out = Console(
+        file=sheet, width=width, color_system=None, force_terminal=False, highlight=False, legacy_windows=False
+    )
+    out.print(*parts, sep="\n")
+    return "\n".join(line.rstrip() for line in sheet.getvalue().splitlines())
 
 
 def structured(document: Any, form: Format) -> str:
     """`document` as JSON or YAML text."""
     if form is Format.JSON:
-        return json.dumps(document, indent=2, ensure_ascii=False)
+        return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
     return yaml.safe_dump(document, sort_keys=False, allow_unicode=True).rstrip()
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str | Text]], *, right: Sequence[str] = ()) -> Table:
-    """A table in kubectl's manner: capital headings, no lines; columns in `right` are aligned to the right."""
+def table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str | Text]],
+    *,
+    right: Sequence[str] = (),
+    cut: Sequence[str] = (),
+    wrap: Sequence[str] = (),
+) -> Table:
+    """A table in kubectl's manner: capital headings, no lines.
+
+    Columns in `right` are aligned to the right. Where a terminal is too narrow, names in `cut` lose their middle and
+    text in `wrap` takes several lines; the others stay whole. A column in which every cell is empty is left out.
+    """
+    kept = [i for i in range(len(columns)) if any(str(row[i]) for row in rows)]
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for column in columns:
-        grid.add_column(column.upper(), justify="right" if column in right else "left", no_wrap=True)
+    for i in kept:
+        name = columns[i]
+        grid.add_column(
+            name.upper(),
+            justify="right" if name in right else "left",
+            no_wrap=name not in (*cut, *wrap),
+            overflow="fold",
+            min_width=max(len(name), _NARROWEST) if name in wrap else None,
+        )
     for row in rows:
-        grid.add_row(*row)
+        grid.add_row(*(_cell(row[i], cut=columns[i] in cut) for i in kept))
     return grid
 
 
-def bar(score: float | None) -> Text:
+def _cell(content: str | Text, *, cut: bool) -> RenderableType:
+    if isinstance(content, Text):
+        return content
+    return Name(content) if cut else Text(content)
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name that loses its middle where there is too little room: its ends are what tells it from others."""
+
+    text: str
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement(min(_NARROWEST, len(self.text)), len(self.text))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Text(shortened(self.text, options.max_width), no_wrap=True, overflow="crop")
+
+
+def shortened(text: str, width: int) -> str:
+    """At most `width` characters of it, from both ends."""
+    if len(text) <= width:
+        return text
+    front = max(0, (width - 1) // 2)
+    return f"{text[:front]}~{text[len(text) - (width - 1 - front) :]}"
+
+
+def heading(text: str) -> Text:
+    """What a table is about, apart from what stands above it."""
+    return Text(f"\n{text}", style="bold")
+
+
+def line(*pairs: tuple[str, str]) -> Text:
+    """`label value` side by side."""
+    out = Text(overflow="fold")
+    for position, (label, value) in enumerate(pairs):
+        out.append("   " if position else "").append(f"{label} ", style="dim").append(value)
+    return out
+
+
+def bar(score: float | None, *, cells: int = 10) -> Text:
     """A score as a bar of up to 100 percent, with the figure behind it."""
     if score is None:
         return Text("no figures", style="dim")
-    filled = round(min(score, 100.0) / 100.0 * _BAR_WIDTH)
+    filled = round(min(max(score, 0.0), 100.0) / 100.0 * cells)
     colour = "red" if score >= 85 else "yellow" if score >= 70 else "green"
-    return Text.assemble(("█" * filled, colour), ("░" * (_BAR_WIDTH - filled), "dim"), f" {score:5.1f}")
+    return Text.assemble(("|" * filled, colour), ("." * (cells - filled), "dim"), f" {score:5.1f}")
 
 
 def percent(ratio: float | None) -> str:
     return "-" if ratio is None else f"{ratio:.0%}"
+
+
+def points(score: float | None) -> str:
+    return "-" if score is None else f"{score:.1f}"
+
+
+def duration(seconds: float) -> str:
+    """As kubectl writes ages: the two largest units at most."""
+    left = max(0, math.floor(seconds))
+    days, hours, minutes, rest = left // 86400, left // 3600 % 24, left // 60 % 60, left % 60
+    named = [(days, "d"), (hours, "h"), (minutes, "m"), (rest, "s")]
+    first = next((i for i, (count, _) in enumerate(named) if count), 3)
+    return "".join(f"{count}{unit}" for count, unit in named[first : first + 2] if count) or "0s"
+
+
+def rounded(value: float | None) -> float | None:
+    """Thousandths: enough for programs, and free of binary noise."""
+    return None if value is None else round(value, 3)

@@ -13,6 +13,12 @@ from ballast.controller.switch import StaleGates, Switch, lease_is_stale
 from ballast.kube.actions import Released, ReleaseOutcome
 from ballast.kube.client import Client
 
+EXAMPLES = (
+    "ballast release --stale --namespace ballast-system",
+    "ballast release --all",
+)
+
+
 _LEASE_GRACE_SECONDS = 4.0
 
 
@@ -27,8 +33,6 @@ def release(
     """Release executors that Ballast's gate holds, as they are.
 
     With --stale the switch is turned off as well if nobody leads, so that no new executor is held.
-
-    Examples:  ballast release --stale --namespace ballast-system  ·  ballast release --all
     """
     if stale == everybody:
         raise typer.BadParameter("say --stale or --all", param_hint="--stale/--all")

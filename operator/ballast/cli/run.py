@@ -17,6 +17,11 @@ from ballast.cli.access import ContextOption, KubeconfigOption, connect
 from ballast.controller.logs import configure
 from ballast.controller.operator import Operator, Settings
 
+EXAMPLES = (
+    "ballast run --namespace ballast-system",
+    "ballast run --kubeconfig admin.conf --log-format text",
+)
+
 
 class LogFormat(StrEnum):
     JSON = "json"
@@ -43,10 +48,7 @@ def run(
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
 ) -> None:
-    """Run the operator until it is told to stop (SIGTERM).
-
-    Examples:  ballast run --namespace ballast-system  ·  ballast run --kubeconfig admin.conf --log-format text
-    """
+    """Run the operator until it is told to stop (SIGTERM)."""
     configure(as_json=log_format is LogFormat.JSON, level=logging.getLevelName(log_level.value.upper()))
     connection = connect(kubeconfig, context)
     settings = Settings(

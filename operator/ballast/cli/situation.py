@@ -1,44 +1,44 @@
-"""What the reading commands look at: one pool as the operator would see it now, or as a file holds it."""
+"""One pool at one moment with all that `plan()` needs, and the file that keeps it."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Any, ClassVar
 
-import typer
 import yaml
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from ballast.cli.access import connect
-from ballast.controller.viewer import Viewer
 from ballast.errors import BallastError
-from ballast.kube.client import Client
-from ballast.model import Memory, Policy, Snapshot
-
-FileOption = Annotated[Path | None, typer.Option("--filename", "-f", help="A snapshot file instead of a cluster.")]
-PolicyOption = Annotated[
-    str | None, typer.Option("--policy", "-p", help="The BalancingPolicy; the only one if absent.")
-]
+from ballast.model import Memory, Plan, Policy, Snapshot
+from ballast.planner.plan import plan
 
 VERSION = 1
+
+_KIND = "BallastSnapshot"
+_REMEDY = "write a new file with `kubectl ballast snapshot -o FILE`"
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """Everything that `plan()` needs; also the content of a snapshot file."""
+    """Also the content of a snapshot file."""
 
-    snapshot: Snapshot
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
     policy: Policy
     memory: Memory
-    version: int = VERSION
+    snapshot: Snapshot
 
     @property
     def now(self) -> float:
         return self.snapshot.taken_at
+
+    def plan(self) -> Plan:
+        """What a pass would decide now."""
+        return plan(self.snapshot, self.policy, self.memory, self.now)[0]
 
 
 class UnusableSnapshotError(BallastError):
@@ -50,41 +50,36 @@ _ADAPTER = TypeAdapter(Situation)
 
 def load(path: Path) -> Situation:
     """Read a snapshot file (YAML or JSON). Raises UnusableSnapshotError with the field and what is wrong."""
+    document = _document(path)
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-        situation = _ADAPTER.validate_python(document)
-    except (OSError, yaml.YAMLError) as error:
-        raise UnusableSnapshotError(f"{path}: {error}") from error
+        return _ADAPTER.validate_python(document)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = ".".join(str(part) for part in first["loc"])
-        raise UnusableSnapshotError(
-            f"{path}: {field}: {first['msg']}; write a new file with `kubectl ballast snapshot`"
-        ) from error
-    if situation.version != VERSION:
-        raise UnusableSnapshotError(
-            f"{path}: version: {situation.version}: this program reads version {VERSION}; write a new file"
-        )
-    return situation
+        raise UnusableSnapshotError(f"{path}: {field}: {first['msg']}: {_REMEDY}") from error
 
 
 def dump(situation: Situation) -> str:
-    return yaml.safe_dump(_ADAPTER.dump_python(situation, mode="json"), sort_keys=False, allow_unicode=True)
+    """The file's text; what is as usual is left out."""
+    content = _ADAPTER.dump_python(situation, mode="json", exclude_defaults=True)
+    text: str = yaml.dump(
+        {"kind": _KIND, "version": VERSION, **content}, Dumper=_Dumper, sort_keys=False, allow_unicode=True
+    )
+    return text
 
 
-@contextmanager
-def viewer(kubeconfig: Path | None, context: str | None) -> Iterator[Viewer]:
-    client = Client(connect(kubeconfig, context))
+def _document(path: Path) -> dict[str, Any]:
+    """The content without the two fields that say what it is."""
     try:
-        yield Viewer(client, clock=time.time)
-    finally:
-        client.close()
-
-
-def situation(*, file: Path | None, policy: str | None, kubeconfig: Path | None, context: str | None) -> Situation:
-    """From the file if there is one, else from the cluster, as the operator would see it now."""
-    if file is not None:
-        return load(file)
-    with viewer(kubeconfig, context) as look:
-        seen = look.context(policy)
-        return Situation(seen.snapshot, seen.policy, seen.memory)
+        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 -- a safe loader
+    except OSError as error:
+        raise UnusableSnapshotError(f"{path}: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        words = " ".join(str(error).split())
+        raise UnusableSnapshotError(f"{path}: not readable as YAML: {words}: {_REMEDY}") from error
+    if not isinstance(document, dict) or document.pop("kind", None) != _KIND:
+        raise UnusableSnapshotError(f"{path}: kind: this is no {_KIND}: {_REMEDY}")
+    version = document.pop("version", None)
+    if version != VERSION:
+        raise UnusableSnapshotError(f"{path}: version: {version!r}: this program reads version {VERSION}: {_REMEDY}")
+    return document

@@ -39,7 +39,7 @@ class View:
         found = next((p for p in self.survey.lists.pods if (p.namespace, p.name) == (namespace, pod)), None)
         if found is None:
             return f"{name}: there is no such pod; say its namespace with -n"
-        if found.labels.get("spark-role") == "driver":
+        if found.is_driver:
             return f"{name} is a driver: drivers are never placed or moved"
         if found.executor is None:
             return f"{name} is no Spark executor (label spark-role=executor): Ballast never touches it"

@@ -39,7 +39,9 @@ def alternatives(
     freed = untied(executor, policy.levels)
     everyone = tuple(freed if e.uid == executor.uid else e for e in snapshot.executors)
     seen = replace(snapshot, executors=everyone)
-    bench = _Bench(freed, seen, policy, Candidates(seen, policy, loads, in_flight(seen), snapshot.taken_at), scores)
+    booked = in_flight(seen)
+    candidates = Candidates(seen, policy, loads, booked, snapshot.taken_at)
+    bench = _Bench(freed, policy, candidates, scores, booked)
     return tuple(sorted((bench.look(node) for node in snapshot.nodes), key=_rank))
 
 

@@ -1,0 +1,121 @@
+"""`ballast approve`: let proposed moves begin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from ballast.cli.access import ContextOption, KubeconfigOption, connect
+from ballast.cli.output import Format, OutputOption, show, structured, table
+from ballast.cli.source import NamespaceOption
+from ballast.controller.movers import read_moves
+from ballast.controller.moves import MoveState
+from ballast.errors import BallastError
+from ballast.kube import kinds
+from ballast.kube.client import Client
+from ballast.kube.lists import Query, read_list
+from ballast.kube.objects import approve_move
+from ballast.model import MovePhase
+
+EXAMPLES = (
+    "kubectl ballast approve clickstream-exec-3-x7k2p -n analytics",
+    "kubectl ballast approve --all -n analytics",
+)
+
+
+class NotProposedError(BallastError):
+    """A move that has begun or ended can't be approved any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    namespace: str
+    name: str
+    executor: str
+    source: str
+    target: str
+    already: bool
+    """Somebody had approved it before."""
+
+
+def approve(
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME...", help="ExecutorMoves.")] = None,
+    namespace: NamespaceOption = None,
+    everything: Annotated[bool, typer.Option("--all", help="All proposed moves of the namespace.")] = False,
+    output: OutputOption = Format.TABLE,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+) -> None:
+    """Let proposed moves begin, where the policy says moves.mode: Approve.
+
+    The operator checks each move once more right before the executor leaves.
+    """
+    chosen = [name.rpartition("/")[2] for name in names or ()]
+    if bool(chosen) == everything:
+        raise typer.BadParameter("name one or more moves, or say --all", param_hint="NAME")
+    connection = connect(kubeconfig, context)
+    client = Client(connection)
+    try:
+        place = namespace or connection.namespace
+        moves = proposed(client, place) if everything else [_read(client, place, name) for name in chosen]
+        _tell([_approved(client, move) for move in moves], place, output)
+    finally:
+        client.close()
+
+
+def proposed(client: Client, namespace: str) -> list[MoveState]:
+    """Those of the namespace that wait for an approval."""
+    raw = read_list(client, Query(kinds.EXECUTOR_MOVE, namespace=namespace), dict).items
+    moves, _ = read_moves(tuple(raw))
+    return [each.state for each in moves if _waits(each.state)]
+
+
+def _read(client: Client, namespace: str, name: str) -> MoveState:
+    raw = client.get(kinds.EXECUTOR_MOVE, name, namespace=namespace)
+    moves, broken = read_moves((raw,))
+    if broken:
+        raise broken[0]
+    move = moves[0].state
+    if move.phase is not MovePhase.PROPOSED and not (move.orders.approved and not move.phase.ended):
+        raise NotProposedError(f"{namespace}/{name} is {move.phase}: only a proposed move can be approved")
+    return move
+
+
+def _waits(move: MoveState) -> bool:
+    return move.phase is MovePhase.PROPOSED and not move.orders.approved
+
+
+def _approved(client: Client, move: MoveState) -> Approval:
+    orders = move.orders
+    if not orders.approved:
+        approve_move(client, namespace=orders.namespace, name=orders.name)
+    return Approval(
+        orders.namespace, orders.name, orders.executor_name, orders.source, move.destination, already=orders.approved
+    )
+
+
+def _tell(approvals: list[Approval], namespace: str, form: Format) -> None:
+    if form.for_programs:
+        typer.echo(structured({"approved": [_document(each) for each in approvals]}, form))
+    elif form is Format.WIDE:
+        rows = [[a.namespace, a.name, a.executor, a.source, a.target] for a in approvals]
+        show(table(["namespace", "move", "executor", "from", "to"], rows), form=form)
+    elif approvals:
+        for each in approvals:
+            again = " (was already)" if each.already else ""
+            typer.echo(f"{each.name} approved{again}: {each.executor} goes from {each.source} to {each.target}")
+    else:
+        typer.echo(f"no move waits for approval in namespace {namespace}")
+
+
+def _document(each: Approval) -> dict[str, Any]:
+    return {
+        "namespace": each.namespace,
+        "name": each.name,
+        "executor": each.executor,
+        "from": each.source,
+        "to": each.target,
+        "already": each.already,
+    }

@@ -1,0 +1,89 @@
+"""`ballast explain`: one executor."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ballast.cli.access import ContextOption, KubeconfigOption
+from ballast.cli.output import Format, OutputOption, show, structured
+from ballast.cli.report.explained import explanation_document, explanation_report
+from ballast.cli.situation import Situation
+from ballast.cli.source import (
+    SYSTEM_NAMESPACE,
+    FileOption,
+    NamespaceOption,
+    PolicyOption,
+    PrometheusOption,
+    Seen,
+    SystemOption,
+    Where,
+    look_once,
+)
+from ballast.planner.explanation import UnknownExecutorError
+from ballast.planner.explanation import explain as explanation
+
+EXAMPLES = (
+    "kubectl ballast explain pod/clickstream-exec-3 -n analytics",
+    "kubectl ballast explain clickstream-exec-3 -o yaml",
+    "ballast explain clickstream-exec-3 -f snapshot.yaml",
+)
+
+
+_PODS = ("pod", "pods", "po")
+
+
+def explain(
+    pod: Annotated[str, typer.Argument(help="An executor's pod: NAME or pod/NAME.")],
+    namespace: NamespaceOption = None,
+    policy: PolicyOption = None,
+    output: OutputOption = Format.TABLE,
+    filename: FileOption = None,
+    prometheus: PrometheusOption = None,
+    system_namespace: SystemOption = SYSTEM_NAMESPACE,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+) -> None:
+    """Say why an executor is where it is, why it is or isn't moved, and where it could go, node by node."""
+    name = pod_name(pod)
+    seen = look_once(Where(filename, kubeconfig, context, prometheus, system_namespace), policy)
+    situation, key = located(seen, name, namespace)
+    found = explanation(situation.snapshot, situation.policy, situation.memory, situation.now, executor=key)
+    if output.for_programs:
+        typer.echo(structured(explanation_document(found), output))
+    else:
+        show(*explanation_report(found, situation, output), form=output)
+
+
+def pod_name(text: str) -> str:
+    """Of `NAME` or `pod/NAME`. Raises BadParameter for another kind."""
+    kind, _, name = text.rpartition("/")
+    if (kind and kind.lower() not in _PODS) or not name:
+        raise typer.BadParameter(f"{text!r}: only pods can be explained: write pod/NAME", param_hint="POD")
+    return name
+
+
+def located(seen: Seen, pod: str, namespace: str | None) -> tuple[Situation, str]:
+    """The situation in whose pool the executor is, and its key. Raises UnknownExecutorError with what to do."""
+    wanted = namespace or seen.namespace
+    found = [
+        (situation, executor)
+        for situation in seen.situations
+        for executor in situation.snapshot.executors
+        if executor.name == pod and wanted in (None, executor.namespace)
+    ]
+    keys = sorted({executor.key for _, executor in found})
+    if len(keys) > 1:
+        raise UnknownExecutorError(f"{pod}: there are several: {', '.join(keys)}; say which namespace with -n")
+    if not found:
+        raise UnknownExecutorError(_absent(seen, pod, wanted))
+    at_home = [(s, e) for s, e in found if e.node in {node.name for node in s.snapshot.nodes}]
+    situation, executor = (at_home or found)[0]
+    return situation, executor.key
+
+
+def _absent(seen: Seen, pod: str, namespace: str | None) -> str:
+    if seen.view is not None and namespace is not None:
+        return seen.view.why_absent(namespace, pod)
+    return f"{pod}: the file has no executor of that name" + (f" in namespace {namespace}" if namespace else "")

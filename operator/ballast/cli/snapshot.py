@@ -1,0 +1,65 @@
+"""`ballast snapshot`: one pool as a file, for `plan -f`, `explain -f` and bug reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ballast.cli.access import ContextOption, KubeconfigOption
+from ballast.cli.situation import Situation, dump
+from ballast.cli.source import (
+    SYSTEM_NAMESPACE,
+    PolicyOption,
+    PrometheusOption,
+    Seen,
+    SystemOption,
+    Where,
+    look_once,
+)
+from ballast.controller.viewer import NoSuchPolicyError
+from ballast.errors import BallastError
+
+EXAMPLES = (
+    "kubectl ballast snapshot -o snapshot.yaml",
+    "kubectl ballast snapshot -p streaming > streaming.yaml",
+)
+
+
+class UnwritableFileError(BallastError):
+    """The file can't be written."""
+
+
+def snapshot(
+    policy: PolicyOption = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write; stdout if absent.")] = None,
+    prometheus: PrometheusOption = None,
+    system_namespace: SystemOption = SYSTEM_NAMESPACE,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+) -> None:
+    """Write one policy's pool as YAML: nodes, executors, topologies, moves, figures and hits as they are now.
+
+    It holds names, labels, requests and figures; no secrets, no environment, no logs.
+    """
+    seen = look_once(Where(None, kubeconfig, context, prometheus, system_namespace), policy)
+    situation = only(seen)
+    text = dump(situation)
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UnwritableFileError(f"{output}: {error.strerror}") from error
+    nodes, executors = len(situation.snapshot.nodes), len(situation.snapshot.executors)
+    typer.echo(f"wrote {output}: policy {situation.policy.name}, {nodes} nodes, {executors} executors")
+
+
+def only(seen: Seen) -> Situation:
+    """Raises NoSuchPolicyError when there are several."""
+    if len(seen.situations) > 1:
+        names = ", ".join(each.policy.name for each in seen.situations)
+        raise NoSuchPolicyError(f"a file holds one policy's pool; say which with -p: {names}")
+    return seen.situations[0]

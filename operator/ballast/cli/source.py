@@ -1,0 +1,96 @@
+"""Where the reading commands look: at the cluster as the operator would see it now, or into a file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ballast.cli.access import connect
+from ballast.cli.situation import Situation, load
+from ballast.controller.viewer import NoSuchPolicyError, View, Viewer
+from ballast.kube.client import Client
+
+
+def _address(url: str | None) -> str | None:
+    if url is not None and not url.startswith(("http://", "https://")):
+        raise typer.BadParameter(f"{url!r}: write an address with its scheme, such as http://localhost:9090")
+    return url
+
+
+FileOption = Annotated[Path | None, typer.Option("--filename", "-f", help="A snapshot file instead of a cluster.")]
+PolicyOption = Annotated[str | None, typer.Option("--policy", "-p", help="Only this BalancingPolicy.")]
+NamespaceOption = Annotated[
+    str | None, typer.Option("--namespace", "-n", help="Namespace; that of the context if absent.")
+]
+PrometheusOption = Annotated[
+    str | None,
+    typer.Option(help="Ask this address instead of the policies' own, which may not be reachable.", callback=_address),
+]
+SystemOption = Annotated[str, typer.Option(help="The operator's own namespace, where the secrets for Prometheus are.")]
+SYSTEM_NAMESPACE = "ballast-system"
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """What the options say about it."""
+
+    file: Path | None = None
+    kubeconfig: Path | None = None
+    context: str | None = None
+    prometheus: str | None = None
+    system_namespace: str = SYSTEM_NAMESPACE
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    situations: tuple[Situation, ...]
+    problems: tuple[str, ...] = ()
+    namespace: str | None = None
+    """Of the kubeconfig's context; None for a file."""
+    view: View | None = None
+
+
+Look = Callable[[str | None], Seen]
+"""Looks once more, at one policy or at all of them."""
+
+
+@contextmanager
+def source(where: Where) -> Iterator[Look]:
+    """Raises BallastError, here or while looking, with what to do about it."""
+    if where.file is not None:
+        yield _kept(load(where.file), where.file)
+        return
+    connection = connect(where.kubeconfig, where.context)
+    client = Client(connection)
+    viewer = Viewer(client, clock=time.time, namespace=where.system_namespace, prometheus=where.prometheus)
+
+    def look(policy: str | None) -> Seen:
+        view = viewer.look(policy)
+        situations = tuple(Situation(seen.policy, seen.memory, seen.snapshot) for seen in view.contexts)
+        return Seen(situations, view.problems, connection.namespace, view)
+
+    try:
+        yield look
+    finally:
+        viewer.close()
+        client.close()
+
+
+def look_once(where: Where, policy: str | None = None) -> Seen:
+    with source(where) as look:
+        return look(policy)
+
+
+def _kept(situation: Situation, file: Path) -> Look:
+    def look(policy: str | None) -> Seen:
+        if policy not in (None, situation.policy.name):
+            raise NoSuchPolicyError(f"{file} is about BalancingPolicy {situation.policy.name}, not about {policy}")
+        return Seen((situation,))
+
+    return look

@@ -1,0 +1,90 @@
+"""`ballast status`: the pools as they are now."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any
+
+import typer
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from ballast.cli.access import ContextOption, KubeconfigOption
+from ballast.cli.output import Format, OutputOption, console, plain, show, structured
+from ballast.cli.report.pool import pool_document, pool_report
+from ballast.cli.source import (
+    SYSTEM_NAMESPACE,
+    FileOption,
+    Look,
+    PolicyOption,
+    PrometheusOption,
+    Seen,
+    SystemOption,
+    Where,
+    source,
+)
+from ballast.errors import BallastError
+
+EXAMPLES = (
+    "kubectl ballast status",
+    "kubectl ballast status -p streaming -o wide",
+    "kubectl ballast status --watch",
+    "kubectl ballast status --prometheus http://localhost:9090",
+)
+
+
+def status(
+    policy: PolicyOption = None,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Look again and again, until Ctrl-C.")] = False,
+    every: Annotated[float, typer.Option(help="Seconds between two looks of --watch.", min=0.5)] = 5.0,
+    output: OutputOption = Format.TABLE,
+    filename: FileOption = None,
+    prometheus: PrometheusOption = None,
+    system_namespace: SystemOption = SYSTEM_NAMESPACE,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+) -> None:
+    """Show each pool: its nodes with scores, executors, pairs and hits, its topologies and open moves."""
+    with source(Where(filename, kubeconfig, context, prometheus, system_namespace)) as look:
+        if watch and not output.for_programs:
+            _watch(look, policy, output, every_seconds=every)
+            return
+        seen = look(policy)
+    if output.for_programs:
+        typer.echo(structured(status_document(seen), output))
+    else:
+        show(*status_report(seen, output), form=output)
+
+
+def status_report(seen: Seen, form: Format) -> list[RenderableType]:
+    parts: list[RenderableType] = []
+    for situation in seen.situations:
+        parts += [Text(), *pool_report(situation, form)] if parts else pool_report(situation, form)
+    parts += [Text.assemble(("Problem ", "red"), problem, overflow="fold") for problem in seen.problems]
+    return parts
+
+
+def status_document(seen: Seen) -> dict[str, Any]:
+    return {"policies": [pool_document(each) for each in seen.situations], "problems": list(seen.problems)}
+
+
+def _watch(look: Look, policy: str | None, form: Format, *, every_seconds: float) -> None:
+    """In a terminal the picture is redrawn in its place, elsewhere one follows the other."""
+    out = console(form)
+    if not out.is_terminal:
+        while True:
+            typer.echo(f"{plain(*status_report(look(policy), form))}\n")
+            time.sleep(every_seconds)
+    with Live(console=out, auto_refresh=False, screen=True, vertical_overflow="ellipsis") as live:
+        while True:
+            live.update(Group(*_picture(look, policy, form)), refresh=True)
+            time.sleep(every_seconds)
+
+
+def _picture(look: Look, policy: str | None, form: Format) -> list[RenderableType]:
+    stamp = Text(time.strftime("%H:%M:%S"), style="dim")
+    try:
+        return [stamp, *status_report(look(policy), form)]
+    except BallastError as error:
+        return [stamp, Text(f"Error: {error}", style="red", overflow="fold")]
