@@ -31,9 +31,9 @@ from ballast.controller.moves import (
     advance,
 )
 from ballast.controller.moves.record import to_move
-from ballast.controller.moves.survey import counted_against
 from ballast.model import MovePhase, MovesMode, MovesPolicy, Phase, Reason, Refusal
 from ballast.planner import budget
+from ballast.planner.clearance import _behind
 
 T = TypeVar("T")
 
@@ -121,6 +121,8 @@ class World(NamedTuple):
     planned: tuple[Step | None, ...] = ()
     """What the operator is about to do, by move."""
     lag: int = 0
+    seen: tuple[Executor, ...] = ()
+    """The executors as the operator read them, while it has anything planned."""
     before_last: tuple[Executor, ...] | None = None
     """The executors before the operator's own last request, which the next read may still show."""
 
@@ -264,9 +266,9 @@ def _clearance(scenario: Scenario, world: World, move: MoveState) -> Clearance:
     if move.phase not in (MovePhase.APPROVED, MovePhase.LEAVING):
         return Clearance()
     own = to_move(move, source_cpu_cores=1.0)
-    known = (to_move(other, source_cpu_cores=1.0) for other in world.moves if other is not None)
+    known = (to_move(other, source_cpu_cores=1.0) for other in world.moves if other is not None and other is not move)
     objection = budget.objection(
-        counted_against(own, known),
+        [other for other in known if other.phase is not MovePhase.PROPOSED and not _behind(other, own)],
         scenario.settings,
         topology=own.topology,
         source=own.source,
@@ -318,7 +320,7 @@ def _late(world: World) -> World:
 
 
 def _idle(world: World) -> World:
-    return world._replace(planned=(None,) * len(world.planned), lag=0)
+    return world._replace(planned=(None,) * len(world.planned), lag=0, seen=())
 
 
 def forgotten(world: World) -> World:
@@ -330,7 +332,7 @@ def _operator(scenario: Scenario, world: World) -> Iterator[tuple[str, World]]:
     if any(world.planned):
         for index, step in enumerate(world.planned):
             if step is not None:
-                yield f"act {index}", act(world, index, step)
+                yield f"act {index}", act(scenario, world, index, step)
     else:
         fresh = look(scenario, world)
         if any(fresh.planned):
@@ -348,14 +350,17 @@ def _operator(scenario: Scenario, world: World) -> Iterator[tuple[str, World]]:
 
 def look(scenario: Scenario, world: World) -> World:
     """The operator reads everything and makes up its mind about each move."""
-    time = now(world)
-    planned = []
-    for index, move in enumerate(world.moves):
-        step = None
-        if move is not None and not move.phase.ended:
-            step = advance(move, facts(scenario, world, index), scenario.settings, time)
-        planned.append(_bare(step) if step is not None and (step.changed or step.effect) else None)
-    return world._replace(planned=tuple(planned), lag=0, before_last=None)
+    planned = tuple(_next_step(scenario, world, index) for index in range(len(world.moves)))
+    seen = world.executors if any(planned) else ()
+    return world._replace(planned=planned, lag=0, seen=seen, before_last=None)
+
+
+def _next_step(scenario: Scenario, world: World, index: int) -> Step | None:
+    move = world.moves[index]
+    if move is None or move.phase.ended:
+        return None
+    step = advance(move, facts(scenario, world, index), scenario.settings, now(world))
+    return _bare(step) if step.changed or step.effect else None
 
 
 def _bare(step: Step) -> Step:
@@ -398,25 +403,25 @@ def _current(move: MoveState) -> MoveState:
     return replace(move, orders=orders, timings=times)
 
 
-def act(world: World, index: int, step: Step) -> World:
-    planned = tuple(None if i == index else other for i, other in enumerate(world.planned))
-    done = world._replace(planned=planned, lag=world.lag + 1 if any(planned) else 0, before_last=None)
-    if world.lag >= LAG:
+def act(scenario: Scenario, world: World, index: int, step: Step) -> World:
+    """One request of the operator. After a status it goes on with the same move and what it has read."""
+    done = world._replace(planned=_put(world.planned, index, None), lag=world.lag + 1, before_last=None)
+    if world.lag >= LAG or not any(done.planned):
         done = _idle(done)
-    current = world.moves[index]
-    if current is None or not _same(current, step.before):
+    if world.moves[index] != step.before:  # the resourceVersion that was read is no longer the present one
         return done
-    if step.changed:
-        return done._replace(moves=_put(done.moves, index, step.move))
-    assert step.effect is not None
-    after = effected(done, index, step.effect)
-    unseen = world.executors if after.executors != world.executors else None
-    return after._replace(before_last=unseen)
+    if step.effect is not None:
+        after = effected(done, index, step.effect)
+        return after._replace(before_last=world.executors if after.executors != world.executors else None)
+    written = done._replace(moves=_put(done.moves, index, step.move))
+    return written if step.look_anew else _going_on(scenario, written, index, seen=world.seen)
 
 
-def _same(current: MoveState, read: MoveState) -> bool:
-    """The status write carries the resourceVersion that was read."""
-    return current == read
+def _going_on(scenario: Scenario, world: World, index: int, *, seen: tuple[Executor, ...]) -> World:
+    following = _next_step(scenario, world._replace(executors=seen), index)
+    if following is None:
+        return world
+    return world._replace(planned=_put(world.planned, index, following), seen=seen)
 
 
 def effected(world: World, index: int, effect: Effect) -> World:
@@ -566,6 +571,7 @@ def _aged(world: World) -> World:
         executors=tuple(_aged_executor(executor) for executor in world.executors),
         moves=tuple(None if move is None else aged_move(move) for move in world.moves),
         planned=tuple(None if step is None else _aged_step(step) for step in world.planned),
+        seen=tuple(_aged_executor(executor) for executor in world.seen),
     )
 
 

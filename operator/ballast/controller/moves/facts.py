@@ -1,8 +1,9 @@
 """What one look at the cluster shows about one move.
 
-Whoever gathers facts lists the ExecutorMoves first and the pods afterwards, and takes the move's own state and
-those of its rivals from that one list. So everything that was written before the move's own last status is seen,
-and no clock is needed to know it. Facts may otherwise be out of date.
+Whoever gathers facts lists the ExecutorMoves first and the pods afterwards, so that whatever a move's state says was
+done is seen in the pods, and no clock is needed to know it. Several steps may be decided from one such look, until a
+step asks for a new one (`Step.look_anew`); but the clearance and the rivals must count every status written so far.
+Facts may otherwise be out of date.
 """
 
 from __future__ import annotations

@@ -45,6 +45,11 @@ class Step:
         return None if self.move.phase is self.before.phase else (self.before.phase, self.move.phase)
 
     @property
+    def look_anew(self) -> bool:
+        """The next step must not be decided from the same facts: they may be older than what was just written."""
+        return self.move.withdrawn and not self.before.withdrawn
+
+    @property
     def effect(self) -> Effect | None:
         return next((action for action in self.actions if not isinstance(action, Emit)), None)
 
