@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ballast.model import (
@@ -20,6 +20,7 @@ from ballast.model import (
     Resources,
     Snapshot,
 )
+from ballast.planner.by_traffic import by_traffic
 from ballast.planner.candidates import Candidates
 from ballast.planner.load import Loads
 from ballast.planner.shelf import restored, shelved
@@ -29,6 +30,7 @@ from ballast.shedding.avg_shedder_usage import (
     UsageSettings,
     avg_shedder_usage,
 )
+from ballast.shedding.destination import Refused
 from ballast.shedding.suggestion import Suggestion
 from ballast.shedding.usage_load import UsageExecutor, UsageNode, UsagePool
 
@@ -63,11 +65,60 @@ def level(
     idle = _idle(snapshot, policy, scores)
     if idle is not None:
         return Levelling((), (idle,), (), memory)
+    candidates = Candidates(snapshot, policy, loads, booked, now)
+    at = _Moment(snapshot, policy, memory, scores, loads, candidates, now)
     if policy.shedding.strategy == "AvgShedder" and policy.shedding.avg_shedder.unit is LoadUnit.USAGE:
-        candidates = Candidates(snapshot, policy, loads, booked, now)
-        return _by_usage(snapshot, policy, memory, scores=scores, loads=loads, candidates=candidates, now=now)
-    unsupported = f"strategy {policy.shedding.strategy} with these settings only exists in the library so far"
-    return Levelling((), (Refusal(policy.name, Reason.SHEDDING_OFF, unsupported),), (), memory)
+        return _by_usage(at)
+    return _by_traffic(at)
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """What every strategy starts from."""
+
+    snapshot: Snapshot
+    policy: Policy
+    memory: Memory
+    scores: Mapping[str, float]
+    loads: Loads
+    candidates: Candidates
+    now: float
+
+    def pool(self, *, from_score: float) -> UsagePool:
+        """Every node with a score; executors are looked at on nodes of at least `from_score`, nowhere else."""
+        residents: dict[str, list[Executor]] = defaultdict(list)
+        for executor in self.snapshot.executors:
+            if executor.node is not None and self.scores.get(executor.node, -1.0) >= from_score:
+                residents[executor.node].append(executor)
+        nodes = (node for node in self.snapshot.nodes if node.name in self.scores)
+        return UsagePool(tuple(self._node(node, residents.get(node.name, ())) for node in nodes))
+
+    def _node(self, node: Node, residents: Sequence[Executor]) -> UsageNode:
+        return UsageNode(
+            name=node.name,
+            score=self.scores[node.name],
+            capacity_cores=max(node.allocatable.cpu_cores / (self.policy.weights.cpu or 1.0), 1e-6),
+            speed=node.speed,
+            receives=node.open,
+            executors=tuple(UsageExecutor(e.key, self.loads.known(e), self.candidates.objection(e)) for e in residents),
+        )
+
+
+def _by_traffic(at: _Moment) -> Levelling:
+    found = by_traffic(
+        at.snapshot, at.policy, at.memory, pool=at.pool(from_score=0.0), candidates=at.candidates, now=at.now
+    )
+    return Levelling(
+        suggested=tuple(_planned(each, at.policy, at.candidates) for each in found.suggestions),
+        refusals=tuple(_refusal(each, at.candidates) for each in found.refused),
+        pairs=(),
+        memory=found.memory,
+    )
+
+
+def _refusal(refused: Refused, candidates: Candidates) -> Refusal:
+    subject = refused.executor or refused.source
+    return Refusal(subject, refused.reason, refused.detail or candidates.words(refused.executor), refused.target)
 
 
 def _idle(snapshot: Snapshot, policy: Policy, scores: Mapping[str, float]) -> Refusal | None:
@@ -82,37 +133,23 @@ def _idle(snapshot: Snapshot, policy: Policy, scores: Mapping[str, float]) -> Re
     return None
 
 
-def _by_usage(
-    snapshot: Snapshot,
-    policy: Policy,
-    memory: Memory,
-    *,
-    scores: Mapping[str, float],
-    loads: Loads,
-    candidates: Candidates,
-    now: float,
-) -> Levelling:
-    pool = UsagePool(_usage_nodes(snapshot, policy, scores, loads, candidates))
-    before = restored(memory, _USAGE, UsageMemory) or UsageMemory()
-    found = avg_shedder_usage(pool, _usage_settings(policy), before, now_seconds=now, terms=candidates)
-    after = replace(
-        shelved(memory, _USAGE, found.memory),
-        hits=tuple(
-            (name, NodeHits(streak.low, streak.high, streak.last_at_seconds, streak.partner))
-            for name, streak in found.memory.streaks
-        ),
+def _by_usage(at: _Moment) -> Levelling:
+    shedder = at.policy.shedding.avg_shedder
+    before = restored(at.memory, _USAGE, UsageMemory) or UsageMemory()
+    pool = at.pool(from_score=shedder.min_hot_score)
+    found = avg_shedder_usage(pool, _usage_settings(at.policy), before, now_seconds=at.now, terms=at.candidates)
+    hits = tuple(
+        (name, NodeHits(streak.low, streak.high, streak.last_at_seconds, streak.partner))
+        for name, streak in found.memory.streaks
     )
     refusals = [_pair_refusal(pair) for pair in found.pairs if pair.reason not in (None, Reason.BALANCED)]
-    refusals += [
-        Refusal(each.executor or each.source, each.reason, each.detail or candidates.words(each.executor), each.target)
-        for each in found.refused
-    ]
-    low = policy.shedding.avg_shedder.low_threshold
     return Levelling(
-        suggested=tuple(_planned(each, policy, candidates) for each in found.suggestions),
-        refusals=tuple(refusals),
-        pairs=tuple((p.hot.name, p.cold.name, p.difference) for p in found.pairs if p.difference >= low),
-        memory=after,
+        suggested=tuple(_planned(each, at.policy, at.candidates) for each in found.suggestions),
+        refusals=(*refusals, *(_refusal(each, at.candidates) for each in found.refused)),
+        pairs=tuple(
+            (p.hot.name, p.cold.name, p.difference) for p in found.pairs if p.difference >= shedder.low_threshold
+        ),
+        memory=replace(shelved(at.memory, _USAGE, found.memory), hits=hits),
     )
 
 
@@ -129,36 +166,6 @@ def _usage_settings(policy: Policy) -> UsageSettings:
         max_moves=moves.max_concurrent,
         max_moves_per_node=moves.max_concurrent_per_node,
     )
-
-
-def _usage_nodes(
-    snapshot: Snapshot, policy: Policy, scores: Mapping[str, float], loads: Loads, candidates: Candidates
-) -> tuple[UsageNode, ...]:
-    """Every node with a score; executors are looked at on the nodes that could be hot, nowhere else."""
-    hot = {name for name, score in scores.items() if score >= policy.shedding.avg_shedder.min_hot_score}
-    residents: dict[str, list[Executor]] = defaultdict(list)
-    for executor in snapshot.executors:
-        if executor.node in hot:
-            residents[executor.node].append(executor)
-    weight = policy.weights.cpu or 1.0
-    return tuple(
-        UsageNode(
-            name=node.name,
-            score=scores[node.name],
-            capacity_cores=_capacity(node, weight),
-            speed=node.speed,
-            receives=node.open,
-            executors=tuple(
-                UsageExecutor(e.key, loads.known(e), candidates.objection(e)) for e in residents.get(node.name, ())
-            ),
-        )
-        for node in snapshot.nodes
-        if node.name in scores
-    )
-
-
-def _capacity(node: Node, cpu_weight: float) -> float:
-    return max(node.allocatable.cpu_cores / cpu_weight, 1e-6)
 
 
 def _pair_refusal(pair: PairState) -> Refusal:

@@ -1,8 +1,11 @@
 from dataclasses import replace
 
+import pytest
+
 from ballast.model import (
     AvgShedderPolicy,
     ComponentLimit,
+    LoadUnit,
     Memory,
     MetricsHealth,
     MovesMode,
@@ -156,3 +159,38 @@ def test_a_components_limit_holds_for_moves_as_well() -> None:
     placement = replace(POLICY.placement, limits=(ComponentLimit("ingest", 1),))
     found, _ = passes(hot_pool(), 3, replace(POLICY, placement=placement))
     assert "cold" not in {move.target for move in found.moves}
+
+
+@pytest.mark.parametrize(
+    "shedding",
+    [
+        SheddingPolicy(
+            avg_shedder=AvgShedderPolicy(unit=LoadUnit.TRAFFIC, low_hits=1, min_rate=0, min_throughput_bytes=0)
+        ),
+        SheddingPolicy(strategy="ThresholdShedder", settings=(("history_weight", 0.0), ("min_throughput", 0.0))),
+        SheddingPolicy(strategy="OverloadShedder"),
+        SheddingPolicy(strategy="UniformLoadShedder", settings=(("max_unload_ratio", 0.5),)),
+        SheddingPolicy(strategy="TransferShedder", settings=(("hits", 0.0), ("history_weight", 0.0))),
+    ],
+    ids=lambda shedding: shedding.strategy,
+)
+def test_every_other_strategy_names_a_destination_and_a_prediction(shedding: SheddingPolicy) -> None:
+    snapshot = hot_pool()
+    rates = {"e-1": 8000.0, "e-2": 1500.0, "e-3": 4000.0, "e-4": 4000.0, "e-5": 100.0}
+    busy = tuple(
+        replace(e, usage=replace(e.usage, records_per_second=rates[e.name], bytes_per_second=rates[e.name]))
+        for e in snapshot.executors
+        if e.usage
+    )
+    found, memory = passes(replace(snapshot, executors=busy), 4, replace(POLICY, shedding=shedding))
+    suggested = {(m.source, m.target) for m in found.moves} | {
+        (r.subject, r.target) for r in found.refusals if r.target
+    }
+    assert memory.shedding or shedding.strategy in ("OverloadShedder", "UniformLoadShedder")
+    assert suggested
+    assert all(move.source == "hot" and move.target in ("cold", "mild") for move in found.moves)
+
+
+def test_no_strategy_sheds_nothing() -> None:
+    found, _ = passes(hot_pool(), 4, replace(POLICY, shedding=SheddingPolicy(strategy="None")))
+    assert [refusal.reason for refusal in found.refusals] == [Reason.SHEDDING_OFF]

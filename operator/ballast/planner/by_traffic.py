@@ -1,0 +1,90 @@
+"""The shedding strategies that look at traffic, or at scores alone, as moves with destinations and predictions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import fsum
+
+from ballast.model import Executor, Memory, Phase, Policy, Snapshot
+from ballast.planner.candidates import Candidates
+from ballast.planner.shelf import restored, shelved
+from ballast.shedding.completion import completed
+from ballast.shedding.destination import Refused
+from ballast.shedding.load import ExecutorLoad, NodeLoad, PoolLoad
+from ballast.shedding.strategies import shed
+from ballast.shedding.suggestion import Suggestion
+from ballast.shedding.usage_load import UsagePool
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficState:
+    """What a strategy remembers, in its own words, and when it was last asked."""
+
+    text: str = ""
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficPass:
+    suggestions: tuple[Suggestion, ...]
+    refused: tuple[Refused, ...]
+    memory: Memory
+
+
+def by_traffic(
+    snapshot: Snapshot, policy: Policy, memory: Memory, *, pool: UsagePool, candidates: Candidates, now: float
+) -> TrafficPass:
+    """One pass of the policy's strategy. It is asked once a metric window: what it sees sooner it has seen before."""
+    name = policy.shedding.strategy
+    before = restored(memory, name, TrafficState) or TrafficState()
+    if now - before.at < policy.window_seconds:
+        return TrafficPass((), (), memory)
+    scores = {node.name: node.score for node in pool.nodes}
+    found = shed(name, _load(snapshot, scores, candidates), _settings(policy), before.text)
+    made, refused = completed(found.suggestions, pool, candidates)
+    return TrafficPass(made, refused, shelved(memory, name, TrafficState(found.state, now)))
+
+
+def _settings(policy: Policy) -> Mapping[str, float]:
+    shedder = policy.shedding.avg_shedder
+    if policy.shedding.strategy != "AvgShedder":
+        return dict(policy.shedding.settings)
+    return {
+        "low_threshold": shedder.low_threshold,
+        "high_threshold": shedder.high_threshold,
+        "low_hits": shedder.low_hits,
+        "high_hits": shedder.high_hits,
+        "max_unload_ratio": shedder.max_unload_ratio,
+        "min_rate": shedder.min_rate,
+        "min_throughput": shedder.min_throughput_bytes,
+    }
+
+
+def _load(snapshot: Snapshot, scores: Mapping[str, float], candidates: Candidates) -> PoolLoad:
+    residents: dict[str, list[Executor]] = defaultdict(list)
+    for executor in snapshot.executors:
+        if executor.node is not None and executor.node in scores and executor.phase is Phase.RUNNING:
+            residents[executor.node].append(executor)
+    return PoolLoad.of(_node(name, score, residents[name], candidates) for name, score in scores.items())
+
+
+def _node(name: str, score: float, executors: Sequence[Executor], candidates: Candidates) -> NodeLoad:
+    """A node's traffic is that of its executors: nothing else on it could be moved."""
+    loads = tuple(_executor(e, candidates) for e in sorted(executors, key=lambda e: e.key))
+    return NodeLoad(
+        name=name,
+        score=score,
+        rate_per_second=fsum(load.rate_per_second or 0.0 for load in loads),
+        bytes_per_second=fsum(load.bytes_per_second or 0.0 for load in loads),
+        executors=loads,
+    )
+
+
+def _executor(executor: Executor, candidates: Candidates) -> ExecutorLoad:
+    usage = executor.usage
+    rate, volume = (usage.records_per_second, usage.bytes_per_second) if usage else (None, None)
+    if rate is not None or volume is not None:
+        rate, volume = rate or 0.0, volume or 0.0
+    return ExecutorLoad(executor.key, rate, volume, movable=candidates.objection(executor) is None)
