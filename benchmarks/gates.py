@@ -194,7 +194,7 @@ def _compare(testbed: Testbed) -> list[Result]:
     testbed.kubectl("apply", "--server-side", "-f", "crds")
     testbed.kubectl("wait", "--for=condition=Established", "crd/balancingpolicies.ballast.dev", "--timeout=60s")
     testbed.apply(POLICY)
-    testbed.add_fake_nodes([_node(i) for i in range(NODES)])
+    testbed.add_fake_nodes([fake_node(i) for i in range(NODES)])
     client = Client(Connection.from_kubeconfig(testbed.kubeconfig), Limits(connections=CONNECTIONS))
     rates: dict[str, tuple[float, float]] = {}
     planning = 0.0
@@ -218,7 +218,7 @@ def _compare(testbed: Testbed) -> list[Result]:
     return _results(rates, planning)
 
 
-def _node(index: int) -> NodeSpec:
+def fake_node(index: int) -> NodeSpec:
     return NodeSpec(
         name=f"node-{index:04d}",
         zone=f"z{index // 400}",

@@ -1,0 +1,5 @@
+"""`python -m ballast`."""
+
+from ballast.cli.main import main
+
+main()
