@@ -5,12 +5,14 @@ The status keeps every part of the state, so that whoever starts anew carries on
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from ballast.api.condition import Condition, ConditionStatus, find_condition, set_condition
-from ballast.api.move import ExecutorMove
+from ballast.api.move import ExecutorMove, MoveStatus
 from ballast.controller.moves.conditions import WITHDRAWN, conditions
 from ballast.controller.moves.state import Figures, MoveState, Orders, Replacement, Subject, Timings
 from ballast.model import Exit, Move, MovePhase
@@ -22,10 +24,11 @@ JSON = Mapping[str, Any]
 def read(raw: JSON) -> MoveState:
     """The state of an ExecutorMove object as the API server gives it. Raises InvalidResource."""
     move = ExecutorMove.parse(raw)
-    status: JSON = raw.get("status") or {}
+    orders = _orders(move)
+    status: JSON = move.status.to_dict()
     measured: JSON = status.get("measured") or {}
     return MoveState(
-        orders=_orders(move),
+        orders=orders,
         phase=MovePhase(status.get("phase") or MovePhase.PROPOSED),
         reason=status.get("reason") or "",
         message=status.get("message") or "",
@@ -35,7 +38,7 @@ def read(raw: JSON) -> MoveState:
         replacement=_replacement(status.get("replacement")),
         attempts=status.get("attempts") or 0,
         timings=_timings(status.get("timings") or {}),
-        before=_figures(measured, "Before"),
+        before=_before(measured, orders),
         after=_figures(measured, "After"),
     )
 
@@ -44,7 +47,7 @@ def status(move: MoveState, raw: JSON, now: float) -> dict[str, Any]:
     """The whole status to write in place of that of `raw`, the object that `move` was read from."""
     known = ExecutorMove.parse(raw)
     generation = known.metadata.generation
-    return _filled(
+    written = _filled(
         {
             "observedGeneration": generation,
             "phase": str(move.phase),
@@ -59,6 +62,7 @@ def status(move: MoveState, raw: JSON, now: float) -> dict[str, Any]:
             "attempts": move.attempts,
         }
     )
+    return MoveStatus.model_validate_json(json.dumps(written), strict=True).to_dict()
 
 
 def to_move(move: MoveState, *, source_cpu_cores: float) -> Move:
@@ -195,6 +199,14 @@ _FIGURES = {
 
 def _figures(measured: JSON, when: str) -> Figures:
     return Figures(**{attribute: measured.get(f"{field}{when}") for field, attribute in _FIGURES.items()})
+
+
+def _before(measured: JSON, orders: Orders) -> Figures:
+    """Scores that are not on record are taken from the decision."""
+    found = _figures(measured, "Before")
+    if found.gap is not None:
+        return found
+    return replace(found, hot_score=orders.decided.hot_score, cold_score=orders.decided.cold_score)
 
 
 def _measured(move: MoveState) -> dict[str, Any]:

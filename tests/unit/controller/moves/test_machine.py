@@ -1,0 +1,392 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ballast.controller.moves import (
+    Clearance,
+    DeleteUnscheduled,
+    Effect,
+    Emit,
+    Evict,
+    Facts,
+    Figures,
+    MoveState,
+    PinReplacement,
+    ReleaseUnpinned,
+    Replacement,
+    Step,
+    Word,
+    advance,
+)
+from ballast.controller.moves.arriving import MAX_ATTEMPTS
+from ballast.model import Exit, MovePhase, MovesMode, MovesPolicy, Phase, Pin, Reason, Refusal
+from tests.unit.controller.moves.builders import (
+    NOW,
+    SETTINGS,
+    after,
+    approved,
+    arriving,
+    before,
+    claiming,
+    executor,
+    leaving,
+    newcomer,
+    proposed,
+    rival,
+    settling,
+    sibling,
+)
+
+
+def step(move: MoveState, facts: Facts, settings: MovesPolicy = SETTINGS) -> Step:
+    return advance(move, facts, settings, NOW)
+
+
+def refused(reason: Reason) -> Facts:
+    return before(clearance=Clearance(Refusal("clicks-exec-3", reason, "because")))
+
+
+GONE_BY_ITSELF = (MovePhase.EXPIRED, Word.EXECUTOR_GONE)
+
+
+@pytest.mark.parametrize(
+    ("move", "facts", "phase", "reason"),
+    [
+        pytest.param(proposed(), before(), MovePhase.APPROVED, Word.CLEARED, id="an approved proposal begins"),
+        pytest.param(
+            proposed(approved=False),
+            before(),
+            MovePhase.PROPOSED,
+            Word.AWAITING_APPROVAL,
+            id="a proposal waits for approval",
+        ),
+        pytest.param(
+            proposed(approved=False, created_at=NOW - 3600),
+            before(),
+            MovePhase.EXPIRED,
+            Word.APPROVAL_TIMEOUT,
+            id="a proposal that nobody approves expires",
+        ),
+        pytest.param(proposed(), after(), *GONE_BY_ITSELF, id="an executor that is gone needs no move"),
+        pytest.param(
+            approved(), before(executor=executor(Phase.LEAVING)), *GONE_BY_ITSELF, id="nor one that is going by itself"
+        ),
+        pytest.param(approved(), before(), MovePhase.LEAVING, Word.EVICTING, id="a cleared move leaves"),
+        pytest.param(
+            approved(), refused(Reason.DATA_SKEW), MovePhase.REFUSED, Reason.DATA_SKEW, id="the arbiter's last word"
+        ),
+        pytest.param(
+            approved(), refused(Reason.NO_METRICS), MovePhase.APPROVED, Reason.NO_METRICS, id="metrics may come back"
+        ),
+        pytest.param(
+            approved(since=120),
+            refused(Reason.NO_METRICS),
+            MovePhase.REFUSED,
+            Reason.NO_METRICS,
+            id="but are not waited for longer than leaveTimeout",
+        ),
+        pytest.param(
+            approved(),
+            before(clearance=Clearance(destination="hot")),
+            MovePhase.REFUSED,
+            Reason.NO_DESTINATION,
+            id="no move to where it is",
+        ),
+        pytest.param(
+            leaving(),
+            before(executor=executor(Phase.LEAVING)),
+            MovePhase.LEAVING,
+            Word.TERMINATING,
+            id="once being deleted there is no way back",
+        ),
+        pytest.param(leaving(), after(), MovePhase.ARRIVING, Word.AWAITING_REPLACEMENT, id="it has left"),
+        pytest.param(
+            leaving(),
+            before(executor=executor(Phase.ENDED, exit_code=143)),
+            MovePhase.ARRIVING,
+            Word.AWAITING_REPLACEMENT,
+            id="it has ended, however badly",
+        ),
+        pytest.param(
+            leaving(since=121),
+            before(executor=executor(Phase.LEAVING)),
+            MovePhase.FAILED,
+            Word.LEAVE_TIMEOUT,
+            id="it hangs in termination",
+        ),
+        pytest.param(
+            leaving(),
+            before(eviction_refused="would violate budget"),
+            MovePhase.LEAVING,
+            Reason.DISRUPTION_BUDGET,
+            id="a disruption budget blocks",
+        ),
+        pytest.param(
+            arriving(since=181),
+            after(),
+            MovePhase.SUCCEEDED,
+            Word.TARGET_SHRANK,
+            id="no replacement is a normal end",
+        ),
+        pytest.param(
+            arriving(since=181),
+            after(expected_executors=2),
+            MovePhase.SUCCEEDED,
+            Word.NO_REPLACEMENT,
+            id="even where one was expected",
+        ),
+        pytest.param(
+            arriving(),
+            after(application_ended=True),
+            MovePhase.SUCCEEDED,
+            Word.APPLICATION_ENDED,
+            id="the application ended while it was on its way",
+        ),
+        pytest.param(
+            claiming(),
+            after(newcomer(Phase.RUNNING, node="cold")),
+            MovePhase.SETTLING,
+            Word.MEASURING,
+            id="the replacement runs",
+        ),
+        pytest.param(
+            claiming(), after(), MovePhase.ARRIVING, Word.AWAITING_REPLACEMENT, id="the replacement died early"
+        ),
+        pytest.param(
+            claiming(since=181),
+            after(newcomer(Phase.PENDING, node="cold")),
+            MovePhase.FAILED,
+            Word.REPLACEMENT_NOT_RUNNING,
+            id="the replacement never starts",
+        ),
+        pytest.param(
+            settling(since=181), after(), MovePhase.FAILED, Word.REPLACEMENT_LOST, id="the replacement was lost"
+        ),
+        pytest.param(
+            settling(since=181, node="hot"),
+            after(newcomer(Phase.RUNNING, node="hot")),
+            MovePhase.FAILED,
+            Word.RETURNED_TO_SOURCE,
+            id="it came back to where it was",
+        ),
+    ],
+)
+def test_a_move_goes_on_as_the_facts_tell(move: MoveState, facts: Facts, phase: MovePhase, reason: str) -> None:
+    found = step(move, facts)
+    assert (found.move.phase, found.move.reason) == (phase, reason)
+    assert found.changed
+    assert found.effect is None, "what is about to be done is on record before it is done"
+
+
+PLACED = PinReplacement("clicks-exec-7", "uid-7", "cold", Pin.NODE)
+UNPINNED = ReleaseUnpinned("clicks-exec-7", "uid-7")
+DISCARDED = DeleteUnscheduled("clicks-exec-7", "uid-7")
+STUCK = newcomer(Phase.PENDING, pinned=True, unschedulable_since=NOW - 20)
+
+
+@pytest.mark.parametrize(
+    ("move", "facts", "effect"),
+    [
+        pytest.param(leaving(), before(), Evict("clicks-exec-3", "uid-3"), id="the executor is evicted"),
+        pytest.param(
+            leaving(reason=Reason.DISRUPTION_BUDGET),
+            before(eviction_refused="would violate budget"),
+            Evict("clicks-exec-3", "uid-3"),
+            id="and again when a budget blocked it",
+        ),
+        pytest.param(leaving(reason=Word.TERMINATING), before(), None, id="never again once it was seen to go"),
+        pytest.param(leaving(), refused(Reason.STALE_METRICS), None, id="not while the arbiter hesitates"),
+        pytest.param(claiming(), after(newcomer()), PLACED, id="the replacement is pinned"),
+        pytest.param(claiming(), after(newcomer(gate_since=None)), None, id="not while another controller holds it"),
+        pytest.param(
+            claiming(),
+            after(newcomer(), clearance=Clearance(Refusal("x", Reason.NO_ROOM))),
+            UNPINNED,
+            id="released when no node takes it",
+        ),
+        pytest.param(claiming(), after(newcomer(), pin_refused="empty term"), UNPINNED, id="or it can't be pinned"),
+        pytest.param(claiming(claimed=11), after(newcomer(gate_since=NOW - 11)), UNPINNED, id="or was held too long"),
+        pytest.param(claiming(attempts=MAX_ATTEMPTS), after(newcomer()), UNPINNED, id="or was placed anew too often"),
+        pytest.param(claiming(reason=Word.DISCARDING), after(STUCK), DISCARDED, id="an unschedulable one is deleted"),
+        pytest.param(
+            claiming(reason=Word.STARTING),
+            after(newcomer(Phase.PENDING, pinned=True, unschedulable_since=NOW - 1)),
+            None,
+            id="not at once",
+        ),
+        pytest.param(
+            claiming(),
+            after(newcomer(Phase.PENDING, unschedulable_since=NOW - 100)),
+            None,
+            id="one without a pin is left to the scheduler",
+        ),
+        pytest.param(settling(since=10), after(newcomer(Phase.RUNNING, node="cold")), None, id="settling takes time"),
+    ],
+)
+def test_a_move_acts_as_the_facts_ask_for(move: MoveState, facts: Facts, effect: Effect | None) -> None:
+    found = step(move, facts)
+    assert found.effect == effect
+    assert not found.changed
+
+
+def test_an_ended_move_stays_as_it_is() -> None:
+    ended = replace(leaving(), phase=MovePhase.REFUSED)
+    assert step(ended, before()).move is ended
+
+
+@pytest.mark.parametrize("mode", [MovesMode.OFF, MovesMode.RECOMMEND])
+def test_nothing_leaves_where_the_policy_only_looks_on(mode: MovesMode) -> None:
+    found = step(approved(), before(), replace(SETTINGS, mode=mode))
+    assert (found.move.phase, found.move.reason) == (MovePhase.REFUSED, Reason.MOVES_OFF)
+
+
+def test_an_exit_that_needs_an_agent_is_refused_with_the_remedy() -> None:
+    asked = approved()
+    found = step(replace(asked, orders=replace(asked.orders, exit=Exit.AGENT)), before())
+    assert found.move.reason == Word.NO_AGENT
+    assert "exit Evict" in found.move.message
+
+
+def test_leaving_records_what_the_move_will_be_judged_by_and_recognised_by() -> None:
+    left = step(approved(), before(clearance=Clearance(destination="mild"))).move
+    assert left.destination == "mild"
+    assert left.before == Figures(hot_score=91.0, cold_score=50.0, slowness=1.6, batch_p95_seconds=4.0)
+    assert (left.subject.application, left.subject.resource_profile, left.subject.executor_id) == ("spark-1", "0", "3")
+
+
+class TestWithdrawing:
+    def test_needs_a_second_look_at_new_facts(self) -> None:
+        first = step(leaving(since=120, reason=Reason.DISRUPTION_BUDGET), before(eviction_refused="budget"))
+        assert (first.move.phase, first.move.withdrawn, first.look_anew) == (MovePhase.LEAVING, True, True)
+        second = step(first.move, before())
+        assert (second.move.phase, second.move.reason) == (MovePhase.REFUSED, Reason.DISRUPTION_BUDGET)
+
+    def test_is_undone_by_an_eviction_that_had_taken_effect(self) -> None:
+        withdrawn = leaving(since=120, reason=Word.NOT_EVICTED, withdrawn=True)
+        found = step(withdrawn, before(executor=executor(Phase.LEAVING, deadline=NOW + 20))).move
+        assert (found.phase, found.reason, found.withdrawn) == (MovePhase.LEAVING, Word.TERMINATING, False)
+
+    def test_follows_an_objection_that_came_after_clearance(self) -> None:
+        found = step(leaving(), refused(Reason.VOLUME_PINNED)).move
+        assert (found.withdrawn, found.reason) == (True, Reason.VOLUME_PINNED)
+
+
+def test_a_longer_grace_period_than_leave_timeout_is_waited_for() -> None:
+    going = before(executor=executor(Phase.LEAVING, deadline=NOW + 60))
+    found = step(leaving(since=200, reason=Word.TERMINATING), going)
+    assert not found.changed
+    assert found.wake_at == NOW + 70
+
+
+class TestRecognising:
+    def test_a_move_claims_the_executor_that_came_after_it_left(self) -> None:
+        found = step(arriving(), after(newcomer())).move
+        assert found.replacement == Replacement("uid-7", "clicks-exec-7", NOW)
+
+    def test_executors_from_before_are_none(self) -> None:
+        assert not step(arriving(), after(sibling(9, created_at=NOW - 60))).changed
+
+    def test_a_clock_that_lags_a_little_is_borne(self) -> None:
+        assert step(arriving(), after(newcomer(created_at=NOW - 13))).changed
+
+    def test_the_move_that_began_to_leave_first_takes_the_first(self) -> None:
+        first = newcomer()
+        second = newcomer(uid="uid-8", name="clicks-exec-8", executor_id="8", created_at=NOW - 3)
+        found = step(arriving(), after(second, first, rivals=(rival(leaving_at=NOW - 20),))).move
+        assert found.replacement is not None
+        assert found.replacement.uid == "uid-8"
+
+    def test_what_another_move_has_claimed_is_taken(self) -> None:
+        taken = rival(waiting=False, replacement_uid="uid-7", claimed_at=NOW - 1)
+        assert not step(arriving(), after(newcomer(), rivals=(taken,))).changed
+
+    @pytest.mark.parametrize(
+        ("claimed_at", "settled", "kept"), [(NOW - 2, False, False), (NOW, False, True), (NOW, True, False)]
+    )
+    def test_of_two_claims_the_earlier_holds_and_a_settled_one_always(
+        self, claimed_at: float, *, settled: bool, kept: bool
+    ) -> None:
+        other = rival(waiting=False, replacement_uid="uid-7", claimed_at=claimed_at, settled=settled)
+        found = step(claiming(), after(newcomer(), rivals=(other,)))
+        assert (found.move.replacement is not None) is kept
+
+
+class TestPlacingAnew:
+    def test_is_counted_before_it_is_done(self) -> None:
+        found = step(claiming(reason=Word.STARTING), after(STUCK))
+        assert (found.move.reason, found.move.attempts, found.effect) == (Word.DISCARDING, 1, None)
+
+    def test_is_called_off_when_the_pod_was_bound_after_all(self) -> None:
+        found = step(claiming(reason=Word.DISCARDING), after(newcomer(Phase.PENDING, node="cold", pinned=True)))
+        assert (found.move.reason, found.effect) == (Word.STARTING, None)
+
+    def test_gives_every_attempt_its_own_time(self) -> None:
+        assert not step(arriving(since=181, attempts=1), after()).changed
+
+    def test_goes_to_the_node_that_has_room_now(self) -> None:
+        found = step(claiming(), after(newcomer(), clearance=Clearance(destination="mild"))).move
+        assert found.destination == "mild"
+        assert found.before.cold_score == 50.0
+
+
+class TestJudging:
+    @pytest.mark.parametrize(
+        ("scores", "slowness", "p95", "reason"),
+        [
+            pytest.param({"hot": 66.0, "cold": 56.0}, 1.0, 2.0, Word.HELPED, id="all got better"),
+            pytest.param({"hot": 66.0, "cold": 56.0}, None, None, Word.HELPED, id="only scores are known"),
+            pytest.param({}, 1.0, None, Word.HELPED, id="only slowness is known"),
+            pytest.param({"hot": 66.0, "cold": 56.0}, 1.7, 2.0, Word.DID_NOT_HELP, id="slower than before"),
+            pytest.param({"hot": 66.0, "cold": 56.0}, 1.0, 4.5, Word.DID_NOT_HELP, id="batches got longer"),
+            pytest.param({"hot": 20.0, "cold": 95.0}, 1.0, 2.0, Word.DID_NOT_HELP, id="the gap has turned around"),
+        ],
+    )
+    def test_needs_all_that_is_known_to_be_better(
+        self, scores: dict[str, float], slowness: float | None, p95: float | None, reason: Word
+    ) -> None:
+        measured = after(
+            newcomer(Phase.RUNNING, node="cold"),
+            scores=scores,
+            slowness={} if slowness is None else {"uid-7": slowness},
+            batch_p95_seconds=p95,
+        )
+        found = step(settling(since=180), measured).move
+        assert found.reason == reason
+        assert found.phase is (MovePhase.SUCCEEDED if reason is Word.HELPED else MovePhase.FAILED)
+        assert found.helped is (reason is Word.HELPED)
+
+    def test_waits_once_more_for_figures_and_then_says_that_there_are_none(self) -> None:
+        blind = after(newcomer(Phase.RUNNING, node="cold"), scores={}, slowness={}, batch_p95_seconds=None)
+        assert not step(settling(since=181), blind).changed
+        found = step(settling(since=360), blind).move
+        assert (found.phase, found.reason, found.helped) == (MovePhase.SUCCEEDED, Word.NOT_JUDGED, None)
+
+    def test_tells_the_figures_beside_the_prediction(self) -> None:
+        measured = after(
+            newcomer(Phase.RUNNING, node="cold"), scores={"hot": 66.0, "cold": 56.0}, slowness={"uid-7": 1.0}
+        )
+        said = step(settling(since=180), replace(measured, batch_p95_seconds=2.0)).move.message
+        assert "the gap went from 60.0 to 10.0 points (+50.0, predicted 50.0)" in said
+        assert "slowness from 1.60 to 1.00" in said
+        assert "batch p95 from 4.00 to 2.00 s" in said
+
+
+def test_every_transition_is_an_event_about_the_pod_concerned() -> None:
+    left = step(approved(), before()).actions
+    assert left == (
+        Emit(
+            "Evicting",
+            "Leaving: clicks-exec-3 leaves hot for cold",
+            warning=False,
+            pod="clicks-exec-3",
+            pod_uid="uid-3",
+        ),
+    )
+    (arrived,) = step(claiming(), after(newcomer(Phase.RUNNING, node="cold"))).actions
+    assert isinstance(arrived, Emit)
+    assert (arrived.pod, arrived.warning) == ("clicks-exec-7", False)
+    (ended,) = step(leaving(since=121), before(executor=executor(Phase.LEAVING))).actions
+    assert isinstance(ended, Emit)
+    assert ended.warning

@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from ballast.api.move import ExecutorMove, MoveStatus
+from ballast.controller.moves import Figures, MoveState, Replacement, Word
+from ballast.controller.moves.conditions import conditions
+from ballast.controller.moves.record import outlived, read, status, to_move
+from ballast.errors import InvalidResource
+from ballast.model import MovePhase, Reason
+from tests.unit.controller.moves.builders import NOW, approved, arriving, claiming, leaving, proposed, settling
+
+
+def stored(**changes: Any) -> dict[str, Any]:
+    """The object as it was created."""
+    return {
+        "apiVersion": "ballast.dev/v1alpha1",
+        "kind": "ExecutorMove",
+        "metadata": {
+            "name": "m1",
+            "namespace": "team",
+            "generation": 2,
+            "creationTimestamp": datetime.fromtimestamp(NOW - 10, UTC).isoformat(),
+        },
+        "spec": {
+            "topology": "clicks",
+            "component": "ingest",
+            "executor": {"pod": "clicks-exec-3", "uid": "uid-3"},
+            "from": "hot",
+            "to": "cold",
+            "approved": True,
+            "reason": {"strategy": "AvgShedder", "scores": {"from": 90.0, "to": 30.0}},
+            "predicted": {"hotAfter": 65.0, "coldAfter": 55.0},
+        },
+        **changes,
+    }
+
+
+def restarted(move: MoveState) -> MoveState:
+    """What another process reads of what this one wrote."""
+    return read(stored(status=status(move, stored(), NOW)))
+
+
+def ended() -> MoveState:
+    move = settling(since=200)
+    timings = replace(move.timings, ended_at=NOW - 3.25)
+    figures = Figures(66.0, 56.0, 1.1, 2.0)
+    return replace(move, phase=MovePhase.FAILED, reason=Word.DID_NOT_HELP, timings=timings, after=figures)
+
+
+@pytest.mark.parametrize(
+    "move",
+    [
+        proposed(),
+        approved(since=1.5),
+        leaving(since=0.000123),
+        leaving(reason=Reason.DISRUPTION_BUDGET, message="would violate budget", withdrawn=True),
+        arriving(attempts=2),
+        claiming(reason=Word.DISCARDING, attempts=1),
+        settling(since=7),
+        ended(),
+    ],
+    ids=lambda move: f"{move.phase} {move.reason}",
+)
+def test_a_move_survives_a_restart(move: MoveState) -> None:
+    known = restarted(move)
+    scores = {"hot_score": known.before.hot_score, "cold_score": known.before.cold_score}
+    claim = known.replacement
+    expected = replace(
+        move,
+        target=known.target,
+        before=replace(move.before, **scores),
+        replacement=replace(move.replacement, claimed_at=claim.claimed_at) if move.replacement and claim else None,
+    )
+    assert _microseconds(known) == _microseconds(expected)
+
+
+def _microseconds(move: MoveState) -> MoveState:
+    times = {field: getattr(move.timings, field) for field in move.timings.__slots__}
+    rounded = {field: time if time is None else round(time, 5) for field, time in times.items()}
+    return replace(move, timings=replace(move.timings, **rounded))
+
+
+def test_scores_that_are_not_on_record_are_those_of_the_decision() -> None:
+    written = status(leaving(before=Figures(slowness=1.5)), stored(), NOW)
+    assert read(stored(status=written)).before == Figures(90.0, 30.0, 1.5, None)
+
+
+def test_a_move_goes_where_its_spec_says_unless_the_status_says_otherwise() -> None:
+    assert read(stored()).destination == "cold"
+    assert restarted(leaving(target="cold")).destination == "cold"
+
+
+def test_an_object_without_status_is_a_new_proposal() -> None:
+    new = read(stored())
+    assert new == MoveState(proposed().orders, before=Figures(90.0, 30.0))
+    assert new.orders.topology == "team/clicks"
+
+
+def test_an_object_that_is_not_valid_says_which_field() -> None:
+    spoiled = stored()
+    del spoiled["spec"]["to"]
+    with pytest.raises(InvalidResource, match=r"spec\.to"):
+        read(spoiled)
+
+
+def test_the_status_has_only_fields_that_the_schema_knows() -> None:
+    written = status(ended(), stored(), NOW)
+    assert MoveStatus.model_validate(written).to_dict() == written
+    assert ExecutorMove.parse(stored(status=written)).status.observed_generation == 2
+
+
+def test_a_long_message_is_cut_to_what_the_schema_takes() -> None:
+    assert len(status(leaving(message="x" * 5000), stored(), NOW)["message"]) == 1024
+
+
+class TestConditions:
+    @pytest.mark.parametrize(
+        ("move", "ready", "others"),
+        [
+            (leaving(), None, {"Reconciling"}),
+            (leaving(withdrawn=True), None, {"Reconciling", "Withdrawn"}),
+            (replace(ended(), phase=MovePhase.SUCCEEDED, reason=Word.HELPED), True, set()),
+            (ended(), False, {"Stalled"}),
+            (replace(leaving(), phase=MovePhase.EXPIRED), False, set()),
+        ],
+        ids=["open", "withdrawn", "succeeded", "failed", "expired"],
+    )
+    def test_follow_kstatus(self, move: MoveState, ready: bool | None, others: set[str]) -> None:
+        first, *rest = conditions(move)
+        assert (first.type, first.holds) == ("Ready", ready)
+        assert {aspect.type for aspect in rest} == others
+        assert all(aspect.holds for aspect in rest)
+
+    def test_keep_their_time_while_their_status_stays(self) -> None:
+        earlier = stored(status=status(leaving(), stored(), NOW))
+        later = status(arriving(), earlier, NOW + 60)
+        since = {condition["type"]: condition["lastTransitionTime"] for condition in later["conditions"]}
+        assert since["Reconciling"] == earlier["status"]["conditions"][1]["lastTransitionTime"]
+
+    def test_that_hold_no_more_are_gone(self) -> None:
+        earlier = stored(status=status(leaving(withdrawn=True), stored(), NOW))
+        later = status(arriving(), earlier, NOW)
+        assert "Withdrawn" not in {condition["type"] for condition in later["conditions"]}
+
+
+class TestThePlannersView:
+    def test_carries_the_load_that_the_source_is_predicted_to_lose(self) -> None:
+        assert to_move(leaving(), source_cpu_cores=8.0).load_cores == pytest.approx(2.0)
+
+    def test_counts_budgets_from_approval(self) -> None:
+        assert to_move(approved(since=30), source_cpu_cores=1.0).started_at == NOW - 30
+        assert to_move(proposed(), source_cpu_cores=1.0).started_at == NOW - 10
+
+    def test_tells_what_became_of_it(self) -> None:
+        seen = to_move(ended(), source_cpu_cores=1.0)
+        assert (seen.phase, seen.helped, seen.ended_at) == (MovePhase.FAILED, False, NOW - 3.25)
+        assert (seen.replacement_uid, seen.arrived_at) == ("uid-7", NOW - 200)
+
+
+def test_an_ended_move_is_kept_for_its_ttl() -> None:
+    assert not outlived(ended(), ttl_seconds=10, now=NOW)
+    assert outlived(ended(), ttl_seconds=10, now=NOW + 10)
+    assert not outlived(settling(since=9), ttl_seconds=10, now=NOW + 1000)
+
+
+def test_a_replacement_that_is_not_pinned_is_recorded_so() -> None:
+    move = claiming(replacement=Replacement("uid-7", "clicks-exec-7", NOW, "mild", pinned=False))
+    known = restarted(move).replacement
+    assert known is not None
+    assert (known.node, known.pinned) == ("mild", False)
