@@ -122,6 +122,7 @@ def blueprint(
         "rootReadOnly": bool(context.get("readOnlyRootFilesystem")),
         "traversable": list(machine.traversable),
         "layers": [asdict(layer) for layer in content.layers],
+        "folders": [asdict(folder) for folder in content.folders],
         "files": [asdict(file) for file in files],
         "mounts": [
             *own_mounts(container, place, machine),

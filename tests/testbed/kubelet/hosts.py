@@ -48,6 +48,15 @@ def service_lines(service: Json, pods: Iterable[PodEntry]) -> list[str]:
     return lines if service["spec"].get("clusterIP") == "None" else lines[:1]
 
 
+def is_api_server(service: Json) -> bool:
+    metadata = service["metadata"]
+    return (metadata["namespace"], metadata["name"]) == ("default", "kubernetes")
+
+
+def api_server_line(service: Json) -> str:
+    return f"{service['spec']['clusterIP']}\t{' '.join(names('kubernetes', 'default'))}"
+
+
 def file_text(pod: Json, address: str, shared: Iterable[str]) -> str:
     """The whole hosts file of one pod."""
     name = pod["spec"].get("hostname") or pod["metadata"]["name"]
@@ -71,15 +80,21 @@ class Directory:
         self._services.pop(item["metadata"]["uid"], None)
         self._on_change()
 
+    def api_server(self) -> tuple[str, int] | None:
+        """Cluster address and port of the API server's Service, once it is there."""
+        found = next((s["spec"] for s in self._services.values() if is_api_server(s)), None)
+        return (found["clusterIP"], int(found["ports"][0]["port"])) if found else None
+
     def pods_changed(self) -> None:
         self._on_change()
 
     def lines(self, namespace: str) -> list[str]:
         """Lines for all pods of a namespace: its own Services go by their bare names as well."""
-        found = []
+        found: list[str] = []
         pods = list(self._pods())
         for service in self._services.values():
             metadata = service["metadata"]
             bare = f" {metadata['name']}" if metadata["namespace"] == namespace else ""
-            found += [line + bare for line in service_lines(service, pods)]
+            listed = [api_server_line(service)] if is_api_server(service) else service_lines(service, pods)
+            found += [line + bare for line in listed]
         return sorted(found)

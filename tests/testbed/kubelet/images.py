@@ -51,6 +51,12 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
+class Folder:
+    path: str
+    mode: int
+
+
+@dataclass(frozen=True, slots=True)
 class File:
     path: str
     content: str
@@ -69,6 +75,7 @@ class Content:
     names_user: bool = False
     """Whether a user without a name gets one, as the entrypoint of the real image does."""
     layers: tuple[Layer, ...] = ()
+    folders: tuple[Folder, ...] = ()
     files: tuple[File, ...] = ()
 
 
@@ -159,6 +166,7 @@ def _spark(image: SparkImage, machine: Machine, environment: Mapping[str, str]) 
         files=(
             _program("/opt/entrypoint.sh", "spark_entrypoint.py", machine),
             _program("/opt/decom.sh", "spark_decommission.py", machine),
-            File(f"{SPARK_HOME}/work-dir/.keep", "", 0o644),
         ),
+        # As in the real image, whose user 185 is of the root group.
+        folders=(Folder(f"{SPARK_HOME}/work-dir", 0o775),),
     )

@@ -82,9 +82,10 @@ class Kubelet:
     async def start(self) -> None:
         """Register all nodes and take up their pods."""
         self._cgroups.create(f"{self._config.cgroup_prefix}/shims")
-        self._spawn(Watcher(self._client, "/api/v1/services", self._directory).run())
+        services = Watcher(self._client, "/api/v1/services", self._directory)
+        self._spawn(services.run())
         self._spawn(self._keep_hosts())
-        await asyncio.gather(*(agent.register() for agent in self.agents))
+        await asyncio.gather(services.listed.wait(), *(agent.register() for agent in self.agents))
         for agent in self.agents:
             await self._serve(agent)
             self._spawn(agent.watch())

@@ -114,6 +114,8 @@ def build_root(spec: Spec) -> None:
             target=mount_point(root, layer["path"], is_file=False),
             scratch=f"{SCRATCH}/layer{index}",
         )
+    for folder in spec.get("folders", ()):
+        os.chmod(mount_point(root, folder["path"], is_file=False), folder["mode"])
     for file in spec["files"]:
         write_file(root, file)
     # Shorter paths first: a mount must not hide one inside it.

@@ -14,7 +14,9 @@ import aiohttp
 
 from tests.testbed.kubelet import cgroups
 from tests.testbed.kubelet.client import STRATEGIC, ApiError, Json, persist
+from tests.testbed.kubelet.isolation import count
 from tests.testbed.kubelet.status import timestamp
+from tests.testbed.kubelet.traffic import Counters
 from tests.testbed.kubelet.watch import Watcher
 from tests.testbed.kubelet.worker import Host, PodWorker
 
@@ -93,12 +95,16 @@ class NodeAgent:
         self.workers: dict[str, PodWorker] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._since = time.time()
+        self.traffic: Counters | None = None
         self._watcher = Watcher(host.client, "/api/v1/pods", self, query=f"fieldSelector=spec.nodeName%3D{self.name}")
 
     async def register(self) -> None:
         """Make the node's cgroup and object; afterwards it is Ready."""
         groups = self.host.cgroups
         groups.create(self.host.cgroup)
+        folder = groups.unified(self.host.cgroup)
+        if folder is not None and self.traffic is None and self.host.node.netns is None:
+            self.traffic = count(folder)
         if self.host.node.cpu_quota_cores is not None:
             groups.set_quota(self.host.cgroup, self.host.node.cpu_quota_cores)
         await persist(f"registering {self.name}", self._write_object)

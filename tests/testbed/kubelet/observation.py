@@ -57,8 +57,10 @@ class Observer:
         yield from exporter.name_samples(capacity, boot_seconds=self._begun, now=now)
 
     def _interfaces(self) -> list[InterfaceFigures]:
-        """The node's interfaces: only with a network namespace of its own has it any."""
-        return interfaces(Path("/run/netns") / self._host.node.netns) if self._host.node.netns else []
+        """Those of its network namespace, else one that stands for the traffic of all its pods."""
+        if self._host.node.netns:
+            return interfaces(Path("/run/netns") / self._host.node.netns)
+        return [self._agent.traffic.read()] if self._agent.traffic else []
 
     def _figures(self) -> NodeFigures:
         host = self._host
@@ -79,6 +81,7 @@ class Observer:
             cpu=groups.cpu(worker.cgroup),
             memory=groups.memory(worker.cgroup),
             containers=[self._container(worker, container) for container in running],
+            interfaces=[worker.traffic.read()] if worker.traffic else [],
         )
 
     def _container(self, worker: PodWorker, container: Container) -> ContainerFigures:

@@ -15,7 +15,7 @@ from typing import Any
 
 import aiohttp
 
-from tests.testbed.kubelet import binding, cgroups, images, probes, quantity, status
+from tests.testbed.kubelet import cgroups, images, probes, quantity, status
 from tests.testbed.kubelet.addresses import Addresses
 from tests.testbed.kubelet.blueprint import Place, blueprint
 from tests.testbed.kubelet.cgroups import Cgroups
@@ -26,7 +26,9 @@ from tests.testbed.kubelet.environment import ConfigError, PodFacts, references,
 from tests.testbed.kubelet.events import Events
 from tests.testbed.kubelet.hosts import Directory, PodEntry, file_text
 from tests.testbed.kubelet.images import Machine
+from tests.testbed.kubelet.isolation import count, isolate
 from tests.testbed.kubelet.tokens import TokenSource
+from tests.testbed.kubelet.traffic import Counters
 from tests.testbed.kubelet.volumes import Objects, Volumes
 
 log = logging.getLogger(__name__)
@@ -69,6 +71,7 @@ class PodWorker:
         self.folder = host.config.state_dir / "pods" / self.uid
         self.cgroup = f"{host.cgroup}/pod{self.uid}"
         self.address = ""
+        self.traffic: Counters | None = None
         self.present = False
         """Whether the pod has its address and folder here: from its start until it has been cleaned up."""
         self.restart_policy: str = pod["spec"].get("restartPolicy", "Always")
@@ -87,6 +90,10 @@ class PodWorker:
 
     def _container(self, spec: Json, *, is_init: bool) -> Container:
         return Container(spec, self, self.folder / "containers" / spec["name"], is_init=is_init)
+
+    @property
+    def _on_host_network(self) -> bool:
+        return bool(self.pod["spec"].get("hostNetwork"))
 
     @property
     def containers(self) -> list[Container]:
@@ -194,7 +201,9 @@ class PodWorker:
 
     def _claim_address(self) -> None:
         record = self.folder / "address"
-        if record.exists():
+        if self._on_host_network:
+            self.address = self._host.node.address
+        elif record.exists():
             self.address = record.read_text()
             self._host.addresses.reclaim(self.address)
         else:
@@ -209,8 +218,12 @@ class PodWorker:
         specs = [container.spec for container in self.mains]
         requests = [spec.get("resources", {}).get("requests", {}).get("cpu", "0") for spec in specs]
         groups.set_shares(self.cgroup, float(sum(quantity.parse(request) for request in requests)))
-        if folder := groups.unified(self.cgroup):
-            binding.confine(folder, self.address)
+        folder = groups.unified(self.cgroup)
+        if folder is not None and not self._on_host_network:
+            host = self._host
+            server = (host.config.api_server.host, host.config.api_server.port)
+            isolate(folder, address=self.address, service=host.directory.api_server(), server=server)
+            self.traffic = count(folder)
 
     async def _initialise(self) -> list[asyncio.Task[None]] | None:
         """Run the init containers one after the other; tasks of the sidecars, or None when one failed."""
@@ -262,7 +275,10 @@ class PodWorker:
     async def _clean(self) -> None:
         self.present = False
         await cgroups.empty(self._host.cgroups, self.cgroup)
-        if self.address:
+        if self.traffic is not None:
+            self.traffic.close()
+            self.traffic = None
+        if self.address and not self._on_host_network:
             self._host.addresses.release(self.address)
         shutil.rmtree(self.folder, ignore_errors=True)
 

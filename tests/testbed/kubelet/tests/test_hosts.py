@@ -56,6 +56,17 @@ def test_the_bare_name_works_only_in_the_services_own_namespace() -> None:
     assert lines(service(), entry("127.1.1.2"), namespace="other") == [f"127.1.1.2\t{NAMES}"]
 
 
+def test_the_api_servers_names_lead_to_its_cluster_address() -> None:
+    metadata = {"name": "kubernetes", "namespace": "default", "uid": "k"}
+    api: Json = {"metadata": metadata, "spec": {"clusterIP": "10.96.0.1", "ports": [{"port": 443}]}}
+    directory = Directory(list, lambda: None)
+    directory.changed(api)
+    assert directory.api_server() == ("10.96.0.1", 443)
+    assert directory.lines("shop") == [
+        "10.96.0.1\tkubernetes.default.svc.cluster.local kubernetes.default.svc kubernetes.default"
+    ]
+
+
 def test_a_removed_service_has_no_names() -> None:
     directory = Directory(lambda: [entry("127.1.1.2")], lambda: None)
     directory.changed(service())

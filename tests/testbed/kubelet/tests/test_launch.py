@@ -31,6 +31,7 @@ def spec(folder: Path, *argv: str, **fields: Any) -> dict[str, Any]:
         "rootReadOnly": False,
         "traversable": [],
         "layers": [],
+        "folders": [],
         "files": [],
         "mounts": [],
         "uid": 0,

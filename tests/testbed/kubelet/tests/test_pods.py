@@ -133,6 +133,15 @@ def test_a_pod_talks_to_the_api_as_its_service_account(testbed: Testbed, namespa
     assert log(testbed, namespace) == f"system:serviceaccount:{namespace}:default\n"
 
 
+def test_the_api_server_is_found_by_its_name(testbed: Testbed, namespace: str) -> None:
+    text = (
+        "curl -s --cacert /var/run/secrets/kubernetes.io/serviceaccount/ca.crt https://kubernetes.default.svc/version"
+    )
+    testbed.apply(pod(namespace, script(text)))
+    awaited(testbed, namespace, ended, what="the pod's end")
+    assert "gitVersion" in json.loads(log(testbed, namespace))
+
+
 def test_config_maps_and_secrets_are_files_and_variables(testbed: Testbed, namespace: str) -> None:
     metadata = {"name": "settings", "namespace": namespace}
     testbed.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"mode": "fast"}})
