@@ -211,39 +211,36 @@ def _beyond_noise(streak: Streak, extreme: float, settings: UsageSettings) -> bo
 def _decide(
     pool: UsagePool, pairs: list[PairState], settings: UsageSettings, terms: Terms
 ) -> tuple[list[Suggestion], list[Refused]]:
-    scores = {node.name: node.score for node in pool.nodes}
-    arriving: dict[str, tuple[str, ...]] = {}
+    search = Search(
+        scores={node.name: node.score for node in pool.nodes},
+        terms=terms,
+        low_threshold=settings.low_threshold,
+        max_unload_ratio=settings.max_unload_ratio,
+    )
     suggestions: list[Suggestion] = []
     refused: list[Refused] = []
-    sources: set[str] = set()
-    for pair in (pair for pair in pairs if pair.reason is None):
+    # A node gives or takes in one pass, and takes from one other: so nobody ends hotter than whom it relieved.
+    engaged: set[str] = set()
+    for pair in pairs:
+        if pair.reason is not None or pair.hot.name in engaged:
+            continue
         most = min(settings.max_moves_per_node, settings.max_moves - len(suggestions))
         if most <= 0:
-            refused.append(
-                Refused("", pair.hot.name, pair.cold.name, Reason.BUDGET, "later: moves of this pass used up")
-            )
+            refused.append(_refused(pair, Reason.BUDGET, "later: the moves of this pass are used up"))
             continue
-        if pair.hot.name in arriving:
-            continue
-        search = Search(
-            scores=scores,
-            arriving=arriving,
-            terms=terms,
-            low_threshold=settings.low_threshold,
-            max_unload_ratio=settings.max_unload_ratio,
-            most=most,
-        )
-        targets = [node for node in pool.nodes if node.receives and node.name not in sources]
-        best, objections = search.best(pair.hot, targets)
+        targets = [node for node in pool.nodes if node.receives and node.name not in engaged]
+        best, objections = search.best(pair.hot, targets, most)
         refused += objections
         if best is None:
-            refused.append(Refused("", pair.hot.name, None, Reason.NO_DESTINATION, "no executor and node go together"))
+            refused.append(_refused(pair, Reason.NO_DESTINATION, "no executor and node go together"))
             continue
         suggestions += _suggestions(best, pair)
-        sources.add(best.source.name)
-        scores |= {best.source.name: best.hot_after, best.target.name: best.cold_after}
-        arriving[best.target.name] = (*arriving.get(best.target.name, ()), *best.chosen.names)
+        engaged |= {best.source.name, best.target.name}
     return suggestions, refused
+
+
+def _refused(pair: PairState, reason: Reason, detail: str) -> Refused:
+    return Refused("", pair.hot.name, pair.cold.name, reason, detail)
 
 
 def _suggestions(levelling: Levelling, pair: PairState) -> Iterator[Suggestion]:

@@ -57,21 +57,24 @@ class Levelling:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What the search for one hot node may use. `scores` and `arriving` hold what this pass has decided so far."""
+    """What the search for a hot node's destination goes by."""
 
     scores: Mapping[str, float]
-    arriving: Mapping[str, tuple[str, ...]]
     terms: Terms
     low_threshold: float
     max_unload_ratio: float
-    most: int
 
-    def best(self, source: UsageNode, targets: Iterable[UsageNode]) -> tuple[Levelling | None, tuple[Refused, ...]]:
-        """The best levelling over the coldest destinations, and what was refused on the way."""
+    def best(
+        self, source: UsageNode, targets: Iterable[UsageNode], most: int
+    ) -> tuple[Levelling | None, tuple[Refused, ...]]:
+        """The best levelling by at most `most` moves to one of the coldest `targets`, and what was refused.
+
+        Nothing else may be on its way to the targets in this pass.
+        """
         refused: dict[str, Refused] = {each.executor: each for each in unmovable(source)}
         options: list[Levelling] = []
         for target in self._coldest(source, targets):
-            option, objections = self._towards(source, target)
+            option, objections = self._towards(source, target, most)
             for objection in objections:
                 refused.setdefault(objection.executor, objection)
             if option is not None:
@@ -86,15 +89,14 @@ class Search:
         cold = [node for node in targets if node.name != source.name and self.scores[node.name] <= limit]
         return sorted(cold, key=lambda node: (self.scores[node.name], node.name))[:_LOOKED_AT]
 
-    def _towards(self, source: UsageNode, target: UsageNode) -> tuple[Levelling | None, list[Refused]]:
+    def _towards(self, source: UsageNode, target: UsageNode, most: int) -> tuple[Levelling | None, list[Refused]]:
         effect = Effect.of(source, target)
         difference = self.scores[source.name] - self.scores[target.name]
         meeting = effect.meeting_load(difference)
         wanted = meeting * min(1.0, 2.0 * self.max_unload_ratio)
         items, refused = self._items(source, target, meeting)
-        chosen, no_room = self._fitting(
-            items, source, target, wanted=wanted, slack=_SLACK_POINTS / effect.source_points
-        )
+        slack = _SLACK_POINTS / effect.source_points
+        chosen, no_room = self._fitting(items, source, target, wanted=wanted, most=most, slack=slack)
         if not chosen.items:
             return None, [*refused, *no_room]
         hot_after = self.scores[source.name] - chosen.load * effect.source_points
@@ -108,7 +110,7 @@ class Search:
                 detail = f"its {load:.2f} cores would make {target.name} the hotter one; {limit:.2f} would level them"
                 refused.append(Refused(executor.name, source.name, target.name, Reason.OVERSHOOT, detail))
                 continue
-            reason = self.terms.refusal(executor.name, target.name, self.arriving.get(target.name, ()))
+            reason = self.terms.refusal(executor.name, target.name, ())
             if reason is not None:
                 refused.append(Refused(executor.name, source.name, target.name, reason))
                 continue
@@ -116,13 +118,13 @@ class Search:
         return items, refused
 
     def _fitting(
-        self, items: list[Item], source: UsageNode, target: UsageNode, *, wanted: float, slack: float
+        self, items: list[Item], source: UsageNode, target: UsageNode, *, wanted: float, most: int, slack: float
     ) -> tuple[Combination, list[Refused]]:
         """The closest combination that `target` takes as a whole."""
         left = list(items)
         refused: list[Refused] = []
         while True:
-            chosen = closest(left, wanted=wanted, most=self.most, slack=slack)
+            chosen = closest(left, wanted=wanted, most=most, slack=slack)
             objection = self._first_objection(chosen, target)
             if objection is None:
                 return chosen, refused
@@ -131,9 +133,8 @@ class Search:
             left = [item for item in left if item.name != name]
 
     def _first_objection(self, chosen: Combination, target: UsageNode) -> tuple[str, Reason] | None:
-        arriving = self.arriving.get(target.name, ())
         for index, name in enumerate(chosen.names):
-            reason = self.terms.refusal(name, target.name, (*arriving, *chosen.names[:index]))
+            reason = self.terms.refusal(name, target.name, chosen.names[:index])
             if reason is not None:
                 return name, reason
         return None

@@ -220,12 +220,26 @@ class TestDestination:
         assert len(moves(result)) == 1
         assert set(reasons(result).values()) == {Reason.NO_ROOM}
 
-    def test_a_second_pair_counts_on_the_first(self) -> None:
-        """The coldest is no longer the coldest once the first pair has been levelled."""
+    def test_a_second_pair_goes_elsewhere_than_the_first(self) -> None:
         result = one_pass(
             used("h1", 95, [2.0]), used("h2", 94, [2.0]), used("c1", 40), used("c2", 41), settings=AT_ONCE
         )
         assert moves(result) == [("h1/0", "c1"), ("h2/0", "c2")]
+
+    def test_a_node_that_takes_gives_nothing_in_the_same_pass(self) -> None:
+        """The hottest can only go to the second hottest, which would otherwise be next to give."""
+        terms = Stated(room={"c1": 0, "c2": 0})
+        nodes = [used("h1", 120, [1.0]), used("h2", 95, [1.0]), used("c1", 40), used("c2", 41)]
+        result = one_pass(*nodes, terms=terms)
+        assert moves(result) == [("h1/0", "h2")]
+
+    def test_a_node_takes_from_one_other_in_a_pass(self) -> None:
+        """Else it could end hotter than the first that it relieved."""
+        terms = Stated(room={"c2": 0})
+        nodes = [used("h1", 95, [1.0]), used("h2", 94, [1.0]), used("c1", 40), used("c2", 41)]
+        result = one_pass(*nodes, terms=terms)
+        assert moves(result) == [("h1/0", "c1")]
+        assert reasons(result)["h2"] == Reason.NO_DESTINATION
 
     def test_without_any_nothing_moves(self) -> None:
         terms = Stated(refused={("hot/0", "cold"): Reason.VOLUME_PINNED})
