@@ -46,8 +46,11 @@ def refine(layout: Layout, steps: int, random: Random) -> Layout:
         budget.spend(_rebuild(trial, random))
         if trial.missing.sum() > rank[0]:
             continue
-        descend(trial, budget)
+        descend(trial, budget, full=False)
         found = _rank(trial)
+        if found < rank:
+            descend(trial, budget)
+            found = _rank(trial)
         if found <= rank:
             best, rank = trial, found
     return best
@@ -57,19 +60,19 @@ def _rank(layout: Layout) -> tuple[int, float]:
     return int(layout.missing.sum()), layout.cost()
 
 
-def descend(layout: Layout, budget: Budget) -> None:
-    """Take the best change of each kind as long as one saves something."""
+def descend(layout: Layout, budget: Budget, *, full: bool = True) -> None:
+    """Take the best change of each kind as long as one saves something; the cheap kinds only unless `full`."""
     worth, distance = _WORTH * scale_of(layout.problem), layout.problem.distance
     improving = True
     while improving and budget.left > 0:
         improving = False
-        for change in _changes(layout, distance, budget, worth):
+        for change in _changes(layout, distance, budget, worth, full=full):
             if change.saving > worth:
                 change.apply(layout)
                 improving = True
 
 
-def _changes(layout: Layout, distance: FloatArray, budget: Budget, worth: float) -> Iterator[Change]:
+def _changes(layout: Layout, distance: FloatArray, budget: Budget, worth: float, *, full: bool) -> Iterator[Change]:
     """Each computed on the layout as the changes before it have left it."""
     groups = [int(g) for g in np.flatnonzero((layout.placed > layout.held).any(axis=1))]
     for group in groups:
@@ -79,9 +82,9 @@ def _changes(layout: Layout, distance: FloatArray, budget: Budget, worth: float)
             yield change
     for position, one in enumerate(groups):
         for other in groups[:position]:
-            for counts in _SWAPS:
+            for counts in _SWAPS if full else _SWAPS[:1]:
                 yield best_swap(layout, (one, other), distance, counts) if budget.spend() else NO_CHANGE
-    for exchange in (False, True):
+    for exchange in (False, True) if full else ():
         yield best_node_change(layout, distance, exchange=exchange) if budget.spend(2) else NO_CHANGE
 
 

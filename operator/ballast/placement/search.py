@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -38,11 +38,11 @@ def search(outlook: Outlook, sequence: Sequence[int], effort: Effort) -> Layout 
     best: Layout | None = None
     split = not settles_for_one_place(outlook)
     for nodes in domains(outlook, thorough=effort.thorough or split):
-        layout = _laid_out(problem(outlook, nodes), outlook, sequence)
-        descend(layout, Budget(_FIRST_LOOK))
-        if best is None or _rank(layout) < _rank(best):
-            best = layout
-        if not layout.missing.any() and not effort.thorough and not split:
+        for layout in _starts(problem(outlook, nodes), outlook, sequence, thorough=effort.thorough):
+            descend(layout, Budget(_FIRST_LOOK))
+            if best is None or _rank(layout) < _rank(best):
+                best = layout
+        if best is not None and not best.missing.any() and not effort.thorough and not split:
             break
     # Seeded by the caller: the same question always has the same answer.
     return None if best is None else refine(best, effort.steps, Random(effort.seed))  # noqa: S311
@@ -52,14 +52,22 @@ def _rank(layout: Layout) -> tuple[int, float]:
     return int(layout.missing.sum()), round(layout.cost(), 9)
 
 
-def _laid_out(problem: Problem, outlook: Outlook, sequence: Sequence[int]) -> Layout:
+def _starts(problem: Problem, outlook: Outlook, sequence: Sequence[int], *, thorough: bool) -> Iterator[Layout]:
+    """First layouts: in the order given; then, if that left some out or when `thorough`, in other orders."""
+    layout = _constructed(problem, outlook, sequence)
+    yield layout
+    if not layout.missing.any() and not (thorough and len(problem.counts) > 1):
+        return
+    for order in (sequence[::-1], sorted(sequence), hardest_first(problem)):
+        yield _constructed(problem, outlook, order)
+    if layout.missing.any():
+        yield _constructed(problem, outlook, hardest_first(problem), tightest=True)
+
+
+def _constructed(problem: Problem, outlook: Outlook, order: Sequence[int], *, tightest: bool = False) -> Layout:
     layout = _started(problem, outlook)
-    construct(layout, _remaining(sequence, layout))
-    if not layout.missing.any():
-        return layout
-    packed = _started(problem, outlook)
-    construct(packed, _remaining(hardest_first(problem), packed), tightest=True)
-    return packed if packed.missing.sum() < layout.missing.sum() else layout
+    construct(layout, _remaining(order, layout), tightest=tightest)
+    return layout
 
 
 def _started(problem: Problem, outlook: Outlook) -> Layout:
