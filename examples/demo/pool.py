@@ -12,15 +12,21 @@ POOL_LABEL = "pool"
 POOL = "streaming"
 SYSTEM = "system"
 LARGE_CORES, SMALL_CORES = 0.5, 0.25
+_RESERVED = {"key": "demo/reserved", "value": SYSTEM, "effect": "NoSchedule"}
+TOLERATIONS = ({"key": "demo/reserved", "operator": "Exists"},)
 
 
 def nodes() -> list[NodeSpec]:
-    """In every rack a large and a small node; drivers and Ballast itself run on the one outside of the pool."""
-    places = [(zone, f"{zone}{number}") for zone in "ab" for number in (1, 2)]
+    """Two in every rack, the small machines in zone a, the large ones in zone b.
+
+    Drivers and Ballast itself run on a machine outside of the pool, in zone b.
+    """
+    sizes = {"a": ("small", SMALL_CORES), "b": ("large", LARGE_CORES)}
     pool = [
-        _node(zone, rack, size=size, cores=cores)
-        for zone, rack in places
-        for size, cores in (("large", LARGE_CORES), ("small", SMALL_CORES))
+        _node(f"{size}-{zone}{rack}-{number}", zone=zone, rack=f"{zone}{rack}", cores=cores)
+        for zone, (size, cores) in sizes.items()
+        for rack in (1, 2)
+        for number in (1, 2)
     ]
     system = NodeSpec(
         SYSTEM, zone="zone-b", rack="rack-b0", cpu="2", memory="8Gi", labels={POOL_LABEL: SYSTEM}, taints=[_RESERVED]
@@ -28,13 +34,9 @@ def nodes() -> list[NodeSpec]:
     return [*pool, system]
 
 
-_RESERVED = {"key": "demo/reserved", "value": SYSTEM, "effect": "NoSchedule"}
-TOLERATIONS = [{"key": "demo/reserved", "operator": "Exists"}]
-
-
-def _node(zone: str, rack: str, *, size: str, cores: float) -> NodeSpec:
+def _node(name: str, *, zone: str, rack: str, cores: float) -> NodeSpec:
     return NodeSpec(
-        name=f"{size}-{rack}",
+        name=name,
         zone=f"zone-{zone}",
         rack=f"rack-{rack}",
         cpu=f"{cores * 1000:.0f}m",

@@ -275,13 +275,13 @@ class RunningJob:
         """End the application, whatever it is doing, and forget its pods."""
         self.source.halt()
         (self.job.folder / "stop").touch()
-        where = f"--namespace={self.job.namespace}"
         try:
             self._await(self._driver_ended, "the driver has ended", _ENDED_SECONDS)
         finally:
-            self.testbed.kubectl("delete", "pod", self.job.driver, where, "--ignore-not-found", "--wait=false")
+            where = f"--namespace={self.job.namespace}"
             selector = f"--selector=spark-app-selector={self.job.application}"
-            self.testbed.kubectl("delete", "pods", selector, where, f"--timeout={_ENDED_SECONDS:.0f}s")
+            self.testbed.kubectl("delete", "pods", selector, where, "--grace-period=5", "--wait=false")
+        self._await(lambda: not self.executors(), "the executors have gone", _ENDED_SECONDS)
 
     def _driver_ended(self) -> bool:
         return self._driver_phase() in ("Succeeded", "Failed", "")

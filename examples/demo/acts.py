@@ -1,0 +1,270 @@
+"""The four acts: kube-scheduler alone, Ballast's placement, a move off a hot node, and the records compared."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from examples.demo import manifests
+from examples.demo.figures import Figures
+from examples.demo.findings import WARMUP_SECONDS, Durations, Findings, Move, Played, Trail
+from examples.demo.installation import await_gating, install
+from examples.demo.pool import POOL_LABEL, SYSTEM, TOLERATIONS, Spread, pool_nodes, spread
+from examples.demo.screen import Screen
+from examples.demo.streaming.application import Job, RunningJob
+from examples.demo.streaming.batches import Batch, quantile_seconds
+from examples.demo.streaming.records import Comparison
+from examples.demo.watch import Watch
+from tests.testbed.testbed import Testbed
+from tests.testbed.waiting import wait_until
+
+EXECUTORS = 6
+NOISE_CORES = 0.32
+_LOOK_SECONDS = 20.0
+"""How long the job runs with kube-scheduler's placement."""
+_WARM_BATCHES = 4
+_QUIET_SECONDS = 30.0
+_AFTER_SECONDS = 20.0
+_DECISION_SECONDS = 120.0
+_MOVE_SECONDS = 240.0
+_ENDED = ("Succeeded", "Failed", "Expired", "Refused")
+
+Json = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Play:
+    """Everything that the acts share. `folder` holds the jobs' data while they run."""
+
+    testbed: Testbed
+    screen: Screen
+    watch: Watch
+    figures: Figures
+    folder: Path
+    stack: ExitStack
+    trail: Trail = field(default_factory=Trail)
+
+    def mark(self, text: str) -> float:
+        now = time.time()
+        self.trail.mark(now, text)
+        return now
+
+    def job(self, name: str) -> Job:
+        return Job(
+            name=name,
+            namespace=manifests.NAMESPACE,
+            folder=self.folder / name,
+            executors=EXECUTORS,
+            driver_node_selector={POOL_LABEL: SYSTEM},
+        )
+
+    def run(self, job: Job) -> RunningJob:
+        """The job, fed and past its first batches; ended with the play at the latest."""
+        running = RunningJob.submit(self.testbed, job)
+        self.stack.callback(running.source.halt)
+        self.watch.job = running
+        running.await_executors()
+        self.screen.say(f"{EXECUTORS} executors run; records flow at {job.stream.records_per_second} a second")
+        running.feed()
+        running.await_batches(_WARM_BATCHES)
+        return running
+
+    def show(self, found: Spread) -> None:
+        where = ", ".join(f"{node} ×{count}" for node, count in found.per_node.items())
+        self.screen.say(f"executors on {where}")
+        self.screen.say(
+            f"of their shuffle {found.cross_zone_ratio:.0%} crosses zones and {found.cross_rack_ratio:.0%} racks"
+        )
+
+
+def play(testbed: Testbed, screen: Screen, watch: Watch, figures: Figures) -> Played:
+    """All four acts; raises TestbedError when one of them does not come to its end."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ballast-demo-")))
+        acts = Play(testbed, screen, watch, figures, folder=folder, stack=stack)
+        testbed.create_namespace(manifests.NAMESPACE)
+        testbed.create_namespace(manifests.BROKERS)
+        default, first = by_default(acts)
+        running, placed = by_ballast(acts)
+        move, quiet_at, noise_at = off_the_hot_node(acts, running, placed)
+        after = running_spread(running)
+        until = time.time()
+        batches = running.batches()
+        records = compared(acts, running, first)
+        durations = Durations.around(move, batches, quiet_at=quiet_at, noise_at=noise_at, until=until)
+        findings = Findings(default, placed, move, durations, records, watch.busiest_percent)
+        scores = figures.history(quiet_at, until)
+        return Played(findings, after, acts.trail, scores, batches, quiet_at, until)
+
+
+def running_spread(running: RunningJob) -> Spread:
+    return spread([each.node for each in running.running_executors() if each.node], pool_nodes())
+
+
+def by_default(acts: Play) -> tuple[Spread, Comparison]:
+    """(a) The job as kube-scheduler alone places it."""
+    acts.screen.title("(a) kube-scheduler alone")
+    acts.testbed.apply(manifests.broker("large-b1-1"))
+    running = acts.run(acts.job("plain"))
+    found = running_spread(running)
+    acts.show(found)
+    time.sleep(_LOOK_SECONDS)
+    _say_batches(acts, "batches took", running.batches()[_WARM_BATCHES:])
+    records = running.finish()
+    acts.screen.say(f"{records.source} records written, {records.sink} in the sink")
+    return found, records
+
+
+def by_ballast(acts: Play) -> tuple[RunningJob, Spread]:
+    """(b) Ballast installed, and the same job under it."""
+    acts.screen.title("(b) the same job under Ballast")
+    install(acts.testbed, node_selector={POOL_LABEL: SYSTEM}, tolerations=TOLERATIONS)
+    acts.screen.say("installed by helm; its pods are ready")
+    acts.testbed.apply(manifests.topology(EXECUTORS), manifests.policy(acts.testbed.prometheus_url, levelling=False))
+    await_gating(acts.testbed, manifests.NAMESPACE, labels=manifests.EXECUTOR_LABELS)
+    running = acts.run(replace(acts.job("placed"), executor_labels=manifests.EXECUTOR_LABELS))
+    found = running_spread(running)
+    acts.show(found)
+    return running, found
+
+
+def off_the_hot_node(acts: Play, running: RunningJob, placed: Spread) -> tuple[Move, float, float]:
+    """(c) A noisy neighbour, and what Ballast does about it. With the times when levelling and noise began."""
+    acts.screen.title("(c) a noisy neighbour on the node that hosts the most")
+    policy = manifests.policy(acts.testbed.prometheus_url, levelling=True)
+    acts.screen.say("the policy levels now; its settings, shorter than one would choose in production:")
+    for line in manifests.shown(policy["spec"]):
+        acts.screen.say(f"    {line}")
+    acts.testbed.apply(policy)
+    quiet_at = acts.mark("levelling on")
+    acts.watch.count(scores=True)
+    time.sleep(_QUIET_SECONDS)
+    _say_batches(acts, "batches before the noise took", _since(running, quiet_at))
+    node = max(placed.per_node, key=lambda name: placed.per_node[name])
+    acts.testbed.apply(manifests.noise(node, NOISE_CORES))
+    acts.watch.noisy = node
+    noise_at = acts.mark("noise")
+    acts.screen.say(f"a neighbour on {node} burns {NOISE_CORES:g} cores")
+    move = _followed(acts)
+    acts.screen.say("the application goes on with its new executor")
+    time.sleep(_AFTER_SECONDS)
+    acts.watch.count(scores=False)
+    return move, quiet_at, noise_at
+
+
+def _followed(acts: Play) -> Move:
+    """The move from its decision to its end, told as it goes."""
+    document = _awaited(acts, bool, "a move is decided", _DECISION_SECONDS)
+    _tell_decision(acts, document)
+    told = ""
+    deadline = time.monotonic() + _MOVE_SECONDS
+    while document.get("status", {}).get("phase") not in _ENDED and time.monotonic() < deadline:
+        document = _first_move(acts) or document
+        told = _tell_phase(acts, document, told)
+        time.sleep(0.5)
+    document = _awaited(acts, _has_ended, "the move has ended", 1.0)
+    try:
+        move = Move.of(document)
+    except KeyError:
+        return _unfinished(document)
+    _tell_end(acts, move)
+    return move
+
+
+def _unfinished(document: Json) -> Move:
+    status = document.get("status", {})
+    raise UnfinishedMoveError(
+        f"the move {document['metadata']['name']} ended {status.get('phase')} before a replacement ran: "
+        f"{status.get('message', '')}"
+    )
+
+
+class UnfinishedMoveError(Exception):
+    """The move ended before its replacement ran."""
+
+
+def _tell_decision(acts: Play, document: Json) -> None:
+    spec = document["spec"]
+    reason, predicted = spec["reason"], spec["predicted"]
+    hits, scores = reason["hits"], reason["scores"]
+    acts.mark("decided")
+    acts.watch.move = f"{spec['executor']['pod']}: {spec['from']} → {spec['to']}"
+    acts.screen.say(
+        f"decided after {hits.get('low', 0)} low and {hits.get('high', 0)} high hits: {spec['executor']['pod']} "
+        f"from {spec['from']} to {spec['to']}"
+    )
+    acts.screen.say(
+        f"predicted: {spec['from']} {scores['from']:.0f} → {predicted['hotAfter']:.0f}, "
+        f"{spec['to']} {scores['to']:.0f} → {predicted['coldAfter']:.0f}; "
+        f"traffic {predicted.get('localityDelta', 0):+.0%} dearer"
+    )
+
+
+def _tell_phase(acts: Play, document: Json, told: str) -> str:
+    status = document.get("status", {})
+    phase = str(status.get("phase", ""))
+    if phase != told and phase not in ("", "Proposed", "Approved", *_ENDED):
+        acts.mark(phase.lower())
+        replacement = status.get("replacement", {})
+        landed = f": {replacement['pod']} runs on {replacement.get('node', '?')}" if phase == "Settling" else ""
+        acts.screen.say(f"{phase.lower()}{landed}")
+    return phase or told
+
+
+def _tell_end(acts: Play, move: Move) -> None:
+    acts.mark("judged")
+    acts.screen.say(f"{move.phase}: {move.message}")
+    acts.screen.say(
+        f"it left in {move.seconds_to_leave:.1f} s, its replacement ran {move.seconds_to_replace:.1f} s later "
+        f"and counts after another {WARMUP_SECONDS:.0f} s"
+    )
+
+
+def _awaited(acts: Play, holds: Callable[[Json], bool], what: str, timeout_seconds: float) -> Json:
+    def current() -> Json | None:
+        found = _first_move(acts)
+        return found if found is not None and holds(found) else None
+
+    def explain() -> str:
+        return acts.testbed.kubectl("get", "bpol,move", "--all-namespaces", "--output=yaml")
+
+    found = wait_until(current, what=what, timeout_seconds=timeout_seconds, poll_seconds=0.5, explain=explain)
+    assert found is not None  # noqa: S101 -- wait_until returns what is true
+    return found
+
+
+def _has_ended(document: Json) -> bool:
+    return document.get("status", {}).get("phase") in _ENDED
+
+
+def _first_move(acts: Play) -> Json | None:
+    path = f"/apis/ballast.dev/v1alpha1/namespaces/{manifests.NAMESPACE}/executormoves"
+    items = acts.testbed.api.get(path)["items"]
+    return min(items, key=lambda item: str(item["metadata"]["creationTimestamp"]), default=None)
+
+
+def compared(acts: Play, running: RunningJob, first: Comparison) -> Comparison:
+    """(d) Both jobs' records, one by one."""
+    acts.screen.title("(d) every record, counted in the source and found in the sink")
+    records = running.finish()
+    for name, each in (("under kube-scheduler", first), ("under Ballast, through the move", records)):
+        acts.screen.say(
+            f"{name}: {each.source} written, {each.sink} in the sink, {each.lost} lost, "
+            f"{each.duplicated} duplicated, {each.altered} altered"
+        )
+    return records
+
+
+def _since(running: RunningJob, since: float) -> list[Batch]:
+    return [batch for batch in running.batches() if batch.started_at >= since]
+
+
+def _say_batches(acts: Play, words: str, batches: list[Batch]) -> None:
+    middle, high = quantile_seconds(batches, 0.5), quantile_seconds(batches, 0.95)
+    if middle is not None and high is not None:
+        acts.screen.say(f"{words} {middle:.2f} s at the median, {high:.2f} s at the 95th percentile")

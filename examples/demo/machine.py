@@ -1,0 +1,48 @@
+"""How busy the whole machine is: a node's usage means something only while there is CPU left for all of them."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_STAT = Path("/proc/stat")
+_IDLE_FIELDS = (3, 4)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ticks:
+    at: float
+    busy: float
+    total: float
+
+
+@dataclass(slots=True)
+class Machine:
+    """The share of all cores in use over the last `window_seconds`, from the kernel's own figures."""
+
+    window_seconds: float = 15.0
+    _history: deque[_Ticks] = field(default_factory=deque)
+
+    def look(self) -> float | None:
+        """Percent since `window_seconds` ago; None until that long has passed."""
+        now = _ticks()
+        self._history.append(now)
+        while len(self._history) > 1 and self._history[1].at <= now.at - self.window_seconds:
+            self._history.popleft()
+        first = self._history[0]
+        if now.at - first.at < self.window_seconds:
+            return None
+        total = now.total - first.total
+        return 100.0 * (now.busy - first.busy) / total if total > 0 else None
+
+    def forget(self) -> None:
+        """Start a new window: what was before does not count."""
+        self._history.clear()
+
+
+def _ticks() -> _Ticks:
+    fields = [float(text) for text in _STAT.read_text().splitlines()[0].split()[1:9]]
+    total = sum(fields)
+    return _Ticks(time.monotonic(), total - sum(fields[index] for index in _IDLE_FIELDS), total)

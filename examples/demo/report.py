@@ -1,0 +1,129 @@
+"""The report: one page that needs nothing else, in light and dark, on narrow and wide screens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+
+from examples.demo import plots
+from examples.demo.findings import Findings, Played
+from examples.demo.manifests import MIN_HOT_SCORE
+from examples.demo.pool import Spread, pool_nodes
+
+_STYLE = """
+:root { color-scheme: light dark; --paper: #fff; --ink: #1c2430; --soft: #66707e; --line: #d8dde4; --panel: #f5f7f9;
+  --hot: #c8372d; --cold: #1f6fb5; --executor: #2f8a5b; --noise: #f3d3d0; }
+@media (prefers-color-scheme: dark) { :root { --paper: #14181d; --ink: #e4e8ed; --soft: #98a2ae; --line: #333b45;
+  --panel: #1c2229; --hot: #ff7b6e; --cold: #62b0f4; --executor: #57c48b; --noise: #4a2a29; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; }
+main { max-width: 68rem; margin: 0 auto; padding: 1.5rem 1rem 3rem; }
+h1 { font-size: 1.6rem; line-height: 1.2; margin: 0 0 .5rem; }
+h2 { font-size: 1.15rem; margin: 2.2rem 0 .4rem; }
+h3 { font-size: 1rem; margin: 1rem 0 .2rem; }
+p { margin: .3rem 0; max-width: 46rem; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); gap: .7rem; margin: 1rem 0; }
+.tile { background: var(--panel); border-radius: .5rem; padding: .7rem .9rem; }
+.tile b { display: block; font-size: 1.35rem; line-height: 1.3; }
+.tile span { color: var(--soft); font-size: .9rem; }
+.plot { overflow-x: auto; }
+.plot svg { display: block; width: 100%; min-width: 40rem; height: auto; }
+svg text { fill: var(--ink); font: 11px system-ui, sans-serif; }
+svg .tick, svg .small { fill: var(--soft); } svg text.mark { fill: var(--soft); font-size: 10px; }
+svg .name { font-size: 10.5px; } svg .small { font-size: 9.5px; }
+svg .grid { stroke: var(--line); stroke-width: 1; } svg line.mark { stroke: var(--soft); stroke-dasharray: 2 3; }
+svg .limit { stroke: var(--hot); stroke-dasharray: 5 4; opacity: .6; }
+svg .series { fill: none; stroke-width: 2.2; } svg .series.other { stroke: var(--soft); stroke-width: 1; opacity: .5; }
+svg .series.hot { stroke: var(--hot); } svg .series.cold { stroke: var(--cold); }
+svg text.hot { fill: var(--hot); } svg text.cold { fill: var(--cold); }
+svg .stem { stroke: var(--cold); opacity: .35; } svg .dot { fill: var(--cold); }
+svg .zone { fill: var(--panel); stroke: var(--line); } svg .rack { fill: none; stroke: var(--line); }
+svg .node { fill: var(--paper); stroke: var(--soft); } svg .noisy { fill: var(--noise); stroke: var(--hot); }
+svg .executor { fill: var(--executor); }
+table { border-collapse: collapse; margin: .6rem 0; } th, td { text-align: left; padding: .2rem 1.2rem .2rem 0; }
+th { color: var(--soft); font-weight: 500; } td { font-variant-numeric: tabular-nums; }
+"""
+
+
+def report(played: Played) -> str:
+    """The whole page."""
+    body = "".join([*_head(played.findings), *_placements(played), *_move(played), *_batches(played)])
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>Ballast: what the demonstration found</title><style>{_STYLE}</style></head>"
+        f"<body><main>{body}</main></body></html>\n"
+    )
+
+
+def _head(found: Findings) -> Iterable[str]:
+    records, move = found.records, found.move
+    gain = "unknown" if move.measured_gain is None else f"{move.measured_gain:.0f}"
+    yield "<h1>What the demonstration found</h1>"
+    yield (
+        "<p>A stateful streaming job of six executors on eight unequal nodes: placed by kube-scheduler, placed by "
+        "Ballast, and one executor moved off a node that a neighbour made hot.</p>"
+    )
+    yield _tiles(
+        (
+            f"{found.default.cross_zone_ratio:.0%} → {found.ballast.cross_zone_ratio:.0%}",
+            "of the shuffle crosses zones",
+        ),
+        (
+            f"{found.default.cross_rack_ratio:.0%} → {found.ballast.cross_rack_ratio:.0%}",
+            "of the shuffle crosses racks",
+        ),
+        (f"{gain} points", f"the gap narrowed by; {move.predicted_gain:.0f} were predicted"),
+        (f"{records.lost} and {records.duplicated}", f"of {records.source} records lost and duplicated"),
+    )
+
+
+def _tiles(*tiles: tuple[str, str]) -> str:
+    inner = "".join(f'<div class="tile"><b>{escape(b)}</b><span>{escape(span)}</span></div>' for b, span in tiles)
+    return f'<div class="tiles">{inner}</div>'
+
+
+def _placements(played: Played) -> Iterable[str]:
+    found = played.findings
+    yield "<h2>Where the executors are</h2>"
+    yield "<p>All executors exchange with each other, so with a share p in each zone, 1 − Σ p² crosses zones.</p>"
+    yield _placed("kube-scheduler alone", found.default)
+    yield _placed("Ballast", found.ballast)
+    yield _placed(f"After the move; the neighbour is on {found.move.source}", played.after, noisy=found.move.source)
+
+
+def _placed(title: str, spread: Spread, *, noisy: str = "") -> str:
+    shares = f"{spread.cross_zone_ratio:.0%} across zones, {spread.cross_rack_ratio:.0%} across racks"
+    picture = plots.placement(pool_nodes(), spread, noisy=noisy)
+    return f'<h3>{escape(title)}: {shares}</h3><div class="plot">{picture}</div>'
+
+
+def _move(played: Played) -> Iterable[str]:
+    move = played.findings.move
+    yield "<h2>The move</h2>"
+    yield (
+        f"<p>{escape(move.executor)} left {escape(move.source)} after {move.hits} hits, in "
+        f"{move.seconds_to_leave:.1f} s; {escape(move.replacement)} ran on {escape(move.landed_on)} "
+        f"{move.seconds_to_replace:.1f} s later. {escape(move.phase)}: {escape(move.message)}.</p>"
+    )
+    picture = plots.scores(
+        played.scores, played.trail.marks, hot=move.source, cold=move.landed_on, threshold=MIN_HOT_SCORE
+    )
+    yield f'<div class="plot">{picture}</div>'
+    yield f"<p>The dashed line is minHotScore, {MIN_HOT_SCORE}. Figures are means over the policy's window.</p>"
+
+
+def _batches(played: Played) -> Iterable[str]:
+    yield "<h2>Batch durations</h2>"
+    points = [(batch.started_at, batch.seconds) for batch in played.batches]
+    picture = plots.durations(points, played.trail.marks, start=played.quiet_at, end=played.until)
+    yield f'<div class="plot">{picture}</div>'
+    rows = "".join(
+        f"<tr><td>{when}</td><td>{count}</td><td>{_number(middle)}</td><td>{_number(high)}</td><td>{_number(top)}</td></tr>"
+        for when, count, middle, high, top in played.findings.durations.table()
+    )
+    yield f"<table><tr><th></th><th>batches</th><th>p50, s</th><th>p95, s</th><th>longest, s</th></tr>{rows}</table>"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
