@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from ballast.api import BalancingPolicy
+from ballast.api import BalancingPolicy, SparkTopology
 from ballast.api.condition import ConditionStatus, set_condition
+from ballast.controller.advice import Adviser
 from ballast.controller.context import Context
 from ballast.controller.ends import Finding
 from ballast.controller.membership import key_of
@@ -37,27 +38,37 @@ class Reporter:
         self._client, self._events, self._clock = client, events, clock
         self._written: dict[str, float] = {}
         self._told: set[str] = set()
+        self._advisers: dict[str, Adviser] = {}
 
-    def report(self, context: Context, decided: Plan, memory: Memory, now: float) -> None:
-        """Bring the policy's status and those of its topologies up to date."""
-        outlook = Outlook(context.snapshot, context.policy, decided, memory, now)
+    def report(self, context: Context, decided: Plan, memory: Memory, *, renew: bool) -> None:
+        """Bring the policy's status and those of its topologies up to date. `renew`: the figures are new."""
+        adviser = self._advisers.setdefault(context.name, Adviser())
+        outlook = Outlook(
+            context.snapshot,
+            context.policy,
+            decided,
+            memory,
+            context.snapshot.taken_at,
+            adviser.recommendations(context, renew=renew),
+        )
         status = policy_status(context.read.resource, outlook).to_dict()
         self._write(kinds.BALANCING_POLICY, context.read.raw, status)
-        steered = {e.topology for e in context.snapshot.executors}
-        stalled = {finding.topology: finding for finding in context.findings if finding.stalls}
-        for read in context.survey.topologies:
-            key = key_of(read.resource)
-            if key in stalled:
-                status = stalled_status(read.resource, stalled[key].reason, stalled[key].message, now).to_dict()
-            elif key in {topology.key for topology in context.snapshot.topologies}:
-                if key not in steered and read.resource.status.policy not in (None, context.name):
-                    continue
-                status = topology_status(read.resource, outlook).to_dict()
-            else:
-                continue
-            self._write(kinds.SPARK_TOPOLOGY, read.raw, status)
+        self._report_topologies(context, outlook)
         for finding in context.findings:
             self._find(context, finding)
+
+    def _report_topologies(self, context: Context, outlook: Outlook) -> None:
+        stalled = {finding.topology: finding for finding in context.findings if finding.stalls}
+        ours = {topology.key for topology in context.snapshot.topologies}
+        for read in context.survey.topologies:
+            key, now = key_of(read.resource), outlook.now
+            if key in stalled:
+                status = stalled_status(read.resource, stalled[key].reason, stalled[key].message, now)
+            elif key in ours and _steers(context, read.resource, outlook):
+                status = topology_status(read.resource, outlook)
+            else:
+                continue
+            self._write(kinds.SPARK_TOPOLOGY, read.raw, status.to_dict())
 
     def stalled(self, read: Read[BalancingPolicy], reason: str, message: str) -> None:
         """A policy that can't be followed as it is."""
@@ -101,6 +112,11 @@ class Reporter:
                 self._written[uid] = now
         except (Conflict, NotFound) as error:
             _LOG.debug("status of %s was not written: %s", seen["metadata"]["name"], error)
+
+
+def _steers(context: Context, topology: SparkTopology, outlook: Outlook) -> bool:
+    """Of several policies that could, the one whose pass sees executors speaks; without any, who spoke last."""
+    return key_of(topology) in outlook.executors or topology.status.policy in (None, context.name)
 
 
 def _urgent(before: JSON, after: JSON) -> bool:

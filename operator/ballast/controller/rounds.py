@@ -108,7 +108,7 @@ class Rounds:
             memory = replace(memory, hits=context.memory.hits, shedding=context.memory.shedding)
         kept.memory = memory
         self._measure(name, context, decided, full=full)
-        self._crew.reporter.report(context, decided, memory, sight.now)
+        self._crew.reporter.report(context, decided, memory, renew=full)
         return _earliest(kept.full_pass_at + interval, decided.wake_at, moves_wake)
 
     def _recall(self, read: Read[BalancingPolicy], sight: Sight) -> _Kept:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from ballast.model import Memory, Plan, Policy, Snapshot
+from ballast.api.topology_status import Recommendation
+from ballast.model import Executor, LocalityView, Memory, Phase, Plan, Policy, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,3 +17,16 @@ class Outlook:
     plan: Plan
     memory: Memory
     now: float
+    recommendations: Mapping[str, Recommendation] = field(default_factory=dict)
+    """By topology key."""
+    executors: Mapping[str, list[Executor]] = field(init=False)
+    """Those that have not ended, by topology key."""
+    locality: Mapping[str, LocalityView] = field(init=False)
+
+    def __post_init__(self) -> None:
+        members: dict[str, list[Executor]] = defaultdict(list)
+        for executor in self.snapshot.executors:
+            if executor.phase is not Phase.ENDED:
+                members[executor.topology].append(executor)
+        object.__setattr__(self, "executors", dict(members))
+        object.__setattr__(self, "locality", {view.topology: view for view in self.plan.locality})

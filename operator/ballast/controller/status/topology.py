@@ -4,33 +4,34 @@ from __future__ import annotations
 
 from ballast.api.condition import Condition
 from ballast.api.topology import SparkTopology
-from ballast.api.topology_status import ComponentStatus, ExecutorCounts, Locality, TopologyStatus
+from ballast.api.topology_status import ComponentStatus, ExecutorCounts, TopologyStatus
+from ballast.controller.advice import in_status
 from ballast.controller.memory import topology_placement
 from ballast.controller.status.judge import Judge
 from ballast.controller.status.outlook import Outlook
-from ballast.model import Executor, LocalityView, Phase
+from ballast.model import Executor, Phase
 
 
 def topology_status(resource: SparkTopology, outlook: Outlook) -> TopologyStatus:
     """The topology's status after a pass of the policy in whose pool its executors are."""
     key = f"{resource.metadata.namespace}/{resource.metadata.name}"
-    executors = [e for e in outlook.snapshot.executors if e.topology == key and e.phase is not Phase.ENDED]
+    executors = outlook.executors.get(key, [])
     components = tuple(
         _component(component.name, executors, outlook)
         for component in resource.spec.components
         if component.external is None
     )
     expected = [component.executors for component in resource.spec.components if component.executors]
-    locality = next((view for view in outlook.plan.locality if view.topology == key), None)
+    locality = outlook.locality.get(key)
     return TopologyStatus(
         observed_generation=resource.metadata.generation,
         conditions=_topology_conditions(resource, key, executors, outlook),
         policy=outlook.policy.name,
         executors=_counts(executors, sum(expected)),
         components=components,
-        locality=_locality(locality) if locality else None,
+        locality=in_status(locality) if locality else None,
         placement=topology_placement(outlook.memory, key) or None,
-        recommendation=resource.status.recommendation,
+        recommendation=outlook.recommendations.get(key),
         sizing=resource.status.sizing,
     )
 
@@ -81,21 +82,6 @@ def _topology_conditions(
     else:
         judge.drop("MovesPaused")
     return judge.conditions
-
-
-def _locality(view: LocalityView) -> Locality:
-    return Locality(
-        cross_zone_ratio=_share(view.cross_zone_ratio),
-        cross_rack_ratio=_share(view.cross_rack_ratio),
-        cross_node_ratio=_share(view.cross_node_ratio),
-        cross_zone_bytes_per_second=view.cross_zone_bytes_per_second,
-        cost=round(view.cost, 3),
-        lower_bound=round(view.lower_bound, 3),
-    )
-
-
-def _share(ratio: float | None) -> float | None:
-    return None if ratio is None else round(min(1.0, max(0.0, ratio)), 3)
 
 
 def stalled_status(resource: SparkTopology, reason: str, message: str, now: float) -> TopologyStatus:
