@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -74,24 +74,27 @@ def _general(
 
 
 def main() -> None:
-    _called("ballast")
+    call("ballast", sys.argv[1:])
 
 
 def kubectl() -> None:
-    _called("kubectl ballast")
+    call("kubectl ballast", sys.argv[1:])
 
 
-def _called(name: str) -> None:
+def call(name: str, arguments: Sequence[str]) -> NoReturn:
+    """Ends the process: 0 when all went well, 1 with one line on stderr when it did not, 2 for wrong usage."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
     try:
-        app(name)(prog_name=name)
+        app(name)(args=list(arguments), prog_name=name)
     except Forbidden as error:
         _fail(f"you may not {error.action}: {error.message}")
     except BallastError as error:
         _fail(str(error))
+    sys.exit(0)
 
 
-def _fail(message: str) -> None:
-    print(f"Error: {message}", file=sys.stderr)
+def _fail(message: str) -> NoReturn:
+    first, *more = (line.strip() for line in message.splitlines() if line.strip())
+    print(f"Error: {first}{' ' if more else ''}{'; '.join(more)}", file=sys.stderr)
     sys.exit(1)

@@ -169,4 +169,4 @@ def duration(seconds: float) -> str:
 
 def rounded(value: float | None) -> float | None:
     """Thousandths: enough for programs, and free of binary noise."""
-    return None if value is None else round(value, 3)
+    return None if value is None else round(float(value), 3)

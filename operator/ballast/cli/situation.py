@@ -46,6 +46,7 @@ class UnusableSnapshotError(BallastError):
 
 
 _ADAPTER = TypeAdapter(Situation)
+_POLICY = TypeAdapter(Policy)
 
 
 def load(path: Path) -> Situation:
@@ -60,26 +61,28 @@ def load(path: Path) -> Situation:
 
 
 def dump(situation: Situation) -> str:
-    """The file's text; what is as usual is left out."""
+    """The file's text. The policy is written whole, of the rest what is as usual is left out."""
     content = _ADAPTER.dump_python(situation, mode="json", exclude_defaults=True)
-    text: str = yaml.dump(
-        {"kind": _KIND, "version": VERSION, **content}, Dumper=_Dumper, sort_keys=False, allow_unicode=True
-    )
+    policy = _POLICY.dump_python(situation.policy, mode="json")
+    document = {"kind": _KIND, "version": VERSION, **content, "policy": policy}
+    text: str = yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
     return text
 
 
 def _document(path: Path) -> dict[str, Any]:
     """The content without the two fields that say what it is."""
     try:
-        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 -- a safe loader
+        document: Any = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 -- a safe loader
     except OSError as error:
         raise UnusableSnapshotError(f"{path}: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         words = " ".join(str(error).split())
         raise UnusableSnapshotError(f"{path}: not readable as YAML: {words}: {_REMEDY}") from error
-    if not isinstance(document, dict) or document.pop("kind", None) != _KIND:
-        raise UnusableSnapshotError(f"{path}: kind: this is no {_KIND}: {_REMEDY}")
-    version = document.pop("version", None)
+    fields: dict[str, Any] = document if isinstance(document, dict) else {}
+    kind = fields.pop("kind", None)
+    if kind != _KIND:
+        raise UnusableSnapshotError(f"{path}: kind: {kind!r}: this is no {_KIND}: {_REMEDY}")
+    version = fields.pop("version", None)
     if version != VERSION:
         raise UnusableSnapshotError(f"{path}: version: {version!r}: this program reads version {VERSION}: {_REMEDY}")
-    return document
+    return fields

@@ -46,8 +46,10 @@ def status(
     context: ContextOption = None,
 ) -> None:
     """Show each pool: its nodes with scores, executors, pairs and hits, its topologies and open moves."""
+    if watch and output.for_programs:
+        raise typer.BadParameter("--watch draws for people: leave out -o, or say -o wide", param_hint="--watch")
     with source(Where(filename, kubeconfig, context, prometheus, system_namespace)) as look:
-        if watch and not output.for_programs:
+        if watch:
             _watch(look, policy, output, every_seconds=every)
             return
         seen = look(policy)

@@ -1,7 +1,7 @@
 """What an executor would ask for had Ballast not tied it to a place.
 
 Its replacement comes from the same template, without that tie. The tie is what release appends to every required
-term of node affinity: one value per level, far to near, or the node alone.
+term of node affinity: one value per level, far to near, or the node alone, by its label or by its name.
 """
 
 from __future__ import annotations
@@ -32,10 +32,9 @@ def _loosened(constraints: Constraints, levels: Levels) -> Constraints:
 def _without_tie(term: Term, labels: list[str]) -> Term:
     expressions = [requirement for requirement in term if not requirement.on_field]
     fields = [requirement for requirement in term if requirement.on_field]
-    kept = _without_levels(expressions, labels)
-    if len(kept) == len(expressions) and fields and _names_one(fields[-1]) and fields[-1].key == _NODE_FIELD:
-        fields.pop()
-    return (*kept, *fields)
+    if fields and _names_one(fields[-1]) and fields[-1].key == _NODE_FIELD:
+        return (*expressions, *fields[:-1])
+    return (*_without_levels(expressions, labels), *fields)
 
 
 def _without_levels(expressions: list[Requirement], labels: list[str]) -> list[Requirement]:

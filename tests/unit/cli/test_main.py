@@ -1,0 +1,86 @@
+"""The program's outside: help, version, exit codes, names."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from ballast.cli import main
+from ballast.errors import BallastError
+from ballast.kube.errors import Forbidden
+from tests.unit.cli.program import run
+
+COMMANDS = ["status", "plan", "explain", "snapshot", "approve", "run", "release", "crds"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself_with_examples(command: str) -> None:
+    told = run(command, "--help")
+    assert told.code == 0
+    assert "Examples:" in told.out
+    assert f"ballast {command}" in told.out
+    assert max(map(len, told.out.splitlines())) <= 100
+
+
+def test_help_lists_every_command() -> None:
+    told = run("-h").out
+    assert all(f"\n  {command} " in told for command in COMMANDS)
+
+
+def test_the_version_is_the_distribution_s() -> None:
+    assert run("--version").out == f"ballast {version('ballast-operator')}\n"
+
+
+def test_under_kubectl_it_calls_itself_as_people_call_it() -> None:
+    assert run("status", "-h", name="kubectl ballast").out.startswith("Usage: kubectl ballast status")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["stats"], "No such command 'stats'"),
+        (["status", "--colour"], "No such option: --colour"),
+        (["status", "-o", "xml"], "'xml' is not one of"),
+        (["explain"], "Missing argument"),
+        (["explain", "deployment/x"], "only pods can be explained: write pod/NAME"),
+        (["plan", "--prometheus", "localhost:9090"], "write an address with its scheme"),
+        (["approve"], "name one or more moves, or say --all"),
+        (["approve", "m1", "--all"], "name one or more moves, or say --all"),
+        (["status", "--watch", "-o", "json"], "--watch draws for people"),
+    ],
+)
+def test_wrong_usage_ends_with_2_and_says_what_is_wrong(arguments: list[str], words: str) -> None:
+    ended = run(*arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert words in ended.err
+
+
+def test_what_can_t_be_done_ends_with_1_and_one_line(tmp_path: Path) -> None:
+    ended = run("plan", "-f", str(tmp_path / "none.yaml"))
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err == f"Error: {tmp_path}/none.yaml: No such file or directory\n"
+
+
+def test_without_a_cluster_it_says_how_to_name_one(tmp_path: Path) -> None:
+    ended = run("status", "--kubeconfig", str(tmp_path / "config"))
+    assert ended.code == 1
+    assert "set KUBECONFIG or --kubeconfig" in ended.err
+    assert ended.err.count("\n") == 1
+
+
+def test_a_missing_right_is_the_caller_s_not_the_operator_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str) -> None:
+        raise Forbidden("list pods", 'User "ann" cannot list resource "pods"')
+
+    monkeypatch.setattr(main, "app", refuse)
+    assert run("status").err == 'Error: you may not list pods: User "ann" cannot list resource "pods"\n'
+
+
+def test_errors_of_several_lines_are_told_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(name: str) -> None:
+        raise BallastError("this is not valid:\n  a: wrong\n  b: wrong")
+
+    monkeypatch.setattr(main, "app", fail)
+    assert run("status").err == "Error: this is not valid: a: wrong; b: wrong\n"

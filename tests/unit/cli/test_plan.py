@@ -1,0 +1,146 @@
+"""`ballast plan`: what would be done, and what would not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ballast.cli.output import Format, plain
+from ballast.cli.plan import NothingOfThatNameError, chosen
+from ballast.cli.report.planned import plan_document, plan_report, planned
+from ballast.cli.situation import Situation, dump
+from ballast.cli.source import Seen
+from ballast.model import PlacementMode, Reason, Topology
+from tests.builders import NOW, a_move, a_node, an_executor, gated
+from tests.unit.cli.pools import a_situation, with_a_held_executor, with_a_proposed_move
+from tests.unit.cli.program import run
+
+
+def printed(situation: Situation, topology: str | None = None, form: Format = Format.TABLE) -> str:
+    return plain(*plan_report(planned(situation, topology), form), width=80)
+
+
+def lines(text: str) -> list[list[str]]:
+    return [line.split() for line in text.splitlines()]
+
+
+def test_a_move_is_told_from_to_with_its_prediction() -> None:
+    text = " ".join(printed(a_situation()).split())
+    (decided,) = a_situation().plan().moves
+    assert f"exec-1 hot -> cold 37.5 95 -> 76 10 -> 29 {decided.locality_delta_ratio:+.0%}" in text
+
+
+def test_a_topology_shows_what_placing_it_anew_would_give() -> None:
+    assert ["team/clicks", "4", "44%", "->", "25%", "62%", "->", "25%", "2"] in lines(printed(a_situation()))
+
+
+def test_what_is_not_done_has_its_reason() -> None:
+    text = printed(with_a_proposed_move())
+    assert "none" in text
+    assert "MaxConcurrent     1 moves of team/clicks are under way; towards" in text
+    assert "NothingToGain     its tasks take 1.00 times the median" in text
+
+
+def test_a_waiting_executor_is_told_once_with_where_it_goes() -> None:
+    situation = with_a_held_executor()
+    placement = replace(situation.policy.placement, mode=PlacementMode.ENFORCE)
+    enforcing = replace(situation, policy=replace(situation.policy, placement=placement))
+    text = printed(enforcing)
+    row = next(line for line in lines(text) if line[:1] == ["team/exec-5"])
+    (placed,) = enforcing.plan().placements
+    assert row[1:] == [*(str(part) for part in (placed.node, *placed.location[:2])), "Zone"]
+    assert text.count("team/exec-5") == 1
+
+
+def test_an_executor_that_has_to_wait_says_how_long() -> None:
+    situation = a_situation(executors=(gated("exec-9", since=NOW - 1),))
+    placement = replace(situation.policy.placement, mode=PlacementMode.ENFORCE)
+    text = printed(replace(situation, policy=replace(situation.policy, placement=placement)))
+    row = next(line for line in lines(text) if line[:1] == ["team/exec-9"])
+    assert row[1:3] == ["held", "WaitingForSet"]
+
+
+def test_a_crowd_of_refusals_is_cut_and_wide_shows_all() -> None:
+    many = tuple(an_executor(f"young-{i}", node="hot", cpu=0.1, running_since=NOW - 1) for i in range(30))
+    nodes = (a_node("hot", cpu=0.95, cores=64.0), a_node("cold", cpu=0.1))
+    situation = a_situation(nodes=nodes, executors=many, moves=(a_move(),))
+    refused = sum(each.reason is Reason.TOO_YOUNG for each in situation.plan().refusals)
+    assert refused == 30
+    assert "more: see -o wide" in printed(situation)
+    assert printed(situation, form=Format.WIDE).count("TooYoung") == refused
+
+
+def test_one_topology_leaves_the_others_out() -> None:
+    stranger = an_executor("other-1", node="hot", topology="team/other", component="report", running_since=NOW - 5)
+    situation = a_situation()
+    pool = replace(situation.snapshot, executors=(*situation.snapshot.executors, stranger))
+    both = replace(situation, snapshot=pool)
+    assert "team/other-1" in printed(both)
+    only = plan_document(planned(both, "team/clicks"))
+    assert [each["topology"] for each in only["topologies"]] == ["team/clicks"]
+    assert "team/other-1" not in {each["subject"] for each in only["refusals"]}
+    assert only["moves"]
+
+
+def named(*keys: str) -> Situation:
+    topologies = tuple(Topology(key, key[:1], key[2:], components=()) for key in keys)
+    return a_situation(topologies=topologies, executors=())
+
+
+@pytest.mark.parametrize(
+    ("name", "namespace", "context", "expected"),
+    [
+        ("a/x", None, None, "a/x"),
+        ("x", "b", None, "b/x"),
+        ("x", None, "a", "a/x"),
+        ("y", None, "elsewhere", "a/y"),
+        ("y", None, None, "a/y"),
+    ],
+)
+def test_a_topology_is_found_by_name_and_namespace(
+    name: str, namespace: str | None, context: str | None, expected: str
+) -> None:
+    member = an_executor("e", node="hot", topology=expected)
+    situation = named("a/x", "b/x", "a/y")
+    situation = replace(situation, snapshot=replace(situation.snapshot, executors=(member,)))
+    (found,) = chosen(Seen((situation,), namespace=context), name, namespace)
+    assert [each.topology for each in found.anew] == [expected]
+
+
+@pytest.mark.parametrize(
+    ("name", "namespace", "words"),
+    [
+        ("x", None, "several topologies are called that: a/x, b/x; say -n"),
+        ("x", "c", "no topology or BalancingPolicy; topologies: a/x, a/y, b/x; policies: streaming"),
+        ("z", None, "no topology or BalancingPolicy"),
+    ],
+)
+def test_an_unknown_name_gets_the_names_that_there_are(name: str, namespace: str | None, words: str) -> None:
+    with pytest.raises(NothingOfThatNameError, match=words):
+        chosen(Seen((named("a/x", "b/x", "a/y"),)), name, namespace)
+
+
+def test_a_policy_is_found_by_name() -> None:
+    other = a_situation()
+    other = replace(other, policy=replace(other.policy, name="batch"))
+    found = chosen(Seen((a_situation(), other)), "batch", None)
+    assert [each.situation.policy.name for each in found] == ["batch"]
+
+
+def test_a_file_is_planned_without_a_cluster(tmp_path: Path) -> None:
+    file = tmp_path / "snapshot.yaml"
+    file.write_text(dump(a_situation()))
+    assert "hot" in run("plan", "-f", str(file)).out
+    (document,) = yaml.safe_load(run("plan", "clicks", "-f", str(file), "-o", "yaml").out)["plans"]
+    (move,) = document["moves"]
+    assert (move["executor"], move["from"], move["to"]) == ("team/exec-1", "hot", "cold")
+    (decided,) = a_situation().plan().moves
+    assert move["predicted"] == {
+        "hotAfter": 76.25,
+        "coldAfter": 28.75,
+        "gain": 37.5,
+        "localityDelta": round(decided.locality_delta_ratio, 3),
+    }

@@ -1,0 +1,113 @@
+"""Snapshot files: what is written can be read, and what can't be read says why."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+
+from ballast.cli.situation import Situation, UnusableSnapshotError, dump, load
+from tests.unit.cli.pools import a_situation, with_a_proposed_move
+from tests.unit.cli.values import values_of
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("snapshots") / "snapshot.yaml"
+
+
+@given(situation=values_of(Situation))
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+)
+def test_whatever_is_written_is_read_back_as_it_was(file: Path, situation: Situation) -> None:
+    file.write_text(dump(situation), encoding="utf-8")
+    assert load(file) == situation
+
+
+@pytest.mark.parametrize("situation", [a_situation(), with_a_proposed_move()])
+def test_a_file_gives_the_same_plan(file: Path, situation: Situation) -> None:
+    file.write_text(dump(situation), encoding="utf-8")
+    assert load(file).plan() == situation.plan()
+
+
+def test_json_is_as_good_as_yaml(file: Path) -> None:
+    file.write_text(json.dumps(yaml.safe_load(dump(a_situation()))), encoding="utf-8")
+    assert load(file) == a_situation()
+
+
+def test_the_policy_is_written_whole_so_that_later_defaults_do_not_change_it() -> None:
+    assert yaml.safe_load(dump(a_situation()))["policy"]["interval_seconds"] == 60.0
+
+
+def _without(key: str) -> Any:
+    return lambda document: document.pop(key)
+
+
+def _old(document: dict[str, Any]) -> None:
+    document["version"] = 0
+
+
+def _manifest(document: dict[str, Any]) -> None:
+    document["kind"] = "BalancingPolicy"
+
+
+def _renamed(document: dict[str, Any]) -> None:
+    amounts = document["snapshot"]["nodes"][0]["allocatable"]
+    amounts["cpu"] = amounts.pop("cpu_cores")
+
+
+def _mistyped(document: dict[str, Any]) -> None:
+    document["snapshot"]["executors"][1]["phase"] = "Sleeping"
+
+
+@pytest.mark.parametrize(
+    ("broken", "field", "words"),
+    [
+        (_without("kind"), "kind", "None: this is no BallastSnapshot"),
+        (_manifest, "kind", "'BalancingPolicy': this is no BallastSnapshot"),
+        (_without("version"), "version", "None: this program reads version 1"),
+        (_old, "version", "0: this program reads version 1"),
+        (_without("policy"), "policy", "Field required"),
+        (_renamed, "snapshot.nodes.0.allocatable.cpu", "Unexpected keyword argument"),
+        (_mistyped, "snapshot.executors.1.phase", "'Gated', 'Pending', 'Running', 'Leaving' or 'Ended'"),
+    ],
+)
+def test_a_file_that_does_not_fit_names_the_field_and_the_remedy(
+    file: Path, broken: Any, field: str, words: str
+) -> None:
+    document = yaml.safe_load(dump(a_situation()))
+    broken(document)
+    file.write_text(yaml.safe_dump(document))
+    with pytest.raises(UnusableSnapshotError) as refused:
+        load(file)
+    told = str(refused.value)
+    assert told.startswith(f"{file}: {field}: ")
+    assert words in told
+    assert told.endswith("write a new file with `kubectl ballast snapshot -o FILE`")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "kind: None"),
+        ("- a\n- b\n", "kind: None"),
+        ("a: [", "not readable as YAML"),
+        ("\x00", "not readable as YAML"),
+    ],
+)
+def test_what_is_no_document_of_ours_is_refused(file: Path, text: str, words: str) -> None:
+    file.write_text(text)
+    with pytest.raises(UnusableSnapshotError, match=words):
+        load(file)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UnusableSnapshotError, match=r"nowhere\.yaml: No such file"):
+        load(tmp_path / "nowhere.yaml")

@@ -1,0 +1,138 @@
+"""Why an executor is where it is, and why it stays or goes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ballast.model import (
+    Constraints,
+    Executor,
+    Memory,
+    MetricsHealth,
+    MovesMode,
+    Phase,
+    Policy,
+    Requirement,
+    Resources,
+    Snapshot,
+)
+from ballast.planner.explanation import Explanation, UnknownExecutorError, explain
+from tests.builders import GIB, NOW, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
+
+NODES = (a_node("hot", cpu=0.95), a_node("cold", cpu=0.1), a_node("mild", cpu=0.4, rack="r2"))
+
+
+def told(executor: Executor, *others: Executor, policy: Policy | None = None, **changes: Any) -> Explanation:
+    memory = changes.pop("memory", Memory())
+    snapshot = a_snapshot(*NODES, executors=(executor, *others))
+    return explain(replace(snapshot, **changes), policy or a_policy(), memory, NOW, executor=executor.key)
+
+
+def busy(name: str = "e1", **changes: Any) -> Executor:
+    return an_executor(name, **{"node": "hot", "cpu": 0.9, **changes})
+
+
+def test_one_that_is_unknown_is_refused() -> None:
+    with pytest.raises(UnknownExecutorError, match="team/e1: no executor of that name in the namespaces of policy"):
+        explain(a_snapshot(*NODES), a_policy(), Memory(), NOW, executor="team/e1")
+
+
+@pytest.mark.parametrize(
+    ("executor", "words"),
+    [
+        (busy(), "kube-scheduler chose its node; Ballast required none"),
+        (busy(enforced=False), "has not opted in"),
+        (busy(pinned=True), "Ballast chose its place and tied it there"),
+        (gated("e1"), "Ballast's gate holds it, until its set is complete"),
+        (gated("e1", gates=("kueue.x-k8s.io/admission",)), "with the gates of kueue.x-k8s.io/admission"),
+        (busy(node=None, phase=Phase.PENDING), "kube-scheduler has not bound it"),
+        (replace(busy(), node="elsewhere"), "elsewhere does not belong to the policy's pool"),
+    ],
+)
+def test_its_grounds_say_who_chose_the_place(executor: Executor, words: str) -> None:
+    assert words in " / ".join(told(executor).grounds)
+
+
+def test_a_replacement_says_which_move_brought_it() -> None:
+    came = a_move("m7", replacement_uid="uid-e1", source="cold", target="hot")
+    found = told(busy(), moves=(came, a_move("m8", component="other")))
+    assert found.grounds[0] == "it came in place of team/m7 by move m7, from cold"
+    assert [move.name for move in found.past] == ["m7"]
+
+
+def test_a_place_to_which_it_would_return_is_told() -> None:
+    memory = Memory(placements=(("team/clicks", "ingest", (("hot", 1),)),))
+    assert "hot is one of the nodes to which executors of ingest return (sticky)" in told(busy(), memory=memory).grounds
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"topologies": (a_topology(),), "metrics": MetricsHealth(reason="Unreachable")}, "NoMetrics"),
+        ({"moves": (a_move("m1", executor_uid="uid-e1", ended_at=NOW - 1, source="mild"),)}, "WaitingForHits"),
+    ],
+)
+def test_reasons_of_the_pool_and_of_its_node_speak_against_a_move(changes: dict[str, Any], reason: str) -> None:
+    found = told(busy(), **changes)
+    assert found.verdict == "stays"
+    assert reason in dict(found.objections)
+
+
+def test_moves_that_are_off_are_the_reason() -> None:
+    off = a_policy(moves=replace(a_policy().moves, mode=MovesMode.OFF))
+    assert "MovesOff" in dict(told(busy(), policy=off).objections)
+
+
+def test_one_on_a_cold_node_needs_no_other_reason() -> None:
+    found = told(an_executor("e1", node="cold", cpu=0.1))
+    assert found.objections == (("Balanced", "cold is not the hot end of any pair"),)
+
+
+def test_what_speaks_against_moving_it_is_told_in_full() -> None:
+    found = told(busy(running_since=NOW - 1, graceful=False))
+    assert list(dict(found.objections))[:2] == ["NoDecommissioning", "TooYoung"]
+
+
+def test_its_own_tie_is_no_reason_against_another_node() -> None:
+    tied = Constraints(affinity_terms=((Requirement("kubernetes.io/hostname", "In", ("hot",)),),))
+    bound = {each.node: each.reason for each in told(busy(constraints=tied)).alternatives}
+    freed = {each.node: each.reason for each in told(busy(constraints=tied, pinned=True)).alternatives}
+    assert bound == {"hot": None, "cold": "NotAdmitted", "mild": "NotAdmitted"}
+    assert freed == {"hot": None, "cold": None, "mild": None}
+
+
+def test_nodes_come_in_the_order_in_which_they_would_do() -> None:
+    full = a_node("full", cpu=0.05, requested=Resources(4, GIB, 1))
+    snapshot: Snapshot = a_snapshot(full, *NODES, executors=(busy(),))
+    found = explain(snapshot, a_policy(), Memory(), NOW, executor="team/e1")
+    assert [(each.node, each.reason) for each in found.alternatives] == [
+        ("hot", None),
+        ("cold", None),
+        ("mild", None),
+        ("full", "NoRoom"),
+    ]
+
+
+def test_a_node_that_would_become_the_hotter_one_is_no_destination() -> None:
+    nodes = (a_node("hot", cpu=0.95, cores=8.0), a_node("small", cpu=0.5, cores=1.0))
+    found = explain(a_snapshot(*nodes, executors=(busy(),)), a_policy(), Memory(), NOW, executor="team/e1")
+    assert {each.node: each.reason for each in found.alternatives} == {"hot": None, "small": "Overshoot"}
+
+
+def test_dearer_traffic_than_the_policy_allows_is_no_destination() -> None:
+    nodes = (a_node("hot", cpu=0.95), a_node("mate", cpu=0.5), a_node("far", cpu=0.1, zone="z2"))
+    mates = [an_executor(f"e{i}", node="mate", cpu=0.9) for i in (2, 3)]
+    found = explain(a_snapshot(*nodes, executors=(busy(), *mates)), a_policy(), Memory(), NOW, executor="team/e1")
+    far = next(each for each in found.alternatives if each.node == "far")
+    assert far.reason == "LocalityLoss"
+    assert far.locality_delta_ratio > 0.1
+
+
+def test_one_that_waits_is_told_where_it_goes_and_no_moves() -> None:
+    found = told(gated("e1"))
+    assert found.verdict.startswith(("is released to", "is held"))
+    assert found.alternatives == ()
+    assert found.destination is not None
