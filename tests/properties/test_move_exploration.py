@@ -1,6 +1,6 @@
 """The move machine against everything that can happen to it: breadth first over all interleavings.
 
-The transition function is the real one. Around it stands a small world (`spark_world`); a state is a whole world,
+The transition function is the real one. Around it stands a small world (`move_world`); a state is a whole world,
 what the operator has read and not yet acted upon included, so that crashes and stale reads come at every point.
 """
 
@@ -16,7 +16,9 @@ import pytest
 from ballast.controller.moves import DeleteUnscheduled, Evict, Step
 from ballast.controller.moves.arriving import MAX_ATTEMPTS
 from ballast.model import MovePhase
-from tests.properties.spark_world import SETTINGS, Assignment, Luck, Scenario, World, events, forgotten, owner, uid
+from tests.properties.move_world.events import events
+from tests.properties.move_world.operator_side import forgotten
+from tests.properties.move_world.world import SETTINGS, Assignment, Luck, Scenario, World, owner, uid
 
 _AHEAD = {
     MovePhase.PROPOSED: {MovePhase.APPROVED, MovePhase.EXPIRED},
@@ -66,6 +68,8 @@ BOUNDED = (
 """Explored breadth first up to so many states, and beyond by long random walks."""
 
 MOST_STATES = 20_000
+ENDINGS = 100
+"""Of the states not looked beyond, so many are followed to their end."""
 WALKS = 60
 
 
@@ -147,6 +151,8 @@ def explore(scenario: Scenario, *, most: int) -> Explored:
                 found.states.append(next_world)
                 found.reached_by.append((at, event))
                 found.depths.append(found.depths[at] + 1)
+                wrong = unsound(scenario, next_world)
+                assert not wrong, f"{wrong}, after {found.trail(at)} → {event}"
             after.append(number)
             wrong = misstep(scenario, world, event, next_world)
             assert not wrong, f"{wrong}, after {found.trail(at)} → {event}"
@@ -176,7 +182,7 @@ def stuck(found: Explored, resting: set[int]) -> list[int]:
 
 
 def misstep(scenario: Scenario, world: World, event: str, after: World) -> str:
-    """What is wrong with this event or with the world after it; empty if nothing is."""
+    """What is wrong with this event; empty if nothing is."""
     if event.startswith("act"):
         index = int(event.split()[1])
         step = world.planned[index]
@@ -184,7 +190,12 @@ def misstep(scenario: Scenario, world: World, event: str, after: World) -> str:
         wrong = _undisciplined(step) or _overreach(scenario, world, index, step, after)
         if wrong:
             return f"move {index} {wrong}"
-    return _illegal_transition(world, after) or _over_limits(scenario, after) or _untrue_end(after) or _shared(after)
+    return _illegal_transition(world, after)
+
+
+def unsound(scenario: Scenario, world: World) -> str:
+    """What is wrong with this state; empty if nothing is."""
+    return _over_limits(scenario, world) or _untrue_end(world) or _shared(world)
 
 
 def _undisciplined(step: Step) -> str:
@@ -332,7 +343,7 @@ def outcome(course: Course, *, crash_at: int | None = None, written: bool = Fals
 
 @pytest.mark.parametrize("scenario", WHOLE, ids=_named)
 def test_every_state_keeps_the_rules_and_leads_to_rest(scenario: Scenario) -> None:
-    found = explore(scenario, most=10 * MOST_STATES)
+    found = explore(scenario, most=200_000)
     assert not found.frontier, "the scenario is too large to be explored whole"
     resting = {number for number, world in enumerate(found.states) if at_rest(world)}
     lost = stuck(found, resting)
@@ -344,7 +355,7 @@ def test_every_state_keeps_the_rules_and_leads_to_rest(scenario: Scenario) -> No
 def test_moves_that_meet_keep_the_rules_and_come_to_rest(scenario: Scenario) -> None:
     found = explore(scenario, most=MOST_STATES)
     print(f"\n{scenario.name}: {len(found.states)} states, all interleavings of {found.depth} events")
-    for state in found.frontier[:: max(1, len(found.frontier) // 100)]:
+    for state in found.frontier[:: max(1, len(found.frontier) // ENDINGS)]:
         fairly(scenario, found.states[state])
 
 
@@ -358,7 +369,7 @@ def test_long_random_walks_keep_the_rules_and_come_to_rest(scenario: Scenario) -
                 break
             event, after = chance.choice(list(events(scenario, world)))
             trail.append(event)
-            wrong = misstep(scenario, world, event, after)
+            wrong = misstep(scenario, world, event, after) or unsound(scenario, after)
             assert not wrong, f"{wrong}, after {' → '.join(trail)}"
             world = after
         fairly(scenario, world)
