@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,8 +52,10 @@ def crews(
     bound: Mapping[str, str],
     sticky: bool,
     loads: Mapping[str, float],
-) -> list[Crew]:
+) -> Iterator[Crew]:
     """One crew per topology that has something to place; the largest demand first, for it is the hardest to fit.
+
+    One at a time: with thousands of topologies, their tables together would not be small.
 
     `bound`: node by uid of gated executors that this pass has placed already; they count as present.
     """
@@ -63,8 +65,9 @@ def crews(
     waiting: dict[str, list[Executor]] = defaultdict(list)
     for executor in gated:
         waiting[executor.topology].append(executor)
-    result = [
-        _crew(
+    for key in sorted(waiting, key=lambda key: (-sum(e.requests.cpu_cores for e in waiting[key]), key)):
+        members = waiting[key]
+        yield _crew(
             topologies.get(key) or _implicit(key, members[0]),
             grid,
             staff=staff.get(key, {}),
@@ -72,15 +75,6 @@ def crews(
             gated=members,
             loads=loads,
         )
-        for key, members in waiting.items()
-    ]
-    return sorted(
-        result, key=lambda crew: (-sum(g.requests.cpu_cores * len(g.executors) for g in crew.groups), _key(crew))
-    )
-
-
-def _key(crew: Crew) -> str:
-    return crew.topology.key
 
 
 def _implicit(key: str, executor: Executor) -> Topology:

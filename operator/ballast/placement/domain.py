@@ -5,6 +5,7 @@ A set that fits into one place is kept in one place: shares p over places cost 1
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,7 +38,7 @@ class Standing:
         return bool((self.keys[:-1, one] == self.keys[:-1, other]).all())
 
 
-def domains(outlook: Outlook, *, thorough: bool) -> list[IntArray]:
+def domains(outlook: Outlook, *, thorough: bool) -> Iterator[IntArray]:
     """Sets of nodes to try, in this order; the last one is the whole pool as far as it is of use.
 
     The first that holds all executors is good; `thorough` offers more of them, of which the cheapest is to be taken.
@@ -48,22 +49,22 @@ def domains(outlook: Outlook, *, thorough: bool) -> list[IntArray]:
         useful = _useful(outlook, nodes)
         if len(useful) and not any(np.array_equal(useful, other) for other in found):
             found.append(useful)
-    return found
+            yield useful
 
 
-def _narrowing(outlook: Outlook, nodes: IntArray, level: int, *, thorough: bool) -> list[IntArray]:
+def _narrowing(outlook: Outlook, nodes: IntArray, level: int, *, thorough: bool) -> Iterator[IntArray]:
     """Within `nodes`: places of this level that hold everything, narrowed further, then themselves, then `nodes`."""
     if level >= outlook.pool.grid.last:
-        return [nodes]
+        yield nodes
+        return
     standing = _standing(outlook, nodes, level)
     order = [int(place) for place in standing.ranked() if standing.fits[place]]
     if thorough:
         order = [place for place in order if standing.equals(order[0], place)][:_ALTERNATIVES]
     codes = outlook.pool.grid.codes[level][nodes]
-    found: list[IntArray] = []
     for place in order[: _ALTERNATIVES if thorough else 2]:
-        found += _narrowing(outlook, nodes[codes == place], level + 1, thorough=thorough)
-    return [*found, nodes]
+        yield from _narrowing(outlook, nodes[codes == place], level + 1, thorough=thorough)
+    yield nodes
 
 
 def settles_for_one_place(outlook: Outlook) -> bool:

@@ -44,8 +44,10 @@ def search(outlook: Outlook, sequence: Sequence[int], effort: Effort) -> Layout 
                 best = layout
         if best is not None and not best.missing.any() and not effort.thorough and not split:
             break
+    if best is None or (len(best.problem.counts) == 1 and not effort.thorough):
+        return best
     # Seeded by the caller: the same question always has the same answer.
-    return None if best is None else refine(best, effort.steps, Random(effort.seed))  # noqa: S311
+    return refine(best, effort.steps, Random(effort.seed))  # noqa: S311
 
 
 def _rank(layout: Layout) -> tuple[int, float]:
