@@ -122,6 +122,9 @@ def _steers(context: Context, topology: SparkTopology, outlook: Outlook) -> bool
 def _urgent(before: JSON, after: JSON) -> bool:
     if before.get("observedGeneration") != after.get("observedGeneration"):
         return True
+    # How often something was tried must outlive a crash, or it would be tried for ever.
+    if (before.get("attempts") or []) != (after.get("attempts") or []):
+        return True
     return _verdicts(before) != _verdicts(after)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -10,6 +11,7 @@ from time import perf_counter
 from ballast.api import BalancingPolicy
 from ballast.controller.actuator import Actuator
 from ballast.controller.context import Context
+from ballast.controller.defects import defect
 from ballast.controller.figures import Figures
 from ballast.controller.gateclock import GateClock
 from ballast.controller.memory import recalled
@@ -20,9 +22,13 @@ from ballast.controller.sight import Sight
 from ballast.controller.survey import Read, Surveyor
 from ballast.controller.switch import Switch, wanted
 from ballast.controller.telemetry import Telemetry
+from ballast.kube.errors import KubeError
 from ballast.model import Memory, Plan
 from ballast.planner.plan import plan
 from ballast.prometheus import Reading
+
+_LOG = logging.getLogger(__name__)
+_LONGEST_REASON = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +88,20 @@ class Rounds:
         if name in sight.lands.stalled:
             self._crew.reporter.stalled(read, "PoolsOverlap", sight.lands.stalled[name])
             return None
+        wrong = defect(read.resource)
+        if wrong is not None:
+            self._crew.reporter.stalled(read, "InvalidSpec", wrong)
+            return None
         started = perf_counter()
         try:
             return self._pass(read, sight, moves)
+        except KubeError:
+            raise
+        except Exception as error:  # noqa: BLE001 -- what one policy brings about must not stop the others
+            _LOG.exception("the pass of policy %s failed", name)
+            self._crew.telemetry.passes.labels(name, "error").inc()
+            self._crew.reporter.stalled(read, "PassFailed", f"{type(error).__name__}: {error}"[:_LONGEST_REASON])
+            return sight.now + read.resource.spec.interval.seconds
         finally:
             self._crew.telemetry.pass_seconds.labels(name).observe(perf_counter() - started)
 

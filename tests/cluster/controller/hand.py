@@ -1,0 +1,176 @@
+"""The operator's rounds in this process: with a clock of ours, figures of ours, and an end at any write."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, TypeVar
+
+from prometheus_client import CollectorRegistry
+
+from ballast.api import BalancingPolicy
+from ballast.api.topology import SparkTopology
+from ballast.controller.actuator import Actuator
+from ballast.controller.ends import Rates
+from ballast.controller.figures import NOT_CONFIGURED
+from ballast.controller.movers import Movers
+from ballast.controller.reporter import Reporter
+from ballast.controller.rounds import Crew, Rounds
+from ballast.controller.survey import Surveyor
+from ballast.controller.switch import Switch
+from ballast.controller.telemetry import Telemetry
+from ballast.kube.client import Client, Limits
+from ballast.kube.connection import Connection
+from ballast.kube.events import EventRecorder
+from ballast.kube.kinds import Kind
+from ballast.kube.nodes import NodeFacts
+from ballast.kube.pods import Pod
+from ballast.model import ExecutorUsage, MetricsHealth, NodeUsage
+from ballast.prometheus import Reading
+from tests.cluster.chart.installation import NAMESPACE, RELEASE
+from tests.testbed.testbed import Testbed
+
+JSON = dict[str, Any]
+T = TypeVar("T")
+
+
+class Died(BaseException):
+    """The operator's process ended here."""
+
+
+class When(Enum):
+    BEFORE = "before"
+    AFTER = "after"
+
+
+@dataclass(slots=True)
+class Fate:
+    """At which write the process ends (1: the first), and whether the server has got it by then."""
+
+    at: int | None = None
+    when: When = When.BEFORE
+    writes: list[str] = field(default_factory=list)
+    """What was written, in words."""
+    dead: bool = False
+
+    def meet(self, words: str, write: Callable[[], T]) -> T:
+        if self.dead:
+            raise Died
+        self.writes.append(words)
+        fatal = len(self.writes) == self.at
+        if fatal and self.when is When.BEFORE:
+            self.dead = True
+            raise Died
+        answer = write()
+        if fatal:
+            self.dead = True
+            raise Died
+        return answer
+
+
+class MortalClient(Client):
+    """One connection, so that writes come one after the other."""
+
+    def __init__(self, connection: Connection, fate: Fate) -> None:
+        super().__init__(connection, Limits(connections=1))
+        self._fate = fate
+
+    def create(self, kind: Kind, body: Mapping[str, Any], *, namespace: str | None = None) -> JSON:
+        words = f"create {kind.kind} {body.get('reason', '')}".strip()
+        return self._fate.meet(words, lambda: super(MortalClient, self).create(kind, body, namespace=namespace))
+
+    def act(self, kind: Kind, subresource: str, name: str, body: Mapping[str, Any], *, namespace: str) -> JSON:
+        act = super().act
+        return self._fate.meet(f"{subresource} {name}", lambda: act(kind, subresource, name, body, namespace=namespace))
+
+    def replace(self, kind: Kind, name: str, body: Mapping[str, Any], *, namespace: str | None = None) -> JSON:
+        replace = super().replace
+        return self._fate.meet(f"replace {kind.kind} {name}", lambda: replace(kind, name, body, namespace=namespace))
+
+    def patch(self, kind: Kind, name: str, patch: Sequence[JSON] | Mapping[str, Any], **options: Any) -> JSON:
+        words = f"patch {kind.kind} {options.get('subresource') or ''}".strip()
+        send = super().patch
+        return self._fate.meet(words, lambda: send(kind, name, patch, **options))
+
+    def delete(self, kind: Kind, name: str, **options: Any) -> None:
+        send = super().delete
+        self._fate.meet(f"delete {kind.kind}", lambda: send(kind, name, **options))
+
+
+@dataclass(slots=True)
+class Clock:
+    """The real time, moved on at will."""
+
+    ahead_seconds: float = 0.0
+
+    def __call__(self) -> float:
+        return time.time() + self.ahead_seconds
+
+
+@dataclass(slots=True)
+class FakeFigures:
+    """In place of Prometheus: each node's own noise, and what each running executor adds to it."""
+
+    noise: Mapping[str, float] = field(default_factory=dict)
+    """Ratio of the node's capacity by its name; without any there are no figures at all."""
+    cores: float = 0.9
+    """CPU that each executor uses."""
+
+    def read(self, policy: BalancingPolicy, nodes: list[NodeFacts], executors: list[Pod]) -> Reading:
+        del policy
+        if not self.noise:
+            return Reading(health=NOT_CONFIGURED)
+        busy = [pod for pod in executors if pod.status_phase == "Running"]
+        return Reading(
+            nodes={node.name: NodeUsage(cpu_ratio=self._ratio(node, busy)) for node in nodes},
+            executors={pod.key: ExecutorUsage(cpu_cores=self.cores) for pod in busy},
+            health=MetricsHealth(available=True, reason="Available", age_seconds=0.0),
+        )
+
+    def _ratio(self, node: NodeFacts, busy: list[Pod]) -> float:
+        here = sum(pod.node == node.name for pod in busy)
+        return self.noise.get(node.name, 0.0) + here * self.cores / node.allocatable.cpu_cores
+
+    def rates(self, policy: BalancingPolicy, topologies: list[SparkTopology]) -> Rates:
+        del policy, topologies
+        return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Hand:
+    """One life of the operator."""
+
+    rounds: Rounds
+    client: Client
+    fate: Fate
+    telemetry: Telemetry
+
+    def close(self) -> None:
+        self.client.close()
+
+
+def hand(
+    testbed: Testbed, *, clock: Clock, figures: FakeFigures | None = None, fate: Fate | None = None, identity: str = "x"
+) -> Hand:
+    """An operator with its own account's rights, that leads."""
+    found = fate or Fate()
+    config = testbed.service_account_kubeconfig(NAMESPACE, RELEASE)
+    client = MortalClient(Connection.from_kubeconfig(config), found)
+    telemetry = Telemetry(CollectorRegistry())
+    events = EventRecorder(client, instance=identity, clock=clock, on_error=_raise)
+    crew = Crew(
+        surveyor=Surveyor(client),
+        figures=figures or FakeFigures(),  # type: ignore[arg-type]  # the two questions that rounds ask of it
+        movers=Movers(client, events=events, telemetry=telemetry, clock=clock),
+        actuator=Actuator(client, events=events, telemetry=telemetry, clock=clock),
+        reporter=Reporter(client, events=events, clock=clock),
+        switch=Switch(client, name=RELEASE, identity=identity, clock=clock),
+        telemetry=telemetry,
+    )
+    return Hand(Rounds(crew, clock=clock, leading=lambda: True), client, found, telemetry)
+
+
+def _raise(error: Exception) -> None:
+    raise error

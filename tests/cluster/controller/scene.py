@@ -1,0 +1,163 @@
+"""Small plays on the real API server, that end alike whenever the operator's process ends in between."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ballast.kube import names
+from ballast.kube.kinds import BALANCING_POLICY, EXECUTOR_MOVE, GATE_SWITCH, POD, SPARK_TOPOLOGY
+from ballast.kube.lists import Query, read_list
+from tests.cluster.chart.installation import RELEASE, Installation
+from tests.cluster.controller.hand import Clock, Died, FakeFigures, Fate, Hand, hand
+from tests.cluster.controller.pool import PERIOD_SECONDS, Pool, gates_of, required_labels
+
+JSON = dict[str, Any]
+
+PATIENCE_SECONDS = 20.0
+LONG_AGO = "2026-01-01T00:00:00Z"
+A_MINUTE = 61.0
+"""After which a status may be written again."""
+
+
+@dataclass(slots=True)
+class Driver:
+    """As much of a Spark driver as there is to executors' pods: those that went are replaced."""
+
+    mine: Pool
+    application: str
+    target: int
+    labels: dict[str, str]
+    created: int = 0
+
+    def step(self) -> None:
+        there = [pod for pod in self.pods() if "deletionTimestamp" not in pod["metadata"]]
+        for _ in range(self.target - len(there)):
+            self.start()
+
+    def start(self, **options: Any) -> None:
+        self.created += 1
+        self.mine.executor(self.created, application=self.application, labels=self.labels, **options)
+
+    def pods(self) -> list[JSON]:
+        chosen = f"{names.SPARK_APPLICATION}={self.application}"
+        return read_list(self.mine.admin, Query(POD, namespace=self.mine.name, labels=chosen), lambda pod: pod).items
+
+    def grow_old(self) -> None:
+        """So that everybody's load is in the figures by now."""
+        for pod in self.pods():
+            statuses = pod["status"]["containerStatuses"]
+            statuses[0]["state"] = {"running": {"startedAt": LONG_AGO}}
+            change = {"status": {"containerStatuses": statuses}}
+            self.mine.admin.patch(POD, pod["metadata"]["name"], change, namespace=self.mine.name, subresource="status")
+
+    def await_running(self) -> None:
+        """Until kube-scheduler and kubelet are done with everybody who is not held."""
+        end = time.monotonic() + PATIENCE_SECONDS
+        while any(_on_its_way(pod) for pod in self.pods()):
+            assert time.monotonic() < end, "a released pod does not run"
+            time.sleep(PERIOD_SECONDS)
+
+
+def _on_its_way(pod: JSON) -> bool:
+    return not gates_of(pod) and (pod["status"].get("phase") != "Running" or "deletionTimestamp" in pod["metadata"])
+
+
+@dataclass(slots=True)
+class Scene:
+    """One run of a play under one `fate`: set up, lived through by one or two operators, looked at, cleared away."""
+
+    installed: Installation
+    mine: Pool
+    name: str
+    executors: int
+    figures: FakeFigures = field(default_factory=FakeFigures)
+    clock: Clock = field(default_factory=Clock)
+    driver: Driver = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.driver = Driver(self.mine, self.name, self.executors, {names.TOPOLOGY: self.name})
+
+    def live(self, fate: Fate, done: Callable[[Scene], bool]) -> Fate:
+        """Rounds until `done`, in a second life if the first one ends; the fate of the first."""
+        for one in (fate, Fate()):
+            operator = hand(self.installed.testbed, clock=self.clock, figures=self.figures, fate=one)
+            try:
+                self._rounds(operator, done)
+            except Died:
+                self.driver.step()
+                self.driver.await_running()
+                continue
+            finally:
+                operator.close()
+            return fate
+        raise AssertionError("the second life has no end")
+
+    def _rounds(self, operator: Hand, done: Callable[[Scene], bool]) -> None:
+        end = time.monotonic() + PATIENCE_SECONDS
+        while not done(self):
+            assert time.monotonic() < end, f"no end in sight: {self.picture()} {self.refusals()}"
+            operator.rounds.run()
+            self.driver.step()
+            self.driver.await_running()
+        self.clock.ahead_seconds += A_MINUTE
+        operator.rounds.run()
+
+    def moves(self) -> list[JSON]:
+        return read_list(self.mine.admin, Query(EXECUTOR_MOVE, namespace=self.mine.name), lambda move: move).items
+
+    def refusals(self) -> JSON:
+        status: JSON = self.mine.read(BALANCING_POLICY, self.name).get("status") or {}
+        return status.get("refusals") or {}
+
+    def picture(self) -> JSON:
+        """Everything that stays, but for names, times and uids, and for which of two nodes that are alike."""
+        pods = self.driver.pods()
+        topology = self.mine.read(SPARK_TOPOLOGY, self.name).get("status") or {}
+        policy = self.mine.read(BALANCING_POLICY, self.name).get("status") or {}
+        return {
+            "nodes": sorted(Counter(pod["spec"].get("nodeName") for pod in pods).values()),
+            "required": sorted(str(required_labels(pod)) for pod in pods),
+            "gates": [gates_of(pod) for pod in pods],
+            "moves": [_move_picture(move) for move in self.moves()],
+            "topology": {
+                **{key: topology.get(key) for key in ("executors", "components", "locality")},
+                "placement": {c: sorted(n.values()) for c, n in (topology.get("placement") or {}).items()},
+                "conditions": _verdicts(topology),
+            },
+            "policy": {
+                **{key: policy.get(key) for key in ("nodes", "attempts", "moved", "budget")},
+                "conditions": _verdicts(policy),
+            },
+            "switch": self.installed.admin.read(GATE_SWITCH, RELEASE).body["spec"],
+        }
+
+    def clear(self) -> None:
+        self.mine.delete(BALANCING_POLICY, self.name)
+        for move in self.moves():
+            self.mine.delete(EXECUTOR_MOVE, move["metadata"]["name"])
+        self.mine.delete(SPARK_TOPOLOGY, self.name)
+        for pod in self.driver.pods():
+            self.mine.delete(POD, pod["metadata"]["name"])
+        self.installed.switch(gating=False)
+
+
+def _verdicts(status: JSON) -> list[tuple[str, str, str]]:
+    return sorted((c["type"], c["status"], c["reason"]) for c in status.get("conditions") or ())
+
+
+def _move_picture(move: JSON) -> JSON:
+    status = move.get("status") or {}
+    return {
+        "from": move["spec"]["from"],
+        "to": status.get("to"),
+        "approved": move["spec"]["approved"],
+        "phase": status.get("phase"),
+        "reason": status.get("reason"),
+        "node": (status.get("replacement") or {}).get("node"),
+        "pinned": (status.get("replacement") or {}).get("pinned"),
+        "attempts": status.get("attempts"),
+    }

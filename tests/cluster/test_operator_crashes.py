@@ -1,0 +1,102 @@
+"""The operator's process ends before or after each of its writes; started anew, it comes to the same end.
+
+Everything is real but the process: rounds run in this one, and end at the n-th write of a placement and of a move.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.cluster.chart.installation import Installation
+from tests.cluster.controller.hand import FakeFigures, Fate, When
+from tests.cluster.controller.pool import ENFORCE, Pool, pool, zones
+from tests.cluster.controller.scene import Scene
+
+pytestmark = pytest.mark.cluster
+
+JSON = dict[str, Any]
+Play = Callable[[Installation, Pool, str, Fate], JSON]
+
+
+TWO_OF_THREE = {**ENFORCE, "maxExecutorsPerNodeRatio": 0.67}
+"""At most two of three executors on one node."""
+
+
+@pytest.fixture(scope="module")
+def mine(installed: Installation) -> Iterator[Pool]:
+    with pool(installed.testbed, "crashes", zones()) as found:
+        yield found
+
+
+def placing(installed: Installation, mine: Pool, name: str, fate: Fate) -> JSON:
+    """A set of three is placed."""
+    scene = Scene(installed, mine, name, executors=3)
+    mine.topology(name, {"name": "ingest", "executors": 3})
+    mine.policy(name, placement=TWO_OF_THREE)
+    for _ in range(3):
+        scene.driver.start()
+    scene.live(fate, _all_run)
+    found = scene.picture()
+    scene.clear()
+    return found
+
+
+def _all_run(scene: Scene) -> bool:
+    return all(pod["status"].get("phase") == "Running" for pod in scene.driver.pods())
+
+
+MOVES = {
+    "mode": "Enforce",
+    "minExecutorAge": "0s",
+    "allowUnknownState": True,
+    "cooldown": "0s",
+    "settle": "6s",
+    "budgets": [],
+}
+SHEDDING = {"strategy": "AvgShedder", "avgShedder": {"lowHits": 1, "highHits": 1}}
+
+
+def moving(installed: Installation, mine: Pool, name: str, fate: Fate) -> JSON:
+    """The executor on a noisy node is moved to a quiet one."""
+    figures = FakeFigures({mine.node("a1"): 0.7, mine.node("a2"): 0.3, mine.node("b2"): 0.3})
+    scene = Scene(installed, mine, name, executors=2, figures=figures)
+    mine.topology(name, {"name": "ingest", "workload": "Streaming", "executors": 2})
+    metrics = {"window": "5s"}
+    anywhere = {**ENFORCE, "maxExecutorsPerNodeRatio": 1}
+    mine.policy(name, placement=anywhere, interval="1s", metrics=metrics, moves=MOVES, shedding=SHEDDING)
+    for node in ("b1", "a1"):
+        scene.driver.start(gates=(), nodeName=mine.node(node))
+    scene.driver.await_running()
+    scene.driver.grow_old()
+    scene.live(fate, _moved)
+    found = scene.picture()
+    scene.clear()
+    return found
+
+
+def _moved(scene: Scene) -> bool:
+    phases = [(move.get("status") or {}).get("phase") for move in scene.moves()]
+    if "Settling" in phases:
+        scene.clock.ahead_seconds += 7.0
+    return bool(phases) and all(phase in ("Succeeded", "Failed", "Refused", "Expired") for phase in phases)
+
+
+@pytest.mark.parametrize("play", [placing, moving])
+def test_it_ends_alike_wherever_the_process_ends(installed: Installation, mine: Pool, play: Play) -> None:
+    undisturbed = Fate()
+    expected = play(installed, mine, f"{play.__name__}-0", undisturbed)
+    assert len(undisturbed.writes) > 8, undisturbed.writes
+    for at, when in _ends(undisturbed.writes):
+        fate = Fate(at, when)
+        found = play(installed, mine, f"{play.__name__}-{at}-{when.value}", fate)
+        assert found == expected, f"{when.value} write {at}: {fate.writes[-1]}"
+
+
+def _ends(writes: list[str]) -> list[tuple[int, When]]:
+    """Before and after each write. Nothing is decided by Events, so before one of them is after the write before."""
+    every = itertools.product(range(1, len(writes) + 1), When)
+    return [(at, when) for at, when in every if when is When.AFTER or not writes[at - 1].startswith("create Event")]

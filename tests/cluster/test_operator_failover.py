@@ -1,0 +1,91 @@
+"""No pod is held by a gate that nobody serves: not when the leader dies, not when everything of ours is dead."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from ballast.kube import names
+from tests.cluster.chart.installation import Installation
+from tests.cluster.controller.pool import Pool, eventually, gates_of, pool, zones
+from tests.cluster.controller.process import Replica, release, replica, switch
+
+pytestmark = pytest.mark.cluster
+
+LEASE_SECONDS = 6.0
+GATE_TIMEOUT_SECONDS = 10.0
+HOLD = {"mode": "Enforce", "debounce": "10s", "gateTimeout": "10s"}
+"""As long as a policy may hold a set."""
+
+
+def test_a_dead_leader_is_followed_and_dead_replicas_hold_nobody(installed: Installation, tmp_path: Path) -> None:
+    plane = installed.testbed
+    with (
+        pool(plane, "failover", zones()) as mine,
+        replica(plane, "first", tmp_path) as first,
+        replica(plane, "second", tmp_path) as second,
+    ):
+        mine.policy(placement=HOLD)
+        leader, standby = _roles(first, second)
+        eventually(lambda: switch(installed)["gating"] or None, "the leader turns the switch on")
+        _the_standby_takes_over(mine, leader, standby)
+        _everything_of_ours_dies(installed, mine, standby)
+
+
+def _roles(*replicas: Replica) -> tuple[Replica, Replica]:
+    for each in replicas:
+        each.await_ready()
+    eventually(lambda: any(each.leads() for each in replicas) or None, "somebody leads")
+    leading = [each for each in replicas if each.leads()]
+    assert len(leading) == 1, "both lead"
+    (standby,) = (each for each in replicas if each is not leading[0])
+    return leading[0], standby
+
+
+def _the_standby_takes_over(mine: Pool, leader: Replica, standby: Replica) -> None:
+    held = mine.executors(2, gates=())
+    created = time.monotonic()
+    assert all(mine.gated(name) for name in held)
+    leader.kill()
+    eventually(lambda: standby.leads() or None, "the standby takes over", seconds=2 * LEASE_SECONDS)
+    left = GATE_TIMEOUT_SECONDS + 5.0 - (time.monotonic() - created)
+    mine.await_released(held, seconds=left)
+    assert mine.nodes_of(held).total() == 2
+
+
+def _everything_of_ours_dies(installed: Installation, mine: Pool, last: Replica) -> None:
+    """What is left is the CronJob, which runs once a minute: here it runs when the lease is stale."""
+    late = mine.executors(2, first=11, application="spark-2", gates=())
+    last.kill()
+    assert all(mine.gated(name) for name in late)
+    assert "released 0" in release(installed.testbed, "--stale"), "the lease is not stale yet"
+    said = eventually(lambda: _released(installed), "the lease goes stale", seconds=3 * LEASE_SECONDS)
+    assert "the gate switch is off" in said
+    assert not any(mine.gated(name) for name in late)
+    assert not switch(installed)["gating"]
+    assert mine.nodes_of(late).total() == 2
+    eventually(lambda: names.GATE not in gates_of(mine.executor(99, gates=(), dry=True)) or None, "nobody is gated")
+
+
+def _released(installed: Installation) -> str | None:
+    said = release(installed.testbed, "--stale")
+    return said if "released 2 of 2" in said else None
+
+
+def test_a_clean_stop_turns_the_switch_off_and_leaves_the_lease_to_others(
+    installed: Installation, tmp_path: Path
+) -> None:
+    plane = installed.testbed
+    with pool(plane, "stop", zones(1)) as mine, replica(plane, "first", tmp_path) as first:
+        mine.policy(placement=HOLD)
+        first.await_ready()
+        eventually(lambda: switch(installed)["gating"] or None, "the leader turns the switch on")
+        assert first.stop() == 0
+        assert not switch(installed)["gating"]
+        with replica(plane, "second", tmp_path) as second:
+            second.await_ready()
+            eventually(lambda: second.leads() or None, "the next one leads", seconds=3.0)
+            eventually(lambda: switch(installed)["gating"] or None, "the switch is on again")
+            second.stop()

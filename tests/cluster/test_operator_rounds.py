@@ -1,0 +1,267 @@
+"""Rounds of the operator on the real API server, with a clock and figures of the test's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from ballast.kube import names
+from ballast.kube.kinds import BALANCING_POLICY, POD, SPARK_TOPOLOGY
+from tests.cluster.chart.installation import Installation
+from tests.cluster.controller.hand import Clock, FakeFigures, Hand, hand
+from tests.cluster.controller.pool import (
+    ENFORCE,
+    POOL_LABEL,
+    ZONE_LABEL,
+    Pool,
+    eventually,
+    pool,
+    required_labels,
+    zones,
+)
+from tests.cluster.controller.scene import Driver
+
+pytestmark = pytest.mark.cluster
+
+JSON = dict[str, Any]
+PATIENCE_SECONDS = 21.0
+"""A little more than a pinned pod may stay unschedulable."""
+
+
+@contextmanager
+def life(installed: Installation, clock: Clock, figures: FakeFigures | None = None) -> Iterator[Hand]:
+    """One process of the operator."""
+    operator = hand(installed.testbed, clock=clock, figures=figures)
+    try:
+        yield operator
+    finally:
+        operator.close()
+
+
+def status(mine: Pool, name: str | None = None) -> JSON:
+    found: JSON = mine.read(BALANCING_POLICY, name).get("status") or {}
+    return found
+
+
+def test_who_cannot_run_at_its_place_is_placed_anew_a_few_times_and_then_let_go(installed: Installation) -> None:
+    """What keeps it off is something that placement does not look at. Every attempt is made by another process."""
+    clock = Clock()
+    with pool(installed.testbed, "stranded", zones(1)) as mine:
+        mine.policy()
+        mine.executor(99, role="blocker", gates=(), labels={"blocker": "yes"})
+        mine.nodes_of(["spark-1-bloc-99"])
+        driver = _Shunned(mine, "spark-1", 1, {})
+        for attempt in (1, 2, 3):
+            driver.step()
+            with life(installed, clock) as operator:
+                pinned = _released(driver, operator)
+                assert required_labels(pinned) == {ZONE_LABEL: ["a"]}
+                _await_unschedulable(mine, pinned)
+                clock.ahead_seconds += PATIENCE_SECONDS
+                operator.rounds.run()
+            assert driver.pods() == [], "the stranded pod was not deleted"
+            assert [a["count"] for a in status(mine)["attempts"]] == [attempt]
+        driver.step()
+        with life(installed, clock) as operator:
+            last = _released(driver, operator)
+            assert required_labels(last) == {}
+            _await_unschedulable(mine, last)
+            clock.ahead_seconds += PATIENCE_SECONDS
+            operator.rounds.run()
+        assert [pod["metadata"]["uid"] for pod in driver.pods()] == [last["metadata"]["uid"]]
+        assert len(mine.events("PlacedAnew")) == 3
+        assert len(mine.events("TooManyAttempts")) == 1
+
+
+class _Shunned(Driver):
+    """Its executors can't be where a pod labelled `blocker` is."""
+
+    def start(self, **options: Any) -> None:
+        term = {"labelSelector": {"matchLabels": {"blocker": "yes"}}, "topologyKey": POOL_LABEL}
+        apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        super().start(affinity=apart, **options)
+
+    def pods(self) -> list[JSON]:
+        return [pod for pod in super().pods() if pod["metadata"]["labels"][names.SPARK_ROLE] == "executor"]
+
+
+def _released(driver: Driver, operator: Hand) -> JSON:
+    def look() -> JSON | None:
+        operator.rounds.run()
+        (pod,) = driver.pods()
+        return None if driver.mine.gated(pod["metadata"]["name"]) else pod
+
+    return eventually(look, "it is released")
+
+
+def _await_unschedulable(mine: Pool, pod: JSON) -> None:
+    def look() -> bool | None:
+        conditions = mine.pod(pod["metadata"]["name"])["status"].get("conditions") or ()
+        return any(c["type"] == "PodScheduled" and c.get("reason") == "Unschedulable" for c in conditions) or None
+
+    eventually(look, "kube-scheduler finds no node")
+
+
+def test_hits_and_what_a_strategy_remembers_survive_restarts(installed: Installation) -> None:
+    clock = Clock()
+    with pool(installed.testbed, "hits", zones()) as mine:
+        figures = FakeFigures({mine.node("a1"): 0.7, mine.node("a2"): 0.3, mine.node("b2"): 0.3})
+        driver = _running(mine, "b1", "a1")
+        mine.topology("clicks", {"name": "ingest", "workload": "Streaming", "executors": 2})
+        shedding = {"strategy": "AvgShedder", "avgShedder": {"lowHits": 3, "highHits": 3}}
+        moves = {"mode": "Recommend", "minExecutorAge": "0s", "allowUnknownState": True, "settle": "6s"}
+        placement = {**ENFORCE, "maxExecutorsPerNodeRatio": 1}
+        metrics = {"window": "5s"}
+        mine.policy(interval="1s", metrics=metrics, placement=placement, moves=moves, shedding=shedding)
+        for count in (1, 2, 3):
+            with life(installed, clock, figures) as operator:
+                operator.rounds.run()
+            found = status(mine)
+            assert {hit["node"]: hit["high"] for hit in found["hits"]}[mine.node("a1")] == count
+            assert found["state"], "the strategy's own memory is lost"
+            clock.ahead_seconds += 6.0
+        (advice,) = found["recommendations"]["items"]
+        assert (advice["from"], advice["executor"]) == (mine.node("a1"), "spark-1-exec-2")
+        assert mine.read(SPARK_TOPOLOGY, "clicks")["status"]["placement"] == {
+            "ingest": {mine.node("a1"): 1, mine.node("b1"): 1}
+        }
+        assert len(driver.pods()) == 2, "a recommendation touched something"
+
+
+def _running(mine: Pool, *nodes: str, labels: JSON | None = None) -> Driver:
+    """Executors that have been running for long."""
+    driver = Driver(mine, "spark-1", len(nodes), labels or {names.TOPOLOGY: "clicks"})
+    for node in nodes:
+        driver.start(gates=(), nodeName=mine.node(node))
+    driver.await_running()
+    driver.grow_old()
+    return driver
+
+
+def test_replacements_return_to_where_executors_were_before_a_restart(installed: Installation) -> None:
+    clock = Clock()
+    with pool(installed.testbed, "sticky", zones(2)) as mine:
+        driver = _running(mine, "b2", "b2", labels={})
+        mine.policy(placement={**ENFORCE, "maxExecutorsPerNodeRatio": 1})
+        with life(installed, clock) as operator:
+            operator.rounds.run()
+        for pod in driver.pods():
+            mine.delete(POD, pod["metadata"]["name"])
+        clock.ahead_seconds += 10.0
+        driver.step()
+        with life(installed, clock) as operator:
+            operator.rounds.run()
+            driver.await_running()
+        assert mine.nodes_of([pod["metadata"]["name"] for pod in driver.pods()]) == {"b2": 2}
+
+
+def test_of_two_policies_over_the_same_nodes_the_younger_rests(installed: Installation) -> None:
+    clock = Clock()
+    with pool(installed.testbed, "overlap", zones()) as mine:
+        mine.policy("overlap-1")
+        mine.policy("overlap-2")
+        mine.executors(1)
+        clock.ahead_seconds = 5.0
+        with life(installed, clock) as operator:
+            operator.rounds.run()
+            stalled = mine.condition(BALANCING_POLICY, "Stalled", "overlap-2")
+            assert stalled is not None
+            assert (stalled["status"], stalled["reason"]) == ("True", "PoolsOverlap")
+            assert "overlap-1" in stalled["message"]
+            assert "spec.nodeSelector" in stalled["message"]
+            assert mine.condition(BALANCING_POLICY, "Stalled", "overlap-1") is None
+            assert required_labels(mine.pod("spark-1-exec-1"))
+            mine.delete(BALANCING_POLICY, "overlap-1")
+            operator.rounds.run()
+            assert mine.condition(BALANCING_POLICY, "Stalled", "overlap-2") is None
+            ready = mine.condition(BALANCING_POLICY, "Ready", "overlap-2")
+            assert ready is not None
+            assert ready["status"] == "True"
+
+
+def test_a_topology_that_selects_a_driver_is_left_alone_until_it_is_mended(installed: Installation) -> None:
+    clock = Clock(ahead_seconds=5.0)
+    app = {"app": "clicks"}
+    with pool(installed.testbed, "driver", zones()) as mine:
+        mine.policy()
+        mine.topology("clicks", {"name": "ingest", "selector": {"matchLabels": app}})
+        mine.executor(1, role="driver", gates=(), labels=app)
+        mine.executors(1, labels=app)
+        with life(installed, clock) as operator:
+            operator.rounds.run()
+            stalled = mine.condition(SPARK_TOPOLOGY, "Stalled", "clicks")
+            assert stalled is not None
+            assert stalled["reason"] == "SelectorMatchesDriver"
+            assert "spark-role=executor" in stalled["message"]
+            assert "affinity" not in mine.pod("spark-1-exec-1")["spec"]
+            mended = {"app": "clicks", names.SPARK_ROLE: "executor"}
+            change = {"components": [{"name": "ingest", "selector": {"matchLabels": mended}}]}
+            mine.admin.patch(SPARK_TOPOLOGY, "clicks", {"spec": change}, namespace=mine.name)
+            mine.executors(1, first=2, labels=app)
+            operator.rounds.run()
+            assert mine.condition(SPARK_TOPOLOGY, "Stalled", "clicks") is None
+            assert required_labels(mine.pod("spark-1-exec-2"))
+
+
+IMPOSSIBLE = {
+    "spec.moves.budgets[0].schedule: '61 * * * *'": {"schedule": "61 * * * *"},
+    "there is no such day": {"schedule": "0 0 31 2 *"},
+    "spec.moves.budgets[0].timeZone: 'Mars/Olympus'": {"schedule": "0 8 * * *", "timeZone": "Mars/Olympus"},
+}
+
+
+def test_a_policy_that_cannot_be_followed_says_why_and_hinders_nobody(installed: Installation) -> None:
+    with pool(installed.testbed, "broken", zones()) as mine:
+        for number, budget in enumerate(IMPOSSIBLE.values()):
+            budgets = [{"moves": 0, "duration": "2h", **budget}]
+            mine.policy(f"broken-{number}", nodeSelector={"matchLabels": {"x": "y"}}, moves={"budgets": budgets})
+        mine.policy("broken-9")
+        mine.executors(1)
+        with life(installed, Clock(ahead_seconds=5.0)) as operator:
+            operator.rounds.run()
+        for number, words in enumerate(IMPOSSIBLE):
+            stalled = mine.condition(BALANCING_POLICY, "Stalled", f"broken-{number}")
+            assert stalled is not None
+            assert stalled["reason"] == "InvalidSpec"
+            assert words in stalled["message"]
+        assert required_labels(mine.pod("spark-1-exec-1"))
+
+
+def test_status_is_written_once_a_minute_at_most(installed: Installation) -> None:
+    clock = Clock()
+    with pool(installed.testbed, "quiet", zones()) as mine:
+        figures = FakeFigures({mine.node(each): 0.3 for each in ("a1", "a2", "b1", "b2")})
+        _running(mine, "a1")
+        mine.topology("clicks", {"name": "ingest", "workload": "Streaming"})
+        mine.policy(interval="1s", metrics={"window": "5s"}, moves={"settle": "6s"})
+        with life(installed, clock, figures) as operator:
+            for number in range(20):
+                figures.noise = {mine.node("a1"): 0.3 + number / 100}
+                operator.rounds.run()
+                clock.ahead_seconds += 2.0
+            assert _written(operator) == {"BalancingPolicy": 1, "SparkTopology": 1}
+            clock.ahead_seconds += 60.0
+            operator.rounds.run()
+            assert _written(operator)["BalancingPolicy"] == 2
+
+
+def test_nothing_is_written_where_nothing_changes(installed: Installation) -> None:
+    clock = Clock()
+    with pool(installed.testbed, "same", zones()) as mine:
+        _running(mine, "a1")
+        mine.policy()
+        with life(installed, clock) as operator:
+            operator.rounds.run()
+            written = len(operator.fate.writes)
+            for _ in range(3):
+                clock.ahead_seconds += 5.0
+                operator.rounds.run()
+            assert len(operator.fate.writes) == written
+
+
+def _written(operator: Hand) -> dict[str, int]:
+    kinds = [words.split()[1] for words in operator.fate.writes if words.endswith(" status")]
+    return {kind: kinds.count(kind) for kind in ("BalancingPolicy", "SparkTopology")}
