@@ -14,6 +14,6 @@ __all__ = ["control_plane", "crd_server", "installed"]
 
 @pytest.fixture(scope="session")
 def installed(control_plane: Testbed) -> Iterator[Installation]:
-    """The chart on the control plane, with its admission policies at work and the gate switched off."""
+    """The chart on the control plane, with its admission policies at work and no switch that turns the gate on."""
     with installation(control_plane) as found:
         yield found

@@ -99,6 +99,7 @@ def test_only_its_own_switch_and_lease_are_its_to_write(chart: Installation, cal
         off = {"spec": {"gating": False}}
         assert callers[name].patch(GATE_SWITCH, RELEASE, off).ok
         assert callers[name].patch(GATE_SWITCH, "somebody", off).code == 403
+    chart.remove_switch()
     lease = {"apiVersion": LEASE.api_version, "kind": LEASE.kind, "metadata": {"name": RELEASE}, "spec": {}}
     assert callers["operator"].create(LEASE, lease, namespace=NAMESPACE, dry=True).ok
     assert callers["operator"].create(LEASE, lease, namespace="kube-system", dry=True).code == 403

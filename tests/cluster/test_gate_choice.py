@@ -31,7 +31,7 @@ def gated(installed: Installation) -> Iterator[Installation]:
     installed.await_gating(executor(), OPEN)
     installed.await_gating(executor(labels=NAMED), PLAIN)
     yield installed
-    installed.switch(gating=False)
+    installed.remove_switch()
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def chart(installed: Installation) -> Iterator[Installation]:
     for name in (HERE, THERE):
         installed.testbed.create_namespace(name, labels={"ballast.dev/gate": "enabled"})
     yield installed
-    installed.switch(gating=False)
+    installed.remove_switch()
 
 
 @pytest.fixture(autouse=True)

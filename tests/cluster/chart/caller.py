@@ -110,7 +110,7 @@ def account(testbed: Testbed, namespace: str, name: str) -> Iterator[Caller]:
         yield Caller(testbed.url, session)
 
 
-def eventually(look: Callable[[], bool], what: str, *, seconds: float = 30.0) -> None:
+def eventually(look: Callable[[], bool], what: str, *, seconds: float = 60.0) -> None:
     """Return as soon as `look` is true; fail, saying `what` did not happen, when it stays false."""
     end = time.monotonic() + seconds
     while not look():

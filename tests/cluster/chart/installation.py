@@ -68,6 +68,11 @@ class Installation:
             answer = self.admin.patch(GATE_SWITCH, RELEASE, {"spec": spec})
         assert answer.ok, answer
 
+    def remove_switch(self) -> None:
+        """Which means off; other tests make switches of their own."""
+        assert self.admin.delete(GATE_SWITCH, RELEASE).code in (200, 404)
+        self.await_gating(executor(), PROBES, gated=False)
+
     def gates(self, pod: JSON, namespace: str) -> list[str]:
         """The gates that this pod would have if it were created now."""
         answer = self.admin.create(POD, pod, namespace=namespace, dry=True)
@@ -78,13 +83,12 @@ class Installation:
         eventually(lambda: (GATE in self.gates(pod, namespace)) == gated, f"gated: {gated}")
 
     def await_policies(self) -> None:
-        """Return when both ways into the gate and all fences work; leaves the switch off."""
+        """Return when both ways into the gate and all fences work; leaves no switch behind."""
         self.switch(gating=True, everywhere=True)
         self.await_gating(executor(), PROBES)
         self.await_gating(executor(labels={"ballast.dev/topology": "probes"}), "default")
         self.await_fences()
-        self.switch(gating=False)
-        self.await_gating(executor(), PROBES, gated=False)
+        self.remove_switch()
 
     def await_fences(self) -> None:
         """Ask for what each fence forbids, until it says so. Nothing is changed by it."""
