@@ -49,6 +49,8 @@ def _run(connection: Connection, changed: Callable[[], object], ending: threadin
         settings=_settings(),
         clusterwide=True,
         standalone=True,
+        # Without one kopf asks for the user's name, and the user of a container has none.
+        identity="ballast",  # type: ignore[arg-type]
         stop_flag=ending,
     )
     asyncio.run(operator)
