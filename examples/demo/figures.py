@@ -49,6 +49,15 @@ class Figures:
             found.setdefault(metric["node"], {})[metric["threshold"]] = int(float(each["value"][1]))
         return {node: (hits.get("low", 0), hits.get("high", 0)) for node, hits in found.items()}
 
+    def value(self, query: str) -> float | None:
+        """The one figure that the query gives now; None when it gives none."""
+        answer = self._now(query)
+        return float(answer[0]["value"][1]) if answer else None
+
+    def by_label(self, query: str, label: str) -> dict[str, float]:
+        """What the query gives now, by one of its labels."""
+        return {each["metric"].get(label, ""): float(each["value"][1]) for each in self._now(query)}
+
     def _now(self, query: str) -> list[Json]:
         return self._ask("query", query=query)
 

@@ -260,6 +260,22 @@ class RunningJob:
         before = len(self.batches())
         self._await(lambda: len(self.batches()) >= before + count, f"{count} more batches end", timeout_seconds)
 
+    def await_placed(self, count: int, *, timeout_seconds: float = _STARTED_SECONDS) -> list[ExecutorPod]:
+        """So many executors, once all of them have a node; whether they run already does not matter."""
+
+        def placed() -> list[ExecutorPod] | None:
+            found = [executor for executor in self.executors() if executor.node and not executor.leaving]
+            return found if len(found) == count else None
+
+        self._await(placed, f"{count} executors have a node", timeout_seconds)
+        return placed() or self.executors()
+
+    def compared_so_far(self) -> Comparison:
+        """Every record written until now, compared once all of them had time to come out; the job goes on."""
+        written = self.source.written
+        self._await(lambda: arrived(self.sink, below=written) >= written, "the sink has caught up", _DRAINED_SECONDS)
+        return compare(self.job.stream, written=written, sink=self.sink, below=written)
+
     def finish(self) -> Comparison:
         """Let everything written pass through, end the application, and compare source and sink."""
         self.source.close()
@@ -282,6 +298,12 @@ class RunningJob:
             selector = f"--selector=spark-app-selector={self.job.application}"
             self.testbed.kubectl("delete", "pods", selector, where, "--grace-period=5", "--wait=false")
         self._await(lambda: not self.executors(), "the executors have gone", _ENDED_SECONDS)
+
+    def abandon(self) -> None:
+        """End it at once, whatever becomes of its records."""
+        self.source.halt()
+        where, selector = f"--namespace={self.job.namespace}", f"--selector=spark-app-selector={self.job.application}"
+        self.testbed.kubectl("delete", "pods", selector, where, "--grace-period=1", "--wait=false")
 
     def _driver_ended(self) -> bool:
         return self._driver_phase() in ("Succeeded", "Failed", "")

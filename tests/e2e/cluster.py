@@ -1,0 +1,233 @@
+"""A cluster with Ballast in it, and the hands to steer it in a test."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from examples.demo.figures import Figures
+from examples.demo.pool import POOL, POOL_LABEL, SYSTEM
+from examples.demo.streaming.application import Job, RunningJob
+from tests.testbed.nodes import NodeSpec
+from tests.testbed.testbed import Testbed
+from tests.testbed.waiting import wait_until
+
+Json = dict[str, Any]
+Result = TypeVar("Result")
+
+WINDOW_SECONDS = 10
+SETTLE_SECONDS = 20
+CORES = 0.5
+NOISE_CORES = 0.46
+HOT_SCORE = 80.0
+NOISE_NAMESPACE = "noise"
+ENDED = frozenset({"Succeeded", "Failed", "Expired", "Refused"})
+_API = "/apis/ballast.dev/v1alpha1"
+
+
+def nodes() -> list[NodeSpec]:
+    """Six in the pool: two in zone a, four in two racks of zone b; and one outside of it for drivers and Ballast."""
+    places = [("a", "a1"), ("a", "a2"), ("b", "b1"), ("b", "b1"), ("b", "b2"), ("b", "b2")]
+    pool = [
+        NodeSpec(
+            f"node-{zone}-{index}",
+            zone=f"zone-{zone}",
+            rack=f"rack-{rack}",
+            cpu=f"{CORES * 1000:.0f}m",
+            memory="6Gi",
+            cpu_quota_cores=CORES,
+            labels={POOL_LABEL: POOL},
+        )
+        for index, (zone, rack) in enumerate(places, start=1)
+    ]
+    return [*pool, NodeSpec(SYSTEM, zone="zone-b", rack="rack-b0", cpu="4", memory="12Gi", labels={POOL_LABEL: SYSTEM})]
+
+
+@dataclass(slots=True)
+class Cluster:
+    """`folder` holds the data of jobs."""
+
+    testbed: Testbed
+    folder: Path
+    _policies: int = 0
+
+    @property
+    def figures(self) -> Figures:
+        specs = [spec for spec in nodes() if spec.labels[POOL_LABEL] == POOL]
+        return Figures(
+            self.testbed.prometheus_url,
+            capacity_cores={spec.name: CORES for spec in specs},
+            addresses=self.testbed.node_addresses,
+            window_seconds=WINDOW_SECONDS,
+        )
+
+    def job(self, name: str, namespace: str, **fields: Any) -> Job:
+        selector = {POOL_LABEL: SYSTEM}
+        folder = self.folder / f"{namespace}-{name}"
+        return Job(name=name, namespace=namespace, folder=folder, driver_node_selector=selector, **fields)
+
+    def enforce(self, *, moves: Json | None = None, shedding: Json | None = None) -> str:
+        """A policy that places; with `moves` it levels as well. In place of the one before, and with no memory of it.
+
+        Returns its name. Times are short, limits wide, unless `moves` and `shedding` say otherwise.
+        """
+        self.testbed.kubectl("delete", "bpol", "--all", "--wait=true")
+        self._policies += 1
+        name = f"pool-{self._policies}"
+        self.testbed.apply(self._policy(name, moves, shedding or {}))
+        self.await_(lambda: self.policy(name).get("status", {}).get("observedGeneration", -1) >= 0, f"{name} is seen")
+        return name
+
+    def change(self, name: str, **moves: Any) -> None:
+        """Change `spec.moves` of a policy and return when it was looked at again."""
+        self.testbed.kubectl("patch", "bpol", name, "--type=merge", f"-p={json.dumps({'spec': {'moves': moves}})}")
+
+        def seen() -> bool:
+            found = self.policy(name)
+            return bool(found["status"].get("observedGeneration") == found["metadata"]["generation"])
+
+        self.await_(seen, f"the change of {name} is seen")
+
+    def _policy(self, name: str, moves: Json | None, shedding: Json) -> Json:
+        thresholds = {"lowThreshold": 15, "highThreshold": 30, "lowHits": 2, "highHits": 1, "minHotScore": 60}
+        levelling = {"strategy": "AvgShedder", "avgShedder": {**thresholds, **shedding}}
+        limits = {
+            "settle": f"{SETTLE_SECONDS}s",
+            "minExecutorAge": "5s",
+            "minSlowness": 1.0,
+            "cooldown": "0s",
+            "budgets": [{"moves": 100, "per": "1h"}],
+            "pauseAfterFailures": 100,
+        }
+        return {
+            "apiVersion": "ballast.dev/v1alpha1",
+            "kind": "BalancingPolicy",
+            "metadata": {"name": name},
+            "spec": {
+                "nodeSelector": {"matchLabels": {POOL_LABEL: POOL}},
+                "interval": "2s",
+                "metrics": {
+                    "prometheus": {"url": self.testbed.prometheus_url},
+                    "window": f"{WINDOW_SECONDS}s",
+                    "maxAge": "30s",
+                },
+                "placement": {"mode": "Enforce", "maxExecutorsPerNodeRatio": 0.34},
+                "shedding": levelling if moves is not None else {"strategy": "None"},
+                "moves": {**limits, **moves} if moves is not None else {"mode": "Off"},
+            },
+        }
+
+    @contextmanager
+    def noise(self, node: str) -> Iterator[None]:
+        """A neighbour that makes a node hot; entered when the node's score shows it."""
+        self.testbed.apply(_noise(node))
+        try:
+            self.await_(lambda: self.score(node) >= HOT_SCORE, f"{node} is hot", explain=lambda: str(self.score(node)))
+            yield
+        finally:
+            self.testbed.kubectl("delete", "pod", "noise", f"-n={NOISE_NAMESPACE}", "--ignore-not-found", "--wait=true")
+
+    def score(self, node: str) -> float:
+        """The node's score now, 0 while it has none."""
+        now = time.time()
+        points = self.figures.history(now, now).get(node, [])
+        return points[-1][1] if points else 0.0
+
+    def policy(self, name: str) -> Json:
+        return self.testbed.api.get(f"{_API}/balancingpolicies/{name}")
+
+    def topology(self, namespace: str, name: str) -> Json:
+        return self.testbed.api.get(f"{_API}/namespaces/{namespace}/sparktopologies/{name}")
+
+    def moves(self, namespace: str) -> list[Json]:
+        found: list[Json] = self.testbed.api.get(f"{_API}/namespaces/{namespace}/executormoves")["items"]
+        return sorted(found, key=lambda move: str(move["metadata"]["creationTimestamp"]))
+
+    def forget_moves(self, namespace: str) -> None:
+        self.testbed.kubectl("delete", "move", "--all", f"-n={namespace}", "--wait=true")
+
+    def await_move(self, namespace: str, *, phases: frozenset[str], timeout_seconds: float = 90.0) -> Json:
+        """The namespace's move, once it is in one of the phases."""
+
+        def current() -> Json | None:
+            return next((m for m in self.moves(namespace) if m.get("status", {}).get("phase") in phases), None)
+
+        what = f"a move in {namespace} is {' or '.join(sorted(phases))}"
+        found = self.await_(current, what, timeout_seconds=timeout_seconds)
+        assert found is not None
+        return found
+
+    def refusals(self, name: str) -> dict[str, Json]:
+        """What the policy's status says was refused, by reason."""
+        items = self.policy(name).get("status", {}).get("refusals", {}).get("items", [])
+        return {item["reason"]: item for item in items}
+
+    def await_refusal(self, name: str, reason: str, *, timeout_seconds: float = 75.0) -> Json:
+        """The status's entry. Figures in a status are renewed once a minute, so it may take that long."""
+        return self.await_(
+            lambda: self.refusals(name).get(reason),
+            f"{reason} is among the refusals of {name}",
+            timeout_seconds=timeout_seconds,
+        ) or {}  # fmt: skip
+
+    def operator_pods(self) -> list[Json]:
+        path = "/api/v1/namespaces/ballast-system/pods?labelSelector=app.kubernetes.io%2Fname%3Dballast"
+        found: list[Json] = self.testbed.api.get(path)["items"]
+        return [pod for pod in found if "job-name" not in pod["metadata"]["labels"]]
+
+    def await_(
+        self,
+        condition: Callable[[], Result],
+        what: str,
+        *,
+        timeout_seconds: float = 60.0,
+        explain: Callable[[], str] | None = None,
+    ) -> Result:
+        return wait_until(
+            condition,
+            what=what,
+            timeout_seconds=timeout_seconds,
+            poll_seconds=0.3,
+            explain=explain or self._explanation,
+        )
+
+    def _explanation(self) -> str:
+        found = self.testbed.kubectl("get", "bpol,stopo,move,pods", "--all-namespaces", "--output=wide")
+        return found + self.testbed.kubectl("get", "bpol", "--output=yaml")
+
+
+def _noise(node: str) -> Json:
+    resources = {"requests": {"cpu": "100m", "memory": "16Mi"}}
+    arguments = ["--cores", str(NOISE_CORES)]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "noise", "namespace": NOISE_NAMESPACE},
+        "spec": {
+            "nodeName": node,
+            "terminationGracePeriodSeconds": 1,
+            "containers": [{"name": "main", "image": "noise", "args": arguments, "resources": resources}],
+        },
+    }
+
+
+def place_of(pod: Json) -> dict[str, list[str]]:
+    """What of the pod's required node affinity Ballast could have written: label → values."""
+    affinity = pod["spec"].get("affinity", {}).get("nodeAffinity", {})
+    terms = affinity.get("requiredDuringSchedulingIgnoredDuringExecution", {}).get("nodeSelectorTerms", [])
+    return {e["key"]: e.get("values", []) for term in terms for e in term.get("matchExpressions", [])}
+
+
+def zones_of(job: RunningJob) -> set[str]:
+    """The zones that the job's executors are in."""
+    zone = {spec.name: spec.zone for spec in nodes()}
+    return {zone[executor.node] for executor in job.executors() if executor.node}
+
+
+def names_by_node(job: RunningJob) -> Mapping[str, str]:
+    return {executor.node: executor.name for executor in job.running_executors() if executor.node}

@@ -1,0 +1,79 @@
+"""One cluster with Ballast in it, and one job that runs through the whole session."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from examples.demo.installation import await_gating, images, install
+from examples.demo.pool import POOL_LABEL, SYSTEM
+from examples.demo.streaming.application import Job, RunningJob
+from examples.demo.streaming.records import Stream
+from tests.e2e.cluster import NOISE_NAMESPACE, Cluster, nodes
+from tests.testbed.testbed import KEPT_LOGS, Testbed
+
+SpawnJob = Callable[[Job], RunningJob]
+
+STEADY_NAMESPACE = "analytics"
+TOPOLOGY = "clickstream"
+LABELS = {"ballast.dev/topology": TOPOLOGY, "ballast.dev/component": "windows"}
+TOPOLOGY_OBJECT = {
+    "apiVersion": "ballast.dev/v1alpha1",
+    "kind": "SparkTopology",
+    "metadata": {"name": TOPOLOGY, "namespace": STEADY_NAMESPACE},
+    "spec": {
+        "components": [
+            {"name": "windows", "workload": "Streaming", "executors": 3, "exchange": {"bytesPerSecond": "10Mi"}}
+        ]
+    },
+}
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """Seven nodes, Prometheus, and Ballast as the chart installs it. A policy places; none levels yet."""
+    with (
+        tempfile.TemporaryDirectory(prefix="ballast-e2e-") as folder,
+        Testbed(progress=print).up(nodes=nodes(), images=images()) as testbed,
+    ):
+        try:
+            install(testbed, node_selector={POOL_LABEL: SYSTEM})
+            testbed.create_namespace(NOISE_NAMESPACE)
+            testbed.create_namespace(STEADY_NAMESPACE)
+            found = Cluster(testbed, Path(folder))
+            found.enforce()
+            yield found
+        finally:
+            testbed.keep_logs(KEPT_LOGS / "e2e")
+
+
+@pytest.fixture(scope="session")
+def spawn(cluster: Cluster) -> Iterator[SpawnJob]:
+    """Submits jobs; those that still run are ended after the last test."""
+    running: list[RunningJob] = []
+
+    def submit(job: Job) -> RunningJob:
+        running.append(RunningJob.submit(cluster.testbed, job))
+        return running[-1]
+
+    yield submit
+    for job in running:
+        job.abandon()
+
+
+@pytest.fixture(scope="session")
+def steady(cluster: Cluster, spawn: SpawnJob) -> RunningJob:
+    """Three executors with a SparkTopology, placed by Ballast, fed all the time."""
+    cluster.testbed.apply(TOPOLOGY_OBJECT)
+    await_gating(cluster.testbed, STEADY_NAMESPACE, labels=LABELS)
+    stream = Stream(records_per_second=150)
+    job = spawn(
+        cluster.job("steady", STEADY_NAMESPACE, executors=3, stream=stream, partitions=6, executor_labels=LABELS)
+    )
+    job.await_executors()
+    job.feed()
+    job.await_batches(3)
+    return job

@@ -1,0 +1,69 @@
+"""One full move of a real executor under load: where it went, how it left, and that no record noticed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from examples.demo.streaming.application import RunningJob
+from examples.demo.streaming.records import Comparison
+from tests.e2e.cluster import ENDED, Cluster, Json, names_by_node
+from tests.e2e.conftest import STEADY_NAMESPACE
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A move that has ended. `replacement`: as the API server had it then."""
+
+    document: Json
+    replacement: Json
+    executors: int
+    records: Comparison
+
+
+@pytest.fixture(scope="module")
+def moved(cluster: Cluster, steady: RunningJob) -> Moved:
+    cluster.forget_moves(STEADY_NAMESPACE)
+    steady.await_executors()
+    node = min(names_by_node(steady))
+    with cluster.noise(node):
+        cluster.enforce(moves={"mode": "Enforce", "budgets": [{"moves": 1, "per": "1h"}]})
+        document = cluster.await_move(STEADY_NAMESPACE, phases=ENDED, timeout_seconds=180)
+    name = document["status"].get("replacement", {}).get("pod", "")
+    executors = steady.running_executors()
+    found = next((each.document for each in executors if each.name == name), {})
+    return Moved(document, found, len(executors), steady.compared_so_far())
+
+
+def test_it_is_judged_and_the_gap_is_narrower(moved: Moved) -> None:
+    status = moved.document["status"]
+    assert status["phase"] in ("Succeeded", "Failed"), status
+    assert status["reason"] in ("Helped", "DidNotHelp"), status
+    assert status["measured"]["gain"] > 0
+
+
+def test_the_replacement_runs_where_the_decision_said(moved: Moved) -> None:
+    spec, status = moved.document["spec"], moved.document["status"]
+    assert status["replacement"]["node"] == spec["to"] == moved.replacement["spec"]["nodeName"]
+    assert spec["to"] != spec["from"]
+
+
+def test_it_stays_in_the_zone_that_the_job_is_in(moved: Moved) -> None:
+    assert moved.document["spec"]["to"].startswith("node-b-")
+
+
+def test_the_job_has_as_many_executors_as_before(moved: Moved) -> None:
+    assert moved.executors == 3
+
+
+def test_the_executor_left_in_a_few_seconds(moved: Moved) -> None:
+    """Gracefully: without decommissioning, or waiting for blocks to be copied, the grace period runs out."""
+    assert moved.document["status"]["subject"]["executorId"]
+    timings = moved.document["status"]["timings"]
+    assert {"leaving", "arriving", "settling", "ended"} <= timings.keys()
+
+
+def test_every_record_came_out_once(moved: Moved) -> None:
+    assert moved.records.source > 0
+    assert moved.records.agree, moved.records
