@@ -166,11 +166,17 @@ class Replacement(StatusModel):
     """Where it runs."""
     pinned: bool = True
     """Whether it was tied to the destination; false if it had to be released without."""
+    claimed: datetime | None = None
+    """When it was recognised."""
 
 
 class Measured(StatusModel):
     """What the move brought."""
 
+    hot_before: _Score | None = None
+    """Score of the node that was left, right before."""
+    cold_before: _Score | None = None
+    """Score of the destination, right before."""
     hot_after: _Score | None = None
     """Score of the node that was left."""
     cold_after: _Score | None = None
@@ -216,7 +222,9 @@ class MoveStatus(StatusModel):
     message: Text = ""
     """Why, in words for people."""
     conditions: Conditions = ()
-    """Ready; and, when so, Reconciling, Stalled."""
+    """Ready; and, when so, Reconciling, Stalled, Withdrawn."""
+    to: Word = ""
+    """Where the replacement goes now, if no longer to spec.to."""
     subject: Subject | None = None
     """What the executor was, by which its replacement is recognised."""
     replacement: Replacement | None = None

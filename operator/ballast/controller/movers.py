@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ballast.controller.context import Context
@@ -96,8 +96,7 @@ class Movers:
             if each.state.phase.ended:
                 self._expire(each, context)
                 continue
-            carried, wake_at = self._carry(each, context, known)
-            known[each.key] = carried
+            wake_at = self._carry(each, context, known)
             if wake_at is not None:
                 wake.append(wake_at)
         return list(known.values()), min(wake, default=None)
@@ -106,23 +105,25 @@ class Movers:
         if record.outlived(each.state, ttl_seconds=context.policy.moves.ttl_seconds, now=self._clock()):
             delete_object(self._client, kinds.EXECUTOR_MOVE, each.raw)
 
-    def _carry(self, each: OpenMove, context: Context, known: Mapping[str, OpenMove]) -> tuple[OpenMove, float | None]:
+    def _carry(self, each: OpenMove, context: Context, known: dict[str, OpenMove]) -> float | None:
+        """Steps on while only states are written; `known` always holds what was written last. Returns when to look."""
         for _ in range(_MOST_STEPS):
             facts = self._facts(each, context, known)
             step = advance(each.state, facts, context.policy.moves, self._clock())
-            if step.changed:
-                written = self._write(each, step, context)
-                if written is None:
-                    return each, self._clock() + 1.0
-                each = written
-                if each.state.phase.ended:
-                    return each, None
-                continue
-            if step.effect is not None:
+            if not step.changed:
+                if step.effect is None:
+                    return step.wake_at
                 self._do(step.effect, each, context)
-                return each, self._clock() + 1.0
-            return each, step.wake_at
-        return each, self._clock()
+                return self._clock() + 1.0
+            written = self._write(each, step, context)
+            if written is None:
+                return self._clock() + 1.0
+            each = known[each.key] = written
+            if each.state.phase.ended:
+                return None
+            if step.look_anew:
+                return self._clock()
+        return self._clock()
 
     def _write(self, each: OpenMove, step: Step, context: Context) -> OpenMove | None:
         """The state first, then its Events; None when somebody else wrote the object meanwhile."""
@@ -168,7 +169,7 @@ class Movers:
             executor=_pod(executor, views) if executor else None,
             newcomers=tuple(_pod(pod, views) for pod in sorted(alike, key=lambda p: p.uid)),
             rivals=_rivals(each, known, profile),
-            clearance=self._clearance(each, context),
+            clearance=self._clearance(each, context, known),
             expected_executors=_expected(state, context),
             application_ended=_application_ended(context, state.orders.namespace, profile[0]),
             scores=context.measured(),
@@ -178,13 +179,14 @@ class Movers:
             pin_refused=self._answers.pin.get(each.key, ""),
         )
 
-    def _clearance(self, each: OpenMove, context: Context) -> Clearance:
+    def _clearance(self, each: OpenMove, context: Context, known: Mapping[str, OpenMove]) -> Clearance:
+        """The arbiter's second look, with every move as it was last written, in this pass too."""
         cores = {node.name: node.allocatable.cpu_cores for node in context.snapshot.nodes}
         move = record.to_move(each.state, source_cpu_cores=cores.get(each.state.orders.source, 0.0))
         if move.phase not in (MovePhase.APPROVED, MovePhase.LEAVING, MovePhase.ARRIVING):
             return Clearance()
         refusal, destination = clearance(
-            context.snapshot,
+            replace(context.snapshot, moves=tuple(planner_moves(list(known.values()), cores))),
             context.policy,
             move,
             scores=context.projected(),
