@@ -20,7 +20,9 @@ def crd_server(control_plane: Testbed) -> Iterator[Server]:
     """The real API server with the committed definitions, established."""
     control_plane.apply(*sorted(CRDS.glob("*.yaml")))
     names = [f"crd/{kind.crd_name}" for kind in KINDS]
-    control_plane.kubectl("wait", "--for=condition=Established", "--timeout=30s", *names)
+    # kubectl takes a definition that has no conditions yet for a broken one, so it must wait for them first.
+    for what in ("jsonpath={.status.conditions}", "condition=Established"):
+        control_plane.kubectl("wait", f"--for={what}", "--timeout=30s", *names)
     client = control_plane.api.client
     with requests.Session() as session:
         session.trust_env = False
