@@ -42,10 +42,18 @@ def install(
         "podAnnotations": scrape,
         "logging": {"format": "text"},
     }
-    file = testbed.instance.folder / "ballast-values.yaml"
-    file.write_text(yaml.safe_dump(values))
-    where = f"--namespace={NAMESPACE}"
-    testbed.helm("install", RELEASE, str(CHART), where, f"--values={file}", "--wait", f"--timeout={_ROLLOUT_SECONDS}s")
+    _values(testbed).write_text(yaml.safe_dump(values))
+    upgrade(testbed)
+
+
+def upgrade(testbed: Testbed) -> None:
+    """Bring back whatever of the installation is missing, with the values that it was installed with."""
+    where, waiting = f"--namespace={NAMESPACE}", ("--wait", f"--timeout={_ROLLOUT_SECONDS}s")
+    testbed.helm("upgrade", "--install", RELEASE, str(CHART), where, f"--values={_values(testbed)}", *waiting)
+
+
+def _values(testbed: Testbed) -> Path:
+    return testbed.instance.folder / "ballast-values.yaml"
 
 
 def await_gating(testbed: Testbed, namespace: str, *, labels: Mapping[str, str]) -> None:
