@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -60,11 +61,16 @@ def load(path: Path) -> Situation:
         raise UnusableSnapshotError(f"{path}: {field}: {first['msg']}: {_REMEDY}") from error
 
 
-def dump(situation: Situation) -> str:
-    """The file's text. The policy is written whole, of the rest what is as usual is left out."""
+def dump(situation: Situation, *, as_json: bool = False) -> str:
+    """The file's text. The policy is written whole, of the rest what is as usual is left out.
+
+    JSON is written and read some twenty times faster, which tells with thousands of executors.
+    """
     content = _ADAPTER.dump_python(situation, mode="json", exclude_defaults=True)
     policy = _POLICY.dump_python(situation.policy, mode="json")
     document = {"kind": _KIND, "version": VERSION, **content, "policy": policy}
+    if as_json:
+        return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
     text: str = yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
     return text
 
@@ -72,12 +78,12 @@ def dump(situation: Situation) -> str:
 def _document(path: Path) -> dict[str, Any]:
     """The content without the two fields that say what it is."""
     try:
-        document: Any = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 -- a safe loader
+        document = _parsed(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UnusableSnapshotError(f"{path}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError) as error:
         words = " ".join(str(error).split())
-        raise UnusableSnapshotError(f"{path}: not readable as YAML: {words}: {_REMEDY}") from error
+        raise UnusableSnapshotError(f"{path}: not readable as YAML or JSON: {words}: {_REMEDY}") from error
     fields: dict[str, Any] = document if isinstance(document, dict) else {}
     kind = fields.pop("kind", None)
     if kind != _KIND:
@@ -86,3 +92,7 @@ def _document(path: Path) -> dict[str, Any]:
     if version != VERSION:
         raise UnusableSnapshotError(f"{path}: version: {version!r}: this program reads version {VERSION}: {_REMEDY}")
     return fields
+
+
+def _parsed(text: str) -> Any:
+    return json.loads(text) if text.startswith("{") else yaml.load(text, Loader=_Loader)  # noqa: S506 -- a safe loader

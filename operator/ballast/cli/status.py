@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import Annotated, Any
 
@@ -50,7 +51,8 @@ def status(
         raise typer.BadParameter("--watch draws for people: leave out -o, or say -o wide", param_hint="--watch")
     with source(Where(filename, kubeconfig, context, prometheus, system_namespace)) as look:
         if watch:
-            _watch(look, policy, output, every_seconds=every)
+            with contextlib.suppress(KeyboardInterrupt):
+                _watch(look, policy, output, every_seconds=every)
             return
         seen = look(policy)
     if output.for_programs:

@@ -38,12 +38,12 @@ def topology_anew(snapshot: Snapshot, policy: Policy, key: str) -> Anew | None:
         return None
     placements = placed_anew(snapshot, policy, Memory(), members)
     target = {placement.uid: placement.node for placement in placements}
-    after = tuple(_settled(e, target[e.uid]) if e.uid in target else e for e in snapshot.executors)
+    after = [_settled(executor, target[executor.uid]) for executor in members]
     return Anew(
         topology=key,
         executors=len(members),
-        before=_locality(snapshot, policy, key),
-        after=_locality(replace(snapshot, executors=after), policy, key),
+        before=_locality(snapshot, policy, key, members),
+        after=_locality(snapshot, policy, key, after),
         relocated=_relocated(members, target),
         unplaced=tuple(placement for placement in placements if placement.node is None),
     )
@@ -107,8 +107,8 @@ def _settled(executor: Executor, node: str | None) -> Executor:
     return replace(executor, phase=Phase.PENDING, node=node)
 
 
-def _locality(snapshot: Snapshot, policy: Policy, key: str) -> LocalityView:
-    counts = counts_by_topology(snapshot.executors, snapshot.nodes).get(key, {})
+def _locality(snapshot: Snapshot, policy: Policy, key: str, executors: Collection[Executor]) -> LocalityView:
+    counts = counts_by_topology(executors, snapshot.nodes).get(key, {})
     found = next((topology for topology in snapshot.topologies if topology.key == key), None)
     topology = found or Topology(key, key.split("/", 1)[0], key.split("/", 1)[-1], components=(), implicit=True)
     return locality(topology, counts, policy.levels, max_node_ratio=policy.placement.max_executors_per_node_ratio)

@@ -144,3 +144,15 @@ def test_a_file_is_planned_without_a_cluster(tmp_path: Path) -> None:
         "gain": 37.5,
         "localityDelta": round(decided.locality_delta_ratio, 3),
     }
+
+
+def test_many_topologies_are_cut_to_the_dearest_and_the_rest_is_counted() -> None:
+    apart = [an_executor(f"x{i}", node=node, topology="team/apart") for i, node in enumerate(("hot", "far"))]
+    others = [an_executor(f"e{i}", node="hot", topology=f"team/t{i:02}") for i in range(25)]
+    topologies = tuple(Topology(e.topology, "team", e.topology[5:], components=()) for e in (*others, apart[0]))
+    situation = a_situation(executors=(*others, *apart), topologies=topologies)
+    found = planned(situation)
+    assert found.anew[0].topology == "team/apart"
+    assert (len(found.anew), found.left_out) == (20, 6)
+    assert "... and 6 more: name one to see it" in printed(situation)
+    assert plan_document(found)["moreTopologies"] == 6

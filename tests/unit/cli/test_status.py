@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
+from ballast.cli import status
 from ballast.cli.output import Format, plain
 from ballast.cli.report.pool import pool_document, pool_report
 from ballast.cli.situation import Situation, dump
 from ballast.cli.source import Seen
 from ballast.cli.status import status_document, status_report
+from ballast.errors import BallastError
 from ballast.model import MetricsHealth, MovePhase
 from tests.builders import NOW, a_move, a_node, an_executor
 from tests.unit.cli.pools import a_situation, with_a_held_executor, with_a_proposed_move
@@ -139,3 +143,47 @@ def test_a_file_about_another_policy_is_refused(tmp_path: Path) -> None:
     ended = run("status", "-f", str(file), "-p", "batch")
     assert ended.code == 1
     assert "is about BalancingPolicy streaming, not about batch" in ended.err
+
+
+class Looks:
+    """A cluster that changes, and goes away, until somebody stops watching."""
+
+    def __init__(self, *seen: Seen | BallastError) -> None:
+        self._left = list(seen)
+
+    def __call__(self, policy: str | None) -> Seen:
+        if not self._left:
+            raise KeyboardInterrupt
+        found = self._left.pop(0)
+        if isinstance(found, BallastError):
+            raise found
+        return found
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    def watch(*seen: Seen | BallastError) -> None:
+        monkeypatch.setattr(status, "source", lambda where: contextlib.nullcontext(Looks(*seen)))
+
+    return watch
+
+
+def test_watching_looks_again_until_it_is_interrupted(looks: Callable[..., None]) -> None:
+    looks(Seen((a_situation(),)), Seen((with_a_proposed_move(),)))
+    ended = run("status", "--watch", "--every", "0.5")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.count("Policy streaming") == 2
+    assert ended.out.count("Proposed") == 1
+
+
+def test_in_a_terminal_the_picture_is_redrawn_and_outlives_a_cluster_that_is_away(
+    looks: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    looks(Seen((a_situation(),)), BallastError("no answer from the API server"), Seen((a_situation(),)))
+    ended = run("status", "-w", "--every", "0.5")
+    assert ended.code == 0
+    assert ended.out.count("Policy") == 2
+    assert "Error: no answer from the API server" in ended.out
+    assert ended.out.index("\x1b[?1049h") < ended.out.index("Policy") < ended.out.index("\x1b[?1049l")

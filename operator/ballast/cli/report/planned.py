@@ -19,6 +19,8 @@ from ballast.planner.anew import Anew, topology_anew
 
 _MOST_ROWS = 20
 """Of placements, holds and refusals, unless all are asked for."""
+_MOST_ANEW = 20
+"""Topologies that are placed anew at once: each takes as long as a pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +30,28 @@ class Planned:
     situation: Situation
     decided: Plan
     anew: tuple[Anew, ...]
+    left_out: int = 0
+    """Topologies that were not placed anew."""
 
 
 def planned(situation: Situation, topology: str | None = None) -> Planned:
     """`topology`: a key; all of them if absent."""
     decided, executors = situation.plan(), situation.snapshot.executors
-    keys = [topology] if topology is not None else sorted({executor.topology for executor in executors})
-    if topology is not None:
+    if topology is None:
+        keys = _dearest(decided, {executor.topology for executor in executors})
+    else:
+        keys = [topology]
         members = [executor for executor in executors if executor.topology == topology]
         decided = _narrowed(decided, {e.key for e in members}, {e.node for e in members})
-    found = (topology_anew(situation.snapshot, situation.policy, key) for key in keys)
-    return Planned(situation, decided, tuple(each for each in found if each is not None))
+    found = (topology_anew(situation.snapshot, situation.policy, key) for key in keys[:_MOST_ANEW])
+    anew = tuple(each for each in found if each is not None)
+    return Planned(situation, decided, anew, max(0, len(keys) - _MOST_ANEW))
+
+
+def _dearest(decided: Plan, keys: set[str]) -> list[str]:
+    """First those whose traffic costs most beyond what it must."""
+    excess = {view.topology: view.cost - view.lower_bound for view in decided.locality}
+    return sorted(keys, key=lambda key: (-excess.get(key, 0.0), key))
 
 
 def _narrowed(decided: Plan, members: set[str], nodes: set[str | None]) -> Plan:
@@ -70,6 +83,8 @@ def plan_report(plan: Planned, form: Format = Format.TABLE) -> list[RenderableTy
         parts += [heading("Waiting executors"), *_cut(columns, waiting, naming, wide=wide)]
     if plan.anew:
         parts += [heading("Topologies, as they are -> placed anew"), _anew_table(plan.anew, wide=wide)]
+    if plan.left_out:
+        parts.append(Text(f"... and {plan.left_out} more: name one to see it", style="dim"))
     if refusals := _refusals(decided, wide=wide):
         rows = [[r.subject, r.reason.value, _detail(r)] for r in refusals]
         parts += [heading("Not done, and why"), *_cut(["subject", "reason", "why"], rows, naming, wide=wide)]
@@ -190,6 +205,7 @@ def plan_document(plan: Planned) -> dict[str, Any]:
             for each in decided.holds
         ],
         "topologies": [_anew_document(each) for each in plan.anew],
+        "moreTopologies": plan.left_out,
         "refusals": [
             {"subject": each.subject, "reason": each.reason.value, "detail": each.detail, "to": each.target}
             for each in decided.refusals

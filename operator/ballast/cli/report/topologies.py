@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ from rich.table import Table
 
 from ballast.cli.output import percent, rounded, table
 from ballast.cli.situation import Situation
-from ballast.model import LocalityView, Phase, Plan
+from ballast.model import LocalityView, Phase, Plan, Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,24 +28,26 @@ def topology_rows(situation: Situation, decided: Plan) -> list[TopologyRow]:
     """Those that a SparkTopology declares, and applications with executors, by key."""
     locality = {view.topology: view for view in decided.locality}
     declared = {topology.key: topology for topology in situation.snapshot.topologies}
-    live = [e for e in situation.snapshot.executors if e.phase is not Phase.ENDED]
-    rows = []
-    for key in sorted(declared.keys() | {executor.topology for executor in live}):
-        topology = declared.get(key)
-        expected = [c.expected for c in topology.components if c.expected] if topology else []
-        members = [executor for executor in live if executor.topology == key]
-        rows.append(
-            TopologyRow(
-                key=key,
-                implicit=topology is None or topology.implicit,
-                running=sum(executor.phase is Phase.RUNNING for executor in members),
-                expected=sum(expected) if expected else None,
-                gated=sum(executor.phase is Phase.GATED for executor in members),
-                paused=key in decided.paused,
-                locality=locality.get(key),
-            )
+    members: dict[str, Counter[Phase]] = {key: Counter() for key in declared}
+    for executor in situation.snapshot.executors:
+        if executor.phase is not Phase.ENDED:
+            members.setdefault(executor.topology, Counter())[executor.phase] += 1
+    return [
+        TopologyRow(
+            key=key,
+            implicit=key not in declared or declared[key].implicit,
+            running=phases[Phase.RUNNING],
+            expected=_expected(declared.get(key)),
+            gated=phases[Phase.GATED],
+            paused=key in decided.paused,
+            locality=locality.get(key),
         )
-    return rows
+        for key, phases in sorted(members.items())
+    ]
+
+
+def _expected(topology: Topology | None) -> int | None:
+    return sum(c.expected or 0 for c in topology.components) or None if topology else None
 
 
 def topology_table(rows: list[TopologyRow], *, wide: bool) -> Table:
