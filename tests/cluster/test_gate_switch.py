@@ -109,7 +109,7 @@ def test_pods_are_created_even_when_the_policy_is_broken(chart: Installation) ->
     chart.await_gating(executor(), HERE, gated=False)
     assert chart.gates(executor(labels={"ballast.dev/topology": "clicks"}), THERE) == []
     chart.upgrade()
-    chart.testbed.kubectl("wait", "--for=condition=Established", f"crd/{crd}")
+    chart.await_definitions()
     eventually(lambda: chart.admin.read(GATE_SWITCH).ok, "switches are served again")
     chart.switch(gating=True, namespaces=(HERE,))
     chart.await_gating(executor(), HERE)

@@ -37,7 +37,7 @@ class Installation:
     def install(self, *arguments: str) -> None:
         """Install it, and return when every one of its admission policies is at work."""
         self._helm("install", *arguments)
-        self.testbed.kubectl("wait", "--for=condition=Established", *(f"crd/{kind.crd_name}" for kind in KINDS))
+        self.await_definitions()
         self.await_policies()
 
     def upgrade(self, *arguments: str) -> None:
@@ -81,6 +81,12 @@ class Installation:
 
     def await_gating(self, pod: JSON, namespace: str, *, gated: bool = True) -> None:
         eventually(lambda: (GATE in self.gates(pod, namespace)) == gated, f"gated: {gated}")
+
+    def await_definitions(self) -> None:
+        names = [f"crd/{kind.crd_name}" for kind in KINDS]
+        # kubectl takes a definition that has no conditions yet for a broken one, so it must wait for them first.
+        for what in ("jsonpath={.status.conditions}", "condition=Established"):
+            self.testbed.kubectl("wait", f"--for={what}", *names)
 
     def await_policies(self) -> None:
         """Return when both ways into the gate and all fences work; leaves no switch behind."""
