@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -66,7 +67,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _perform(screen: Screen, output: Path) -> Played:
     screen.title("a real control plane, a kubelet for nine nodes, Prometheus")
     testbed = Testbed(progress=screen.say)
-    with testbed.up(nodes=nodes(), images=images()):
+    data = tempfile.TemporaryDirectory(prefix="ballast-demo-")
+    with data as folder, testbed.up(nodes=nodes(), images=images()):
         try:
             specs = pool_nodes()
             figures = Figures(
@@ -76,7 +78,7 @@ def _perform(screen: Screen, output: Path) -> Played:
                 window_seconds=WINDOW_SECONDS,
             )
             with Watch(screen, figures, specs, Machine(WINDOW_SECONDS)) as watch:
-                return play(testbed, screen, watch, figures)
+                return play(testbed, screen, watch, figures=figures, folder=Path(folder))
         finally:
             testbed.keep_logs(output / "logs")
 

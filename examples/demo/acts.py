@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -18,16 +17,18 @@ from examples.demo.pool import POOL_LABEL, SYSTEM, TOLERATIONS, Spread, pool_nod
 from examples.demo.screen import Screen
 from examples.demo.streaming.application import Job, RunningJob
 from examples.demo.streaming.batches import Batch, quantile_seconds
-from examples.demo.streaming.records import Comparison
+from examples.demo.streaming.records import Comparison, Stream
 from examples.demo.watch import Watch
 from tests.testbed.testbed import Testbed
 from tests.testbed.waiting import wait_until
 
 EXECUTORS = 6
-NOISE_CORES = 0.32
+RECORDS_PER_SECOND = 200
+HASHES_PER_RECORD = 30
+NOISE_CORES = 0.36
 _LOOK_SECONDS = 20.0
 """How long the job runs with kube-scheduler's placement."""
-_WARM_BATCHES = 4
+_WARM_BATCHES = 8
 _QUIET_SECONDS = 30.0
 _AFTER_SECONDS = 20.0
 _DECISION_SECONDS = 120.0
@@ -60,6 +61,8 @@ class Play:
             namespace=manifests.NAMESPACE,
             folder=self.folder / name,
             executors=EXECUTORS,
+            stream=Stream(records_per_second=RECORDS_PER_SECOND),
+            rounds=HASHES_PER_RECORD,
             driver_node_selector={POOL_LABEL: SYSTEM},
         )
 
@@ -82,10 +85,9 @@ class Play:
         )
 
 
-def play(testbed: Testbed, screen: Screen, watch: Watch, figures: Figures) -> Played:
-    """All four acts; raises TestbedError when one of them does not come to its end."""
+def play(testbed: Testbed, screen: Screen, watch: Watch, *, figures: Figures, folder: Path) -> Played:
+    """All four acts; raises TestbedError when one of them does not come to its end. `folder`: for the jobs' data."""
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ballast-demo-")))
         acts = Play(testbed, screen, watch, figures, folder=folder, stack=stack)
         testbed.create_namespace(manifests.NAMESPACE)
         testbed.create_namespace(manifests.BROKERS)
@@ -145,7 +147,7 @@ def off_the_hot_node(acts: Play, running: RunningJob, placed: Spread) -> tuple[M
     acts.watch.count(scores=True)
     time.sleep(_QUIET_SECONDS)
     _say_batches(acts, "batches before the noise took", _since(running, quiet_at))
-    node = max(placed.per_node, key=lambda name: placed.per_node[name])
+    node = _busiest(placed)
     acts.testbed.apply(manifests.noise(node, NOISE_CORES))
     acts.watch.noisy = node
     noise_at = acts.mark("noise")
@@ -155,6 +157,14 @@ def off_the_hot_node(acts: Play, running: RunningJob, placed: Spread) -> tuple[M
     time.sleep(_AFTER_SECONDS)
     acts.watch.count(scores=False)
     return move, quiet_at, noise_at
+
+
+def _busiest(placed: Spread) -> str:
+    """The node that hosts the most; of several, one that has a neighbour in its rack to take over from it."""
+    most = max(placed.per_node.values())
+    free = {spec.rack for spec in pool_nodes() if spec.name not in placed.per_node}
+    candidates = [spec for spec in pool_nodes() if placed.per_node.get(spec.name) == most]
+    return max(candidates, key=lambda spec: spec.rack in free).name
 
 
 def _followed(acts: Play) -> Move:

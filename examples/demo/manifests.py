@@ -83,6 +83,7 @@ def _moves() -> Json:
         "mode": "Enforce",
         "settle": f"{SETTLE_SECONDS}s",
         "minExecutorAge": "20s",
+        "maxLocalityLoss": 0.25,
         "cooldown": "10m",
         "leaveTimeout": "60s",
         "arriveTimeout": "90s",
