@@ -127,7 +127,8 @@ class Attempt:
         found = load(self.folder / "result.json")
         if found is None:
             begun = self.main.started if self.main else self.folder.stat().st_mtime
-            return Result(LOST_EXIT_CODE, signal.SIGKILL, begun, begun, "its shim ended without a result")
+            said = (self.folder / "shim.log").read_text(errors="replace")[-1000:]
+            return Result(LOST_EXIT_CODE, signal.SIGKILL, begun, begun, f"its shim ended without a result\n{said}")
         return Result(
             exit_code=found["exitCode"],
             signal=found["signal"],

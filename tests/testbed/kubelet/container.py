@@ -64,6 +64,7 @@ class Container:
         self._stopping = asyncio.Event()
         self._attempt: Attempt | None = None
         self._backoff_seconds = 0.0
+        self._ending: asyncio.Task[None] | None = None
         self.started = asyncio.Event()
         """Set once the container has started (its startup probe included), or never will."""
         self.is_sidecar = is_init and spec.get("restartPolicy") == "Always"
@@ -237,7 +238,7 @@ class Container:
         self._pod.event("Killing", f"Container {self.name} failed {kind.lower()} probe, will be restarted")
         probe = self.spec.get(f"{kind.lower()}Probe", {})
         grace = probe.get("terminationGracePeriodSeconds", 30)
-        self._restarting = asyncio.create_task(self._terminate(grace))
+        self._ending = asyncio.create_task(self._terminate(grace))
 
     async def stop(self, grace_seconds: float) -> None:
         """Stop for good: preStop, SIGTERM, and SIGKILL when the grace period is over."""

@@ -309,6 +309,9 @@ class PodWorker:
                 await persist(f"status of {self.path}", self._write_status)
             except ApiError as error:
                 log.info("%s: %s", self.path, error)
+                if error.status != 404:
+                    await asyncio.sleep(RETRY_SECONDS)
+                    self._dirty.set()
 
     async def _write_status(self) -> None:
         body = self.status_json()

@@ -1,27 +1,29 @@
 """Nodes on a real cluster: what they say of themselves, and a kubelet that is killed and comes back."""
 
+import contextlib
 import json
-import os
 import signal
 import ssl
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.testbed.errors import TestbedError
 from tests.testbed.kubelet import cgroups
 from tests.testbed.nodes import NodeSpec
-from tests.testbed.procfs import identify
+from tests.testbed.procfs import ProcessId
 from tests.testbed.teardown import KUBELET
 from tests.testbed.testbed import Testbed
 from tests.testbed.waiting import wait_until
 
 Json = dict[str, Any]
+Start = Callable[[list[str], dict[str, str]], "subprocess.Popen[str]"]
 pytestmark = pytest.mark.cluster
 QUOTA_CORES = 0.2
 
@@ -132,55 +134,72 @@ def used(testbed: Testbed, pod: str) -> float:
     return total(metrics(testbed, "slow", "/metrics/cadvisor"), name, f'pod="{pod}"', 'container="main"')
 
 
-def kubelet_pid(testbed: Testbed) -> int:
-    parts = [part.process for part in testbed.instance.manifest.parts() if part.name == KUBELET]
-    return next(process.pid for process in reversed(parts) if process.is_alive())
+def living(testbed: Testbed, part: str) -> ProcessId:
+    """The process of a part of the testbed, the latest of that name."""
+    found = [p.process for p in testbed.instance.manifest.parts() if p.name == part and p.process.is_alive()]
+    return found[-1]
 
 
-def kill_kubelet(testbed: Testbed) -> tuple[list[str], dict[str, str]]:
-    """SIGKILL the kubelet: its command line and environment, to start another like it."""
-    pid = kubelet_pid(testbed)
-    command = Path(f"/proc/{pid}/cmdline").read_text().split("\0")[:-1]
-    environment = dict(
-        pair.split("=", 1) for pair in Path(f"/proc/{pid}/environ").read_text().split("\0") if "=" in pair
-    )
-    process = identify(pid)
-    os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: not process.is_alive(), what="the kubelet's end")
+def killed(process: ProcessId) -> tuple[list[str], dict[str, str]]:
+    """SIGKILL a process: its command line and environment, to start another like it."""
+    folder = Path(f"/proc/{process.pid}")
+    command = (folder / "cmdline").read_text().split("\0")[:-1]
+    lines = (folder / "environ").read_text().split("\0")
+    environment = dict(line.split("=", 1) for line in lines if "=" in line)
+    process.send(signal.SIGKILL)
+    wait_until(lambda: not process.is_alive(), what="the end of the process")
     return command, environment
 
 
 @pytest.fixture
-def restart(pair: Testbed) -> Iterator[Any]:
-    """Starts kubelets that end with the test's module: the testbed kills whatever carries its mark."""
+def start() -> Iterator[Start]:
+    """Starts processes that end with the test."""
     started: list[subprocess.Popen[str]] = []
 
-    def start(command: list[str], environment: dict[str, str]) -> None:
-        made = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    def start_one(command: list[str], environment: dict[str, str]) -> "subprocess.Popen[str]":
+        made = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         started.append(made)
-        assert made.stdout is not None
-        assert made.stdout.readline() == "ready\n"
+        return made
 
-    yield start
+    yield start_one
     for made in started:
         made.terminate()
         made.communicate()
 
 
-def test_a_killed_kubelet_comes_back_to_its_containers(pair: Testbed, restart: Any) -> None:
+def test_an_api_server_that_comes_back_finds_the_nodes_at_work(start: Start) -> None:
+    with Testbed(progress=print).up(nodes=[NodeSpec("slow")], prometheus=False) as testbed:
+        testbed.create_namespace("work")
+        run(testbed, "before", "sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.1; done")
+        start(*killed(living(testbed, "kube-apiserver")))
+        wait_until(lambda: answers(testbed), what="the API server's return", timeout_seconds=60)
+        run(testbed, "after", "sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.1; done")
+        assert get(testbed, "pod", "before", "-n", "work")["status"]["containerStatuses"][0]["restartCount"] == 0
+        testbed.kubectl("delete", "pod", "before", "after", "-n", "work")
+
+
+def answers(testbed: Testbed) -> bool:
+    with contextlib.suppress(TestbedError):
+        return "ok" in testbed.kubectl("get", "--raw", "/readyz")
+    return False
+
+
+def test_a_killed_kubelet_comes_back_to_its_containers(pair: Testbed, start: Start) -> None:
     run(pair, "stays", "sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.1; done")
     run(pair, "ends", "sh", "-c", "while [ ! -e /go ]; do sleep 0.1; done; exit 6")
     run(pair, "removed", "sh", "-c", "while :; do sleep 0.1; done")
     before = get(pair, "pod", "stays", "-n", "work")["status"]
     pair.kubectl("exec", "ends", "-n", "work", "--", "true")
-    command, environment = kill_kubelet(pair)
+    command, environment = killed(living(pair, KUBELET))
     groups = cgroups.detect(Path("/proc/self/mounts").read_text())
     prefix = f"{pair.instance.cgroup_prefix}/slow/pod"
     release(groups, prefix + get(pair, "pod", "ends", "-n", "work")["metadata"]["uid"])
     removed = prefix + get(pair, "pod", "removed", "-n", "work")["metadata"]["uid"]
     pair.kubectl("delete", "pod", "removed", "-n", "work", "--force", "--grace-period=0")
     assert groups.members(removed)
-    restart(command, environment)
+    another = start(command, environment)
+    assert another.stdout is not None
+    assert another.stdout.readline() == "ready\n"
     wait_until(lambda: phase(pair, "ends") == "Failed", what="the exit code of who ended meanwhile", timeout_seconds=20)
     ended = get(pair, "pod", "ends", "-n", "work")["status"]["containerStatuses"][0]["state"]["terminated"]
     assert ended["exitCode"] == 6
@@ -201,14 +220,13 @@ def release(groups: cgroups.Cgroups, group: str) -> None:
     Path(f"/proc/{pid}/root/go").touch()
 
 
-def test_a_kubelet_that_is_told_to_end_leaves_nothing(pair: Testbed) -> None:
+def test_a_kubelet_that_is_told_to_end_leaves_nothing() -> None:
     nodes = [NodeSpec("alone")]
     with Testbed(progress=print).up(nodes=nodes, prometheus=False) as other:
         other.create_namespace("work")
         run(other, "lasting", "sh", "-c", "sleep 7533 & wait", node="alone")
-        pid = kubelet_pid(other)
-        process = identify(pid)
-        os.kill(pid, signal.SIGTERM)
+        process = living(other, KUBELET)
+        process.send(signal.SIGTERM)
         wait_until(lambda: not process.is_alive(), what="the kubelet's end", timeout_seconds=10)
         groups = cgroups.detect(Path("/proc/self/mounts").read_text())
         assert not Path(groups.entry_files(other.instance.cgroup_prefix)[0]).exists()
