@@ -110,7 +110,7 @@ class Locality:
         self._sizes = table.sum(axis=1)
         self._pulls: dict[int, list[tuple[Anchor, float]]] = defaultdict(list)
         for row, anchor, rate in flows.pulls:
-            self._pulls[row].append((anchor, rate / self._sizes[row]))
+            self._pulls[row].append((anchor, rate / float(self._sizes[row])))
         self._apart = [_differs_at(places, places, level) for level in range(len(levels.ordered))]
         self._even = _labelled_evenly(places, len(levels.ordered))
         self._near: list[dict[Location, FloatArray]] = []
@@ -136,11 +136,11 @@ class Locality:
             distances[apart] = level.distance
         inner = self._between(distances)
         outer = sum(
-            self.table[row, column] * self._outer(row, place)
+            float(self.table[row, column]) * self._outer(row, place)
             for row in self._pulls
             for column, place in enumerate(self.places)
         )
-        return inner + float(outer)
+        return inner + outer
 
     def _between(self, figures: FloatArray) -> float:
         """Σ over pairs of executors of weight × the figure of their two places."""

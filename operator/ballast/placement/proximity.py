@@ -56,13 +56,21 @@ def place(
     free = [e for e in ordered if e.uid not in pins or not work.pin(e, pins[e.uid])]
     bound = {placement.uid: placement.node for placement in work.placements if placement.node is not None}
     for crew in crews(snapshot, places, memory, gated=free, bound=bound, sticky=policy.placement.sticky, loads=loads):
-        work.place(crew, effort or _effort(len(free)), pins)
+        own = sum(len(group.executors) for group in crew.groups)
+        work.place(crew, effort or _effort(own, len(free)), pins)
     return sorted(work.placements, key=lambda placement: (placement.executor, placement.uid))
 
 
-def _effort(executors: int) -> Effort:
-    """Small sets get a thorough search; with very many, each gets less, so that a pass stays short."""
-    return Effort(steps=max(20, min(300, 20_000 // max(1, executors))), thorough=executors <= 200)
+_STEPS_OF_A_PASS = 3000
+_MOST_STEPS = 400
+_LEAST_STEPS = 10
+_FEW = 200
+
+
+def _effort(own: int, all_executors: int) -> Effort:
+    """A pass's steps shared out by size, so that it stays short; few executors get a thorough search."""
+    share = _STEPS_OF_A_PASS * own // max(1, all_executors)
+    return Effort(steps=max(_LEAST_STEPS, min(_MOST_STEPS, share)), thorough=all_executors <= _FEW)
 
 
 @dataclass(slots=True)

@@ -39,7 +39,7 @@ def search(outlook: Outlook, sequence: Sequence[int], effort: Effort) -> Layout 
     split = not settles_for_one_place(outlook)
     for nodes in domains(outlook, thorough=effort.thorough or split):
         for layout in _starts(problem(outlook, nodes), outlook, sequence, thorough=effort.thorough):
-            descend(layout, Budget(_FIRST_LOOK))
+            descend(layout, Budget(min(_FIRST_LOOK, effort.steps)))
             if best is None or _rank(layout) < _rank(best):
                 best = layout
         if best is not None and not best.missing.any() and not effort.thorough and not split:

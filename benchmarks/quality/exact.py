@@ -1,0 +1,135 @@
+"""The least possible cost of a small instance, by mixed-integer programming (HiGHS).
+
+Counts per (component, node) in unary: u[c, k, p] says that place p holds at least k executors of component c. The
+pairs of two components that share a place are Σ u·u, with one variable for each product.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import coo_array
+
+from ballast.model import Resources
+from benchmarks.quality.instance import Instance
+
+
+@dataclass(slots=True)
+class _Model:
+    costs: list[float] = field(default_factory=list)
+    rows: list[tuple[dict[int, float], float, float]] = field(default_factory=list)
+    integral: list[int] = field(default_factory=list)
+
+    def variable(self, cost: float = 0.0, *, integral: bool) -> int:
+        self.costs.append(cost)
+        self.integral.append(int(integral))
+        return len(self.costs) - 1
+
+    def row(self, terms: dict[int, float], low: float, high: float) -> None:
+        self.rows.append((terms, low, high))
+
+    def matrix(self) -> LinearConstraint:
+        entries = [(r, c, v) for r, (terms, _, _) in enumerate(self.rows) for c, v in terms.items()]
+        where_row, where_column, values = zip(*entries, strict=True)
+        shape = (len(self.rows), len(self.costs))
+        table = coo_array((values, (where_row, where_column)), shape=shape).tocsr()
+        return LinearConstraint(table, [low for _, low, _ in self.rows], [high for _, _, high in self.rows])
+
+
+def least_cost(instance: Instance, *, seconds: float) -> float | None:
+    """The optimum, None when it was not proved within the time."""
+    model = _Model()
+    counts = _assignment(model, instance)
+    constant = _savings(model, instance, counts)
+    result = milp(
+        np.array(model.costs),
+        constraints=model.matrix(),
+        integrality=np.array(model.integral),
+        bounds=Bounds(0, np.inf),
+        options={"time_limit": seconds, "mip_rel_gap": 0.0},
+    )
+    return constant + float(result.fun) if result.status == 0 else None
+
+
+_Counts = dict[tuple[str, str], dict[int, float]]
+"""(component, node): the linear expression of its count."""
+
+
+def _assignment(model: _Model, instance: Instance) -> _Counts:
+    sizes: dict[tuple[str, Resources], int] = defaultdict(int)
+    for executor in instance.executors:
+        sizes[executor.component, executor.requests] += 1
+    counts: _Counts = defaultdict(dict)
+    used: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
+    for (component, requests), size in sizes.items():
+        total: dict[int, float] = {}
+        for node in instance.snapshot.nodes:
+            variable = model.variable(integral=True)
+            total[variable] = 1.0
+            counts[component, node.name][variable] = 1.0
+            for kind, amount in _amounts(requests).items():
+                used[node.name, kind][variable] = amount
+        model.row(total, size, size)
+    for node in instance.snapshot.nodes:
+        free = _amounts(node.free)
+        for kind in ("cpu", "memory", "gpu"):
+            model.row(used[node.name, kind], 0.0, max(0.0, free.get(kind, 0.0)) + 1e-6)
+    return counts
+
+
+def _amounts(resources: Resources) -> dict[str, float]:
+    """In cores and gibibytes, so that the solver's tolerances mean the same for all."""
+    extended = dict(resources.extended)
+    memory = resources.memory_bytes / (1 << 30)
+    return {"cpu": resources.cpu_cores, "memory": memory, "gpu": extended.get("gpu", 0.0)}
+
+
+def _savings(model: _Model, instance: Instance, counts: _Counts) -> float:
+    """Add what sharing a place saves; returns the cost of sharing none."""
+    levels = instance.policy.levels.ordered
+    steps = [
+        here.distance - nearer for here, nearer in zip(levels, [*(x.distance for x in levels[1:]), 0.0], strict=True)
+    ]
+    sizes: dict[str, int] = defaultdict(int)
+    for executor in instance.executors:
+        sizes[executor.component] += 1
+    pairs: dict[tuple[str, str], float] = defaultdict(float)
+    for stream in instance.snapshot.topologies[0].streams:
+        rate = stream.bytes_per_second or 0.0
+        pairs[min(stream.source, stream.target), max(stream.source, stream.target)] += rate
+    for level, step in enumerate(steps):
+        if step <= 0:
+            continue
+        places: dict[tuple[str | None, ...], list[str]] = defaultdict(list)
+        for node in instance.snapshot.nodes:
+            places[node.location[: level + 1]].append(node.name)
+        for members in places.values():
+            unary = {name: _unary(model, counts, name, size, members) for name, size in sizes.items()}
+            for (one, other), rate in pairs.items():
+                _products(model, unary[one], unary[other], -step * rate / (sizes[one] * sizes[other]))
+    return sum(rate * levels[0].distance for rate in pairs.values())
+
+
+def _unary(model: _Model, counts: _Counts, component: str, size: int, nodes: list[str]) -> list[int]:
+    steps = [model.variable(integral=True) for _ in range(size)]
+    for step in steps:
+        model.row({step: 1.0}, 0.0, 1.0)
+    for larger, smaller in pairwise(steps):
+        model.row({larger: 1.0, smaller: -1.0}, 0.0, np.inf)
+    terms = dict.fromkeys(steps, 1.0)
+    for node in nodes:
+        terms.update({variable: -value for variable, value in counts[component, node].items()})
+    model.row(terms, 0.0, 0.0)
+    return steps
+
+
+def _products(model: _Model, ones: list[int], others: list[int], cost: float) -> None:
+    for one in ones:
+        for other in others:
+            both = model.variable(cost, integral=False)
+            model.row({both: 1.0, one: -1.0}, -np.inf, 0.0)
+            model.row({both: 1.0, other: -1.0}, -np.inf, 0.0)
