@@ -15,10 +15,14 @@ from ballast.model import Attempts, Memory, NodeHits
 
 Places = tuple[tuple[str, str, tuple[tuple[str, int], ...]], ...]
 
-_MOST_HITS = 200
+# Together they keep a status below 64 KiB, at a thousand nodes with names as long as a cloud gives them.
+_MOST_HITS = 80
 _MOST_APPLICATIONS = 32
-_MOST_STATE = 24_000
-_MOST_ATTEMPTS = 64
+_APPLICATIONS_BYTES = 8_000
+_PLACEMENT_BYTES = 40_000
+_STATE_BYTES = 16_000
+_PUNCTUATION_BYTES = 4
+_MOST_ATTEMPTS = 32
 
 
 def recalled(status: PolicyStatus, topologies: Iterable[SparkTopology]) -> Memory:
@@ -36,8 +40,14 @@ def recalled(status: PolicyStatus, topologies: Iterable[SparkTopology]) -> Memor
 
 def state_status(memory: Memory) -> dict[str, str]:
     """What strategies remember, packed; left out where it is more than a status may hold."""
-    packed = {name: _packed(text) for name, text in memory.shedding}
-    return {name: text for name, text in packed.items() if len(text) <= _MOST_STATE}
+    found: dict[str, str] = {}
+    left = _STATE_BYTES
+    for name, text in memory.shedding:
+        packed = _packed(text)
+        if len(packed) <= left:
+            found[name] = packed
+            left -= len(packed)
+    return found
 
 
 def attempts_status(memory: Memory) -> tuple[AttemptStatus, ...]:
@@ -76,20 +86,33 @@ def hits_status(memory: Memory) -> tuple[HitsStatus, ...]:
 
 def application_status(memory: Memory, declared: frozenset[str]) -> tuple[ApplicationPlacement, ...]:
     """Where executors of applications without a SparkTopology (key not in `declared`) are."""
-    found: dict[str, dict[str, dict[str, int]]] = {}
-    for key, component, counts in memory.placements:
-        if key not in declared:
-            found.setdefault(key, {})[component] = dict(counts)
-    chosen = sorted(found.items(), key=lambda item: item[0])[-_MOST_APPLICATIONS:]
+    undeclared = sorted({key for key, _, _ in memory.placements if key not in declared})[-_MOST_APPLICATIONS:]
+    share = _APPLICATIONS_BYTES // max(1, len(undeclared))
     return tuple(
-        ApplicationPlacement(namespace=key.split("/", 1)[0], application=key.split("/", 1)[1], placement=placement)
-        for key, placement in chosen
+        ApplicationPlacement(
+            namespace=key.split("/", 1)[0],
+            application=key.split("/", 1)[1],
+            placement=topology_placement(memory, key, most_bytes=share),
+        )
+        for key in undeclared
     )
 
 
-def topology_placement(memory: Memory, key: str) -> dict[str, dict[str, int]]:
-    """Executors per component and node of one topology."""
-    return {component: dict(counts) for topology, component, counts in memory.placements if topology == key}
+def topology_placement(memory: Memory, key: str, *, most_bytes: int = _PLACEMENT_BYTES) -> dict[str, dict[str, int]]:
+    """Executors per component and node of one topology; of too many nodes, those with the most executors."""
+    places = {component: counts for topology, component, counts in memory.placements if topology == key}
+    share = most_bytes // max(1, len(places))
+    return {component: dict(_most(counts, share)) for component, counts in places.items()}
+
+
+def _most(counts: Iterable[tuple[str, int]], most_bytes: int) -> list[tuple[str, int]]:
+    kept = []
+    for node, count in sorted(counts, key=lambda item: (-item[1], item[0])):
+        most_bytes -= len(node) + len(str(count)) + _PUNCTUATION_BYTES
+        if most_bytes < 0:
+            break
+        kept.append((node, count))
+    return sorted(kept)
 
 
 def _hits(status: PolicyStatus) -> tuple[tuple[str, NodeHits], ...]:

@@ -17,6 +17,8 @@ from ballast.kube.connection import Connection
 
 _KINDS = ("balancingpolicies", "sparktopologies", "executormoves")
 _EXECUTORS = f"{names.SPARK_ROLE}=executor"
+_DELETED = "DELETED"
+_MOST_SEEN = 100_000
 
 
 class WatchEndedError(BallastError):
@@ -59,14 +61,14 @@ def _run(connection: Connection, changed: Callable[[], object], ending: threadin
 def _registry(connection: Connection, changed: Callable[[], object]) -> kopf.OperatorRegistry:
     """Event handlers only: no annotation, no finalizer, nothing stored on users' objects."""
     registry = kopf.OperatorRegistry()
-    news = _News()
+    news = News()
 
-    async def on_ours(body: Mapping[str, Any], **_: Any) -> None:
-        if news.of_spec(body):
+    async def on_ours(body: Mapping[str, Any], type: str | None, **_: Any) -> None:  # noqa: A002 -- kopf's name
+        if news.of_spec(body, deleted=type == _DELETED):
             changed()
 
-    async def on_executor(body: Mapping[str, Any], **_: Any) -> None:
-        if news.of_pod(body):
+    async def on_executor(body: Mapping[str, Any], type: str | None, **_: Any) -> None:  # noqa: A002 -- kopf's name
+        if news.of_pod(body, deleted=type == _DELETED):
             changed()
 
     async def log_in(**_: Any) -> kopf.ConnectionInfo:
@@ -109,27 +111,36 @@ def _credentials(connection: Connection) -> kopf.ConnectionInfo:
     )
 
 
-class _News:
+class News:
     """Tells what a round could act upon from what it has written itself or can do nothing about."""
 
     def __init__(self) -> None:
         self._seen: dict[str, tuple[Any, ...]] = {}
 
-    def of_spec(self, body: Mapping[str, Any]) -> bool:
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    def of_spec(self, body: Mapping[str, Any], *, deleted: bool = False) -> bool:
         """A new object, another generation, or one that goes; a write of status is no news."""
         metadata = body["metadata"]
-        return self._differs(body, (metadata.get("generation"), "deletionTimestamp" in metadata))
+        return self._differs(body, (metadata.get("generation"), "deletionTimestamp" in metadata), deleted=deleted)
 
-    def of_pod(self, body: Mapping[str, Any]) -> bool:
+    def of_pod(self, body: Mapping[str, Any], *, deleted: bool = False) -> bool:
         """A gate that is ours, a node, a phase, a departure."""
         spec, status = body.get("spec") or {}, body.get("status") or {}
         gates = tuple(gate["name"] for gate in spec.get("schedulingGates") or ())
         leaving = "deletionTimestamp" in body["metadata"]
-        return self._differs(body, (gates, spec.get("nodeName"), status.get("phase"), leaving))
+        return self._differs(body, (gates, spec.get("nodeName"), status.get("phase"), leaving), deleted=deleted)
 
-    def _differs(self, body: Mapping[str, Any], now: tuple[Any, ...]) -> bool:
+    def _differs(self, body: Mapping[str, Any], now: tuple[Any, ...], *, deleted: bool) -> bool:
         uid = body["metadata"]["uid"]
+        if deleted:
+            self._seen.pop(uid, None)
+            return True
         if self._seen.get(uid) == now:
             return False
+        if len(self._seen) >= _MOST_SEEN:
+            # What vanished during a re-list was never reported as deleted; looking again costs one round.
+            self._seen.clear()
         self._seen[uid] = now
         return True
