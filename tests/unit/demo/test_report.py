@@ -1,0 +1,66 @@
+"""The report as a page: whole, and needing nothing but itself."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from examples.demo.report import report
+from tests.unit.demo.builders import move, played
+
+VOID = {"meta", "br", "hr"}
+FETCHING = {"src", "href", "xlink:href", "srcset", "data"}
+
+
+class Page(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.fetched: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.fetched += [value or "" for name, value in attrs if name in FETCHING]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.fetched += [value or "" for name, value in attrs if name in FETCHING]
+
+
+@pytest.fixture
+def page() -> Page:
+    found = Page()
+    found.feed(report(played()))
+    found.close()
+    return found
+
+
+def test_every_element_is_closed(page: Page) -> None:
+    assert page.open == []
+
+
+def test_it_asks_for_nothing_from_elsewhere(page: Page) -> None:
+    assert page.fetched == []
+    assert not {"script", "link", "img", "iframe"} & set(page.tags)
+    assert not re.search(r"https?:|url\(|@import", report(played()))
+
+
+def test_it_draws_three_placements_the_scores_and_the_batches(page: Page) -> None:
+    assert page.tags.count("svg") == 5
+
+
+def test_it_has_colours_for_dark_and_room_for_narrow_screens() -> None:
+    text = report(played())
+    assert "prefers-color-scheme: dark" in text
+    assert 'name="viewport"' in text
+
+
+def test_names_from_the_cluster_can_not_break_out() -> None:
+    text = report(played(move=move(message="<script>alert(1)</script>")))
+    assert "<script" not in text
