@@ -11,6 +11,7 @@ from ballast.placement.limit import allowance
 from ballast.placement.locality import Locality, counts_by_topology, locality_delta_ratio, measure
 from ballast.planner import eligibility
 from ballast.planner.load import Loads
+from ballast.planner.pin import untied
 from ballast.planner.slowness import Evidence, evidence
 
 _STATE_UNIT_BYTES = float(1 << 30)
@@ -89,7 +90,9 @@ class Candidates:
         mover, node = self._executors[executor], self._nodes.get(target)
         if node is None:
             return Reason.NODE_UNAVAILABLE
-        refused = admission.refusal(mover, node)
+        # One that runs is replaced from its template; a tie that Ballast made goes with it.
+        asking = untied(mover, self._policy.levels) if mover.phase is Phase.RUNNING else mover
+        refused = admission.refusal(asking, node)
         if refused is not None:
             return refused[0]
         room = node.free.minus(self._reserved.get(target, Resources()))

@@ -7,9 +7,19 @@ import pytest
 from ballast.kube.constraints import ConstraintReader
 from ballast.kube.pods import Held
 from ballast.kube.release import release_patch
-from ballast.model import DEFAULT_LEVELS, Constraints, Pin, Placement, Requirement
+from ballast.model import (
+    DEFAULT_LEVELS,
+    AvgShedderPolicy,
+    Constraints,
+    Memory,
+    Pin,
+    Placement,
+    Requirement,
+    SheddingPolicy,
+)
 from ballast.planner.pin import untied
-from tests.builders import an_executor
+from ballast.planner.plan import plan
+from tests.builders import NOW, a_node, a_policy, a_snapshot, an_executor
 
 ZONE, RACK, HOST = (level.label for level in DEFAULT_LEVELS.ordered)
 WHOLE = ("a", "a-1", "n1")
@@ -62,3 +72,12 @@ def test_an_executor_that_ballast_did_not_tie_keeps_its_affinity() -> None:
     own = Constraints(affinity_terms=((Requirement(ZONE, "In", ("a",)),),))
     executor = an_executor("e", constraints=own)
     assert untied(executor, DEFAULT_LEVELS) is executor
+
+
+def test_an_executor_that_a_move_tied_to_its_node_can_be_moved_again() -> None:
+    tied = Constraints(affinity_terms=((Requirement(HOST, "In", ("hot",)),),))
+    executor = an_executor("e", node="hot", cpu=0.9, constraints=tied, pinned=True)
+    shedding = SheddingPolicy(avg_shedder=AvgShedderPolicy(high_hits=1))
+    snapshot = a_snapshot(a_node("hot", cpu=0.95), a_node("cold", cpu=0.1), executors=(executor,))
+    decided, _ = plan(snapshot, a_policy(shedding=shedding), Memory(), NOW)
+    assert [(move.executor, move.target) for move in decided.moves] == [("team/e", "cold")]
