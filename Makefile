@@ -17,7 +17,7 @@ demo: setup ## Run the main job: place and move executors of a real streaming jo
 	@$(RUN) -m examples.demo
 
 test: setup check ## Run every test and check
-	@$(RUN) -m pytest tests/unit tests/properties tests/vectors
+	@$(RUN) -m pytest tests/unit tests/properties tests/vectors tests/charts
 	@$(RUN) -m pytest tests/testbed tests/cluster tests/e2e
 
 check: ## Format, lint, types, layers and generated files
@@ -29,7 +29,7 @@ check: ## Format, lint, types, layers and generated files
 	@.venv/bin/ballast crds --check
 
 unit: ## Run the tests that need no control plane
-	@$(RUN) -m pytest tests/unit tests/properties tests/vectors
+	@$(RUN) -m pytest tests/unit tests/properties tests/vectors tests/charts
 
 cluster: ## Run the tests against the real API server
 	@$(RUN) -m pytest tests/testbed tests/cluster
@@ -46,6 +46,9 @@ generate: ## Rewrite generated files (CRDs and their copies)
 format: ## Format and mend what can be mended
 	@.venv/bin/ruff format operator tests benchmarks examples
 	@.venv/bin/ruff check --fix operator tests benchmarks examples
+
+image: ## Build the container image without a container engine, and try it
+	@scripts/image.sh
 
 clean: ## Stop testbeds and delete what was built here
 	@$(RUN) -m tests.testbed down --all

@@ -9,7 +9,7 @@ import typer
 
 from ballast.cli.access import ContextOption, KubeconfigOption, connect
 from ballast.controller.operator import STALE_AFTER_SECONDS
-from ballast.controller.switch import StaleGates, Switch, lease_is_stale
+from ballast.controller.switch import UNINSTALLED, StaleGates, Switch, lease_is_stale
 from ballast.kube.actions import Released, ReleaseOutcome
 from ballast.kube.client import Client
 
@@ -20,6 +20,8 @@ EXAMPLES = (
 
 
 _LEASE_GRACE_SECONDS = 4.0
+_PROPAGATION_SECONDS = 3.0
+"""Until every API server has surely seen that the switch is off; nothing tells when that is."""
 
 
 def release(
@@ -42,8 +44,10 @@ def release(
         switch = Switch(client, name=name, identity="ballast-release", clock=time.time)
         gates = StaleGates(client, clock=time.time)
         if everybody:
-            switch.off("Uninstalled")
+            switch.off(UNINSTALLED)
             outcomes = gates.release_all()
+            time.sleep(_PROPAGATION_SECONDS)
+            outcomes += gates.release_all()
         else:
             outcomes = _release_stale(client, switch, gates, namespace=namespace or connection.namespace, name=name)
     finally:

@@ -15,10 +15,12 @@ from ballast.kube.errors import Conflict, NotFound
 from ballast.kube.lists import Query, read_list
 from ballast.kube.objects import gate_switch, set_gate_switch
 from ballast.kube.pods import Pod, PodReader
-from ballast.kube.timestamp import text
+from ballast.kube.timestamp import seconds, text
 from ballast.model import Levels, Pin, Placement, PlacementMode, Reason
 
 HEARTBEAT_SECONDS = 30.0
+UNINSTALLED = "Uninstalled"
+"""Reason of a switch that was turned off because Ballast is being removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +53,19 @@ class Switch:
         self._client, self._name, self._identity, self._clock = client, name, identity, clock
         self._kept: Wanted | None = None
         self._beaten_at = 0.0
+        self._began_at = clock()
 
     def keep(self, want: Wanted) -> None:
-        """Make the switch say `want`; written when it changes, and every half a minute as a sign of life."""
+        """Make the switch say `want`; written when it changes, and every half a minute as a sign of life.
+
+        A switch that an uninstallation has turned off since this process began stays off: whoever is about to be
+        removed must not begin to hold executors again.
+        """
         now = self._clock()
         if want == self._kept and now - self._beaten_at < HEARTBEAT_SECONDS:
+            return
+        if self._uninstalled():
+            self._kept = None
             return
         status = {"leader": self._identity, "heartbeatTime": text(now), "reason": "Leading"}
         try:
@@ -64,6 +74,11 @@ class Switch:
             self._kept = None
             return
         self._kept, self._beaten_at = want, now
+
+    def _uninstalled(self) -> bool:
+        status = (gate_switch(self._client, self._name) or {}).get("status") or {}
+        at = seconds(status.get("heartbeatTime"))
+        return status.get("reason") == UNINSTALLED and at is not None and at >= int(self._began_at)
 
     def off(self, reason: str) -> None:
         """New executors are not held any more. Does nothing when there is no switch."""

@@ -9,7 +9,9 @@ import pytest
 import requests
 
 from ballast.api.crd import KINDS
+from tests.cluster.chart.caller import eventually
 from tests.cluster.crds.server import Server
+from tests.testbed.errors import TestbedError
 from tests.testbed.testbed import Testbed
 
 CRDS = Path(__file__).parents[3] / "crds"
@@ -23,9 +25,22 @@ def crd_server(control_plane: Testbed) -> Iterator[Server]:
     # kubectl takes a definition that has no conditions yet for a broken one, so it must wait for them first.
     for what in ("jsonpath={.status.conditions}", "condition=Established"):
         control_plane.kubectl("wait", f"--for={what}", "--timeout=30s", *names)
+    _await_explanations(control_plane)
     client = control_plane.api.client
     with requests.Session() as session:
         session.trust_env = False
         session.verify = str(control_plane.ca)
         session.cert = (str(client.certificate), str(client.key))
         yield Server(control_plane.url, session)
+
+
+def _await_explanations(control_plane: Testbed) -> None:
+    """The server publishes the fields of new kinds a moment after it serves them."""
+
+    def explained() -> bool:
+        try:
+            return bool(control_plane.kubectl("explain", "sparktopology.spec.streams"))
+        except TestbedError:
+            return False
+
+    eventually(explained, "the server explains sparktopology.spec.streams")
