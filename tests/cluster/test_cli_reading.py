@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import yaml
@@ -210,3 +214,41 @@ def test_who_may_not_look_is_told_what_is_missing(scene: Scene) -> None:
     assert (ended.code, ended.out) == (1, "")
     assert ended.err.startswith("Error: you may not list balancingpolicies")
     assert "operator" not in ended.err
+
+
+class NoSeries(BaseHTTPRequestHandler):
+    """A Prometheus that knows nothing, and counts what it is asked."""
+
+    asked: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        self.answer(urlsplit(self.path).query)
+
+    def do_POST(self) -> None:
+        self.answer(self.rfile.read(int(self.headers["Content-Length"])).decode())
+
+    def answer(self, query: str) -> None:
+        self.asked.append(parse_qs(query)["query"][0])
+        body = json.dumps({"status": "success", "data": {"resultType": "vector", "result": []}}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+def test_another_address_of_prometheus_is_asked_instead(scene: Scene) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), NoSeries)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        address = f"http://127.0.0.1:{server.server_port}"
+        (pool,) = scene.document("status", "-p", POLICY, "--prometheus", address)["policies"]
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+    assert NoSeries.asked
+    assert pool["metrics"]["reason"] != "NotConfigured"
