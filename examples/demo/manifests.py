@@ -13,7 +13,7 @@ COMPONENT = "windows"
 POLICY = "streaming"
 EXECUTOR_LABELS = {"ballast.dev/topology": TOPOLOGY, "ballast.dev/component": COMPONENT}
 WINDOW_SECONDS = 15
-SETTLE_SECONDS = 40
+SETTLE_SECONDS = 50
 MIN_HOT_SCORE = 70
 _API = "ballast.dev/v1alpha1"
 
