@@ -9,12 +9,12 @@ import signal
 import time
 from collections.abc import Awaitable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Protocol
 
 from tests.testbed.kubelet import execution, probes
 from tests.testbed.kubelet.attempts import Attempt, Main, Result, existing
 from tests.testbed.kubelet.environment import ConfigError
+from tests.testbed.kubelet.habitat import Habitat
 from tests.testbed.kubelet.status import ContainerStatus, Running, Terminated, Waiting
 
 Json = dict[str, Any]
@@ -26,25 +26,11 @@ CONFIG_RETRY_SECONDS = 1.0
 log = logging.getLogger(__name__)
 
 
-class Surroundings(Protocol):
-    """What a container needs of its pod."""
+class Owner(Protocol):
+    """The pod that a container belongs to, as the container needs it."""
 
     restart_policy: str
     first_backoff_seconds: float
-
-    async def describe(self, container: Json, attempt_number: int) -> Json:
-        """The launcher's description of a run, its cgroup made. Raises ConfigError."""
-        ...
-
-    def target(self, container: Json, execute: probes.Execute) -> probes.Target: ...
-
-    def oom_killed(self, container_name: str, attempt_number: int) -> bool: ...
-
-    def discard(self, container_name: str, attempt_number: int) -> None:
-        """Forget the cgroup of a run that is over."""
-        ...
-
-    def identifier(self, container_name: str, attempt_number: int) -> str: ...
 
     def event(self, reason: str, message: str, *, warning: bool = False) -> None: ...
 
@@ -56,11 +42,12 @@ class Surroundings(Protocol):
 class Container:
     """One container of one pod. `status` is always current; `run` returns when it will not start again."""
 
-    def __init__(self, spec: Json, surroundings: Surroundings, folder: Path, *, is_init: bool) -> None:
+    def __init__(self, spec: Json, owner: Owner, habitat: Habitat, *, is_init: bool) -> None:
         self.spec = spec
         self.name: str = spec["name"]
-        self._pod = surroundings
-        self._folder = folder
+        self._pod = owner
+        self._habitat = habitat
+        self._folder = habitat.containers_folder(self.name)
         self._stopping = asyncio.Event()
         self._attempt: Attempt | None = None
         self._backoff_seconds = 0.0
@@ -110,14 +97,14 @@ class Container:
             if not self._again(result):
                 return
             await self._back_off(result)
-            self._pod.discard(self.name, number)
+            self._habitat.discard(self.name, number)
             number, attempt = number + 1, None
 
     async def _start(self, number: int) -> Attempt | None:
         """Start a run; None when the container was stopped before it could be."""
         while not self._stopping.is_set():
             try:
-                spec = await self._pod.describe(self.spec, number)
+                spec = await self._habitat.describe(self.spec, number)
             except ConfigError as error:
                 self._set(state=Waiting("CreateContainerConfigError", str(error)))
                 self._pod.event("Failed", str(error), warning=True)
@@ -131,7 +118,7 @@ class Container:
     async def _watch(self, attempt: Attempt) -> Result:
         """From a run's start to its end, probes included."""
         main = attempt.main
-        identifier = self._pod.identifier(self.name, attempt.number)
+        identifier = self._habitat.identifier(self.name, attempt.number)
         probing = None
         if main is not None:
             self._running(main, identifier, attempt.number)
@@ -164,7 +151,7 @@ class Container:
     def _terminated(self, result: Result, identifier: str, number: int) -> Terminated:
         if result.setup_error:
             reason, code = "StartError", result.exit_code
-        elif result.signal == signal.SIGKILL and self._pod.oom_killed(self.name, number):
+        elif result.signal == signal.SIGKILL and self._habitat.oom_killed(self.name, number):
             reason, code = "OOMKilled", result.exit_code
         else:
             reason, code = ("Error", result.exit_code) if result.exit_code else ("Completed", 0)
@@ -209,7 +196,7 @@ class Container:
         async def execute(argv: list[str], timeout_seconds: float) -> tuple[int, str]:
             return await execution.capture(attempt, argv, timeout_seconds)
 
-        target = self._pod.target(self.spec, execute)
+        target = self._habitat.target(self.spec, execute)
         if "startupProbe" in self.spec:
             await probes.repeat(self.spec["startupProbe"], target, self._startup, until=True)
         async with asyncio.TaskGroup() as group:
@@ -282,7 +269,7 @@ class Container:
             await asyncio.sleep(hook["sleep"]["seconds"])
             return
         action: Awaitable[tuple[bool, str]] = probes.check(
-            {**hook, "timeoutSeconds": max(timeout_seconds, 0.1)}, self._pod.target(self.spec, execute)
+            {**hook, "timeoutSeconds": max(timeout_seconds, 0.1)}, self._habitat.target(self.spec, execute)
         )
         passed, message = await action
         if not passed:

@@ -18,12 +18,12 @@ from tests.testbed.kubelet.cgroups import Cgroups
 from tests.testbed.kubelet.client import Client, load_kubeconfig
 from tests.testbed.kubelet.config import KubeletConfig, NodeConfig
 from tests.testbed.kubelet.events import Events
+from tests.testbed.kubelet.host import Host
 from tests.testbed.kubelet.hosts import Directory, PodEntry
 from tests.testbed.kubelet.images import Machine, survey
 from tests.testbed.kubelet.node import NodeAgent
 from tests.testbed.kubelet.server import NodeServer
 from tests.testbed.kubelet.watch import Watcher
-from tests.testbed.kubelet.worker import Host
 
 log = logging.getLogger(__name__)
 HOSTS_SETTLE_SECONDS = 0.05
@@ -65,7 +65,7 @@ class Kubelet:
     def _pods(self) -> Iterator[PodEntry]:
         for agent in self.agents:
             for worker in agent.workers.values():
-                if worker.present:
+                if worker.habitat.present:
                     yield worker.entry
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:

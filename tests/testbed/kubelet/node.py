@@ -14,11 +14,12 @@ import aiohttp
 
 from tests.testbed.kubelet import cgroups
 from tests.testbed.kubelet.client import STRATEGIC, ApiError, Json, persist
+from tests.testbed.kubelet.host import Host
 from tests.testbed.kubelet.isolation import count
 from tests.testbed.kubelet.status import timestamp
 from tests.testbed.kubelet.traffic import Counters
 from tests.testbed.kubelet.watch import Watcher
-from tests.testbed.kubelet.worker import Host, PodWorker
+from tests.testbed.kubelet.worker import PodWorker
 
 log = logging.getLogger(__name__)
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
@@ -218,7 +219,7 @@ class NodeAgent:
 
     def write_hosts(self) -> None:
         for worker in self.workers.values():
-            worker.write_hosts()
+            worker.habitat.write_hosts()
 
     async def shut_down(self) -> None:
         """Stop all pods and remove the node's cgroup."""

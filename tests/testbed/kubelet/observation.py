@@ -68,7 +68,7 @@ class Observer:
             cgroup=host.cgroup,
             cpu=host.cgroups.cpu(host.cgroup),
             memory=host.cgroups.memory(host.cgroup),
-            pods=[self._pod(worker) for worker in self._agent.workers.values() if worker.present],
+            pods=[self._pod(worker) for worker in self._agent.workers.values() if worker.habitat.present],
         )
 
     def _pod(self, worker: PodWorker) -> PodFigures:
@@ -77,17 +77,17 @@ class Observer:
         return PodFigures(
             namespace=metadata["namespace"],
             name=metadata["name"],
-            cgroup=worker.cgroup,
-            cpu=groups.cpu(worker.cgroup),
-            memory=groups.memory(worker.cgroup),
+            cgroup=worker.habitat.cgroup,
+            cpu=groups.cpu(worker.habitat.cgroup),
+            memory=groups.memory(worker.habitat.cgroup),
             containers=[self._container(worker, container) for container in running],
-            interfaces=[worker.traffic.read()] if worker.traffic else [],
+            interfaces=[worker.habitat.traffic.read()] if worker.habitat.traffic else [],
         )
 
     def _container(self, worker: PodWorker, container: Container) -> ContainerFigures:
         groups, status = self._host.cgroups, container.status
         number = container.attempt.number if container.attempt else 0
-        name = worker.container_cgroup(container.name, number)
+        name = worker.habitat.container_cgroup(container.name, number)
         limit = container.spec.get("resources", {}).get("limits", {}).get("cpu")
         return ContainerFigures(
             name=container.name,

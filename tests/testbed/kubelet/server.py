@@ -105,7 +105,7 @@ class NodeServer:
         if container is None or container.attempt is None:
             raise web.HTTPBadRequest(text=f"container {name!r} in this pod is waiting to start")
         number = container.attempt.number - (request.query.get("previous") == "true")
-        path = worker.log_file(name, number)
+        path = worker.habitat.log_file(name, number)
         if not path.exists():
             raise web.HTTPBadRequest(text=f"previous terminated container {name!r} not found")
 
