@@ -35,7 +35,7 @@ class Standing:
 
     def equals(self, one: int, other: int) -> bool:
         """Whether nothing but room speaks for one rather than the other."""
-        return bool((self.keys[:-1, one] == self.keys[:-1, other]).all())
+        return bool((self.keys[:-2, one] == self.keys[:-2, other]).all())
 
 
 def domains(outlook: Outlook, *, thorough: bool) -> Iterator[IntArray]:
@@ -57,6 +57,10 @@ def _narrowing(outlook: Outlook, nodes: IntArray, level: int, *, thorough: bool)
     if level >= outlook.pool.grid.last:
         yield nodes
         return
+    if level > 0 and _vacant(outlook, nodes):
+        # Places that were left come before racks: they are returned to wherever in the zone they are.
+        yield nodes
+        return
     standing = _standing(outlook, nodes, level)
     order = [int(place) for place in standing.ranked() if standing.fits[place]]
     if thorough:
@@ -65,6 +69,11 @@ def _narrowing(outlook: Outlook, nodes: IntArray, level: int, *, thorough: bool)
     for place in order[: _ALTERNATIVES if thorough else 2]:
         yield from _narrowing(outlook, nodes[codes == place], level + 1, thorough=thorough)
     yield nodes
+
+
+def _vacant(outlook: Outlook, nodes: IntArray) -> bool:
+    wanted = outlook.component_counts() > 0
+    return bool(outlook.crew.vacancies[np.ix_(wanted, nodes)].any())
 
 
 def settles_for_one_place(outlook: Outlook) -> bool:
@@ -91,8 +100,16 @@ def _standing(outlook: Outlook, nodes: IntArray, level: int) -> Standing:
     sticky = -np.minimum(vacant, wanted[:, None]).sum(axis=0)
     holds = np.array([np.bincount(places, weights=row[nodes], minlength=size) for row in outlook.capacity])
     room = -(holds / outlook.counts[:, None]).min(axis=0)
-    keys = np.stack([_rounded(beside), driver, _rounded(outer), sticky, room])
+    left = -np.bincount(places, weights=_free_share(outlook)[nodes], minlength=size).astype(np.float64)
+    keys = np.stack([_rounded(beside), driver, _rounded(outer), sticky, room, _rounded(left)])
     return Standing(keys, _fitting(outlook, nodes, places, holds, level))
+
+
+def _free_share(outlook: Outlook) -> FloatArray:
+    """(N,): what is left of each node, in units of the largest that any node has left, of the scarcest kind."""
+    amounts = np.maximum(outlook.room[:, :2], 0.0)
+    result: FloatArray = (amounts / np.maximum(amounts.max(axis=0, initial=0.0), 1e-9)).min(axis=1)
+    return result
 
 
 def _rounded(values: FloatArray) -> FloatArray:
@@ -138,15 +155,15 @@ def _useful(outlook: Outlook, nodes: IntArray) -> IntArray:
 
 
 def _promise(outlook: Outlook, nodes: IntArray) -> tuple[FloatArray | IntArray, ...]:
-    """Sort keys, the last one first: by zone, by rack, then nodes by vacancies, by those that run, by liking."""
+    """Sort keys, the last one first: vacancies, then by zone, by rack, then nodes by those that run, by liking."""
     keys: list[FloatArray | IntArray] = [nodes]
     room = outlook.room[nodes, : outlook.demand.shape[1] - 1]
     keys += [-room[:, kind] for kind in range(room.shape[1])]
     keys.append(-outlook.preference[nodes])
     keys.append(-(outlook.crew.present[:, nodes] > 0).sum(axis=0))
-    keys.append(-(outlook.crew.vacancies[:, nodes] > 0).sum(axis=0))
     for level in range(outlook.pool.grid.last - 1, -1, -1):
         ranks = np.empty(outlook.pool.grid.sizes[level], dtype=np.int64)
         ranks[_standing(outlook, nodes, level).ranked()] = np.arange(len(ranks))
         keys.append(ranks[outlook.pool.grid.codes[level][nodes]])
+    keys.append(-(outlook.crew.vacancies[:, nodes] > 0).sum(axis=0))
     return tuple(keys)

@@ -7,7 +7,7 @@ from math import floor
 import numpy as np
 
 from ballast.model import PlacementPolicy, Separation, Topology
-from ballast.placement.arrays import FloatArray, IntArray
+from ballast.placement.arrays import BoolArray, FloatArray, IntArray
 from ballast.placement.crew import Crew
 from ballast.placement.grid import Grid
 
@@ -49,6 +49,16 @@ def separations(topology: Topology, components: tuple[str, ...], grid: Grid) -> 
         if len(members) > 1:
             result.append((_level(separation, grid), np.array(members, dtype=np.int64)))
     return tuple(result)
+
+
+def kept_away(grid: Grid, present: IntArray, apart: tuple[tuple[int, IntArray], ...], component: int) -> BoolArray:
+    """(nodes,): where a component that is there already keeps this one away."""
+    mask = np.zeros(len(grid.nodes), dtype=np.bool_)
+    for level, members in apart:
+        if component in members:
+            there = present[members[members != component]].any(axis=0)
+            mask |= np.isin(grid.codes[level], grid.codes[level][there])
+    return mask
 
 
 def _level(separation: Separation, grid: Grid) -> int:

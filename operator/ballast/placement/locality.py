@@ -220,9 +220,10 @@ class Locality:
             bound += between[row, row] * (1.0 - _together(share)) * nearest
             for other in range(row):
                 bound += between[row, other] * (1.0 - min(share, shares[other])) * nearest
-            pulls = self._pulls.get(row, [])
-            costs = [sum(r * self.levels.distance(a.location, b.location) for b, r in pulls) for a, _ in pulls]
-            bound += float(self._sizes[row]) * min(costs, default=0.0)
+            if row in self._pulls:
+                # A place without a label is near to every end, so those that are in use have a say as well.
+                ends = [*(anchor.location for anchor, _ in self._pulls[row]), *self.places]
+                bound += float(self._sizes[row]) * min(self._outer(row, end) for end in ends)
         return float(bound)
 
 

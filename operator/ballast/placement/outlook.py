@@ -12,7 +12,7 @@ from ballast.placement.admission import Admission
 from ballast.placement.arrays import BoolArray, FloatArray, IntArray
 from ballast.placement.crew import Crew
 from ballast.placement.grid import Grid
-from ballast.placement.limit import node_limits, separations, zone_limits
+from ballast.placement.limit import kept_away, node_limits, separations, zone_limits
 from ballast.placement.room import Room, counts_that_fit
 
 TIERS = 3
@@ -102,6 +102,9 @@ def outlook(pool: Pool, crew: Crew, counts: Mapping[int, int], tier: int) -> Out
     room, slack = np.column_stack([pool.room.free, left]), np.append(pool.room.slack, 1e-9)
     allowed = np.array([pool.admission.mask(group.constraints) for group in members]) & _of_tier(pool, headroom, tier)
     component = np.array([group.component for group in members], dtype=np.int64)
+    apart = separations(crew.topology, crew.components, pool.grid)
+    for row, own in enumerate(component):
+        allowed[row] &= ~kept_away(pool.grid, crew.present, apart, int(own))
     node_limit = node_limits(crew, pool.policy)
     capacity = np.array([counts_that_fit(room, row, slack) for row in demand])
     capacity = np.where(allowed, np.clip(capacity, 0, np.maximum(node_limit[component], 0)), 0)
@@ -118,7 +121,7 @@ def outlook(pool: Pool, crew: Crew, counts: Mapping[int, int], tier: int) -> Out
         capacity=capacity,
         node_limit=node_limit,
         zone_limit=zone_limits(crew, pool.grid, pool.policy),
-        apart=separations(crew.topology, crew.components, pool.grid),
+        apart=apart,
         weights=crew.traffic.per_pair(crew.totals),
         outer=_outer(pool.grid, crew),
         driver=np.zeros(len(pool.grid.nodes))
