@@ -208,7 +208,7 @@ def test_a_topology_that_selects_a_driver_is_left_alone_until_it_is_mended(insta
 
 IMPOSSIBLE = {
     "spec.moves.budgets[0].schedule: '61 * * * *'": {"schedule": "61 * * * *"},
-    "there is no such day": {"schedule": "0 0 31 2 *"},
+    "spec.moves.budgets[0].schedule: '0 0 31 2 *'": {"schedule": "0 0 31 2 *"},
     "spec.moves.budgets[0].timeZone: 'Mars/Olympus'": {"schedule": "0 8 * * *", "timeZone": "Mars/Olympus"},
 }
 

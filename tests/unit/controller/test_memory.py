@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ballast.api.policy_status import PolicyStatus
+from ballast.api.topology import SparkTopology
+from ballast.controller.memory import (
+    application_status,
+    attempts_status,
+    hits_status,
+    recalled,
+    state_status,
+    topology_placement,
+)
+from ballast.model import Attempts, Memory, NodeHits
+
+DECLARED = "team/clicks"
+
+word = st.text("abcdefghij-", min_size=1, max_size=20)
+seconds = st.integers(0, 4_000_000_000).map(float)
+counts = st.dictionaries(word, st.integers(1, 99), min_size=1, max_size=5).map(lambda d: tuple(sorted(d.items())))
+hits = st.dictionaries(word, st.builds(NodeHits, st.integers(0, 99), st.integers(0, 99), seconds), max_size=20)
+places = st.dictionaries(st.tuples(st.sampled_from([DECLARED, "team/spark-1", "b/spark-2"]), word), counts, max_size=8)
+attempts = st.dictionaries(st.tuples(word, word), st.tuples(st.integers(1, 9), seconds), max_size=8)
+
+
+@st.composite
+def memories(draw: st.DrawFn) -> Memory:
+    return Memory(
+        hits=tuple(sorted(draw(hits).items())),
+        shedding=tuple(sorted(draw(st.dictionaries(word, st.text(max_size=200), max_size=3)).items())),
+        placements=tuple((topology, component, at) for (topology, component), at in sorted(draw(places).items())),
+        attempts=tuple(Attempts(*key, *rest) for key, rest in sorted(draw(attempts).items())),
+    )
+
+
+def stored(memory: Memory) -> Memory:
+    """What another process makes of what this one left in status."""
+    policy = PolicyStatus(
+        hits=hits_status(memory),
+        applications=application_status(memory, frozenset({DECLARED})),
+        attempts=attempts_status(memory),
+        state=state_status(memory),
+    )
+    topology = SparkTopology.parse(
+        {
+            "apiVersion": "ballast.dev/v1alpha1",
+            "kind": "SparkTopology",
+            "metadata": {"name": "clicks", "namespace": "team"},
+            "spec": {"components": [{"name": "ingest"}]},
+            "status": {"placement": topology_placement(memory, DECLARED)},
+        }
+    )
+    written = json.loads(json.dumps(policy.to_dict()))
+    return recalled(PolicyStatus.model_validate(written), [topology])
+
+
+@given(memories())
+def test_what_is_remembered_survives_a_restart(memory: Memory) -> None:
+    after = stored(memory)
+    assert after.hits == memory.hits
+    assert after.placements == memory.placements
+    assert after.attempts == memory.attempts
+    assert after.shedding == tuple((name, text) for name, text in memory.shedding if text)
+
+
+def test_state_that_cannot_be_read_starts_anew() -> None:
+    assert recalled(PolicyStatus(state={"AvgShedder": "not base64 of zlib"}), []).shedding == ()
+
+
+def test_of_too_many_hits_the_highest_are_kept() -> None:
+    memory = Memory(hits=tuple((f"n{i:03}", NodeHits(low=i)) for i in range(500)))
+    kept = hits_status(memory)
+    assert min(each.low for each in kept) == 500 - len(kept)
+    assert [each.node for each in kept] == sorted(each.node for each in kept)
+
+
+def test_of_too_many_places_those_with_the_most_executors_are_kept() -> None:
+    counts = tuple((f"node-{i:04}", 1 + i % 7) for i in range(5000))
+    kept = topology_placement(Memory(placements=((DECLARED, "ingest", counts),)), DECLARED)["ingest"]
+    assert 100 < len(kept) < 5000
+    assert min(kept.values()) == 3
+    assert len(json.dumps(kept, separators=(",", ":"))) < 41_000

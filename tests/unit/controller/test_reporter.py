@@ -1,0 +1,147 @@
+"""What is written to status, and when."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ballast.api import BalancingPolicy
+from ballast.controller.context import Context
+from ballast.controller.ends import Finding
+from ballast.controller.observe import Lists
+from ballast.controller.reporter import QUIET_SECONDS, Reporter
+from ballast.controller.survey import Read, Survey
+from ballast.kube.events import EventRecorder
+from ballast.model import Memory, NodeUsage, Snapshot
+from ballast.model.memory import Attempts
+from ballast.planner.plan import plan
+from ballast.prometheus import Reading
+from tests.builders import NOW, a_node, a_policy, a_snapshot
+from tests.unit.controller.test_status import topology_resource
+from tests.unit.kube.scripted import Answer, Scripted, scripted
+
+JSON = dict[str, Any]
+
+
+class Stage:
+    """A policy whose status is kept as the server would keep it."""
+
+    def __init__(self, script: Scripted, folder: Path) -> None:
+        self.now, self.generation, self.status = NOW, 1, dict[str, Any]()
+        self.script = script
+        client = script.client(folder)
+        events = EventRecorder(client, instance="one", clock=self.clock, on_error=_fail)
+        self.reporter = Reporter(client, events=events, clock=self.clock)
+
+    def clock(self) -> float:
+        return self.now
+
+    def report(self, *, cpu: float = 0.5, memory: Memory | None = None, findings: tuple[Finding, ...] = ()) -> None:
+        """One pass over two nodes, of which one is at `cpu`."""
+        nodes = (a_node("a", cpu=0.1), a_node("b", usage=NodeUsage(cpu_ratio=cpu)))
+        context = self._context(a_snapshot(*nodes, topologies=(), taken_at=self.now), findings)
+        decided, after = plan(context.snapshot, context.policy, memory or Memory(), self.now)
+        count = len(self.patches())
+        self.reporter.report(context, decided, memory or after, renew=True)
+        for change in self.patches()[count:]:
+            self.status = {**self.status, **change}
+
+    def _context(self, snapshot: Snapshot, findings: tuple[Finding, ...]) -> Context:
+        raw: JSON = {
+            "apiVersion": "ballast.dev/v1alpha1",
+            "kind": "BalancingPolicy",
+            "metadata": {"name": "streaming", "uid": "u1", "resourceVersion": "9", "generation": self.generation},
+            "spec": {"nodeSelector": {"matchLabels": {"pool": "streaming"}}},
+            "status": self.status,
+        }
+        clicks = topology_resource()
+        seen = Read({"metadata": {"name": "clicks", "namespace": "team", "uid": "u2", "resourceVersion": "3"}}, clicks)
+        return Context(
+            read=Read(raw, BalancingPolicy.parse(raw)),
+            policy=a_policy(),
+            survey=Survey(Lists((), ()), (), (seen,), ()),
+            snapshot=snapshot,
+            memory=Memory(),
+            reading=Reading(),
+            findings=findings,
+            pods={},
+        )
+
+    def patches(self) -> list[JSON]:
+        asked = (a for a in self.script.asked if a.method == "PATCH" and "/balancingpolicies/" in a.path)
+        return [a.body["status"] for a in asked]
+
+
+def _fail(error: Exception) -> None:
+    raise error
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Any:
+    with scripted(Answer()) as script:
+        yield Stage(script, tmp_path)
+
+
+def test_the_first_pass_is_told_at_once(stage: Stage) -> None:
+    stage.report()
+    (status,) = stage.patches()
+    assert status["observedGeneration"] == 1
+    assert status["nodes"]["total"] == 2
+
+
+def test_figures_wait_until_the_last_write_is_a_minute_ago(stage: Stage) -> None:
+    stage.report(cpu=0.5)
+    stage.now += QUIET_SECONDS - 1
+    stage.report(cpu=0.55)
+    assert len(stage.patches()) == 1
+    stage.now += 1
+    stage.report(cpu=0.6)
+    assert len(stage.patches()) == 2
+    assert stage.patches()[1]["nodes"]["hottest"]["score"] == 60
+
+
+def test_where_nothing_changes_nothing_is_written(stage: Stage) -> None:
+    stage.report()
+    stage.now += 10 * QUIET_SECONDS
+    stage.report()
+    assert all("nodes" not in each for each in stage.patches()[1:])
+
+
+def test_another_generation_is_told_at_once(stage: Stage) -> None:
+    stage.report()
+    stage.generation = 2
+    stage.report()
+    assert [each.get("observedGeneration") for each in stage.patches()] == [1, 2]
+
+
+def test_another_verdict_is_told_at_once(stage: Stage) -> None:
+    stage.report(cpu=0.15)
+    stage.report(cpu=0.95)
+    assert len(stage.patches()) == 2
+
+
+def test_an_attempt_is_told_at_once_lest_it_be_made_for_ever(stage: Stage) -> None:
+    stage.report()
+    stage.report(memory=Memory(attempts=(Attempts("team/clicks", "ingest", 1, NOW),)))
+    assert stage.patches()[1]["attempts"][0]["count"] == 1
+
+
+@pytest.mark.parametrize("status", [409, 404])
+def test_a_status_that_somebody_else_wrote_or_that_is_gone_is_left_for_the_next_pass(
+    tmp_path: Path, status: int
+) -> None:
+    with scripted(Answer(status, {"message": "changed"}), Answer()) as script:
+        stage = Stage(script, tmp_path)
+        stage.report()
+        stage.report()
+        assert len(stage.patches()) == 2
+
+
+def test_findings_become_events_on_their_topology(stage: Stage) -> None:
+    stage.report(findings=(Finding("team/clicks", "UnknownComponent", "add it"),))
+    events = [asked.body for asked in stage.script.asked if asked.path.startswith("/apis/events.k8s.io")]
+    assert [(e["reason"], e["note"], e["regarding"]["name"]) for e in events] == [
+        ("UnknownComponent", "add it", "clicks")
+    ]
