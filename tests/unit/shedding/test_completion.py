@@ -4,6 +4,7 @@ import pytest
 
 from ballast.model.reason import Reason
 from ballast.shedding.completion import completed
+from ballast.shedding.destination import Refused
 from ballast.shedding.suggestion import Suggestion
 from ballast.shedding.usage_load import AnythingGoes, UsageNode
 from tests.unit.shedding.builders import usage_pool, used
@@ -72,3 +73,35 @@ def test_what_can_not_be_followed_is_refused(
 ) -> None:
     made, (refused,) = completed([unload(executor, target)], usage_pool(*nodes), FullNodes("a"))
     assert (made, refused.executor, refused.reason) == ((), executor, reason)
+
+
+def test_a_refusal_names_everything() -> None:
+    pool = usage_pool(used("hot", 90, [None, 1.0], refusals={1: Reason.TOO_YOUNG}), used("a", 60))
+    _, refused = completed([unload("hot/0", "a"), unload("hot/1", "a")], pool, AnythingGoes())
+    assert refused == (
+        Refused("hot/0", "hot", "a", Reason.UNKNOWN_LOAD, "its use of CPU is not known"),
+        Refused("hot/1", "hot", "a", Reason.TOO_YOUNG),
+    )
+
+
+def test_a_full_target_is_named_in_the_refusal() -> None:
+    _, refused = completed([unload("hot/0", "a")], usage_pool(HOT, used("a", 60)), FullNodes("a"))
+    assert refused == (Refused("hot/0", "hot", "a", Reason.NO_ROOM),)
+
+
+def test_a_target_that_the_strategy_named_may_end_hotter() -> None:
+    """Strategies that level traffic know why."""
+    (made,), _ = completed([unload("hot/0", "a")], usage_pool(HOT, used("a", 85)), AnythingGoes())
+    assert (made.hot_after, made.cold_after) == (77.5, 97.5)
+
+
+def test_equal_scores_are_no_overshoot() -> None:
+    (made,), _ = completed([unload("hot/0")], usage_pool(HOT, used("a", 65)), AnythingGoes())
+    assert made.hot_after == made.cold_after == 77.5
+
+
+def test_only_the_coldest_eight_are_tried() -> None:
+    names = [f"full{index}" for index in range(8)]
+    pool = usage_pool(HOT, *(used(name, 40.0 + index) for index, name in enumerate(names)), used("free", 60))
+    assert completed([unload("hot/0")], pool, FullNodes(*names))[0] == ()
+    assert completed([unload("hot/0")], pool, FullNodes(*names[1:]))[0] != ()

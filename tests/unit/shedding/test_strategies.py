@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ballast.errors import InvalidField
-from ballast.shedding.load import PoolLoad
+from ballast.shedding.load import NodeLoad, PoolLoad
 from ballast.shedding.strategies import STRATEGIES, shed
 from tests.unit.shedding.builders import MIB, busy, pool
 
@@ -59,16 +61,32 @@ def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
 
 def test_what_may_not_move_stays_with_every_strategy() -> None:
     held = PoolLoad.of(
-        type(node)(
-            node.name,
-            node.score,
-            node.rate_per_second,
-            node.bytes_per_second,
-            executors=tuple(
-                type(e)(e.name, e.rate_per_second, e.bytes_per_second, movable=False) for e in node.executors
-            ),
-        )
+        replace(node, executors=tuple(replace(executor, movable=False) for executor in node.executors))
         for node in SKEWED.nodes
     )
     for name, settings in EAGER.items():
         assert shed(name, held, settings, "").suggestions == ()
+
+
+def test_transfer_looks_at_the_busiest_candidates_only() -> None:
+    """Of the two that it looks at one has to stay; without a limit of its own it would find a smaller one."""
+    hot = busy("hot", 95, [0.0] * 4, volumes=[1 * MIB, 2 * MIB, 8 * MIB, 9 * MIB])
+    load = pool(hot, busy("cold", 5, [0.0], volumes=[0.0]))
+    settings = {"hits": 0.0, "target_std_dev": 10.0}
+    two = shed("TransferShedder", load, {**settings, "max_candidates": 2.0}, "").suggestions
+    all_of_them = shed("TransferShedder", load, settings, "").suggestions
+    assert [each.executor for each in two] == ["hot/2"]
+    assert [each.executor for each in all_of_them] == ["hot/0", "hot/1"]
+
+
+def test_transfer_waits_for_a_node_to_cool_down_and_for_fresh_figures() -> None:
+    hot = busy("hot", 95, [0.0] * 4, volumes=[MIB, 2 * MIB, 3 * MIB, 4 * MIB])
+    cold = busy("cold", 5, [0.0], volumes=[0.0])
+    settings = {"hits": 0.0, "target_std_dev": 10.0, "delay": 60.0, "max_age": 30.0}
+
+    def made(node: NodeLoad) -> int:
+        return len(shed("TransferShedder", pool(node, cold), settings, "").suggestions)
+
+    assert made(replace(hot, since_unload_seconds=60.0, age_seconds=30.0)) > 0
+    assert made(replace(hot, since_unload_seconds=59.0)) == 0
+    assert made(replace(hot, age_seconds=31.0)) == 0

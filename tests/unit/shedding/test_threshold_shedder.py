@@ -81,3 +81,23 @@ def test_departed_nodes_are_kept_when_asked_for() -> None:
     kept = threshold_shedder(load, ThresholdSettings(keep_departed=True), before).memory
     assert dict(kept.by_node)["gone"] == 0.5
     assert dict(kept.within({"a"}).by_node).keys() == {"a"}
+
+
+def test_the_figures_behind_a_suggestion() -> None:
+    """A mean of 60 and twenty points above it: 20 − 10 + 5 percent of the bytes have to leave."""
+    load = pool(busy("a", 80, volumes=[100 * MIB, 60 * MIB, 60 * MIB]), busy("b", 40))
+    (made,) = threshold_shedder(load, ThresholdSettings(), Averages()).suggestions
+    assert (made.executor, made.source, made.target, made.hot_score) == ("a/0", "a", None, 80)
+    assert made.difference == pytest.approx(20)
+
+
+@pytest.mark.parametrize(("minimum", "sheds"), [(33.0, True), (33.1, False)])
+def test_the_need_itself_is_enough(minimum: float, *, sheds: bool) -> None:
+    load = pool(busy("a", 80, volumes=[100 * MIB, 60 * MIB, 60 * MIB]), busy("b", 40))
+    assert bool(chosen(load, ThresholdSettings(min_bytes_per_second=minimum * MIB - 1))) is sheds
+
+
+@pytest.mark.parametrize(("minimum", "sheds"), [(20.0, True), (20.1, False)])
+def test_the_lower_boundary_moves_a_twentieth(minimum: float, *, sheds: bool) -> None:
+    settings = ThresholdSettings(lower_boundary=True, min_bytes_per_second=minimum * MIB - 1)
+    assert bool(chosen(ten_and_one(0), settings)) is sheds

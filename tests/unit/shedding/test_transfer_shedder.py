@@ -5,6 +5,7 @@ from math import isnan
 
 import pytest
 
+from ballast.shedding.suggestion import Suggestion
 from ballast.shedding.transfer_load import Average, TopExecutor, TransferNode, TransferPool, smoothed
 from ballast.shedding.transfer_shedder import (
     Cause,
@@ -171,3 +172,21 @@ class TestQuirks:
         asked = replace(AT_ONCE, quirks=TransferQuirks(swap_anything=True))
         assert moves(run(load)) == {("B1", "a"), ("A2", "b")}
         assert moves(run(load, asked)) == {("B1", "a"), ("A1", "b")}
+
+
+def test_the_figures_behind_each_suggestion() -> None:
+    load = pool(node("a", 48, 2.4, 2.4, own=0), node("b", 100, 5, 5, own=0))
+    there, back = run(load).suggestions
+    assert there == Suggestion("B1", "b", "a", 100, 48, 52, 1, cause=Cause.OVERLOADED)
+    assert back == replace(there, executor="A1", source="a", target="b")
+
+
+def test_just_enough_load_is_overloaded() -> None:
+    """Above 85 percent, and above the mean by the target; one of both is not enough."""
+    settings = TransferSettings(hits=0, target_std_ratio=0.2)
+    many = [node(f"n{index}", 70, 1, 1, 1) for index in range(9)]
+    assert run(pool(*many, node("hot", 95, 0.1, 0.1, 5)), settings).suggestions[0].cause == Cause.OVERLOADED
+    assert run(pool(*many, node("hot", 90, 0.1, 0.1, 5)), settings).suggestions == ()
+    assert (
+        run(pool(*[replace(each, score=60) for each in many], node("hot", 85, 0.1, 0.1, 5)), settings).suggestions == ()
+    )

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ballast.shedding.load import PoolLoad
+from ballast.shedding.suggestion import Suggestion
 from ballast.shedding.uniform_load_shedder import UniformSettings, uniform_load_shedder
 from tests.unit.shedding.builders import MIB, busy, pool
 
@@ -72,3 +73,31 @@ def test_large_figures_are_kept_unless_asked_to_do_as_pulsar() -> None:
 
 def test_an_empty_pool() -> None:
     assert uniform_load_shedder(PoolLoad(()), UniformSettings()) == ()
+
+
+def test_the_figures_behind_a_suggestion() -> None:
+    load = pool(busy("a", 55, [1500.0, 1500.0]), busy("b", 50, [100.0], rate=0.0))
+    settings = UniformSettings(max_unload_ratio=0.5, min_rate_per_second=1500.0)
+    assert uniform_load_shedder(load, settings) == ()
+    settings = UniformSettings(max_unload_ratio=0.6, min_rate_per_second=1799.0)
+    assert uniform_load_shedder(load, settings) == (Suggestion("a/0", "a", None, 55),)
+
+
+def test_the_need_itself_is_enough() -> None:
+    """(2 001 − 1) / 2 records: as much as the minimum, and as much as the executor has."""
+    load = pool(busy("a", 50, [1000.0, 1001.0]), busy("b", 50))
+    assert chosen(load, UniformSettings(max_unload_ratio=0.5, min_rate_per_second=1000.0)) == ["a/0"]
+
+
+def test_no_more_than_so_many_at_once() -> None:
+    load = pool(busy("a", 50, [100.0] * 8), busy("b", 50))
+    settings = UniformSettings(max_unload_ratio=0.9, min_rate_per_second=0, max_executors=3)
+    assert len(chosen(load, settings)) == 3
+
+
+def test_what_leaves_is_subtracted_from_the_need() -> None:
+    load = pool(busy("a", 50, [300.9, 300.5, 0.9]), busy("b", 50))
+    settings = UniformSettings(max_unload_ratio=0.5, min_rate_per_second=0)
+    whole = UniformSettings(max_unload_ratio=0.5, min_rate_per_second=0, whole_numbers=True)
+    assert chosen(load, settings) == ["a/1"]  # need 300.65
+    assert chosen(load, whole) == ["a/2"]  # need 300
