@@ -34,9 +34,7 @@ DEFECTS: tuple[Defect, ...] = (
         "the index runs over a stale list, so turns shift; ours goes on after the node chosen last",
         "by_count",
     ),
-    Defect(
-        "ThresholdShedder", "the lower-boundary step averages a pass in twice; ours does so once", "average_twice"
-    ),
+    Defect("ThresholdShedder", "the lower-boundary step averages a pass in twice; ours does so once", "average_twice"),
     Defect(
         "OverloadShedder", "a node without traffic still gives up an executor; ours can't gain by it", "idle_nodes_too"
     ),
