@@ -30,6 +30,7 @@ from ballast.model import (
     Topology,
 )
 from ballast.placement.admission import Admission, refusal
+from ballast.placement.locality import counts_by_topology, locality
 from ballast.placement.proximity import place
 from tests.builders import GIB, a_node, a_snapshot, an_executor, gated
 
@@ -207,8 +208,7 @@ def test_what_is_placed_by_an_unfitting_reason_does_not_exist(world: World) -> N
         if placement.node is None and placement.reason is Reason.POOL_FULL and not world.snapshot.pending:
             executor = by_uid[placement.uid]
             assert not any(
-                refusal(executor, node) is None
-                and amounts[node.name].plus(executor.requests).fits_in(node.allocatable)
+                refusal(executor, node) is None and amounts[node.name].plus(executor.requests).fits_in(node.allocatable)
                 for node in world.snapshot.nodes
             )
 
@@ -220,3 +220,69 @@ def test_masks_say_what_refusals_say(world: World) -> None:
     for executor in world.snapshot.executors:
         verdicts = [refusal(executor, node) is None for node in world.snapshot.nodes]
         assert admission.mask(executor.constraints).tolist() == verdicts
+
+
+def renamed(world: World, names: dict[str, str]) -> World:
+    """The same pool with its nodes called otherwise."""
+    pool = tuple(
+        replace(
+            node,
+            name=names[node.name],
+            location=(*node.location[:-1], names[node.name]),
+            labels={**node.labels, "kubernetes.io/hostname": names[node.name]},
+        )
+        for node in world.snapshot.nodes
+    )
+    executors = tuple(replace(e, node=None if e.node is None else names[e.node]) for e in world.snapshot.executors)
+    memory = tuple(
+        (topology, component, tuple((names.get(node, node), count) for node, count in counts))
+        for topology, component, counts in world.memory.placements
+    )
+    placement = replace(
+        world.policy.placement,
+        unfavoured_nodes=tuple(names.get(node, node) for node in world.policy.placement.unfavoured_nodes),
+    )
+    return World(
+        replace(world.snapshot, nodes=pool, executors=executors, pending=()),
+        replace(world.policy, placement=placement),
+        Memory(placements=memory),
+        {names[node]: score for node, score in world.scores.items()},
+    )
+
+
+def view_of(world: World) -> tuple[int, float]:
+    """Executors placed, and the cost of the topology with them."""
+    homes = {p.uid: p.node for p in world.placed() if p.node is not None}
+    running = [
+        replace(e, phase=Phase.RUNNING, node=homes.get(e.uid, e.node))
+        for e in world.snapshot.executors
+        if e.phase is Phase.RUNNING or e.uid in homes
+    ]
+    counts = counts_by_topology(running, world.snapshot.nodes)
+    view = locality(world.snapshot.topologies[0], counts["team/clicks"], world.policy.levels)
+    return len(homes), round(view.cost, 9)
+
+
+@settings(deadline=None)
+@given(worlds(), st.data())
+def test_what_nodes_are_called_changes_neither_cost_nor_number_placed(world: World, data: st.DataObject) -> None:
+    names = [node.name for node in world.snapshot.nodes]
+    permutation = dict(zip(names, data.draw(st.permutations(names)), strict=True))
+    same = renamed(world, {name: name for name in names})
+    assert view_of(renamed(world, permutation)) == view_of(same)
+
+
+@settings(deadline=None)
+@given(worlds(), st.data())
+def test_where_nodes_differ_their_names_permute_the_plan(world: World, data: st.DataObject) -> None:
+    """Requests that no two nodes share leave nothing for names to decide."""
+    unlike = tuple(
+        replace(node, requested=Resources(0.01 * position, GIB, 1))
+        for position, node in enumerate(world.snapshot.nodes)
+    )
+    world = replace(world, snapshot=replace(world.snapshot, nodes=unlike, pending=()))
+    names = [node.name for node in unlike]
+    permutation = dict(zip(names, data.draw(st.permutations(names)), strict=True))
+    before = {p.uid: permutation.get(p.node or "") for p in world.placed()}
+    after = {p.uid: p.node for p in renamed(world, permutation).placed()}
+    assert after == before
