@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import floor
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -84,7 +85,7 @@ def worlds(draw: st.DrawFn) -> World:
     executors: list[Executor] = []
     for number in range(draw(st.integers(0, 14))):
         node = draw(st.sampled_from([*pool, None, None])) if pool else None
-        common = {
+        common: dict[str, Any] = {
             "component": draw(st.sampled_from(components)),
             "requests": Resources(draw(st.sampled_from([0.5, 1.0])), GIB, 1),
             "constraints": draw(st.sampled_from(TEMPLATES)),
@@ -182,7 +183,7 @@ def test_separated_components_never_come_to_share_a_node(world: World) -> None:
 @settings(deadline=None)
 @given(worlds(), st.randoms(use_true_random=False))
 def test_the_order_of_lists_means_nothing(world: World, random: object) -> None:
-    shuffled = {
+    shuffled: dict[str, Any] = {
         field: tuple(random.sample(values, len(values)))  # type: ignore[attr-defined]
         for field in ("nodes", "executors", "pending")
         for values in [list(getattr(world.snapshot, field))]
