@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,11 +24,17 @@ class Machine:
     """The share of all cores in use over the last `window_seconds`, from the kernel's own figures."""
 
     window_seconds: float = 15.0
+    clock: Callable[[], float] = time.monotonic
+    stat: Path = _STAT
     _history: deque[_Ticks] = field(default_factory=deque)
+    _forget: bool = False
 
     def look(self) -> float | None:
         """Percent since `window_seconds` ago; None until that long has passed."""
-        now = _ticks()
+        if self._forget:
+            self._history.clear()
+            self._forget = False
+        now = self._ticks()
         self._history.append(now)
         while len(self._history) > 1 and self._history[1].at <= now.at - self.window_seconds:
             self._history.popleft()
@@ -38,11 +45,10 @@ class Machine:
         return 100.0 * (now.busy - first.busy) / total if total > 0 else None
 
     def forget(self) -> None:
-        """Start a new window: what was before does not count."""
-        self._history.clear()
+        """Start a new window with the next look: what was before does not count. Safe from another thread."""
+        self._forget = True
 
-
-def _ticks() -> _Ticks:
-    fields = [float(text) for text in _STAT.read_text().splitlines()[0].split()[1:9]]
-    total = sum(fields)
-    return _Ticks(time.monotonic(), total - sum(fields[index] for index in _IDLE_FIELDS), total)
+    def _ticks(self) -> _Ticks:
+        fields = [float(text) for text in self.stat.read_text().splitlines()[0].split()[1:9]]
+        total = sum(fields)
+        return _Ticks(self.clock(), total - sum(fields[index] for index in _IDLE_FIELDS), total)
