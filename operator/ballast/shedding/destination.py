@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ballast.model.reason import Reason
-from ballast.shedding.levelling import Combination, Item, closest
+from ballast.shedding.levelling import ROUNDING, Combination, Item, closest
 from ballast.shedding.usage_load import Terms, UsageExecutor, UsageNode
 
 _LOOKED_AT = 8
@@ -100,13 +100,14 @@ class Search:
         if not chosen.items:
             return None, [*refused, *no_room]
         hot_after = self.scores[source.name] - chosen.load * effect.source_points
-        cold_after = self.scores[target.name] + chosen.load * effect.target_points
+        # Where both meet, rounding must not make the cold one the hotter.
+        cold_after = min(hot_after, self.scores[target.name] + chosen.load * effect.target_points)
         return Levelling(source, target, chosen, hot_after, cold_after), [*refused, *no_room]
 
     def _items(self, source: UsageNode, target: UsageNode, limit: float) -> tuple[list[Item], list[Refused]]:
         items, refused = [], []
         for executor, load in movable(source):
-            if load > limit:
+            if load > limit * (1.0 + ROUNDING):
                 detail = f"its {load:.2f} cores would make {target.name} the hotter one; {limit:.2f} would level them"
                 refused.append(Refused(executor.name, source.name, target.name, Reason.OVERSHOOT, detail))
                 continue

@@ -8,7 +8,8 @@ from math import inf
 
 _STEPS = 256
 """Sums of load are told apart in this many steps of the wanted load."""
-_ROUNDING = 1e-9
+ROUNDING = 1e-9
+"""Relative; so much above the wanted load still counts as that load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ def closest(items: Iterable[Item], *, wanted: float, most: int, slack: float) ->
 def _reachable(items: Sequence[Item], *, wanted: float, most: int) -> list[dict[int, Combination]]:
     """By number of items, the best combination of each step of load; `items` must be in the order of their names."""
     by_size: list[dict[int, Combination]] = [{0: Combination()}, *({} for _ in range(most))]
-    limit = wanted * (1.0 + _ROUNDING)
+    limit = wanted * (1.0 + ROUNDING)
     for item in _few_of_a_kind(items, most):
         if not 0.0 < item.load <= limit:
             continue

@@ -143,6 +143,12 @@ class TestVictims:
             assert made.hot_after == pytest.approx(70)
             assert made.cold_after == pytest.approx(70)
 
+    @pytest.mark.parametrize("cold", [40.0, 50.1, 61.7])
+    def test_where_both_meet_the_hot_one_is_not_called_the_colder(self, cold: float) -> None:
+        (made,) = one_pass(used("hot", 90, [(90 - cold) * 0.08]), used("cold", cold)).suggestions
+        assert made.hot_after == pytest.approx((90 + cold) / 2)
+        assert (made.hot_after or 0.0) >= (made.cold_after or 0.0)
+
     def test_too_large_an_executor_is_refused(self) -> None:
         result = one_pass(used("hot", 90, [8.0]), used("cold", 50))
         assert (moves(result), reasons(result)) == ([], {"hot/0": Reason.OVERSHOOT, "hot": Reason.NO_DESTINATION})
