@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -10,6 +11,8 @@ from examples.demo.streaming.application import RunningJob
 from examples.demo.streaming.records import Comparison
 from tests.e2e.cluster import ENDED, Cluster, Json, names_by_node
 from tests.e2e.conftest import STEADY_NAMESPACE
+
+GRACE_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +60,11 @@ def test_the_job_has_as_many_executors_as_before(moved: Moved) -> None:
     assert moved.executors == 3
 
 
-def test_the_executor_left_in_a_few_seconds(moved: Moved) -> None:
-    """Gracefully: without decommissioning, or waiting for blocks to be copied, the grace period runs out."""
-    assert moved.document["status"]["subject"]["executorId"]
+def test_the_executor_left_gracefully(moved: Moved) -> None:
+    """In a few seconds: when it can't finish, all of its grace period passes and it is killed."""
     timings = moved.document["status"]["timings"]
-    assert {"leaving", "arriving", "settling", "ended"} <= timings.keys()
+    left = datetime.fromisoformat(timings["arriving"]) - datetime.fromisoformat(timings["leaving"])
+    assert left < timedelta(seconds=GRACE_SECONDS / 2)
 
 
 def test_every_record_came_out_once(moved: Moved) -> None:

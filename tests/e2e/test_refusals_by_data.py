@@ -1,0 +1,58 @@
+"""A job whose data is uneven and whose executors can't leave gracefully: it is left alone, and told why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from examples.demo.installation import await_gating
+from examples.demo.streaming.application import RunningJob
+from examples.demo.streaming.records import Stream
+from tests.e2e.cluster import Cluster
+from tests.e2e.conftest import SpawnJob
+
+SKEWED = {"ballast.dev/topology": "skewed", "ballast.dev/workload": "Streaming"}
+READ = "metrics_executor_totalShuffleRead_bytes_total"
+
+
+@pytest.fixture(scope="module")
+def skewed(cluster: Cluster, spawn: SpawnJob) -> RunningJob:
+    """Most of its bytes have one key, and its tasks stay where their state is; it can't leave gracefully."""
+    cluster.testbed.create_namespace("skewed")
+    await_gating(cluster.testbed, "skewed", labels=SKEWED)
+    stream = Stream(records_per_second=60, hot_ratio=0.6, hot_padding=600)
+    conf = {"spark.decommission.enabled": "false", "spark.locality.wait": "20s"}
+    job = cluster.job(
+        "skewed", "skewed", executors=3, stream=stream, partitions=3, rounds=10, executor_labels=SKEWED, conf=conf
+    )
+    running = spawn(job)
+    running.await_executors()
+    running.feed()
+    running.await_batches(6)
+    return running
+
+
+@pytest.fixture(scope="module")
+def burdened(cluster: Cluster, skewed: RunningJob) -> Iterator[str]:
+    """The executor with most of the data, on a node that is hot."""
+    query = f'sum by (executor_id) (rate({READ}{{application_id="{skewed.job.application}"}}[30s]))'
+    shares = cluster.await_(lambda: cluster.figures.by_label(query, "executor_id"), "the executors read something")
+    number = max((key for key in shares if key != "driver"), key=lambda key: shares[key])
+    executor = next(each for each in skewed.running_executors() if each.name.endswith(f"-exec-{number}"))
+    assert executor.node is not None
+    with cluster.noise(executor.node):
+        yield executor.name
+
+
+def test_an_executor_that_can_not_leave_gracefully_stays(cluster: Cluster, burdened: str) -> None:
+    refusal = cluster.await_refusal(cluster.enforce(moves={"mode": "Recommend"}), "NoDecommissioning")
+    assert refusal["executor"] == burdened
+    assert "spark.decommission.enabled=true" in refusal["message"]
+
+
+def test_an_executor_whose_data_is_the_cause_stays(cluster: Cluster, burdened: str) -> None:
+    moves = {"mode": "Recommend", "allowUngraceful": True, "allowUnknownState": True}
+    refusal = cluster.await_refusal(cluster.enforce(moves=moves), "DataSkew")
+    assert refusal["executor"] == burdened
+    assert "a move takes the data along" in refusal["message"]
