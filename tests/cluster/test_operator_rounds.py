@@ -8,8 +8,12 @@ from typing import Any
 
 import pytest
 
+from ballast.api import BalancingPolicy
 from ballast.kube import names
 from ballast.kube.kinds import BALANCING_POLICY, POD, SPARK_TOPOLOGY
+from ballast.kube.nodes import NodeFacts
+from ballast.kube.pods import Pod
+from ballast.prometheus import Reading
 from tests.cluster.chart.installation import Installation
 from tests.cluster.controller.hand import Clock, FakeFigures, Hand, hand
 from tests.cluster.controller.pool import (
@@ -228,6 +232,30 @@ def test_a_policy_that_cannot_be_followed_says_why_and_hinders_nobody(installed:
             assert stalled["reason"] == "InvalidSpec"
             assert words in stalled["message"]
         assert required_labels(mine.pod("spark-1-exec-1"))
+
+
+class _Fragile(FakeFigures):
+    """Something in the pass of one policy goes wrong."""
+
+    def read(self, policy: BalancingPolicy, nodes: list[NodeFacts], executors: list[Pod]) -> Reading:
+        if policy.metadata.name.endswith("-1"):
+            raise ZeroDivisionError("a mistake of ours")
+        return super().read(policy, nodes, executors)
+
+
+def test_a_pass_that_fails_hinders_no_other_and_holds_nobody(installed: Installation) -> None:
+    with pool(installed.testbed, "failing", zones()) as mine, pool(installed.testbed, "other", zones(1)) as others:
+        mine.policy("failing-1")
+        others.policy()
+        for each in (mine, others):
+            each.executors(1)
+        with life(installed, Clock(ahead_seconds=5.0), _Fragile()) as operator:
+            operator.rounds.run()
+        stalled = mine.condition(BALANCING_POLICY, "Stalled", "failing-1")
+        assert stalled is not None
+        assert (stalled["reason"], stalled["message"]) == ("PassFailed", "ZeroDivisionError: a mistake of ours")
+        assert not mine.gated("spark-1-exec-1")
+        assert required_labels(others.pod("spark-1-exec-1"))
 
 
 def test_status_is_written_once_a_minute_at_most(installed: Installation) -> None:

@@ -135,6 +135,7 @@ def test_a_status_that_somebody_else_wrote_or_that_is_gone_is_left_for_the_next_
     with scripted(Answer(status, {"message": "changed"}), Answer()) as script:
         stage = Stage(script, tmp_path)
         stage.report()
+        stage.status = {}
         stage.report()
         assert len(stage.patches()) == 2
 
