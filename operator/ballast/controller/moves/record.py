@@ -215,7 +215,8 @@ def _measured(move: MoveState) -> dict[str, Any]:
         for when, figures in (("Before", move.before), ("After", move.after))
         for field, attribute in _FIGURES.items()
     }
-    return _filled({**fields, "gain": move.gain})
+    # For people: it follows from the others, which are read back and so kept as they are.
+    return _filled({**fields, "gain": None if move.gain is None else round(move.gain, 1)})
 
 
 def _conditions(move: MoveState, before: tuple[Condition, ...], *, generation: int, now: float) -> list[dict[str, Any]]:
