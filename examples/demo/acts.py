@@ -24,8 +24,8 @@ from tests.testbed.waiting import wait_until
 
 EXECUTORS = 6
 RECORDS_PER_SECOND = 200
-HASHES_PER_RECORD = 30
-NOISE_CORES = 0.38
+HASHES_PER_RECORD = 60
+NOISE_CORES = 0.4
 _LOOK_SECONDS = 20.0
 """How long the job runs with kube-scheduler's placement."""
 _WARM_BATCHES = 8
@@ -64,6 +64,8 @@ class Play:
             executors=EXECUTORS,
             stream=Stream(records_per_second=RECORDS_PER_SECOND),
             rounds=HASHES_PER_RECORD,
+            # As many tasks as executors: the slowest executor sets the pace, as it does in larger jobs.
+            partitions=EXECUTORS,
             driver_node_selector={POOL_LABEL: SYSTEM},
         )
 
