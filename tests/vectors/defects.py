@@ -35,8 +35,14 @@ DEFECTS: tuple[Defect, ...] = (
         "by_count",
     ),
     Defect("ThresholdShedder", "the lower-boundary step averages a pass in twice; ours does so once", "average_twice"),
+    Defect("ThresholdShedder", "executors without traffic leave too; ours gain nothing by that", "idle_too"),
+    Defect("OverloadShedder", "executors without traffic leave too; ours gain nothing by that", "idle_too"),
     Defect(
-        "OverloadShedder", "a node without traffic still gives up an executor; ours can't gain by it", "idle_nodes_too"
+        "UniformLoadShedder", "records shadow bytes even when nothing can move for them; ours looks on", "rate_only"
+    ),
+    Defect("TopKBundles", "busiest by bytes in, whatever goes out; ours by both", "inbound_first"),
+    Defect(
+        "AvgShedder placement", "plans are kept by an executor's figures, for ever; ours by name, per plan", "by_values"
     ),
     Defect(
         "UniformLoadShedder",

@@ -19,8 +19,8 @@ _MARGIN_RATIO = 0.05
 class OverloadSettings:
     threshold: float = 85.0
     """Percent."""
-    idle_nodes_too: bool = False
-    """As Pulsar: a node without traffic gives up its first executor all the same, which can't help it."""
+    idle_too: bool = False
+    """As Pulsar: executors without traffic leave as well, even from a node that has none, which can't help it."""
 
 
 def overload_shedder(load: PoolLoad, settings: OverloadSettings) -> tuple[Suggestion, ...]:
@@ -33,9 +33,7 @@ def _shed(node: NodeLoad, settings: OverloadSettings) -> Iterator[Suggestion]:
     if usage < threshold:
         return
     need = node.bytes_per_second * (usage - threshold + _MARGIN_RATIO)
-    if need <= 0 and not settings.idle_nodes_too:
-        return
-    for executor in reaching(node, need=need, size=volume):
+    for executor in reaching(node, need=need, size=volume, idle_too=settings.idle_too):
         yield Suggestion(
             executor=executor.name,
             source=node.name,

@@ -29,6 +29,8 @@ class ThresholdSettings:
     """When no node is too hot but one is too cold, unload the hottest."""
     average_twice: bool = False
     """As Pulsar: the lower-boundary step adds the same figures to the averages once more."""
+    idle_too: bool = False
+    """As Pulsar: while the need isn't met, executors without traffic leave as well."""
     keep_departed: bool = False
     """As Pulsar: a node that left keeps its average for the day it returns."""
 
@@ -93,7 +95,7 @@ def _above_mean(
             continue
         need = node.bytes_per_second * (usage[node.name] - mean - threshold + _MARGIN_RATIO)
         if need >= settings.min_bytes_per_second:
-            yield from _shed(node, need, mean)
+            yield from _shed(node, need, mean, idle_too=settings.idle_too)
 
 
 def _below_lower_boundary(
@@ -106,7 +108,7 @@ def _below_lower_boundary(
         return
     need = hottest.bytes_per_second * threshold * _LOWER_BOUNDARY_SHARE
     if need >= settings.min_bytes_per_second:
-        yield from _shed(hottest, need, mean)
+        yield from _shed(hottest, need, mean, idle_too=settings.idle_too)
 
 
 def _hottest(load: PoolLoad, usage: Mapping[str, float], *, above: float) -> NodeLoad | None:
@@ -115,8 +117,8 @@ def _hottest(load: PoolLoad, usage: Mapping[str, float], *, above: float) -> Nod
     return max(able, key=lambda node: usage[node.name], default=None)
 
 
-def _shed(node: NodeLoad, need: float, mean: float) -> Iterator[Suggestion]:
-    for executor in reaching(node, need=need, size=volume):
+def _shed(node: NodeLoad, need: float, mean: float, *, idle_too: bool) -> Iterator[Suggestion]:
+    for executor in reaching(node, need=need, size=volume, idle_too=idle_too):
         yield Suggestion(
             executor=executor.name,
             source=node.name,

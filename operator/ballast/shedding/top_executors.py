@@ -28,17 +28,27 @@ class Activity:
     cache_bytes: int = 0
 
 
-def top_executors(activities: Iterable[Activity], *, most: int) -> tuple[str, ...]:
-    """The names of the `most` busiest, idlest first; those that move no bytes are left out."""
+def top_executors(activities: Iterable[Activity], *, most: int, inbound_first: bool = False) -> tuple[str, ...]:
+    """The names of the `most` busiest, idlest first; those that move no bytes are left out.
+
+    Busiest by bytes in and out; with `inbound_first` by bytes in, then by bytes out, as Pulsar has it.
+    """
     busy = [activity for activity in activities if activity.bytes_in_per_second + activity.bytes_out_per_second > 0]
-    busiest = sorted(busy, key=_busyness, reverse=True)[:most]
+    busiest = sorted(busy, key=_inbound if inbound_first else _total, reverse=True)[:most]
     return tuple(activity.name for activity in reversed(busiest))
 
 
-def _busyness(activity: Activity) -> tuple[int, ...]:
+def _total(activity: Activity) -> tuple[int, ...]:
+    return (_steps(activity.bytes_in_per_second + activity.bytes_out_per_second, _BYTES_STEP), *_other(activity))
+
+
+def _inbound(activity: Activity) -> tuple[int, ...]:
+    inbound, outbound = activity.bytes_in_per_second, activity.bytes_out_per_second
+    return (_steps(inbound, _BYTES_STEP), _steps(outbound, _BYTES_STEP), *_other(activity))
+
+
+def _other(activity: Activity) -> tuple[int, ...]:
     return (
-        _steps(activity.bytes_in_per_second, _BYTES_STEP),
-        _steps(activity.bytes_out_per_second, _BYTES_STEP),
         _steps(activity.rate_per_second, _RATE_STEP),
         activity.connections // _CONNECTIONS_STEP,
         activity.cache_bytes // _CACHE_STEP,

@@ -33,6 +33,8 @@ class UniformSettings:
     whole_numbers: bool = False
     """As Pulsar: the idlest starts at 2³¹−1, the need is cut to such a whole number, what leaves is counted in whole
     units, and executors without traffic always fit."""
+    rate_only: bool = False
+    """As Pulsar: where records differ too much but nothing can move for them, bytes are not looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,9 @@ def uniform_load_shedder(load: PoolLoad, settings: UniformSettings) -> tuple[Sug
     by_bytes = _extremes(load, lambda node: node.bytes_per_second, settings)
     percent = (by_rate.most - by_rate.least) * 100 / by_rate.least
     if 0 < settings.rate_difference_percent < percent:
-        return tuple(_shed(by_rate, settings, least_need=settings.min_rate_per_second, size=rate))
+        made = tuple(_shed(by_rate, settings, least_need=settings.min_rate_per_second, size=rate))
+        if made or settings.rate_only:
+            return made
     if 0 < settings.bytes_ratio < by_bytes.most / by_bytes.least:
         return tuple(_shed(by_bytes, settings, least_need=settings.min_bytes_per_second, size=volume))
     return ()

@@ -31,13 +31,16 @@ def filling(node: NodeLoad, *, need: float, size: Size) -> Iterator[ExecutorLoad
             yield executor
 
 
-def reaching(node: NodeLoad, *, need: float, size: Size) -> Iterator[ExecutorLoad]:
-    """The largest until `need` is met, at least one; the last may exceed it. A node's only executor stays."""
+def reaching(node: NodeLoad, *, need: float, size: Size, idle_too: bool = False) -> Iterator[ExecutorLoad]:
+    """The largest until `need` is met, at least one; the last may exceed it. A node's only executor stays.
+
+    Those without traffic stay as well, unless `idle_too`: moving them brings nothing nearer.
+    """
     if len(node.executors) <= 1:
         return
     marked = 0.0
     for index, executor in enumerate(largest_first(node, size)):
-        if index > 0 and marked >= need:
+        if (index > 0 and marked >= need) or (size(executor) <= 0 and not idle_too):
             return
         marked += size(executor)
         yield executor

@@ -27,4 +27,4 @@ def test_a_sole_executor_stays() -> None:
 def test_a_node_without_traffic_keeps_its_executors_unless_asked_to_do_as_pulsar() -> None:
     idle = pool(busy("a", 99, volumes=[0.0, 0.0]))
     assert overload_shedder(idle, OverloadSettings()) == ()
-    assert len(overload_shedder(idle, OverloadSettings(idle_nodes_too=True))) == 1
+    assert len(overload_shedder(idle, OverloadSettings(idle_too=True))) == 1

@@ -101,3 +101,10 @@ def test_the_need_itself_is_enough(minimum: float, *, sheds: bool) -> None:
 def test_the_lower_boundary_moves_a_twentieth(minimum: float, *, sheds: bool) -> None:
     settings = ThresholdSettings(lower_boundary=True, min_bytes_per_second=minimum * MIB - 1)
     assert bool(chosen(ten_and_one(0), settings)) is sheds
+
+
+def test_executors_without_traffic_stay_unless_asked_to_do_as_pulsar() -> None:
+    """The one that has some is not enough for the need."""
+    load = pool(busy("a", 80, volumes=[MIB, 0.0], volume=400 * MIB), busy("b", 40))
+    assert chosen(load) == ["a/0"]
+    assert chosen(load, ThresholdSettings(idle_too=True)) == ["a/0", "a/1"]

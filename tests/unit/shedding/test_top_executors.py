@@ -24,10 +24,22 @@ def test_the_busiest_is_reported_last(busier: Activity) -> None:
     assert top_executors([busier, PLAIN], most=2) == ("plain", "busier")
 
 
-def test_earlier_figures_come_first() -> None:
+def test_the_busiest_by_both_directions_unless_asked_to_do_as_pulsar() -> None:
     inward = replace(PLAIN, name="in", bytes_in_per_second=2e6, bytes_out_per_second=0.0)
     outward = replace(PLAIN, name="out", bytes_out_per_second=9e6)
-    assert top_executors([inward, outward], most=2) == ("out", "in")
+    assert top_executors([inward, outward], most=2) == ("in", "out")
+    assert top_executors([inward, outward], most=2, inbound_first=True) == ("out", "in")
+
+
+@pytest.mark.parametrize("inbound_first", [False, True])
+def test_bytes_come_before_records(*, inbound_first: bool) -> None:
+    fast = replace(PLAIN, name="fast", rate_per_second=9e6, connections=9_000)
+    assert top_executors(
+        [fast, replace(PLAIN, name="big", bytes_out_per_second=2e6)], most=2, inbound_first=inbound_first
+    ) == (
+        "fast",
+        "big",
+    )
 
 
 def test_small_differences_do_not_count() -> None:

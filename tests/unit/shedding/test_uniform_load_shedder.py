@@ -101,3 +101,12 @@ def test_what_leaves_is_subtracted_from_the_need() -> None:
     whole = UniformSettings(max_unload_ratio=0.5, min_rate_per_second=0, whole_numbers=True)
     assert chosen(load, settings) == ["a/1"]  # need 300.65
     assert chosen(load, whole) == ["a/2"]  # need 300
+
+
+def test_where_nothing_can_move_for_records_bytes_are_looked_at_unless_asked_to_do_as_pulsar() -> None:
+    load = pool(
+        busy("chatty", 50, [9000.0], volumes=[MIB]),
+        busy("heavy", 50, [1000.0, 1000.0], volumes=[10 * MIB, 90 * MIB]),
+    )
+    assert chosen(load, UniformSettings()) == ["heavy/0"]
+    assert chosen(load, UniformSettings(rate_only=True)) == []
