@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ballast.controller.context import Context
+from ballast.controller.membership import key_of
 from ballast.controller.telemetry import Telemetry
 from ballast.kube import actions, kinds
 from ballast.kube.client import Client
@@ -154,24 +155,17 @@ def _unpinned_words(placement: Placement, outcome: actions.ReleaseOutcome) -> tu
 
 def _topology(context: Context, key: str) -> Regarding | None:
     for read in context.survey.topologies:
-        metadata = read.raw["metadata"]
-        if f"{metadata['namespace']}/{metadata['name']}" == key:
+        if key_of(read.resource) == key:
+            metadata = read.raw["metadata"]
             return Regarding(kinds.SPARK_TOPOLOGY, metadata["name"], metadata["uid"], metadata["namespace"])
     return None
 
 
 def _driver(context: Context, key: str) -> Regarding | None:
-    pod = _driver_pod(context, key)
-    return Regarding(kinds.POD, pod.name, pod.uid, pod.namespace) if pod else None
-
-
-def _driver_pod(context: Context, key: str) -> Pod | None:
     """The driver of an implicit topology, whose key names the application."""
     namespace, _, application = key.partition("/")
-    for pod in context.survey.lists.pods:
-        if pod.is_driver and pod.namespace == namespace and pod.labels.get("spark-app-selector") == application:
-            return pod
-    return None
+    pod = next(iter(context.drivers(namespace, application)), None)
+    return Regarding(kinds.POD, pod.name, pod.uid, pod.namespace) if pod else None
 
 
 def _owners(context: Context, move: PlannedMove) -> list[dict[str, str]]:

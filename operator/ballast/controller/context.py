@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ballast.api import BalancingPolicy
 from ballast.controller.ends import Finding
 from ballast.controller.survey import Read, Survey
+from ballast.kube import names
 from ballast.kube.pods import Pod
 from ballast.model import Memory, Policy, Snapshot
 from ballast.planner.ledger import projected
@@ -31,6 +32,14 @@ class Context:
     @property
     def name(self) -> str:
         return self.policy.name
+
+    def drivers(self, namespace: str, application: str) -> list[Pod]:
+        """The application's driver pods, ended ones too; none when its driver is outside of the cluster."""
+        return [
+            pod
+            for pod in self.survey.lists.pods
+            if pod.is_driver and pod.namespace == namespace and pod.labels.get(names.SPARK_APPLICATION) == application
+        ]
 
     def loads(self) -> Loads:
         return loads(self.snapshot.executors)

@@ -11,6 +11,7 @@ from ballast.api.policy_status import ApplicationPlacement, PolicyStatus
 from ballast.api.policy_status import Attempt as AttemptStatus
 from ballast.api.policy_status import NodeHits as HitsStatus
 from ballast.api.topology import SparkTopology
+from ballast.controller.membership import key_of
 from ballast.model import Attempts, Memory, NodeHits
 
 Places = tuple[tuple[str, str, tuple[tuple[str, int], ...]], ...]
@@ -126,7 +127,7 @@ def _hits(status: PolicyStatus) -> tuple[tuple[str, NodeHits], ...]:
 
 def _declared(topologies: Iterable[SparkTopology]) -> Places:
     return tuple(
-        (f"{topology.metadata.namespace}/{topology.metadata.name}", component, _counts(counts))
+        (key_of(topology), component, _counts(counts))
         for topology in topologies
         for component, counts in (topology.status.placement or {}).items()
     )

@@ -268,9 +268,5 @@ def _expected(state: MoveState, context: Context) -> int | None:
 
 def _application_ended(context: Context, namespace: str, application: str) -> bool:
     """Its driver is a pod that has ended; a driver outside the cluster tells nothing."""
-    drivers = [
-        pod
-        for pod in context.survey.lists.pods
-        if pod.is_driver and pod.namespace == namespace and pod.labels.get("spark-app-selector") == application
-    ]
+    drivers = context.drivers(namespace, application)
     return bool(drivers) and all(pod.ended for pod in drivers)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from ballast.api import BalancingPolicy, SparkTopology
-from ballast.api.condition import ConditionStatus, set_condition
 from ballast.controller.advice import Adviser
 from ballast.controller.context import Context
 from ballast.controller.ends import Finding
@@ -72,20 +70,7 @@ class Reporter:
 
     def stalled(self, read: Read[BalancingPolicy], reason: str, message: str) -> None:
         """A policy that can't be followed as it is."""
-        generation = read.resource.metadata.generation
-        now = datetime.fromtimestamp(self._clock(), UTC)
-        conditions = read.resource.status.conditions
-        for type_, holds in (("Ready", False), ("Stalled", True)):
-            conditions = set_condition(
-                conditions,
-                type_=type_,
-                status=ConditionStatus.of(holds),
-                reason=reason,
-                message=message,
-                observed_generation=generation,
-                now=now,
-            )
-        status = read.resource.status.model_copy(update={"conditions": conditions, "observed_generation": generation})
+        status = stalled_status(read.resource, reason, message, self._clock())
         self._write(kinds.BALANCING_POLICY, read.raw, status.to_dict())
 
     def broken(self, errors: Sequence[BallastError]) -> None:

@@ -6,6 +6,7 @@ from ballast.api.condition import Condition
 from ballast.api.topology import SparkTopology
 from ballast.api.topology_status import ComponentStatus, ExecutorCounts, TopologyStatus
 from ballast.controller.advice import in_status
+from ballast.controller.membership import key_of
 from ballast.controller.memory import topology_placement
 from ballast.controller.status.judge import Judge
 from ballast.controller.status.outlook import Outlook
@@ -14,7 +15,7 @@ from ballast.model import Executor, Phase
 
 def topology_status(resource: SparkTopology, outlook: Outlook) -> TopologyStatus:
     """The topology's status after a pass of the policy in whose pool its executors are."""
-    key = f"{resource.metadata.namespace}/{resource.metadata.name}"
+    key = key_of(resource)
     executors = outlook.executors.get(key, [])
     components = tuple(
         _component(component.name, executors, outlook)
@@ -82,13 +83,3 @@ def _topology_conditions(
     else:
         judge.drop("MovesPaused")
     return judge.conditions
-
-
-def stalled_status(resource: SparkTopology, reason: str, message: str, now: float) -> TopologyStatus:
-    """The status of a topology about which nothing is done until its owner mends it."""
-    judge = Judge(resource.status.conditions, resource.metadata.generation, now)
-    judge.set("Ready", holds=False, reason=reason, message=message)
-    judge.set("Stalled", holds=True, reason=reason, message=message)
-    return resource.status.model_copy(
-        update={"conditions": judge.conditions, "observed_generation": resource.metadata.generation}
-    )
