@@ -66,19 +66,15 @@ class Operator:
         self._telemetry = Telemetry(CollectorRegistry())
         self._agenda = Agenda()
         self._pulse = Pulse(time.monotonic)
-        self._election = Election(
-            self._client,
-            LeaseSettings(
-                settings.namespace,
-                settings.name,
-                settings.identity,
-                duration_seconds=settings.lease_seconds,
-                renew_deadline_seconds=settings.lease_seconds * 2 / 3,
-                retry_seconds=settings.lease_seconds / 6,
-            ),
-            clock=time.time,
-            monotonic=time.monotonic,
+        self._lease = LeaseSettings(
+            settings.namespace,
+            settings.name,
+            settings.identity,
+            duration_seconds=settings.lease_seconds,
+            renew_deadline_seconds=settings.lease_seconds * 2 / 3,
+            retry_seconds=settings.lease_seconds / 6,
         )
+        self._election = Election(self._client, self._lease, clock=time.time, monotonic=time.monotonic)
         self._switch = Switch(self._client, name=settings.name, identity=settings.identity, clock=time.time)
         self._figures = Figures(self._client, namespace=settings.namespace)
         self._stale = StaleGates(self._client, clock=time.time)
@@ -134,7 +130,7 @@ class Operator:
                 _LOG.warning("%s leads no longer", self._settings.identity)
             led = leading
             self._telemetry.leading.set(int(leading))
-            await _pause(stop, self._settings.lease_seconds / 6)
+            await _pause(stop, self._lease.retry_seconds)
 
     async def _run_rounds(self, stop: asyncio.Event) -> None:
         backoff = _FIRST_BACKOFF_SECONDS
