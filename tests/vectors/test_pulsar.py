@@ -62,6 +62,7 @@ def _sets(by_source: Unloads) -> dict[str, set[str]]:
 
 
 def avg_settings(config: Mapping[str, Any]) -> TrafficSettings:
+    options = {option: value for option, value in faithful("AvgShedder").items() if option != "by_values"}
     return TrafficSettings(
         low_threshold=config["loadBalancerAvgShedderLowThreshold"],
         high_threshold=config["loadBalancerAvgShedderHighThreshold"],
@@ -70,7 +71,7 @@ def avg_settings(config: Mapping[str, Any]) -> TrafficSettings:
         max_unload_ratio=config["maxUnloadPercentage"],
         min_rate_per_second=config["minUnloadMessage"],
         min_bytes_per_second=config["minUnloadMessageThroughput"],
-        **faithful("AvgShedder"),
+        **options,
     )
 
 
@@ -95,7 +96,7 @@ def test_avg_shedder(case: Case, record: Record) -> None:
 
 def plan_key(bundle: str, given: Mapping[str, Any]) -> str:
     """Ours knows an executor by its name."""
-    by_values = faithful("AvgShedder placement")["by_values"]
+    by_values = faithful("AvgShedder")["by_values"]
     return pulsar.value_key(bundle, given) if by_values else bundle
 
 
