@@ -24,7 +24,7 @@ WINDOW_SECONDS = 10
 SETTLE_SECONDS = 20
 CORES = 0.5
 NOISE_CORES = 0.46
-HOT_SCORE = 80.0
+HOT_SCORE = 75.0
 NOISE_NAMESPACE = "noise"
 ENDED = frozenset({"Succeeded", "Failed", "Expired", "Refused"})
 _API = "/apis/ballast.dev/v1alpha1"
@@ -123,9 +123,9 @@ class Cluster:
         }
 
     @contextmanager
-    def noise(self, node: str) -> Iterator[None]:
+    def noise(self, node: str, cores: float = NOISE_CORES) -> Iterator[None]:
         """A neighbour that makes a node hot; entered when the node's score shows it."""
-        self.testbed.apply(_noise(node))
+        self.testbed.apply(_noise(node, cores))
         try:
             self.await_(lambda: self.score(node) >= HOT_SCORE, f"{node} is hot", explain=lambda: str(self.score(node)))
             yield
@@ -201,9 +201,9 @@ class Cluster:
         return found + self.testbed.kubectl("get", "bpol", "--output=yaml")
 
 
-def _noise(node: str) -> Json:
+def _noise(node: str, cores: float) -> Json:
     resources = {"requests": {"cpu": "100m", "memory": "16Mi"}}
-    arguments = ["--cores", str(NOISE_CORES)]
+    arguments = ["--cores", str(cores)]
     return {
         "apiVersion": "v1",
         "kind": "Pod",

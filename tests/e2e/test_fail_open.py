@@ -6,11 +6,15 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from examples.demo.installation import NAMESPACE, RELEASE, await_gating, upgrade
 from examples.demo.streaming.application import RunningJob
 from tests.e2e.cluster import ENDED, Cluster, Json, names_by_node, place_of
 from tests.e2e.conftest import STEADY_NAMESPACE
 from tests.testbed.kubelet import cgroups
+
+pytestmark = pytest.mark.e2e
 
 LEFT_ALONE_SECONDS = 150.0
 """With everything of ours dead but the CronJob, no executor is held for longer."""

@@ -10,6 +10,8 @@ from examples.demo.streaming.application import RunningJob
 from tests.e2e.cluster import Cluster, names_by_node
 from tests.e2e.conftest import STEADY_NAMESPACE
 
+pytestmark = pytest.mark.e2e
+
 PASSES = 3
 
 

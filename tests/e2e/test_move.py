@@ -12,6 +12,8 @@ from examples.demo.streaming.records import Comparison
 from tests.e2e.cluster import ENDED, Cluster, Json, names_by_node
 from tests.e2e.conftest import STEADY_NAMESPACE
 
+pytestmark = pytest.mark.e2e
+
 GRACE_SECONDS = 60
 
 

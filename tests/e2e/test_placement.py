@@ -11,6 +11,8 @@ from examples.demo.streaming.application import RunningJob
 from tests.e2e.cluster import Cluster, Json, place_of, zones_of
 from tests.e2e.conftest import STEADY_NAMESPACE, TOPOLOGY, SpawnJob
 
+pytestmark = pytest.mark.e2e
+
 ZONE = "topology.kubernetes.io/zone"
 GATE = "ballast.dev/gate"
 

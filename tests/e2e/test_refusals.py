@@ -11,6 +11,8 @@ from examples.demo.streaming.application import RunningJob
 from tests.e2e.cluster import Cluster, names_by_node
 from tests.e2e.conftest import STEADY_NAMESPACE, TOPOLOGY
 
+pytestmark = pytest.mark.e2e
+
 WORKLOAD = "/spec/components/0/workload"
 
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import median
 
 import pytest
 
+from ballast.prometheus.preset import Preset, queries
 from examples.demo.installation import await_gating
 from examples.demo.streaming.application import RunningJob
 from examples.demo.streaming.records import Stream
 from tests.e2e.cluster import Cluster
 from tests.e2e.conftest import SpawnJob
 
+pytestmark = pytest.mark.e2e
+
 SKEWED = {"ballast.dev/topology": "skewed", "ballast.dev/workload": "Streaming"}
-READ = "metrics_executor_totalShuffleRead_bytes_total"
+UNEVEN = 2.0
 
 
 @pytest.fixture(scope="module")
@@ -35,14 +39,24 @@ def skewed(cluster: Cluster, spawn: SpawnJob) -> RunningJob:
 
 @pytest.fixture(scope="module")
 def burdened(cluster: Cluster, skewed: RunningJob) -> Iterator[str]:
-    """The executor with most of the data, on a node that is hot."""
-    query = f'sum by (executor_id) (rate({READ}{{application_id="{skewed.job.application}"}}[30s]))'
-    shares = cluster.await_(lambda: cluster.figures.by_label(query, "executor_id"), "the executors read something")
-    number = max((key for key in shares if key != "driver"), key=lambda key: shares[key])
+    """The executor with most of the data, on a node that is hot, but not so hot that its tasks never end."""
+    query = queries(Preset.KUBE_PROMETHEUS_STACK, {}).rendered(30)["executorBytes"]
+
+    def uneven() -> str | None:
+        found = cluster.figures.by_label(f"({query}) and on(application_id) {ours(skewed)}", "executor_id")
+        volumes = {number: volume for number, volume in found.items() if number != "driver"}
+        most = max(volumes, key=lambda number: volumes[number], default=None)
+        return most if most and volumes[most] > UNEVEN * median(volumes.values()) else None
+
+    number = cluster.await_(uneven, "one executor's tasks carry most of the bytes", timeout_seconds=90)
     executor = next(each for each in skewed.running_executors() if each.name.endswith(f"-exec-{number}"))
     assert executor.node is not None
-    with cluster.noise(executor.node):
+    with cluster.noise(executor.node, cores=0.36):
         yield executor.name
+
+
+def ours(job: RunningJob) -> str:
+    return f'metrics_executor_totalCores{{application_id="{job.job.application}"}}'
 
 
 def test_an_executor_that_can_not_leave_gracefully_stays(cluster: Cluster, burdened: str) -> None:
