@@ -43,13 +43,6 @@ DEFECTS: tuple[Defect, ...] = (
     Defect("TopKBundles", "busiest by bytes in, whatever goes out; ours by both", "inbound_first"),
     Defect("AvgShedder", "plans are kept by an executor's figures, for ever; ours by name, per planning", "by_values"),
     Defect(
-        "UniformLoadShedder", "records shadow bytes even when nothing can move for them; ours looks on", "rate_only"
-    ),
-    Defect("TopKBundles", "busiest by bytes in, whatever goes out; ours by both", "inbound_first"),
-    Defect(
-        "AvgShedder placement", "plans are kept by an executor's figures, for ever; ours by name, per plan", "by_values"
-    ),
-    Defect(
         "UniformLoadShedder",
         "minimum and need stop at 2³¹−1, fractions of what leaves are lost, idle executors leave; ours keeps figures",
         "whole_numbers",
