@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
@@ -45,14 +46,26 @@ def least_cost(instance: Instance, *, seconds: float) -> float | None:
     model = _Model()
     counts = _assignment(model, instance)
     constant = _savings(model, instance, counts)
-    result = milp(
+    result = _solved(model, seconds)
+    return constant + float(result.fun) if result.status == 0 else None
+
+
+def _solved(model: _Model, seconds: float) -> Any:
+    return milp(
         np.array(model.costs),
         constraints=model.matrix(),
         integrality=np.array(model.integral),
         bounds=Bounds(0, np.inf),
         options={"time_limit": seconds, "mip_rel_gap": 0.0},
     )
-    return constant + float(result.fun) if result.status == 0 else None
+
+
+def feasible(instance: Instance, *, seconds: float) -> bool:
+    """Whether a placement of every executor was found within the time."""
+    model = _Model()
+    _assignment(model, instance)
+    result = _solved(model, seconds)
+    return bool(result.status == 0)
 
 
 _Counts = dict[tuple[str, str], dict[int, float]]

@@ -62,15 +62,18 @@ def place(
 
 
 _STEPS_OF_A_PASS = 3000
-_MOST_STEPS = 400
+_MOST_STEPS = 2000
+_STEPS_OF_AN_EXECUTOR = 40
 _LEAST_STEPS = 10
 _FEW = 200
+_MANY = 5000
 
 
 def _effort(own: int, all_executors: int) -> Effort:
     """A pass's steps shared out by size, so that it stays short; few executors get a thorough search."""
     share = _STEPS_OF_A_PASS * own // max(1, all_executors)
-    return Effort(steps=max(_LEAST_STEPS, min(_MOST_STEPS, share)), thorough=all_executors <= _FEW)
+    steps = max(_LEAST_STEPS, min(share, _MOST_STEPS, _STEPS_OF_AN_EXECUTOR * own))
+    return Effort(steps=steps, thorough=all_executors <= _FEW, orders=all_executors <= _MANY)
 
 
 @dataclass(slots=True)

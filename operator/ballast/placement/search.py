@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -17,6 +17,8 @@ from ballast.placement.refinement import Budget, descend, refine
 
 _FIRST_LOOK = 40
 """Steps of descent before places are compared."""
+_PACKING = 5
+"""How many times the steps for a set that should fit by amounts, and does not yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,8 @@ class Effort:
     """Steps of refinement for each set that is placed together."""
     thorough: bool = True
     """Compare several places instead of taking the first that holds the set."""
+    orders: bool = True
+    """Try several orders of placing where there are several components or templates."""
     seed: int = 0
 
 
@@ -35,35 +39,53 @@ def search(outlook: Outlook, sequence: Sequence[int], effort: Effort) -> Layout 
 
     None when no node can take any of them. Executors may be missing from it when the pool does not hold them.
     """
-    best: Layout | None = None
-    split = not settles_for_one_place(outlook)
-    for nodes in domains(outlook, thorough=effort.thorough or split):
-        for layout in _starts(problem(outlook, nodes), outlook, sequence, thorough=effort.thorough):
-            descend(layout, Budget(min(_FIRST_LOOK, effort.steps)))
-            if best is None or _rank(layout) < _rank(best):
-                best = layout
-        if best is not None and not best.missing.any() and not effort.thorough and not split:
-            break
+    if not outlook.capacity.any():
+        return None
+    best = _first_look(outlook, sequence, effort)
     if best is None or (len(best.problem.counts) == 1 and not effort.thorough):
         return best
+    steps = effort.steps * (_PACKING if effort.thorough and _may_hold_more(best) else 1)
     # Seeded by the caller: the same question always has the same answer.
-    return refine(best, effort.steps, Random(effort.seed))  # noqa: S311
+    return refine(best, steps, Random(effort.seed))  # noqa: S311
+
+
+def _first_look(outlook: Outlook, sequence: Sequence[int], effort: Effort) -> Layout | None:
+    best, widest = None, None
+    compare = effort.thorough or not settles_for_one_place(outlook)
+    for nodes in domains(outlook, thorough=compare):
+        widest = problem(outlook, nodes)
+        orders = _orders(widest, sequence) if effort.orders and len(widest.counts) > 1 else [sequence]
+        for order in orders:
+            best = _better(best, _constructed(widest, outlook, order), effort)
+        if not compare and best is not None and not best.missing.any():
+            return best
+    if best is not None and widest is not None and best.missing.any():
+        for order in _orders(widest, sequence):
+            best = _better(best, _constructed(widest, outlook, order), effort)
+        best = _better(best, _constructed(widest, outlook, hardest_first(widest), tightest=True), effort)
+    return best
+
+
+def _orders(problem: Problem, sequence: Sequence[int]) -> list[Sequence[int]]:
+    return [sequence, sequence[::-1], sorted(sequence), hardest_first(problem)]
+
+
+def _better(best: Layout | None, layout: Layout, effort: Effort) -> Layout:
+    descend(layout, Budget(min(_FIRST_LOOK, effort.steps)))
+    return layout if best is None or _rank(layout) < _rank(best) else best
 
 
 def _rank(layout: Layout) -> tuple[int, float]:
     return int(layout.missing.sum()), round(layout.cost(), 9)
 
 
-def _starts(problem: Problem, outlook: Outlook, sequence: Sequence[int], *, thorough: bool) -> Iterator[Layout]:
-    """First layouts: in the order given; then, if that left some out or when `thorough`, in other orders."""
-    layout = _constructed(problem, outlook, sequence)
-    yield layout
-    if not layout.missing.any() and not (thorough and len(problem.counts) > 1):
-        return
-    for order in (sequence[::-1], sorted(sequence), hardest_first(problem)):
-        yield _constructed(problem, outlook, order)
-    if layout.missing.any():
-        yield _constructed(problem, outlook, hardest_first(problem), tightest=True)
+def _may_hold_more(layout: Layout) -> bool:
+    """Whether what is missing would fit if room were divisible."""
+    missing = layout.missing
+    if not missing.any():
+        return False
+    left = np.maximum(layout.room, 0.0).sum(axis=0)
+    return bool((missing @ layout.problem.demand <= left + layout.problem.slack).all())
 
 
 def _constructed(problem: Problem, outlook: Outlook, order: Sequence[int], *, tightest: bool = False) -> Layout:
