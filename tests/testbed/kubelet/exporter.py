@@ -43,19 +43,29 @@ class Processor:
     idle: float
 
 
-def processors(cpu: CpuUse, *, cores: float, idle_seconds: float) -> list[Processor]:
+@dataclass(frozen=True, slots=True)
+class Split:
+    """What a node used, as time in user and in system mode, neither of which ever falls.
+
+    The kernel samples the modes and measures the sum, so the sampled share of the sum can fall. A counter that does
+    looks to Prometheus as if it had begun anew.
+    """
+
+    user_seconds: float = 0.0
+    system_seconds: float = 0.0
+
+    def after(self, cpu: CpuUse) -> Split:
+        sampled = cpu.user_seconds + cpu.system_seconds
+        wanted = cpu.used_seconds * (cpu.user_seconds / sampled if sampled else 1.0)
+        gain = max(0.0, cpu.used_seconds - self.user_seconds - self.system_seconds)
+        user = min(max(wanted - self.user_seconds, 0.0), gain)
+        return Split(self.user_seconds + user, self.system_seconds + gain - user)
+
+
+def processors(split: Split, *, cores: float, idle_seconds: float) -> list[Processor]:
     """The node's cpus."""
     shares = [min(1.0, cores - index) / cores for index in range(max(1, -int(-cores // 1)))]
-    measured = cpu.user_seconds + cpu.system_seconds
-    user_ratio = cpu.user_seconds / measured if measured else 1.0
-    return [
-        Processor(
-            user=cpu.used_seconds * user_ratio * share,
-            system=cpu.used_seconds * (1 - user_ratio) * share,
-            idle=idle_seconds * share,
-        )
-        for share in shares
-    ]
+    return [Processor(split.user_seconds * s, split.system_seconds * s, idle_seconds * s) for s in shares]
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ class Observer:
         now, used = time.time(), self._host.cgroups.cpu(self._host.cgroup).used_seconds
         self._begun = now
         self._idling = exporter.Idling(now, used)
+        self._split = exporter.Split()
         self._load = exporter.Load(now, self._demand(used))
 
     def _demand(self, used_seconds: float) -> float:
@@ -47,7 +48,8 @@ class Observer:
         cpu = host.cgroups.cpu(host.cgroup)
         self._idling = self._idling.after(now, cpu.used_seconds, cores=capacity.cores)
         self._load = self._load.after(now, self._demand(cpu.used_seconds))
-        cpus = exporter.processors(cpu, cores=capacity.cores, idle_seconds=self._idling.idle_seconds)
+        self._split = self._split.after(cpu)
+        cpus = exporter.processors(self._split, cores=capacity.cores, idle_seconds=self._idling.idle_seconds)
         pressures = {key: host.cgroups.pressure_seconds(host.cgroup, *key) for key in exporter.PRESSURES}
         yield from exporter.cpu_samples(cpus)
         yield from exporter.memory_samples(capacity, host.cgroups.memory(host.cgroup))

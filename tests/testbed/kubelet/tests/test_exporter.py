@@ -7,6 +7,7 @@ from tests.testbed.kubelet.exporter import (
     Capacity,
     Idling,
     Load,
+    Split,
     cpu_samples,
     memory_samples,
     pressure_samples,
@@ -23,7 +24,7 @@ def test_all_modes_together_grow_by_the_nodes_cores(cores: float, steps: list[tu
     for elapsed, share in steps:
         now, used = now + elapsed, used + elapsed * cores * share
         idling = idling.after(now, used, cores=cores)
-    cpus = processors(CpuUse(used, used / 2, used / 2), cores=cores, idle_seconds=idling.idle_seconds)
+    cpus = processors(Split(used / 2, used / 2), cores=cores, idle_seconds=idling.idle_seconds)
     total = sum(cpu.user + cpu.system + cpu.idle for cpu in cpus)
     assert total == pytest.approx(cores * now)
 
@@ -43,15 +44,30 @@ def test_a_node_without_a_quota_is_idle_again_at_once_after_using_more_than_it_h
     assert overused.after(110.0, 150.0, cores=1.0).idle_seconds == pytest.approx(9.5)
 
 
+TICKS = st.lists(st.tuples(st.floats(0, 10), st.floats(0, 10), st.floats(0.5, 1.5)), min_size=1)
+
+
+@given(TICKS)
+def test_neither_mode_ever_falls_and_both_add_up_to_what_was_used(ticks: list[tuple[float, float, float]]) -> None:
+    split, user, system, used = Split(), 0.0, 0.0, 0.0
+    for user_ticks, system_ticks, error in ticks:
+        user, system = user + user_ticks, system + system_ticks
+        used += (user_ticks + system_ticks) * error
+        before, split = split, split.after(CpuUse(used, user, system))
+        assert split.user_seconds >= before.user_seconds
+        assert split.system_seconds >= before.system_seconds
+        assert split.user_seconds + split.system_seconds == pytest.approx(used)
+
+
 @pytest.mark.parametrize(("cores", "shares"), [(0.5, [1.0]), (1.0, [1.0]), (1.5, [2 / 3, 1 / 3]), (2.0, [0.5, 0.5])])
 def test_a_node_has_a_cpu_for_each_core_begun(cores: float, shares: list[float]) -> None:
-    cpus = processors(CpuUse(1.0, 0.75, 0.25), cores=cores, idle_seconds=2.0)
+    cpus = processors(Split(0.75, 0.25), cores=cores, idle_seconds=2.0)
     assert [cpu.idle / 2.0 for cpu in cpus] == pytest.approx(shares)
     assert sum(cpu.user for cpu in cpus) == pytest.approx(0.75)
 
 
 def test_every_mode_of_node_exporter_is_there() -> None:
-    samples = list(cpu_samples(processors(CpuUse(1.0, 1.0, 0.0), cores=1.0, idle_seconds=3.0)))
+    samples = list(cpu_samples(processors(Split(1.0, 0.0), cores=1.0, idle_seconds=3.0)))
     assert {s.labels["mode"]: s.value for s in samples} == {
         **dict.fromkeys(("iowait", "irq", "nice", "softirq", "steal", "system"), 0.0),
         "idle": 3.0,
