@@ -26,9 +26,6 @@ class Agenda:
             self._due[key] = at
             self._wake()
 
-    def forget(self, key: str) -> None:
-        self._due.pop(key, None)
-
     def take(self) -> list[str]:
         """The keys that are due, sorted; they are off the agenda until they are marked again."""
         now = self._clock()

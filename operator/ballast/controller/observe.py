@@ -74,8 +74,6 @@ class Observation:
     snapshot: Snapshot
     findings: tuple[Finding, ...]
     """What the owners of topologies should know."""
-    declared: Mapping[str, SparkTopology]
-    """The SparkTopologies that this policy steers, by key."""
 
 
 def observe(
@@ -89,13 +87,12 @@ def observe(
     moves: Iterable[Move] = (),
     metrics: Metrics | None = None,
     rates: Rates | None = None,
-    paused: Iterable[str] = (),
     failed: Mapping[str, int] | None = None,
 ) -> Observation:
     """One pool at one moment.
 
-    `clock` must have seen `lists.pods` already. `paused`: keys of topologies whose moves a user paused.
-    `failed`: executors per topology key that failed and count towards Spark's own limit.
+    `clock` must have seen `lists.pods` already. `failed`: executors per topology key that failed and count towards
+    Spark's own limit.
     """
     figures = metrics or Metrics()
     steered = _steered(topologies, lists, pool)
@@ -112,9 +109,8 @@ def observe(
         moves=tuple(moves),
         pending=tuple(pass_.pending),
         metrics=figures.health,
-        paused_topologies=tuple(sorted(paused)),
     )
-    return Observation(snapshot, tuple(findings), {key_of(t): t for t in steered})
+    return Observation(snapshot, tuple(findings))
 
 
 def _steered(topologies: Iterable[SparkTopology], lists: Lists, pool: Pool) -> list[SparkTopology]:

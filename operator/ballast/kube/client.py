@@ -77,10 +77,6 @@ class Client:
         path = kind.path(namespace=namespace, name=name)
         return self._call(_Request(_words("get", kind, namespace, name), "GET", path, {}, repeatable=True))
 
-    def get_path(self, path: str) -> JSON:
-        """Something that is no object, such as /version."""
-        return self._call(_Request(f"get {path}", "GET", path, {}, repeatable=True))
-
     def get_page(
         self, kind: Kind, parameters: Mapping[str, str], *, namespace: str | None = None, metadata_only: bool = False
     ) -> JSON:

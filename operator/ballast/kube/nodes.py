@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ballast.errors import InvalidField
@@ -53,9 +53,6 @@ class NodeFacts:
 class NodeReader:
     def __init__(self) -> None:
         self._amounts = AmountReader()
-
-    def read_all(self, nodes: Iterable[JSON]) -> list[NodeFacts]:
-        return [self.read(node) for node in nodes]
 
     def read(self, node: JSON) -> NodeFacts:
         metadata, spec, status = node["metadata"], node.get("spec") or {}, node.get("status") or {}

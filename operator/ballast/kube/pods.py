@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -116,9 +116,6 @@ class PodReader:
         self._amounts = AmountReader()
         self._constraints = ConstraintReader()
         self._script = decommission_script
-
-    def read_all(self, pods: Iterable[JSON]) -> list[Pod]:
-        return [self.read(pod) for pod in pods]
 
     def read(self, pod: JSON) -> Pod:
         metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}

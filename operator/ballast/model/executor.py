@@ -32,10 +32,9 @@ class ExecutorUsage:
 
     cpu_cores: float | None = None
     memory_bytes: float | None = None
-    network_bytes_per_second: float | None = None
     records_per_second: float | None = None
     bytes_per_second: float | None = None
-    """Spark's input plus shuffle bytes, in and out."""
+    """Of its pod's network, in and out."""
     task_seconds: float | None = None
     """Mean seconds of a task."""
     task_bytes: float | None = None

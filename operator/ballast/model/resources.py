@@ -31,14 +31,6 @@ class Resources:
             _merged(self.extended, other.extended, -1.0),
         )
 
-    def times(self, factor: float) -> Resources:
-        return Resources(
-            self.cpu_cores * factor,
-            self.memory_bytes * factor,
-            self.pods * factor,
-            tuple((name, amount * factor) for name, amount in self.extended),
-        )
-
     def fits_in(self, room: Resources) -> bool:
         """True when every amount asked for is there; rounding of a millionth is forgiven."""
         if self.cpu_cores > room.cpu_cores + 1e-6 or self.memory_bytes > room.memory_bytes + 1.0:

@@ -48,5 +48,3 @@ class Snapshot:
     moves: tuple[Move, ...] = ()
     pending: tuple[Demand, ...] = ()
     metrics: MetricsHealth = field(default_factory=MetricsHealth)
-    paused_topologies: tuple[str, ...] = ()
-    """Where a user paused moves."""

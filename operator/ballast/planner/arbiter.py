@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ballast.model import Move, MovePhase, PlannedMove, Policy, Reason, Refusal, Snapshot
 from ballast.planner import budget
@@ -17,7 +17,7 @@ class Ruling:
 
 def rule(suggested: Sequence[PlannedMove], snapshot: Snapshot, policy: Policy, now: float) -> Ruling:
     """Go through suggestions in their order; each one that is approved counts against those after it."""
-    paused = budget.paused_topologies(snapshot.moves, policy.moves) | set(snapshot.paused_topologies)
+    paused = budget.paused_topologies(snapshot.moves, policy.moves)
     moves = list(snapshot.moves)
     approved: list[PlannedMove] = []
     refused: list[Refusal] = []
@@ -89,10 +89,3 @@ def _as_started(move: PlannedMove, now: float) -> Move:
         started_at=now,
         load_cores=move.load_cores,
     )
-
-
-def still_stands(move: PlannedMove, snapshot: Snapshot, policy: Policy, now: float) -> Refusal | None:
-    """The arbiter's second look, right before the executor leaves; `snapshot` without the move itself."""
-    others = replace(snapshot, moves=tuple(m for m in snapshot.moves if m.executor_uid != move.uid))
-    refused = rule([move], others, policy, now).refused
-    return refused[0] if refused else None

@@ -43,7 +43,7 @@ def _objection(
     own = candidates.objection(executor)
     if own is not None:
         return Refusal(executor.key, own, candidates.words(executor.key))
-    if move.topology in budget.paused_topologies(others.moves, policy.moves) | set(others.paused_topologies):
+    if move.topology in budget.paused_topologies(others.moves, policy.moves):
         return Refusal(executor.key, Reason.PAUSED, f"moves of {move.topology} are paused")
     # Moves that are only proposed, or wait for their own second look, must not block each other for ever.
     ahead = [m for m in others.moves if m.phase is not MovePhase.PROPOSED and not _behind(m, move)]

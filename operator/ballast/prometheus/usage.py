@@ -156,13 +156,11 @@ def _executor_usage(
     state_bytes: float | None,
 ) -> ExecutorUsage:
     own = f"{frame.application}/{frame.executor_id}"
-    network = pods.get("executorNetwork", {}).get(frame.key)
     return ExecutorUsage(
         cpu_cores=pods.get("executorCpu", {}).get(frame.key),
         memory_bytes=pods.get("executorMemory", {}).get(frame.key),
-        network_bytes_per_second=network,
         records_per_second=pods.get("executorRecords", {}).get(frame.key),
-        bytes_per_second=network,
+        bytes_per_second=pods.get("executorNetwork", {}).get(frame.key),
         task_seconds=spark.get("executorTaskSeconds", {}).get(own),
         task_bytes=spark.get("executorBytes", {}).get(own),
         state_bytes=state_bytes,

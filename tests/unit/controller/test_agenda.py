@@ -43,13 +43,6 @@ def test_an_earlier_mark_wins_and_a_later_one_changes_nothing() -> None:
     assert agenda.take() == []
 
 
-def test_what_is_forgotten_is_not_due() -> None:
-    agenda = Agenda(Time())
-    agenda.mark("round")
-    agenda.forget("round")
-    assert agenda.take() == []
-
-
 async def test_waiting_ends_when_something_is_marked_from_another_thread() -> None:
     agenda = Agenda()
     waiting = asyncio.create_task(agenda.wait())

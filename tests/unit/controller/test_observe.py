@@ -40,8 +40,9 @@ def look(
     volumes: Volumes | None = None,
     **more: Any,
 ) -> Observation:
-    read = PodReader().read_all(pods)
-    facts = NodeReader().read_all(NODES if nodes is None else nodes)
+    reader, node_reader = PodReader(), NodeReader()
+    read = [reader.read(pod) for pod in pods]
+    facts = [node_reader.read(each) for each in (NODES if nodes is None else nodes)]
     return observe(
         Lists(read, facts, NAMESPACES, volumes or Volumes({}, {})),
         Policy("streaming"),
@@ -243,7 +244,7 @@ def test_a_topology_selector_leaves_all_else_alone() -> None:
         pool=pool,
     )
     assert [e.executor_id for e in found.snapshot.executors] == ["1"]
-    assert list(found.declared) == ["analytics/ours"]
+    assert [t.key for t in found.snapshot.topologies] == ["analytics/ours"]
     assert len(found.snapshot.pending) == 2
 
 

@@ -13,13 +13,12 @@ from ballast.model import Constraints, Requirement
 from tests.builders import an_executor, gated
 from tests.unit.kube.builders import node
 
-NODES = NodeReader().read_all(
-    [
-        node("s1", labels={"pool": "streaming"}),
-        node("s2", labels={"pool": "streaming"}),
-        node("b1", labels={"pool": "b"}),
-    ]
-)
+READER = NodeReader()
+NODES = [
+    READER.read(node("s1", labels={"pool": "streaming"})),
+    READER.read(node("s2", labels={"pool": "streaming"})),
+    READER.read(node("b1", labels={"pool": "b"})),
+]
 
 
 def policy(name: str, pool: str) -> Read[BalancingPolicy]:

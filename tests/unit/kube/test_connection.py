@@ -7,6 +7,7 @@ import pytest
 from ballast.kube.client import Client
 from ballast.kube.connection import Connection
 from ballast.kube.errors import NotConnected
+from ballast.kube.kinds import NODE
 from tests.unit.kube.scripted import Answer, kubeconfig, scripted
 
 INSIDE = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
@@ -48,7 +49,7 @@ def test_a_rotated_token_is_taken_up_within_a_minute(tmp_path: Path) -> None:
         for text, now in [("second", 30), ("second", 61), ("", 122), ("third", 130)]:
             (tmp_path / "token").write_text(text)
             clock.now = now
-            client.get_path("/version")
+            client.get(NODE, "node-1")
         sent = [asked.headers["Authorization"].lower().split() for asked in script.asked]
     assert sent == [["bearer", "first"], ["bearer", "second"], ["bearer", "second"], ["bearer", "third"]]
 

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from ballast.model import MovePhase, MovesPolicy, PlannedMove, Reason
-from ballast.planner.arbiter import rule, still_stands
+from ballast.planner.arbiter import rule
 from tests.builders import NOW, a_move, a_policy, a_snapshot
 
 
@@ -62,11 +62,7 @@ def test_an_executor_has_one_move_at_a_time() -> None:
     assert [refusal.reason for refusal in ruling.refused] == [Reason.IN_FLIGHT]
 
 
-def test_a_paused_topology_rests() -> None:
-    ruling = rule([a_suggestion()], a_snapshot(paused_topologies=("team/clicks",)), a_policy(), NOW)
+def test_a_topology_whose_last_moves_were_in_vain_rests() -> None:
+    in_vain = tuple(a_move(f"m{i}", phase=MovePhase.FAILED, helped=False) for i in range(3))
+    ruling = rule([a_suggestion()], a_snapshot(moves=in_vain), a_policy(), NOW)
     assert [refusal.reason for refusal in ruling.refused] == [Reason.PAUSED]
-
-
-def test_the_second_look_does_not_count_the_move_itself() -> None:
-    mine = a_move(executor_uid="uid-e-1", source="n1", target="n2", phase=MovePhase.APPROVED, ended_at=None)
-    assert still_stands(a_suggestion(), a_snapshot(moves=(mine,)), a_policy(), NOW) is None
