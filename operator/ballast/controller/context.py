@@ -13,7 +13,7 @@ from ballast.kube.pods import Pod
 from ballast.model import Memory, Policy, Snapshot
 from ballast.planner.ledger import projected
 from ballast.planner.load import Loads, loads
-from ballast.planner.score import scores
+from ballast.planner.score import measured
 from ballast.prometheus import Reading
 
 
@@ -46,8 +46,7 @@ class Context:
 
     def measured(self) -> Mapping[str, float]:
         """Scores of the nodes with fresh figures, percent."""
-        nodes = self.snapshot.nodes if self.snapshot.metrics.available else ()
-        return scores(nodes, self.policy.weights).by_node
+        return measured(self.snapshot, self.policy).by_node
 
     def projected(self) -> Mapping[str, float]:
         return projected(self.snapshot, self.policy, self.loads(), self.measured())

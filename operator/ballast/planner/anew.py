@@ -12,7 +12,7 @@ from ballast.placement.proximity import place
 from ballast.planner.ledger import projected
 from ballast.planner.load import Loads, loads
 from ballast.planner.pin import untied
-from ballast.planner.score import scores
+from ballast.planner.score import measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,7 @@ def _relieved(snapshot: Snapshot, executors: Collection[Executor]) -> tuple[Node
 
 def _cooled(snapshot: Snapshot, policy: Policy, known: Loads, executors: Collection[Executor]) -> Mapping[str, float]:
     """Projected scores without the load of these executors."""
-    measured = scores(snapshot.nodes if snapshot.metrics.available else (), policy.weights).by_node
-    ahead = projected(snapshot, policy, known, measured)
+    ahead = projected(snapshot, policy, known, measured(snapshot, policy).by_node)
     cores = {node.name: node.allocatable.cpu_cores for node in snapshot.nodes}
     for executor in executors:
         home = executor.node

@@ -29,7 +29,7 @@ from ballast.planner.levelling import level
 from ballast.planner.load import Loads, loads
 from ballast.planner.pool import pool_view
 from ballast.planner.release import Releases, releases
-from ballast.planner.score import Scores, scores
+from ballast.planner.score import Scores, measured
 from ballast.planner.stickiness import remembered
 from ballast.planner.stranded import given_up, stranded
 
@@ -93,10 +93,10 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
 
 
 def _look(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> _Sight:
-    measured = scores(snapshot.nodes if snapshot.metrics.available else (), policy.weights)
+    found = measured(snapshot, policy)
     known = loads(snapshot.executors)
-    ahead = projected(snapshot, policy, known, measured.by_node)
-    return _Sight(snapshot, policy, memory, now, measured, known, ahead)
+    ahead = projected(snapshot, policy, known, found.by_node)
+    return _Sight(snapshot, policy, memory, now, found, known, ahead)
 
 
 def _unpinned(letting_go: Releases) -> tuple[Placement, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import isfinite
 
-from ballast.model import Node, NodeUsage, Weights
+from ballast.model import Node, NodeUsage, Policy, Snapshot, Weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,11 @@ class Scores:
     """Weighted signals that no node of the pool had."""
 
 
+def measured(snapshot: Snapshot, policy: Policy) -> Scores:
+    """The scores of the pool; nobody has one in a pass without metrics."""
+    return scores(snapshot.nodes if snapshot.metrics.available else (), policy.weights)
+
+
 def scores(nodes: Iterable[Node], weights: Weights) -> Scores:
     """The score of each node.
 
@@ -28,13 +33,13 @@ def scores(nodes: Iterable[Node], weights: Weights) -> Scores:
     """
     pool = list(nodes)
     weighted = {name: weight for name, weight in _weights(weights).items() if weight > 0}
-    measured = {node.name: _figures(node.usage, weighted) for node in pool}
-    present = {signal for figures in measured.values() for signal in figures}
+    figures_of = {node.name: _figures(node.usage, weighted) for node in pool}
+    present = {signal for figures in figures_of.values() for signal in figures}
     by_node: dict[str, float] = {}
-    for name, figures in measured.items():
+    for name, figures in figures_of.items():
         if present and present <= figures.keys():
             by_node[name] = 100.0 * max(weighted[signal] * ratio for signal, ratio in figures.items())
-    stale = tuple(sorted(name for name in measured if name not in by_node))
+    stale = tuple(sorted(name for name in figures_of if name not in by_node))
     return Scores(by_node, stale, tuple(sorted(weighted.keys() - present)))
 
 
