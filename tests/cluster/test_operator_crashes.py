@@ -90,13 +90,17 @@ def test_it_ends_alike_wherever_the_process_ends(installed: Installation, mine: 
     undisturbed = Fate()
     expected = play(installed, mine, f"{play.__name__}-0", undisturbed)
     assert len(undisturbed.writes) > 8, undisturbed.writes
-    for at, when in _ends(undisturbed.writes):
+    for at, when in _ends(undisturbed):
         fate = Fate(at, when)
         found = play(installed, mine, f"{play.__name__}-{at}-{when.value}", fate)
         assert found == expected, f"{when.value} write {at}: {fate.writes[-1]}"
 
 
-def _ends(writes: list[str]) -> list[tuple[int, When]]:
-    """Before and after each write. Nothing is decided by Events, so before one of them is after the write before."""
-    every = itertools.product(range(1, len(writes) + 1), When)
-    return [(at, when) for at, when in every if when is When.AFTER or not writes[at - 1].startswith("create Event")]
+def _ends(undisturbed: Fate) -> list[tuple[int, When]]:
+    """After each write, and before the first one of each round.
+
+    Within a round the world does nothing else, so before a write is after the one before it.
+    """
+    first = {count + 1 for count in undisturbed.rounds}
+    every = itertools.product(range(1, len(undisturbed.writes) + 1), When)
+    return [(at, when) for at, when in every if when is When.AFTER or at in first]

@@ -53,6 +53,8 @@ class Fate:
     when: When = When.BEFORE
     writes: list[str] = field(default_factory=list)
     """What was written, in words."""
+    rounds: list[int] = field(default_factory=list)
+    """How many writes there had been when each round began."""
     dead: bool = False
 
     def meet(self, words: str, write: Callable[[], T]) -> T:
@@ -146,6 +148,10 @@ class Hand:
     client: Client
     fate: Fate
     telemetry: Telemetry
+
+    def round(self) -> None:
+        self.fate.rounds.append(len(self.fate.writes))
+        self.rounds.run()
 
     def close(self) -> None:
         self.client.close()

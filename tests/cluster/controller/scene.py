@@ -100,11 +100,11 @@ class Scene:
         end = time.monotonic() + PATIENCE_SECONDS
         while not done(self):
             assert time.monotonic() < end, f"no end in sight: {self.picture()} {self.refusals()}"
-            operator.rounds.run()
+            operator.round()
             self.driver.step()
             self.driver.await_running()
         self.clock.ahead_seconds += A_MINUTE
-        operator.rounds.run()
+        operator.round()
 
     def moves(self) -> list[JSON]:
         return read_list(self.mine.admin, Query(EXECUTOR_MOVE, namespace=self.mine.name), lambda move: move).items
