@@ -44,11 +44,22 @@ def common_refusal(executor: Executor, nodes: Sequence[Node]) -> tuple[Reason, s
 
 
 def preferred_location(pool: Pool, crew: Crew, component: int) -> Location:
-    """Zone and racks in which most of the component is, else most of its topology; None where nothing is known."""
+    """Zone and racks in which most of the component is, else most of its topology, else the driver or most traffic.
+
+    Never a node; None where nothing is known.
+    """
     for counts in (crew.present[component], crew.present.sum(axis=0)):
         if counts.any():
             return _centre(pool, counts.astype(np.float64))
-    return tuple(None for _ in pool.grid.steps)
+    return _outer_end(crew, len(pool.grid.steps))
+
+
+def _outer_end(crew: Crew, depth: int) -> Location:
+    flows = crew.traffic
+    ends = [flows.driver] if flows.driver is not None else []
+    ends += [anchor for _, anchor, _ in sorted(flows.pulls, key=lambda pull: -pull[2])]
+    known = (*ends[0].location, *(None for _ in range(depth))) if ends else (None,) * depth
+    return (*known[: depth - 1], None)
 
 
 def _centre(pool: Pool, counts: FloatArray) -> Location:

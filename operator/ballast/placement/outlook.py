@@ -32,6 +32,8 @@ class Pool:
     room: Room
     admission: Admission
     policy: PlacementPolicy
+    hot: BoolArray
+    """(N,): nodes that would be unloaded as they are."""
 
     def named(self, names: tuple[str, ...]) -> BoolArray:
         mask = np.zeros(len(self.grid.nodes), dtype=np.bool_)
@@ -134,7 +136,7 @@ def outlook(pool: Pool, crew: Crew, counts: Mapping[int, int], tier: int) -> Out
 def _of_tier(pool: Pool, headroom: FloatArray, tier: int) -> BoolArray:
     if tier == TIERS - 1:
         return np.ones(len(headroom), dtype=np.bool_)
-    cool = headroom >= 0
+    cool = (headroom >= 0) & ~pool.hot
     return cool & ~pool.named(pool.policy.unfavoured_nodes) if tier == 0 else cool
 
 

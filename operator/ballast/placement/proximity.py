@@ -13,6 +13,7 @@ from ballast.model import Executor, Memory, Pin, Placement, Policy, Reason, Reso
 from ballast.placement.admission import Admission, refusal
 from ballast.placement.crew import Crew, crews
 from ballast.placement.grid import grid
+from ballast.placement.heat import would_be_unloaded
 from ballast.placement.outcome import preferred_location, why_not
 from ballast.placement.outlook import TIERS, Pool, outlook
 from ballast.placement.part import parts
@@ -51,7 +52,8 @@ def place(
     places = grid(snapshot.nodes, policy.levels)
     admission = Admission(places.nodes)
     space = room(snapshot, places, admission, gated=gated, scores=scores, reserved=reserved)
-    work = _Pass(Pool(places, space, admission, policy.placement), policy, loads)
+    pool = Pool(places, space, admission, policy.placement, would_be_unloaded(space.scores, policy.shedding))
+    work = _Pass(pool, policy, loads)
     ordered = sorted(gated, key=lambda executor: (executor.key, executor.uid))
     free = [e for e in ordered if e.uid not in pins or not work.pin(e, pins[e.uid])]
     bound = {placement.uid: placement.node for placement in work.placements if placement.node is not None}

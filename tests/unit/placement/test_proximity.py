@@ -179,6 +179,12 @@ def test_the_surplus_of_a_full_pool_is_released_with_the_zone_it_should_prefer()
     assert [(p.reason, p.pin, p.location) for p in surplus] == [(Reason.POOL_FULL, Pin.NONE, ("z1", "r1", None))]
 
 
+def test_a_surplus_that_nobody_runs_beside_should_prefer_the_drivers_zone() -> None:
+    topology = a_topology(driver=Anchor(("z7", "r3", "n9"), 1.0))
+    (placement,) = placed([a_node("n1", cores=0.5)], some(1), topology=topology)
+    assert (placement.reason, placement.location) == (Reason.POOL_FULL, ("z7", "r3", None))
+
+
 @pytest.mark.parametrize(
     ("node", "constraints", "reason"),
     [
@@ -211,6 +217,22 @@ def test_a_hot_node_takes_no_executor_while_others_have_room() -> None:
     running = [an_executor("old-0", node="hot")]
     (placement,) = placed(nodes, some(1), running=running, scores={"hot": 86.0, "cool": 10.0})
     assert placement.node == "cool"
+
+
+def test_nothing_is_placed_on_a_node_that_the_shedder_would_unload() -> None:
+    running = [an_executor("old-0", node="warm")]
+    nodes = [a_node("warm"), a_node("cold", rack="r2")]
+    (placement,) = placed(nodes, some(1), running=running, scores={"warm": 75.0, "cold": 20.0})
+    assert placement.node == "cold"
+
+
+def test_a_node_as_warm_as_all_others_is_as_good_as_any() -> None:
+    running = [an_executor("old-0", node="warm")]
+    nodes = [a_node("warm"), a_node("other", rack="r2")]
+    (placement,) = placed(
+        nodes, some(1), running=running, scores={"warm": 75.0, "other": 74.0}, policy=placing(**NO_LIMITS)
+    )
+    assert placement.node == "warm"
 
 
 def test_a_hot_node_is_used_before_an_executor_is_let_go_without_a_node() -> None:
