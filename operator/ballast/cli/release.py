@@ -9,9 +9,11 @@ import typer
 
 from ballast.cli.access import ContextOption, KubeconfigOption, connect
 from ballast.controller.operator import STALE_AFTER_SECONDS
-from ballast.controller.switch import UNINSTALLED, StaleGates, Switch, lease_is_stale
+from ballast.controller.stale import StaleGates
+from ballast.controller.switch import UNINSTALLED, Switch
 from ballast.kube.actions import Released, ReleaseOutcome
 from ballast.kube.client import Client
+from ballast.kube.lease import lease_is_stale
 
 EXAMPLES = (
     "ballast release --stale --namespace ballast-system",

@@ -18,8 +18,9 @@ from ballast.controller.health import HealthServer, Pulse
 from ballast.controller.movers import Movers
 from ballast.controller.reporter import Reporter
 from ballast.controller.rounds import Crew, Rounds
+from ballast.controller.stale import StaleGates
 from ballast.controller.survey import Surveyor
-from ballast.controller.switch import StaleGates, Switch
+from ballast.controller.switch import Switch
 from ballast.controller.telemetry import Telemetry
 from ballast.controller.watching import watch
 from ballast.errors import BallastError

@@ -1,22 +1,17 @@
-"""The gating switch, and letting go of pods whose gate nobody serves. Works in every replica and without one."""
+"""The gating switch: whether, and where, new executors are held."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from ballast.api import BalancingPolicy
-from ballast.controller.gateclock import GateClock
-from ballast.kube import actions, kinds
 from ballast.kube.client import Client
-from ballast.kube.errors import Conflict, NotFound
-from ballast.kube.lists import Query, read_list
+from ballast.kube.errors import Conflict
 from ballast.kube.objects import gate_switch, set_gate_switch
-from ballast.kube.pods import Pod, PodReader
 from ballast.kube.timestamp import seconds, text
-from ballast.model import Levels, Pin, Placement, PlacementMode, Reason
+from ballast.model import PlacementMode
 
 HEARTBEAT_SECONDS = 30.0
 UNINSTALLED = "Uninstalled"
@@ -87,54 +82,3 @@ class Switch:
             return
         status = {"leader": self._identity, "heartbeatTime": text(self._clock()), "reason": reason}
         set_gate_switch(self._client, Wanted(gating=False).spec(), status=status, name=self._name)
-
-
-class StaleGates:
-    """Releases, as they are, pods that wait longer than anybody should make them wait.
-
-    A pod that is no executor is not made to wait at all: our gate came with a template that it shares.
-    """
-
-    def __init__(self, client: Client, *, clock: Callable[[], float]) -> None:
-        self._client, self._clock = client, clock
-        self._reader = PodReader()
-        self._gates = GateClock()
-
-    def look(self) -> list[Pod]:
-        """The pods that our gate holds; from now on it is known since when ours is their last."""
-        query = Query(kinds.POD, fields="status.phase=Pending")
-        pods = [pod for pod in read_list(self._client, query, self._reader.read).items if pod.held and not pod.leaving]
-        self._gates = self._gates.after(pods, self._clock())
-        return pods
-
-    def release(self, *, older_than_seconds: float) -> list[actions.ReleaseOutcome]:
-        """Release those whose last gate has been ours for so long, and those that are no executors."""
-        now = self._clock()
-        due = [pod for pod in self.look() if pod.executor is None or self._waited(pod, now) >= older_than_seconds]
-        return actions.release_many(self._client, [order for pod in due if (order := _order(pod))], Levels(()))
-
-    def release_all(self) -> list[actions.ReleaseOutcome]:
-        """Release everybody, also those that others still hold: our gate goes, theirs stay."""
-        return actions.release_many(self._client, [order for pod in self.look() if (order := _order(pod))], Levels(()))
-
-    def _waited(self, pod: Pod, now: float) -> float:
-        since = self._gates.alone_since.get(pod.uid)
-        return -1.0 if since is None else now - since
-
-
-def _order(pod: Pod) -> actions.Release | None:
-    as_it_is = Placement(pod.key, pod.uid, None, (), Pin.NONE, Reason.GATE_TIMEOUT, "nobody placed it in time")
-    return actions.order(pod, as_it_is)
-
-
-def lease_is_stale(client: Client, *, namespace: str, name: str, now: float, grace_seconds: float) -> bool:
-    """Whether nobody has renewed the leader's lease for its duration and a grace; also when there is none."""
-    try:
-        lease = client.get(kinds.LEASE, name, namespace=namespace)
-    except NotFound:
-        return True
-    spec = lease.get("spec") or {}
-    if not spec.get("holderIdentity") or not spec.get("renewTime"):
-        return True
-    renewed = datetime.fromisoformat(spec["renewTime"]).timestamp()
-    return now - renewed > float(spec.get("leaseDurationSeconds") or 0) + grace_seconds

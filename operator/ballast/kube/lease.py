@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum
 
 from ballast.kube.client import Client, Limits
@@ -157,6 +158,22 @@ class Election:
     def _write(self, lease: JSON) -> JSON:
         """Guarded by the resource version that the lease carries."""
         return self._client.replace(LEASE, self._settings.name, lease, namespace=self._settings.namespace)
+
+
+def lease_is_stale(client: Client, *, namespace: str, name: str, now: float, grace_seconds: float) -> bool:
+    """Whether nobody has renewed the leader's lease for its duration and a grace; also when there is none.
+
+    By the lease's own times: whoever asks runs too briefly to see it change. The grace covers how clocks differ.
+    """
+    try:
+        lease = client.get(LEASE, name, namespace=namespace)
+    except NotFound:
+        return True
+    spec = lease.get("spec") or {}
+    if not spec.get("holderIdentity") or not spec.get("renewTime"):
+        return True
+    renewed_at = datetime.fromisoformat(spec["renewTime"]).timestamp()
+    return now - renewed_at > float(spec.get("leaseDurationSeconds") or 0) + grace_seconds
 
 
 def _fingerprint(lease: JSON) -> tuple[str, str, int]:

@@ -45,6 +45,11 @@ class Scripted:
     asked: list[Asked] = field(default_factory=list)
     slept: list[float] = field(default_factory=list)
 
+    @property
+    def writes(self) -> list[Asked]:
+        """What was asked that changes something."""
+        return [asked for asked in self.asked if asked.method != "GET"]
+
     def next(self) -> Answer:
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.kube.errors import AlreadyExists, Conflict, NotFound, Unavailable
-from ballast.kube.lease import Election, LeaseSettings, Sight, Step, decide
+from ballast.kube.lease import Election, LeaseSettings, Sight, Step, decide, lease_is_stale
+from tests.unit.kube.builders import CREATED_AT
+from tests.unit.kube.scripted import Answer, scripted
 
 JSON = dict[str, Any]
 SETTINGS = LeaseSettings("ballast-system", "ballast", "one")
@@ -171,3 +174,25 @@ def test_never_two_lead(events: list[tuple[str, int]]) -> None:
             case "wait":
                 world.now += number / 10
         assert len(world.leaders) <= 1
+
+
+def written(**spec: Any) -> Answer:
+    return Answer(body={"metadata": {"name": "ballast"}, "spec": spec})
+
+
+@pytest.mark.parametrize(
+    ("answer", "stale"),
+    [
+        (Answer(404, {"message": "not found"}), True),
+        (written(holderIdentity="one", leaseDurationSeconds=6, renewTime="2026-11-21T10:00:00.000000Z"), False),
+        (written(holderIdentity="one", leaseDurationSeconds=6, renewTime="2026-11-21T09:59:49.000000Z"), True),
+        (written(holderIdentity="", leaseDurationSeconds=1, renewTime="2026-11-21T10:00:00.000000Z"), True),
+        (written(holderIdentity="one", leaseDurationSeconds=6), True),
+    ],
+)
+def test_a_lease_is_stale_when_nobody_renewed_it_in_time(tmp_path: Path, answer: Answer, *, stale: bool) -> None:
+    with scripted(answer) as script:
+        found = lease_is_stale(
+            script.client(tmp_path), namespace="ballast-system", name="ballast", now=CREATED_AT, grace_seconds=4.0
+        )
+        assert found is stale
