@@ -1,17 +1,15 @@
 """Does levelling leave a balanced pool alone, and still act on a real gap?
 
-A simulated day of noise about balance for ours and for the rule of Pulsar's AvgShedder; then the passes until a gap of
-20 points on one node is acted upon, in a calm pool and through the same noise.
+A simulated day of noise about balance, alike over several minutes, for ours and for the rule of Pulsar's AvgShedder;
+then the passes until a gap of 20 points on one node is acted upon, in a calm pool and through the same noise.
 """
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from statistics import fmean, median
+from collections.abc import Iterator
+from statistics import fmean
 
+from benchmarks.report import Aim, Baseline, Result, machine, write
 from tests.properties.noisy_pool import acted_upon, first_acted_upon, pulsar_unloads
 from tests.properties.score_noise import DAY_PASSES, NOISES, Noise
 
@@ -19,64 +17,41 @@ BALANCE = 75.0
 GAP = 20.0
 LEARNED_PASSES = 240
 WAITED_PASSES = 60
+SEEDS = range(20)
 SIZES = (6, 20, 100)
+CALM = 0.2
+"""Share of the noise in a calm pool."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    noise: str
-    memory_minutes: float
-    nodes: int
-    seeds: int
-    moves_a_day: float
-    """Pairs that unit Usage acts upon."""
-    pulsar_unloads_a_day: float
-    calm_gap_passes: int | None
-    """Passes until a lasting gap is acted upon, in a fifth of the noise."""
-    noisy_gap_seen_ratio: float
-    """Share of gaps seen within an hour through the noise."""
-    noisy_gap_passes: float | None
-    """Median of those seen."""
-
-
-def measure(kind: str, *, memory_minutes: float, nodes: int, seeds: int) -> Row:
-    noise = NOISES[kind]
-    days = [BALANCE + noise(nodes, DAY_PASSES, memory_minutes, seed) for seed in range(seeds)]
-    waits = [_wait(noise, memory_minutes, nodes, seed, share=1.0) for seed in range(seeds)]
-    calm = [_wait(noise, memory_minutes, nodes, seed, share=0.2) for seed in range(seeds)]
-    seen = [wait for wait in waits if wait is not None]
-    return Row(
-        noise=kind,
-        memory_minutes=memory_minutes,
-        nodes=nodes,
-        seeds=seeds,
-        moves_a_day=fmean(len(list(acted_upon(day))) for day in days),
-        pulsar_unloads_a_day=fmean(pulsar_unloads(day) for day in days),
-        calm_gap_passes=None if None in calm else max(wait for wait in calm if wait is not None),
-        noisy_gap_seen_ratio=len(seen) / seeds,
-        noisy_gap_passes=median(seen) if seen else None,
-    )
-
-
-def _wait(noise: Noise, memory_minutes: float, nodes: int, seed: int, *, share: float) -> int | None:
-    rows = BALANCE + share * noise(nodes, LEARNED_PASSES + WAITED_PASSES, memory_minutes, 1000 + seed)
-    rows[LEARNED_PASSES:, 0] += GAP
-    return first_acted_upon(rows, "n000", after=LEARNED_PASSES)
-
-
-def rows(seeds: int = 20) -> Iterable[Row]:
+def run() -> Iterator[Result]:
     for kind in NOISES:
         for nodes in SIZES:
-            yield measure(kind, memory_minutes=5.0, nodes=nodes, seeds=seeds)
+            yield from measured(kind, nodes, memory_minutes=5.0, aims=True)
     for memory_minutes in (2.0, 10.0, 30.0):
-        yield measure("even", memory_minutes=memory_minutes, nodes=20, seeds=seeds)
+        yield from measured("even", 20, memory_minutes=memory_minutes, aims=False)
 
 
-def main() -> None:
-    seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 20
-    for row in rows(seeds):
-        print(json.dumps(asdict(row)), flush=True)
+def measured(kind: str, nodes: int, *, memory_minutes: float, aims: bool) -> Iterator[Result]:
+    noise = NOISES[kind]
+    case = f"{kind} noise over {memory_minutes:g} min, {nodes} nodes"
+    days = [BALANCE + noise(nodes, DAY_PASSES, memory_minutes, seed) for seed in SEEDS]
+    pulsar = Baseline("unloads by Pulsar's rule", fmean(pulsar_unloads(day) for day in days))
+    acted = fmean(len(list(acted_upon(day))) for day in days)
+    yield Result(case, "acted upon without a gap", acted, "pairs/day", pulsar, Aim(0) if aims else None)
+    calm = [_wait(noise, memory_minutes, nodes, seed, share=CALM) for seed in SEEDS]
+    yield Result(case, "passes until a gap is acted upon, calm", max(calm), "passes", aim=Aim(15))
+    noisy = [_wait(noise, memory_minutes, nodes, seed, share=1.0) for seed in SEEDS]
+    seen = fmean(wait <= WAITED_PASSES for wait in noisy)
+    yield Result(case, "gaps seen through the noise within the hour", seen, "ratio")
+
+
+def _wait(noise: Noise, memory_minutes: float, nodes: int, seed: int, *, share: float) -> int:
+    """Passes until the gap is acted upon; one more than were tried when it isn't."""
+    rows = BALANCE + share * noise(nodes, LEARNED_PASSES + WAITED_PASSES, memory_minutes, 1000 + seed)
+    rows[LEARNED_PASSES:, 0] += GAP
+    return first_acted_upon(rows, "n000", after=LEARNED_PASSES) or WAITED_PASSES + 1
 
 
 if __name__ == "__main__":
-    main()
+    at_start = machine()
+    write("oscillation", list(run()), before=at_start)
