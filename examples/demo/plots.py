@@ -14,8 +14,8 @@ from tests.testbed.nodes import NodeSpec
 Point = tuple[float, float]
 Mark = tuple[float, str]
 
-_WIDTH, _HEIGHT = 760.0, 280.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 44.0, 120.0, 34.0, 30.0
+_WIDTH, _HEIGHT = 760.0, 296.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 44.0, 120.0, 50.0, 30.0
 _TICK_SECONDS = 30.0
 _MARK_LINES = 2
 
@@ -40,7 +40,7 @@ class Frame:
             value = self.top * index / steps
             yield f'<line class="grid" x1="{_LEFT}" x2="{right}" y1="{self.y(value):.1f}" y2="{self.y(value):.1f}"/>'
             yield f'<text class="tick" x="{_LEFT - 6}" y="{self.y(value) + 4:.1f}" text-anchor="end">{value:g}</text>'
-        yield f'<text class="tick" x="{_LEFT}" y="14">{escape(unit)}</text>'
+        yield f'<text class="tick" x="{_LEFT}" y="12">{escape(unit)}</text>'
         for index in range(int((self.end - self.start) // _TICK_SECONDS) + 1):
             at = self.start + index * _TICK_SECONDS
             label = f"{index * _TICK_SECONDS:.0f} s"
@@ -49,7 +49,7 @@ class Frame:
     def marks(self, marks: Sequence[Mark]) -> Iterable[str]:
         shown = [(at, text) for at, text in marks if self.start < at < self.end]
         for index, (at, text) in enumerate(shown):
-            x, y = self.x(at), 14 + 11 * (index % _MARK_LINES)
+            x, y = self.x(at), 30 + 11 * (index % _MARK_LINES)
             yield f'<line class="mark" x1="{x:.1f}" x2="{x:.1f}" y1="{y + 3}" y2="{_HEIGHT - _BOTTOM}"/>'
             yield f'<text class="mark" x="{x + 3:.1f}" y="{y}">{escape(text)}</text>'
 
