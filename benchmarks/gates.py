@@ -38,6 +38,7 @@ from ballast.prometheus import Reading
 from benchmarks.report import Aim, Baseline, Result, machine, write
 from tests.testbed.nodes import NodeSpec
 from tests.testbed.testbed import Testbed
+from tests.testbed.waiting import wait_until
 
 NODES, PODS, SET = 1_000, 5_000, 50
 CONNECTIONS = 16
@@ -92,20 +93,21 @@ def create_all(client: Client, namespace: str, *, gated: bool) -> None:
 
 
 def bound(client: Client, namespace: str) -> int:
-    query = Query(kinds.POD, namespace=namespace, fields="spec.nodeName=", page=PODS)
     left = client.get_page(
-        query.kind, {"fieldSelector": "spec.nodeName=", "limit": "1"}, namespace=namespace, metadata_only=True
+        kinds.POD, {"fieldSelector": "spec.nodeName=", "limit": "1"}, namespace=namespace, metadata_only=True
     )
     remaining = (left.get("metadata") or {}).get("remainingItemCount") or 0
     return PODS - len(left.get("items") or ()) - remaining
 
 
 def until_bound(client: Client, namespace: str, *, timeout_seconds: float = 600.0) -> None:
-    deadline = time.monotonic() + timeout_seconds
-    while (count := bound(client, namespace)) < PODS:
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{count} of {PODS} pods were bound after {timeout_seconds:.0f} s")
-        time.sleep(0.2)
+    wait_until(
+        lambda: bound(client, namespace) >= PODS,
+        what=f"{PODS} pods are bound",
+        timeout_seconds=timeout_seconds,
+        poll_seconds=0.2,
+        explain=lambda: f"{bound(client, namespace)} are",
+    )
 
 
 def timed(work: Callable[[], None], client: Client, namespace: str) -> tuple[float, float]:
@@ -231,11 +233,10 @@ def fake_node(index: int) -> NodeSpec:
 
 
 def _emptied(client: Client, namespace: str) -> None:
-    deadline = time.monotonic() + 600
-    while client.get_page(kinds.POD, {"limit": "1"}, namespace=namespace, metadata_only=True).get("items"):
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"pods of {namespace} were not deleted in time")
-        time.sleep(0.5)
+    def empty() -> bool:
+        return not client.get_page(kinds.POD, {"limit": "1"}, namespace=namespace, metadata_only=True).get("items")
+
+    wait_until(empty, what=f"the pods of {namespace} are deleted", timeout_seconds=600.0, poll_seconds=0.5)
 
 
 def _results(rates: dict[str, tuple[float, float]], planning: float) -> list[Result]:

@@ -18,6 +18,7 @@ from ballast.kube.connection import Connection
 from benchmarks.gates import CONNECTIONS, NODES, PODS, POLICY, create_all, fake_node, until_bound
 from benchmarks.report import Aim, Result, machine, write
 from tests.testbed.testbed import Testbed
+from tests.testbed.waiting import wait_until
 
 IDLE_SECONDS = 120.0
 HEALTH_PORT, METRICS_PORT = 18080, 19464
@@ -33,11 +34,15 @@ def start(testbed: Testbed, log: Path) -> subprocess.Popen[bytes]:
 
 
 def until_ready(process: subprocess.Popen[bytes], log: Path, *, timeout_seconds: float = 120.0) -> None:
-    deadline = time.monotonic() + timeout_seconds
-    while not _ready():
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise RuntimeError(f"the operator did not get ready:\n{log.read_text()[-2000:]}")
-        time.sleep(0.05)
+    def ready_or_dead() -> bool:
+        return _ready() or process.poll() is not None
+
+    def end_of_log() -> str:
+        return log.read_text()[-2000:]
+
+    wait_until(ready_or_dead, what="the operator is ready", timeout_seconds=timeout_seconds, explain=end_of_log)
+    if process.poll() is not None:
+        raise RuntimeError(f"the operator did not get ready:\n{end_of_log()}")
 
 
 def _ready() -> bool:

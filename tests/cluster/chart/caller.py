@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,11 +11,11 @@ import requests
 
 from ballast.kube.kinds import Kind
 from tests.testbed.testbed import Testbed
+from tests.testbed.waiting import wait_until
 
 JSON = dict[str, Any]
 
 _TIMEOUT_SECONDS = 30
-_PERIOD_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +111,7 @@ def account(testbed: Testbed, namespace: str, name: str) -> Iterator[Caller]:
 
 def eventually(look: Callable[[], bool], what: str, *, seconds: float = 60.0) -> None:
     """Return as soon as `look` is true; fail, saying `what` did not happen, when it stays false."""
-    end = time.monotonic() + seconds
-    while not look():
-        assert time.monotonic() < end, f"not within {seconds:.0f} s: {what}"
-        time.sleep(_PERIOD_SECONDS)
+    wait_until(look, what=what, timeout_seconds=seconds)
 
 
 @contextmanager

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from ballast.kube.actions import Release
 from ballast.kube.client import Client, Limits
@@ -16,9 +14,9 @@ from ballast.kube.names import GATE
 from ballast.kube.pods import Pod, PodReader, held
 from ballast.model import Location, Pin, Placement
 from tests.testbed.testbed import Testbed
+from tests.testbed.waiting import wait_until
 
 JSON = dict[str, Any]
-T = TypeVar("T")
 
 OUR_GATE = {"name": GATE}
 SERVED = Kind("v1", "ConfigMap", "configmaps")
@@ -74,12 +72,12 @@ class Cluster:
         spec = {"minAvailable": min_available, "selector": {"matchLabels": {"set": "one"}}}
         body = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": name}, "spec": spec}
         self.client.create(DISRUPTION_BUDGET, body, namespace=self.namespace)
-        return self.eventually(lambda: self._counted(name))
+        return wait_until(lambda: self._counted(name), what=f"pods are counted for the budget {name}")
 
-    def _counted(self, name: str) -> JSON | None:
-        """The budget, once its controller has counted pods."""
+    def _counted(self, name: str) -> JSON:
+        """The budget, once its controller has counted pods; empty before that."""
         budget = self.client.get(DISRUPTION_BUDGET, name, namespace=self.namespace)
-        return budget if (budget.get("status") or {}).get("currentHealthy") else None
+        return budget if (budget.get("status") or {}).get("currentHealthy") else {}
 
     def read(self, name: str) -> JSON:
         return self.client.get(POD, name, namespace=self.namespace)
@@ -93,17 +91,9 @@ class Cluster:
     def delete(self, name: str) -> None:
         self.client.delete(POD, name, namespace=self.namespace)
 
-    def eventually(self, look: Callable[[], T | None], *, seconds: float = 30.0) -> T:
-        """What `look` finds, as soon as it finds something."""
-        end = time.monotonic() + seconds
-        while (found := look()) is None:
-            assert time.monotonic() < end, "it did not happen in time"
-            time.sleep(0.05)
-        return found
-
     def bound(self, name: str) -> str:
         """The node that the scheduler binds the pod to."""
-        return str(self.eventually(lambda: self.read(name)["spec"].get("nodeName")))
+        return str(wait_until(lambda: self.read(name)["spec"].get("nodeName"), what=f"{name} is bound"))
 
     @staticmethod
     def order(
