@@ -15,7 +15,7 @@ from rich.console import Console
 from examples.demo.acts import UnfinishedMoveError, play
 from examples.demo.figures import Figures
 from examples.demo.findings import BUSY_LIMIT_PERCENT, Played
-from examples.demo.installation import images
+from examples.demo.installation import images, keep_logs
 from examples.demo.machine import Machine
 from examples.demo.manifests import WINDOW_SECONDS
 from examples.demo.pool import nodes, pool_nodes
@@ -51,13 +51,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             played = _perform(screen, output)
         except (TestbedError, UnfinishedMoveError) as error:
-            screen.say(f"failed: {error}")
-            screen.say(f"the logs of all parts are in {output / 'logs'}")
+            for line in (f"failed: {error}", *getattr(error, "__notes__", ())):
+                screen.say(line)
             return 1
         _write(played, output)
         failures = played.findings.failures(busy_limit_percent=chosen.busy_limit)
         for failure in failures:
             screen.say(f"not shown: {failure}")
+        if failures:
+            screen.say(f"the logs of all parts are in {output / 'logs'}")
         busiest = played.findings.busiest_percent
         screen.say(f"the machine was at most {busiest:.0f} % busy while scores counted" if busiest else "")
         screen.title(f"done in {time.monotonic() - started:.0f} s: {output / 'summary.json'}, {output / 'report.html'}")
@@ -79,8 +81,11 @@ def _perform(screen: Screen, output: Path) -> Played:
             )
             with Watch(screen, figures, specs, Machine(WINDOW_SECONDS)) as watch:
                 return play(testbed, screen, watch, figures=figures, folder=Path(folder))
+        except BaseException as error:
+            error.add_note(f"the logs of all parts are in {output / 'logs'}")
+            raise
         finally:
-            testbed.keep_logs(output / "logs")
+            keep_logs(testbed, output / "logs")
 
 
 def _write(played: Played, output: Path) -> None:

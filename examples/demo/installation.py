@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -73,3 +74,11 @@ def await_gating(testbed: Testbed, namespace: str, *, labels: Mapping[str, str])
             return False
 
     wait_until(gated, what=f"executors in {namespace} are held for placement", timeout_seconds=_GATING_SECONDS)
+
+
+def keep_logs(testbed: Testbed, folder: Path) -> None:
+    """Copy the logs of the testbed's parts, and below `pods` those of all containers, in place of earlier ones."""
+    testbed.keep_logs(folder)
+    pods = testbed.instance.folder / "kubelet" / "logs"
+    if pods.exists():
+        shutil.copytree(pods, folder / "pods", dirs_exist_ok=True)

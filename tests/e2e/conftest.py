@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from examples.demo.installation import await_gating, images, install
+from examples.demo.installation import await_gating, images, install, keep_logs
 from examples.demo.pool import POOL_LABEL, SYSTEM
 from examples.demo.streaming.application import Job, RunningJob
 from examples.demo.streaming.records import Stream
@@ -47,7 +47,7 @@ def cluster() -> Iterator[Cluster]:
             found.enforce()
             yield found
         finally:
-            testbed.keep_logs(KEPT_LOGS / "e2e")
+            keep_logs(testbed, KEPT_LOGS / "e2e")
 
 
 @pytest.fixture(scope="session")
