@@ -28,7 +28,7 @@ from ballast.kube.client import Client
 from ballast.kube.connection import Connection
 from ballast.kube.errors import KubeError
 from ballast.kube.events import EventRecorder
-from ballast.kube.lease import Election, LeaseSettings
+from ballast.kube.lease import ELECTION_LIMITS, Election, LeaseSettings
 
 _LOG = logging.getLogger(__name__)
 
@@ -75,7 +75,8 @@ class Operator:
             renew_deadline_seconds=settings.lease_seconds * 2 / 3,
             retry_seconds=settings.lease_seconds / 6,
         )
-        self._election = Election(self._client, self._lease, clock=time.time, monotonic=time.monotonic)
+        self._election_client = Client(connection, ELECTION_LIMITS)
+        self._election = Election(self._election_client, self._lease, clock=time.time, monotonic=time.monotonic)
         self._switch = Switch(self._client, name=settings.name, identity=settings.identity, clock=time.time)
         self._figures = Figures(self._client, namespace=settings.namespace)
         self._stale = StaleGates(self._client, clock=time.time)
@@ -184,6 +185,7 @@ class Operator:
             _LOG.warning("the gate switch was left on: %s", error)
         self._election.release()
         self._figures.close()
+        self._election_client.close()
         self._client.close()
 
 
