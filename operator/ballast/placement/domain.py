@@ -148,20 +148,30 @@ def _useful(outlook: Outlook, nodes: IntArray) -> IntArray:
     if len(nodes) <= _LARGEST:
         return nodes
     ordered = nodes[np.lexsort(_promise(outlook, nodes))]
+    # From each zone, for a limit may keep the best one from taking all; from each place that must be kept apart, too.
+    level = max([0, *(level for level, _ in outlook.apart if level < outlook.pool.grid.last)])
+    places = outlook.pool.grid.codes[level][ordered]
+    present = np.unique(places)
+    chosen = [_first_ample(outlook, ordered[places == place], _LARGEST // len(present)) for place in present]
+    return np.sort(np.concatenate(chosen))
+
+
+def _first_ample(outlook: Outlook, ordered: IntArray, least: int) -> IntArray:
+    """As many of the first nodes as hold the set amply, and not fewer than `least` if there are so many."""
     enough = np.cumsum(outlook.capacity[:, ordered], axis=1) >= _AMPLE * outlook.counts[:, None]
     reached = enough.all(axis=0)
     first = int(np.argmax(reached)) + 1 if reached.any() else len(ordered)
-    return np.sort(ordered[: max(first, _LARGEST)])
+    return ordered[: max(first, least)]
 
 
 def _promise(outlook: Outlook, nodes: IntArray) -> tuple[FloatArray | IntArray, ...]:
-    """Sort keys, the last one first: vacancies, then by zone, by rack, then nodes by those that run, by liking."""
+    """Sort keys, the last one first: vacancies, racks by rank, then nodes by those that run, by liking, by room."""
     keys: list[FloatArray | IntArray] = [nodes]
     room = outlook.room[nodes, : outlook.demand.shape[1] - 1]
     keys += [-room[:, kind] for kind in range(room.shape[1])]
     keys.append(-outlook.preference[nodes])
     keys.append(-(outlook.crew.present[:, nodes] > 0).sum(axis=0))
-    for level in range(outlook.pool.grid.last - 1, -1, -1):
+    for level in range(outlook.pool.grid.last - 1, 0, -1):
         ranks = np.empty(outlook.pool.grid.sizes[level], dtype=np.int64)
         ranks[_standing(outlook, nodes, level).ranked()] = np.arange(len(ranks))
         keys.append(ranks[outlook.pool.grid.codes[level][nodes]])

@@ -66,12 +66,6 @@ class Room:
         self.free[node] -= demand * count
         self.scores[node] += self._points_per_core[node] * load_cores * count
 
-    def share_left(self) -> FloatArray:
-        """The scarcer of CPU and memory that is left on each node, 0…1 of what it offers."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            shares = np.where(self.offered > 0, self.free / self.offered, 1.0)
-        return np.clip(shares[:, :2].min(axis=1), 0.0, 1.0) if len(shares) else np.zeros(0)
-
 
 def counts_that_fit(free: FloatArray, demand: FloatArray, slack: FloatArray) -> IntArray:
     """How often a demand fits into each row of `free`; UNBOUNDED where nothing is asked for."""
