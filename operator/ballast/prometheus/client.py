@@ -39,7 +39,7 @@ class Prometheus:
         session.verify = endpoint.ca_file or True
         # The next pass asks again anyway: a retry within this one would only use up its time.
         self._api = PrometheusConnect(
-            url=endpoint.url.rstrip("/"), headers=dict(endpoint.headers), session=session, retry=Retry(total=0)
+            url=endpoint.url.rstrip("/"), headers=dict(endpoint.headers), session=session, retry=Retry(0, read=False)
         )
         self._session = session
         self._timeout_seconds = endpoint.timeout_seconds
