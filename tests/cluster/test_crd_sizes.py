@@ -11,7 +11,7 @@ import pytest
 
 from ballast.api.condition import ConditionStatus, set_condition
 from ballast.api.meta import StatusModel
-from ballast.api.move import Measured, MoveStatus, Phase, Replacement, Subject, Timings
+from ballast.api.move import Measured, MovePhase, MoveStatus, Replacement, Subject, Timings
 from ballast.api.policy_status import (
     SHOWN,
     ApplicationPlacement,
@@ -172,7 +172,7 @@ STATUSES: list[tuple[str, StatusModel]] = [
         "executormove",
         MoveStatus(
             observed_generation=1,
-            phase=Phase.SETTLING,
+            phase=MovePhase.SETTLING,
             reason="Judging",
             message="until 12:03",
             conditions=CONDITIONS,

@@ -126,7 +126,7 @@ class MoveSpec(Model):
     """What the move should bring."""
 
 
-class Phase(StrEnum):
+class MovePhase(StrEnum):
     """Where a move stands."""
 
     PROPOSED = "Proposed"
@@ -138,10 +138,6 @@ class Phase(StrEnum):
     FAILED = "Failed"
     EXPIRED = "Expired"
     REFUSED = "Refused"
-
-    @property
-    def is_final(self) -> bool:
-        return self in {Phase.SUCCEEDED, Phase.FAILED, Phase.EXPIRED, Phase.REFUSED}
 
 
 class Subject(StatusModel):
@@ -215,7 +211,7 @@ class MoveStatus(StatusModel):
 
     observed_generation: Annotated[int, Field(ge=-1)] = -1
     """The generation of the spec that this status is about; -1 before the first look."""
-    phase: Phase | None = None
+    phase: MovePhase | None = None
     """Proposed, Approved, Leaving, Arriving, Settling, Succeeded, Failed, Expired or Refused."""
     reason: Word = ""
     """Why it stands there, as one stable word."""

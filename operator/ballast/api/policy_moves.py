@@ -15,7 +15,7 @@ from ballast.api.quantity import Quantity
 from ballast.api.rule import Rule, matching
 
 
-class MoveMode(StrEnum):
+class MovesMode(StrEnum):
     """Whether moves happen."""
 
     OFF = "Off"
@@ -132,7 +132,7 @@ class Moves(Model):
         ),
     )
 
-    mode: MoveMode = MoveMode.RECOMMEND
+    mode: MovesMode = MovesMode.RECOMMEND
     """Off, Recommend (touch nothing), Approve (propose ExecutorMoves and wait for approval) or Enforce.
 
     Write "Off" with quotes: YAML takes the bare word for false.

@@ -25,7 +25,7 @@ class SheddingStrategy(StrEnum):
     NONE = "None"
 
 
-class Unit(StrEnum):
+class LoadUnit(StrEnum):
     """What is levelled."""
 
     USAGE = "Usage"
@@ -44,7 +44,7 @@ class AvgShedder(Model):
         ),
     )
 
-    unit: Unit = Unit.USAGE
+    unit: LoadUnit = LoadUnit.USAGE
     """What is levelled: Usage (points of score, by prediction) or Traffic (rates, as Pulsar does)."""
     low_threshold: Points = 15
     """A gap of so many points counts as a low hit."""
