@@ -287,3 +287,25 @@ def test_where_nodes_differ_their_names_permute_the_plan(world: World, data: st.
     before = {p.uid: permutation.get(p.node or "") for p in world.placed()}
     after = {p.uid: p.node for p in renamed(world, permutation).placed()}
     assert after == before
+
+
+@settings(deadline=None)
+@given(worlds(), st.data())
+def test_what_is_arriving_keeps_its_room_and_pins_are_kept_or_explained(world: World, data: st.DataObject) -> None:
+    names = [node.name for node in world.snapshot.nodes]
+    if not names:
+        return
+    reserved = {data.draw(st.sampled_from(names)): Resources(1.0, GIB, 1)}
+    pins = {executor.uid: data.draw(st.sampled_from(names)) for executor in world.gated[:2]}
+    placements = place(
+        world.snapshot, world.policy, world.memory, gated=world.gated, scores=world.scores, reserved=reserved, pins=pins
+    )
+    amounts = taken(world, placements)
+    given_here = {p.node for p in placements if p.node is not None}
+    for node in world.snapshot.nodes:
+        if node.name in given_here:
+            booked = amounts[node.name].plus(reserved.get(node.name, Resources()))
+            assert booked.fits_in(node.allocatable)
+    for placement in placements:
+        if placement.uid in pins and placement.node != pins[placement.uid]:
+            assert placement.reason is not None
