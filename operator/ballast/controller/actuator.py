@@ -62,8 +62,9 @@ class Actuator:
     def delete_stranded(self, plan: Plan) -> None:
         """Delete pods whose place can't run them, so that Spark creates others."""
         for placement in plan.replacements:
-            namespace, name = placement.executor.split("/", 1)
-            outcome = actions.delete_unscheduled(self._client, namespace=namespace, name=name, uid=placement.uid)
+            outcome = actions.delete_unscheduled(
+                self._client, namespace=placement.namespace, name=placement.pod, uid=placement.uid
+            )
             self._telemetry.writes.labels("delete", type(outcome).__name__).inc()
             if isinstance(outcome, actions.Deleted):
                 self._post(_pod(placement), "PlacedAnew", "Place", placement.detail, warning=True)
@@ -86,16 +87,15 @@ class Actuator:
             "kind": kinds.EXECUTOR_MOVE.kind,
             "metadata": {
                 "name": move_name(move),
-                "namespace": move.executor.split("/", 1)[0],
+                "namespace": move.namespace,
                 "ownerReferences": _owners(context, move),
             },
             "spec": _spec(context, move, approved=approved),
         }
         _, created = ensure_created(self._client, kinds.EXECUTOR_MOVE, body)
         if created:
-            namespace, pod = move.executor.split("/", 1)
             words = f"{_sentence(move)}; {'leaves now' if approved else 'waits for approval'}"
-            self._post(Regarding(kinds.POD, pod, move.uid, namespace), "MoveDecided", "Move", words)
+            self._post(Regarding(kinds.POD, move.pod, move.uid, move.namespace), "MoveDecided", "Move", words)
         return created
 
     def _tell(self, context: Context, orders: list[actions.Release], outcomes: list[actions.ReleaseOutcome]) -> None:
@@ -126,7 +126,7 @@ class Actuator:
 def move_name(move: PlannedMove) -> str:
     """Unique for the executor and its way; the executor's uid never comes again."""
     digest = hashlib.sha256(f"{move.uid}/{move.source}/{move.target}".encode()).hexdigest()[:10]
-    return f"{move.executor.split('/', 1)[1][:200].rstrip('-.')}-{digest}"
+    return f"{move.pod[:200].rstrip('-.')}-{digest}"
 
 
 def _stray(pod: Pod) -> Placement:
@@ -142,8 +142,7 @@ def _order(placement: Placement, context: Context) -> actions.Release | None:
 
 
 def _pod(placement: Placement) -> Regarding:
-    namespace, name = placement.executor.split("/", 1)
-    return Regarding(kinds.POD, name, placement.uid, namespace)
+    return Regarding(kinds.POD, placement.pod, placement.uid, placement.namespace)
 
 
 def _unpinned_words(placement: Placement, outcome: actions.ReleaseOutcome) -> tuple[str, str, str]:
@@ -187,7 +186,7 @@ def _spec(context: Context, move: PlannedMove, *, approved: bool) -> dict[str, A
         "policy": context.name,
         "topology": move.topology.split("/", 1)[1],
         "component": move.component,
-        "executor": {"pod": move.executor.split("/", 1)[1], "uid": move.uid},
+        "executor": {"pod": move.pod, "uid": move.uid},
         "from": move.source,
         "to": move.target,
         "exit": context.policy.moves.exit.value,

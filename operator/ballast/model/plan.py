@@ -27,6 +27,14 @@ class Placement:
     move: str | None = None
     """`namespace/name` of the ExecutorMove whose replacement this is."""
 
+    @property
+    def namespace(self) -> str:
+        return self.executor.split("/", 1)[0]
+
+    @property
+    def pod(self) -> str:
+        return self.executor.split("/", 1)[1]
+
 
 @dataclass(frozen=True, slots=True)
 class Hold:
@@ -42,6 +50,7 @@ class Hold:
 @dataclass(frozen=True, slots=True)
 class PlannedMove:
     executor: str
+    """`namespace/pod`."""
     uid: str
     topology: str
     component: str
@@ -59,6 +68,14 @@ class PlannedMove:
     locality_delta_ratio: float = 0.0
     """Growth of the topology's locality cost (0.1 = 10 % dearer); negative = cheaper."""
     slowness: float | None = None
+
+    @property
+    def namespace(self) -> str:
+        return self.executor.split("/", 1)[0]
+
+    @property
+    def pod(self) -> str:
+        return self.executor.split("/", 1)[1]
 
 
 @dataclass(frozen=True, slots=True)

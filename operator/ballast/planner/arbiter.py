@@ -78,7 +78,7 @@ def _standing(
 def _as_started(move: PlannedMove, now: float) -> Move:
     return Move(
         name=f"suggested:{move.executor}",
-        namespace=move.executor.split("/", 1)[0],
+        namespace=move.namespace,
         topology=move.topology,
         component=move.component,
         executor_uid=move.uid,

@@ -102,7 +102,7 @@ def _move_table(moves: tuple[PlannedMove, ...], naming: Naming, *, wide: bool) -
     more = ["hits", "slowness", "cores", "strategy"] if wide else []
     rows = [
         [
-            move.executor if wide else move.executor.rsplit("/", 1)[-1],
+            move.executor if wide else move.pod,
             naming.short(move.source),
             f"-> {naming.short(move.target)}",
             points(move.gain),

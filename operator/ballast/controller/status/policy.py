@@ -127,8 +127,8 @@ def _recommendations(plan: Plan) -> MoveRecommendations:
     ranked = sorted(plan.moves, key=lambda move: (-move.gain, move.executor))
     items = tuple(
         MoveRecommendation(
-            namespace=move.executor.split("/", 1)[0],
-            executor=move.executor.split("/", 1)[1],
+            namespace=move.namespace,
+            executor=move.pod,
             topology=move.topology.split("/", 1)[-1],
             component=move.component,
             from_=move.source,
