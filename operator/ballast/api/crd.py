@@ -153,10 +153,6 @@ KINDS: tuple[Kind, ...] = (
 )
 
 
-def kind_of(model: type[Resource]) -> Kind:
-    return next(kind for kind in KINDS if kind.model is model)
-
-
 def definition(kind: Kind) -> dict[str, Any]:
     """The CustomResourceDefinition of `kind`."""
     return {
