@@ -104,6 +104,8 @@ class Movers:
     def _expire(self, each: OpenMove, context: Context) -> None:
         if record.outlived(each.state, ttl_seconds=context.policy.moves.ttl_seconds, now=self._clock()):
             delete_object(self._client, kinds.EXECUTOR_MOVE, each.raw)
+            self._answers.eviction.pop(each.key, None)
+            self._answers.pin.pop(each.key, None)
 
     def _carry(self, each: OpenMove, context: Context, known: dict[str, OpenMove]) -> float | None:
         """Steps on while only states are written; `known` always holds what was written last. Returns when to look."""
@@ -200,8 +202,8 @@ class Movers:
         match effect:
             case Evict():
                 outcome = actions.evict(self._client, namespace=namespace, name=effect.pod, uid=effect.uid)
-                blocked = isinstance(outcome, actions.Blocked | actions.Refused)
-                self._answers.eviction[key] = outcome.detail if blocked else ""  # type: ignore[union-attr]
+                refused = outcome.detail if isinstance(outcome, actions.Blocked | actions.Refused) else ""
+                _keep(self._answers.eviction, key, refused)
                 self._telemetry.writes.labels("eviction", type(outcome).__name__).inc()
             case DeleteUnscheduled():
                 deleted = actions.delete_unscheduled(self._client, namespace=namespace, name=effect.pod, uid=effect.uid)
@@ -220,8 +222,16 @@ class Movers:
         if order is None:
             return
         outcome = actions.release(self._client, order, context.policy.levels)
-        self._answers.pin[key] = outcome.detail if isinstance(outcome, actions.Refused) else ""
+        _keep(self._answers.pin, key, outcome.detail if isinstance(outcome, actions.Refused) else "")
         self._telemetry.writes.labels("release", type(outcome).__name__).inc()
+
+
+def _keep(answers: dict[str, str], key: str, refused: str) -> None:
+    """Only refusals are kept, and only the last one."""
+    if refused:
+        answers[key] = refused
+    else:
+        answers.pop(key, None)
 
 
 def _profile(pod: SeenPod | None) -> tuple[str, str] | None:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Awaitable
 from dataclasses import dataclass
+from wsgiref.simple_server import WSGIServer
 
 from prometheus_client import CollectorRegistry, start_http_server
 
@@ -189,9 +190,9 @@ class Operator:
         self._client.close()
 
 
-def _end(server: object, thread: threading.Thread) -> None:
-    server.shutdown()  # type: ignore[attr-defined]
-    server.server_close()  # type: ignore[attr-defined]
+def _end(server: WSGIServer, thread: threading.Thread) -> None:
+    server.shutdown()
+    server.server_close()
     thread.join(timeout=5)
 
 
