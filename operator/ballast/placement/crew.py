@@ -60,7 +60,7 @@ def crews(
     `bound`: node by uid of gated executors that this pass has placed already; they count as present.
     """
     staff = _staff(snapshot, gated, bound)
-    remembered = _remembered(memory) if sticky else {}
+    remembered = _remembered(memory, snapshot) if sticky else {}
     topologies = {topology.key: topology for topology in snapshot.topologies}
     waiting: dict[str, list[Executor]] = defaultdict(list)
     for executor in gated:
@@ -99,10 +99,13 @@ def _staff(snapshot: Snapshot, gated: Iterable[Executor], bound: Mapping[str, st
     return staff
 
 
-def _remembered(memory: Memory) -> dict[str, dict[str, tuple[tuple[str, int], ...]]]:
+def _remembered(memory: Memory, snapshot: Snapshot) -> dict[str, dict[str, tuple[tuple[str, int], ...]]]:
+    """Where executors ran, but for the places that a move under way has just given up: there was a reason for it."""
+    given_up = Counter((m.topology, m.component, m.source) for m in snapshot.moves if m.phase.in_flight)
     result: dict[str, dict[str, tuple[tuple[str, int], ...]]] = defaultdict(dict)
     for topology, component, counts in memory.placements:
-        result[topology][component] = counts
+        kept = tuple((node, count - given_up[topology, component, node]) for node, count in counts)
+        result[topology][component] = kept
     return result
 
 

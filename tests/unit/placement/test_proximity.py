@@ -17,6 +17,7 @@ from ballast.model import (
     Demand,
     Executor,
     Memory,
+    MovePhase,
     Node,
     Pin,
     Placement,
@@ -31,7 +32,7 @@ from ballast.model import (
     Topology,
 )
 from ballast.placement.proximity import place
-from tests.builders import GIB, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
+from tests.builders import GIB, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
 
 NO_LIMITS: dict[str, Any] = {"max_executors_per_node_ratio": 1.0}
 
@@ -296,6 +297,15 @@ def test_a_place_where_an_executor_still_runs_is_not_vacant() -> None:
     policy = placing(limits=(ComponentLimit("ingest", 1),), **NO_LIMITS)
     (placement,) = placed(two_zones(), some(1), memory=memory, running=running, policy=policy)
     assert placement.node != "a0"
+
+
+def test_nobody_returns_to_a_place_that_a_move_is_giving_up() -> None:
+    memory = Memory(placements=(("team/clicks", "ingest", (("b2", 1),)),))
+    moves = (a_move(source="b2", target="a1", phase=MovePhase.ARRIVING, executor_uid="gone"),)
+    executors = some(1)
+    snapshot = a_snapshot(*two_zones(), executors=tuple(executors), moves=moves)
+    (placement,) = place(snapshot, placing(), memory, gated=executors)
+    assert placement.node != "b2"
 
 
 def test_a_vacant_place_on_a_hot_node_is_left_vacant() -> None:
