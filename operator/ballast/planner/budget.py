@@ -25,13 +25,60 @@ def objection(
     moves: Iterable[Move], policy: MovesPolicy, *, topology: str, source: str, target: str, now: float
 ) -> Objection | None:
     """Why no further move of this topology between these nodes may start now, or None."""
-    counted = [move for move in moves if left(move)]
-    flying = [move for move in moves if move.phase.in_flight or move.phase is MovePhase.PROPOSED]
+    known = list(moves)
     return (
-        _concurrency(flying, policy, topology=topology, source=source, target=target)
-        or _cooldown(counted, policy, topology=topology, source=source, target=target, now=now)
-        or _budgets(counted, policy, topology=topology, nodes=(source, target), now=now)
+        _pool_objection(known, policy, now)
+        or topology_objection(known, policy, topology=topology, now=now)
+        or node_objection(known, policy, node=source, now=now)
+        or node_objection(known, policy, node=target, now=now)
     )
+
+
+def _pool_objection(moves: list[Move], policy: MovesPolicy, now: float) -> Objection | None:
+    flying = sum(_flying(move) for move in moves)
+    if flying >= policy.max_concurrent:
+        return Reason.MAX_CONCURRENT, f"{flying} moves are under way, maxConcurrent is {policy.max_concurrent}"
+    return _spent_budget(moves, policy, "Pool", now)
+
+
+def topology_objection(moves: Iterable[Move], policy: MovesPolicy, *, topology: str, now: float) -> Objection | None:
+    """Why no further move of this topology may start now, whatever the nodes."""
+    own = [move for move in moves if move.topology == topology]
+    flying = sum(_flying(move) for move in own)
+    if flying >= policy.max_concurrent_per_topology:
+        return Reason.MAX_CONCURRENT, f"{flying} moves of {topology} are under way"
+    return _cooldown(own, policy, topology, now) or _spent_budget(own, policy, "Topology", now)
+
+
+def node_objection(moves: Iterable[Move], policy: MovesPolicy, *, node: str, now: float) -> Objection | None:
+    """Why no further move from or to this node may start now, whatever the topology."""
+    own = [move for move in moves if node in (move.source, move.target)]
+    flying = sum(_flying(move) for move in own)
+    if flying >= policy.max_concurrent_per_node:
+        return Reason.MAX_CONCURRENT, f"{flying} moves from or to {node} are under way"
+    return _cooldown(own, policy, node, now) or _spent_budget(own, policy, "Node", now)
+
+
+def _flying(move: Move) -> bool:
+    return move.phase.in_flight or move.phase is MovePhase.PROPOSED
+
+
+def _cooldown(own: list[Move], policy: MovesPolicy, subject: str, now: float) -> Objection | None:
+    for move in own:
+        until = (move.ended_at if move.ended_at is not None else move.started_at) + policy.cooldown_seconds
+        if left(move) and now < until:
+            return Reason.COOLDOWN, f"{subject} rests {until - now:.0f} s more after {move.name}"
+    return None
+
+
+def _spent_budget(own: list[Move], policy: MovesPolicy, scope: str, now: float) -> Objection | None:
+    for budget in policy.budgets:
+        if budget.scope != scope or not active(budget, now):
+            continue
+        spent = used(budget, own, now)
+        if spent >= budget.moves:
+            return Reason.BUDGET, f"{spent} of {budget.moves} moves used, {_words(budget)}"
+    return None
 
 
 def paused_topologies(moves: Iterable[Move], policy: MovesPolicy) -> frozenset[str]:
@@ -50,58 +97,8 @@ def _failing(past: list[Move], count: int) -> bool:
     return len(last) == count and all(m.phase is MovePhase.FAILED or m.helped is False for m in last)
 
 
-def _concurrency(
-    flying: list[Move], policy: MovesPolicy, *, topology: str, source: str, target: str
-) -> Objection | None:
-    if len(flying) >= policy.max_concurrent:
-        return Reason.MAX_CONCURRENT, f"{len(flying)} moves are under way, maxConcurrent is {policy.max_concurrent}"
-    same = sum(move.topology == topology for move in flying)
-    if same >= policy.max_concurrent_per_topology:
-        return Reason.MAX_CONCURRENT, f"{same} moves of {topology} are under way"
-    for node in (source, target):
-        busy = sum(node in (move.source, move.target) for move in flying)
-        if busy >= policy.max_concurrent_per_node:
-            return Reason.MAX_CONCURRENT, f"{busy} moves from or to {node} are under way"
-    return None
-
-
-def _cooldown(
-    counted: list[Move], policy: MovesPolicy, *, topology: str, source: str, target: str, now: float
-) -> Objection | None:
-    for move in counted:
-        until = (move.ended_at if move.ended_at is not None else move.started_at) + policy.cooldown_seconds
-        if now >= until:
-            continue
-        shared = {source, target} & {move.source, move.target}
-        if move.topology == topology or shared:
-            what = topology if move.topology == topology else " and ".join(sorted(shared))
-            return Reason.COOLDOWN, f"{what} rests {until - now:.0f} s more after {move.name}"
-    return None
-
-
-def _budgets(
-    counted: list[Move], policy: MovesPolicy, *, topology: str, nodes: tuple[str, str], now: float
-) -> Objection | None:
-    for budget in policy.budgets:
-        if not active(budget, now):
-            continue
-        spent = max(_spent(counted, budget, topology=topology, node=node, now=now) for node in nodes)
-        if spent >= budget.moves:
-            return Reason.BUDGET, f"{spent} of {budget.moves} moves used, {_words(budget)}"
-    return None
-
-
-def _spent(counted: list[Move], budget: Budget, *, topology: str, node: str, now: float) -> int:
-    match budget.scope:
-        case "Topology":
-            counted = [move for move in counted if move.topology == topology]
-        case "Node":
-            counted = [move for move in counted if node in (move.source, move.target)]
-    return sum(_within(move, budget, now) for move in counted)
-
-
 def used(budget: Budget, moves: Iterable[Move], now: float) -> int:
-    """Moves that count towards a pool-wide reading of this budget."""
+    """How many of these moves count against the budget."""
     return sum(_within(move, budget, now) for move in moves if left(move))
 
 

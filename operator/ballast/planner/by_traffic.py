@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from math import fsum
 
 from ballast.model import Executor, Memory, Phase, Policy, Snapshot
-from ballast.planner.candidates import Candidates
 from ballast.planner.shelf import restored, shelved
+from ballast.planner.terms import Terms
 from ballast.shedding.completion import completed
 from ballast.shedding.destination import Refused
 from ballast.shedding.load import ExecutorLoad, NodeLoad, PoolLoad
@@ -34,7 +34,7 @@ class TrafficPass:
 
 
 def by_traffic(
-    snapshot: Snapshot, policy: Policy, memory: Memory, *, pool: UsagePool, candidates: Candidates, now: float
+    snapshot: Snapshot, policy: Policy, memory: Memory, *, pool: UsagePool, terms: Terms, now: float
 ) -> TrafficPass:
     """One pass of the policy's strategy. It is asked once a metric window: what it sees sooner it has seen before."""
     name = policy.shedding.strategy
@@ -42,8 +42,8 @@ def by_traffic(
     if now - before.at < policy.window_seconds:
         return TrafficPass((), (), memory)
     scores = {node.name: node.score for node in pool.nodes}
-    found = shed(name, _load(snapshot, scores, candidates), _settings(policy), before.text)
-    made, refused = completed(found.suggestions, pool, candidates)
+    found = shed(name, _load(snapshot, scores, terms), _settings(policy), before.text)
+    made, refused = completed(found.suggestions, pool, terms)
     return TrafficPass(made, refused, shelved(memory, name, TrafficState(found.state, now)))
 
 
@@ -62,17 +62,17 @@ def _settings(policy: Policy) -> Mapping[str, float]:
     }
 
 
-def _load(snapshot: Snapshot, scores: Mapping[str, float], candidates: Candidates) -> PoolLoad:
+def _load(snapshot: Snapshot, scores: Mapping[str, float], terms: Terms) -> PoolLoad:
     residents: dict[str, list[Executor]] = defaultdict(list)
     for executor in snapshot.executors:
         if executor.node is not None and executor.node in scores and executor.phase is Phase.RUNNING:
             residents[executor.node].append(executor)
-    return PoolLoad.of(_node(name, score, residents[name], candidates) for name, score in scores.items())
+    return PoolLoad.of(_node(name, score, residents[name], terms) for name, score in scores.items())
 
 
-def _node(name: str, score: float, executors: Sequence[Executor], candidates: Candidates) -> NodeLoad:
+def _node(name: str, score: float, executors: Sequence[Executor], terms: Terms) -> NodeLoad:
     """A node's traffic is that of its executors: nothing else on it could be moved."""
-    loads = tuple(_executor(e, candidates) for e in sorted(executors, key=lambda e: e.key))
+    loads = tuple(_executor(e, terms) for e in sorted(executors, key=lambda e: e.key))
     return NodeLoad(
         name=name,
         score=score,
@@ -82,9 +82,9 @@ def _node(name: str, score: float, executors: Sequence[Executor], candidates: Ca
     )
 
 
-def _executor(executor: Executor, candidates: Candidates) -> ExecutorLoad:
+def _executor(executor: Executor, terms: Terms) -> ExecutorLoad:
     usage = executor.usage
     rate, volume = (usage.records_per_second, usage.bytes_per_second) if usage else (None, None)
     if rate is not None or volume is not None:
         rate, volume = rate or 0.0, volume or 0.0
-    return ExecutorLoad(executor.key, rate, volume, movable=candidates.objection(executor) is None)
+    return ExecutorLoad(executor.key, rate, volume, movable=terms.objection(executor) is None)

@@ -50,6 +50,9 @@ class Candidates:
         if executor.node is not None and executor.phase in (Phase.RUNNING, Phase.PENDING):
             self._homes[key][executor.node] += 1
 
+    def knows(self, key: str) -> bool:
+        return key in self._executors
+
     def executor(self, key: str) -> Executor:
         return self._executors[key]
 

@@ -24,6 +24,7 @@ from ballast.planner.by_traffic import by_traffic
 from ballast.planner.candidates import Candidates
 from ballast.planner.load import Loads
 from ballast.planner.shelf import restored, shelved
+from ballast.planner.terms import Terms
 from ballast.shedding.avg_shedder_usage import (
     PairState,
     UsageMemory,
@@ -37,6 +38,8 @@ from ballast.shedding.usage_load import UsageExecutor, UsageNode, UsagePool
 Pair = tuple[str, str, float]
 
 _USAGE = "AvgShedderUsage"
+_SUGGESTED = 10
+"""Suggestions in one pass, so that the arbiter has others when it refuses the first ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,8 @@ def level(
     if idle is not None:
         return Levelling((), (idle,), (), memory)
     candidates = Candidates(snapshot, policy, loads, booked, now)
-    at = _Moment(snapshot, policy, memory, scores, loads, candidates, now)
+    terms = Terms(candidates, snapshot, policy, now)
+    at = _Moment(snapshot, policy, memory, scores, loads, candidates, terms, now)
     if policy.shedding.strategy == "AvgShedder" and policy.shedding.avg_shedder.unit is LoadUnit.USAGE:
         return _by_usage(at)
     return _by_traffic(at)
@@ -82,6 +86,7 @@ class _Moment:
     scores: Mapping[str, float]
     loads: Loads
     candidates: Candidates
+    terms: Terms
     now: float
 
     def pool(self, *, from_score: float) -> UsagePool:
@@ -100,25 +105,23 @@ class _Moment:
             capacity_cores=max(node.allocatable.cpu_cores / (self.policy.weights.cpu or 1.0), 1e-6),
             speed=node.speed,
             receives=node.open,
-            executors=tuple(UsageExecutor(e.key, self.loads.known(e), self.candidates.objection(e)) for e in residents),
+            executors=tuple(UsageExecutor(e.key, self.loads.known(e), self.terms.objection(e)) for e in residents),
         )
 
 
 def _by_traffic(at: _Moment) -> Levelling:
-    found = by_traffic(
-        at.snapshot, at.policy, at.memory, pool=at.pool(from_score=0.0), candidates=at.candidates, now=at.now
-    )
+    found = by_traffic(at.snapshot, at.policy, at.memory, pool=at.pool(from_score=0.0), terms=at.terms, now=at.now)
     return Levelling(
         suggested=tuple(_planned(each, at.policy, at.candidates) for each in found.suggestions),
-        refusals=tuple(_refusal(each, at.candidates) for each in found.refused),
+        refusals=tuple(_refusal(each, at.terms) for each in found.refused),
         pairs=(),
         memory=found.memory,
     )
 
 
-def _refusal(refused: Refused, candidates: Candidates) -> Refusal:
+def _refusal(refused: Refused, terms: Terms) -> Refusal:
     subject = refused.executor or refused.source
-    return Refusal(subject, refused.reason, refused.detail or candidates.words(refused.executor), refused.target)
+    return Refusal(subject, refused.reason, refused.detail or terms.words(refused.executor), refused.target)
 
 
 def _idle(snapshot: Snapshot, policy: Policy, scores: Mapping[str, float]) -> Refusal | None:
@@ -137,7 +140,7 @@ def _by_usage(at: _Moment) -> Levelling:
     shedder = at.policy.shedding.avg_shedder
     before = restored(at.memory, _USAGE, UsageMemory) or UsageMemory()
     pool = at.pool(from_score=shedder.min_hot_score)
-    found = avg_shedder_usage(pool, _usage_settings(at.policy), before, now_seconds=at.now, terms=at.candidates)
+    found = avg_shedder_usage(pool, _usage_settings(at.policy), before, now_seconds=at.now, terms=at.terms)
     hits = tuple(
         (name, NodeHits(streak.low, streak.high, streak.last_at_seconds, streak.partner))
         for name, streak in found.memory.streaks
@@ -145,7 +148,7 @@ def _by_usage(at: _Moment) -> Levelling:
     refusals = [_pair_refusal(pair) for pair in found.pairs if pair.reason not in (None, Reason.BALANCED)]
     return Levelling(
         suggested=tuple(_planned(each, at.policy, at.candidates) for each in found.suggestions),
-        refusals=(*refusals, *(_refusal(each, at.candidates) for each in found.refused)),
+        refusals=(*refusals, *(_refusal(each, at.terms) for each in found.refused)),
         pairs=tuple(
             (p.hot.name, p.cold.name, p.difference) for p in found.pairs if p.difference >= shedder.low_threshold
         ),
@@ -163,7 +166,7 @@ def _usage_settings(policy: Policy) -> UsageSettings:
         min_hot_score=shedder.min_hot_score,
         max_unload_ratio=shedder.max_unload_ratio,
         window_seconds=policy.window_seconds,
-        max_moves=moves.max_concurrent,
+        max_moves=max(moves.max_concurrent, _SUGGESTED),
         max_moves_per_node=moves.max_concurrent_per_node,
     )
 

@@ -20,7 +20,7 @@ from ballast.model import (
     Snapshot,
 )
 from ballast.planner.plan import plan
-from tests.builders import NOW, a_node, a_policy, a_snapshot, an_executor, gated
+from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
 
 POLICY: Policy = a_policy(
     interval_seconds=60.0,
@@ -194,3 +194,28 @@ def test_every_other_strategy_names_a_destination_and_a_prediction(shedding: She
 def test_no_strategy_sheds_nothing() -> None:
     found, _ = passes(hot_pool(), 4, replace(POLICY, shedding=SheddingPolicy(strategy="None")))
     assert [refusal.reason for refusal in found.refusals] == [Reason.SHEDDING_OFF]
+
+
+def test_when_one_topology_rests_another_executor_of_the_hot_node_is_looked_at() -> None:
+    snapshot = hot_pool()
+    second = an_executor(
+        "x-1", node="hot", cpu=0.4, task_seconds=3.0, task_bytes=1.0, topology="team/other", application="spark-2"
+    )
+    peers = tuple(
+        an_executor(f"x-{i}", node="mild", cpu=0.4, task_seconds=1.0, task_bytes=1.0, topology="team/other",
+                    application="spark-2")
+        for i in (2, 3)
+    )  # fmt: skip
+    other = replace(a_topology(), key="team/other", name="other")
+    rested = a_move(source="n8", target="n9", ended_at=NOW + 100, started_at=NOW)
+    found, _ = passes(
+        replace(
+            snapshot,
+            executors=(*snapshot.executors, second, *peers),
+            topologies=(*snapshot.topologies, other),
+            moves=(rested,),
+        ),
+        3,
+    )
+    assert [move.uid for move in found.moves] == ["uid-x-1"]
+    assert Reason.COOLDOWN in {refusal.reason for refusal in found.refusals}

@@ -1,0 +1,61 @@
+"""What a shedding strategy is told about new moves: beside what is possible, what would be refused anyway.
+
+A strategy that knows which topologies and nodes rest looks at the others of a hot node instead of suggesting, pass
+after pass, what the arbiter can't approve.
+"""
+
+from __future__ import annotations
+
+from ballast.model import Executor, Policy, Reason, Snapshot
+from ballast.planner import budget
+from ballast.planner.candidates import Candidates
+
+
+class Terms:
+    """Wraps `candidates` for one pass; the arbiter still has the last word."""
+
+    def __init__(self, candidates: Candidates, snapshot: Snapshot, policy: Policy, now: float) -> None:
+        self.candidates = candidates
+        self._moves, self._policy, self._now = snapshot.moves, policy, now
+        self._paused = budget.paused_topologies(snapshot.moves, policy.moves)
+        self._topologies: dict[str, budget.Objection | None] = {}
+        self._nodes: dict[str, budget.Objection | None] = {}
+
+    def objection(self, executor: Executor) -> Reason | None:
+        """Why it may not move at all, now."""
+        own = self.candidates.objection(executor)
+        rest = self._topology(executor.topology)
+        return own or (rest[0] if rest else None)
+
+    def words(self, key: str) -> str:
+        """The words of that objection; empty for a node or when there is none."""
+        own = self.candidates.words(key)
+        known = self.candidates.knows(key)
+        rest = self._topology(self.candidates.executor(key).topology) if known and not own else None
+        return rest[1] if rest else own
+
+    def refusal(self, executor: str, target: str, arriving: tuple[str, ...]) -> Reason | None:
+        refused = self.candidates.refusal(executor, target, arriving)
+        if refused is not None:
+            return refused
+        rest = self._node(target)
+        if rest is not None:
+            return rest[0]
+        mover = self.candidates.executor(executor)
+        loss = self.candidates.locality_delta_ratio(mover, target)
+        return Reason.LOCALITY_LOSS if loss > self._policy.moves.max_locality_loss else None
+
+    def cost(self, executor: str, target: str) -> float:
+        return self.candidates.cost(executor, target)
+
+    def _topology(self, key: str) -> budget.Objection | None:
+        if key not in self._topologies:
+            found = budget.topology_objection(self._moves, self._policy.moves, topology=key, now=self._now)
+            paused = (Reason.PAUSED, f"moves of {key} are paused")
+            self._topologies[key] = paused if key in self._paused else found
+        return self._topologies[key]
+
+    def _node(self, name: str) -> budget.Objection | None:
+        if name not in self._nodes:
+            self._nodes[name] = budget.node_objection(self._moves, self._policy.moves, node=name, now=self._now)
+        return self._nodes[name]
