@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from pathlib import Path
 
@@ -71,6 +72,17 @@ def _everything_of_ours_dies(installed: Installation, mine: Pool, last: Replica)
 def _released(installed: Installation) -> str | None:
     said = release(installed.testbed, "--stale")
     return said if "released 2 of 2" in said else None
+
+
+def test_a_leader_that_wakes_up_late_finds_that_another_leads(installed: Installation, tmp_path: Path) -> None:
+    plane = installed.testbed
+    with replica(plane, "first", tmp_path) as first, replica(plane, "second", tmp_path) as second:
+        sleeper, standby = _roles(first, second)
+        sleeper.process.send_signal(signal.SIGSTOP)
+        eventually(lambda: standby.leads() or None, "the standby takes over", seconds=2 * LEASE_SECONDS)
+        sleeper.process.send_signal(signal.SIGCONT)
+        eventually(lambda: not sleeper.leads() or None, "the sleeper knows that it leads no more", seconds=3.0)
+        assert standby.leads()
 
 
 def test_a_clean_stop_turns_the_switch_off_and_leaves_the_lease_to_others(

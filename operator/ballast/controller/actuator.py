@@ -31,9 +31,17 @@ class Actuator:
         self._client, self._events, self._telemetry, self._clock = client, events, telemetry, clock
 
     def release(self, context: Context, plan: Plan) -> list[actions.ReleaseOutcome]:
-        """Let the placed executors go, all at once."""
-        orders = [order for placement in plan.placements if (order := _order(placement, context)) is not None]
-        outcomes = actions.release_many(self._client, orders, context.policy.levels)
+        """Let the placed executors go, all at once; then those without a place, lest they take the others' room."""
+        found = [order for placement in plan.placements if (order := _order(placement, context)) is not None]
+        placed, surplus = (
+            [order for order in found if (order.placement.node is not None) is with_place]
+            for with_place in (True, False)
+        )
+        orders = [*placed, *surplus]
+        levels = context.policy.levels
+        outcomes = [
+            outcome for part in (placed, surplus) for outcome in actions.release_many(self._client, part, levels)
+        ]
         self._measure(context, orders, outcomes)
         self._tell(context, orders, outcomes)
         return outcomes
