@@ -54,19 +54,28 @@ def _first_look(outlook: Outlook, sequence: Sequence[int], effort: Effort) -> La
     compare = effort.thorough or not settles_for_one_place(outlook)
     for nodes in domains(outlook, thorough=compare):
         widest = problem(outlook, nodes)
-        orders = _orders(widest, sequence) if effort.orders and len(widest.counts) > 1 else [sequence]
-        for order in orders:
+        for order in _orders(widest, sequence, effort):
             best = _better(best, _constructed(widest, outlook, order), effort)
         if not compare and best is not None and not best.missing.any():
             return best
     if best is not None and widest is not None and best.missing.any():
-        for order in _orders(widest, sequence):
+        for order in _every_order(widest, sequence):
             best = _better(best, _constructed(widest, outlook, order), effort)
         best = _better(best, _constructed(widest, outlook, hardest_first(widest), tightest=True), effort)
     return best
 
 
-def _orders(problem: Problem, sequence: Sequence[int]) -> list[Sequence[int]]:
+def _orders(problem: Problem, sequence: Sequence[int], effort: Effort) -> list[Sequence[int]]:
+    """Where the set must be split between zones, a component at a time is worth trying even in a hurry."""
+    if len(problem.counts) == 1:
+        return [sequence]
+    if effort.orders:
+        return _every_order(problem, sequence)
+    split = bool((problem.places[0] != problem.places[0][0]).any())
+    return [sequence, sorted(sequence)] if split else [sequence]
+
+
+def _every_order(problem: Problem, sequence: Sequence[int]) -> list[Sequence[int]]:
     return [sequence, sequence[::-1], sorted(sequence), hardest_first(problem)]
 
 
