@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
 from ballast.api.policy_status import ApplicationPlacement, PolicyStatus
@@ -26,12 +26,13 @@ _PUNCTUATION_BYTES = 4
 _MOST_ATTEMPTS = 32
 
 
-def recalled(status: PolicyStatus, topologies: Iterable[SparkTopology]) -> Memory:
+def recalled(status: PolicyStatus, topologies: Collection[SparkTopology]) -> Memory:
     """The memory that an earlier pass, perhaps of another process, left in the objects' status."""
     return Memory(
         hits=_hits(status),
         shedding=tuple(sorted((name, text) for name, packed in status.state.items() if (text := _unpacked(packed)))),
         placements=tuple(sorted((*_declared(topologies), *_implicit(status)))),
+        scopes=tuple(sorted(_scopes(topologies))),
         attempts=tuple(
             Attempts(a.topology, a.component, a.count, a.last_time.timestamp() if a.last_time else 0.0)
             for a in status.attempts
@@ -131,6 +132,14 @@ def _declared(topologies: Iterable[SparkTopology]) -> Places:
         for topology in topologies
         for component, counts in (topology.status.placement or {}).items()
     )
+
+
+def _scopes(topologies: Iterable[SparkTopology]) -> Iterator[tuple[str, str, str]]:
+    """How far components may spread; told of declared topologies only, others begin near again."""
+    for topology in topologies:
+        for component in topology.status.components:
+            if component.scope:
+                yield f"{topology.metadata.namespace}/{topology.metadata.name}", component.name, component.scope
 
 
 def _implicit(status: PolicyStatus) -> Places:

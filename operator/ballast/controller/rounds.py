@@ -60,14 +60,19 @@ class Rounds:
         self._crew, self._clock, self._leading = crew, clock, leading
         self._gates = GateClock()
         self._kept: dict[str, _Kept] = {}
+        self._forgetful = False
+        """Set by another thread than that of the rounds."""
         self._seen: set[str] = set()
 
     def forget(self) -> None:
-        """Start afresh from status, as after having lost and won leadership again."""
-        self._kept.clear()
+        """Start the next round afresh from status, as after having lost and won leadership again."""
+        self._forgetful = True
 
     def run(self) -> float | None:
         """One round over all policies; returns when the next one is due (seconds since the epoch)."""
+        if self._forgetful:
+            self._forgetful = False
+            self._kept.clear()
         survey = self._crew.surveyor.look()
         self._gates = self._gates.after(survey.lists.pods, self._clock())
         self._crew.switch.keep(wanted((p.resource for p in survey.policies), survey.lists.namespaces))

@@ -67,6 +67,19 @@ def test_what_is_remembered_survives_a_restart(memory: Memory) -> None:
     assert after.shedding == tuple((name, text) for name, text in memory.shedding if text)
 
 
+def test_how_far_components_may_spread_is_read_from_their_topologys_status() -> None:
+    topology = SparkTopology.parse(
+        {
+            "apiVersion": "ballast.dev/v1alpha1",
+            "kind": "SparkTopology",
+            "metadata": {"name": "clicks", "namespace": "team"},
+            "spec": {"components": [{"name": "ingest"}, {"name": "sessions"}]},
+            "status": {"components": [{"name": "ingest", "scope": "Rack"}, {"name": "sessions"}]},
+        }
+    )
+    assert recalled(PolicyStatus(), [topology]).scopes == ((DECLARED, "ingest", "Rack"),)
+
+
 def test_state_that_cannot_be_read_starts_anew() -> None:
     assert recalled(PolicyStatus(state={"AvgShedder": "not base64 of zlib"}), []).shedding == ()
 
