@@ -18,6 +18,14 @@ pytestmark = pytest.mark.e2e
 
 SKEWED = {"ballast.dev/topology": "skewed", "ballast.dev/workload": "Streaming"}
 UNEVEN = 2.0
+UNEVENLY = {
+    "spark.decommission.enabled": "false",
+    # A partition stays with the executor that holds its state, and each executor holds one from the first batch on.
+    "spark.locality.wait": "20s",
+    "spark.shuffle.reduceLocality.enabled": "false",
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
+}
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +34,16 @@ def skewed(cluster: Cluster, spawn: SpawnJob) -> RunningJob:
     cluster.testbed.create_namespace("skewed")
     await_gating(cluster.testbed, "skewed", labels=SKEWED)
     stream = Stream(records_per_second=60, hot_ratio=0.6, hot_padding=600)
-    conf = {"spark.decommission.enabled": "false", "spark.locality.wait": "20s"}
     job = cluster.job(
-        "skewed", "skewed", executors=3, stream=stream, partitions=3, rounds=10, executor_labels=SKEWED, conf=conf
+        "skewed",
+        "skewed",
+        executors=3,
+        stream=stream,
+        partitions=3,
+        # One window for all: a key's records always go to the same partition.
+        window="30 days",
+        executor_labels=SKEWED,
+        conf=UNEVENLY,
     )
     running = spawn(job)
     running.await_executors()

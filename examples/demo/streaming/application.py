@@ -38,6 +38,7 @@ class Job:
     executors: int = 6
     request_cores: str = "80m"
     trigger: str = "2 seconds"
+    window: str = "2 seconds"
     partitions: int = 12
     rounds: int = 50
     stream: Stream = field(default_factory=Stream)
@@ -153,6 +154,7 @@ class Job:
             "/opt/job/job.py",
             *("--folder", DATA),
             *("--trigger", self.trigger),
+            *("--window", self.window),
             *("--rounds", str(self.rounds)),
         ]
 

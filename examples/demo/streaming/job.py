@@ -25,17 +25,18 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, required=True, help="holds source, sink, checkpoint and progress")
     parser.add_argument("--query", default="windows")
     parser.add_argument("--trigger", default="2 seconds")
+    parser.add_argument("--window", default="2 seconds", help="how long a window of event time is")
     parser.add_argument("--rounds", type=int, default=50, help="rounds of hashing per record")
     return parser.parse_args(arguments)
 
 
-def windows(records: DataFrame, *, rounds: int) -> DataFrame:
+def windows(records: DataFrame, *, window: str, rounds: int) -> DataFrame:
     """Every record once, in the window and under the key that it belongs to, worked on when the window closes."""
     record = f.struct("id", "value", "padding")
     closed = (
         records.withColumn("at", f.timestamp_seconds("at"))
         .withWatermark("at", "1 second")
-        .groupBy(f.window("at", "2 seconds"), "key")
+        .groupBy(f.window("at", window), "key")
         .agg(f.collect_list(record).alias("records"))
     )
     digest = f"aggregate(sequence(1, {rounds}), r.padding, (text, turn) -> sha2(concat(text, turn), 256))"
@@ -51,7 +52,7 @@ def start(spark: SparkSession, chosen: argparse.Namespace) -> StreamingQuery:
         batch.write.mode("overwrite").json(str(folder / "sink" / f"batch={batch_id}"))
 
     return (
-        windows(records, rounds=chosen.rounds)
+        windows(records, window=chosen.window, rounds=chosen.rounds)
         .writeStream.queryName(chosen.query)
         .outputMode("append")
         .option("checkpointLocation", str(folder / "checkpoint"))
