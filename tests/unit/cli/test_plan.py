@@ -40,7 +40,7 @@ def test_a_topology_shows_what_placing_it_anew_would_give() -> None:
 def test_what_is_not_done_has_its_reason() -> None:
     text = printed(with_a_proposed_move())
     assert "none" in text
-    assert "MaxConcurrent     1 moves of team/clicks are under way; towards" in text
+    assert "team/exec-1  MaxConcurrent     1 moves of team/clicks are under way" in text
     assert "NothingToGain     its tasks take 1.00 times the median" in text
 
 
