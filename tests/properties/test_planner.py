@@ -116,13 +116,17 @@ def test_the_order_of_lists_decides_nothing(snapshot: Snapshot, random: st.rando
 
 
 def _after(snapshot: Snapshot, move: PlannedMove) -> Snapshot:
-    """The pool once the move is done and the metrics show it."""
+    """The pool once the move is done and the metrics show it, with the load of those that were placed."""
     scores = {move.source: move.hot_after, move.target: move.cold_after}
     nodes = tuple(
         replace(n, usage=replace(n.usage, cpu_ratio=scores[n.name] / 100)) if n.usage and n.name in scores else n
         for n in snapshot.nodes
     )
-    executors = tuple(replace(e, node=move.target) if e.uid == move.uid else e for e in snapshot.executors)
+    executors = tuple(
+        replace(e, node=move.target) if e.uid == move.uid else e
+        for e in snapshot.executors
+        if e.phase is not Phase.GATED
+    )
     return replace(snapshot, nodes=nodes, executors=executors)
 
 
