@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from examples.demo.acts import UnfinishedMoveError, play
+from examples.demo.acts import play
 from examples.demo.figures import Figures
 from examples.demo.findings import BUSY_LIMIT_PERCENT, Played
 from examples.demo.installation import images, keep_logs
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with Screen(Console()) as screen:
         try:
             played = _perform(screen, output)
-        except (TestbedError, UnfinishedMoveError) as error:
+        except TestbedError as error:
             for line in (f"failed: {error}", *getattr(error, "__notes__", ())):
                 screen.say(line)
             return 1
@@ -79,8 +79,8 @@ def _perform(screen: Screen, output: Path) -> Played:
                 addresses=testbed.node_addresses,
                 window_seconds=WINDOW_SECONDS,
             )
-            with Watch(screen, figures, specs, Machine(WINDOW_SECONDS)) as watch:
-                return play(testbed, screen, watch, figures=figures, folder=Path(folder))
+            with Watch(screen, figures=figures, specs=specs, machine=Machine(WINDOW_SECONDS)) as watch:
+                return play(testbed, screen, watch=watch, figures=figures, folder=Path(folder))
         except BaseException as error:
             error.add_note(f"the logs of all parts are in {output / 'logs'}")
             raise

@@ -15,10 +15,12 @@ from examples.demo.findings import WARMUP_SECONDS, Durations, Findings, Move, Pl
 from examples.demo.installation import await_gating, install
 from examples.demo.pool import POOL_LABEL, SYSTEM, TOLERATIONS, Spread, pool_nodes, spread
 from examples.demo.screen import Screen
-from examples.demo.streaming.application import Job, RunningJob
+from examples.demo.streaming.application import Job
 from examples.demo.streaming.batches import Batch, quantile_seconds
 from examples.demo.streaming.records import Comparison, Stream
+from examples.demo.streaming.running import RunningJob
 from examples.demo.watch import Watch
+from tests.testbed.errors import TestbedError
 from tests.testbed.testbed import Testbed
 from tests.testbed.waiting import wait_until
 
@@ -37,6 +39,10 @@ _ENDED = ("Succeeded", "Failed", "Expired", "Refused")
 _MARKS = {"Leaving": "executor leaves", "Settling": "replacement runs"}
 
 Json = dict[str, Any]
+
+
+class UnfinishedMoveError(TestbedError):
+    """The move ended before its replacement ran."""
 
 
 @dataclass(slots=True)
@@ -88,19 +94,19 @@ class Play:
         )
 
 
-def play(testbed: Testbed, screen: Screen, watch: Watch, *, figures: Figures, folder: Path) -> Played:
+def play(testbed: Testbed, screen: Screen, *, watch: Watch, figures: Figures, folder: Path) -> Played:
     """All four acts; raises TestbedError when one of them does not come to its end. `folder`: for the jobs' data."""
     with ExitStack() as stack:
-        acts = Play(testbed, screen, watch, figures, folder=folder, stack=stack)
+        acts = Play(testbed, screen, watch, figures, folder, stack)
         testbed.create_namespace(manifests.NAMESPACE)
         testbed.create_namespace(manifests.BROKERS)
         default, first = by_default(acts)
         running, placed = by_ballast(acts)
-        move, quiet_at, noise_at = off_the_hot_node(acts, running, placed)
+        move, quiet_at, noise_at = off_the_hot_node(acts, running, placed=placed)
         after = running_spread(running)
         until = time.time()
         batches = running.batches()
-        records = compared(acts, running, first)
+        records = compared(acts, running, first=first)
         durations = Durations.around(move, batches, quiet_at=quiet_at, noise_at=noise_at, until=until)
         findings = Findings(default, placed, move, durations, records, watch.busiest_percent)
         scores = figures.history(quiet_at, until)
@@ -119,7 +125,7 @@ def by_default(acts: Play) -> tuple[Spread, Comparison]:
     found = running_spread(running)
     acts.show(found)
     time.sleep(_LOOK_SECONDS)
-    _say_batches(acts, "batches took", running.batches()[_WARM_BATCHES:])
+    _say_batches(acts, running.batches()[_WARM_BATCHES:], words="batches took")
     records = running.finish()
     acts.screen.say(f"{records.source} records written, {records.sink} in the sink")
     return found, records
@@ -138,7 +144,7 @@ def by_ballast(acts: Play) -> tuple[RunningJob, Spread]:
     return running, found
 
 
-def off_the_hot_node(acts: Play, running: RunningJob, placed: Spread) -> tuple[Move, float, float]:
+def off_the_hot_node(acts: Play, running: RunningJob, *, placed: Spread) -> tuple[Move, float, float]:
     """(c) A noisy neighbour, and what Ballast does about it. With the times when levelling and noise began."""
     acts.screen.title("(c) a noisy neighbour on the node that hosts the most")
     policy = manifests.policy(acts.testbed.prometheus_url, levelling=True)
@@ -149,7 +155,7 @@ def off_the_hot_node(acts: Play, running: RunningJob, placed: Spread) -> tuple[M
     quiet_at = acts.mark("levelling on")
     acts.watch.count(scores=True)
     time.sleep(_QUIET_SECONDS)
-    _say_batches(acts, "batches before the noise took", _since(running, quiet_at))
+    _say_batches(acts, _since(running, quiet_at), words="batches before the noise took")
     node = _busiest(placed)
     acts.testbed.apply(manifests.noise(node, NOISE_CORES))
     acts.watch.noisy = node
@@ -172,33 +178,28 @@ def _busiest(placed: Spread) -> str:
 
 def _followed(acts: Play) -> Move:
     """The move from its decision to its end, told as it goes."""
-    document = _awaited(acts, bool, "a move is decided", _DECISION_SECONDS)
+    document = _awaited(acts, bool, what="a move is decided", timeout_seconds=_DECISION_SECONDS)
     _tell_decision(acts, document)
     told = ""
     deadline = time.monotonic() + _MOVE_SECONDS
     while document.get("status", {}).get("phase") not in _ENDED and time.monotonic() < deadline:
         document = _first_move(acts) or document
-        told = _tell_phase(acts, document, told)
+        told = _tell_phase(acts, document, told=told)
         time.sleep(0.5)
-    document = _awaited(acts, _has_ended, "the move has ended", 1.0)
-    try:
-        move = Move.of(document)
-    except KeyError:
-        return _unfinished(document)
+    document = _awaited(acts, _has_ended, what="the move has ended", timeout_seconds=1.0)
+    move = _finished(document)
     _tell_end(acts, move)
     return move
 
 
-def _unfinished(document: Json) -> Move:
-    status = document.get("status", {})
-    raise UnfinishedMoveError(
-        f"the move {document['metadata']['name']} ended {status.get('phase')} before a replacement ran: "
-        f"{status.get('message', '')}"
-    )
-
-
-class UnfinishedMoveError(Exception):
-    """The move ended before its replacement ran."""
+def _finished(document: Json) -> Move:
+    try:
+        return Move.of(document)
+    except KeyError as error:
+        name, status = document["metadata"]["name"], document["status"]
+        raise UnfinishedMoveError(
+            f"the move {name} ended {status['phase']} before a replacement ran: {status.get('message', '')}"
+        ) from error
 
 
 def _tell_decision(acts: Play, document: Json) -> None:
@@ -217,7 +218,7 @@ def _tell_decision(acts: Play, document: Json) -> None:
     )
 
 
-def _tell_phase(acts: Play, document: Json, told: str) -> str:
+def _tell_phase(acts: Play, document: Json, *, told: str) -> str:
     status = document.get("status", {})
     phase = str(status.get("phase", ""))
     if phase != told and phase not in ("", "Proposed", "Approved", *_ENDED):
@@ -238,7 +239,7 @@ def _tell_end(acts: Play, move: Move) -> None:
     )
 
 
-def _awaited(acts: Play, holds: Callable[[Json], bool], what: str, timeout_seconds: float) -> Json:
+def _awaited(acts: Play, holds: Callable[[Json], bool], *, what: str, timeout_seconds: float) -> Json:
     def current() -> Json | None:
         found = _first_move(acts)
         return found if found is not None and holds(found) else None
@@ -261,7 +262,7 @@ def _first_move(acts: Play) -> Json | None:
     return min(items, key=lambda item: str(item["metadata"]["creationTimestamp"]), default=None)
 
 
-def compared(acts: Play, running: RunningJob, first: Comparison) -> Comparison:
+def compared(acts: Play, running: RunningJob, *, first: Comparison) -> Comparison:
     """(d) Both jobs' records, one by one."""
     acts.screen.title("(d) every record, counted in the source and found in the sink")
     records = running.finish()
@@ -277,7 +278,7 @@ def _since(running: RunningJob, since: float) -> list[Batch]:
     return [batch for batch in running.batches() if batch.started_at >= since]
 
 
-def _say_batches(acts: Play, words: str, batches: list[Batch]) -> None:
+def _say_batches(acts: Play, batches: list[Batch], *, words: str) -> None:
     middle, high = quantile_seconds(batches, 0.5), quantile_seconds(batches, 0.95)
     if middle is not None and high is not None:
         acts.screen.say(f"{words} {middle:.2f} s at the median, {high:.2f} s at the 95th percentile")

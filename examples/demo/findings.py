@@ -88,10 +88,12 @@ class Durations:
     def around(cls, move: Move, batches: Sequence[Batch], *, quiet_at: float, noise_at: float, until: float) -> Self:
         settled = move.settling_at + WARMUP_SECONDS
         return cls(
-            quiet=between(batches, quiet_at, noise_at),
-            before=[batch for batch in between(batches, noise_at, until) if batch.ended_at < move.leaving_at],
-            during=[b for b in between(batches, 0.0, settled) if b.ended_at >= move.leaving_at],
-            after=between(batches, settled, until),
+            quiet=between(batches, since=quiet_at, until=noise_at),
+            before=[
+                batch for batch in between(batches, since=noise_at, until=until) if batch.ended_at < move.leaving_at
+            ],
+            during=[b for b in between(batches, since=0.0, until=settled) if b.ended_at >= move.leaving_at],
+            after=between(batches, since=settled, until=until),
         )
 
     def table(self) -> list[tuple[str, int, float | None, float | None, float | None]]:

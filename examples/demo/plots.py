@@ -68,11 +68,11 @@ def scores(
     ]
     for name in sorted(history, key=lambda name: name in (hot, cold)):
         if history[name]:
-            drawn += _line(frame, name, history[name], style={hot: "hot", cold: "cold"}.get(name, "other"))
+            drawn += _line(frame, history[name], name=name, style={hot: "hot", cold: "cold"}.get(name, "other"))
     return _svg(drawn, f"Scores of the nodes over time; {hot} was hot, {cold} the destination")
 
 
-def _line(frame: Frame, name: str, series: Sequence[Point], *, style: str) -> Iterable[str]:
+def _line(frame: Frame, series: Sequence[Point], *, name: str, style: str) -> Iterable[str]:
     path = " ".join(f"{frame.x(at):.1f},{frame.y(value):.1f}" for at, value in series if math.isfinite(value))
     yield f'<polyline class="series {style}" points="{path}"><title>{escape(name)}</title></polyline>'
     if style != "other":
@@ -111,7 +111,7 @@ def placement(specs: Sequence[NodeSpec], spread: Spread, *, noisy: str = "") -> 
             drawn.append(_box("rack", rack, x=x, y=34.0, width=width, height=_NODE_HEIGHT + 34.0))
             for index, spec in enumerate(members):
                 left = x + _GAP + index * (_NODE_WIDTH + _GAP)
-                drawn += _node(spec, left, spread.per_node.get(spec.name, 0), noisy=spec.name == noisy)
+                drawn += _node(spec, left, executors=spread.per_node.get(spec.name, 0), noisy=spec.name == noisy)
             x += width + _GAP
         drawn.insert(0, _box("zone", zone, x=start, y=8.0, width=x - start, height=_NODE_HEIGHT + 68.0))
         x += _GAP
@@ -126,7 +126,7 @@ def _box(kind: str, name: str, *, x: float, y: float, width: float, height: floa
     )
 
 
-def _node(spec: NodeSpec, x: float, executors: int, *, noisy: bool) -> Iterable[str]:
+def _node(spec: NodeSpec, x: float, *, executors: int, noisy: bool) -> Iterable[str]:
     y = 60.0
     style = "node noisy" if noisy else "node"
     yield f'<rect class="{style}" x="{x:.1f}" y="{y}" width="{_NODE_WIDTH}" height="{_NODE_HEIGHT}" rx="4"/>'

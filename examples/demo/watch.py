@@ -14,7 +14,7 @@ import requests
 from examples.demo.figures import Figures
 from examples.demo.machine import Machine
 from examples.demo.screen import NodeState, Screen, State
-from examples.demo.streaming.application import RunningJob
+from examples.demo.streaming.running import RunningJob
 from tests.testbed.errors import TestbedError
 from tests.testbed.nodes import NodeSpec
 
@@ -24,7 +24,7 @@ _EVERY_SECONDS = 2.0
 class Watch:
     """Shows the state every two seconds, and keeps how busy the machine was while scores counted."""
 
-    def __init__(self, screen: Screen, figures: Figures, specs: Sequence[NodeSpec], machine: Machine) -> None:
+    def __init__(self, screen: Screen, *, figures: Figures, specs: Sequence[NodeSpec], machine: Machine) -> None:
         self._screen, self._figures, self._specs, self._machine = screen, figures, specs, machine
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)

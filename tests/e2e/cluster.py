@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 from examples.demo.figures import Figures
 from examples.demo.pool import POOL, POOL_LABEL, SYSTEM
-from examples.demo.streaming.application import Job, RunningJob
+from examples.demo.streaming.application import Job
+from examples.demo.streaming.running import RunningJob
 from tests.testbed.nodes import NodeSpec
 from tests.testbed.testbed import Testbed
 from tests.testbed.waiting import wait_until

@@ -10,8 +10,9 @@ import pytest
 
 from examples.demo.installation import await_gating, images, install, keep_logs
 from examples.demo.pool import POOL_LABEL, SYSTEM
-from examples.demo.streaming.application import Job, RunningJob
+from examples.demo.streaming.application import Job
 from examples.demo.streaming.records import Stream
+from examples.demo.streaming.running import RunningJob
 from tests.e2e.cluster import NOISE_NAMESPACE, Cluster, nodes
 from tests.testbed.testbed import KEPT_LOGS, Testbed
 

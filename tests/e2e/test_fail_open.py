@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from examples.demo.installation import NAMESPACE, RELEASE, await_gating, upgrade
-from examples.demo.streaming.application import RunningJob
+from examples.demo.streaming.running import RunningJob
 from tests.e2e.cluster import ENDED, Cluster, Json, names_by_node, place_of
 from tests.e2e.conftest import STEADY_NAMESPACE
 from tests.testbed.kubelet import cgroups

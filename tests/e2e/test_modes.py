@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from examples.demo.streaming.application import RunningJob
+from examples.demo.streaming.running import RunningJob
 from tests.e2e.cluster import Cluster, names_by_node
 from tests.e2e.conftest import STEADY_NAMESPACE
 

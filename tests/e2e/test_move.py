@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from examples.demo.streaming.application import RunningJob
 from examples.demo.streaming.records import Comparison
+from examples.demo.streaming.running import RunningJob
 from tests.e2e.cluster import ENDED, Cluster, Json, names_by_node
 from tests.e2e.conftest import STEADY_NAMESPACE
 

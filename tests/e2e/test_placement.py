@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from examples.demo.installation import await_gating
-from examples.demo.streaming.application import RunningJob
+from examples.demo.streaming.running import RunningJob
 from tests.e2e.cluster import Cluster, Json, place_of, zones_of
 from tests.e2e.conftest import STEADY_NAMESPACE, TOPOLOGY, SpawnJob
 

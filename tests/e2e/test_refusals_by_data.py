@@ -9,8 +9,8 @@ import pytest
 
 from ballast.prometheus.preset import Preset, queries
 from examples.demo.installation import await_gating
-from examples.demo.streaming.application import RunningJob
 from examples.demo.streaming.records import Stream
+from examples.demo.streaming.running import RunningJob
 from tests.e2e.cluster import Cluster
 from tests.e2e.conftest import SpawnJob
 

@@ -42,7 +42,7 @@ def _batch(row: dict[str, object]) -> Batch:
     )
 
 
-def between(batches: Iterable[Batch], since: float, until: float) -> list[Batch]:
+def between(batches: Iterable[Batch], *, since: float, until: float) -> list[Batch]:
     """Those that began in a span of time."""
     return [batch for batch in batches if since <= batch.started_at < until]
 
