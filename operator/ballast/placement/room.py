@@ -154,17 +154,19 @@ def _bind(result: Room, demand: FloatArray, mask: BoolArray, count: int) -> None
 def in_flight(snapshot: Snapshot) -> dict[str, Resources]:
     """What moves under way will need on their targets: the requests of the executor that leaves.
 
-    A replacement that is there already counts by itself (bound, pending or gated), and so does nothing here. When
-    the executor is gone, another of its application and profile tells what the replacement will ask for.
+    A replacement that has been released counts by itself, and so does nothing here; one that is still gated will be
+    sent to the target by its move. When the executor is gone, another of its application and profile tells what the
+    replacement will ask for.
     """
     present = {executor.uid: executor for executor in snapshot.executors}
     alike = {(e.namespace, e.application, e.resource_profile): e.requests for e in snapshot.executors}
     booked: dict[str, Resources] = {}
     for move in snapshot.moves:
         under_way = move.phase in (MovePhase.APPROVED, MovePhase.LEAVING, MovePhase.ARRIVING)
-        if not under_way or move.replacement_uid in present:
+        replacement = present.get(move.replacement_uid or "")
+        if not under_way or (replacement is not None and replacement.phase is not Phase.GATED):
             continue
-        leaving = present.get(move.executor_uid)
+        leaving = replacement or present.get(move.executor_uid)
         profile = (move.namespace, move.application, move.resource_profile)
         requests = leaving.requests if leaving is not None else alike.get(profile)
         if requests is not None:

@@ -6,7 +6,7 @@ from ballast.model import Constraints, Demand, MovePhase, Phase, Policy, Require
 from ballast.placement.admission import Admission
 from ballast.placement.grid import grid
 from ballast.placement.room import Room, in_flight, room
-from tests.builders import GIB, a_move, a_node, a_snapshot, an_executor
+from tests.builders import GIB, a_move, a_node, a_snapshot, an_executor, gated
 
 
 def room_of(snapshot: Snapshot, **reserved: Resources) -> dict[str, float]:
@@ -50,6 +50,12 @@ def test_a_move_under_way_books_its_target_until_the_replacement_is_there() -> N
     assert in_flight(a_snapshot(executors=(leaving,), moves=(move,))) == {"cold": leaving.requests}
     assert in_flight(a_snapshot(executors=(replacement,), moves=(arrived,))) == {}
     assert in_flight(a_snapshot(executors=(leaving,), moves=(a_move(executor_uid=leaving.uid),))) == {}
+
+
+def test_a_replacement_that_waits_at_the_gate_has_its_place_kept() -> None:
+    replacement = gated("e-2")
+    move = a_move(executor_uid="gone", phase=MovePhase.ARRIVING, replacement_uid=replacement.uid)
+    assert in_flight(a_snapshot(executors=(replacement,), moves=(move,))) == {"cold": replacement.requests}
 
 
 def test_a_move_whose_executor_is_gone_books_what_its_fellows_ask_for() -> None:
