@@ -28,10 +28,12 @@ EXECUTORS = 6
 RECORDS_PER_SECOND = 200
 HASHES_PER_RECORD = 60
 NOISE_CORES = 0.4
+CALM_SCORE = 55.0
+_CALM_SECONDS = 120.0
 _LOOK_SECONDS = 20.0
 """How long the job runs with kube-scheduler's placement."""
 _WARM_BATCHES = 8
-_QUIET_SECONDS = 30.0
+_QUIET_SECONDS = 25.0
 _AFTER_SECONDS = 20.0
 _DECISION_SECONDS = 120.0
 _MOVE_SECONDS = 260.0
@@ -141,7 +143,24 @@ def by_ballast(acts: Play) -> tuple[RunningJob, Spread]:
     running = acts.run(replace(acts.job("placed"), executor_labels=manifests.EXECUTOR_LABELS))
     found = running_spread(running)
     acts.show(found)
+    _await_calm(acts)
     return running, found
+
+
+def _await_calm(acts: Play) -> None:
+    """Until the JVMs have compiled what they run: before, every node that hosts is hot."""
+
+    def calm() -> bool:
+        scores = acts.figures.scores()
+        return bool(scores) and max(scores.values()) < CALM_SCORE
+
+    wait_until(
+        calm,
+        what=f"all nodes are below {CALM_SCORE:g}",
+        timeout_seconds=_CALM_SECONDS,
+        poll_seconds=1.0,
+        explain=lambda: str(acts.figures.scores()),
+    )
 
 
 def off_the_hot_node(acts: Play, running: RunningJob, *, placed: Spread) -> tuple[Move, float, float]:
