@@ -96,7 +96,7 @@ class Queries(Model):
     executor_bytes: Query | None = None
     """Bytes per task read by each executor."""
     queue_depth: Query | None = None
-    """Records waiting for each executor, or its lag."""
+    """Records waiting for each executor, or its lag. Not used yet."""
 
 
 _Weight = Annotated[float, Field(ge=0, le=10)]

@@ -63,7 +63,7 @@ class Proximity(Model):
     """Near to what the executor talks to, at the least sum of traffic times distance."""
 
     search_time: Annotated[Duration, Between("0s", "10s")] = Duration.parse("500ms")
-    """How long a first placement may be improved by local search, up to 10s."""
+    """How long a first placement may be improved by local search, up to 10s. Not used yet: the search counts steps."""
 
 
 class LeastLongTermRate(Model):
@@ -114,7 +114,10 @@ class Placement(Model):
     Write "Off" with quotes: YAML takes the bare word for false.
     """
     strategy: PlacementStrategy = PlacementStrategy.PROXIMITY
-    """How a node is chosen: Proximity, LeastLongTermRate, LeastResourceUsage, AvgShedder or RoundRobin."""
+    """How a node is chosen: Proximity, LeastLongTermRate, LeastResourceUsage, AvgShedder or RoundRobin.
+
+    So far the operator follows Proximity; a policy with another one is Stalled.
+    """
     order: ExecutorOrder = ExecutorOrder.PROXIMITY_NEEDS
     """Which executor is placed next: ProximityNeeds or ConnectionCount."""
     pin: Pin = Pin.ZONE
