@@ -203,3 +203,13 @@ def test_what_is_held_stays_where_it_is(layout: Layout) -> None:
     held[:, ::2] = 0
     layout.held = held
     assert (refine(layout, 40, Random(1)).placed >= held).all()
+
+
+@settings(deadline=None)
+@given(layouts(), st.integers(0, 40), st.integers(0, 40))
+def test_more_steps_never_end_dearer(layout: Layout, fewer: int, more: int) -> None:
+    fewer, more = sorted((fewer, fewer + more))
+    short, long = refine(layout.copy(), fewer, Random(7)), refine(layout.copy(), more, Random(7))
+    assert int(long.missing.sum()) <= int(short.missing.sum())
+    if (long.missing == short.missing).all():
+        assert long.cost() <= short.cost() + 1e-9
