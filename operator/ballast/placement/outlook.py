@@ -21,6 +21,9 @@ TIERS = 3
 _LOAD_WEIGHT = 0.5
 """Cost of a node at a score of 100 against one at 0, in units of leaving the node with all of one's traffic."""
 _UNMEASURED_SCORE = 50.0
+_OVERSHOOT = 0.25
+"""Share of its CPU by which a node that is below the score limit may be expected to end above it: an executor whose
+application has no figures yet counts with what it asks for, which is more than it will use."""
 _PLENTY = 1e6
 
 
@@ -99,8 +102,7 @@ def outlook(pool: Pool, crew: Crew, counts: Mapping[int, int], tier: int) -> Out
     headroom = np.minimum(pool.room.headroom(pool.policy.max_score_percent), _PLENTY)
     if tier == TIERS - 1:
         demand[:, -1] = 0.0
-    # A node that is below the limit may cross it with its last executor, hence the largest load on top.
-    left = np.where(headroom >= 0, headroom + loads.max(), -1.0)
+    left = np.where(headroom >= 0, headroom + _OVERSHOOT * pool.room.offered[:, 0], -1.0)
     room, slack = np.column_stack([pool.room.free, left]), np.append(pool.room.slack, 1e-9)
     allowed = np.array([pool.admission.mask(group.constraints) for group in members]) & _of_tier(pool, headroom, tier)
     component = np.array([group.component for group in members], dtype=np.int64)
@@ -129,7 +131,7 @@ def outlook(pool: Pool, crew: Crew, counts: Mapping[int, int], tier: int) -> Out
         driver=np.zeros(len(pool.grid.nodes))
         if crew.traffic.driver is None
         else pool.grid.anchor_distance(crew.traffic.driver),
-        preference=_preference(pool),
+        preference=_preference(pool, float(loads.max())),
     )
 
 
@@ -148,7 +150,9 @@ def _outer(grid: Grid, crew: Crew) -> FloatArray:
     return result
 
 
-def _preference(pool: Pool) -> FloatArray:
+def _preference(pool: Pool, load_cores: float) -> FloatArray:
+    """Coolness once an executor of this load is there, 0…1, plus 1 where it is favoured."""
     scores = np.where(np.isnan(pool.room.scores), _UNMEASURED_SCORE, pool.room.scores)
+    scores = scores + pool.room.points_per_core * load_cores
     coolness = 1.0 - np.clip(scores, 0.0, 100.0) / 100.0
     return coolness + pool.named(pool.policy.favoured_nodes)

@@ -35,7 +35,7 @@ class Room:
         self.free = self.offered - self._table([node.requested for node in nodes])
         self.scores = np.full(len(nodes), np.nan)
         """Percent, with what this pass adds; NaN without a figure."""
-        self._points_per_core = np.array([_points(node) for node in nodes])
+        self.points_per_core = np.array([_points(node) for node in nodes])
 
     def vector(self, amounts: Resources) -> FloatArray:
         extended = dict(amounts.extended)
@@ -58,13 +58,13 @@ class Room:
     def headroom(self, max_score: float) -> FloatArray:
         """CPU cores until a node reaches the score; infinite where nothing is measured, -1 where it is above."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            cores = (max_score - self.scores) / self._points_per_core
+            cores = (max_score - self.scores) / self.points_per_core
         cores = np.where(np.isnan(self.scores) | np.isnan(cores), np.inf, cores)
         return np.where(self.scores > max_score, -1.0, cores)
 
     def take(self, node: int, demand: FloatArray, *, count: int = 1, load_cores: float = 0.0) -> None:
         self.free[node] -= demand * count
-        self.scores[node] += self._points_per_core[node] * load_cores * count
+        self.scores[node] += self.points_per_core[node] * load_cores * count
 
 
 def counts_that_fit(free: FloatArray, demand: FloatArray, slack: FloatArray) -> IntArray:
