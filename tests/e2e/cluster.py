@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -72,31 +71,23 @@ class Cluster:
         folder = self.folder / f"{namespace}-{name}"
         return Job(name=name, namespace=namespace, folder=folder, driver_node_selector=selector, **fields)
 
-    def enforce(self, *, moves: Json | None = None, shedding: Json | None = None) -> str:
+    def enforce(self, *, moves: Json | None = None, namespace: str | None = None) -> str:
         """A policy that places; with `moves` it levels as well. In place of the one before, and with no memory of it.
 
-        Returns its name. Times are short, limits wide, unless `moves` and `shedding` say otherwise.
+        Returns its name. Times are short and limits wide, unless `moves` says otherwise. It steers the executors of
+        one namespace alone, if that is named.
         """
         self.testbed.kubectl("delete", "bpol", "--all", "--wait=true")
         self._policies += 1
         name = f"pool-{self._policies}"
-        self.testbed.apply(self._policy(name, moves, shedding or {}))
+        self.testbed.apply(self._policy(name, moves=moves, namespace=namespace))
         self.await_(lambda: self.policy(name).get("status", {}).get("observedGeneration", -1) >= 0, f"{name} is seen")
         return name
 
-    def change(self, name: str, **moves: Any) -> None:
-        """Change `spec.moves` of a policy and return when it was looked at again."""
-        self.testbed.kubectl("patch", "bpol", name, "--type=merge", f"-p={json.dumps({'spec': {'moves': moves}})}")
-
-        def seen() -> bool:
-            found = self.policy(name)
-            return bool(found["status"].get("observedGeneration") == found["metadata"]["generation"])
-
-        self.await_(seen, f"the change of {name} is seen")
-
-    def _policy(self, name: str, moves: Json | None, shedding: Json) -> Json:
+    def _policy(self, name: str, *, moves: Json | None, namespace: str | None) -> Json:
         thresholds = {"lowThreshold": 15, "highThreshold": 30, "lowHits": 2, "highHits": 1, "minHotScore": 60}
-        levelling = {"strategy": "AvgShedder", "avgShedder": {**thresholds, **shedding}}
+        levelling = {"strategy": "AvgShedder", "avgShedder": thresholds}
+        chosen = {"matchLabels": {"kubernetes.io/metadata.name": namespace}} if namespace else {}
         limits = {
             "settle": f"{SETTLE_SECONDS}s",
             "minExecutorAge": "5s",
@@ -111,6 +102,7 @@ class Cluster:
             "metadata": {"name": name},
             "spec": {
                 "nodeSelector": {"matchLabels": {POOL_LABEL: POOL}},
+                "namespaceSelector": chosen,
                 "interval": "2s",
                 "metrics": {
                     "prometheus": {"url": self.testbed.prometheus_url},

@@ -17,6 +17,7 @@ from tests.e2e.conftest import SpawnJob
 pytestmark = pytest.mark.e2e
 
 SKEWED = {"ballast.dev/topology": "skewed", "ballast.dev/workload": "Streaming"}
+NAMESPACE = "skewed"
 UNEVEN = 2.0
 UNEVENLY = {
     "spark.decommission.enabled": "false",
@@ -31,12 +32,12 @@ UNEVENLY = {
 @pytest.fixture(scope="module")
 def skewed(cluster: Cluster, spawn: SpawnJob) -> RunningJob:
     """Most of its bytes have one key, and its tasks stay where their state is; it can't leave gracefully."""
-    cluster.testbed.create_namespace("skewed")
-    await_gating(cluster.testbed, "skewed", labels=SKEWED)
+    cluster.testbed.create_namespace(NAMESPACE)
+    await_gating(cluster.testbed, NAMESPACE, labels=SKEWED)
     stream = Stream(records_per_second=60, hot_ratio=0.6, hot_padding=600)
     job = cluster.job(
-        "skewed",
-        "skewed",
+        "uneven",
+        NAMESPACE,
         executors=3,
         stream=stream,
         partitions=3,
@@ -75,13 +76,15 @@ def ours(job: RunningJob) -> str:
 
 
 def test_an_executor_that_can_not_leave_gracefully_stays(cluster: Cluster, burdened: str) -> None:
-    refusal = cluster.await_refusal(cluster.enforce(moves={"mode": "Recommend"}), "NoDecommissioning")
+    refusal = cluster.await_refusal(
+        cluster.enforce(moves={"mode": "Recommend"}, namespace=NAMESPACE), "NoDecommissioning"
+    )
     assert refusal["executor"] == burdened
     assert "spark.decommission.enabled=true" in refusal["message"]
 
 
 def test_an_executor_whose_data_is_the_cause_stays(cluster: Cluster, burdened: str) -> None:
     moves = {"mode": "Recommend", "allowUngraceful": True, "allowUnknownState": True}
-    refusal = cluster.await_refusal(cluster.enforce(moves=moves), "DataSkew")
+    refusal = cluster.await_refusal(cluster.enforce(moves=moves, namespace=NAMESPACE), "DataSkew")
     assert refusal["executor"] == burdened
     assert "a move takes the data along" in refusal["message"]

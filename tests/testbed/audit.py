@@ -28,9 +28,10 @@ def audit_arguments(log: Path) -> list[str]:
 
 
 def requests_in(log: Path) -> Iterator[Request]:
-    """All requests so far, the earliest first."""
+    """All requests so far, the earliest first; a line that is being written is left for the next time."""
     if log.exists():
-        yield from (_request(json.loads(line)) for line in log.read_text().splitlines())
+        *lines, _ = log.read_text().split("\n")
+        yield from (_request(json.loads(line)) for line in lines)
 
 
 def _request(event: dict[str, Any]) -> Request:
