@@ -17,7 +17,8 @@ demo: setup ## Run the main job: place and move executors of a real streaming jo
 	@$(RUN) -m examples.demo
 
 test: setup check ## Run every test and check
-	@$(RUN) -m pytest tests/unit tests/properties tests/vectors tests/charts
+	@$(RUN) -m pytest -n auto tests/unit tests/properties tests/charts
+	@$(RUN) -m pytest tests/vectors
 	@$(RUN) -m pytest tests/testbed tests/cluster tests/e2e
 
 check: ## Format, lint, types, layers and generated files
@@ -29,7 +30,8 @@ check: ## Format, lint, types, layers and generated files
 	@.venv/bin/ballast crds --check
 
 unit: ## Run the tests that need no control plane
-	@$(RUN) -m pytest tests/unit tests/properties tests/vectors tests/charts
+	@$(RUN) -m pytest -n auto tests/unit tests/properties tests/charts
+	@$(RUN) -m pytest tests/vectors
 
 cluster: ## Run the tests against the real API server
 	@$(RUN) -m pytest tests/testbed tests/cluster
