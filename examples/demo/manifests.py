@@ -83,6 +83,7 @@ def _moves() -> Json:
         "mode": "Enforce",
         "settle": f"{SETTLE_SECONDS}s",
         "minExecutorAge": "20s",
+        "minSlowness": 1.1,
         "maxLocalityLoss": 0.25,
         "cooldown": "10m",
         "leaveTimeout": "60s",
@@ -109,7 +110,7 @@ def broker(node: str) -> Json:
 
 def noise(node: str, cores: float) -> Json:
     """A neighbour that burns CPU."""
-    pod = _pod("noisy-neighbour", BROKERS, image="noise", labels={"app": "noise"}, cpu="100m", node=node)
+    pod = _pod("noisy-neighbour", BROKERS, image="noise", labels={"app": "noise"}, cpu="200m", node=node)
     pod["spec"]["containers"][0]["args"] = ["--cores", f"{cores:g}"]
     return pod
 
