@@ -21,7 +21,7 @@ from benchmarks.report import Aim, Baseline, Result, machine, write
 from tests.vectors.case import cases
 
 CLASSES = ("DefaultResourceAwareStrategy", "GenericResourceAwareStrategy")
-EFFORT = Effort(steps=2000)
+EFFORT = Effort(steps=5000)
 SMALL_EXECUTORS = 24
 SMALL_NODES = 12
 EXACT_SECONDS = 15.0
