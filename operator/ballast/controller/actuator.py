@@ -16,7 +16,7 @@ from ballast.kube.events import EventRecorder, Notice, Regarding
 from ballast.kube.kinds import Kind
 from ballast.kube.objects import ensure_created
 from ballast.kube.pods import Pod
-from ballast.model import Levels, MovesMode, Pin, Placement, Plan, PlannedMove, Reason
+from ballast.model import Levels, MovesMode, NodeView, Pin, Placement, Plan, PlannedMove, Reason
 
 _MOST_EVENTS = 20
 """About single pods, in one pass."""
@@ -86,9 +86,11 @@ class Actuator:
             self._telemetry.predicted_gain.labels(context.name).set(move.gain)
         if mode not in (MovesMode.APPROVE, MovesMode.ENFORCE):
             return 0
-        return sum(self._create(context, move, approved=mode is MovesMode.ENFORCE) for move in plan.moves)
+        seen = {node.name: node for node in plan.pool.nodes}
+        approved = mode is MovesMode.ENFORCE
+        return sum(self._create(context, move, source=seen.get(move.source), approved=approved) for move in plan.moves)
 
-    def _create(self, context: Context, move: PlannedMove, *, approved: bool) -> bool:
+    def _create(self, context: Context, move: PlannedMove, *, source: NodeView | None, approved: bool) -> bool:
         """The name follows from the executor's uid, so that a crash after the write creates no second one."""
         body = {
             "apiVersion": kinds.EXECUTOR_MOVE.api_version,
@@ -98,7 +100,7 @@ class Actuator:
                 "namespace": move.namespace,
                 "ownerReferences": _owners(context, move),
             },
-            "spec": _spec(context, move, approved=approved),
+            "spec": _spec(context, move, source=source, approved=approved),
         }
         _, created = ensure_created(self._client, kinds.EXECUTOR_MOVE, body)
         if created:
@@ -188,8 +190,7 @@ def _owner(kind: Kind, regarding: Regarding) -> dict[str, str]:
     return {"apiVersion": kind.api_version, "kind": kind.kind, "name": regarding.name, "uid": regarding.uid}
 
 
-def _spec(context: Context, move: PlannedMove, *, approved: bool) -> dict[str, Any]:
-    hits = dict(context.memory.hits).get(move.source)
+def _spec(context: Context, move: PlannedMove, *, source: NodeView | None, approved: bool) -> dict[str, Any]:
     return {
         "policy": context.name,
         "topology": move.topology.split("/", 1)[1],
@@ -203,7 +204,7 @@ def _spec(context: Context, move: PlannedMove, *, approved: bool) -> dict[str, A
             "strategy": move.strategy,
             "scores": {"from": round(move.hot_score, 2), "to": round(move.cold_score, 2)},
             "difference": round(move.hot_score - move.cold_score, 2),
-            "hits": {"low": max(move.hits, hits.low if hits else 0), "high": hits.high if hits else 0},
+            "hits": _hits(move, source),
             **({"slowness": round(move.slowness, 3)} if move.slowness is not None else {}),
         },
         "predicted": {
@@ -212,6 +213,13 @@ def _spec(context: Context, move: PlannedMove, *, approved: bool) -> dict[str, A
             "localityDelta": round(move.locality_delta_ratio, 4),
         },
     }
+
+
+def _hits(move: PlannedMove, source: NodeView | None) -> dict[str, int]:
+    """Of the node as this pass counted them; a strategy without thresholds has its own count only."""
+    if source is None or not (source.low_hits or source.high_hits):
+        return {"low": move.hits, "high": 0}
+    return {"low": source.low_hits, "high": source.high_hits}
 
 
 def _sentence(move: PlannedMove) -> str:
