@@ -125,7 +125,7 @@ class Placement(Model):
     sticky: bool = True
     """Whether a replacement returns to the node that its predecessor left, unless there is a reason against."""
     scope: Scope = nested(Scope)
-    """How far a component may spread."""
+    """How far a component may spread. Kept, and not followed yet."""
     max_executors_per_node_ratio: Annotated[float, Field(gt=0, le=1)] = 0.25
     """The most of one component that one node may host, so that its loss is not the whole component's."""
     max_executors_per_zone_ratio: Annotated[float, Field(gt=0, le=1)] = 1
