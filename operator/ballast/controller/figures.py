@@ -70,13 +70,16 @@ class Figures:
         }
         asked = queries(Preset(spec.preset.value), overrides).rendered(spec.window.seconds)
         answers, failures = server.query_all(asked)
-        return reading(
+        found = reading(
             answers,
             nodes=[_node_frame(node, spec) for node in nodes],
             executors=[_executor_frame(pod) for pod in executors],
             max_age_seconds=spec.max_age.seconds,
             failures=failures,
         )
+        if found.health.available:
+            return found
+        return replace(found, health=replace(found.health, message=f"{spec.prometheus.url}: {found.health.message}"))
 
     def rates(self, policy: BalancingPolicy, topologies: list[SparkTopology]) -> Rates:
         """Answers to the topologies' own queries, where the policy allows them."""

@@ -9,10 +9,11 @@ from typing import Generic, TypeVar
 from ballast.api import BalancingPolicy, SparkTopology
 from ballast.api.meta import Resource
 from ballast.controller.observe import Lists
-from ballast.errors import InvalidResource
+from ballast.errors import BallastError, InvalidResource
 from ballast.kube import kinds
 from ballast.kube.client import Client
 from ballast.kube.document import JSON
+from ballast.kube.errors import NotFound
 from ballast.kube.kinds import Kind
 from ballast.kube.lists import Query, read_list
 from ballast.kube.nodes import NodeReader
@@ -21,6 +22,15 @@ from ballast.kube.volumes import Volumes, read_claim, read_volume
 
 R = TypeVar("R", bound=Resource)
 T = TypeVar("T")
+
+
+class NotInstalledError(BallastError):
+    """The server does not know our kinds."""
+
+    def __init__(self, plural: str) -> None:
+        super().__init__(
+            f"this cluster knows no {plural}: install the chart, or the definitions alone with kubectl apply -f crds"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +83,11 @@ class Surveyor:
 
     def _ours(self, kind: Kind, model: type[R], broken: list[InvalidResource]) -> list[Read[R]]:
         found: list[Read[R]] = []
-        for raw in self._list(kind, _as_is):
+        try:
+            listed = self._list(kind, _as_is)
+        except NotFound as error:
+            raise NotInstalledError(kind.plural) from error
+        for raw in listed:
             try:
                 found.append(Read(raw, model.parse({"apiVersion": kind.api_version, "kind": kind.kind, **raw})))
             except InvalidResource as error:

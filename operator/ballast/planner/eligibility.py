@@ -60,7 +60,10 @@ def _workload(case: Case, moves: MovesPolicy) -> Objection | None:
     component = case.topology.component(case.executor.component) if case.topology else None
     workload = component.workload if component else None
     if workload is None:
-        return Reason.UNKNOWN_WORKLOAD, "its component declares no workload; set components[].workload"
+        return Reason.UNKNOWN_WORKLOAD, (
+            "its component declares no workload; set components[].workload, or without a SparkTopology the executors' "
+            "label ballast.dev/workload"
+        )
     if workload is not Workload.STREAMING:
         return Reason.UNKNOWN_WORKLOAD, f"a {workload} executor is placed but not moved in mid-stage"
     return None

@@ -69,7 +69,7 @@ def reading(
 def _health(
     answers: Answers, usages: Mapping[str, NodeUsage], failures: Mapping[str, str], problems: list[str]
 ) -> MetricsHealth:
-    told = [f"{signal}: {why}" for signal, why in sorted(failures.items())] + problems
+    told = [*_failed(failures), *problems]
     if not answers:
         return MetricsHealth(available=False, reason="Unreachable", message="; ".join(told[:3]))
     if not usages:
@@ -78,6 +78,19 @@ def _health(
     age = max(usage.age_seconds for usage in usages.values())
     reason = "Available" if not told else "Partial"
     return MetricsHealth(True, reason, "; ".join(told[:3]), tuple(sorted(failures)), age)
+
+
+def _failed(failures: Mapping[str, str]) -> list[str]:
+    """Each cause once, with the signals that it took."""
+    signals: dict[str, list[str]] = {}
+    for signal, why in sorted(failures.items()):
+        signals.setdefault(why, []).append(signal)
+    return [f"{_named(names)}: {why}" for why, names in signals.items()]
+
+
+def _named(signals: list[str]) -> str:
+    shown = ", ".join(signals[:3])
+    return f"{shown} and {len(signals) - 3} more" if len(signals) > 3 else shown
 
 
 def _nodes(answers: Answers, frames: list[NodeFrame], max_age_seconds: float) -> tuple[dict[str, NodeUsage], list[str]]:

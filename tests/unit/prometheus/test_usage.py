@@ -119,3 +119,8 @@ def test_batch_durations_are_told_in_seconds() -> None:
     series = {"metric": {"application_id": "spark-1"}, "values": [[i, str(1000 * i)] for i in range(1, 21)]}
     found = _read(nodeCpu=[_sample("1", node="a")], batchSeconds=[series])
     assert found.batch_p95_seconds == {"spark-1": 20.0}
+
+
+def test_one_cause_is_told_once() -> None:
+    failures = dict.fromkeys(("nodeAge", "nodeCpu", "nodeMemory", "executorCpu"), "can't be reached")
+    assert _read(failures=failures).health.message == "executorCpu, nodeAge, nodeCpu and 1 more: can't be reached"
