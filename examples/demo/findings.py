@@ -68,7 +68,8 @@ class Move:
 
     @property
     def seconds_to_replace(self) -> float:
-        return self.settling_at - self.arriving_at
+        # A container's start is known to the second only, and may seem earlier than the departure.
+        return max(0.0, self.settling_at - self.arriving_at)
 
 
 def _seconds(text: str) -> float:
