@@ -129,8 +129,15 @@ def _remove_network(instance: Instance) -> None:
     for namespace in sorted(netns.glob(f"{prefix}*")):
         subprocess.run(["ip", "netns", "del", namespace.name], check=True)
     for link in sorted(Path("/sys/class/net").iterdir()):
-        if link.name.startswith(prefix) and link.exists():  # one end of a pair takes the other along
-            subprocess.run(["ip", "link", "del", link.name], check=True)
+        if link.name.startswith(prefix):
+            _remove_link(link)
+
+
+def _remove_link(link: Path) -> None:
+    """One end of a pair takes the other along, and a namespace its ends, a moment after it has gone."""
+    done = subprocess.run(["ip", "link", "del", link.name], check=False, capture_output=True, text=True)
+    if done.returncode and link.exists():
+        raise TestbedError(f"{link.name} can't be removed: {done.stderr.strip()}")
 
 
 def _unmount(instance: Instance) -> None:

@@ -84,8 +84,17 @@ def own_mounts(container: Json, place: Place, machine: Machine) -> list[Json]:
     return [
         mount(place.hosts_file, "/etc/hosts", read_only=False),
         *(mount(path, str(path), read_only=False) for path in place.shared_paths),
-        *(mount(Path(path), path, read_only=True) for path in machine.elsewhere),
+        *(
+            mount(Path(path), path, read_only=True)
+            for path in sorted({*machine.elsewhere, *_hidden(container, machine)})
+        ),
     ]
+
+
+def _hidden(container: Json, machine: Machine) -> list[str]:
+    """Programs below a volume's mount path, which have to be mounted on top of it."""
+    targets = [Path(entry["mountPath"]) for entry in container.get("volumeMounts", [])]
+    return [path for path in machine.places if any(target in Path(path).parents for target in targets)]
 
 
 def user_entry(who: Identity) -> File:

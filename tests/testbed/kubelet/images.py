@@ -19,6 +19,8 @@ from tests.testbed.kubelet.config import (
 )
 
 HERE = Path(__file__).resolve().parent
+REPOSITORY = HERE.parents[2]
+"""Holds the environment and the sources that the console scripts in it import."""
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SPARK_HOME = "/opt/spark"
 BUILT_IN: Mapping[str, Image] = {
@@ -40,6 +42,8 @@ class Machine:
     """Folders on the way to them that other users may not pass; opened inside containers alone."""
     elsewhere: tuple[str, ...]
     """Those on another file system than the root, which an overlay of the root doesn't show."""
+    places: tuple[str, ...] = ()
+    """All of them. A volume mounted above one (at /tmp, say) would hide it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,7 @@ def survey(config: KubeletConfig) -> Machine:
     spec = importlib.util.find_spec("pyspark")
     spark_home = str(Path(spec.origin).parent) if spec and spec.origin else None
     java_home = _java_home()
-    places = {Path(sys.prefix), Path(sys.base_prefix), Path(config.python).resolve().parent, HERE}
+    places = {Path(sys.prefix), Path(sys.base_prefix), Path(config.python).resolve().parent, REPOSITORY}
     places |= {Path(path) for path in (*config.python_path, spark_home, java_home) if path}
     root = Path("/").stat().st_dev
     return Machine(
@@ -104,6 +108,7 @@ def survey(config: KubeletConfig) -> Machine:
         spark_home=spark_home,
         traversable=tuple(sorted({parent for place in places for parent in _closed_parents(place)})),
         elsewhere=tuple(sorted(str(p) for p in places if p.exists() and p.stat().st_dev != root)),
+        places=tuple(sorted(str(p) for p in places if p.exists())),
     )
 
 

@@ -1,9 +1,10 @@
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.testbed.kubelet.blueprint import Identity, Place, blueprint, command, identity, volume_mounts
+from tests.testbed.kubelet.blueprint import Identity, Place, blueprint, command, identity, own_mounts, volume_mounts
 from tests.testbed.kubelet.environment import ConfigError
 from tests.testbed.kubelet.images import Content, Machine
 from tests.testbed.kubelet.tests.builders import container, pod
@@ -107,3 +108,10 @@ def test_a_nameless_user_gets_a_name_where_the_image_does_so() -> None:
     made = blueprint(main, pod(main), content=content, environment={}, place=place(), machine=MACHINE)
     assert [(f["path"], f["append"]) for f in made["files"]] == [("/etc/passwd", True)]
     assert made["files"][0]["content"].startswith("pod185:x:185:0:")
+
+
+def test_a_volume_does_not_hide_the_programs_below_its_mount_path() -> None:
+    machine = replace(MACHINE, places=("/tmp/checkout", "/usr/lib/jvm"))
+    main = container(volumeMounts=[{"name": "scratch", "mountPath": "/tmp"}])
+    mounts = own_mounts(main, place(), machine)
+    assert [m["target"] for m in mounts if m["source"] in machine.places] == ["/tmp/checkout"]
