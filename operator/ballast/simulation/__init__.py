@@ -1,0 +1,1 @@
+"""A cluster in discrete time that calls the planner: what a policy would do to a described load."""

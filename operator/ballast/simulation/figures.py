@@ -1,0 +1,168 @@
+"""What a run comes to, in figures that can be compared between policies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ballast.model import Reason
+from ballast.simulation.arrays import BoolArray, FloatArray
+from ballast.simulation.optimum import fewest_moves
+from ballast.simulation.trace import MoveRecord, Outcome, Trace
+
+_LASTING_SECONDS = 300.0
+"""A pool counts as level again when it has been so for this long."""
+_REVERSAL_SECONDS = 3600.0
+_LIMITS = frozenset({Reason.BUDGET, Reason.COOLDOWN, Reason.MAX_CONCURRENT})
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Less is better in all of them. Usage means what was asked of nodes, not what was measured."""
+
+    seconds_to_balance: float | None
+    """The longest time for which the pool was not level; None when it was not level at the end of the run.
+
+    Level: the hottest node that has executors to give is less than the scenario's `level_points` above the coldest
+    one that takes any, in usage averaged over the metric window, for five minutes at least.
+    """
+    moves: int
+    """Executors that were asked to leave."""
+    moves_beyond_optimum: int
+    """Beyond the fewest that could have levelled the pool (`optimum`); at least 0."""
+    wrong_placements: int
+    """Moves whose destination was more than `level_points` above the mean once the executor had arrived."""
+    over_unloadings: int
+    """Moves whose source was more than `level_points` below the mean once the executor had arrived elsewhere."""
+    reversals: int
+    """Moves from B to A within an hour of one from A to B."""
+    failed_moves: int
+    """Moves that did not arrive, or did not help."""
+    imbalance_point_hours: float
+    """Standard deviation of usage over the nodes, in points, integrated over hours."""
+    locality_cost: float
+    """Mean over time of the topologies' mean Σ traffic × distance; 0 when nothing ran."""
+    peak_score: float
+    """The largest usage of any node at any pass, percent."""
+    limit_refusals: int
+    """Suggestions that budgets, cooldowns or limits on concurrent moves refused."""
+    longest_wait_seconds: float
+    """Of any executor for its place."""
+
+
+def figures(trace: Trace) -> Figures:
+    done = [move for move in trace.moves if move.left_at is not None]
+    refused = trace.refused()
+    return Figures(
+        seconds_to_balance=seconds_to_balance(trace),
+        moves=len(done),
+        moves_beyond_optimum=max(0, len(done) - fewest_moves(trace.stretches, level_points=trace.level_points)),
+        wrong_placements=sum(_strayed(trace, move, move.target) > trace.level_points for move in done),
+        over_unloadings=sum(_strayed(trace, move, move.source) < -trace.level_points for move in done),
+        reversals=len(list(reversals(trace.moves))),
+        failed_moves=sum(move.outcome in _FAILURES for move in trace.moves),
+        imbalance_point_hours=float((imbalance(trace) * _spans(trace)).sum()) / 3600.0,
+        locality_cost=_mean_over_time(trace, trace.locality),
+        peak_score=float(np.nanmax(trace.usage)) if np.isfinite(trace.usage).any() else 0.0,
+        limit_refusals=sum(count for reason, count in refused.items() if reason in _LIMITS),
+        longest_wait_seconds=max((placed.waited_seconds for placed in trace.placements), default=0.0),
+    )
+
+
+_FAILURES = frozenset({Outcome.DID_NOT_HELP, Outcome.NEVER_LEFT, Outcome.NEVER_ARRIVED})
+
+
+def imbalance(trace: Trace) -> FloatArray:
+    """By pass: standard deviation of usage over the nodes that are there, in points."""
+    counts = np.isfinite(trace.usage).sum(axis=1)
+    usage = np.where(np.isfinite(trace.usage), trace.usage, 0.0)
+    mean = usage.sum(axis=1) / np.maximum(counts, 1)
+    squares = np.where(np.isfinite(trace.usage), (usage - mean[:, None]) ** 2, 0.0).sum(axis=1)
+    deviation: FloatArray = np.sqrt(squares / np.maximum(counts, 1))
+    return deviation
+
+
+def gap(trace: Trace) -> FloatArray:
+    """By pass: points between the hottest node with executors and the coldest that takes any; 0 where there is none."""
+    usage = averaged(trace)
+    there = np.isfinite(usage)
+    hottest = np.where(there & (trace.executors > 0), usage, -np.inf).max(axis=1, initial=-np.inf)
+    coldest = np.where(there & trace.open, usage, np.inf).min(axis=1, initial=np.inf)
+    known = np.isfinite(hottest) & np.isfinite(coldest)
+    wide: FloatArray = np.zeros(len(usage))
+    wide[known] = np.maximum(hottest[known] - coldest[known], 0.0)
+    return wide
+
+
+def averaged(trace: Trace) -> FloatArray:
+    """Usage as a mean over the metric window up to each pass; NaN where the node is gone."""
+    first = np.searchsorted(trace.times, trace.times - trace.window_seconds, side="right")
+    known = np.isfinite(trace.usage)
+    sums = np.vstack([np.zeros(len(trace.nodes)), np.cumsum(np.where(known, trace.usage, 0.0), axis=0)])
+    counts = np.vstack([np.zeros(len(trace.nodes)), np.cumsum(known, axis=0)])
+    ends = np.arange(1, len(trace.times) + 1)
+    means: FloatArray = (sums[ends] - sums[first]) / np.maximum(counts[ends] - counts[first], 1)
+    means[~known] = np.nan
+    return means
+
+
+def seconds_to_balance(trace: Trace) -> float | None:
+    """As in Figures."""
+    apart = gap(trace) >= trace.level_points
+    if not apart.any():
+        return 0.0
+    spells = list(_spells(trace.times, apart))
+    start, end = spells[-1]
+    if end is None and trace.duration_seconds - start >= _LASTING_SECONDS:
+        return None
+    return max((trace.duration_seconds if end is None else end) - start for start, end in spells)
+
+
+def _spells(times: FloatArray, apart: BoolArray) -> Iterator[tuple[float, float | None]]:
+    """Beginning and end of each time of imbalance; those that follow each other quickly are one."""
+    start: float | None = None
+    level_since: float | None = None
+    for time, wide in zip(times, apart, strict=True):
+        if wide:
+            start, level_since = (time if start is None else start), None
+        elif start is not None:
+            level_since = time if level_since is None else level_since
+            if time - level_since >= _LASTING_SECONDS:
+                yield float(start), float(level_since)
+                start = None
+    if start is not None:
+        yield float(start), None if level_since is None else float(level_since)
+
+
+def reversals(moves: tuple[MoveRecord, ...]) -> Iterator[MoveRecord]:
+    """Moves that go back between two nodes soon after one that went there."""
+    last: dict[tuple[str, str], float] = {}
+    for move in moves:
+        before = last.get((move.target, move.source))
+        if before is not None and move.decided_at - before <= _REVERSAL_SECONDS:
+            yield move
+        last[move.source, move.target] = move.decided_at
+
+
+def _strayed(trace: Trace, move: MoveRecord, node: str) -> float:
+    """Points between the node's usage and the mean, averaged over the window that follows the arrival; 0 if unknown."""
+    if move.arrived_at is None:
+        return 0.0
+    rows = (trace.times >= move.arrived_at) & (trace.times <= move.arrived_at + trace.window_seconds)
+    column = trace.nodes.index(node)
+    seen = trace.usage[rows][np.isfinite(trace.usage[rows, column])]
+    return float(np.mean(seen[:, column] - np.nanmean(seen, axis=1))) if len(seen) else 0.0
+
+
+def _spans(trace: Trace) -> FloatArray:
+    """Seconds for which each pass's figures stand."""
+    spans: FloatArray = np.diff(np.append(trace.times, max(trace.duration_seconds, trace.times[-1])))
+    return spans
+
+
+def _mean_over_time(trace: Trace, values: FloatArray) -> float:
+    known = np.isfinite(values)
+    spans = _spans(trace)[known]
+    return float((values[known] * spans).sum() / spans.sum()) if spans.sum() > 0 else 0.0
