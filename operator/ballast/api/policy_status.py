@@ -213,4 +213,4 @@ class PolicyStatus(StatusModel):
     state: Annotated[dict[str, Annotated[str, Field(max_length=32_768)]], Field(max_length=4)] = Field(
         default_factory=dict
     )
-    """What a strategy must remember beside the hits, so that a restarted operator carries on. Not for people."""
+    """What strategies remember (hits and averages), so that a restarted operator carries on. Not for people."""

@@ -29,7 +29,6 @@ _MOST_ATTEMPTS = 32
 def recalled(status: PolicyStatus, topologies: Collection[SparkTopology]) -> Memory:
     """The memory that an earlier pass, perhaps of another process, left in the objects' status."""
     return Memory(
-        hits=_hits(status),
         shedding=tuple(sorted((name, text) for name, packed in status.state.items() if (text := _unpacked(packed)))),
         placements=tuple(sorted((*_declared(topologies), *_implicit(status)))),
         scopes=tuple(sorted(_scopes(topologies))),
@@ -77,12 +76,12 @@ def _unpacked(packed: str) -> str:
         return ""
 
 
-def hits_status(memory: Memory) -> tuple[HitsStatus, ...]:
-    """The hit counts, the highest first where there are more than a status may hold."""
-    ranked = sorted(memory.hits, key=lambda item: (-item[1].low, -item[1].high, item[0]))[:_MOST_HITS]
+def hits_status(hits: Mapping[str, NodeHits]) -> tuple[HitsStatus, ...]:
+    """The hit counts, for people: strategies read their state. The highest where a status can't hold them all."""
+    ranked = sorted(hits.items(), key=lambda item: (-item[1].low, -item[1].high, item[0]))[:_MOST_HITS]
     return tuple(
-        HitsStatus(node=name, low=hits.low, high=hits.high, last_time=datetime.fromtimestamp(hits.last_at, UTC))
-        for name, hits in sorted(ranked)
+        HitsStatus(node=name, low=each.low, high=each.high, last_time=datetime.fromtimestamp(each.last_at, UTC))
+        for name, each in sorted(ranked, key=lambda item: item[0])
     )
 
 
@@ -115,15 +114,6 @@ def _most(counts: Iterable[tuple[str, int]], most_bytes: int) -> list[tuple[str,
             break
         kept.append((node, count))
     return sorted(kept)
-
-
-def _hits(status: PolicyStatus) -> tuple[tuple[str, NodeHits], ...]:
-    return tuple(
-        sorted(
-            (hit.node, NodeHits(hit.low, hit.high, hit.last_time.timestamp() if hit.last_time else 0.0))
-            for hit in status.hits
-        )
-    )
 
 
 def _declared(topologies: Iterable[SparkTopology]) -> Places:

@@ -127,7 +127,7 @@ class Rounds:
             self._crew.actuator.create_moves(context, decided)
         else:
             # Between full passes the figures are those of before: their hits are counted already.
-            memory = replace(memory, hits=context.memory.hits, shedding=context.memory.shedding)
+            memory = replace(memory, shedding=context.memory.shedding)
         kept.memory = memory
         self._measure(name, context, decided, full=full)
         self._crew.reporter.report(context, decided, memory, renew=full)

@@ -13,8 +13,6 @@ class NodeHits:
     high: int = 0
     last_at: float = 0.0
     """When the last hit was counted; at most one a metric window."""
-    partner: str = ""
-    """The other node of the pair when the last hit was counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +27,8 @@ class Attempts:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    hits: tuple[tuple[str, NodeHits], ...] = ()
-    """Per node, non-zero ones only, sorted by name."""
     shedding: tuple[tuple[str, str], ...] = ()
-    """State of the other strategies as JSON text by strategy name (averages, counters)."""
+    """State of the shedding strategies as JSON text by strategy name (hits, averages, counters)."""
     placements: tuple[tuple[str, str, tuple[tuple[str, int], ...]], ...] = ()
     """Topology, component, (node, executors): where executors were last seen running; for stickiness."""
     scopes: tuple[tuple[str, str, str], ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ballast.model import (
     Executor,
@@ -12,7 +12,6 @@ from ballast.model import (
     Memory,
     MovesMode,
     Node,
-    NodeHits,
     PlannedMove,
     Policy,
     Reason,
@@ -23,7 +22,7 @@ from ballast.model import (
 from ballast.planner.by_traffic import by_traffic
 from ballast.planner.candidates import Candidates
 from ballast.planner.load import Loads
-from ballast.planner.shelf import restored, shelved
+from ballast.planner.shelf import USAGE, restored, shelved
 from ballast.planner.terms import Terms
 from ballast.shedding.avg_shedder_usage import (
     PairState,
@@ -37,7 +36,6 @@ from ballast.shedding.usage_load import UsageExecutor, UsageNode, UsagePool
 
 Pair = tuple[str, str, float]
 
-_USAGE = "AvgShedderUsage"
 _SUGGESTED = 10
 """Suggestions in one pass, so that the arbiter has others when it refuses the first ones."""
 
@@ -138,13 +136,9 @@ def _idle(snapshot: Snapshot, policy: Policy, scores: Mapping[str, float]) -> Re
 
 def _by_usage(at: _Moment) -> Levelling:
     shedder = at.policy.shedding.avg_shedder
-    before = restored(at.memory, _USAGE, UsageMemory) or UsageMemory()
+    before = restored(at.memory, USAGE, UsageMemory) or UsageMemory()
     pool = at.pool(from_score=shedder.min_hot_score)
     found = avg_shedder_usage(pool, _usage_settings(at.policy), before, now_seconds=at.now, terms=at.terms)
-    hits = tuple(
-        (name, NodeHits(streak.low, streak.high, streak.last_at_seconds, streak.partner))
-        for name, streak in found.memory.streaks
-    )
     refusals = [_pair_refusal(pair) for pair in found.pairs if pair.reason not in (None, Reason.BALANCED)]
     return Levelling(
         suggested=tuple(_planned(each, at.policy, at.candidates) for each in found.suggestions),
@@ -152,7 +146,7 @@ def _by_usage(at: _Moment) -> Levelling:
         pairs=tuple(
             (p.hot.name, p.cold.name, p.difference) for p in found.pairs if p.difference >= shedder.low_threshold
         ),
-        memory=replace(shelved(at.memory, _USAGE, found.memory), hits=hits),
+        memory=shelved(at.memory, USAGE, found.memory),
     )
 
 

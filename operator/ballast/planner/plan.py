@@ -24,6 +24,7 @@ from ballast.placement.room import in_flight
 from ballast.planner import budget
 from ballast.planner.arbiter import rule
 from ballast.planner.booking import bookings, with_placed
+from ballast.planner.hits import node_hits
 from ballast.planner.ledger import projected
 from ballast.planner.levelling import level
 from ballast.planner.load import Loads, loads
@@ -50,7 +51,7 @@ class _Sight:
 def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tuple[Plan, Memory]:
     """Decide everything that is to be done about one pool at `now` (seconds since the epoch).
 
-    Pure: the same arguments give the same plan. Without metrics nothing is moved and `memory.hits` stays as it is;
+    Pure: the same arguments give the same plan. Without metrics nothing is moved and the hits stay as they are;
     placing goes on by requests alone.
     """
     sight = _look(snapshot, policy, memory, now)
@@ -78,7 +79,7 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
             refusals=(*levelling.refusals, *(ruling.refused if ruling else ()), *_unplaced(placements)),
             pool=pool_view(
                 snapshot,
-                remembering,
+                hits=node_hits(remembering, policy, [node.name for node in snapshot.nodes]),
                 measured=sight.measured.by_node,
                 projected=sight.projected,
                 pairs=levelling.pairs,

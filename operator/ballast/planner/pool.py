@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import sqrt
 
-from ballast.model import Memory, NodeHits, NodeView, Phase, PoolView, Snapshot
+from ballast.model import NodeHits, NodeView, Phase, PoolView, Snapshot
 
 Pair = tuple[str, str, float]
 """Hot node, cold node, difference in points."""
@@ -14,8 +14,8 @@ Pair = tuple[str, str, float]
 
 def pool_view(
     snapshot: Snapshot,
-    memory: Memory,
     *,
+    hits: Mapping[str, NodeHits],
     measured: Mapping[str, float],
     projected: Mapping[str, float],
     pairs: Sequence[Pair],
@@ -24,7 +24,6 @@ def pool_view(
     """Figures over the nodes with a score; `balanced` is None while no two of them have one."""
     executors = Counter(e.node for e in snapshot.executors if e.phase in (Phase.RUNNING, Phase.PENDING))
     partner = _partners(pairs)
-    hits = dict(memory.hits)
     nodes = tuple(
         NodeView(
             name=node.name,

@@ -12,6 +12,9 @@ from ballast.model import Memory
 
 T = TypeVar("T")
 
+USAGE = "AvgShedderUsage"
+"""The key of AvgShedder with unit Usage, whose state differs from that with unit Traffic."""
+
 
 def shelved(memory: Memory, name: str, state: object) -> Memory:
     """`memory` with the state of strategy `name`."""

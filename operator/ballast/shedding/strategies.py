@@ -8,7 +8,7 @@ pass without reading it, and may start with the empty one. AvgShedder with unit 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -48,10 +48,14 @@ def shed(name: str, load: PoolLoad, settings: Settings, state: str) -> Shed:
     return STRATEGIES[name](load, settings, state)
 
 
+def hit_counts(state: str, names: Iterable[str]) -> HitCounts:
+    """What AvgShedder's state says of the named nodes."""
+    known, _ = shorthand.read(state, names, width=2)
+    return HitCounts(tuple(sorted((name, Hits(int(low), int(high))) for name, (low, high) in known.items())))
+
+
 def _avg(load: PoolLoad, settings: Settings, state: str) -> Shed:
-    known, _ = shorthand.read(state, load.names(), width=2)
-    before = HitCounts(tuple(sorted((name, Hits(int(low), int(high))) for name, (low, high) in known.items())))
-    result = avg_shedder_traffic(load, read.traffic(settings), before)
+    result = avg_shedder_traffic(load, read.traffic(settings), hit_counts(state, load.names()))
     counts = {name: (hits.low, hits.high) for name, hits in result.memory.by_node}
     return Shed(result.suggestions, shorthand.written(counts))
 

@@ -13,13 +13,15 @@ from ballast.model import (
     Memory,
     MovePhase,
     MovesPolicy,
-    NodeHits,
     Resources,
     SheddingPolicy,
     Snapshot,
     Stream,
     Workload,
 )
+from ballast.planner.shelf import USAGE, shelved
+from ballast.shedding.avg_shedder_usage import UsageMemory
+from ballast.shedding.streak import Streak
 from tests.builders import GIB, NOW, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
 
 HOT, COLD = "hot", "cold"
@@ -51,13 +53,14 @@ def a_pool() -> Snapshot:
 
 
 def a_situation(**changes: object) -> Situation:
-    """The pool under a policy of quick hits, one of which was counted already; `changes` are the snapshot's."""
+    """The pool under a policy of quick hits, two of which were counted before; `changes` are the snapshot's."""
     policy = a_policy(
         shedding=SheddingPolicy(avg_shedder=AvgShedderPolicy(low_hits=8, high_hits=1)),
         moves=MovesPolicy(budgets=(Budget(6, per_seconds=3600.0),)),
     )
     policy = replace(policy, placement=replace(policy.placement, max_executors_per_node_ratio=0.5))
-    memory = Memory(hits=((HOT, NodeHits(low=3, last_at=NOW - 1000)),))
+    counted = UsageMemory(streaks=((HOT, Streak(hot=True, low=2, last_at_seconds=NOW - 1000)),))
+    memory = shelved(Memory(), USAGE, counted)
     return Situation(policy, memory, replace(a_pool(), **changes))  # type: ignore[arg-type]
 
 

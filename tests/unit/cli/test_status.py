@@ -18,7 +18,9 @@ from ballast.cli.situation import Situation, dump
 from ballast.cli.source import Seen
 from ballast.cli.status import status_document, status_report
 from ballast.errors import BallastError
-from ballast.model import MetricsHealth, MovePhase
+from ballast.model import AvgShedderPolicy, LoadUnit, MetricsHealth, MovePhase, SheddingPolicy
+from ballast.planner.explanation import explain
+from ballast.planner.plan import plan
 from tests.builders import NOW, a_move, a_node, an_executor
 from tests.unit.cli.pools import a_situation, with_a_held_executor, with_a_proposed_move
 from tests.unit.cli.program import run
@@ -29,7 +31,9 @@ def printed(situation: Situation, form: Format = Format.TABLE, *, width: int = 8
 
 
 def row(text: str, first: str, name: str) -> list[str]:
-    return next(line.split() for line in text.splitlines() if line.split()[:1] == [first] and f" {name} " in line)
+    """The words of the line that begins with `first` and has `name` right after it or one further."""
+    lines = (line.split() for line in text.splitlines())
+    return next(words for words in lines if words[:1] == [first] and name in words[1:3])
 
 
 def test_the_header_gives_modes_spread_balance_and_budget() -> None:
@@ -41,15 +45,22 @@ def test_the_header_gives_modes_spread_balance_and_budget() -> None:
 
 def test_each_node_has_its_place_score_executors_pair_and_hits() -> None:
     text = printed(a_situation())
-    assert row(text, "z1", "hot") == ["z1", "r1", "hot", "||||||||||", "95.0", "2", "to", "cold", "low", "3/8"]
-    assert row(text, "z1", "cold") == ["z1", "r1", "cold", "|.........", "10.0", "0", "from", "hot"]
+    assert " ".join(row(text, "z1", "hot")) == "z1 r1 hot |||||||||| 95.0 2 to cold low 3/8 high 1/1"
+    assert " ".join(row(text, "z1", "cold")) == "z1 r1 cold |......... 10.0 0 from hot low 1/8 high 1/1"
     assert row(text, "z2", "silent") == ["z2", "r3", "silent", "no", "figures", "0"]
 
 
-def test_hits_are_those_that_the_operator_has_counted_not_this_look_s() -> None:
-    document = pool_document(a_situation())
-    hot = next(node for node in document["nodes"]["items"] if node["name"] == "hot")
-    assert (hot["lowHits"], hot["highHits"]) == (3, 0)
+@pytest.mark.parametrize("unit", LoadUnit)
+def test_status_and_explain_tell_the_same_hits_of_what_was_remembered(unit: LoadUnit) -> None:
+    shedder = AvgShedderPolicy(unit=unit, low_hits=8, high_hits=8)
+    first = a_situation()
+    first = replace(first, policy=replace(first.policy, shedding=SheddingPolicy(avg_shedder=shedder)))
+    _, memory = plan(first.snapshot, first.policy, first.memory, NOW)
+    later = replace(first, memory=memory, snapshot=replace(first.snapshot, taken_at=NOW + 300))
+    hot = next(node for node in pool_document(later)["nodes"]["items"] if node["name"] == "hot")
+    told = explain(later.snapshot, later.policy, later.memory, later.now, executor="team/exec-1")
+    assert (hot["lowHits"], hot["highHits"]) == (told.low_hits, told.high_hits)
+    assert hot["lowHits"] >= 2
 
 
 def test_topologies_show_how_far_their_traffic_goes() -> None:

@@ -22,7 +22,6 @@ DECLARED = "team/clicks"
 word = st.text("abcdefghij-", min_size=1, max_size=20)
 seconds = st.integers(0, 4_000_000_000).map(float)
 counts = st.dictionaries(word, st.integers(1, 99), min_size=1, max_size=5).map(lambda d: tuple(sorted(d.items())))
-hits = st.dictionaries(word, st.builds(NodeHits, st.integers(0, 99), st.integers(0, 99), seconds), max_size=20)
 places = st.dictionaries(st.tuples(st.sampled_from([DECLARED, "team/spark-1", "b/spark-2"]), word), counts, max_size=8)
 attempts = st.dictionaries(st.tuples(word, word), st.tuples(st.integers(1, 9), seconds), max_size=8)
 
@@ -30,7 +29,6 @@ attempts = st.dictionaries(st.tuples(word, word), st.tuples(st.integers(1, 9), s
 @st.composite
 def memories(draw: st.DrawFn) -> Memory:
     return Memory(
-        hits=tuple(sorted(draw(hits).items())),
         shedding=tuple(sorted(draw(st.dictionaries(word, st.text(max_size=200), max_size=3)).items())),
         placements=tuple((topology, component, at) for (topology, component), at in sorted(draw(places).items())),
         attempts=tuple(Attempts(*key, *rest) for key, rest in sorted(draw(attempts).items())),
@@ -40,7 +38,6 @@ def memories(draw: st.DrawFn) -> Memory:
 def stored(memory: Memory) -> Memory:
     """What another process makes of what this one left in status."""
     policy = PolicyStatus(
-        hits=hits_status(memory),
         applications=application_status(memory, frozenset({DECLARED})),
         attempts=attempts_status(memory),
         state=state_status(memory),
@@ -61,7 +58,6 @@ def stored(memory: Memory) -> Memory:
 @given(memories())
 def test_what_is_remembered_survives_a_restart(memory: Memory) -> None:
     after = stored(memory)
-    assert after.hits == memory.hits
     assert after.placements == memory.placements
     assert after.attempts == memory.attempts
     assert after.shedding == tuple((name, text) for name, text in memory.shedding if text)
@@ -85,8 +81,7 @@ def test_state_that_cannot_be_read_starts_anew() -> None:
 
 
 def test_of_too_many_hits_the_highest_are_kept() -> None:
-    memory = Memory(hits=tuple((f"n{i:03}", NodeHits(low=i)) for i in range(500)))
-    kept = hits_status(memory)
+    kept = hits_status({f"n{i:03}": NodeHits(low=i) for i in range(500)})
     assert min(each.low for each in kept) == 500 - len(kept)
     assert [each.node for each in kept] == sorted(each.node for each in kept)
 

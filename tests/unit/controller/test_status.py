@@ -102,12 +102,13 @@ def test_status_stays_small_at_a_thousand_nodes_and_ten_thousand_executors(*, de
         moves=MovesPolicy(max_concurrent=50),
     )
     seen = outlook(crowd(declared=declared), hasty)
-    assert seen.memory.hits
-    assert size(policy_status(policy_resource(), seen)) < 64 * KIB
+    found = policy_status(policy_resource(), seen)
+    assert found.hits
+    assert size(found) < 64 * KIB
     if declared:
-        found = topology_status(topology_resource(*PARTS), seen)
-        assert sum(len(nodes) for nodes in (found.placement or {}).values()) > 300
-        assert size(found) < 64 * KIB
+        topology = topology_status(topology_resource(*PARTS), seen)
+        assert sum(len(nodes) for nodes in (topology.placement or {}).values()) > 300
+        assert size(topology) < 64 * KIB
 
 
 def test_a_policys_status_tells_the_pools_figures() -> None:

@@ -72,7 +72,7 @@ def _header(found: Explanation) -> list[RenderableType]:
 def _pair(found: Explanation) -> str:
     if found.pair is None:
         return ""
-    return f"{found.pair}; hits with this look: low {found.low_hits}, high {found.high_hits}"
+    return f"{found.pair}; hits low {found.low_hits}, high {found.high_hits}"
 
 
 def _end_table(ends: tuple[End, ...]) -> Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from rich.console import RenderableType
@@ -14,10 +13,8 @@ from ballast.cli.report.moves import move_document, move_table, open_moves
 from ballast.cli.report.place import Naming, instant, zone_and_rack
 from ballast.cli.report.topologies import topology_document, topology_rows, topology_table
 from ballast.cli.situation import Situation
-from ballast.model import Budget, MovePhase, NodeHits, NodeView, Plan, Policy
+from ballast.model import Budget, MovePhase, NodeView, Plan, Policy
 from ballast.planner import budget
-
-_NO_HITS = NodeHits()
 
 
 def pool_report(situation: Situation, form: Format = Format.TABLE) -> list[RenderableType]:
@@ -25,7 +22,7 @@ def pool_report(situation: Situation, form: Format = Format.TABLE) -> list[Rende
     decided, wide = situation.plan(), form is Format.WIDE
     naming = Naming.of(situation.snapshot.nodes, whole=wide)
     parts: list[RenderableType] = [*_header(situation, decided), heading("Nodes")]
-    nodes = _nodes(situation, decided)
+    nodes = _nodes(decided)
     parts.append(
         _node_table(nodes, situation.policy, naming, wide=wide) if nodes else Text("none: see spec.nodeSelector")
     )
@@ -55,7 +52,7 @@ def pool_document(situation: Situation) -> dict[str, Any]:
             "gap": rounded(_gap(decided)),
             "hottest": pool.hottest,
             "coldest": pool.coldest,
-            "items": [_node_document(node) for node in _nodes(situation, decided)],
+            "items": [_node_document(node) for node in _nodes(decided)],
         },
         "balanced": pool.balanced,
         "budgets": [_budget_document(each, situation) for each in _in_force(situation)],
@@ -96,14 +93,9 @@ def _gap(decided: Plan) -> float | None:
     return hottest - coldest if hottest is not None and coldest is not None and decided.pool.eligible > 1 else None
 
 
-def _nodes(situation: Situation, decided: Plan) -> list[NodeView]:
-    """By zone, rack and name, with the hits that were counted before this look."""
-    hits = dict(situation.memory.hits)
-    views = [
-        replace(node, low_hits=hits.get(node.name, _NO_HITS).low, high_hits=hits.get(node.name, _NO_HITS).high)
-        for node in decided.pool.nodes
-    ]
-    return sorted(views, key=lambda node: (*zone_and_rack(node.location), node.name))
+def _nodes(decided: Plan) -> list[NodeView]:
+    """By zone, rack and name."""
+    return sorted(decided.pool.nodes, key=lambda node: (*zone_and_rack(node.location), node.name))
 
 
 def _node_table(nodes: list[NodeView], policy: Policy, naming: Naming, *, wide: bool) -> Table:

@@ -32,6 +32,7 @@ from ballast.model import (
     Refusal,
 )
 from ballast.planner import budget
+from ballast.planner.hits import node_hits
 
 _DAY_SECONDS = 86400.0
 _MESSAGE_LENGTH = 240
@@ -46,7 +47,7 @@ def policy_status(resource: BalancingPolicy, outlook: Outlook) -> PolicyStatus:
         observed_generation=resource.metadata.generation,
         conditions=_policy_conditions(resource, outlook),
         nodes=_nodes(pool),
-        hits=hits_status(outlook.memory),
+        hits=hits_status(node_hits(outlook.memory, outlook.policy, [node.name for node in pool.nodes])),
         pairs=_pairs(pool),
         recommendations=_recommendations(outlook.plan) if mode is MovesMode.RECOMMEND else None,
         refusals=_refusals(outlook.plan.refusals, outlook.now),
