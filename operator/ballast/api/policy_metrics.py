@@ -69,8 +69,10 @@ class Prometheus(Model):
 class Queries(Model):
     """PromQL expressions that replace the preset's, one by one.
 
-    `$window` stands for the policy's window. Node queries must give one series per `node`, executor queries one per
-    `namespace` and `pod`.
+    `$window` stands for the policy's window. Each must yield an instant vector with one series per node (label `node`,
+    else an `instance` that is an address of the node), per executor (labels `namespace` and `pod`, or Spark's own
+    `application_id` and `executor_id` where that is said) or per application (label `application_id`, which is the
+    executors' pod label spark-app-selector).
     """
 
     node_cpu: Query | None = None
@@ -82,7 +84,11 @@ class Queries(Model):
     node_network_transmit: Query | None = None
     """Bits per second sent per node."""
     node_network_capacity: Query | None = None
-    """Bits per second that a node's network can carry each way."""
+    """Bits per second that a node's network can carry each way. No preset asks for it."""
+    node_pressure: Query | None = None
+    """Share of time in which something on the node waited for a CPU, from 0 to 1. Not used yet."""
+    node_age: Query | None = None
+    """Seconds since the node's last sample. Left out where nodeCpu is replaced and this is not."""
     executor_cpu: Query | None = None
     """Cores used per executor."""
     executor_memory: Query | None = None
@@ -90,11 +96,15 @@ class Queries(Model):
     executor_network: Query | None = None
     """Bytes per second received and sent per executor."""
     executor_task_seconds: Query | None = None
-    """Mean seconds per task of each executor."""
+    """Mean seconds per task of each executor, by `application_id` and `executor_id`."""
     executor_records: Query | None = None
-    """Records per second read by each executor."""
+    """Records per second read by each executor. No preset asks for it."""
     executor_bytes: Query | None = None
-    """Bytes per task read by each executor."""
+    """Bytes per task read by each executor, by `application_id` and `executor_id`."""
+    state_bytes: Query | None = None
+    """Bytes of streaming state of each application; several series of one application are added up."""
+    batch_seconds: Query | None = None
+    """Seconds that nineteen of twenty batches of each application stay within (the 95th percentile)."""
     queue_depth: Query | None = None
     """Records waiting for each executor, or its lag. Not used yet."""
 

@@ -65,10 +65,7 @@ class Figures:
             server = self._server(policy.metadata.name, spec.prometheus)
         except BallastError as error:
             return Reading(health=MetricsHealth(available=False, reason="SecretNotRead", message=str(error)))
-        overrides = {
-            _camel(name): text for name, text in spec.queries.model_dump(by_alias=False).items() if text is not None
-        }
-        asked = queries(Preset(spec.preset.value), overrides).rendered(spec.window.seconds)
+        asked = queries(Preset(spec.preset.value), spec.queries.to_dict()).rendered(spec.window.seconds)
         answers, failures = server.query_all(asked)
         found = reading(
             answers,
@@ -156,11 +153,6 @@ def _stored(authority: str) -> Path:
     with tempfile.NamedTemporaryFile("w", suffix=".pem", delete=False) as file:
         file.write(authority)
     return Path(file.name)
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
 
 
 def _node_frame(node: NodeFacts, spec: MetricsSpec) -> NodeFrame:

@@ -1,8 +1,8 @@
 """The queries of each preset: what a stock Prometheus holds, asked in the words it holds it in.
 
-Every query yields an instant vector. Node series are told apart by the label `node`, or by `instance` when that is
-missing; executor series by `namespace` and `pod`, Spark's own by `application_id` and `executor_id`.
-`$window` stands for the policy's metric window.
+Every query yields an instant vector, but for the batches' samples. Node series are told apart by the label `node`, or
+by `instance` when that is missing; executor series by `namespace` and `pod`, Spark's own by `application_id` and
+`executor_id`. `$window` stands for the policy's metric window.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Preset(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Queries:
-    """One PromQL query per signal; empty = this signal is not asked for.
+    """One PromQL query per signal.
 
     Node CPU in cores used, memory in bytes used, network in bits per second; ages in seconds.
     Executor CPU in cores, memory in bytes, network in bytes and records per second; seconds and bytes per task.
@@ -36,8 +36,11 @@ class Queries:
 
     def rendered(self, window_seconds: float) -> dict[str, str]:
         window = f"{max(1, round(window_seconds))}s"
-        return {name: text.replace("$window", window) for name, text in self.by_signal.items() if text}
+        return {name: text.replace("$window", window) for name, text in self.by_signal.items()}
 
+
+_BATCHES = "batchMilliseconds"
+"""Every sample in the window. Spark's name for it tells the application, which no function of PromQL would keep."""
 
 _SPARK = {
     "executorTaskSeconds": (
@@ -50,7 +53,7 @@ _SPARK = {
         " / (sum by (application_id, executor_id) (rate(metrics_executor_completedTasks_total[$window])) > 0)"
     ),
     "stateBytes": '{__name__=~"metrics_.+_driver_spark_streaming_.+_states_usedBytes_Value"}',
-    "batchSeconds": '{__name__=~"metrics_.+_driver_spark_streaming_.+_latency_Value"}[$window]',
+    _BATCHES: '{__name__=~"metrics_.+_driver_spark_streaming_.+_latency_Value"}[$window]',
 }
 
 _STACK_NODES = {
@@ -102,11 +105,11 @@ def _executors(selector: str) -> dict[str, str]:
 def queries(preset: Preset, overrides: Mapping[str, str]) -> Queries:
     """The preset's queries with the user's own in place of those they override.
 
-    A node query of the user's own is trusted to be fresh: the preset's age applies to the preset's series alone.
+    A node query of the user's own is trusted to be fresh, unless an age of the user's own says otherwise: the
+    preset's age applies to the preset's series alone.
     """
     nodes = _STACK_NODES if preset is Preset.KUBE_PROMETHEUS_STACK else _CADVISOR_NODES
     selector = _KUBELET if preset is Preset.KUBE_PROMETHEUS_STACK else ""
-    chosen = {**nodes, **_executors(selector), **_SPARK, **overrides}
-    if "nodeCpu" in overrides:
-        chosen["nodeAge"] = ""
-    return Queries(chosen)
+    displaced = {"nodeAge": "nodeCpu" in overrides, _BATCHES: "batchSeconds" in overrides}
+    own = {**nodes, **_executors(selector), **_SPARK}
+    return Queries({**{name: text for name, text in own.items() if not displaced.get(name)}, **overrides})

@@ -47,6 +47,16 @@ def by_application(vector: Iterable[Mapping[str, Any]]) -> dict[str, float]:
     return sums
 
 
+def largest_by_application(vector: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """The largest figure of each application: the slowest of its queries is what is felt."""
+    largest: dict[str, float] = {}
+    for sample in vector:
+        application, value = application_of(sample["metric"]), _value(sample)
+        if application and value is not None:
+            largest[application] = max(value, largest.get(application, value))
+    return largest
+
+
 def samples_by_application(matrix: Iterable[Mapping[str, Any]]) -> dict[str, list[float]]:
     """Every sample of a range, by application id."""
     found: dict[str, list[float]] = {}

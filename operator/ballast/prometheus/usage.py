@@ -181,8 +181,9 @@ def _executor_usage(
 
 
 def _batches(answers: Answers) -> dict[str, float]:
-    samples = series.samples_by_application(answers.get("batchSeconds", ()))
-    return {application: _p95(values) / 1000.0 for application, values in samples.items() if values}
+    samples = series.samples_by_application(answers.get("batchMilliseconds", ()))
+    worked_out = {application: _p95(values) / 1000.0 for application, values in samples.items() if values}
+    return {**worked_out, **series.largest_by_application(answers.get("batchSeconds", ()))}
 
 
 def _p95(values: list[float]) -> float:

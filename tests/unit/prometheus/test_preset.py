@@ -1,5 +1,6 @@
 import pytest
 
+from ballast.api.policy_metrics import Queries
 from ballast.prometheus import Preset, queries
 
 
@@ -15,6 +16,13 @@ def test_a_users_query_takes_the_place_of_the_presets() -> None:
     rendered = queries(Preset.CADVISOR, {"nodeMemory": "my_memory"}).rendered(60.0)
     assert rendered["nodeMemory"] == "my_memory"
     assert "nodeAge" in rendered
+
+
+@pytest.mark.parametrize("preset", list(Preset))
+def test_a_policy_can_replace_every_query_of_a_preset(preset: Preset) -> None:
+    mine = Queries.model_validate({name: f"my_{name}" for name in Queries.model_fields}).to_dict()
+    assert queries(preset, mine).rendered(60.0) == mine
+    assert {"stateBytes", "batchSeconds", "nodeAge", "nodePressure"} <= mine.keys()
 
 
 def test_a_users_node_cpu_is_not_judged_by_the_age_of_the_presets_series() -> None:

@@ -117,8 +117,14 @@ def test_an_applications_state_is_shared_by_its_executors() -> None:
 
 def test_batch_durations_are_told_in_seconds() -> None:
     series = {"metric": {"application_id": "spark-1"}, "values": [[i, str(1000 * i)] for i in range(1, 21)]}
-    found = _read(nodeCpu=[_sample("1", node="a")], batchSeconds=[series])
+    found = _read(nodeCpu=[_sample("1", node="a")], batchMilliseconds=[series])
     assert found.batch_p95_seconds == {"spark-1": 20.0}
+
+
+def test_a_users_own_batch_durations_are_taken_as_they_are_and_the_slowest_query_counts() -> None:
+    told = [_sample(seconds, application_id="spark-1", query=name) for name, seconds in (("a", "3"), ("b", "0.5"))]
+    found = _read(nodeCpu=[_sample("1", node="a")], batchSeconds=told)
+    assert found.batch_p95_seconds == {"spark-1": 3.0}
 
 
 def test_one_cause_is_told_once() -> None:
