@@ -133,6 +133,8 @@ class PoolView:
     pairs: tuple[tuple[str, str, float], ...] = ()
     """Hot node, cold node, difference in points."""
     balanced: bool | None = None
+    dropped: tuple[str, ...] = ()
+    """Weighted signals that no node has figures of: they don't count."""
 
 
 @dataclass(frozen=True, slots=True)

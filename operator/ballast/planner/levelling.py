@@ -94,7 +94,8 @@ class _Moment:
             if executor.node is not None and self.scores.get(executor.node, -1.0) >= from_score:
                 residents[executor.node].append(executor)
         nodes = (node for node in self.snapshot.nodes if node.name in self.scores)
-        return UsagePool(tuple(self._node(node, residents.get(node.name, ())) for node in nodes))
+        silent = frozenset(node.name for node in self.snapshot.nodes if node.name not in self.scores)
+        return UsagePool(tuple(self._node(node, residents.get(node.name, ())) for node in nodes), silent)
 
     def _node(self, node: Node, residents: Sequence[Executor]) -> UsageNode:
         return UsageNode(

@@ -80,7 +80,7 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
             pool=pool_view(
                 snapshot,
                 hits=node_hits(remembering, policy, [node.name for node in snapshot.nodes]),
-                measured=sight.measured.by_node,
+                measured=sight.measured,
                 projected=sight.projected,
                 pairs=levelling.pairs,
                 low_threshold=policy.shedding.avg_shedder.low_threshold,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import sqrt
 
 from ballast.model import NodeHits, NodeView, Phase, PoolView, Snapshot
+from ballast.planner.score import Scores
 
 Pair = tuple[str, str, float]
 """Hot node, cold node, difference in points."""
@@ -16,7 +18,7 @@ def pool_view(
     snapshot: Snapshot,
     *,
     hits: Mapping[str, NodeHits],
-    measured: Mapping[str, float],
+    measured: Scores,
     projected: Mapping[str, float],
     pairs: Sequence[Pair],
     low_threshold: float,
@@ -28,7 +30,7 @@ def pool_view(
         NodeView(
             name=node.name,
             location=node.location,
-            score=measured.get(node.name),
+            score=measured.by_node.get(node.name),
             projected=projected.get(node.name),
             executors=executors.get(node.name, 0),
             pair=partner.get(node.name),
@@ -37,7 +39,7 @@ def pool_view(
         )
         for node in snapshot.nodes
     )
-    return _with_figures(nodes, measured, pairs, low_threshold)
+    return replace(_with_figures(nodes, measured.by_node, pairs, low_threshold), dropped=measured.dropped)
 
 
 _NO_HITS = NodeHits()

@@ -57,7 +57,8 @@ def reading(
 ) -> Reading:
     """Join the answers with nodes and executors. `failures`: signal → why its query gave nothing."""
     frames = list(nodes)
-    usages, problems = _nodes(answers, frames, max_age_seconds)
+    # Where it could not be learned how old the nodes' samples are, none of them counts as fresh.
+    usages, problems = ({}, []) if "nodeAge" in failures else _nodes(answers, frames, max_age_seconds)
     return Reading(
         nodes=usages,
         executors=_executors(answers, list(executors)),

@@ -1,7 +1,8 @@
 """AvgShedder with unit Usage: levels the scores themselves, in each node's own capacity.
 
 The pairs, thresholds and hits are those of Pulsar's AvgShedder (PIP-364). What differs: a hit counts at most once a
-metric window, and only while the node stays on the same side; hits count as a reason only when the node strayed
+metric window, and only while the node stays on the same side; those of a node without figures, and of the partner it
+had, stay as they are; hits count as a reason only when the node strayed
 farther than the pool's own noise explains; executors are chosen as the combination that comes closest to levelling
 the two nodes without making the cold one the hotter, fewer and cheaper moves first; and every suggestion says which
 scores it should end in.
@@ -12,7 +13,7 @@ that was not followed comes again, and one that was is seen in the scores.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -101,7 +102,7 @@ def avg_shedder_usage(
     middle = median(node.score for node in ranked)
     watch = _Watch(settings, memory, known=dict(memory.streaks), middle=middle, now_seconds=now_seconds)
     noise = watch.noise(ranked)
-    streaks = watch.streaks(ranked)
+    streaks = {**watch.resting(pool.silent), **watch.streaks(ranked)}
     pairs = [_state(cold, hot, streaks, noise.extreme, settings) for cold, hot in _pairs(ranked)]
     suggestions, refused = _decide(pool, pairs, settings, terms or AnythingGoes())
     remembered = UsageMemory(_farthest(streaks), noise, watch.observed_at_seconds)
@@ -148,6 +149,10 @@ class _Watch:
             elapsed_seconds=self.settings.window_seconds if last is None else self.now_seconds - last,
             memory_seconds=max(self.settings.window_seconds, _MEMORY_SECONDS),
         )
+
+    def resting(self, silent: Collection[str]) -> dict[str, Streak]:
+        """What is known of nodes whose gap can't be seen now: it neither grows nor vanishes."""
+        return {name: streak for name, streak in self.known.items() if name in silent or streak.partner in silent}
 
     def streaks(self, ranked: list[UsageNode]) -> dict[str, Streak]:
         found: dict[str, Streak] = {}

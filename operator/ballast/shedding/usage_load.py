@@ -37,6 +37,8 @@ class UsagePool:
     """The nodes with fresh figures. Their order decides nothing; equal figures go by name."""
 
     nodes: tuple[UsageNode, ...]
+    silent: frozenset[str] = frozenset()
+    """Nodes of the pool that have no fresh figures now."""
 
 
 class Terms(Protocol):

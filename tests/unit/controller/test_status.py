@@ -19,6 +19,7 @@ from ballast.model import (
     Policy,
     Snapshot,
     Topology,
+    Weights,
     Workload,
 )
 from ballast.model.policy import SheddingPolicy
@@ -122,6 +123,18 @@ def test_a_policys_status_tells_the_pools_figures() -> None:
     assert verdicts["Balanced"] == ("False", "GapTooWide")
     assert verdicts["Ready"] == ("True", "Reconciled")
     assert verdicts["MetricsAvailable"] == ("True", "Available")
+
+
+def test_a_weighted_signal_that_no_node_has_is_told() -> None:
+    heavy = a_policy(weights=Weights(cpu=1.0, memory=1.0))
+    found = policy_status(policy_resource(), outlook(a_snapshot(a_node("a", cpu=0.2), a_node("b", cpu=0.9)), heavy))
+    (verdict,) = (c for c in found.conditions if c.type == "MetricsAvailable")
+    assert (verdict.status.value, verdict.reason) == ("True", "SignalDropped")
+    assert verdict.message == (
+        "no node has figures of memory, so that does not count: see to its query, or set its weight to 0"
+    )
+    assert found.nodes is not None
+    assert found.nodes.eligible == 2
 
 
 def test_conditions_keep_the_time_of_their_last_transition() -> None:

@@ -51,6 +51,13 @@ def test_a_node_whose_samples_are_old_has_no_figures() -> None:
     assert found.health.age_seconds == 5.0
 
 
+def test_without_an_answer_about_ages_nothing_is_fresh() -> None:
+    found = _read(failures={"nodeAge": "no answer in time"}, nodeCpu=[_sample("1", node="a"), _sample("1", node="b")])
+    assert not found.nodes
+    assert (found.health.available, found.health.reason) == (False, "NoNodeFigures")
+    assert found.health.message == "nodeAge: no answer in time"
+
+
 def test_a_node_without_an_age_has_no_figures_where_others_have_one() -> None:
     found = _read(nodeCpu=[_sample("1", node="a"), _sample("1", node="b")], nodeAge=[_sample("5", node="b")])
     assert set(found.nodes) == {"b"}

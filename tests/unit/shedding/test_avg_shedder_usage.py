@@ -89,6 +89,26 @@ class TestHits:
             memory = result.memory
         assert moves(result) == [("hot/0", "c2")]
 
+    @pytest.mark.parametrize(
+        ("silent", "meanwhile"),
+        [("hot", {"hot": 3, "cold": 3}), ("cold", {"hot": 4, "mild": 1, "cold": 3})],
+    )
+    def test_hits_neither_grow_nor_vanish_while_a_node_of_the_pair_has_no_figures(
+        self, silent: str, meanwhile: Mapping[str, int]
+    ) -> None:
+        nodes = {"hot": used("hot", 90), "mild": used("mild", 60), "cold": used("cold", 50)}
+        seen = [passes(usage_pool(*nodes.values()), 5, UsageSettings())[-1].memory]
+        others = tuple(node for name, node in nodes.items() if name != silent)
+        for now, pool in ((600.0, UsagePool(others, frozenset({silent}))), (660.0, usage_pool(*nodes.values()))):
+            seen.append(avg_shedder_usage(pool, UsageSettings(), seen[-1], now_seconds=now).memory)
+        counted = [{name: streak.low for name, streak in memory.streaks} for memory in seen]
+        assert counted == [{"hot": 3, "cold": 3}, meanwhile, {"hot": 4, "cold": 4}]
+
+    def test_a_node_that_has_left_the_pool_is_forgotten(self) -> None:
+        before = passes(usage_pool(used("hot", 90), used("cold", 50)), 3, UsageSettings())[-1].memory
+        after = avg_shedder_usage(usage_pool(used("a", 50), used("b", 50)), UsageSettings(), before, now_seconds=600.0)
+        assert after.memory.streaks == ()
+
     def test_memory_survives_as_json(self) -> None:
         memory = passes(usage_pool(used("a", 90), used("b", 50)), 5, UsageSettings())[-1].memory
         adapter = TypeAdapter(UsageMemory)

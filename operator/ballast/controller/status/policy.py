@@ -25,6 +25,7 @@ from ballast.controller.memory import application_status, attempts_status, hits_
 from ballast.controller.status.judge import Judge
 from ballast.controller.status.outlook import Outlook
 from ballast.model import (
+    MetricsHealth,
     MovePhase,
     MovesMode,
     Plan,
@@ -63,7 +64,7 @@ def _policy_conditions(resource: BalancingPolicy, outlook: Outlook) -> tuple[Con
     health, plan = outlook.snapshot.metrics, outlook.plan
     judge = Judge(resource.status.conditions, resource.metadata.generation, outlook.now)
     judge.set("Ready", holds=True, reason="Reconciled", message=f"{plan.pool.total} nodes looked at")
-    judge.set("MetricsAvailable", holds=health.available, reason=health.reason, message=health.message)
+    _judge_metrics(judge, health, plan.pool.dropped)
     judge.set(
         "Balanced", holds=plan.pool.balanced, reason=_balance_reason(plan.pool), message=_balance_words(plan.pool)
     )
@@ -73,6 +74,15 @@ def _policy_conditions(resource: BalancingPolicy, outlook: Outlook) -> tuple[Con
     else:
         judge.drop("Paused")
     return judge.conditions
+
+
+def _judge_metrics(judge: Judge, health: MetricsHealth, dropped: tuple[str, ...]) -> None:
+    reason, message = health.reason, health.message
+    if health.available and dropped:
+        names = ", ".join(dropped)
+        words = f"no node has figures of {names}, so that does not count: see to its query, or set its weight to 0"
+        reason, message = "SignalDropped", "; ".join(filter(None, (words, message)))
+    judge.set("MetricsAvailable", holds=health.available, reason=reason, message=message)
 
 
 def _balance_reason(pool: PoolView) -> str:
