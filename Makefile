@@ -52,6 +52,6 @@ format: ## Format and mend what can be mended
 image: ## Build the container image without a container engine, and try it
 	@scripts/image.sh
 
-clean: ## Stop testbeds and delete what was built here
+clean: ## Stop every testbed of this machine and delete what was built here
 	@$(RUN) -m tests.testbed down --all
 	@rm -rf build dist

@@ -112,10 +112,11 @@ class Component(Model):
     selector: LabelSelector | None = None
     """The component's executors, among the pods of this namespace.
 
-    If absent: the labels ballast.dev/topology and ballast.dev/component with this topology's and component's names.
+    If absent: those with the label ballast.dev/topology that names this topology and ballast.dev/component that names
+    this component. Where this is the only component that is not external, the label ballast.dev/topology is enough.
     """
     workload: Workload | None = None
-    """Streaming, Batch or Interactive. If absent, executors are placed but never moved."""
+    """Streaming, Batch or Interactive. Only Streaming executors are ever moved; others, and if absent, are placed."""
     executors: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """How many executors to expect. A hint for placing the set at once; never waited for beyond the gate timeout."""
     exchange: Rate | None = None

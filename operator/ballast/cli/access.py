@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ballast.kube.connection import Connection
+if TYPE_CHECKING:
+    from ballast.kube.connection import Connection
 
 KubeconfigOption = Annotated[
     Path | None, typer.Option(help="Kubeconfig file; else KUBECONFIG, the pod's own account, or ~/.kube/config.")
@@ -18,4 +19,6 @@ ContextOption = Annotated[str | None, typer.Option(help="Context in the kubeconf
 
 def connect(kubeconfig: Path | None, context: str | None) -> Connection:
     """Raises NotConnected with what to set."""
+    from ballast.kube.connection import Connection  # noqa: PLC0415 -- its client takes a second to load
+
     return Connection.found(os.environ, kubeconfig=kubeconfig, context=context)

@@ -12,6 +12,12 @@ import typer
 from ballast.api import crd, reference
 from ballast.errors import BallastError
 
+EXAMPLES = (
+    "ballast crds",
+    "ballast crds --check",
+    "ballast crds --directory manifests",
+)
+
 DEFINITIONS = Path("crds")
 CHART_COPY = Path("charts/ballast/files/crds")
 PAGE = Path("docs/resources.md")
@@ -57,10 +63,7 @@ def crds(
         typer.Option(help="Only the definitions, to this directory; may be repeated. Default: all of the checkout."),
     ] = None,
 ) -> None:
-    """Generate the custom resource definitions, the chart's copy and docs/resources.md from the models.
-
-    Examples:  ballast crds  ·  ballast crds --check  ·  ballast crds --directory manifests
-    """
+    """Generate the custom resource definitions, the chart's copy and docs/resources.md from the models."""
     files = Files(tuple(directory)) if directory else Files.of_repository(Path())
     if check:
         _report(files.drifted())

@@ -30,6 +30,12 @@ EXAMPLES = (
     "ballast explain clickstream-exec-3 -f snapshot.yaml",
 )
 
+COLUMNS = (
+    "DISTANCE    mean distance to what it talks to, by the policy's spec.levels",
+    "SCORE       usage of the node in percent; AFTER: with the executor on it",
+    "TRAFFIC     change of what the topology's traffic costs if it were there: +5% is dearer",
+    "MOVE THERE  possible, or the reason why not",
+)
 
 _PODS = ("pod", "pods", "po")
 

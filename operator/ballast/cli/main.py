@@ -4,59 +4,84 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from importlib import import_module
 from importlib.metadata import version
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
-from ballast.cli import approve, crds, explain, plan, release, run, snapshot, status
 from ballast.errors import BallastError
 from ballast.kube.errors import Forbidden
 
-EXAMPLES = (
-    "kubectl ballast status",
-    "kubectl ballast plan -o yaml",
-    "ballast plan -f snapshot.yaml",
+COMMANDS = {
+    "status": "Show each pool: its nodes, topologies and open moves.",
+    "plan": "Show what would be done now, and what would not and why.",
+    "explain": "Say why an executor is where it is and where it could go.",
+    "snapshot": "Write a pool to a file, for `plan -f` and bug reports.",
+    "approve": "Let proposed moves begin.",
+    "run": "Run the operator.",
+    "release": "Let go of executors that are held, with no operator at hand.",
+    "crds": "Generate the custom resource definitions.",
+}
+"""Each is the function of its name in the module of its name, with EXAMPLES and, where there are tables, COLUMNS."""
+
+_EXAMPLES = ("kubectl ballast status", "kubectl ballast plan -o yaml", "ballast plan -f snapshot.yaml")
+_EXIT_CODES = (
+    "0  all went well",
+    "1  it could not be done; standard error says why and what helps",
+    "2  wrong usage",
 )
+_STYLE: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False, "add_completion": False}
 
 _DISTRIBUTION = "ballast-operator"
+
+
+class _Commands(TyperGroup):
+    """Loads a command when it is asked for: what some of them need takes a second to load."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        del ctx
+        return _command(cmd_name) if cmd_name in COMMANDS else None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 def app(name: str) -> typer.Typer:
     """The program, as it is called."""
     program = typer.Typer(
         name=name,
+        cls=_Commands,
         help="Keep Spark executors close to what they talk to, and the nodes under them level.",
-        epilog=_epilog(EXAMPLES),
+        epilog=_listed("Examples", _EXAMPLES) + _listed("Exit codes", _EXIT_CODES),
         no_args_is_help=True,
-        add_completion=name == "ballast",
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
+        **{**_STYLE, "add_completion": name == "ballast"},
     )
     program.callback()(_general)
-    for command, examples in _commands():
-        program.command(epilog=_epilog(examples))(command)
     return program
 
 
-def _commands() -> list[tuple[Callable[..., None], tuple[str, ...]]]:
-    return [
-        (status.status, status.EXAMPLES),
-        (plan.plan, plan.EXAMPLES),
-        (explain.explain, explain.EXAMPLES),
-        (snapshot.snapshot, snapshot.EXAMPLES),
-        (approve.approve, approve.EXAMPLES),
-        (run.run, run.EXAMPLES),
-        (release.release, release.EXAMPLES),
-        (crds.crds, ()),
-    ]
+def _command(name: str) -> Any:
+    module = import_module(f"ballast.cli.{name}")
+    single = typer.Typer(**_STYLE)
+    epilog = _listed("Columns", getattr(module, "COLUMNS", ())) + _listed("Examples", module.EXAMPLES)
+    single.command(name, epilog=epilog)(getattr(module, name))
+    return get_command(single)
 
 
-def _epilog(examples: tuple[str, ...]) -> str:
+def _listed(title: str, lines: Sequence[str]) -> str:
     """Kept line by line, which the leading character asks for."""
-    return "\b\nExamples:\n" + "\n".join(f"  {example}" for example in examples) if examples else ""
+    return f"\b\n{title}:\n" + "\n".join(f"  {line}" for line in lines) + "\n\n" if lines else ""
 
 
 def _show_version(wanted: bool) -> None:
@@ -82,7 +107,10 @@ def kubectl() -> None:
 
 
 def call(name: str, arguments: Sequence[str]) -> NoReturn:
-    """Ends the process: 0 when all went well, 1 with one line on stderr when it did not, 2 for wrong usage."""
+    """Ends the process: 0 when all went well, 1 with one line on stderr when it did not, 2 for wrong usage.
+
+    An error's notes follow as they are.
+    """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
     try:
@@ -90,11 +118,13 @@ def call(name: str, arguments: Sequence[str]) -> NoReturn:
     except Forbidden as error:
         _fail(f"you may not {error.action}: {error.message}")
     except BallastError as error:
-        _fail(str(error))
+        _fail(str(error), notes=getattr(error, "__notes__", ()))
     sys.exit(0)
 
 
-def _fail(message: str) -> NoReturn:
+def _fail(message: str, *, notes: Sequence[str] = ()) -> NoReturn:
     first, *more = (line.strip() for line in message.splitlines() if line.strip())
     print(f"Error: {first}{' ' if more else ''}{'; '.join(more)}", file=sys.stderr)
+    for note in notes:
+        print(f"\n{note}", file=sys.stderr)
     sys.exit(1)

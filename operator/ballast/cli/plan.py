@@ -30,6 +30,21 @@ EXAMPLES = (
     "ballast plan -f snapshot.yaml",
 )
 
+COLUMNS = (
+    "GAIN        points by which the gap between the scores of the two nodes narrows",
+    "HOT, COLD   the two nodes' scores, now -> afterwards",
+    "TRAFFIC     change of what the topology's traffic costs: +5% is dearer, that is farther apart",
+    "HITS        how often in a row the gap was too wide (-o wide)",
+    "SLOWNESS    the executor's seconds per task by the median of its application (-o wide)",
+    "CORES       CPU cores that go with it (-o wide)",
+    "PIN         the level that the executor is tied to, nearer ones being preferred",
+    "CROSS-ZONE  share of the topology's traffic between zones; likewise racks and nodes",
+    "COST        mean distance that its traffic travels (-o wide)",
+    "RELOCATED   executors that would be on another node if all were placed anew",
+    "NO PLACE    executors that no node would take then, with the first one's reason",
+    "SUBJECT     the executor, the node or the policy that the reason is about",
+)
+
 
 class NothingOfThatNameError(BallastError):
     """Neither a topology nor a policy, or several topologies."""

@@ -11,6 +11,7 @@ from ballast.cli.access import ContextOption, KubeconfigOption
 from ballast.cli.situation import Situation, dump
 from ballast.cli.source import (
     SYSTEM_NAMESPACE,
+    NotThatPolicyError,
     PolicyOption,
     PrometheusOption,
     Seen,
@@ -18,7 +19,6 @@ from ballast.cli.source import (
     Where,
     look_once,
 )
-from ballast.controller.viewer import NoSuchPolicyError
 from ballast.errors import BallastError
 
 EXAMPLES = (
@@ -60,8 +60,8 @@ def snapshot(
 
 
 def only(seen: Seen) -> Situation:
-    """Raises NoSuchPolicyError when there are several."""
+    """Raises NotThatPolicyError when there are several."""
     if len(seen.situations) > 1:
         names = ", ".join(each.policy.name for each in seen.situations)
-        raise NoSuchPolicyError(f"a file holds one policy's pool; say which with -p: {names}")
+        raise NotThatPolicyError(f"a file holds one policy's pool; say which with -p: {names}")
     return seen.situations[0]

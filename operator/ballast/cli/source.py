@@ -7,14 +7,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ballast.cli.access import connect
+from ballast.cli.first_policy import FIRST_POLICY
 from ballast.cli.situation import Situation, load
-from ballast.controller.viewer import NoSuchPolicyError, View, Viewer
-from ballast.kube.client import Client
+from ballast.errors import BallastError
+
+if TYPE_CHECKING:
+    from ballast.controller.viewer import View
+
+
+class NotThatPolicyError(BallastError):
+    """A file about another policy, or several policies where one is needed."""
 
 
 def _address(url: str | None) -> str | None:
@@ -66,12 +73,26 @@ def source(where: Where) -> Iterator[Look]:
     if where.file is not None:
         yield _kept(load(where.file), where.file)
         return
+    with _cluster(where) as look:
+        yield look
+
+
+@contextmanager
+def _cluster(where: Where) -> Iterator[Look]:
+    # A file needs none of this, which takes a second to load.
+    from ballast.controller.viewer import NoPolicyError, Viewer  # noqa: PLC0415
+    from ballast.kube.client import Client  # noqa: PLC0415
+
     connection = connect(where.kubeconfig, where.context)
     client = Client(connection)
     viewer = Viewer(client, clock=time.time, namespace=where.system_namespace, prometheus=where.prometheus)
 
     def look(policy: str | None) -> Seen:
-        view = viewer.look(policy)
+        try:
+            view = viewer.look(policy)
+        except NoPolicyError as error:
+            error.add_note(FIRST_POLICY)
+            raise
         situations = tuple(Situation(seen.policy, seen.memory, seen.snapshot) for seen in view.contexts)
         return Seen(situations, view.problems, connection.namespace, view)
 
@@ -90,7 +111,7 @@ def look_once(where: Where, policy: str | None = None) -> Seen:
 def _kept(situation: Situation, file: Path) -> Look:
     def look(policy: str | None) -> Seen:
         if policy not in (None, situation.policy.name):
-            raise NoSuchPolicyError(f"{file} is about BalancingPolicy {situation.policy.name}, not about {policy}")
+            raise NotThatPolicyError(f"{file} is about BalancingPolicy {situation.policy.name}, not about {policy}")
         return Seen((situation,))
 
     return look

@@ -34,6 +34,19 @@ EXAMPLES = (
     "kubectl ballast status --prometheus http://localhost:9090",
 )
 
+COLUMNS = (
+    "SCORE       usage of the node in percent: the largest of those that metrics.weights weighs",
+    "PROJECTED   the score when everything that arrives or leaves has done so (-o wide)",
+    "EXECUTORS   of a node: running and pending; of a topology: running, of how many it declares",
+    "PAIR        the node at the other end of too wide a gap: executors would move from or to it",
+    "HITS        how often in a row the gap was over the low and the high threshold, of how many",
+    "GATED       executors that are held until their set is placed",
+    "CROSS-ZONE  share of the topology's traffic between zones; likewise racks and nodes",
+    "COST        mean distance that its traffic travels; AT BEST what it can't fall below (-o wide)",
+    "MOVES       paused, when the topology's last moves all failed or did not help",
+    "HELPED      whether the move made things better, once that has been judged",
+)
+
 
 def status(
     policy: PolicyOption = None,

@@ -29,7 +29,8 @@ class NotInstalledError(BallastError):
 
     def __init__(self, plural: str) -> None:
         super().__init__(
-            f"this cluster knows no {plural}: install the chart, or the definitions alone with kubectl apply -f crds"
+            f"this cluster knows no {plural}: install the chart, or the definitions alone: "
+            "`ballast crds --directory crds`, then `kubectl apply -f crds`"
         )
 
 

@@ -23,6 +23,10 @@ class NoSuchPolicyError(BallastError):
     """No policy of that name, or none that could be looked at."""
 
 
+class NoPolicyError(NoSuchPolicyError):
+    """There is none at all yet."""
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """What there was to see."""
@@ -68,6 +72,8 @@ class Viewer:
         problems = [str(error) for error in (*survey.broken, *broken)]
         problems += [f"BalancingPolicy {name}: {why}" for name, why in lands.stalled.items()]
         chosen = [read for read in survey.policies if policy in (None, _name(read))]
+        if not survey.policies and not problems:
+            raise NoPolicyError("there is no BalancingPolicy yet")
         if policy is not None and not chosen:
             names = ", ".join(_name(read) for read in survey.policies)
             raise NoSuchPolicyError(f"there is no BalancingPolicy {policy}; there are: {names or 'none'}")
@@ -75,7 +81,7 @@ class Viewer:
         sight = Sight(survey, lands, GateClock().after(survey.lists.pods, now), now)
         contexts = [self._context(sight, read, moves) for read in chosen if _name(read) not in lands.stalled]
         if not contexts:
-            raise NoSuchPolicyError("; ".join(problems) or "there is no BalancingPolicy yet: create one")
+            raise NoSuchPolicyError("; ".join(problems))
         problems += [f"{f.topology}: {f.reason}: {f.message}" for context in contexts for f in context.findings]
         return View(tuple(contexts), tuple(dict.fromkeys(problems)), survey)
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+import yaml
 
+from ballast.api import BalancingPolicy
 from ballast.cli import main
+from ballast.cli.first_policy import FIRST_POLICY
 from ballast.errors import BallastError
 from ballast.kube.errors import Forbidden
 from tests.unit.cli.program import run
+from tests.unit.kube.scripted import Answer, kubeconfig, scripted
+
+ROOT = Path(__file__).parents[3]
 
 COMMANDS = ["status", "plan", "explain", "snapshot", "approve", "run", "release", "crds"]
 
@@ -26,7 +34,31 @@ def test_every_command_explains_itself_with_examples(command: str) -> None:
 
 def test_help_lists_every_command() -> None:
     told = run("-h").out
+    assert list(main.COMMANDS) == COMMANDS
     assert all(f"\n  {command} " in told for command in COMMANDS)
+
+
+def test_help_tells_the_exit_codes() -> None:
+    told = " ".join(run("--help").out.split())
+    assert "Exit codes: 0 all went well 1 it could not be done" in told
+    assert "2 wrong usage" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "spared"),
+    [
+        (["--help"], {"pydantic", "numpy", "kubernetes", "kopf", "aiohttp"}),
+        (["plan", "--help"], {"kubernetes", "kopf", "aiohttp"}),
+        (["explain", "--help"], {"kubernetes", "kopf", "aiohttp"}),
+        (["snapshot", "--help"], {"kubernetes", "kopf", "aiohttp"}),
+    ],
+)
+def test_what_needs_no_cluster_loads_nothing_that_reaches_one(arguments: list[str], spared: set[str]) -> None:
+    loaded = "import sys, atexit; from ballast.cli.main import call; atexit.register(lambda: print(*sys.modules)); "
+    ended = subprocess.run(
+        [sys.executable, "-c", f"{loaded}call('ballast', {arguments!r})"], capture_output=True, text=True, check=True
+    )
+    assert not spared & set(ended.stdout.splitlines()[-1].split())
 
 
 def test_the_version_is_the_distribution_s() -> None:
@@ -68,6 +100,26 @@ def test_without_a_cluster_it_says_how_to_name_one(tmp_path: Path) -> None:
     assert ended.code == 1
     assert "set KUBECONFIG or --kubeconfig" in ended.err
     assert ended.err.count("\n") == 1
+
+
+def test_where_there_is_no_policy_yet_the_first_one_is_shown(tmp_path: Path) -> None:
+    with scripted(Answer(body={"items": [], "metadata": {}})) as server:
+        ended = run("status", "--kubeconfig", str(kubeconfig(tmp_path, server.url)))
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.startswith("Error: there is no BalancingPolicy yet\n\nName the nodes")
+    assert "kubectl apply -f - <<'EOF'\n" in ended.err
+
+
+def test_the_first_policy_is_one_and_the_same_wherever_it_is_shown() -> None:
+    shown = first_policy(FIRST_POLICY)
+    assert BalancingPolicy.parse(yaml.safe_load(shown)).spec.moves.mode == "Recommend"
+    for file in ("README.md", "charts/ballast/templates/NOTES.txt"):
+        assert shown in (ROOT / file).read_text(encoding="utf-8")
+
+
+def first_policy(text: str) -> str:
+    """The lines between those that hand it to kubectl."""
+    return text.split("<<'EOF'\n")[1].split("EOF\n", maxsplit=1)[0]
 
 
 def test_a_missing_right_is_the_caller_s_not_the_operator_s(monkeypatch: pytest.MonkeyPatch) -> None:

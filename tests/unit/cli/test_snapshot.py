@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ballast.cli.snapshot import only
-from ballast.cli.source import Seen
-from ballast.controller.viewer import NoSuchPolicyError
+from ballast.cli.source import NotThatPolicyError, Seen
 from tests.unit.cli.pools import a_situation
 
 
@@ -18,5 +17,5 @@ def test_the_only_policy_need_not_be_named() -> None:
 
 def test_of_several_one_must_be_named() -> None:
     other = replace(a_situation(), policy=replace(a_situation().policy, name="batch"))
-    with pytest.raises(NoSuchPolicyError, match="say which with -p: streaming, batch"):
+    with pytest.raises(NotThatPolicyError, match="say which with -p: streaming, batch"):
         only(Seen((a_situation(), other)))

@@ -98,7 +98,7 @@ def _header(plan: Planned) -> Text:
 
 
 def _move_table(moves: tuple[PlannedMove, ...], naming: Naming, *, wide: bool) -> Table:
-    columns = ["executor", "from", "to", "gain", "hot", "cold", "locality"]
+    columns = ["executor", "from", "to", "gain", "hot", "cold", "traffic"]
     more = ["hits", "slowness", "cores", "strategy"] if wide else []
     rows = [
         [
@@ -113,7 +113,7 @@ def _move_table(moves: tuple[PlannedMove, ...], naming: Naming, *, wide: bool) -
         ]
         for move in moves
     ]
-    right = ["gain", "locality", "hits", "slowness", "cores"]
+    right = ["gain", "traffic", "hits", "slowness", "cores"]
     return table([*columns, *more], rows, right=right, cut=["executor", "from", "to"])
 
 
@@ -153,7 +153,7 @@ def _anew_table(every: tuple[Anew, ...], *, wide: bool) -> Table:
         ]
         for each in every
     ]
-    return table([*columns, *more, "elsewhere", "no place"], rows, right=["executors", "elsewhere"], cut=["topology"])
+    return table([*columns, *more, "relocated", "no place"], rows, right=["executors", "relocated"], cut=["topology"])
 
 
 def _change(before: float | None, after: float | None) -> str:
@@ -252,6 +252,6 @@ def _anew_document(each: Anew) -> dict[str, Any]:
         "topology": each.topology,
         "executors": each.executors,
         "locality": {"before": locality_document(each.before), "after": locality_document(each.after)},
-        "elsewhere": each.relocated,
+        "relocated": each.relocated,
         "unplaced": [_placement_document(placement) for placement in each.unplaced],
     }
