@@ -10,8 +10,8 @@ import typer
 from ballast.cli.access import ContextOption, KubeconfigOption, connect
 from ballast.cli.output import Format, OutputOption, show, structured, table
 from ballast.cli.source import NamespaceOption
-from ballast.controller.movers import read_moves
 from ballast.controller.moves import MoveState
+from ballast.controller.openmove import read_moves
 from ballast.errors import BallastError
 from ballast.kube import kinds
 from ballast.kube.client import Client

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from ballast.api import BalancingPolicy
 from ballast.controller.ends import Finding
 from ballast.controller.survey import Read, Survey
 from ballast.kube import names
 from ballast.kube.pods import Pod
-from ballast.model import Memory, Policy, Snapshot
+from ballast.model import Executor, Memory, Policy, Snapshot
+from ballast.placement.room import in_flight
+from ballast.planner.candidates import Candidates
 from ballast.planner.ledger import projected
-from ballast.planner.load import Loads, loads
+from ballast.planner.load import loads
 from ballast.planner.score import measured
 from ballast.prometheus import Reading
 
+Kin = tuple[str, str, str]
+"""Namespace, application, resource profile."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Context:
+    """What follows from these fields is worked out when it is first asked for, and kept: hence no slots."""
+
     read: Read[BalancingPolicy]
     policy: Policy
     survey: Survey
@@ -33,20 +42,60 @@ class Context:
     def name(self) -> str:
         return self.policy.name
 
-    def drivers(self, namespace: str, application: str) -> list[Pod]:
-        """The application's driver pods, ended ones too; none when its driver is outside of the cluster."""
-        return [
-            pod
-            for pod in self.survey.lists.pods
-            if pod.is_driver and pod.namespace == namespace and pod.labels.get(names.SPARK_APPLICATION) == application
-        ]
+    @cached_property
+    def executors(self) -> Mapping[str, Executor]:
+        """By uid."""
+        return {executor.uid: executor for executor in self.snapshot.executors}
 
-    def loads(self) -> Loads:
-        return loads(self.snapshot.executors)
+    @cached_property
+    def points_per_core(self) -> Mapping[str, float]:
+        """Points of score that a core of load makes, by node."""
+        weights = self.policy.weights
+        return {node.name: weights.points_per_core(node.allocatable.cpu_cores) for node in self.snapshot.nodes}
 
+    @cached_property
     def measured(self) -> Mapping[str, float]:
         """Scores of the nodes with fresh figures, percent."""
         return measured(self.snapshot, self.policy).by_node
 
+    @cached_property
     def projected(self) -> Mapping[str, float]:
-        return projected(self.snapshot, self.policy, self.loads(), self.measured())
+        """The same with what is arriving and leaving, as it was when the pass began."""
+        return projected(self.snapshot, self.policy, loads(self.snapshot.executors), self.measured)
+
+    @cached_property
+    def candidates(self) -> Candidates:
+        snapshot = self.snapshot
+        return Candidates(
+            snapshot, self.policy, loads(snapshot.executors), booked=in_flight(snapshot), now=snapshot.taken_at
+        )
+
+    @cached_property
+    def slownesses(self) -> Mapping[str, float]:
+        """By executor uid, where there are task metrics."""
+        return self.candidates.slownesses
+
+    def kin(self, kin: Kin) -> Sequence[Pod]:
+        """The executors' pods of one application and resource profile, sorted by uid."""
+        return self._kin.get(kin, ())
+
+    @cached_property
+    def _kin(self) -> Mapping[Kin, Sequence[Pod]]:
+        found: dict[Kin, list[Pod]] = defaultdict(list)
+        for _, pod in sorted(self.pods.items()):
+            if pod.executor is not None:
+                found[pod.namespace, pod.executor.application, pod.executor.resource_profile].append(pod)
+        return found
+
+    def drivers(self, namespace: str, application: str) -> Sequence[Pod]:
+        """The application's driver pods, ended ones too; none when its driver is outside of the cluster."""
+        return self._drivers.get((namespace, application), ())
+
+    @cached_property
+    def _drivers(self) -> Mapping[tuple[str, str], Sequence[Pod]]:
+        found: dict[tuple[str, str], list[Pod]] = defaultdict(list)
+        for pod in self.survey.lists.pods:
+            application = pod.labels.get(names.SPARK_APPLICATION)
+            if pod.is_driver and application is not None:
+                found[pod.namespace, application].append(pod)
+        return found

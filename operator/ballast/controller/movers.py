@@ -1,14 +1,13 @@
-"""Carrying the open ExecutorMoves of a pool forward: gathering facts, writing states, doing what they ask for."""
+"""Carrying the open ExecutorMoves of a pool forward: writing states, doing what they ask for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from ballast.controller.context import Context
+from ballast.controller.gathering import facts
 from ballast.controller.moves import (
-    Clearance,
     DeleteUnscheduled,
     Effect,
     Emit,
@@ -16,38 +15,21 @@ from ballast.controller.moves import (
     Facts,
     MoveState,
     PinReplacement,
-    Pod,
     ReleaseUnpinned,
-    Rival,
     Step,
     advance,
     record,
 )
+from ballast.controller.openmove import OpenMove
 from ballast.controller.telemetry import Telemetry
-from ballast.errors import BallastError
 from ballast.kube import actions, kinds
 from ballast.kube.client import Client
 from ballast.kube.errors import Conflict, NotFound
 from ballast.kube.events import EventRecorder, Notice, Regarding
 from ballast.kube.objects import delete_object, write_status
-from ballast.kube.pods import Pod as SeenPod
-from ballast.model import Executor, Move, MovePhase, Phase, Pin, Placement
-from ballast.planner.clearance import clearance
-from ballast.planner.slowness import evidence
-
-JSON = dict[str, Any]
+from ballast.model import Pin, Placement
 
 _MOST_STEPS = 6
-
-
-@dataclass(frozen=True, slots=True)
-class OpenMove:
-    raw: JSON
-    state: MoveState
-
-    @property
-    def key(self) -> str:
-        return self.state.orders.key
 
 
 @dataclass(slots=True)
@@ -57,23 +39,12 @@ class _Answers:
     eviction: dict[str, str] = field(default_factory=dict)
     pin: dict[str, str] = field(default_factory=dict)
 
+    def told(self, key: str, facts: Facts) -> Facts:
+        return replace(facts, eviction_refused=self.eviction.get(key, ""), pin_refused=self.pin.get(key, ""))
 
-def read_moves(raw: tuple[JSON, ...]) -> tuple[list[OpenMove], list[BallastError]]:
-    """The moves that this version can read, and what is wrong with the others."""
-    found: list[OpenMove] = []
-    broken: list[BallastError] = []
-    for item in raw:
-        whole = {"apiVersion": kinds.EXECUTOR_MOVE.api_version, "kind": kinds.EXECUTOR_MOVE.kind, **item}
-        try:
-            found.append(OpenMove(whole, record.read(whole)))
-        except BallastError as error:
-            broken.append(error)
-    return found, broken
-
-
-def planner_moves(moves: list[OpenMove], cores: Mapping[str, float]) -> list[Move]:
-    """As the planner reads them. `cores`: allocatable CPU by node."""
-    return [record.to_move(each.state, source_cpu_cores=cores.get(each.state.orders.source, 0.0)) for each in moves]
+    def forget(self, key: str) -> None:
+        self.eviction.pop(key, None)
+        self.pin.pop(key, None)
 
 
 class Movers:
@@ -104,14 +75,14 @@ class Movers:
     def _expire(self, each: OpenMove, context: Context) -> None:
         if record.outlived(each.state, ttl_seconds=context.policy.moves.ttl_seconds, now=self._clock()):
             delete_object(self._client, kinds.EXECUTOR_MOVE, each.raw)
-            self._answers.eviction.pop(each.key, None)
-            self._answers.pin.pop(each.key, None)
+            self._answers.forget(each.key)
 
     def _carry(self, each: OpenMove, context: Context, known: dict[str, OpenMove]) -> float | None:
         """Steps on while only states are written; `known` always holds what was written last. Returns when to look."""
         for _ in range(_MOST_STEPS):
-            facts = self._facts(each, context, known)
-            step = advance(each.state, facts, context.policy.moves, self._clock())
+            now = self._clock()
+            seen = self._answers.told(each.key, facts(each, context, known, now))
+            step = advance(each.state, seen, context.policy.moves, now)
             if not step.changed:
                 if step.effect is None:
                     return step.wake_at
@@ -156,47 +127,6 @@ class Movers:
                 Notice(regarding, event.reason, "Move", event.message, warning=event.warning, related=related)
             )
 
-    def _facts(self, each: OpenMove, context: Context, known: Mapping[str, OpenMove]) -> Facts:
-        state = each.state
-        executor = context.pods.get(state.orders.executor_uid)
-        profile = _profile(executor) or (state.subject.application, state.subject.resource_profile)
-        alike = [
-            pod
-            for pod in context.pods.values()
-            if pod.namespace == state.orders.namespace and _profile(pod) == profile and pod is not executor
-        ]
-        views = {e.uid: e for e in context.snapshot.executors}
-        proofs = evidence(context.snapshot.executors)
-        return Facts(
-            executor=_pod(executor, views) if executor else None,
-            newcomers=tuple(_pod(pod, views) for pod in sorted(alike, key=lambda p: p.uid)),
-            rivals=_rivals(each, known, profile),
-            clearance=self._clearance(each, context, known),
-            expected_executors=_expected(state, context),
-            application_ended=_application_ended(context, state.orders.namespace, profile[0]),
-            scores=context.measured(),
-            slowness={uid: proof.slowness for uid, proof in proofs.items() if proof.slowness is not None},
-            batch_p95_seconds=context.reading.batch_p95_seconds.get(profile[0]),
-            eviction_refused=self._answers.eviction.get(each.key, ""),
-            pin_refused=self._answers.pin.get(each.key, ""),
-        )
-
-    def _clearance(self, each: OpenMove, context: Context, known: Mapping[str, OpenMove]) -> Clearance:
-        """The arbiter's second look, with every move as it was last written, in this pass too."""
-        cores = {node.name: node.allocatable.cpu_cores for node in context.snapshot.nodes}
-        move = record.to_move(each.state, source_cpu_cores=cores.get(each.state.orders.source, 0.0))
-        if move.phase not in (MovePhase.APPROVED, MovePhase.LEAVING, MovePhase.ARRIVING):
-            return Clearance()
-        refusal, destination = clearance(
-            replace(context.snapshot, moves=tuple(planner_moves(list(known.values()), cores))),
-            context.policy,
-            move,
-            scores=context.projected(),
-            loads=context.loads(),
-            now=self._clock(),
-        )
-        return Clearance(refusal, destination)
-
     def _do(self, effect: Effect, each: OpenMove, context: Context) -> None:
         namespace, key = each.state.orders.namespace, each.key
         match effect:
@@ -232,51 +162,3 @@ def _keep(answers: dict[str, str], key: str, refused: str) -> None:
         answers[key] = refused
     else:
         answers.pop(key, None)
-
-
-def _profile(pod: SeenPod | None) -> tuple[str, str] | None:
-    return (pod.executor.application, pod.executor.resource_profile) if pod and pod.executor else None
-
-
-def _pod(pod: SeenPod, views: Mapping[str, Executor]) -> Pod:
-    facts, view = pod.executor, views.get(pod.uid)
-    return Pod(
-        uid=pod.uid,
-        name=pod.name,
-        phase=pod.phase,
-        created_at=pod.created_at,
-        application=facts.application if facts else "",
-        resource_profile=facts.resource_profile if facts else "",
-        executor_id=facts.executor_id if facts else "",
-        node=pod.node,
-        gate_since=view.last_gate_since if view and pod.phase is Phase.GATED else None,
-        unschedulable_since=facts.unschedulable_since if facts else None,
-        running_since=facts.running_since if facts else None,
-        pinned=facts is not None and facts.pinned_at is not None,
-        deadline=pod.deadline,
-        exit_code=facts.exit_code if facts else None,
-    )
-
-
-def _rivals(each: OpenMove, known: Mapping[str, OpenMove], profile: tuple[str, str]) -> tuple[Rival, ...]:
-    found = []
-    for other in known.values():
-        subject = other.state.subject
-        alike = (subject.application, subject.resource_profile) == profile
-        if other.key != each.key and alike and other.state.orders.namespace == each.state.orders.namespace:
-            rival = Rival.of(other.state)
-            if rival is not None:
-                found.append(rival)
-    return tuple(sorted(found, key=lambda rival: rival.key))
-
-
-def _expected(state: MoveState, context: Context) -> int | None:
-    topology = next((t for t in context.snapshot.topologies if t.key == state.orders.topology), None)
-    component = topology.component(state.orders.component) if topology else None
-    return component.expected if component else None
-
-
-def _application_ended(context: Context, namespace: str, application: str) -> bool:
-    """Its driver is a pod that has ended; a driver outside the cluster tells nothing."""
-    drivers = context.drivers(namespace, application)
-    return bool(drivers) and all(pod.ended for pod in drivers)

@@ -15,7 +15,8 @@ from ballast.controller.defects import defect
 from ballast.controller.figures import Figures
 from ballast.controller.gateclock import GateClock
 from ballast.controller.memory import recalled
-from ballast.controller.movers import Movers, OpenMove, planner_moves, read_moves
+from ballast.controller.movers import Movers
+from ballast.controller.openmove import OpenMove, planner_moves, read_moves
 from ballast.controller.pools import territories
 from ballast.controller.reporter import Reporter
 from ballast.controller.sight import Sight
@@ -153,8 +154,7 @@ class Rounds:
 
 
 def _with_moves(context: Context, moves: list[OpenMove]) -> Context:
-    cores = {node.name: node.allocatable.cpu_cores for node in context.snapshot.nodes}
-    known = tuple(planner_moves(moves, cores))
+    known = planner_moves(moves, context.points_per_core)
     return replace(context, snapshot=replace(context.snapshot, moves=known))
 
 

@@ -10,8 +10,8 @@ from ballast.api import BalancingPolicy
 from ballast.controller.context import Context
 from ballast.controller.figures import Figures
 from ballast.controller.gateclock import GateClock
-from ballast.controller.movers import OpenMove, planner_moves
 from ballast.controller.observe import Metrics, Pool, observe
+from ballast.controller.openmove import OpenMove, planner_moves
 from ballast.controller.pools import Territories, for_another
 from ballast.controller.survey import Read, Survey
 from ballast.kube import names
@@ -41,7 +41,8 @@ class Sight:
         name = read.resource.metadata.name
         nodes = [node for node in self.survey.lists.nodes if node.name in self.lands.nodes[name]]
         policy = policy_from(read.resource, {node.name: node.labels for node in nodes})
-        cores = {node.name: node.allocatable.cpu_cores for node in self.survey.lists.nodes}
+        weights = policy.weights
+        points = {n.name: weights.points_per_core(n.allocatable.cpu_cores) for n in self.survey.lists.nodes}
         seen = observe(
             self.survey.lists,
             policy,
@@ -49,7 +50,7 @@ class Sight:
             topologies=[topology.resource for topology in self.survey.topologies],
             clock=self.gates,
             now=self.now,
-            moves=planner_moves(moves, cores),
+            moves=planner_moves(moves, points),
             metrics=Metrics(reading.nodes, reading.executors, reading.health),
             rates=reading.rates,
             failed=_failures(self.survey),

@@ -11,7 +11,7 @@ from ballast.controller.context import Context
 from ballast.controller.figures import Figures
 from ballast.controller.gateclock import GateClock
 from ballast.controller.memory import recalled
-from ballast.controller.movers import OpenMove, read_moves
+from ballast.controller.openmove import OpenMove, read_moves
 from ballast.controller.pools import territories
 from ballast.controller.sight import Sight
 from ballast.controller.survey import Read, Survey, Surveyor

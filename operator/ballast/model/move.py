@@ -24,9 +24,15 @@ class MovePhase(StrEnum):
     @property
     def in_flight(self) -> bool:
         """Its executor or the replacement is on the way, or the metric window has not caught up yet."""
-        return self in (MovePhase.APPROVED, MovePhase.LEAVING, MovePhase.ARRIVING, MovePhase.SETTLING)
+        return self.travelling or self is MovePhase.SETTLING
+
+    @property
+    def travelling(self) -> bool:
+        """Decided, and the replacement does not run yet: its load and its requests are still to come."""
+        return self in _TRAVELLING
 
 
+_TRAVELLING = frozenset({MovePhase.APPROVED, MovePhase.LEAVING, MovePhase.ARRIVING})
 _ENDED = frozenset({MovePhase.SUCCEEDED, MovePhase.FAILED, MovePhase.EXPIRED, MovePhase.REFUSED})
 
 

@@ -136,6 +136,10 @@ class Weights:
     network_receive: float = 0.0
     network_transmit: float = 0.0
 
+    def points_per_core(self, capacity_cores: float) -> float:
+        """Points of score that one core of load makes on a node of this capacity; 0 on one without any."""
+        return 100.0 * self.cpu / capacity_cores if capacity_cores > 0 else 0.0
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:

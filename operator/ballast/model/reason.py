@@ -43,7 +43,6 @@ class Reason(StrEnum):
     NODE_LEAVING = "NodeLeaving"
     SPREAD_LIMIT = "SpreadLimit"
     SEPARATED = "Separated"
-    WOULD_BE_SHED = "WouldBeShed"
     # The arbiter
     MIN_GAIN = "MinGain"
     LOCALITY_LOSS = "LocalityLoss"

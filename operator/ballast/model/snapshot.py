@@ -28,8 +28,6 @@ class MetricsHealth:
     """False: no answer at all; the pass moves nothing."""
     reason: str = "NotConfigured"
     message: str = ""
-    dropped: tuple[str, ...] = ()
-    """Weighted signals that fell out because no node, or not every node, had them."""
     age_seconds: float | None = None
 
 

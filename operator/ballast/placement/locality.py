@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from ballast.model import Anchor, Executor, Levels, LocalityView, Location, Node, Phase, Snapshot, Topology
+from ballast.model import Anchor, Executor, Levels, LocalityView, Location, Node, Phase, Topology
 from ballast.placement.arrays import BoolArray, FloatArray, IntArray
 from ballast.placement.limit import allowance
 from ballast.placement.traffic import Traffic, traffic
@@ -52,41 +52,6 @@ def locality_delta_ratio(measured: Locality, component: str, source: Location, t
     together, the first step apart would otherwise be infinitely dear.
     """
     return measured.delta(component, source, target) / measured.base if measured.base > 0 else 0.0
-
-
-def localities(snapshot: Snapshot, levels: Levels, *, max_node_ratio: float = 1.0) -> list[LocalityView]:
-    """One view per topology that is described or has executors, sorted by key."""
-    every = Localities(snapshot, levels)
-    return [every.of(key).view(max_node_ratio) for key in every.keys]
-
-
-class Localities:
-    """The localities of a snapshot's topologies, each measured when it is first asked for."""
-
-    def __init__(self, snapshot: Snapshot, levels: Levels) -> None:
-        self._levels = levels
-        self._counts = counts_by_topology(snapshot.executors, snapshot.nodes)
-        self._topologies = {topology.key: topology for topology in snapshot.topologies}
-        self._places = {node.name: _full(node) for node in snapshot.nodes}
-        self._measured: dict[str, Locality] = {}
-
-    @property
-    def keys(self) -> list[str]:
-        return sorted(self._topologies.keys() | self._counts.keys())
-
-    def of(self, key: str) -> Locality:
-        """Of a topology that nobody described: of an application whose executors all talk to each other."""
-        if key not in self._measured:
-            topology = self._topologies.get(key) or Topology(key, "", key, components=(), implicit=True)
-            self._measured[key] = measure(topology, self._counts.get(key, {}), self._levels)
-        return self._measured[key]
-
-    def delta_ratio(self, executor: Executor, target: str) -> float:
-        """`locality_delta_ratio` of moving a bound executor to the node; 0 when either place is unknown."""
-        source, there = self._places.get(executor.node or ""), self._places.get(target)
-        if source is None or there is None:
-            return 0.0
-        return locality_delta_ratio(self.of(executor.topology), executor.component, source, there)
 
 
 def measure(topology: Topology, counts: Counts, levels: Levels) -> Locality:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from ballast.model import Constraints, Demand, Executor, MovePhase, Node, Phase, Resources, Snapshot
+from ballast.model import Constraints, Demand, Executor, Node, Phase, Resources, Snapshot
 from ballast.placement.admission import Admission
 from ballast.placement.arrays import BoolArray, FloatArray, IntArray
 from ballast.placement.grid import Grid
@@ -162,9 +162,8 @@ def in_flight(snapshot: Snapshot) -> dict[str, Resources]:
     alike = {(e.namespace, e.application, e.resource_profile): e.requests for e in snapshot.executors}
     booked: dict[str, Resources] = {}
     for move in snapshot.moves:
-        under_way = move.phase in (MovePhase.APPROVED, MovePhase.LEAVING, MovePhase.ARRIVING)
         replacement = present.get(move.replacement_uid or "")
-        if not under_way or (replacement is not None and replacement.phase is not Phase.GATED):
+        if not move.phase.travelling or (replacement is not None and replacement.phase is not Phase.GATED):
             continue
         leaving = replacement or present.get(move.executor_uid)
         profile = (move.namespace, move.application, move.resource_profile)

@@ -40,7 +40,7 @@ def alternatives(
     everyone = tuple(freed if e.uid == executor.uid else e for e in snapshot.executors)
     seen = replace(snapshot, executors=everyone)
     booked = in_flight(seen)
-    candidates = Candidates(seen, policy, loads, booked, snapshot.taken_at)
+    candidates = Candidates(seen, policy, loads, booked=booked, now=snapshot.taken_at)
     bench = _Bench(freed, policy, candidates, scores, booked)
     return tuple(sorted((bench.look(node) for node in snapshot.nodes), key=_rank))
 

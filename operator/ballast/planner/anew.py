@@ -93,12 +93,11 @@ def _relieved(snapshot: Snapshot, executors: Collection[Executor]) -> tuple[Node
 def _cooled(snapshot: Snapshot, policy: Policy, known: Loads, executors: Collection[Executor]) -> Mapping[str, float]:
     """Projected scores without the load of these executors."""
     ahead = projected(snapshot, policy, known, measured(snapshot, policy).by_node)
-    cores = {node.name: node.allocatable.cpu_cores for node in snapshot.nodes}
+    points = {node.name: policy.weights.points_per_core(node.allocatable.cpu_cores) for node in snapshot.nodes}
     for executor in executors:
         home = executor.node
-        if home in ahead and cores[home] > 0 and executor.phase in (Phase.RUNNING, Phase.PENDING):
-            points = 100.0 * policy.weights.cpu * known.expected(executor) / cores[home]
-            ahead[home] = max(0.0, ahead[home] - points)
+        if home in ahead and executor.phase in (Phase.RUNNING, Phase.PENDING):
+            ahead[home] = max(0.0, ahead[home] - known.expected(executor) * points[home])
     return ahead
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ballast.model import Placement, Policy, Resources, Snapshot
-from ballast.placement.room import in_flight
 from ballast.planner.load import Loads
 
 
-def bookings(snapshot: Snapshot, placements: Iterable[Placement]) -> dict[str, Resources]:
-    """Amounts by node that are spoken for: by moves under way, and by what this pass places."""
-    booked = dict(in_flight(snapshot))
+def bookings(
+    reserved: Mapping[str, Resources], snapshot: Snapshot, placements: Iterable[Placement]
+) -> dict[str, Resources]:
+    """Amounts by node that are spoken for: `reserved` by moves under way, and what this pass places."""
+    booked = dict(reserved)
     requests = {executor.uid: executor.requests for executor in snapshot.executors}
     for placement in placements:
         if placement.node is not None and placement.uid in requests:
@@ -27,9 +28,9 @@ def with_placed(
     chosen = {placement.uid: placement.node for placement in placements if placement.node in ahead}
     if not chosen:
         return ahead
-    cores = {node.name: node.allocatable.cpu_cores for node in snapshot.nodes}
+    points = {node.name: policy.weights.points_per_core(node.allocatable.cpu_cores) for node in snapshot.nodes}
     for executor in snapshot.executors:
         node = chosen.get(executor.uid)
-        if node is not None and cores[node] > 0:
-            ahead[node] += 100.0 * policy.weights.cpu * loads.expected(executor) / cores[node]
+        if node is not None:
+            ahead[node] += loads.expected(executor) * points[node]
     return ahead

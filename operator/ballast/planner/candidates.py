@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from copy import copy
 
 from ballast.model import Executor, Node, Phase, PlacementPolicy, Policy, Reason, Resources, Separation, Snapshot
 from ballast.placement import admission
@@ -26,7 +27,7 @@ class Candidates:
     """
 
     def __init__(
-        self, snapshot: Snapshot, policy: Policy, loads: Loads, booked: Mapping[str, Resources], now: float
+        self, snapshot: Snapshot, policy: Policy, loads: Loads, *, booked: Mapping[str, Resources], now: float
     ) -> None:
         self._policy = policy
         self._loads = loads
@@ -42,6 +43,12 @@ class Candidates:
         self._live: Counter[tuple[str, str]] = Counter()
         for executor in snapshot.executors:
             self._count(executor)
+
+    def given(self, *, booked: Mapping[str, Resources], now: float) -> Candidates:
+        """The same at another moment, with other amounts spoken for."""
+        other = copy(self)
+        other._reserved, other._now = booked, now  # noqa: SLF001 -- one of its own kind
+        return other
 
     def _count(self, executor: Executor) -> None:
         key = (executor.topology, executor.component)
@@ -62,8 +69,12 @@ class Candidates:
     def points_on(self, executor: Executor, node: str) -> float:
         """Points of score that its load makes on that node."""
         capacity = self._nodes[node].allocatable.cpu_cores if node in self._nodes else 0.0
-        weight = self._policy.weights.cpu
-        return 100.0 * weight * self.load_cores(executor) / capacity if capacity > 0 else 0.0
+        return self.load_cores(executor) * self._policy.weights.points_per_core(capacity)
+
+    @property
+    def slownesses(self) -> dict[str, float]:
+        """By executor uid, where there are task metrics."""
+        return {uid: proof.slowness for uid, proof in self._evidence.items() if proof.slowness is not None}
 
     def slowness(self, executor: Executor) -> float | None:
         return self._evidence.get(executor.uid, Evidence()).slowness

@@ -9,18 +9,26 @@ from ballast.model import Executor, Move, MovePhase, Phase, Policy, Reason, Refu
 from ballast.placement.room import in_flight
 from ballast.planner import budget
 from ballast.planner.candidates import Candidates
-from ballast.planner.load import Loads
 
 Clearance = tuple[Refusal | None, str | None]
 """Why not, or another destination than the move's; both None: go on."""
 
 
 def clearance(
-    snapshot: Snapshot, policy: Policy, move: Move, *, scores: Mapping[str, float], loads: Loads, now: float
+    snapshot: Snapshot,
+    policy: Policy,
+    move: Move,
+    *,
+    candidates: Candidates,
+    scores: Mapping[str, float],
+    now: float,
 ) -> Clearance:
-    """Everything that could forbid the move now, its own part in budgets and reservations left out."""
+    """Everything that could forbid the move now, its own part in budgets and reservations left out.
+
+    `candidates` are of the same executors and nodes; `snapshot.moves` may be newer.
+    """
     others = replace(snapshot, moves=tuple(m for m in snapshot.moves if (m.namespace, m.name) != _key(move)))
-    candidates = Candidates(others, policy, loads, in_flight(others), now)
+    candidates = candidates.given(booked=in_flight(others), now=now)
     if move.phase is MovePhase.ARRIVING:
         replacement = next((e for e in snapshot.executors if e.uid == move.replacement_uid), None)
         return (None, None) if replacement is None else _destination(replacement, move, candidates, scores)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
-from ballast.model import Executor, Move, MovePhase, Node, Phase, Policy, Snapshot
+from ballast.model import Executor, Move, MovePhase, Phase, Policy, Snapshot
 from ballast.planner.load import Loads
 
 
@@ -18,15 +18,9 @@ def projected(snapshot: Snapshot, policy: Policy, loads: Loads, measured: Mappin
 
     The CPU weight applies as it does to the measured score; a node without a measured score has no projected one.
     """
-    points = _points_per_core(snapshot.nodes, policy.weights.cpu)
+    points = {node.name: policy.weights.points_per_core(node.allocatable.cpu_cores) for node in snapshot.nodes}
     cores = _unseen_cores(snapshot, policy, loads)
     return {name: max(0.0, score + cores.get(name, 0.0) * points.get(name, 0.0)) for name, score in measured.items()}
-
-
-def _points_per_core(nodes: tuple[Node, ...], cpu_weight: float) -> dict[str, float]:
-    return {
-        node.name: 100.0 * cpu_weight / node.allocatable.cpu_cores for node in nodes if node.allocatable.cpu_cores > 0
-    }
 
 
 def _unseen_cores(snapshot: Snapshot, policy: Policy, loads: Loads) -> dict[str, float]:
@@ -49,7 +43,7 @@ def _book_move(cores: dict[str, float], move: Move, *, now: float, window_second
 
 
 def _unseen_share(move: Move, *, now: float, window_seconds: float) -> float:
-    if move.phase in (MovePhase.APPROVED, MovePhase.LEAVING, MovePhase.ARRIVING):
+    if move.phase.travelling:
         return 1.0
     if move.arrived_at is None or move.phase not in (MovePhase.SETTLING, MovePhase.SUCCEEDED, MovePhase.FAILED):
         return 0.0

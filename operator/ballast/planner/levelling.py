@@ -66,7 +66,7 @@ def level(
     idle = _idle(snapshot, policy, scores)
     if idle is not None:
         return Levelling((), (idle,), (), memory)
-    candidates = Candidates(snapshot, policy, loads, booked, now)
+    candidates = Candidates(snapshot, policy, loads, booked=booked, now=now)
     terms = Terms(candidates, snapshot, policy, now)
     at = _Moment(snapshot, policy, memory, scores, loads, candidates, terms, now)
     if policy.shedding.strategy == "AvgShedder" and policy.shedding.avg_shedder.unit is LoadUnit.USAGE:

@@ -16,6 +16,7 @@ from ballast.model import (
     Policy,
     Reason,
     Refusal,
+    Resources,
     Snapshot,
 )
 from ballast.placement.locality import counts_by_topology, locality
@@ -46,6 +47,8 @@ class _Sight:
     measured: Scores
     loads: Loads
     projected: Mapping[str, float]
+    reserved: Mapping[str, Resources]
+    """Amounts by node that moves under way will need."""
 
 
 def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tuple[Plan, Memory]:
@@ -57,7 +60,7 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
     sight = _look(snapshot, policy, memory, now)
     letting_go = releases(snapshot, policy.placement, now)
     placements = (*_unpinned(letting_go), *_placed(sight, letting_go))
-    booked = bookings(snapshot, placements)
+    booked = bookings(sight.reserved, snapshot, placements)
     levelling = level(
         snapshot,
         policy,
@@ -97,7 +100,7 @@ def _look(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> _Si
     found = measured(snapshot, policy)
     known = loads(snapshot.executors)
     ahead = projected(snapshot, policy, known, found.by_node)
-    return _Sight(snapshot, policy, memory, now, found, known, ahead)
+    return _Sight(snapshot, policy, memory, now, found, known, ahead, in_flight(snapshot))
 
 
 def _unpinned(letting_go: Releases) -> tuple[Placement, ...]:
@@ -124,7 +127,7 @@ def _with_places(sight: _Sight, gated: list[Executor]) -> list[Placement]:
         sight.memory,
         gated=gated,
         scores=sight.projected,
-        reserved=in_flight(sight.snapshot),
+        reserved=sight.reserved,
         loads={executor.uid: sight.loads.expected(executor) for executor in gated},
     )
 

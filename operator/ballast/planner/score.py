@@ -15,7 +15,6 @@ class Scores:
 
     by_node: Mapping[str, float]
     """Percent, 0…100 and above; nodes without fresh figures are absent."""
-    stale: tuple[str, ...]
     dropped: tuple[str, ...]
     """Weighted signals that no node of the pool had."""
 
@@ -39,8 +38,7 @@ def scores(nodes: Iterable[Node], weights: Weights) -> Scores:
     for name, figures in figures_of.items():
         if present and present <= figures.keys():
             by_node[name] = 100.0 * max(weighted[signal] * ratio for signal, ratio in figures.items())
-    stale = tuple(sorted(name for name in figures_of if name not in by_node))
-    return Scores(by_node, stale, tuple(sorted(weighted.keys() - present)))
+    return Scores(by_node, tuple(sorted(weighted.keys() - present)))
 
 
 def _weights(weights: Weights) -> dict[str, float]:

@@ -78,7 +78,7 @@ def _health(
         return MetricsHealth(available=False, reason="NoNodeFigures", message="; ".join(told[:3]))
     age = max(usage.age_seconds for usage in usages.values())
     reason = "Available" if not told else "Partial"
-    return MetricsHealth(True, reason, "; ".join(told[:3]), tuple(sorted(failures)), age)
+    return MetricsHealth(True, reason, "; ".join(told[:3]), age)
 
 
 def _failed(failures: Mapping[str, str]) -> list[str]:

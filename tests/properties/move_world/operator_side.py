@@ -197,7 +197,7 @@ def _evicted(world: World, index: int, at: int) -> World:
 
 def proposals(scenario: Scenario, world: World) -> Iterator[tuple[str, World]]:
     """The planner proposes what the limits allow, and approves it at once."""
-    known = [to_move(move, source_cpu_cores=1.0) for move in world.moves if move is not None]
+    known = [to_move(move, source_points_per_core=100.0) for move in world.moves if move is not None]
     for index, move in enumerate(world.moves):
         if move is not None:
             continue
@@ -266,8 +266,10 @@ def _clearance(scenario: Scenario, world: World, move: MoveState) -> Clearance:
         return Clearance(refusal=Refusal("executor", Reason.DATA_SKEW))
     if move.phase not in (MovePhase.APPROVED, MovePhase.LEAVING):
         return Clearance()
-    own = to_move(move, source_cpu_cores=1.0)
-    known = (to_move(other, source_cpu_cores=1.0) for other in world.moves if other is not None and other is not move)
+    own = to_move(move, source_points_per_core=100.0)
+    known = (
+        to_move(other, source_points_per_core=100.0) for other in world.moves if other is not None and other is not move
+    )
     objection = budget.objection(
         [other for other in known if other.phase is not MovePhase.PROPOSED and not _behind(other, own)],
         scenario.settings,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ballast.model import DEFAULT_LEVELS, Component, Level, Levels, Location, Phase
-from ballast.placement.locality import Localities, counts_by_topology, localities, locality
-from tests.builders import a_node, a_snapshot, a_topology, an_executor
+from ballast.placement.locality import counts_by_topology, locality, locality_delta_ratio, measure
+from tests.builders import a_node, a_topology, an_executor
 
 A1: Location = ("a", "r1", "a1")
 A2: Location = ("a", "r1", "a2")
@@ -60,25 +60,14 @@ def test_only_executors_that_run_or_will_run_on_a_node_of_the_pool_count() -> No
     assert counts_by_topology(executors, [a_node("n1")]) == {"team/clicks": {"ingest": {("z1", "r1", "n1"): 2}}}
 
 
-def test_every_topology_of_a_snapshot_has_a_view() -> None:
-    snapshot = a_snapshot(
-        a_node("n1"), executors=(an_executor("e-1", node="n1", topology="team/spark-7"),), topologies=(a_topology(),)
-    )
-    assert [view.topology for view in localities(snapshot, DEFAULT_LEVELS)] == ["team/clicks", "team/spark-7"]
-
-
 def test_moving_towards_the_others_is_cheaper_and_away_dearer() -> None:
-    nodes = [a_node("a1", zone="a"), a_node("a2", zone="a"), a_node("b1", zone="b"), a_node("b2", zone="b")]
-    executors = tuple(an_executor(f"e-{n}", node=node) for n, node in enumerate(["a1", "a2", "a2", "b1"]))
-    every = Localities(a_snapshot(*nodes, executors=executors), DEFAULT_LEVELS)
-    assert every.delta_ratio(executors[3], "a1") < 0
-    assert every.delta_ratio(executors[0], "b2") > 0
-    assert every.delta_ratio(executors[0], "a1") == 0.0
-    assert every.delta_ratio(executors[0], "unheard-of") == 0.0
+    measured = measure(a_topology(), {"ingest": {A1: 1, A2: 2, B1: 1}}, DEFAULT_LEVELS)
+    assert locality_delta_ratio(measured, "ingest", B1, A1) < 0
+    assert locality_delta_ratio(measured, "ingest", A1, ("b", "r1", "b2")) > 0
+    assert locality_delta_ratio(measured, "ingest", A1, A1) == 0.0
+    assert locality_delta_ratio(measured, "unheard-of", A1, B1) == 0.0
 
 
 def test_the_first_step_apart_is_dear_but_not_infinitely_so() -> None:
-    nodes = [a_node("n1"), a_node("n2")]
-    executors = tuple(an_executor(f"e-{n}", node="n1") for n in range(4))
-    every = Localities(a_snapshot(*nodes, executors=executors), DEFAULT_LEVELS)
-    assert every.delta_ratio(executors[0], "n2") == pytest.approx(2 * 3 / 16)
+    measured = measure(a_topology(), {"ingest": {A1: 4}}, DEFAULT_LEVELS)
+    assert locality_delta_ratio(measured, "ingest", A1, A2) == pytest.approx(2 * 3 / 16)

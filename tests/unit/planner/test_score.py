@@ -24,10 +24,8 @@ def test_a_node_that_lacks_what_others_have_is_stale() -> None:
     full = a_node("a", usage=NodeUsage(cpu_ratio=0.5, memory_ratio=0.5))
     found = scores([full, a_node("b", cpu=0.2), a_node("c")], CPU_AND_MEMORY)
     assert found.by_node == {"a": 50.0}
-    assert found.stale == ("b", "c")
 
 
 def test_not_a_number_is_no_figure() -> None:
     found = scores([a_node("a", cpu=float("nan")), a_node("b", cpu=0.1)], Weights())
     assert found.by_node == {"b": 10.0}
-    assert found.stale == ("a",)

@@ -65,10 +65,10 @@ def status(move: MoveState, raw: JSON, now: float) -> dict[str, Any]:
     return MoveStatus.model_validate_json(json.dumps(written), strict=True).to_dict()
 
 
-def to_move(move: MoveState, *, source_cpu_cores: float) -> Move:
+def to_move(move: MoveState, *, source_points_per_core: float) -> Move:
     """The move as the planner's ledger, budgets and cooldowns read it.
 
-    `source_cpu_cores`: allocatable CPU of the node it leaves, by which points of score become load.
+    `source_points_per_core`: points of score that a core of load makes on the node it leaves; 0 when that is gone.
     """
     orders, timings = move.orders, move.timings
     return Move(
@@ -84,7 +84,7 @@ def to_move(move: MoveState, *, source_cpu_cores: float) -> Move:
         started_at=orders.created_at if timings.approved_at is None else timings.approved_at,
         ended_at=timings.ended_at if move.phase.ended else None,
         helped=move.helped,
-        load_cores=_shed_points(orders) / 100.0 * source_cpu_cores,
+        load_cores=_shed_points(orders) / source_points_per_core if source_points_per_core > 0 else 0.0,
         application=move.subject.application,
         resource_profile=move.subject.resource_profile,
         replacement_uid=move.replacement.uid if move.replacement else None,

@@ -145,14 +145,14 @@ class TestConditions:
 
 class TestThePlannersView:
     def test_carries_the_load_that_the_source_is_predicted_to_lose(self) -> None:
-        assert to_move(leaving(), source_cpu_cores=8.0).load_cores == pytest.approx(2.0)
+        assert to_move(leaving(), source_points_per_core=12.5).load_cores == pytest.approx(2.0)
 
     def test_counts_budgets_from_approval(self) -> None:
-        assert to_move(approved(since=30), source_cpu_cores=1.0).started_at == NOW - 30
-        assert to_move(proposed(), source_cpu_cores=1.0).started_at == NOW - 10
+        assert to_move(approved(since=30), source_points_per_core=100.0).started_at == NOW - 30
+        assert to_move(proposed(), source_points_per_core=100.0).started_at == NOW - 10
 
     def test_tells_what_became_of_it(self) -> None:
-        seen = to_move(ended(), source_cpu_cores=1.0)
+        seen = to_move(ended(), source_points_per_core=100.0)
         assert (seen.phase, seen.helped, seen.ended_at) == (MovePhase.FAILED, False, NOW - 3.25)
         assert (seen.replacement_uid, seen.arrived_at) == ("uid-7", NOW - 200)
 

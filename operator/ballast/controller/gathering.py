@@ -1,0 +1,94 @@
+"""What one pass's look at the cluster shows about each open move."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ballast.controller.context import Context, Kin
+from ballast.controller.moves import Clearance, Facts, Pod, Rival
+from ballast.controller.openmove import OpenMove, planner_moves
+from ballast.kube.pods import Pod as SeenPod
+from ballast.model import Executor, Phase
+from ballast.planner.clearance import clearance
+
+
+def facts(each: OpenMove, context: Context, known: Mapping[str, OpenMove], now: float) -> Facts:
+    """`known`: every move of the pool by its key, as it was last written."""
+    executor = context.pods.get(each.state.orders.executor_uid)
+    kin = _kin(each, executor)
+    return Facts(
+        executor=_pod(executor, context.executors) if executor else None,
+        newcomers=tuple(_pod(pod, context.executors) for pod in context.kin(kin) if pod is not executor),
+        rivals=_rivals(each, known, kin),
+        clearance=_clearance(each, context, known, now),
+        expected_executors=_expected(each, context),
+        application_ended=_application_ended(context, kin),
+        scores=context.measured,
+        slowness=context.slownesses,
+        batch_p95_seconds=context.reading.batch_p95_seconds.get(kin[1]),
+    )
+
+
+def _kin(each: OpenMove, executor: SeenPod | None) -> Kin:
+    """Of the executor while it is there, else as the move remembers it."""
+    namespace, subject = each.state.orders.namespace, each.state.subject
+    if executor is not None and executor.executor is not None:
+        return namespace, executor.executor.application, executor.executor.resource_profile
+    return namespace, subject.application, subject.resource_profile
+
+
+def _clearance(each: OpenMove, context: Context, known: Mapping[str, OpenMove], now: float) -> Clearance:
+    """The arbiter's second look, with every move as it was last written, in this pass too."""
+    points = context.points_per_core
+    move = each.planned(points)
+    if not move.phase.travelling:
+        return Clearance()
+    snapshot = replace(context.snapshot, moves=planner_moves(known.values(), points))
+    refusal, destination = clearance(
+        snapshot, context.policy, move, candidates=context.candidates, scores=context.projected, now=now
+    )
+    return Clearance(refusal, destination)
+
+
+def _pod(pod: SeenPod, views: Mapping[str, Executor]) -> Pod:
+    facts, view = pod.executor, views.get(pod.uid)
+    return Pod(
+        uid=pod.uid,
+        name=pod.name,
+        phase=pod.phase,
+        created_at=pod.created_at,
+        application=facts.application if facts else "",
+        resource_profile=facts.resource_profile if facts else "",
+        executor_id=facts.executor_id if facts else "",
+        node=pod.node,
+        gate_since=view.last_gate_since if view and pod.phase is Phase.GATED else None,
+        unschedulable_since=facts.unschedulable_since if facts else None,
+        running_since=facts.running_since if facts else None,
+        pinned=facts is not None and facts.pinned_at is not None,
+        deadline=pod.deadline,
+        exit_code=facts.exit_code if facts else None,
+    )
+
+
+def _rivals(each: OpenMove, known: Mapping[str, OpenMove], kin: Kin) -> tuple[Rival, ...]:
+    found = []
+    for other in known.values():
+        if other.key != each.key and _kin(other, None) == kin:
+            rival = Rival.of(other.state)
+            if rival is not None:
+                found.append(rival)
+    return tuple(sorted(found, key=lambda rival: rival.key))
+
+
+def _expected(each: OpenMove, context: Context) -> int | None:
+    orders = each.state.orders
+    topology = next((t for t in context.snapshot.topologies if t.key == orders.topology), None)
+    component = topology.component(orders.component) if topology else None
+    return component.expected if component else None
+
+
+def _application_ended(context: Context, kin: Kin) -> bool:
+    """Its driver is a pod that has ended; a driver outside the cluster tells nothing."""
+    drivers = context.drivers(kin[0], kin[1])
+    return bool(drivers) and all(pod.ended for pod in drivers)
