@@ -120,7 +120,7 @@ class Figures:
         if spec.headers_secret is not None:
             headers |= self._secret(spec.headers_secret.name)
         if spec.bearer_token_secret is not None:
-            headers["Authorization"] = f"Bearer {self._value(spec.bearer_token_secret).strip()}"
+            headers["Authorization"] = f"Bearer {self._value(spec.bearer_token_secret)}"
         authority = self._value(spec.ca_secret) if spec.ca_secret is not None else None
         return Endpoint(spec.url, spec.timeout.seconds, headers), authority
 
@@ -135,7 +135,14 @@ class Figures:
             secret = self._client.get(kinds.SECRET, name, namespace=self._namespace)
         except KubeError as error:
             raise SecretNotReadError(f"secret {self._namespace}/{name}: {error.message}") from error
-        return {key: base64.b64decode(value).decode() for key, value in (secret.get("data") or {}).items()}
+        return {key: self._text(name, key, value) for key, value in (secret.get("data") or {}).items()}
+
+    def _text(self, name: str, key: str, value: str) -> str:
+        """Without the line break that ends many a file: HTTP can't carry it."""
+        try:
+            return base64.b64decode(value).decode().strip()
+        except UnicodeDecodeError as error:
+            raise SecretNotReadError(f"secret {self._namespace}/{name}: its key {key} is no text") from error
 
 
 def queries_of(topology: SparkTopology) -> list[str]:

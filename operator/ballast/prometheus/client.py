@@ -10,6 +10,8 @@ from typing import Any
 import requests
 from prometheus_api_client import PrometheusConnect
 from prometheus_api_client.exceptions import PrometheusApiClientException
+from requests.exceptions import InvalidHeader
+from requests.utils import check_header_validity
 from urllib3.util.retry import Retry
 
 from ballast.errors import BallastError
@@ -35,6 +37,8 @@ class Prometheus:
     """A server that is asked instant queries. Thread-safe; `close` when done."""
 
     def __init__(self, endpoint: Endpoint) -> None:
+        """Raises PrometheusError for headers that can't be sent."""
+        _check(endpoint.headers)
         session = requests.Session()
         session.verify = endpoint.ca_file or True
         # The next pass asks again anyway: a retry within this one would only use up its time.
@@ -70,9 +74,22 @@ class Prometheus:
         self._session.close()
 
 
+def _check(headers: Mapping[str, str]) -> None:
+    """The library would say so with the value in its words, and values may be secret."""
+    for name, value in headers.items():
+        try:
+            check_header_validity((name, value))
+        except InvalidHeader:
+            raise PrometheusError(
+                f"header {name} can't be sent: it holds a line break or begins with a space"
+            ) from None
+
+
 def _words(error: Exception) -> str:
     if isinstance(error, requests.Timeout):
         return "no answer in time"
+    if isinstance(error, requests.exceptions.SSLError):
+        return "its certificate can't be verified: does caSecret hold the authority that signed it?"
     if isinstance(error, requests.ConnectionError):
         return "can't be reached"
     return str(error)[:300]

@@ -1,64 +1,19 @@
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import parse_qs, urlparse
+from pathlib import Path
 
 import pytest
 
 from ballast.prometheus import Endpoint, Prometheus, PrometheusError
-
-EMPTY = json.dumps({"status": "success", "data": {"resultType": "vector", "result": []}})
-
-
-class _Server(ThreadingHTTPServer):
-    """Answers by query: `slow` never does, `bad` is refused in Prometheus' words, others find nothing."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Answering)
-        self.ended = threading.Event()
-        self.authorization: list[str | None] = []
-
-
-class _Answering(BaseHTTPRequestHandler):
-    server: _Server
-
-    def do_GET(self) -> None:
-        self.server.authorization.append(self.headers.get("Authorization"))
-        query = parse_qs(urlparse(self.path).query)["query"][0]
-        if query == "slow":
-            self.server.ended.wait(30)
-            return
-        refused = json.dumps({"status": "error", "error": "parse error: unexpected end of input"})
-        self.send_response(400 if query == "bad" else 200)
-        self.end_headers()
-        self.wfile.write((refused if query == "bad" else EMPTY).encode())
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the library's name
-        del format, args
+from tests.testbed.pki import create_pki
+from tests.unit.prometheus.server import Server, serving
 
 
 @contextmanager
-def serving() -> Iterator[_Server]:
-    server = _Server()
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.ended.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
-@contextmanager
-def asking(server: _Server, *, token: str = "") -> Iterator[Prometheus]:
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    client = Prometheus(Endpoint(f"http://127.0.0.1:{server.server_port}/", timeout_seconds=0.5, headers=headers))
+def asking(server: Server, **headers: str) -> Iterator[Prometheus]:
+    client = Prometheus(Endpoint(f"{server.url}/", timeout_seconds=0.5, headers=headers))
     try:
         yield client
     finally:
@@ -77,8 +32,7 @@ def test_a_refused_query_is_told_in_the_servers_own_words() -> None:
 
 def test_a_dead_server_can_not_be_reached() -> None:
     with serving() as server:
-        port = server.server_port
-    client = Prometheus(Endpoint(f"http://127.0.0.1:{port}", timeout_seconds=0.5))
+        client = Prometheus(Endpoint(server.url, timeout_seconds=0.5))
     with pytest.raises(PrometheusError, match="can't be reached"):
         client.query("up")
     client.close()
@@ -91,7 +45,27 @@ def test_one_query_that_fails_takes_no_other_with_it() -> None:
     assert set(failures) == {"bad", "slow"}
 
 
-def test_the_token_goes_with_every_query() -> None:
-    with serving() as server, asking(server, token="secret") as client:
+def test_headers_go_with_every_query() -> None:
+    with serving() as server, asking(server, Authorization="Bearer secret") as client:
         client.query("up")
-    assert server.authorization == ["Bearer secret"]
+        client.query("up")
+    assert [headers["Authorization"] for headers in server.headers] == ["Bearer secret", "Bearer secret"]
+
+
+@pytest.mark.parametrize("value", ["hidden\n", "hidden\r\nHost: elsewhere", " hidden"])
+def test_a_header_that_can_not_be_sent_is_named_and_its_value_is_not_told(value: str) -> None:
+    with pytest.raises(PrometheusError, match="header X-Scope") as refused:
+        Prometheus(Endpoint("http://127.0.0.1:1", headers={"X-Scope": value}))
+    assert "hidden" not in str(refused.value)
+
+
+def test_a_server_whose_certificate_is_signed_by_no_one_known_is_told_apart_from_one_that_is_away(
+    tmp_path: Path,
+) -> None:
+    pki = create_pki(tmp_path / "pki", control_hosts=["127.0.0.1"], node_hosts=["127.0.0.1"])
+    with (
+        serving(pki.apiserver) as server,
+        asking(server) as client,
+        pytest.raises(PrometheusError, match="its certificate can't be verified"),
+    ):
+        client.query("up")

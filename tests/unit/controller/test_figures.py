@@ -1,0 +1,183 @@
+"""With which credentials a policy's Prometheus is asked."""
+
+from __future__ import annotations
+
+import base64
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ballast.api import BalancingPolicy
+from ballast.controller.figures import Figures
+from ballast.kube import kinds
+from ballast.kube.errors import error_of
+from ballast.kube.kinds import Kind
+from ballast.model import MetricsHealth
+from tests.testbed.pki import Pki, create_pki
+from tests.unit.prometheus.server import Server, serving
+
+NAMESPACE = "ballast-system"
+
+
+class Secrets(dict[str, dict[str, bytes]]):
+    """Stands in for the API server, which has nothing but these secrets in the operator's namespace."""
+
+    def get(self, kind: Kind, name: str, *, namespace: str) -> dict[str, Any]:  # type: ignore[override]
+        assert (kind, namespace) == (kinds.SECRET, NAMESPACE)
+        if name not in self:
+            raise error_of("get secrets", 404, {"message": f'secrets "{name}" not found'})
+        return {"data": {key: base64.b64encode(value).decode() for key, value in self[name].items()}}
+
+
+@pytest.fixture
+def secrets() -> Secrets:
+    return Secrets()
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where temporary files go, and nothing else."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+@pytest.fixture
+def figures(secrets: Secrets, temporary: Path) -> Iterator[Figures]:
+    found = Figures(secrets, namespace=NAMESPACE)  # type: ignore[arg-type]  # the one question it asks
+    yield found
+    found.close()
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.fixture
+def pki(tmp_path: Path) -> Pki:
+    """Of two authorities: `cluster_ca` signed `apiserver`, `etcd_ca` signed `etcd`."""
+    return create_pki(tmp_path / "pki", control_hosts=["127.0.0.1"], node_hosts=["127.0.0.1"])
+
+
+def policy(url: str, **credentials: Any) -> BalancingPolicy:
+    prometheus = {"url": url, "timeout": "2s", **credentials}
+    return BalancingPolicy.parse(
+        {
+            "apiVersion": "ballast.dev/v1alpha1",
+            "kind": "BalancingPolicy",
+            "metadata": {"name": "streaming"},
+            "spec": {
+                "nodeSelector": {"matchLabels": {"pool": "streaming"}},
+                "metrics": {"prometheus": prometheus},
+            },
+        }
+    )
+
+
+def asked(figures: Figures, server: Server, **credentials: Any) -> MetricsHealth:
+    """What came of one look, without what looks before it left at the server."""
+    server.headers.clear()
+    return figures.read(policy(server.url, **credentials), [], []).health
+
+
+TOKEN = {"bearerTokenSecret": {"name": "prometheus", "key": "token"}}
+HEADERS = {"headersSecret": {"name": "headers"}}
+AUTHORITY = {"caSecret": {"name": "authority", "key": "ca.crt"}}
+
+
+def test_a_token_goes_with_every_query(figures: Figures, secrets: Secrets) -> None:
+    secrets["prometheus"] = {"token": b"first\n"}
+    with serving() as server:
+        asked(figures, server, **TOKEN)
+        assert len(server.headers) > 5
+        assert server.sent("Authorization") == {"Bearer first"}
+
+
+def test_a_renewed_token_is_used_by_the_next_look(figures: Figures, secrets: Secrets) -> None:
+    with serving() as server:
+        for token in ("first", "second"):
+            secrets["prometheus"] = {"token": token.encode()}
+            asked(figures, server, **TOKEN)
+            assert server.sent("Authorization") == {f"Bearer {token}"}
+
+
+def test_a_token_that_is_no_longer_named_is_no_longer_sent(figures: Figures, secrets: Secrets) -> None:
+    secrets["prometheus"] = {"token": b"first"}
+    with serving() as server:
+        asked(figures, server, **TOKEN)
+        asked(figures, server)
+        assert server.sent("Authorization") == {None}
+
+
+def test_each_key_of_the_headers_secret_is_a_header(figures: Figures, secrets: Secrets) -> None:
+    secrets["headers"] = {"X-Scope-OrgID": b"team-a\n", "X-Extra": b"1"}
+    secrets["prometheus"] = {"token": b"first"}
+    with serving() as server:
+        asked(figures, server, **HEADERS, **TOKEN)
+        sent = {(h["X-Scope-OrgID"], h["X-Extra"], h["Authorization"]) for h in server.headers}
+        assert sent == {("team-a", "1", "Bearer first")}
+
+
+def test_a_server_is_trusted_by_the_authority_of_a_secret(figures: Figures, secrets: Secrets, pki: Pki) -> None:
+    secrets["authority"] = {"ca.crt": pki.cluster_ca.files.certificate.read_bytes()}
+    with serving(pki.apiserver) as server:
+        # It answers, but has nothing to tell.
+        assert asked(figures, server, **AUTHORITY).reason == "NoNodeFigures"
+        assert server.headers
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_server_signed_by_another_authority_gets_no_token(
+    figures: Figures, secrets: Secrets, pki: Pki, *, named: bool
+) -> None:
+    secrets["prometheus"] = {"token": b"first"}
+    secrets["authority"] = {"ca.crt": pki.etcd_ca.files.certificate.read_bytes()}
+    with serving(pki.apiserver) as server:
+        health = asked(figures, server, **TOKEN, **(AUTHORITY if named else {}))
+        assert (health.available, health.reason) == (False, "Unreachable")
+        assert "its certificate can't be verified" in health.message
+        assert server.headers == []
+
+
+def test_a_renewed_authority_is_trusted_by_the_next_look_and_the_old_one_is_forgotten(
+    figures: Figures, secrets: Secrets, pki: Pki, temporary: Path
+) -> None:
+    for authority, certificate in ((pki.cluster_ca, pki.apiserver), (pki.etcd_ca, pki.etcd)):
+        secrets["authority"] = {"ca.crt": authority.files.certificate.read_bytes()}
+        with serving(certificate) as server:
+            assert asked(figures, server, **AUTHORITY).reason == "NoNodeFigures"
+        (stored,) = temporary.iterdir()
+        assert stored.read_text().strip() == authority.files.certificate.read_text().strip()
+
+
+def test_what_has_not_changed_is_not_stored_again(
+    figures: Figures, secrets: Secrets, pki: Pki, temporary: Path
+) -> None:
+    secrets["authority"] = {"ca.crt": pki.cluster_ca.files.certificate.read_bytes()}
+    with serving(pki.apiserver) as server:
+        asked(figures, server, **AUTHORITY)
+        before = list(temporary.iterdir())
+        asked(figures, server, **AUTHORITY)
+        assert list(temporary.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("stored", "words"),
+    [
+        ({}, 'secret ballast-system/prometheus: secrets "prometheus" not found'),
+        ({"prometheus": {"other": b"x"}}, "secret ballast-system/prometheus has no key token"),
+        ({"prometheus": {"token": b"\xff\xfe"}}, "secret ballast-system/prometheus: its key token is no text"),
+        ({"prometheus": {"token": b"hidden\nhidden"}}, "header Authorization can't be sent"),
+    ],
+)
+def test_a_token_that_can_not_be_had_is_told_without_its_value_and_nothing_is_asked(
+    figures: Figures, secrets: Secrets, stored: dict[str, dict[str, bytes]], words: str
+) -> None:
+    secrets.update(stored)
+    with serving() as server:
+        health = asked(figures, server, **TOKEN)
+        assert (health.available, health.reason) == (False, "SecretNotRead")
+        assert words in health.message
+        assert "hidden" not in health.message
+        assert server.headers == []
