@@ -1,0 +1,167 @@
+"""The state of the simulated cluster, and what happens in it by itself as time passes.
+
+Executors come, start, leave and are lost here; where they go is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from enum import IntEnum
+
+import numpy as np
+
+from ballast.simulation.arrays import BoolArray, FloatArray, IntArray
+from ballast.simulation.change import Change, Kind, changes
+from ballast.simulation.crew import Crew
+from ballast.simulation.fleet import Fleet
+from ballast.simulation.scenario import ScenarioSpec
+from ballast.simulation.trace import Cause
+
+_PODS = 1000.0
+"""How many a node takes; enough never to be what counts."""
+_NEVER = np.inf
+BEFORE = -3600.0
+"""Since when everything has run that is there when the run begins."""
+
+
+class State(IntEnum):
+    ABSENT = 0
+    """No executor; Spark will ask for one when `due`, or never."""
+    GATED = 1
+    PENDING = 2
+    """Released; on its way to run when it has a node, else waiting for room."""
+    RUNNING = 3
+    LEAVING = 4
+    """Asked to go; works until it is gone."""
+
+
+class Cluster:
+    """Arrays by slot and by node that the parts of the simulation read, and change by the methods here."""
+
+    def __init__(self, spec: ScenarioSpec, fleet: Fleet, crew: Crew) -> None:
+        self.fleet, self.crew, self._moving = fleet, crew, spec.moving
+        self._changes = deque(changes(spec.events, fleet))
+        slots, nodes = len(crew), len(fleet)
+        self.listed: BoolArray = fleet.joins_at <= 0
+        self.ready: BoolArray = np.ones(nodes, dtype=bool)
+        self.warned: BoolArray = np.zeros(nodes, dtype=bool)
+        self.allocatable = np.stack([fleet.cores, fleet.memory_bytes, np.full(nodes, _PODS)], axis=1)
+        self.state: IntArray = np.full(slots, State.ABSENT, dtype=np.int64)
+        self.node: IntArray = np.full(slots, -1, dtype=np.int64)
+        self.due: FloatArray = np.full(slots, _NEVER)
+        self.generation: IntArray = np.zeros(slots, dtype=np.int64)
+        self.born_at: FloatArray = np.full(slots, BEFORE)
+        self.running_since: FloatArray = np.full(slots, np.nan)
+        self.unschedulable_since: FloatArray = np.full(slots, np.nan)
+        self.pinned: BoolArray = np.zeros(slots, dtype=bool)
+        self.cause: list[Cause] = [Cause.START] * slots
+        self.renewed: BoolArray = np.zeros(slots, dtype=bool)
+        """Slots whose executor is a new one since this was last cleared."""
+        self._starts = np.array([app.starts_at for app in crew.apps])[crew.app_of] if slots else np.zeros(0)
+        self._stops = np.array([app.stops_at for app in crew.apps])[crew.app_of] if slots else np.zeros(0)
+        self.alive: BoolArray = np.zeros(slots, dtype=bool)
+        """Slots of applications that have started and not stopped."""
+        self._settle_in()
+
+    def _settle_in(self) -> None:
+        """Those that run from the beginning."""
+        at_home = np.flatnonzero((self.crew.homes >= 0) & (self._starts <= 0))
+        self.alive[at_home] = True
+        self.node[at_home] = self.crew.homes[at_home]
+        self.state[at_home] = State.RUNNING
+        self.running_since[at_home] = BEFORE
+
+    @property
+    def open(self) -> BoolArray:
+        """By node: whether it takes new executors."""
+        usable: BoolArray = self.listed & self.ready & ~self.warned
+        return usable
+
+    @property
+    def working(self) -> BoolArray:
+        """By slot."""
+        works: BoolArray = (self.state == State.RUNNING) | (self.state == State.LEAVING)
+        return works
+
+    def requested(self) -> FloatArray:
+        """Nodes × (CPU cores, bytes of memory, pods): requests of everything bound, leaving ones included."""
+        bound = self.node >= 0
+        table = np.zeros_like(self.allocatable)
+        for column in range(table.shape[1]):
+            weights = self.crew.requests[bound, column]
+            table[:, column] = np.bincount(self.node[bound], weights=weights, minlength=len(table))
+        return table
+
+    def advance(self, time: float) -> None:
+        """Everything that is due by then."""
+        while self._changes and self._changes[0].at <= time:
+            self._change(self._changes.popleft(), time)
+        self._start_and_stop(time)
+        due = np.flatnonzero(self.due <= time)
+        for slot in due[self.state[due] == State.PENDING].tolist():
+            self._set(slot, State.RUNNING)
+            self.running_since[slot] = time
+        for slot in due[self.state[due] == State.LEAVING].tolist():
+            self._set(slot, State.ABSENT, due=time + self._moving.replace.seconds)
+            self.node[slot] = -1
+        for slot in due[(self.state[due] == State.ABSENT) & (self.due[due] <= time)].tolist():
+            self.ask(slot, time)
+
+    def _change(self, change: Change, time: float) -> None:
+        node = change.node
+        if change.kind is Kind.BACK:
+            self.listed[node], self.ready[node], self.warned[node] = True, True, False
+        elif change.kind is Kind.WARNED:
+            self.warned[node] = True
+        else:
+            self.ready[node] = False
+            self.listed[node] &= change.kind is not Kind.GONE
+            noticed = self._moving.detect.seconds if change.kind is Kind.DEAD else 0.0
+            self._lose(node, time + noticed + self._moving.replace.seconds)
+
+    def _lose(self, node: int, replaced_at: float) -> None:
+        for slot in np.flatnonzero(self.node == node).tolist():
+            self._set(slot, State.ABSENT, due=replaced_at)
+            self.node[slot] = -1
+            self.cause[slot] = Cause.LOST
+
+    def _start_and_stop(self, time: float) -> None:
+        wanted = (self._starts <= time) & (time < self._stops)
+        for slot in np.flatnonzero(wanted & ~self.alive).tolist():
+            self.ask(slot, time)
+        for slot in np.flatnonzero(self.alive & ~wanted).tolist():
+            self._set(slot, State.ABSENT)
+            self.node[slot] = -1
+        self.alive = wanted
+
+    def _set(self, slot: int, state: State, *, due: float = _NEVER) -> None:
+        self.state[slot], self.due[slot] = state, due
+
+    def ask(self, slot: int, time: float) -> None:
+        """Spark creates an executor for the slot; it is held by the gate."""
+        self._set(slot, State.GATED)
+        self.node[slot] = -1
+        self.generation[slot] += 1
+        self.born_at[slot] = time
+        self.running_since[slot] = self.unschedulable_since[slot] = np.nan
+        self.pinned[slot] = False
+        self.renewed[slot] = True
+
+    def bind(self, slot: int, node: int, time: float) -> None:
+        self._set(slot, State.PENDING, due=time + self._moving.start.seconds)
+        self.node[slot] = node
+        self.unschedulable_since[slot] = np.nan
+
+    def release(self, slot: int, time: float) -> None:
+        """Out of the gate, with no node that takes it."""
+        self._set(slot, State.PENDING)
+        if np.isnan(self.unschedulable_since[slot]):
+            self.unschedulable_since[slot] = time
+
+    def delete(self, slot: int, time: float) -> None:
+        """An executor that waits in vain; Spark asks for another one."""
+        self._set(slot, State.ABSENT, due=time + self._moving.replace.seconds)
+        self.node[slot] = -1
+
+    def order_to_leave(self, slot: int, time: float) -> None:
+        self._set(slot, State.LEAVING, due=time + self._moving.leave.seconds)

@@ -1,0 +1,159 @@
+"""Runs a scenario under a policy: time passes step by step, and the planner is asked as the operator would ask it.
+
+The planner decides everything: which executors leave the gate and where to, and what moves. What is simulated is the
+world around it: load, machines, metrics, kube-scheduler, Spark's replacements, and how long all of that takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ballast.model import Location, Memory, MovesMode, Placement, Plan, Policy
+from ballast.planner.plan import plan
+from ballast.simulation.cluster import Cluster, State
+from ballast.simulation.crew import NAMESPACE, crew
+from ballast.simulation.demand import Demand
+from ballast.simulation.exchange import topologies
+from ballast.simulation.fleet import fleet
+from ballast.simulation.flight import Flights
+from ballast.simulation.meter import Meter
+from ballast.simulation.recorder import Recorder, Title
+from ballast.simulation.scenario import Scenario
+from ballast.simulation.scheduler import Scheduler
+from ballast.simulation.sight import Sight
+from ballast.simulation.trace import Cause, PlacementRecord, Trace
+from ballast.simulation.uid import slot_of, uid_of
+
+EPOCH = 1_767_571_200.0
+"""The planner's time when a run begins: Monday, 2026-01-05, midnight UTC; schedules of budgets go by it."""
+
+Progress = Callable[[float], None]
+"""Is told what share of the run is done, 0…1."""
+
+
+def simulate(
+    scenario: Scenario,
+    policy: Policy,
+    *,
+    seed: int | None = None,
+    label: str | None = None,
+    progress: Progress | None = None,
+) -> Trace:
+    """One run. Moves are made in mode Enforce only; the other modes are obeyed as the operator obeys them.
+
+    Equal arguments give equal traces. `seed`: instead of the scenario's own. `label`: what the trace calls the policy.
+    """
+    run = _Run(scenario, policy, scenario.spec.seed if seed is None else seed, label or policy.name)
+    return run.to_the_end(progress or (lambda _: None))
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What the planner said about an executor that it released."""
+
+    wanted: str | None
+    within: Location
+    reason: str
+
+
+class _Run:
+    def __init__(self, scenario: Scenario, policy: Policy, seed: int, label: str) -> None:
+        spec = scenario.spec
+        self._policy, self._memory = policy, Memory()
+        nodes = fleet(spec.nodes)
+        slots = crew(spec, nodes)
+        self._cluster = Cluster(spec, nodes, slots)
+        self._meter = Meter(spec, policy, self._cluster, Demand(spec, nodes, slots, seed), seed)
+        self._sight = Sight(self._cluster, policy, topologies(slots.apps, spec, policy.levels), epoch=EPOCH)
+        self._flights = Flights(self._cluster, spec.moving, policy.moves, seed=seed, epoch=EPOCH)
+        self._duration = spec.duration.seconds
+        self._step = min(spec.metrics.scrape_interval.seconds, policy.interval_seconds)
+        self._scrape_every = spec.metrics.scrape_interval.seconds
+        title = Title(scenario.name, label, seed, self._duration, policy.window_seconds, spec.level_points)
+        self._recorder = Recorder(title, self._cluster)
+        self._scores: dict[str, float] = {}
+        self._wishes: dict[int, _Wish] = {}
+        self._next_pass = self._next_scrape = 0.0
+
+    def to_the_end(self, progress: Progress) -> Trace:
+        steps = int(self._duration / self._step + 1e-9)
+        for index in range(steps + 1):
+            self._advance(index * self._step)
+            progress(index / max(steps, 1))
+        return self._recorder.trace(self._flights.records())
+
+    def _advance(self, time: float) -> None:
+        cluster = self._cluster
+        cluster.advance(time)
+        self._schedule(time)
+        if time >= self._next_scrape - 1e-9:
+            self._next_scrape += self._scrape_every
+            self._meter.scrape(time)
+        self._recorder.step(self._meter.now, time)
+        gated = bool((cluster.state == State.GATED).any())
+        if gated or time >= self._next_pass - 1e-9:
+            while self._next_pass <= time + 1e-9:
+                self._next_pass += self._policy.interval_seconds
+            self._pass(time)
+
+    def _schedule(self, time: float) -> None:
+        """Moves go on, and kube-scheduler looks again at what waits for room."""
+        scheduler = Scheduler(self._cluster, self._sight.locations, time)
+        self._flights.advance(scheduler, self._scores, time)
+        waiting = (self._cluster.state == State.PENDING) & (self._cluster.node < 0)
+        for slot in np.flatnonzero(waiting).tolist():
+            self._bind(scheduler, slot, time)
+
+    def _pass(self, time: float) -> None:
+        snapshot = self._sight.snapshot(self._meter.query(time), self._flights, time)
+        decided, self._memory = plan(snapshot, self._policy, self._memory, EPOCH + time)
+        self._scores = {view.name: view.score for view in decided.pool.nodes if view.score is not None}
+        self._recorder.pass_(decided, self._meter.now, time)
+        self._enact(decided, time)
+
+    def _enact(self, decided: Plan, time: float) -> None:
+        scheduler = Scheduler(self._cluster, self._sight.locations, time)
+        for placement in decided.placements:
+            self._release(scheduler, placement, time)
+        for stranded in decided.replacements:
+            self._cluster.delete(slot_of(stranded.uid), time)
+        if self._policy.moves.mode is MovesMode.ENFORCE:
+            for move in decided.moves:
+                self._flights.begin(move, slot_of(move.uid), self._scores, time)
+
+    def _release(self, scheduler: Scheduler, placement: Placement, time: float) -> None:
+        slot, level = slot_of(placement.uid), self._policy.levels.index_of(placement.pin)
+        self._wishes[slot] = _Wish(
+            wanted=placement.node,
+            within=placement.location[: level + 1] if level is not None else (),
+            reason=placement.reason.value if placement.reason is not None else "",
+        )
+        self._cluster.pinned[slot] = placement.node is not None and level is not None
+        self._bind(scheduler, slot, time)
+
+    def _bind(self, scheduler: Scheduler, slot: int, time: float) -> None:
+        cluster = self._cluster
+        wish = self._wishes.get(slot, _Wish(None, (), ""))
+        preferred = cluster.fleet.index(wish.wanted) if wish.wanted is not None else None
+        node = scheduler.bind(slot, preferred=preferred, within=wish.within)
+        if node is None:
+            return
+        cause, app = cluster.cause[slot], cluster.crew.apps[cluster.crew.app_of[slot]]
+        if cause is not Cause.ASTRAY:
+            self._recorder.homes[slot] = node
+        self._recorder.placements.append(
+            PlacementRecord(
+                executor=f"{NAMESPACE}/{app.name}-exec-{uid_of(slot, int(cluster.generation[slot]))}",
+                slot=slot,
+                application=app.name,
+                at=time,
+                waited_seconds=time - float(cluster.born_at[slot]),
+                node=cluster.fleet.names[node],
+                wanted=wish.wanted,
+                reason=wish.reason,
+                cause=cause,
+            )
+        )

@@ -1,0 +1,116 @@
+"""What happens on the nodes, and what of it is measured: scrapes, losses, delays and the metric window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ballast.model import Policy
+from ballast.simulation.arrays import FloatArray
+from ballast.simulation.change import blackouts
+from ballast.simulation.cluster import Cluster
+from ballast.simulation.curve import random_for
+from ballast.simulation.demand import Demand
+from ballast.simulation.scenario import ScenarioSpec
+from ballast.simulation.window import Window
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moment:
+    """The true state of load at one time."""
+
+    work: FloatArray
+    """By slot: what its executor is given to do, in cores of an ordinary machine; 0 where none works."""
+    wanted: FloatArray
+    """By node: cores that everything there would use."""
+    usage: FloatArray
+    """The same in percent of the node's cores; NaN where the node is gone."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """What a query gives at one time."""
+
+    available: bool
+    node_cpu: FloatArray
+    """By node: used cores to cores, 0…1; NaN where unknown."""
+    node_age: FloatArray
+    """Seconds since the newest sample."""
+    executor_cpu: FloatArray
+    """By slot: cores used; NaN where unknown."""
+    slowdown: FloatArray
+    """By node: how much longer tasks take for want of CPU; at least 1, NaN where unknown."""
+
+
+class Meter:
+    """Looks at the cluster step by step; times must not go backwards."""
+
+    def __init__(self, spec: ScenarioSpec, policy: Policy, cluster: Cluster, demand: Demand, seed: int) -> None:
+        self._cluster, self._demand = cluster, demand
+        self._delay, self._loss = spec.metrics.delay.seconds, spec.metrics.loss
+        every = spec.metrics.scrape_interval.seconds
+        given = spec.metrics.window
+        self._window = max(given.seconds if given is not None else policy.window_seconds, every)
+        self._blackouts = blackouts(spec.events)
+        self._random = random_for(seed, "scrapes")
+        rows = int((self._window + self._delay) / every) + 2
+        nodes, slots = len(cluster.fleet), len(cluster.crew)
+        self._node_cpu, self._slowdown = Window(nodes, rows), Window(nodes, rows)
+        self._executor_cpu = Window(slots, rows)
+        self.now = self._moment(0.0)
+
+    def scrape(self, time: float) -> None:
+        """Take a sample of everything."""
+        cluster = self._cluster
+        if cluster.renewed.any():
+            self._executor_cpu.forget(cluster.renewed)
+            cluster.renewed[:] = False
+        self.now = self._moment(time)
+        cores, speed = cluster.fleet.cores, cluster.fleet.speed
+        ratio = self.now.wanted / cores
+        seen = cluster.listed & cluster.ready
+        if self._loss > 0:
+            seen = seen & (self._random.random(len(seen)) >= self._loss)
+        self._node_cpu.add(time, np.where(seen, np.minimum(ratio, 1.0), np.nan))
+        self._slowdown.add(time, np.where(seen, np.maximum(ratio, 1.0), np.nan))
+        node = cluster.node
+        used = self.now.work / speed[node] / np.maximum(ratio, 1.0)[node]
+        self._executor_cpu.add(time, np.where(cluster.working & seen[node], used, np.nan))
+
+    def _moment(self, time: float) -> Moment:
+        cluster = self._cluster
+        work = self._given(self._demand.work(time))
+        works = work > 0
+        speed = cluster.fleet.speed
+        cores = np.bincount(
+            cluster.node[works], weights=work[works] / speed[cluster.node[works]], minlength=len(cluster.fleet)
+        )
+        wanted = cores + self._demand.neighbours(time)
+        there = cluster.listed & cluster.ready
+        return Moment(work, wanted, np.where(there, 100.0 * wanted / cluster.fleet.cores, np.nan))
+
+    def _given(self, demand: FloatArray) -> FloatArray:
+        """The driver hands the work of missing executors to the others, as far as they have cores for it."""
+        cluster, app_of = self._cluster, self._cluster.crew.app_of
+        own = np.where(cluster.working, demand, 0.0)
+        count = len(cluster.crew.apps)
+        whole = np.bincount(app_of, weights=np.where(cluster.alive, demand, 0.0), minlength=count)
+        present = np.bincount(app_of, weights=own, minlength=count)
+        factor = np.divide(whole, present, out=np.ones(count), where=present > 0)
+        given: FloatArray = np.minimum(
+            own * factor[app_of], np.maximum(own, np.where(cluster.working, cluster.crew.cores, 0.0))
+        )
+        return given
+
+    def query(self, time: float) -> Reading:
+        """Means over the metric window, as they are known at `time`."""
+        until = time - self._delay + 1e-9
+        after = until - self._window
+        return Reading(
+            available=not any(start <= time < end for start, end in self._blackouts),
+            node_cpu=self._node_cpu.mean(after, until),
+            node_age=time - self._node_cpu.newest(until),
+            executor_cpu=self._executor_cpu.mean(after, until),
+            slowdown=self._slowdown.mean(after, until),
+        )

@@ -1,0 +1,154 @@
+"""A scenario: a pool of nodes, what runs on it, and what happens; written in YAML, read with clear errors."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+import yaml
+from pydantic import Field
+
+from ballast.api.duration import Between, Duration
+from ballast.api.lists import map_by
+from ballast.api.meta import API_VERSION, Model, Resource, nested
+from ballast.api.rule import Rule
+from ballast.errors import InvalidField, InvalidResource
+from ballast.simulation.scenario_application import Application, External, Stream
+from ballast.simulation.scenario_load import Moment, Span
+from ballast.simulation.scenario_pool import Event, Machines
+
+_REMEDY = "write a scenario as in examples/scenarios"
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class Metrics(Model):
+    """How the pool is measured."""
+
+    scrape_interval: Annotated[Duration, Between("1s", "10m")] = Duration.parse("15s")
+    """Also the simulation's own step."""
+    window: Moment | None = None
+    """What figures are means over; if absent, what the policy says. 0s: the newest sample alone."""
+    delay: Moment = Duration.parse("0s")
+    """From a sample until a query sees it."""
+    loss: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Share of scrapes that fail; a node's and its executors' fail together."""
+
+
+class Moving(Model):
+    """How long executors take, and how often something goes wrong."""
+
+    leave: Moment = Duration.parse("5s")
+    """From the order until the executor is gone."""
+    replace: Moment = Duration.parse("5s")
+    """From then until Spark has asked for another one."""
+    start: Moment = Duration.parse("20s")
+    """From being bound to a node until it runs: image pull and JVM."""
+    detect: Moment = Duration.parse("40s")
+    """From the death of a node until its executors are given up."""
+    stuck: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of moves whose executor does not leave in time."""
+    lost: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of moves whose replacement does not come to run."""
+
+
+class ScenarioSpec(Model):
+    """A pool, its load, and what happens."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel="self.policy.all(key, key != 'nodeSelector')",
+            message="policy has no nodeSelector here: the scenario's nodes are the pool",
+            holds=lambda spec: "nodeSelector" not in spec.policy,
+            path=".policy",
+        ),
+    )
+
+    description: Annotated[str, Field(max_length=2000)] = ""
+    duration: Span
+    seed: Annotated[int, Field(ge=0)] = 1
+    """Of all chances, unless another one is given when it is run."""
+    level_points: Annotated[float, Field(gt=0, le=100)] = 15.0
+    """Points below which a gap counts as level, and by which a node must stray from the mean to count as wrong."""
+    nodes: Annotated[tuple[Machines, ...], Field(min_length=1, max_length=10_000), map_by("name")]
+    applications: Annotated[tuple[Application, ...], Field(max_length=100_000), map_by("name")] = ()
+    streams: Annotated[tuple[Stream, ...], Field(max_length=100_000)] = ()
+    externals: Annotated[tuple[External, ...], Field(max_length=10_000)] = ()
+    events: Annotated[tuple[Event, ...], Field(max_length=100_000)] = ()
+    metrics: Metrics = nested(Metrics)
+    moving: Moving = nested(Moving)
+    policy: dict[str, Any] = Field(default_factory=dict)
+    """Fields of a BalancingPolicy's spec that differ from the defaults, for runs that name a strategy only."""
+
+
+class Scenario(Resource):
+    """A pool of nodes, what runs on it, and what happens."""
+
+    api_version: Literal["ballast.dev/v1alpha1"] = API_VERSION
+    kind: Literal["Scenario"] = "Scenario"
+    spec: ScenarioSpec
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Raises InvalidResource or InvalidField, naming the field, its value and what to write instead."""
+        try:
+            raw = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 -- a safe loader
+        except OSError as error:
+            raise InvalidField("scenario", str(path), f"{error.strerror}; {_REMEDY}") from error
+        except yaml.YAMLError as error:
+            words = " ".join(str(error).split())
+            raise InvalidField("scenario", str(path), f"not readable as YAML: {words}") from error
+        if not isinstance(raw, dict) or raw.get("kind") != "Scenario":
+            raise InvalidField("kind", raw.get("kind") if isinstance(raw, dict) else raw, _REMEDY)
+        return cls.parse(raw)
+
+    @classmethod
+    def parse(cls, raw: Any) -> Self:
+        """As above; what refers to something that is not there is refused as well."""
+        found = super().parse(raw)
+        if problems := list(_dangling(found.spec)):
+            raise InvalidResource(f"Scenario {found.name}", problems)
+        return found
+
+
+def _dangling(spec: ScenarioSpec) -> Iterator[InvalidField]:
+    """Names that nothing has, or that two things have."""
+    nodes = Counter(name for machines in spec.nodes for name in machines.names)
+    for name in (name for name, times in nodes.items() if times > 1):
+        yield InvalidField("spec.nodes", name, "two nodes would have this name: rename one group")
+    groups = {machines.name for machines in spec.nodes}
+    for index, event in enumerate(spec.events):
+        for subject in event.subjects:
+            if subject not in nodes and subject not in groups:
+                yield InvalidField(f"spec.events[{index}]", subject, f"no such node; there are {_some(groups)}")
+    applications = Counter(name for each in spec.applications for name in each.names)
+    for name in (name for name, times in applications.items() if times > 1):
+        yield InvalidField("spec.applications", name, "two applications would have this name: rename one")
+    for index, application in enumerate(spec.applications):
+        yield from _misplaced(f"spec.applications[{index}].runsOn", application, set(nodes))
+    ends = set(applications) | {each.name for each in spec.externals}
+    for index, stream in enumerate(spec.streams):
+        for end in (stream.from_, stream.to):
+            if end not in ends:
+                yield InvalidField(f"spec.streams[{index}]", end, f"no such application; there are {_some(ends)}")
+
+
+def _misplaced(field: str, application: Application, nodes: set[str]) -> Iterator[InvalidField]:
+    for name in application.runs_on:
+        if name not in nodes:
+            yield InvalidField(field, name, f"no such node; there are {_some(nodes)}")
+    placed = sum(application.runs_on.values())
+    if placed > application.total:
+        yield InvalidField(field, placed, f"place at most the {application.total} executors that there are")
+    if application.runs_on and application.starts.seconds > 0:
+        yield InvalidField(field, application.starts.text, "what starts later is placed by the policy: remove runsOn")
+
+
+def _some(names: set[str]) -> str:
+    shown = sorted(names)
+    return ", ".join(shown[:10]) + (", …" if len(shown) > 10 else "")

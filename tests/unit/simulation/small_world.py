@@ -1,0 +1,41 @@
+"""Small scenarios, and policies to run them under."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ballast.model import Policy
+from ballast.simulation.policies import by_spec
+from ballast.simulation.scenario import Scenario
+
+EAGER: dict[str, Any] = {
+    "metrics": {"window": "60s"},
+    "placement": {"mode": "Enforce", "maxExecutorsPerNodeRatio": 1.0},
+    "moves": {
+        "mode": "Enforce",
+        "maxConcurrent": 100,
+        "maxConcurrentPerNode": 100,
+        "cooldown": "0s",
+        "budgets": [],
+        "minGain": 0,
+        "settle": "2m",
+    },
+}
+
+
+def scenario(**spec: Any) -> Scenario:
+    """Two nodes at 80 and 20 percent, bundles of a core each, for half an hour, unless `spec` says otherwise."""
+    base: dict[str, Any] = {
+        "duration": "30m",
+        "nodes": [{"name": "node", "count": 2, "cores": 10}],
+        "applications": [
+            {"name": "bundle", "copies": 10, "load": {"cores": 1.0}, "runsOn": {"node-0": 8, "node-1": 2}}
+        ],
+    }
+    return Scenario.parse({"metadata": {"name": "small"}, "spec": {**base, **spec}})
+
+
+def policy(shedding: dict[str, Any] | None = None, **moves: Any) -> Policy:
+    """Everything is allowed, as far as `moves` does not say otherwise."""
+    spec = {**EAGER, "shedding": shedding or {}, "moves": {**EAGER["moves"], **moves}}
+    return by_spec(spec, scenario(), name="policy")

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import numpy as np
+
+from ballast.simulation.engine import simulate
+from ballast.simulation.figures import figures
+from ballast.simulation.trace import Cause, Outcome, Trace
+from tests.unit.simulation.small_world import policy, scenario
+
+
+def same(one: Trace, other: Trace) -> bool:
+    arrays = ("times", "scores", "usage", "executors", "open", "locality", "gated", "refusals")
+    return (
+        one.moves == other.moves
+        and one.placements == other.placements
+        and all(np.array_equal(getattr(one, name), getattr(other, name), equal_nan=name != "open") for name in arrays)
+    )
+
+
+NOISY = {
+    "nodes": [
+        {
+            "name": "node",
+            "count": 4,
+            "cores": 10,
+            "neighbour": {"cores": 2, "vary": [{"kind": "Noise", "deviation": 0.5}]},
+        }
+    ],
+    "applications": [
+        {"name": "job", "copies": 5, "executors": 4, "load": {"cores": 1, "vary": [{"kind": "HeavyTail", "alpha": 2}]}}
+    ],
+    "metrics": {"loss": 0.05, "delay": "30s"},
+    "moving": {"stuck": 0.2, "lost": 0.2},
+}
+
+
+def test_the_same_scenario_and_seed_give_the_same_trace() -> None:
+    first = simulate(scenario(**NOISY), policy())
+    assert first.placements
+    assert same(first, simulate(scenario(**NOISY), policy()))
+
+
+def test_another_seed_gives_another_trace() -> None:
+    assert not same(simulate(scenario(**NOISY), policy()), simulate(scenario(**NOISY), policy(), seed=2))
+
+
+def test_a_gap_is_closed_by_moves_that_end_as_predicted() -> None:
+    trace = simulate(scenario(), policy())
+    assert {move.outcome for move in trace.moves} == {Outcome.HELPED}
+    assert len(trace.moves) == 3
+    assert trace.usage[-1].tolist() == [50.0, 50.0]
+    assert {(m.hot_after, m.cold_after) for m in trace.moves} == {(50.0, 50.0)}
+    assert figures(trace).moves_beyond_optimum <= 1
+
+
+def test_nothing_moves_in_mode_off_or_recommend() -> None:
+    for mode in ("Off", "Recommend"):
+        trace = simulate(scenario(), policy(mode=mode))
+        assert trace.moves == ()
+        assert trace.usage[-1].tolist() == [80.0, 20.0]
+
+
+def test_executors_of_a_new_application_wait_for_the_planner_and_go_where_it_says() -> None:
+    world = scenario(
+        applications=[{"name": "job", "executors": 6, "load": {"cores": 1}, "requests": {"cpu": 1}, "starts": "5m"}]
+    )
+    trace = simulate(world, policy())
+    assert {(p.at, p.cause) for p in trace.placements} == {(300.0, Cause.START)}
+    assert [p.node for p in trace.placements] == [p.wanted for p in trace.placements]
+    assert trace.executors[-1].sum() == 6
+
+
+def test_the_executors_of_a_dead_node_are_placed_elsewhere() -> None:
+    trace = simulate(scenario(events=[{"at": "5m", "fail": ["node-1"]}]), policy(mode="Off"))
+    lost = [p for p in trace.placements if p.cause is Cause.LOST]
+    assert [p.node for p in lost] == ["node-0", "node-0"]
+    assert trace.executors[-1].tolist() == [10, 0]
+    assert np.isnan(trace.usage[-1, 1])
+
+
+def test_a_replacement_that_is_lost_is_placed_anew_and_the_move_has_failed() -> None:
+    trace = simulate(scenario(moving={"lost": 1.0}), policy(pauseAfterFailures=100))
+    assert {move.outcome for move in trace.moves} <= {Outcome.NEVER_ARRIVED, Outcome.UNDER_WAY}
+    assert {p.cause for p in trace.placements} == {Cause.ASTRAY}
+    assert trace.executors[-1].sum() >= 9
+
+
+def test_an_executor_that_is_stuck_stays_where_it_is() -> None:
+    trace = simulate(scenario(moving={"stuck": 1.0}), policy())
+    assert {move.outcome for move in trace.moves} <= {Outcome.NEVER_LEFT, Outcome.UNDER_WAY}
+    assert trace.usage[-1].tolist() == [80.0, 20.0]
+
+
+def test_without_metrics_nothing_is_moved() -> None:
+    trace = simulate(scenario(events=[{"at": "0s", "blackout": True, "lasts": "30m"}]), policy())
+    assert trace.moves == ()
+    assert "NoMetrics" in trace.reasons
