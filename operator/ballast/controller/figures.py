@@ -31,6 +31,7 @@ from ballast.prometheus import (
     Reading,
     queries,
     reading,
+    single,
 )
 
 NOT_CONFIGURED = MetricsHealth(
@@ -91,7 +92,8 @@ class Figures:
         except BallastError:
             return {}
         values = {tuple(name.split("\n", 1)): answer for name, answer in answers.items()}
-        return {(key, text): float(v[0]["value"][1]) for (key, text), v in values.items() if len(v) == 1}
+        found = {(key, text): single(answer) for (key, text), answer in values.items()}
+        return {asked: figure for asked, figure in found.items() if figure is not None}
 
     def close(self) -> None:
         for name in list(self._open):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ballast.api.labels import LabelSelector
 from ballast.api.policy import PolicySpec
+from ballast.api.policy_metrics import Permission
 from ballast.api.topology import SparkTopology
+from ballast.controller.declaration import remarks
 from ballast.controller.ends import Finding, Rates, Surroundings, declared, implicit
 from ballast.controller.gateclock import GateClock
 from ballast.controller.membership import Belonging, Membership, key_of
@@ -52,11 +54,17 @@ class Pool:
     namespace_selector: LabelSelector = field(default_factory=LabelSelector)
     topology_selector: LabelSelector | None = None
     external_namespaces: frozenset[str] = frozenset()
+    topology_queries: bool = False
+    """Whether queries of topologies are let run."""
 
     @classmethod
     def of(cls, spec: PolicySpec) -> Pool:
         return cls(
-            spec.node_selector, spec.namespace_selector, spec.topology_selector, frozenset(spec.external_namespaces)
+            spec.node_selector,
+            spec.namespace_selector,
+            spec.topology_selector,
+            frozenset(spec.external_namespaces),
+            spec.metrics.topology_queries is Permission.ALLOW,
         )
 
 
@@ -87,18 +95,13 @@ def observe(
     moves: Iterable[Move] = (),
     metrics: Metrics | None = None,
     rates: Rates | None = None,
-    failed: Mapping[str, int] | None = None,
 ) -> Observation:
-    """One pool at one moment.
-
-    `clock` must have seen `lists.pods` already. `failed`: executors per topology key that failed and count towards
-    Spark's own limit.
-    """
+    """One pool at one moment. `clock` must have seen `lists.pods` already."""
     figures = metrics or Metrics()
     steered = _steered(topologies, lists, pool)
     membership = Membership(steered, lists.namespaces)
     pass_ = _Pass(lists, policy, pool=pool, membership=membership, clock=clock, metrics=figures)
-    views, findings = pass_.topologies(steered, rates=rates or {}, failed=failed or {})
+    views, findings = pass_.topologies(steered, rates=rates or {})
     stalled = {finding.topology for finding in findings if finding.stalls}
     executors = tuple(replace(e, enforced=False) if e.topology in stalled else e for e in pass_.executors)
     snapshot = Snapshot(
@@ -146,6 +149,8 @@ class _Pass:
         self._members: dict[str, dict[str, Pod]] = defaultdict(dict)
         self._applications: dict[str, set[str]] = defaultdict(set)
         self._strays: dict[str, set[str]] = defaultdict(set)
+        self._failed: Counter[str] = Counter()
+        """By topology: those that Spark has deleted are not seen any more."""
         self.executors: list[Executor] = []
         self.pending: list[Demand] = []
         self._walk()
@@ -170,6 +175,7 @@ class _Pass:
     def _take(self, pod: Pod, facts: SparkExecutor, belonging: Belonging) -> None:
         self._members[belonging.topology].setdefault(belonging.component, pod)
         self._applications[belonging.topology].add(facts.application)
+        self._failed[belonging.topology] += pod.status_phase == "Failed"
         if not belonging.known:
             self._strays[belonging.topology].add(belonging.component)
         self.executors.append(
@@ -227,24 +233,23 @@ class _Pass:
             for facts in sorted(chosen, key=lambda facts: facts.name)
         )
 
-    def topologies(
-        self, steered: Sequence[SparkTopology], *, rates: Rates, failed: Mapping[str, int]
-    ) -> tuple[list[Topology], list[Finding]]:
+    def topologies(self, steered: Sequence[SparkTopology], *, rates: Rates) -> tuple[list[Topology], list[Finding]]:
         around = self._surroundings(self._policy.levels)
         views: list[Topology] = []
         findings: list[Finding] = []
         for topology in steered:
             key = key_of(topology)
             applications = self._applications.get(key, ())
-            view, found = declared(topology, around, rates=rates, applications=applications, failed=failed.get(key, 0))
+            view, found = declared(topology, around, rates=rates, applications=applications, failed=self._failed[key])
             strays = implicit(key, self._strays.get(key, ()), around, workloads={}).components
             views.append(replace(view, components=(*view.components, *strays)))
             findings += [*found, *_stray_findings(key, self._strays.get(key, set()))]
+            findings += remarks(topology, rates=rates, queries_allowed=self._pool.topology_queries)
         known = {view.key for view in views}
         for key, members in sorted(self._members.items()):
             if key not in known:
                 workloads = {name: pod.labels.get(names.WORKLOAD, "") for name, pod in members.items()}
-                views.append(implicit(key, members, around, workloads=workloads, failed=failed.get(key, 0)))
+                views.append(implicit(key, members, around, workloads=workloads, failed=self._failed[key]))
         return views, findings
 
     def _surroundings(self, levels: Levels) -> Surroundings:

@@ -9,6 +9,7 @@ from typing import Any
 from ballast.api import BalancingPolicy, SparkTopology
 from ballast.controller.advice import Adviser
 from ballast.controller.context import Context
+from ballast.controller.declaration import QUERY_NOT_ALLOWED
 from ballast.controller.ends import Finding
 from ballast.controller.membership import key_of
 from ballast.controller.status import Outlook, policy_status, stalled_status, topology_status
@@ -48,6 +49,7 @@ class Reporter:
             memory,
             context.snapshot.taken_at,
             adviser.recommendations(context, renew=renew),
+            {each.topology: each for each in context.findings if each.reason == QUERY_NOT_ALLOWED},
         )
         status = policy_status(context.read.resource, outlook).to_dict()
         self._write(kinds.BALANCING_POLICY, context.read.raw, status)

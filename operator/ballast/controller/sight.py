@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ballast.api import BalancingPolicy
@@ -14,7 +12,6 @@ from ballast.controller.observe import Metrics, Pool, observe
 from ballast.controller.openmove import OpenMove, planner_moves
 from ballast.controller.pools import Territories, for_another
 from ballast.controller.survey import Read, Survey
-from ballast.kube import names
 from ballast.model import Memory, Snapshot
 from ballast.model.from_api import policy_from
 from ballast.prometheus import Reading
@@ -53,7 +50,6 @@ class Sight:
             moves=planner_moves(moves, points),
             metrics=Metrics(reading.nodes, reading.executors, reading.health),
             rates=reading.rates,
-            failed=_failures(self.survey),
         )
         return Context(
             read=read,
@@ -75,13 +71,3 @@ class Sight:
     def own_moves(self, moves: list[OpenMove], policy: str) -> list[OpenMove]:
         """The moves that leave a node of this pool."""
         return [each for each in moves if each.state.orders.source in self.lands.nodes[policy]]
-
-
-def _failures(survey: Survey) -> Mapping[str, int]:
-    """Executors that failed, by topology key; those that Spark has deleted are not seen any more."""
-    failed: Counter[str] = Counter()
-    for pod in survey.lists.pods:
-        if pod.executor is not None and pod.status_phase == "Failed":
-            topology = pod.labels.get(names.TOPOLOGY, pod.executor.application)
-            failed[f"{pod.namespace}/{topology}"] += 1
-    return failed

@@ -2,6 +2,7 @@
 
 from ballast.prometheus.client import Endpoint, Prometheus, PrometheusError
 from ballast.prometheus.preset import Preset, Queries, queries
+from ballast.prometheus.series import single
 from ballast.prometheus.usage import ExecutorFrame, NodeFrame, Reading, reading
 
 __all__ = [
@@ -15,4 +16,5 @@ __all__ = [
     "Reading",
     "queries",
     "reading",
+    "single",
 ]

@@ -54,6 +54,8 @@ class Prometheus:
             answer: list[dict[str, Any]] = self._api.custom_query(text, timeout=self._timeout_seconds)
         except (requests.RequestException, PrometheusApiClientException, ValueError, KeyError) as error:
             raise PrometheusError(_words(error)) from error
+        if answer and not isinstance(answer[0], dict):
+            raise PrometheusError("it gives a scalar, not a vector: wrap it in vector(…)")
         return answer
 
     def query_all(self, texts: Mapping[str, str]) -> tuple[dict[str, list[dict[str, Any]]], dict[str, str]]:

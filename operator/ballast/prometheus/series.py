@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -76,6 +76,11 @@ def application_of(metric: Mapping[str, str]) -> str:
     return match.group(1).replace("_", "-", 1) if match else ""
 
 
+def single(vector: Sequence[Mapping[str, Any]]) -> float | None:
+    """The one figure of an answer; None when there are several, or none that is finite."""
+    return _value(vector[0]) if len(vector) == 1 else None
+
+
 def _node_of(metric: Mapping[str, str], addresses: Mapping[str, str]) -> str:
     if metric.get("node"):
         return metric["node"]
@@ -89,7 +94,9 @@ def _joined(metric: Mapping[str, str], first: str, second: str) -> str:
 
 
 def _value(sample: Mapping[str, Any]) -> float | None:
-    return _number(sample["value"][1])
+    """None for a range, which holds values instead."""
+    point = sample.get("value")
+    return _number(point[1]) if point else None
 
 
 def _number(text: str) -> float | None:

@@ -164,7 +164,7 @@ def test_a_topology_is_read_whole() -> None:
         separateBy="Rack",
     )
     rates = {("analytics/clicks", "sum(x)"): 5.0}
-    (view,) = look(topologies=[clicks], rates=rates, failed={"analytics/clicks": 2}).snapshot.topologies
+    (view,) = look(topologies=[clicks], rates=rates).snapshot.topologies
     anchors = (Anchor(("a", None, None), 0.25), Anchor(("b", None, None), 0.75))
     assert view.components == (
         Component("bus", anchors=anchors, external=True),
@@ -177,7 +177,34 @@ def test_a_topology_is_read_whole() -> None:
     ]
     assert isinstance(view.streams[0], Stream)
     assert view.separate == (Separation(("ingest", "sessions"), "Rack"),)
-    assert (view.implicit, view.failed_executors) == (False, 2)
+    assert not view.implicit
+
+
+@pytest.mark.parametrize(
+    ("labels", "topologies", "key"),
+    [
+        pytest.param({}, [], "analytics/spark-1", id="nothing said"),
+        pytest.param({"ballast.dev/topology": "clicks"}, [], "analytics/spark-1", id="a name without an object"),
+        pytest.param(
+            {"ballast.dev/topology": "clicks"},
+            [topology("clicks", components=[{"name": "ingest"}])],
+            "analytics/clicks",
+            id="a name",
+        ),
+        pytest.param(
+            {"app": "clicks"},
+            [topology("clicks", components=[{"name": "ingest", "selector": {"matchLabels": {"app": "clicks"}}}])],
+            "analytics/clicks",
+            id="a selector",
+        ),
+    ],
+)
+def test_failed_executors_count_for_the_topology_that_they_belong_to(
+    labels: dict[str, str], topologies: list[SparkTopology], key: str
+) -> None:
+    failed = [executor(n, labels=labels, phase="Failed") for n in (1, 2)]
+    found = look(*failed, executor(3, labels=labels), topologies=topologies)
+    assert {view.key: view.failed_executors for view in found.snapshot.topologies} == {key: 2}
 
 
 def observed(namespace: str | None = None) -> SparkTopology:

@@ -14,11 +14,11 @@ from ballast.controller.observe import Lists
 from ballast.controller.reporter import QUIET_SECONDS, Reporter
 from ballast.controller.survey import Read, Survey
 from ballast.kube.events import EventRecorder
-from ballast.model import Memory, NodeUsage, Snapshot
+from ballast.model import Memory, NodeUsage, Snapshot, Topology
 from ballast.model.memory import Attempts
 from ballast.planner.plan import plan
 from ballast.prometheus import Reading
-from tests.builders import NOW, a_node, a_policy, a_snapshot
+from tests.builders import NOW, a_node, a_policy, a_snapshot, a_topology
 from tests.unit.controller.test_status import topology_resource
 from tests.unit.kube.scripted import Answer, Scripted, scripted
 
@@ -38,10 +38,17 @@ class Stage:
     def clock(self) -> float:
         return self.now
 
-    def report(self, *, cpu: float = 0.5, memory: Memory | None = None, findings: tuple[Finding, ...] = ()) -> None:
+    def report(
+        self,
+        *,
+        cpu: float = 0.5,
+        memory: Memory | None = None,
+        findings: tuple[Finding, ...] = (),
+        topologies: tuple[Topology, ...] = (),
+    ) -> None:
         """One pass over two nodes, of which one is at `cpu`."""
         nodes = (a_node("a", cpu=0.1), a_node("b", usage=NodeUsage(cpu_ratio=cpu)))
-        context = self._context(a_snapshot(*nodes, topologies=(), taken_at=self.now), findings)
+        context = self._context(a_snapshot(*nodes, topologies=topologies, taken_at=self.now), findings)
         decided, after = plan(context.snapshot, context.policy, memory or Memory(), self.now)
         count = len(self.patches())
         self.reporter.report(context, decided, memory or after, renew=True)
@@ -138,6 +145,13 @@ def test_a_status_that_somebody_else_wrote_or_that_is_gone_is_left_for_the_next_
         stage.status = {}
         stage.report()
         assert len(stage.patches()) == 2
+
+
+def test_a_query_that_may_not_run_is_a_condition_of_its_topology(stage: Stage) -> None:
+    stage.report(findings=(Finding("team/clicks", "QueryNotAllowed", "ask for it"),), topologies=(a_topology(),))
+    (written,) = (a.body["status"] for a in stage.script.asked if "/sparktopologies/" in a.path)
+    verdicts = {c["type"]: (c["status"], c["reason"]) for c in written["conditions"]}
+    assert verdicts["MetricsAvailable"] == ("False", "QueryNotAllowed")
 
 
 def test_findings_become_events_on_their_topology(stage: Stage) -> None:

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from ballast.api import BalancingPolicy, SparkTopology
+from ballast.controller.ends import Finding
 from ballast.controller.status import Outlook, policy_status, stalled_status, topology_status
 from ballast.model import (
     AvgShedderPolicy,
@@ -168,6 +170,17 @@ def test_a_topologys_status_counts_its_executors() -> None:
     assert (component.executors, component.running, component.nodes, component.zones) == (3, 2, 2, 2)
     assert {c.type: c.reason for c in found.conditions}["Placed"] == "Waiting"
     assert found.policy == "streaming"
+
+
+def test_a_topology_whose_queries_may_not_run_says_so_until_they_may() -> None:
+    seen = outlook(a_snapshot(a_node("a", cpu=0.1)))
+    denied = replace(seen, remarks={"team/clicks": Finding("team/clicks", "QueryNotAllowed", "ask for it")})
+    told = topology_status(topology_resource(), denied)
+    verdicts = {c.type: (c.status.value, c.reason, c.message) for c in told.conditions}
+    assert verdicts["MetricsAvailable"] == ("False", "QueryNotAllowed", "ask for it")
+    assert verdicts["Ready"][0] == "True"
+    after = topology_status(topology_resource(status=told.to_dict()), seen)
+    assert {c.type: c.reason for c in after.conditions}["MetricsAvailable"] == "Available"
 
 
 def test_a_stalled_topology_keeps_what_was_known_of_it() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ballast.api.topology_status import Recommendation
+from ballast.controller.ends import Finding
 from ballast.model import Executor, LocalityView, Memory, Phase, Plan, Policy, Snapshot
 
 
@@ -19,6 +20,8 @@ class Outlook:
     now: float
     recommendations: Mapping[str, Recommendation] = field(default_factory=dict)
     """By topology key."""
+    remarks: Mapping[str, Finding] = field(default_factory=dict)
+    """What keeps a topology's own queries from running, by its key."""
     executors: Mapping[str, list[Executor]] = field(init=False)
     """Those that have not ended, by topology key."""
     locality: Mapping[str, LocalityView] = field(init=False)

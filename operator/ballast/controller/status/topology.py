@@ -76,7 +76,11 @@ def _topology_conditions(
         reason="Placed" if executors and not gated else "Waiting" if gated else "NoExecutors",
         message=f"{gated} executors are held" if gated else f"{len(executors)} executors",
     )
-    judge.set("MetricsAvailable", holds=health.available, reason=health.reason, message=health.message)
+    denied = outlook.remarks.get(key)
+    if denied is not None:
+        judge.set("MetricsAvailable", holds=False, reason=denied.reason, message=denied.message)
+    else:
+        judge.set("MetricsAvailable", holds=health.available, reason=health.reason, message=health.message)
     judge.drop("Stalled")
     if key in outlook.plan.paused:
         judge.set("MovesPaused", holds=True, reason="MovesDidNotHelp", message="its last moves did not help")
