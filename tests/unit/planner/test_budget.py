@@ -29,6 +29,13 @@ def test_moves_under_way_limit_further_ones(where: dict[str, str], reason: Reaso
     assert _why([FLYING], FREE, **where) is reason
 
 
+def test_the_pool_limits_moves_of_all_topologies() -> None:
+    elsewhere = a_move("other", topology="team/other", source="n8", target="n9", phase=MovePhase.LEAVING, ended_at=None)
+    where = {"topology": "team/third"}
+    assert _why([FLYING, elsewhere], FREE, **where) is Reason.MAX_CONCURRENT
+    assert _why([elsewhere], FREE, **where) is None
+
+
 def test_a_proposed_move_counts_as_under_way() -> None:
     assert _why([a_move(phase=MovePhase.PROPOSED, ended_at=None)], FREE) is Reason.MAX_CONCURRENT
 
@@ -67,6 +74,34 @@ def test_a_scheduled_budget_of_nothing_forbids_moves_while_it_is_open() -> None:
     assert active(morning, friday)
     assert not active(morning, friday + 7200)
     assert not active(morning, datetime(2026, 11, 21, 7, 30, tzinfo=UTC).timestamp())
+
+
+FRIDAY = datetime(2026, 11, 20, 7, 0, tzinfo=UTC).timestamp()
+"""Eight o'clock in Berlin."""
+MORNING = Budget(moves=1, schedule="0 8 * * 1-5", time_zone="Europe/Berlin", duration_seconds=7200.0)
+
+
+@pytest.mark.parametrize(("started", "reason"), [(0.0, Reason.BUDGET), (-1.0, None)])
+def test_a_scheduled_budget_counts_from_the_moment_it_opens(started: float, reason: Reason | None) -> None:
+    policy = MovesPolicy(cooldown_seconds=0.0, budgets=(MORNING,))
+    past = [a_move(started_at=FRIDAY + started, ended_at=FRIDAY + 1)]
+    found = objection(past, policy, topology="team/clicks", source="n1", target="n2", now=FRIDAY + 1800)
+    assert (found[0] if found else None) is reason
+    if found:
+        assert "1 of 1 moves used, in the pool while the window '0 8 * * 1-5' (Europe/Berlin) is open" in found[1]
+
+
+def test_a_scheduled_budget_never_says_when_it_frees() -> None:
+    assert next_reset(MORNING, [a_move()], NOW) is None
+
+
+def test_a_budget_with_no_move_to_count_has_nothing_to_free() -> None:
+    assert next_reset(Budget(moves=1, per_seconds=60.0), [a_move()], NOW) is None
+
+
+def test_no_pause_is_asked_for_by_a_count_of_zero() -> None:
+    failed = [a_move(f"m{i}", phase=MovePhase.FAILED) for i in range(9)]
+    assert paused_topologies(failed, MovesPolicy(pause_after_failures=0)) == frozenset()
 
 
 def test_the_budget_says_what_is_used_and_when_it_frees() -> None:

@@ -42,3 +42,15 @@ def test_one_that_is_nowhere_has_no_distances() -> None:
     here = an_executor("e0", node=None, phase=Phase.PENDING)
     other = an_executor("e1", node="n1")
     assert ends(here, a_snapshot(*NODES, executors=(here, other)), DEFAULT_LEVELS) == ()
+
+
+def test_a_stream_to_a_component_that_runs_nowhere_and_stands_nowhere_is_no_end() -> None:
+    topology = a_topology(Component("ingest"), Component("report"), streams=(Stream("ingest", "report"),))
+    here = an_executor("e0", node="n1")
+    assert ends(here, a_snapshot(*NODES, executors=(here,), topologies=(topology,)), DEFAULT_LEVELS) == ()
+
+
+def test_executors_of_other_topologies_and_those_that_leave_are_no_peers() -> None:
+    here = an_executor("e0", node="n1")
+    others = (an_executor("s1", node="n1", topology="team/spark-7"), an_executor("e1", node="n1", phase=Phase.LEAVING))
+    assert ends(here, a_snapshot(*NODES, executors=(here, *others)), DEFAULT_LEVELS) == ()

@@ -1,0 +1,156 @@
+"""Which nodes an executor could move to, and what it would cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ballast.model import (
+    Component,
+    ComponentLimit,
+    Executor,
+    Phase,
+    PlacementPolicy,
+    Policy,
+    Reason,
+    Resources,
+    Separation,
+    Workload,
+)
+from ballast.planner.candidates import Candidates
+from ballast.planner.load import loads
+from tests.builders import GIB, NOW, a_node, a_policy, a_snapshot, a_topology, an_executor
+
+NODES = (
+    a_node("hot"),
+    a_node("cold"),
+    a_node("neighbour"),
+    a_node("rack-2", rack="r2"),
+    a_node("zone-2", zone="z2", rack="r9"),
+    a_node("empty", cores=0.0),
+)
+MOVER = an_executor("e1", node="hot", cpu=0.5)
+
+
+def candidates(*others: Executor, policy: Policy | None = None, **changes: Any) -> Candidates:
+    booked = changes.pop("booked", {})
+    executors = (changes.pop("mover", MOVER), *others)
+    snapshot = a_snapshot(*NODES, **{"executors": executors, **changes})
+    return Candidates(snapshot, policy or a_policy(), loads(executors), booked=booked, now=NOW)
+
+
+def refusal(target: str, *others: Executor, arriving: tuple[str, ...] = (), **changes: Any) -> Reason | None:
+    return candidates(*others, **changes).refusal(MOVER.key, target, arriving)
+
+
+def crowd(size: int, node: str, component: str = "ingest") -> list[Executor]:
+    return [an_executor(f"{component}-{node}-{i}", node=node, component=component) for i in range(size)]
+
+
+def test_a_node_with_room_is_a_destination() -> None:
+    assert refusal("cold") is None
+
+
+def test_a_node_that_is_not_in_the_pool_is_none() -> None:
+    assert refusal("elsewhere") is Reason.NODE_UNAVAILABLE
+
+
+@pytest.mark.parametrize(("free_cores", "reason"), [(1.0, None), (0.9, Reason.NO_ROOM)])
+def test_what_is_spoken_for_is_no_room(free_cores: float, reason: Reason | None) -> None:
+    assert refusal("cold", booked={"cold": Resources(4.0 - free_cores, GIB, 1)}) is reason
+
+
+def test_given_other_bookings_it_answers_by_them_and_the_first_as_before() -> None:
+    before = candidates()
+    after = before.given(booked={"cold": Resources(4.0, GIB, 1)}, now=NOW - 3500.0)
+    assert after.refusal(MOVER.key, "cold", ()) is Reason.NO_ROOM
+    assert after.objection(MOVER) is Reason.TOO_YOUNG
+    assert before.refusal(MOVER.key, "cold", ()) is None
+    assert before.objection(MOVER) is None
+
+
+def test_those_that_arrive_with_it_need_room_too() -> None:
+    big = an_executor("e2", node="hot", component="big", requests=Resources(3.5, GIB, 1))
+    assert refusal("cold", big, arriving=(big.key,)) is Reason.NO_ROOM
+    assert refusal("cold", big) is None
+
+
+@pytest.mark.parametrize(("there", "reason"), [(1, None), (2, Reason.SPREAD_LIMIT)])
+def test_a_node_holds_no_more_than_its_share_of_a_component(there: int, reason: Reason | None) -> None:
+    # Eleven executors, a quarter of them on one node at most.
+    others = [*crowd(there, "cold"), *crowd(10 - there, "zone-2")]
+    assert refusal("cold", *others) is reason
+
+
+def test_executors_that_arrive_and_those_that_are_bound_count_towards_the_share() -> None:
+    others = crowd(10, "zone-2")
+    assert refusal("cold", *others, arriving=(others[0].key,)) is None
+    assert refusal("cold", *others, arriving=(others[0].key, others[1].key)) is Reason.SPREAD_LIMIT
+    bound = [an_executor(f"p{i}", node="cold", phase=Phase.PENDING, running_since=None) for i in range(2)]
+    assert refusal("cold", *others, *bound) is Reason.SPREAD_LIMIT
+
+
+def test_the_limit_of_a_component_is_the_narrower_one() -> None:
+    limited = a_policy(placement=PlacementPolicy(limits=(ComponentLimit("ingest", 1), ComponentLimit("other", 0))))
+    others = [*crowd(1, "cold"), *crowd(9, "zone-2")]
+    assert refusal("cold", *others, policy=limited) is Reason.SPREAD_LIMIT
+    assert refusal("neighbour", *others, policy=limited) is None
+
+
+@pytest.mark.parametrize(
+    ("by", "refused"),
+    [
+        ("Node", {"cold"}),
+        ("Rack", {"cold", "neighbour"}),
+        ("Zone", {"cold", "neighbour", "rack-2"}),
+    ],
+)
+def test_separated_components_share_no_place(by: str, refused: set[str]) -> None:
+    components = tuple(Component(name, workload=Workload.STREAMING) for name in ("ingest", "standby", "other"))
+    separate = (Separation(("other", "nobody"), "Zone"), Separation(("ingest", "standby"), by))
+    found = candidates(*crowd(1, "cold", "standby"), topologies=(a_topology(*components, separate=separate),))
+    targets = [node.name for node in NODES if node.name not in ("hot", "empty")]
+    assert {name for name in targets if found.refusal(MOVER.key, name, ()) is Reason.SEPARATED} == refused
+
+
+def test_executors_of_one_component_are_not_kept_apart_from_each_other() -> None:
+    separate = (Separation(("ingest", "standby")),)
+    assert refusal("cold", *crowd(1, "cold"), *crowd(8, "zone-2"), topologies=(a_topology(separate=separate),)) is None
+
+
+def test_state_costs_by_the_gibibyte() -> None:
+    mover = an_executor("e1", node="hot", cpu=0.5, state_bytes=3 * GIB)
+    assert candidates(mover=mover).cost(mover.key, "cold") == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("usage", [{"usage": None}, {"state_bytes": None}])
+def test_state_that_nobody_measured_costs_nothing(usage: dict[str, Any]) -> None:
+    mover = an_executor("e1", node="hot", **usage)
+    assert candidates(mover=mover).cost(mover.key, "cold") == 0.0
+
+
+def test_dearer_traffic_costs_and_cheaper_traffic_pays_nothing() -> None:
+    mover = an_executor("e1", node="hot", state_bytes=0.0)
+    with_mates = candidates(*crowd(3, "hot"), mover=mover)
+    ratio = with_mates.locality_delta_ratio(mover, "zone-2")
+    assert ratio > 0
+    assert with_mates.cost(mover.key, "zone-2") == pytest.approx(10.0 * ratio)
+    assert with_mates.cost(mover.key, "cold") < with_mates.cost(mover.key, "zone-2")
+    assert candidates(*crowd(3, "cold"), mover=mover).cost(mover.key, "cold") == 0.0
+
+
+def test_a_load_makes_points_by_the_nodes_own_capacity() -> None:
+    found = candidates()
+    assert found.points_on(MOVER, "cold") == pytest.approx(12.5)
+    assert found.points_on(MOVER, "empty") == 0.0
+    assert found.points_on(MOVER, "elsewhere") == 0.0
+
+
+def test_an_objection_comes_with_words_and_nodes_have_none() -> None:
+    found = candidates(mover=an_executor("e1", node="hot", graceful=False))
+    assert found.objection(found.executor(MOVER.key)) is Reason.NO_DECOMMISSIONING
+    assert found.words(MOVER.key)
+    assert found.words("hot") == ""
+    assert candidates().words(MOVER.key) == ""
+    assert candidates().objection(MOVER) is None
