@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -38,9 +38,10 @@ class Asked:
 
 @dataclass
 class Scripted:
-    """Answers in turn; the last one again and again."""
+    """Answers in turn, the last one again and again; or by what is asked."""
 
     answers: list[Answer]
+    by: Callable[[Asked], Answer] | None = None
     url: str = ""
     asked: list[Asked] = field(default_factory=list)
     slept: list[float] = field(default_factory=list)
@@ -50,7 +51,10 @@ class Scripted:
         """What was asked that changes something."""
         return [asked for asked in self.asked if asked.method != "GET"]
 
-    def next(self) -> Answer:
+    def answer(self, asked: Asked) -> Answer:
+        self.asked.append(asked)
+        if self.by is not None:
+            return self.by(asked)
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
     def client(self, folder: Path, limits: Limits | None = None) -> Client:
@@ -83,8 +87,7 @@ def scripted(*answers: Answer) -> Iterator[Scripted]:
         def answer(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)
             body = json.loads(self.rfile.read(length)) if length else None
-            script.asked.append(Asked(self.command, self.path, dict(self.headers), body))
-            given = script.next()
+            given = script.answer(Asked(self.command, self.path, dict(self.headers), body))
             if given.hang_up:
                 self.close_connection = True
                 return

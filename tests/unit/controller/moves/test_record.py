@@ -146,6 +146,7 @@ class TestConditions:
 class TestThePlannersView:
     def test_carries_the_load_that_the_source_is_predicted_to_lose(self) -> None:
         assert to_move(leaving(), source_points_per_core=12.5).load_cores == pytest.approx(2.0)
+        assert to_move(leaving(), source_points_per_core=0.0).load_cores == 0.0
 
     def test_counts_budgets_from_approval(self) -> None:
         assert to_move(approved(since=30), source_points_per_core=100.0).started_at == NOW - 30

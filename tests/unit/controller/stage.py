@@ -1,0 +1,180 @@
+"""One pool with ExecutorMoves on a server on loopback: what is written is kept, what is asked is on record."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from ballast.api import BalancingPolicy
+from ballast.controller.context import Context
+from ballast.controller.gateclock import GateClock
+from ballast.controller.movers import Movers
+from ballast.controller.observe import Lists
+from ballast.controller.openmove import OpenMove, read_moves
+from ballast.controller.pools import territories
+from ballast.controller.sight import Sight
+from ballast.controller.survey import Read, Survey
+from ballast.controller.telemetry import Telemetry
+from ballast.kube.events import EventRecorder
+from ballast.kube.nodes import NodeReader
+from ballast.kube.pods import PodReader
+from ballast.kube.timestamp import text
+from ballast.model import ExecutorUsage, Memory, MetricsHealth, NodeUsage
+from ballast.prometheus import Reading
+from tests.unit.kube.builders import CREATED, CREATED_AT, container, executor, node
+from tests.unit.kube.scripted import Answer, Asked, Scripted, scripted
+
+JSON = dict[str, Any]
+NOW = CREATED_AT + 3600.0
+NAMESPACES = {"analytics": {"ballast.dev/gate": "enabled"}}
+HOOK = {"preStop": {"exec": {"command": ["/opt/decom.sh"]}}}
+CPU = {"hot": 0.9, "mild": 0.5, "cold": 0.2}
+"""Measured ratio of each node's CPU."""
+
+
+def streaming(number: int, *, created: float = CREATED_AT, **more: Any) -> JSON:
+    """An executor of a streaming application that may be moved."""
+    labels = {"ballast.dev/workload": "Streaming", **more.pop("labels", {})}
+    status = {"startTime": CREATED, **more.pop("status", {})}
+    found = executor(number, labels=labels, containers=[container(lifecycle=HOOK)], status=status, **more)
+    found["metadata"]["creationTimestamp"] = text(created)
+    return found
+
+
+def move(number: int, *, source: str = "hot", target: str = "cold", approved: bool = True) -> JSON:
+    """The order to move executor `number` of application spark-1."""
+    return {
+        "metadata": {
+            "name": f"m{number}",
+            "namespace": "analytics",
+            "uid": f"uid-m{number}",
+            "resourceVersion": "1",
+            "generation": 1,
+            "creationTimestamp": text(NOW - 10.0),
+        },
+        "spec": {
+            "policy": "streaming",
+            "topology": "spark-1",
+            "component": "executors",
+            "executor": {"pod": f"spark-1-exec-{number}", "uid": f"uid-spark-1-exec-{number}"},
+            "from": source,
+            "to": target,
+            "approved": approved,
+            "reason": {"strategy": "AvgShedder", "scores": {"from": 90.0, "to": 20.0}},
+            "predicted": {"hotAfter": 65.0, "coldAfter": 45.0},
+        },
+    }
+
+
+@dataclass
+class Stage:
+    """`pods` and `moves` are the objects by name; the executors' metrics say nothing against moving them."""
+
+    script: Scripted
+    movers: Movers
+    pods: dict[str, JSON] = field(default_factory=dict)
+    moves: dict[str, JSON] = field(default_factory=dict)
+    refusals: dict[str, Answer] = field(default_factory=dict)
+    """What is answered instead to a request whose path ends so."""
+    now: float = NOW
+    spec: JSON = field(default_factory=dict)
+    """Of the policy's moves."""
+
+    def add(self, *pods: JSON) -> None:
+        self.pods |= {pod["metadata"]["name"]: pod for pod in pods}
+
+    def order(self, *moves: JSON) -> None:
+        self.moves |= {each["metadata"]["name"]: each for each in moves}
+
+    def run(self) -> float | None:
+        """One look and one walk over the moves; when to look again."""
+        found, broken = read_moves(tuple(copy.deepcopy(list(self.moves.values()))))
+        assert not broken
+        return self.movers.run(self.context(found), found)[1]
+
+    def phase(self, name: str) -> tuple[str, str]:
+        status = self.moves[name].get("status") or {}
+        return status.get("phase", ""), status.get("reason", "")
+
+    def done(self) -> list[str]:
+        """What was written, in order, in short; Events aside."""
+        written = [(each.method, each.path.split("?")[0].split("/analytics/")[-1]) for each in self.script.writes]
+        return [f"{method} {path}" for method, path in written if path != "events"]
+
+    def context(self, moves: list[OpenMove]) -> Context:
+        reader, node_reader = PodReader(), NodeReader()
+        pods = [reader.read(pod) for pod in self.pods.values()]
+        nodes = [node_reader.read(node(name)) for name in CPU]
+        read = _policy(self.spec)
+        survey = Survey(Lists(pods, nodes, NAMESPACES), (read,), (), ())
+        sight = Sight(survey, territories([read], nodes), GateClock().after(pods, self.now), self.now)
+        figures = Reading(
+            nodes={name: NodeUsage(cpu_ratio=ratio) for name, ratio in CPU.items()},
+            executors={pod.key: ExecutorUsage(cpu_cores=0.5, state_bytes=1024.0) for pod in pods},
+            health=MetricsHealth(available=True, reason="Available"),
+        )
+        return sight.context(read, Memory(), figures, moves)
+
+    def answer(self, asked: Asked) -> Answer:
+        path = asked.path.split("?")[0]
+        for ending, answer in self.refusals.items():
+            if path.endswith(ending):
+                return answer
+        if asked.method == "PATCH" and "/executormoves/" in path:
+            return self._write(self.moves[path.split("/")[-2]], asked.body)
+        if asked.method == "DELETE" and "/executormoves/" in path:
+            del self.moves[path.split("/")[-1]]
+        return Answer(body={"metadata": {}})
+
+    def _write(self, stored: JSON, patch: Mapping[str, Any]) -> Answer:
+        """A merge patch, guarded by the version that was read."""
+        if patch["metadata"]["resourceVersion"] != stored["metadata"]["resourceVersion"]:
+            return Answer(409, {"reason": "Conflict", "message": "the object has been modified"})
+        stored["metadata"]["resourceVersion"] = str(int(stored["metadata"]["resourceVersion"]) + 1)
+        _merge(stored.setdefault("status", {}), patch["status"])
+        return Answer(body=stored)
+
+
+def _merge(target: JSON, changes: Mapping[str, Any]) -> None:
+    for key, value in changes.items():
+        if value is None:
+            target.pop(key, None)
+        elif isinstance(value, dict):
+            _merge(target.setdefault(key, {}), value)
+        else:
+            target[key] = value
+
+
+def _policy(moves: Mapping[str, Any]) -> Read[BalancingPolicy]:
+    raw: JSON = {
+        "apiVersion": "ballast.dev/v1alpha1",
+        "kind": "BalancingPolicy",
+        "metadata": {"name": "streaming", "uid": "u1"},
+        "spec": {"nodeSelector": {"matchLabels": {"pool": "streaming"}}, "moves": {"mode": "Enforce", **moves}},
+    }
+    return Read(raw, BalancingPolicy.parse(raw))
+
+
+@contextmanager
+def stage(folder: Path) -> Iterator[Stage]:
+    with scripted() as script:
+        client = script.client(folder)
+
+        def clock() -> float:
+            return found.now
+
+        events = EventRecorder(client, instance="one", clock=clock, on_error=_fail)
+        movers = Movers(client, events=events, telemetry=Telemetry(CollectorRegistry()), clock=clock)
+        found = Stage(script, movers)
+        script.by = found.answer
+        yield found
+
+
+def _fail(error: Exception) -> None:
+    raise error

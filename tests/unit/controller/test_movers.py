@@ -1,0 +1,175 @@
+"""Carrying moves forward: what is written before what, and what is left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.unit.controller.stage import NOW, Stage, move, stage, streaming
+from tests.unit.kube.builders import GATE
+from tests.unit.kube.scripted import Answer
+
+BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
+EVICT = "POST pods/spark-1-exec-1/eviction"
+WRITE = "PATCH executormoves/m1/status"
+
+
+@pytest.fixture
+def pool(tmp_path: Path) -> Iterator[Stage]:
+    """Two executors on the hot node and one on the mild one; the first is to go from hot to cold."""
+    with stage(tmp_path) as found:
+        found.add(*(streaming(number, node="hot") for number in (1, 2)), streaming(3, node="mild"))
+        found.order(move(1))
+        yield found
+
+
+def gone(pool: Stage, number: int = 1) -> None:
+    del pool.pods[f"spark-1-exec-{number}"]
+
+
+def test_every_state_is_on_record_before_the_executor_is_asked_to_go(pool: Stage) -> None:
+    pool.run()
+    assert pool.done() == [WRITE, WRITE, EVICT]
+    assert pool.phase("m1") == ("Leaving", "Evicting")
+
+
+def test_only_the_executor_of_the_order_is_evicted(pool: Stage) -> None:
+    pool.run()
+    (asked,) = (each for each in pool.script.writes if each.path.split("?")[0].endswith("/eviction"))
+    assert asked.body["deleteOptions"]["preconditions"] == {"uid": "uid-spark-1-exec-1"}
+
+
+def test_a_move_that_is_not_approved_waits_until_its_approval_expires(pool: Stage) -> None:
+    pool.order(move(1, approved=False))
+    wake_at = pool.run()
+    assert pool.phase("m1") == ("Proposed", "AwaitingApproval")
+    assert EVICT not in pool.done()
+    assert wake_at == NOW - 10.0 + 3600.0
+
+
+def test_of_two_that_may_not_leave_together_the_earlier_one_leaves(pool: Stage) -> None:
+    pool.order(move(1), move(2))
+    pool.run()
+    assert pool.phase("m1") == ("Leaving", "Evicting")
+    assert pool.phase("m2") == ("Approved", "MaxConcurrent")
+
+
+@pytest.mark.parametrize(
+    ("executor", "spec", "reason"),
+    [
+        (streaming(1, node="hot"), {"mode": "Recommend"}, "MovesOff"),
+        (streaming(1, node="hot"), {"minExecutorAge": "2h"}, "TooYoung"),
+        (streaming(1, node="hot"), {"maxStateSize": "512"}, "LargeState"),
+        (streaming(1, node="hot", labels={"ballast.dev/workload": "Batch"}), {}, "UnknownWorkload"),
+        (streaming(1, node="hot", schedulerName="other"), {}, "ForeignScheduler"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_forbids_a_move_now_ends_it_before_anything_is_touched(
+    pool: Stage, executor: dict[str, object], spec: dict[str, object], reason: str
+) -> None:
+    pool.spec = spec
+    pool.add(executor)
+    pool.run()
+    assert pool.phase("m1") == ("Refused", reason)
+    assert EVICT not in pool.done()
+
+
+def test_an_eviction_that_a_budget_refuses_is_told_and_tried_again(pool: Stage) -> None:
+    cause = {"reason": "DisruptionBudget", "message": "needs 3 healthy pods"}
+    pool.refusals["/eviction"] = Answer(429, {"message": BUDGET, "details": {"causes": [cause]}})
+    pool.run()
+    pool.run()
+    assert pool.phase("m1") == ("Leaving", "DisruptionBudget")
+    assert "needs 3 healthy pods" in pool.moves["m1"]["status"]["message"]
+    del pool.refusals["/eviction"]
+    pool.run()
+    assert pool.done().count(EVICT) == 3
+
+
+def test_a_withdrawn_eviction_is_looked_at_once_more_before_the_move_ends(pool: Stage) -> None:
+    pool.run()
+    pool.spec = {"maxStateSize": "512"}
+    pool.run()
+    assert pool.phase("m1") == ("Leaving", "LargeState")
+    pool.run()
+    assert pool.phase("m1") == ("Refused", "LargeState")
+    assert pool.done().count(EVICT) == 1
+
+
+def test_a_write_that_another_came_before_is_made_from_a_fresh_look(pool: Stage) -> None:
+    pool.refusals["/m1/status"] = Answer(409, {"reason": "Conflict", "message": "the object has been modified"})
+    assert pool.run() == pool.now + 1.0
+    assert pool.phase("m1") == ("", "")
+    pool.refusals.clear()
+    pool.run()
+    assert pool.phase("m1") == ("Leaving", "Evicting")
+
+
+def test_the_replacement_is_recognised_and_sent_to_the_destination(pool: Stage) -> None:
+    pool.run()
+    gone(pool)
+    pool.add(streaming(4, created=NOW, gates=[GATE]))
+    pool.run()
+    assert pool.phase("m1") == ("Arriving", "Placing")
+    assert pool.moves["m1"]["status"]["replacement"]["pod"] == "spark-1-exec-4"
+    sent = pool.script.writes[-1]
+    assert sent.path.split("?")[0].endswith("/pods/spark-1-exec-4")
+    (values,) = [
+        requirement["values"]
+        for operation in sent.body
+        if operation["path"].startswith("/spec/affinity")
+        for term in operation["value"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
+            "nodeSelectorTerms"
+        ]
+        for requirement in term["matchExpressions"]
+    ]
+    assert values == ["cold"]
+
+
+def test_a_replacement_whose_pin_is_refused_is_released_without_one(pool: Stage) -> None:
+    pool.run()
+    gone(pool)
+    pool.add(streaming(4, created=NOW, gates=[GATE]))
+    cause = {"field": "spec.affinity", "message": "not allowed"}
+    refused = {"reason": "Invalid", "message": "spec.affinity: not allowed", "details": {"causes": [cause]}}
+    pool.refusals["/pods/spark-1-exec-4"] = Answer(422, refused)
+    pool.run()
+    pool.refusals.clear()
+    pool.run()
+    assert [operation["path"] for operation in pool.script.writes[-1].body] == [
+        "/metadata/resourceVersion",
+        "/spec/schedulingGates/0",
+    ]
+
+
+def test_an_ended_move_is_kept_for_its_time_and_then_deleted(pool: Stage) -> None:
+    pool.spec = {"mode": "Recommend", "ttl": "25h"}
+    pool.run()
+    assert pool.phase("m1")[0] == "Refused"
+    pool.now += 24 * 3600
+    pool.run()
+    assert "m1" in pool.moves
+    pool.now += 2 * 3600
+    pool.run()
+    assert pool.moves == {}
+
+
+def test_an_executor_that_went_by_itself_needs_no_eviction(pool: Stage) -> None:
+    gone(pool)
+    assert pool.run() is None
+    assert pool.phase("m1") == ("Expired", "ExecutorGone")
+    assert EVICT not in pool.done()
+
+
+def test_each_transition_is_an_event_of_the_move_and_of_the_executor(pool: Stage) -> None:
+    pool.run()
+    posted = [each.body for each in pool.script.writes if each.path.split("?")[0].endswith("/events")]
+    leaving = [
+        (event["regarding"]["kind"], event["regarding"]["name"])
+        for event in posted
+        if event["note"].startswith("Leaving")
+    ]
+    assert leaving == [("ExecutorMove", "m1"), ("Pod", "spark-1-exec-1")]
