@@ -55,6 +55,7 @@ class NodeFigures:
     cpu: CpuUse
     memory: MemoryUse
     pods: Sequence[PodFigures]
+    interfaces: Sequence[InterfaceFigures] = ()
 
 
 def _use(labels: Mapping[str, str], cpu: CpuUse, memory: MemoryUse) -> Iterator[Sample]:
@@ -114,7 +115,9 @@ def _container(pod: PodFigures, container: ContainerFigures) -> Iterator[Sample]
 def cadvisor(node: NodeFigures) -> Iterator[Sample]:
     """/metrics/cadvisor: the whole node, each pod with an empty container label, each container."""
     blank = {"container": "", "image": "", "name": "", "namespace": "", "pod": ""}
-    yield from _use({**blank, "id": "/"}, node.cpu, node.memory)
+    whole = {**blank, "id": "/"}
+    yield from _use(whole, node.cpu, node.memory)
+    yield from _network(whole, node.interfaces)
     for pod in node.pods:
         labels = {**blank, "id": f"/{pod.cgroup}", "namespace": pod.namespace, "pod": pod.name}
         yield from _use(labels, pod.cpu, pod.memory)

@@ -71,6 +71,7 @@ class Observer:
             cpu=host.cgroups.cpu(host.cgroup),
             memory=host.cgroups.memory(host.cgroup),
             pods=[self._pod(worker) for worker in self._agent.workers.values() if worker.habitat.present],
+            interfaces=self._interfaces(),
         )
 
     def _pod(self, worker: PodWorker) -> PodFigures:

@@ -25,7 +25,7 @@ CONTAINER = ContainerFigures(
 POD = PodFigures(
     "shop", "web-0", "t/n/podu", CpuUse(2.5), MEMORY, [CONTAINER], [InterfaceFigures("eth0", received_bytes=7)]
 )
-NODE = NodeFigures("t/n", CpuUse(3.0), MEMORY, [POD])
+NODE = NodeFigures("t/n", CpuUse(3.0), MEMORY, [POD], [InterfaceFigures("eth0", received_bytes=9)])
 
 
 def of(samples: list[Sample], name: str, /, **labels: str) -> list[float]:
@@ -46,9 +46,10 @@ def test_throttling_is_there_where_there_is_a_quota() -> None:
     assert of(samples, "container_spec_cpu_quota") == [50_000]
 
 
-def test_network_figures_belong_to_the_pod() -> None:
-    name = "container_network_receive_bytes_total"
-    assert of(list(cadvisor(NODE)), name, pod="web-0", interface="eth0", container="") == [7]
+def test_network_figures_belong_to_the_pod_and_to_the_node() -> None:
+    name, samples = "container_network_receive_bytes_total", list(cadvisor(NODE))
+    assert of(samples, name, pod="web-0", interface="eth0", container="") == [7]
+    assert of(samples, name, id="/", interface="eth0") == [9]
 
 
 def test_the_resource_page_has_the_names_that_metrics_server_reads() -> None:
