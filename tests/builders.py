@@ -27,9 +27,9 @@ GIB = float(1 << 30)
 
 
 def a_node(name: str, *, zone: str | None = "z1", rack: str | None = "r1", cores: float = 4.0, **changes: Any) -> Node:
-    """An open node; `cpu` sets its measured CPU ratio."""
-    cpu = changes.pop("cpu", None)
-    usage = NodeUsage(cpu_ratio=cpu) if cpu is not None else None
+    """An open node; `cpu` sets its measured CPU ratio, `pressure` the share of time in which something waited."""
+    cpu, pressure = changes.pop("cpu", None), changes.pop("pressure", None)
+    usage = NodeUsage(cpu_ratio=cpu, pressure_ratio=pressure) if cpu is not None else None
     node = Node(
         name=name,
         location=(zone, rack, name),

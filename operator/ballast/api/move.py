@@ -10,7 +10,7 @@ from pydantic import Field
 
 from ballast.api.condition import Conditions
 from ballast.api.meta import API_VERSION, Model, Resource, StatusModel
-from ballast.api.names import Count, DnsLabel, ObjectName, Text, Word
+from ballast.api.names import Count, DnsLabel, ObjectName, Ratio, Text, Word
 from ballast.api.policy_moves import Exit
 from ballast.api.rule import Rule
 
@@ -69,6 +69,8 @@ class MoveReason(Model):
     """Hit counts at that time."""
     slowness: _Score | None = None
     """Seconds per task against the application's median, where measured."""
+    pressure: Ratio | None = None
+    """Share of time in which something waited for CPU on the node to leave, where measured; from 0.1 it confirms."""
 
 
 class Prediction(Model):

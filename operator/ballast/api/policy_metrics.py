@@ -86,7 +86,7 @@ class Queries(Model):
     node_network_capacity: Query | None = None
     """Bits per second that a node's network can carry each way. No preset asks for it."""
     node_pressure: Query | None = None
-    """Share of time in which something on the node waited for a CPU, from 0 to 1. Not used yet."""
+    """Share of time in which something on the node waited for a CPU, from 0 to 1: it confirms a move."""
     node_age: Query | None = None
     """Seconds since the node's last sample. Left out where nodeCpu is replaced and this is not."""
     executor_cpu: Query | None = None

@@ -17,6 +17,7 @@ from ballast.kube.kinds import Kind
 from ballast.kube.objects import ensure_created
 from ballast.kube.pods import Pod
 from ballast.model import Levels, MovesMode, NodeView, Pin, Placement, Plan, PlannedMove, Reason
+from ballast.planner.cause import cause
 
 _MOST_EVENTS = 20
 """About single pods, in one pass."""
@@ -206,6 +207,7 @@ def _spec(context: Context, move: PlannedMove, *, source: NodeView | None, appro
             "difference": round(move.hot_score - move.cold_score, 2),
             "hits": _hits(move, source),
             **({"slowness": round(move.slowness, 3)} if move.slowness is not None else {}),
+            **({"pressure": round(move.pressure_ratio, 3)} if move.pressure_ratio is not None else {}),
         },
         "predicted": {
             "hotAfter": round(move.hot_after, 2),
@@ -225,5 +227,6 @@ def _hits(move: PlannedMove, source: NodeView | None) -> dict[str, int]:
 def _sentence(move: PlannedMove) -> str:
     return (
         f"{move.source} at {move.hot_score:.0f} and {move.target} at {move.cold_score:.0f} become "
-        f"{move.hot_after:.0f} and {move.cold_after:.0f}"
+        f"{move.hot_after:.0f} and {move.cold_after:.0f}; "
+        f"{cause(slowness=move.slowness, pressure_ratio=move.pressure_ratio)}"
     )

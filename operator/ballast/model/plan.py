@@ -68,6 +68,8 @@ class PlannedMove:
     locality_delta_ratio: float = 0.0
     """Growth of the topology's locality cost (0.1 = 10 % dearer); negative = cheaper."""
     slowness: float | None = None
+    pressure_ratio: float | None = None
+    """PSI of the source: share of time in which something waited for CPU."""
 
     @property
     def namespace(self) -> str:

@@ -79,6 +79,10 @@ class Candidates:
     def slowness(self, executor: Executor) -> float | None:
         return self._evidence.get(executor.uid, Evidence()).slowness
 
+    def pressure_ratio(self, node: str) -> float | None:
+        usage = self._nodes[node].usage if node in self._nodes else None
+        return usage.pressure_ratio if usage else None
+
     def objection(self, executor: Executor) -> Reason | None:
         """Why it may not move at all."""
         found = eligibility.objection(self._case(executor), self._policy.moves)

@@ -11,6 +11,7 @@ from ballast.model import Executor, Memory, Move, Phase, Plan, Policy, Reason, S
 from ballast.planner import eligibility
 from ballast.planner.alternatives import Alternative, alternatives
 from ballast.planner.anew import placed_anew
+from ballast.planner.cause import cause
 from ballast.planner.ends import End, ends
 from ballast.planner.load import Loads, loads
 from ballast.planner.plan import plan
@@ -38,6 +39,8 @@ class Explanation:
     low_hits: int
     high_hits: int
     slowness: float | None
+    pressure_ratio: float | None
+    """Of its node: share of time in which something waited for CPU."""
     load_cores: float | None
     """CPU cores that would travel with it."""
     grounds: tuple[str, ...]
@@ -82,6 +85,7 @@ def explain(snapshot: Snapshot, policy: Policy, memory: Memory, now: float, *, e
         low_hits=view.low_hits if view else 0,
         high_hits=view.high_hits if view else 0,
         slowness=proof.slowness,
+        pressure_ratio=_pressure(found, snapshot),
         load_cores=known.known(found),
         grounds=tuple(_grounds(found, snapshot, memory, past)),
         ends=ends(found, snapshot, policy.levels),
@@ -92,6 +96,11 @@ def explain(snapshot: Snapshot, policy: Policy, memory: Memory, now: float, *, e
         neighbours=_neighbours(found, snapshot),
         past=past,
     )
+
+
+def _pressure(executor: Executor, snapshot: Snapshot) -> float | None:
+    node = next((node for node in snapshot.nodes if node.name == executor.node), None)
+    return node.usage.pressure_ratio if node and node.usage else None
 
 
 def _grounds(executor: Executor, snapshot: Snapshot, memory: Memory, past: tuple[Move, ...]) -> Iterator[str]:
@@ -125,7 +134,8 @@ def _chosen(executor: Executor, past: tuple[Move, ...]) -> Iterator[str]:
 def _verdict(executor: Executor, decided: Plan) -> str:
     for move in decided.moves:
         if move.uid == executor.uid:
-            return f"moves to {move.target}: the gap narrows by {move.gain:.1f} points"
+            why = cause(slowness=move.slowness, pressure_ratio=move.pressure_ratio)
+            return f"moves to {move.target}: the gap narrows by {move.gain:.1f} points; {why}"
     for placement in (*decided.placements, *decided.replacements):
         if placement.uid == executor.uid:
             where = placement.node or "any node that kube-scheduler finds"

@@ -193,4 +193,5 @@ def _planned(suggestion: Suggestion, policy: Policy, candidates: Candidates) -> 
         load_cores=candidates.load_cores(executor),
         locality_delta_ratio=candidates.locality_delta_ratio(executor, target),
         slowness=candidates.slowness(executor),
+        pressure_ratio=candidates.pressure_ratio(suggestion.source),
     )

@@ -127,7 +127,7 @@ def _node_usage(frame: NodeFrame, values: Mapping[str, Mapping[str, float]]) -> 
         memory_ratio=_ratio(values, "nodeMemory", frame.name, frame.memory_bytes),
         network_receive_ratio=_ratio(values, "nodeNetworkReceive", frame.name, wire),
         network_transmit_ratio=_ratio(values, "nodeNetworkTransmit", frame.name, wire),
-        pressure_ratio=values.get("nodePressure", {}).get(frame.name),
+        pressure_ratio=_share_of_time(values, "nodePressure", frame.name),
         age_seconds=values.get("nodeAge", {}).get(frame.name, 0.0),
     )
     return usage if usage.cpu_ratio is not None or usage.memory_ratio is not None else None
@@ -136,6 +136,12 @@ def _node_usage(frame: NodeFrame, values: Mapping[str, Mapping[str, float]]) -> 
 def _ratio(values: Mapping[str, Mapping[str, float]], signal: str, name: str, whole: float | None) -> float | None:
     amount = values.get(signal, {}).get(name)
     return None if amount is None or not whole or whole <= 0 else amount / whole
+
+
+def _share_of_time(values: Mapping[str, Mapping[str, float]], signal: str, name: str) -> float | None:
+    """A rate over few samples may come out a little above what can be."""
+    share = values.get(signal, {}).get(name)
+    return None if share is None else min(1.0, max(0.0, share))
 
 
 def _executors(answers: Answers, frames: list[ExecutorFrame]) -> dict[str, ExecutorUsage]:

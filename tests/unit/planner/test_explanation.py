@@ -136,3 +136,10 @@ def test_one_that_waits_is_told_where_it_goes_and_no_moves() -> None:
     assert found.verdict.startswith(("is released to", "is held"))
     assert found.alternatives == ()
     assert found.destination is not None
+
+
+def test_pressure_on_the_node_is_told_and_forbids_nothing() -> None:
+    nodes = (a_node("hot", cpu=0.95, pressure=0.02), *NODES[1:])
+    calm = told(busy(), nodes=nodes)
+    assert calm.pressure_ratio == 0.02
+    assert calm.objections == told(busy()).objections

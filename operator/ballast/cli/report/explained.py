@@ -14,6 +14,7 @@ from ballast.cli.report.place import Naming, zone_and_rack
 from ballast.cli.situation import Situation
 from ballast.model import Scope
 from ballast.planner.alternatives import Alternative
+from ballast.planner.cause import pressure_words
 from ballast.planner.ends import End
 from ballast.planner.explanation import Explanation
 
@@ -58,6 +59,7 @@ def _header(found: Explanation) -> list[RenderableType]:
         ("node score", "no figures" if found.score is None else points(found.score)),
         ("pair", _pair(found)),
         ("slowness", "no task figures" if found.slowness is None else f"{found.slowness:.2f} x the median"),
+        ("pressure", "" if found.pressure_ratio is None else pressure_words(found.pressure_ratio)),
         ("load", "not known" if found.load_cores is None else f"{found.load_cores:.2f} cores go with it"),
     ]
     grid = Table.grid(padding=(0, 2, 0, 0))
@@ -135,6 +137,7 @@ def explanation_document(found: Explanation) -> dict[str, Any]:
         "pair": found.pair,
         "hits": {"low": found.low_hits, "high": found.high_hits},
         "slowness": rounded(found.slowness),
+        "pressure": rounded(found.pressure_ratio),
         "loadCores": rounded(found.load_cores),
         "grounds": list(found.grounds),
         "ends": [_end_document(end) for end in found.ends],

@@ -99,7 +99,7 @@ def _header(plan: Planned) -> Text:
 
 def _move_table(moves: tuple[PlannedMove, ...], naming: Naming, *, wide: bool) -> Table:
     columns = ["executor", "from", "to", "gain", "hot", "cold", "traffic"]
-    more = ["hits", "slowness", "cores", "strategy"] if wide else []
+    more = ["hits", "slowness", "pressure", "cores", "strategy"] if wide else []
     rows = [
         [
             move.executor if wide else move.pod,
@@ -109,12 +109,17 @@ def _move_table(moves: tuple[PlannedMove, ...], naming: Naming, *, wide: bool) -
             f"{move.hot_score:.0f} -> {move.hot_after:.0f}",
             f"{move.cold_score:.0f} -> {move.cold_after:.0f}",
             f"{move.locality_delta_ratio:+.0%}",
-            *([str(move.hits), _ratio(move.slowness), f"{move.load_cores:.2f}", move.strategy] if wide else []),
+            *(_why(move) if wide else []),
         ]
         for move in moves
     ]
-    right = ["gain", "traffic", "hits", "slowness", "cores"]
+    right = ["gain", "traffic", "hits", "slowness", "pressure", "cores"]
     return table([*columns, *more], rows, right=right, cut=["executor", "from", "to"])
+
+
+def _why(move: PlannedMove) -> list[str]:
+    cores = f"{move.load_cores:.2f}"
+    return [str(move.hits), _ratio(move.slowness), percent(move.pressure_ratio), cores, move.strategy]
 
 
 def _ratio(value: float | None) -> str:
@@ -231,6 +236,7 @@ def _move_document(move: PlannedMove) -> dict[str, Any]:
         },
         "loadCores": rounded(move.load_cores),
         "slowness": rounded(move.slowness),
+        "pressure": rounded(move.pressure_ratio),
     }
 
 
