@@ -4,7 +4,7 @@ SHELL := /bin/bash
 RUN := .venv/bin/python
 BENCH ?= all
 
-.PHONY: help setup demo test check unit cluster e2e bench generate format image clean
+.PHONY: help setup demo test check unit spark cluster e2e bench generate format image clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -19,6 +19,7 @@ demo: setup ## Run the main job: place and move executors of a real streaming jo
 test: setup check ## Run every test and check
 	@$(RUN) -m pytest -n auto tests/unit tests/properties tests/charts
 	@$(RUN) -m pytest tests/vectors
+	@$(RUN) -m pytest tests/spark
 	@$(RUN) -m pytest tests/testbed tests/cluster tests/e2e
 
 check: ## Format, lint, types, layers and generated files
@@ -32,6 +33,9 @@ check: ## Format, lint, types, layers and generated files
 unit: ## Run the tests that need no control plane
 	@$(RUN) -m pytest -n auto tests/unit tests/properties tests/charts
 	@$(RUN) -m pytest tests/vectors
+
+spark: ## Run the tests of the data on Spark, with a real Prometheus
+	@$(RUN) -m pytest tests/spark
 
 cluster: ## Run the tests against the real API server
 	@$(RUN) -m pytest tests/testbed tests/cluster

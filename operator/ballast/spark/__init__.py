@@ -1,0 +1,1 @@
+"""Ballast's data on Spark. The only importer of `pyspark`."""

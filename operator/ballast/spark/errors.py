@@ -1,0 +1,9 @@
+"""What can go wrong with data on Spark, besides options that can't be used."""
+
+from __future__ import annotations
+
+from ballast.errors import BallastError
+
+
+class SourceError(BallastError):
+    """Prometheus gave no whole answer; the text holds its own words."""

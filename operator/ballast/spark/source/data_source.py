@@ -1,0 +1,64 @@
+"""`spark.read.format("prometheus")` and `spark.readStream.format("prometheus")`."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import DoubleType, MapType, StringType, StructField, StructType, TimestampType
+
+from ballast.errors import InvalidField
+from ballast.spark.source.batch_reader import PrometheusReader
+from ballast.spark.source.options import Options
+from ballast.spark.source.stream_reader import PrometheusStreamReader
+
+
+class PrometheusDataSource(DataSource):
+    """Rows of (timestamp, value, labels), or of (timestamp, value, …) with a column for each label named."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "prometheus"
+
+    def schema(self) -> StructType:
+        return _spark_schema(Options.read(self.options).label_columns)
+
+    def reader(self, schema: StructType) -> PrometheusReader:
+        options = self._checked(schema)
+        return PrometheusReader(options, _arrow_schema(options.label_columns))
+
+    def streamReader(self, schema: StructType) -> PrometheusStreamReader:  # noqa: N802 -- Spark's name
+        options = self._checked(schema)
+        return PrometheusStreamReader(options, _arrow_schema(options.label_columns))
+
+    def _checked(self, schema: StructType) -> Options:
+        options = Options.read(self.options)
+        own = _spark_schema(options.label_columns)
+        if schema != own:
+            raise InvalidField("schema", schema.simpleString(), f"leave it out, it is {own.simpleString()}")
+        return options
+
+
+def register(spark: SparkSession) -> None:
+    """Make the format `prometheus` known to a session, and let Spark push filters down to it."""
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    spark.dataSource.register(PrometheusDataSource)
+
+
+def _spark_schema(label_columns: tuple[str, ...] | None) -> StructType:
+    labels = (
+        [StructField("labels", MapType(StringType(), StringType()))]
+        if label_columns is None
+        else [StructField(name, StringType()) for name in label_columns]
+    )
+    return StructType([StructField("timestamp", TimestampType()), StructField("value", DoubleType()), *labels])
+
+
+def _arrow_schema(label_columns: tuple[str, ...] | None) -> pa.Schema:
+    """The same as Spark hands it to its workers: they compare both."""
+    labels = (
+        [pa.field("labels", pa.map_(pa.string(), pa.string()))]
+        if label_columns is None
+        else [pa.field(name, pa.string()) for name in label_columns]
+    )
+    return pa.schema([pa.field("timestamp", pa.timestamp("us", tz="UTC")), pa.field("value", pa.float64()), *labels])

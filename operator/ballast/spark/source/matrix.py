@@ -1,0 +1,159 @@
+"""From the text of a range query's answer to Arrow record batches, a few hundred thousand points at a time.
+
+The points of a series, `[1700000000,"0.5"],[1700000015,"0.25"]`, are lines of CSV but for their brackets: Arrow reads
+them in bulk, with no Python object per point.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv
+
+from ballast.spark.errors import SourceError
+from ballast.spark.source.api import envelope
+
+_RESULT = b'"result":['
+# In compact JSON no label's value can hold what follows the labels: its quotes would be escaped.
+_HEAD = re.compile(
+    rb',?\{"metric":(?P<labels>\{(?:"(?:[^"\\]|\\.)*":"(?:[^"\\]|\\.)*",?)*\}),"(?P<kind>values|histograms)":\[',
+    re.DOTALL,
+)
+_POINTS_END = b"]]"
+_BATCH_BYTES = 1 << 20
+"""Of text in one record batch: some forty thousand points."""
+
+_TO_LINES = bytes.maketrans(b"]", b"\n")
+_READ = csv.ReadOptions(column_names=["", "timestamp", "value"], use_threads=False, block_size=1 << 26)
+_PARSE = csv.ParseOptions(quote_char=False)
+_CONVERT = csv.ConvertOptions(
+    column_types={"timestamp": pa.float64(), "value": pa.float64()},
+    include_columns=["timestamp", "value"],
+    null_values=[],
+)
+_TIME = pa.timestamp("us", tz="UTC")
+
+Labels = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    labels: Labels
+    points: bytes
+    """`[time,"value"],…`, at least one."""
+
+
+def batches(
+    body: bytes, *, schema: pa.Schema, keep: Callable[[Labels], bool], batch_bytes: int = _BATCH_BYTES
+) -> Iterator[pa.RecordBatch]:
+    """The points of the series to keep, in the server's order. NaN and ±Inf stay what they are.
+
+    `schema`: timestamp, value, then `labels` (a map) or columns of labels' names (null where a series has no such
+    label). Raises SourceError if the answer is partial, holds native histograms or is no matrix.
+    """
+    waiting: list[Series] = []
+    size = 0
+    for one in _series(*_whole(body)):
+        if not keep(one.labels):
+            continue
+        waiting.append(one)
+        size += len(one.points)
+        if size >= batch_bytes:
+            yield _batch(waiting, schema)
+            waiting, size = [], 0
+    if waiting:
+        yield _batch(waiting, schema)
+
+
+def _whole(body: bytes) -> tuple[bytes, int, int]:
+    """The text that holds the list of series, and from where to where, checked to be whole.
+
+    The body itself if it is laid out as Prometheus does it; otherwise it is written anew.
+    """
+    start = body.find(_RESULT) + len(_RESULT)
+    end = _end_of_result(body, start) if start >= len(_RESULT) else None
+    if end is not None:
+        _check(envelope(body[:start] + body[end:]))
+        return body, start, end
+    document = envelope(body)
+    _check(document)
+    text = b",".join(_rewritten(series) for series in document["data"]["result"])
+    return text, 0, len(text)
+
+
+def _end_of_result(body: bytes, at: int) -> int | None:
+    """Where the list's bracket closes; None if the text is laid out in another way."""
+    while body[at : at + 1] != b"]":
+        head = _HEAD.match(body, at)
+        if head is None:
+            return None
+        _refuse_histograms(head["kind"], head["labels"])
+        end = body.find(_POINTS_END, head.end())
+        if body.startswith(b',"histograms":', end + 2):
+            _refuse_histograms(b"histograms", head["labels"])
+        at = end + 3
+        if end < 0 or body[end + 2 : at] != b"}":
+            return None
+    return at
+
+
+def _check(document: Mapping[str, Any]) -> None:
+    kind = (document.get("data") or {}).get("resultType")
+    if kind != "matrix":
+        raise SourceError(f"not the answer to a range query: its type is {kind!r}")
+
+
+def _rewritten(series: Mapping[str, Any]) -> bytes:
+    if series.get("histograms"):
+        _refuse_histograms(b"histograms", json.dumps(series["metric"]).encode())
+    ordered = {"metric": series["metric"], "values": series["values"]}
+    return json.dumps(ordered, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _refuse_histograms(kind: bytes, labels: bytes) -> None:
+    if kind == b"histograms":
+        raise SourceError(
+            f"{labels.decode('utf-8', 'replace')} holds native histograms, which are no single value: ask for one with"
+            " histogram_quantile, histogram_avg, histogram_count or histogram_sum"
+        )
+
+
+def _series(text: bytes, at: int, stop: int) -> Iterator[Series]:
+    while at < stop:
+        head = _HEAD.match(text, at)
+        if head is None:
+            raise SourceError(f"not an answer of Prometheus: {text[at : at + 100]!r}")
+        end = text.find(_POINTS_END, head.end())
+        yield Series(json.loads(head["labels"]), text[head.end() : end + 1])
+        at = end + 3
+
+
+def _batch(series: list[Series], schema: pa.Schema) -> pa.RecordBatch:
+    text = b"," + b",".join(one.points for one in series).translate(_TO_LINES, b'"[').replace(b"+Inf", b"Inf")
+    try:
+        points = csv.read_csv(
+            pa.BufferReader(text), read_options=_READ, parse_options=_PARSE, convert_options=_CONVERT
+        ).combine_chunks()
+    except pa.ArrowInvalid as error:
+        raise SourceError(f"a point that is no number: {error}") from error
+    milliseconds = np.rint(points["timestamp"].to_numpy() * 1000).astype(np.int64)
+    counts = [one.points.count(b"[") for one in series]
+    of_series = pa.array(np.repeat(np.arange(len(series), dtype=np.int32), counts))
+    columns = [
+        pa.array(milliseconds * 1000).cast(_TIME),
+        points["value"].chunk(0),
+        *(_labels(field, series).take(of_series) for field in list(schema)[2:]),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _labels(field: pa.Field, series: list[Series]) -> pa.Array:
+    if pa.types.is_map(field.type):
+        return pa.array([list(one.labels.items()) for one in series], type=field.type)
+    return pa.array([one.labels.get(field.name) or None for one in series], type=field.type)

@@ -1,0 +1,142 @@
+"""The options of the data source, read once and checked all together."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from ballast.errors import InvalidField
+from ballast.spark.source.grid import MOST_STEPS, Grid
+from ballast.spark.source.moment import as_rfc3339, span_ms, time_ms
+
+_HEADERS = "headers."
+_KNOWN = (
+    "url", "query", "start", "end", "step", "timeout", "bearerTokenFile", "caFile",
+    "partitionSpan", "partitionBy", "labels", "delay", "maxSpanPerTrigger",
+)  # fmt: skip
+_COLUMNS = ("timestamp", "value")
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """How to reach a Prometheus server. Files are read where the data is read, each time."""
+
+    url: str
+    timeout_seconds: float = 120.0
+    headers: Mapping[str, str] = field(default_factory=dict)
+    bearer_token_file: str | None = None
+    ca_file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What is asked, and how it is shown and cut. Times as written: they are read against a clock when needed."""
+
+    server: Server
+    query: str
+    step_ms: int
+    start: str | None = None
+    end: str | None = None
+    span_steps: int = MOST_STEPS
+    """Steps of one partition at most."""
+    partition_by: str | None = None
+    label_columns: tuple[str, ...] | None = None
+    """Labels with a column of their own; None is one column with all of them."""
+    delay_ms: int = 60_000
+    trigger_steps: int = MOST_STEPS
+    """Steps of one micro-batch at most."""
+
+    @classmethod
+    def read(cls, given: Mapping[str, str]) -> Options:
+        """From the options of a Spark reader, whose names differ by more than case. Raises InvalidField."""
+        options = {name.lower(): value for name, value in given.items()}
+        _refuse_unknown(options)
+        step_ms = span_ms(_needed(options, "step", "say how far apart the points are, such as 15s"), field="step")
+        span_steps = _steps(options, "partitionSpan", step_ms)
+        return cls(
+            server=_server(options),
+            query=_needed(options, "query", "say what to ask, in PromQL"),
+            step_ms=step_ms,
+            start=options.get("start"),
+            end=options.get("end"),
+            span_steps=min(span_steps or MOST_STEPS, MOST_STEPS),
+            partition_by=options.get("partitionby") or None,
+            label_columns=_label_columns(options.get("labels")),
+            delay_ms=span_ms(options.get("delay", "60s"), field="delay"),
+            trigger_steps=_steps(options, "maxSpanPerTrigger", step_ms) or span_steps or MOST_STEPS,
+        )
+
+    def range_ms(self, *, now_ms: int) -> tuple[int, int]:
+        """Start and end as asked for. Raises InvalidField."""
+        if self.start is None:
+            raise InvalidField("start", None, "say where to begin, such as now-6h or 2026-11-21T00:00:00Z")
+        start_ms = time_ms(self.start, now_ms=now_ms, field="start")
+        end_ms = time_ms(self.end or "now", now_ms=now_ms, field="end")
+        if end_ms < start_ms:
+            raise InvalidField("end", self.end or "now", f"write a time that is not before {as_rfc3339(start_ms)}")
+        return start_ms, end_ms
+
+    def grid(self, *, now_ms: int) -> Grid:
+        """All the steps that are asked for. Raises InvalidField."""
+        return Grid.between(*self.range_ms(now_ms=now_ms), self.step_ms)
+
+
+def _server(options: Mapping[str, str]) -> Server:
+    url = _needed(options, "url", "say where Prometheus answers, such as http://prometheus.monitoring:9090")
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InvalidField("url", url, "write http:// or https:// and a host, without /api/v1")
+    return Server(
+        url=url.rstrip("/"),
+        timeout_seconds=span_ms(options.get("timeout", "120s"), field="timeout") / 1000,
+        headers={name[len(_HEADERS) :]: value for name, value in options.items() if name.startswith(_HEADERS)},
+        bearer_token_file=options.get("bearertokenfile"),
+        ca_file=options.get("cafile"),
+    )
+
+
+def _needed(options: Mapping[str, str], name: str, remedy: str) -> str:
+    value = options.get(name, "").strip()
+    if not value:
+        raise InvalidField(name, options.get(name), remedy)
+    return value
+
+
+def _steps(options: Mapping[str, str], name: str, step_ms: int) -> int | None:
+    text = options.get(name.lower())
+    if text is None:
+        return None
+    steps = span_ms(text, field=name) // step_ms
+    if steps < 1:
+        raise InvalidField(name, text, "write a span of at least one step")
+    return steps
+
+
+def _label_columns(text: str | None) -> tuple[str, ...] | None:
+    if text is None:
+        return None
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not names:
+        raise InvalidField("labels", text, "write names of labels, such as namespace,pod, or leave the option out")
+    taken = next((name for at, name in enumerate(names) if name.lower() in (*_COLUMNS, *_lower(names[:at]))), None)
+    if taken:
+        raise InvalidField(
+            "labels", text, f"{taken} is the name of another column already: label_replace can rename it"
+        )
+    return names
+
+
+def _lower(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name.lower() for name in names)
+
+
+def _refuse_unknown(options: Mapping[str, str]) -> None:
+    known = {name.lower(): name for name in _KNOWN}
+    for name, value in options.items():
+        if name in known or name.startswith(_HEADERS):
+            continue
+        close = difflib.get_close_matches(name, known, n=1)
+        meant = f"did you mean {known[close[0]]}?" if close else f"there are {', '.join(_KNOWN)} and headers.*"
+        raise InvalidField(name, value, f"there is no such option: {meant}")

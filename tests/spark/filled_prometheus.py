@@ -1,0 +1,82 @@
+"""A real Prometheus that holds what it is given, and its own API to compare with."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+_PATIENCE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class FilledPrometheus:
+    url: str
+
+    def matrix(self, query: str, *, start: str, end: str, step: str) -> list[dict[str, Any]]:
+        """Its own answer to a range query."""
+        fields = urlencode({"query": query, "start": start, "end": end, "step": step})
+        with urllib.request.urlopen(f"{self.url}/api/v1/query_range?{fields}", timeout=60) as answer:
+            document = json.load(answer)
+        result: list[dict[str, Any]] = document["data"]["result"]
+        return result
+
+
+@contextmanager
+def holding(openmetrics: str, folder: Path) -> Iterator[FilledPrometheus]:
+    """`openmetrics`: the exposition with its times, and `# EOF` at its end."""
+    text = folder / "data.om"
+    text.write_text(openmetrics)
+    subprocess.run(
+        ["promtool", "tsdb", "create-blocks-from", "openmetrics", text, folder / "data"],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    (folder / "prometheus.yaml").write_text("global: {}\n")
+    port = _free_port()
+    command = [
+        "prometheus",
+        f"--config.file={folder / 'prometheus.yaml'}",
+        f"--storage.tsdb.path={folder / 'data'}",
+        "--storage.tsdb.retention.time=100y",
+        f"--web.listen-address=127.0.0.1:{port}",
+        "--log.level=warn",
+    ]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        _wait_until_ready(f"http://127.0.0.1:{port}", process, folder / "log")
+        yield FilledPrometheus(f"http://127.0.0.1:{port}")
+    finally:
+        os.kill(process.pid, signal.SIGTERM)
+        process.wait(timeout=30)
+
+
+def _wait_until_ready(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise AssertionError(f"Prometheus did not start: {log.read_text()}")
+        try:
+            with urllib.request.urlopen(f"{url}/-/ready", timeout=5):
+                return
+        except (urllib.error.URLError, ConnectionError):
+            time.sleep(0.05)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

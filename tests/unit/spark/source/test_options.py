@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from ballast.errors import InvalidField
+from ballast.spark.source.grid import MOST_STEPS, Grid
+from ballast.spark.source.options import Options
+
+NEEDED = {"url": "http://prometheus:9090/", "query": "up", "step": "15s"}
+
+
+def read(**given: str) -> Options:
+    return Options.read({**NEEDED, **given})
+
+
+def test_what_is_needed_is_enough() -> None:
+    options = read(start="100", end="now-10")
+    assert options.server.url == "http://prometheus:9090"
+    assert (options.span_steps, options.trigger_steps) == (MOST_STEPS, MOST_STEPS)
+    assert options.label_columns is None
+    assert options.grid(now_ms=200_000) == Grid(100_000, 15_000, 7)
+
+
+def test_names_are_read_whatever_their_case() -> None:
+    options = Options.read(
+        {
+            **NEEDED,
+            "partitionspan": "1h",
+            "BEARERTOKENFILE": "/token",
+            "caFile": "/ca",
+            "headers.X-Scope-OrgID": "team",
+            "Timeout": "5s",
+            "maxSpanPerTrigger": "4h",
+            "partitionBy": "pod",
+            "labels": "namespace, pod",
+        }
+    )
+    assert (options.span_steps, options.trigger_steps) == (240, 960)
+    assert options.server.bearer_token_file == "/token"
+    assert options.server.ca_file == "/ca"
+    assert options.server.headers == {"x-scope-orgid": "team"}
+    assert options.server.timeout_seconds == 5.0
+    assert options.partition_by == "pod"
+    assert options.label_columns == ("namespace", "pod")
+
+
+def test_no_partition_asks_for_more_than_prometheus_answers() -> None:
+    assert read(partitionSpan="10d").span_steps == MOST_STEPS
+
+
+def test_options_travel_to_the_executors() -> None:
+    assert pickle.loads(pickle.dumps(read(labels="a"))) == read(labels="a")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"url": ""}, "url: '': say where Prometheus answers"),
+        ({"url": "prometheus:9090"}, "url: .*write http://"),
+        ({"query": " "}, "query: .*in PromQL"),
+        ({"step": ""}, "step: .*how far apart"),
+        ({"step": "often"}, "step: 'often': write a span"),
+        ({"stpe": "15s"}, "stpe: .*did you mean step"),
+        ({"zzz": "1"}, "zzz: .*there are url, query"),
+        ({"partitionSpan": "1s"}, "partitionSpan: '1s': .*at least one step"),
+        ({"maxSpanPerTrigger": "1s"}, "maxSpanPerTrigger: "),
+        ({"labels": " , "}, "labels: .*names of labels"),
+        ({"labels": "pod,value"}, "labels: .*value is the name of another column"),
+        ({"labels": "pod,Pod"}, "labels: .*Pod is the name of another column"),
+        ({"timeout": "-1"}, "timeout: "),
+        ({"delay": "later"}, "delay: "),
+    ],
+)
+def test_an_option_that_cannot_be_used_is_named_with_a_remedy(given: dict[str, str], words: str) -> None:
+    with pytest.raises(InvalidField, match=words):
+        read(**given)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({}, "start: None: say where to begin"),
+        ({"start": "now", "end": "now-1h"}, "end: 'now-1h': .*not before 1970-01-01T00:03:20.000Z"),
+        ({"start": "whenever"}, "start: 'whenever'"),
+    ],
+)
+def test_a_range_needs_a_start_that_is_not_after_its_end(given: dict[str, str], words: str) -> None:
+    with pytest.raises(InvalidField, match=words):
+        read(**given).grid(now_ms=200_000)
