@@ -22,6 +22,7 @@ def configure(*, as_json: bool, level: int) -> None:
 
 def _json() -> logging.Formatter:
     return JsonFormatter(
-        "%(asctime)s %(levelname)s %(name)s %(message)s",
-        rename_fields={"asctime": "time", "levelname": "level", "name": "logger"},
+        "%(levelname)s %(name)s %(message)s",
+        timestamp="time",
+        rename_fields={"levelname": "level", "name": "logger"},
     )

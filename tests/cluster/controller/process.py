@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -114,7 +115,10 @@ def free_port() -> int:
 
 @contextmanager
 def leader_of(installed: Installation, folder: Path) -> Iterator[Replica]:
-    """One replica that leads; in the end it stops cleanly, and has asked for nothing that it may not have."""
+    """One replica that leads; in the end it stops cleanly, and has asked for nothing that it may not have.
+
+    All that it wrote is a log, one line of JSON an entry.
+    """
     asked = len(_forbidden(installed.testbed))
     with replica(installed.testbed, "leader", folder) as found:
         found.await_ready()
@@ -123,6 +127,8 @@ def leader_of(installed: Installation, folder: Path) -> Iterator[Replica]:
         assert not switch(installed)["gating"], "the switch was left on"
         refused = _forbidden(installed.testbed)[asked:]
         assert not refused, refused
+        entries = [json.loads(line) for line in found.log.read_text().splitlines()]
+        assert {"time", "level", "logger", "message"} <= set.intersection(*map(set, entries))
 
 
 def switch(installed: Installation) -> dict[str, Any]:
