@@ -8,15 +8,21 @@ from typing import Any
 import pytest
 
 from ballast.model import (
+    AvgShedderPolicy,
+    Component,
     Constraints,
     Executor,
     Memory,
     MetricsHealth,
     MovesMode,
     Phase,
+    PlacementMode,
+    PlacementPolicy,
     Policy,
     Requirement,
     Resources,
+    Separation,
+    SheddingPolicy,
     Snapshot,
 )
 from ballast.planner.explanation import Explanation, UnknownExecutorError, explain
@@ -129,6 +135,75 @@ def test_dearer_traffic_than_the_policy_allows_is_no_destination() -> None:
     far = next(each for each in found.alternatives if each.node == "far")
     assert far.reason == "LocalityLoss"
     assert far.locality_delta_ratio > 0.1
+
+
+@pytest.mark.parametrize(
+    ("requested", "words"),
+    [
+        (Resources(3.5), "0.50 cores are free, 1.00 are asked for"),
+        (Resources(5.0), "0.00 cores are free, 1.00 are asked for"),
+        (Resources(0.0, 15.5 * GIB), "0.5 GiB are free, 1.0 are asked for"),
+        (Resources(pods=110.0), "it holds as many pods as it may"),
+    ],
+)
+def test_a_node_without_room_says_what_is_short(requested: Resources, words: str) -> None:
+    full = a_node("full", cpu=0.05, requested=requested)
+    snapshot = a_snapshot(full, *NODES, executors=(busy(),))
+    found = explain(snapshot, a_policy(), Memory(), NOW, executor="team/e1")
+    assert {each.node: each.detail for each in found.alternatives}["full"] == words
+
+
+def test_a_device_that_is_short_is_something_else() -> None:
+    found = told(busy(requests=Resources(1.0, GIB, 1.0, (("nvidia.com/gpu", 1.0),))))
+    assert {each.detail for each in found.alternatives if not each.here} == {
+        "something else that it asks for is not free"
+    }
+
+
+def test_spread_and_separation_are_told_in_words() -> None:
+    apart = a_topology(Component("ingest"), Component("standby"), separate=(Separation(("ingest", "standby")),))
+    others = (*(busy(f"e{i}", node="cold") for i in (2, 3)), busy("s1", node="mild", component="standby"))
+    found = {each.node: each for each in told(busy(), *others, topologies=(apart,)).alternatives}
+    assert (found["cold"].reason, found["cold"].detail) == (
+        "SpreadLimit",
+        "it holds as many executors of ingest as the policy allows",
+    )
+    assert (found["mild"].reason, found["mild"].detail) == ("Separated", "it holds a component that must be kept apart")
+
+
+def test_a_node_without_figures_takes_part_in_no_move() -> None:
+    found = explain(
+        a_snapshot(a_node("blind"), *NODES, executors=(busy(),)), a_policy(), Memory(), NOW, executor="team/e1"
+    )
+    blind = next(each for each in found.alternatives if each.node == "blind")
+    assert (blind.score, blind.score_after, blind.reason) == (None, None, "StaleMetrics")
+
+
+def test_one_that_moves_is_told_where_to_and_nothing_speaks_against_it() -> None:
+    policy = a_policy(
+        window_seconds=30.0, shedding=SheddingPolicy(avg_shedder=AvgShedderPolicy(low_hits=1, high_hits=1))
+    )
+    found = told(busy(), policy=policy)
+    assert found.verdict.startswith("moves to cold: the gap narrows by ")
+    assert found.objections == ()
+
+
+PLACING = a_policy(placement=PlacementPolicy(mode=PlacementMode.ENFORCE))
+
+
+def test_one_that_waits_with_others_is_held() -> None:
+    expecting = a_topology(Component("ingest", expected=4))
+    assert told(gated("e1"), policy=PLACING, topologies=(expecting,)).verdict == "is held (WaitingForSet)"
+
+
+def test_one_that_no_node_takes_is_released_to_wherever_it_may_go() -> None:
+    big = gated("e1", since=NOW - 11, requests=Resources(64.0, GIB, 1))
+    assert told(big, policy=PLACING).verdict == "is released to any node that kube-scheduler finds (PoolFull)"
+
+
+def test_the_places_of_other_components_are_no_grounds() -> None:
+    memory = Memory(placements=(("team/clicks", "report", (("hot", 1),)), ("team/clicks", "ingest", (("cold", 1),))))
+    assert not any("(sticky)" in words for words in told(busy(), memory=memory).grounds)
 
 
 def test_one_that_waits_is_told_where_it_goes_and_no_moves() -> None:
