@@ -3,6 +3,7 @@ SHELL := /bin/bash
 
 RUN := .venv/bin/python
 BENCH ?= all
+CORE := model placement shedding grouping planner
 
 .PHONY: help setup demo test check unit spark cluster e2e bench generate format image clean
 
@@ -17,7 +18,8 @@ demo: setup ## Run the main job: place and move executors of a real streaming jo
 	@$(RUN) -m examples.demo
 
 test: setup check ## Run every test and check
-	@$(RUN) -m pytest -n auto tests/unit tests/properties tests/charts
+	@$(RUN) -m pytest -n auto tests/unit tests/properties tests/charts $(CORE:%=--ignore=tests/unit/%)
+	@$(RUN) -m tests.core_coverage $(CORE)
 	@$(RUN) -m pytest tests/vectors
 	@$(RUN) -m pytest tests/spark
 	@$(RUN) -m pytest tests/testbed tests/cluster tests/e2e
@@ -30,8 +32,9 @@ check: ## Format, lint, types, layers and generated files
 	@.venv/bin/lint-imports
 	@.venv/bin/ballast crds --check
 
-unit: ## Run the tests that need no control plane
-	@$(RUN) -m pytest -n auto tests/unit tests/properties tests/charts
+unit: ## Run the tests that need no control plane, and see that they take the core's branches
+	@$(RUN) -m pytest -n auto tests/unit tests/properties tests/charts $(CORE:%=--ignore=tests/unit/%)
+	@$(RUN) -m tests.core_coverage $(CORE)
 	@$(RUN) -m pytest tests/vectors
 
 spark: ## Run the tests of the data on Spark, with a real Prometheus
