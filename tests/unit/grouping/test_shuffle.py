@@ -8,6 +8,7 @@ import pytest
 from ballast.errors import InvalidField
 from ballast.grouping.load import Loads
 from ballast.grouping.place import Place
+from ballast.grouping.scope_control import Bounds
 from ballast.grouping.shuffle import Shuffle
 from ballast.model.location import Scope
 
@@ -56,6 +57,18 @@ def test_a_zone_is_a_scope_of_its_own_for_a_sender_that_has_one() -> None:
 def test_without_zones_the_scope_after_the_rack_is_the_cluster() -> None:
     places = [HERE, Place("n5", rack="r5", zone="z1")]
     assert scopes(shuffle(*places), [(1, 1)] * 3) == [Scope.NODE, Scope.RACK, Scope.CLUSTER]
+
+
+def test_the_bounds_are_those_that_were_given() -> None:
+    bounds = Bounds(widen_above=0.5, narrow_below=0.4)
+    given = Shuffle(HERE, [0, 1], [PROCESS, NODE], random=np.random.default_rng(0), bounds=bounds)
+    assert scopes(given, [(0.5, 0.6), (0.6, 0.6), (0.39, 0.6)]) == [Scope.PROCESS, Scope.NODE, Scope.PROCESS]
+
+
+def test_the_ring_and_the_weights_hold_whole_numbers() -> None:
+    pair = shuffle(PROCESS, PROCESS)
+    assert [str(each.dtype) for each in (pair.route.ring, pair.route.weights)] == ["int32", "int64"]
+    assert str(pair.choose(3).dtype) == "int32"
 
 
 def test_empty_scopes_are_skipped_at_once() -> None:
@@ -113,7 +126,7 @@ def test_without_any_load_everyone_stays_at_the_full_weight() -> None:
 
 
 def test_no_target_at_all_is_an_error_that_says_what_to_give() -> None:
-    with pytest.raises(InvalidField, match=r"targets.*receiving component"):
+    with pytest.raises(InvalidField, match=r"^targets: .*give at least one: the tasks of the receiving component"):
         shuffle()
 
 

@@ -8,6 +8,7 @@ from pydantic import TypeAdapter
 
 from ballast.model.reason import Reason
 from ballast.shedding.avg_shedder_usage import UsageMemory, UsageResult, UsageSettings, avg_shedder_usage
+from ballast.shedding.destination import Refused
 from ballast.shedding.suggestion import Suggestion
 from ballast.shedding.usage_load import Terms, UsageNode, UsagePool
 from tests.unit.shedding.builders import usage_pool, used
@@ -109,6 +110,15 @@ class TestHits:
         after = avg_shedder_usage(usage_pool(used("a", 50), used("b", 50)), UsageSettings(), before, now_seconds=600.0)
         assert after.memory.streaks == ()
 
+    def test_a_node_is_remembered_with_how_far_out_it_was_on_its_side(self) -> None:
+        memory = one_pass(used("hot", 90), used("mild", 50), used("cold", 30)).memory
+        assert {name: streak.deviation for name, streak in memory.streaks} == {"hot": 40.0, "cold": 20.0}
+
+    def test_of_many_nodes_those_farthest_out_are_remembered(self) -> None:
+        nodes = [used(f"n{i:03d}", 60.0 + 0.2 * i) for i in range(150)]
+        kept = dict(one_pass(*nodes).memory.streaks)
+        assert sorted(kept) == [f"n{i:03d}" for i in (*range(32), *range(118, 150))]
+
     def test_memory_survives_as_json(self) -> None:
         memory = passes(usage_pool(used("a", 90), used("b", 50)), 5, UsageSettings())[-1].memory
         adapter = TypeAdapter(UsageMemory)
@@ -171,7 +181,12 @@ class TestVictims:
 
     def test_too_large_an_executor_is_refused(self) -> None:
         result = one_pass(used("hot", 90, [8.0]), used("cold", 50))
-        assert (moves(result), reasons(result)) == ([], {"hot/0": Reason.OVERSHOOT, "hot": Reason.NO_DESTINATION})
+        detail = "its 8.00 cores would make cold the hotter one; 3.20 would level them"
+        assert moves(result) == []
+        assert result.refused == (
+            Refused("hot/0", "hot", "cold", Reason.OVERSHOOT, detail),
+            Refused("", "hot", "cold", Reason.NO_DESTINATION, "no executor and node go together"),
+        )
 
     def test_what_may_not_move_says_why(self) -> None:
         hot = used("hot", 90, [2.0, None, 0.0, 1.0], refusals={0: Reason.LARGE_STATE})
@@ -189,6 +204,9 @@ class TestVictims:
         result = one_pass(*nodes, used("c1", 50), used("c2", 51), used("c3", 52), settings=settings)
         assert [suggestion.source for suggestion in result.suggestions] == ["h1", "h1", "h2"]
         assert reasons(result) == {"h3": Reason.BUDGET}
+        assert [(each.source, each.target, each.detail) for each in result.refused] == [
+            ("h3", "c3", "later: the moves of this pass are used up")
+        ]
 
     def test_with_a_smaller_share_less_leaves(self) -> None:
         settings = UsageSettings(low_hits=1, max_unload_ratio=0.25, max_moves=10, max_moves_per_node=10)
@@ -258,6 +276,20 @@ class TestDestination:
         nodes = [used("h1", 120, [1.0]), used("h2", 95, [1.0]), used("c1", 40), used("c2", 41)]
         result = one_pass(*nodes, terms=terms)
         assert moves(result) == [("h1/0", "h2")]
+
+    def test_one_that_is_passed_over_keeps_nobody_else_from_giving(self) -> None:
+        elsewhere = {("h1/0", name): Reason.NOT_ADMITTED for name in ("h3", "c1", "c2", "c3")}
+        nodes = [used("h1", 120, [1.0]), used("h2", 95, [1.0]), used("h3", 90, [1.0])]
+        result = one_pass(*nodes, used("c3", 45), used("c2", 41), used("c1", 40), terms=Stated(refused=elsewhere))
+        assert moves(result) == [("h1/0", "h2"), ("h3/0", "c1")]
+
+    @pytest.mark.parametrize("refused", [0, 1, 2])
+    def test_one_that_a_node_refuses_keeps_no_other_from_going_there(self, refused: int) -> None:
+        terms = Stated(refused={(f"hot/{refused}", "cold"): Reason.VOLUME_PINNED})
+        settings = UsageSettings(low_hits=1, high_hits=1, max_moves=5, max_moves_per_node=5)
+        result = one_pass(used("hot", 90, [1.0] * 3), used("cold", 50), terms=terms, settings=settings)
+        assert len(moves(result)) == 2
+        assert reasons(result) == {f"hot/{refused}": Reason.VOLUME_PINNED}
 
     def test_a_node_takes_from_one_other_in_a_pass(self) -> None:
         """Else it could end hotter than the first that it relieved."""

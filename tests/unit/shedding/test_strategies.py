@@ -79,6 +79,13 @@ def test_transfer_looks_at_the_busiest_candidates_only() -> None:
     assert [each.executor for each in all_of_them] == ["hot/0", "hot/1"]
 
 
+def test_transfer_takes_the_rate_where_bytes_are_alike() -> None:
+    hot = busy("hot", 95, [900.0, 0.0, 600.0], volumes=[2 * MIB] * 3)
+    load = pool(hot, busy("cold", 5, [0.0], volumes=[0.0]))
+    settings = {"hits": 0.0, "target_std_dev": 10.0, "max_candidates": 2.0}
+    assert [each.executor for each in shed("TransferShedder", load, settings, "").suggestions] == ["hot/2"]
+
+
 def test_transfer_waits_for_a_node_to_cool_down_and_for_fresh_figures() -> None:
     hot = busy("hot", 95, [0.0] * 4, volumes=[MIB, 2 * MIB, 3 * MIB, 4 * MIB])
     cold = busy("cold", 5, [0.0], volumes=[0.0])
