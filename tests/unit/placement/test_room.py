@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from ballast.model import Constraints, Demand, MovePhase, Phase, Policy, Requirement, Resources, Snapshot
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ballast.model import Constraints, Demand, Executor, MovePhase, Phase, Policy, Requirement, Resources, Snapshot
 from ballast.placement.admission import Admission
 from ballast.placement.grid import grid
-from ballast.placement.room import Room, in_flight, room
+from ballast.placement.room import UNBOUNDED, Room, counts_that_fit, fits, in_flight, room
 from tests.builders import GIB, a_move, a_node, a_snapshot, an_executor, gated
 
 
@@ -62,3 +67,124 @@ def test_a_move_whose_executor_is_gone_books_what_its_fellows_ask_for() -> None:
     fellow = an_executor("e-2", node="cold")
     move = a_move(executor_uid="gone", phase=MovePhase.ARRIVING, application=fellow.application, resource_profile="0")
     assert in_flight(a_snapshot(executors=(fellow,), moves=(move,))) == {"cold": fellow.requests}
+
+
+NONE = float("nan")
+GPU = "nvidia.com/gpu"
+
+
+def space(snapshot: Snapshot, *gated_ones: Executor, **changes: Any) -> Room:
+    places = grid(snapshot.nodes, Policy("p").levels)
+    settings: dict[str, Any] = {"scores": {}, "reserved": {}, **changes}
+    return room(snapshot, places, Admission(places.nodes), gated=gated_ones, **settings)
+
+
+def test_every_kind_that_somebody_asks_for_is_counted() -> None:
+    nodes = (a_node("n1", allocatable=Resources(4.0, 8.0, 10.0, ((GPU, 2.0), ("zoo", 1.0)))), a_node("n2", cores=2.0))
+    waiting = gated("e-1", requests=Resources(1.0, 2.0, 1.0, ((GPU, 1.0),)))
+    pending = Demand(Resources(0.0, 0.0, 1.0, (("disk", 1.0),)))
+    found = space(a_snapshot(*nodes, pending=(pending,)), waiting)
+    assert found.kinds == ("cpu", "memory", "pods", "disk", GPU)
+    assert found.offered.tolist() == [[4.0, 8.0, 10.0, 0.0, 2.0], [2.0, 16 * GIB, 110.0, 0.0, 0.0]]
+    assert found.slack.tolist() == [1e-6, 1.0, 1e-6, 1e-6, 1e-6]
+    assert found.vector(waiting.requests).tolist() == [1.0, 2.0, 1.0, 0.0, 1.0]
+    assert found.vector(Resources(3.0, 5.0, 7.0, (("zoo", 1.0),))).tolist() == [3.0, 5.0, 7.0, 0.0, 0.0]
+
+
+def test_scores_and_reservations_of_nodes_that_are_not_in_the_pool_are_none_of_its_business() -> None:
+    reserved = {"gone": Resources(9.0), "n2": Resources(1.0, GIB, 1)}
+    found = space(a_snapshot(a_node("n1"), a_node("n2")), scores={"n2": 40.0, "gone": 90.0}, reserved=reserved)
+    assert np.nan_to_num(found.scores, nan=-1.0).tolist() == [-1.0, 40.0]
+    assert found.free.tolist() == [[4.0, 16 * GIB, 110.0], [3.0, 15 * GIB, 109.0]]
+
+
+def test_the_largest_of_those_that_wait_go_first_whatever_their_order() -> None:
+    nodes = (a_node("n1", cores=4.0), a_node("n2", cores=3.0))
+    small, large = Demand(Resources(1.0, GIB)), Demand(Resources(3.0, GIB))
+    for pending in ((small, large), (large, small)):
+        assert room_of(a_snapshot(*nodes, pending=pending)) == {"n1": 1.0, "n2": 2.0}
+
+
+def test_each_goes_to_where_the_largest_mean_share_of_cpu_and_memory_is_left() -> None:
+    nodes = (
+        a_node("n1", allocatable=Resources(10.0, 10.0, 9)),
+        a_node("n2", allocatable=Resources(10.0, 10.0, 9), requested=Resources(1.0, 2.0)),
+    )
+    pending = tuple(Demand(Resources(1.0, 1.0)) for _ in range(5))
+    counts = [room_of(a_snapshot(*nodes, pending=pending[:count])) for count in range(6)]
+    assert [9.0 - cores["n2"] for cores in counts] == [0, 0, 0, 1, 1, 2]
+
+
+def test_a_node_that_is_full_gets_no_more_of_them() -> None:
+    nodes = (a_node("n1", cores=2.0), a_node("n2", allocatable=Resources(1.0, 1.0 * GIB, 1)))
+    pending = tuple(Demand(Resources(1.0, 0.5 * GIB, 1)) for _ in range(5))
+    assert room_of(a_snapshot(*nodes, pending=pending)) == {"n1": 0.0, "n2": 0.0}
+
+
+def test_those_that_are_bound_or_gated_or_gone_wait_for_nothing() -> None:
+    executors = (
+        an_executor("e-1", phase=Phase.PENDING, node="n1"),
+        an_executor("e-2", phase=Phase.ENDED, node=None),
+        gated("e-3"),
+    )
+    assert room_of(a_snapshot(a_node("n1"), executors=executors)) == {"n1": 4.0}
+
+
+@pytest.mark.parametrize(
+    ("score", "cores"), [(NONE, float("inf")), (65.0, 0.8), (85.0, 0.0), (85.1, -1.0), (0.0, 3.4), (105.0, -1.0)]
+)
+def test_the_headroom_is_what_it_takes_to_reach_the_score(score: float, cores: float) -> None:
+    found = space(a_snapshot(a_node("n1")), scores={"n1": score})
+    assert found.headroom(85.0).tolist() == pytest.approx([cores])
+
+
+def test_a_node_without_cores_is_never_heated() -> None:
+    found = space(a_snapshot(a_node("n1", cores=0.0)), scores={"n1": 10.0})
+    assert found.headroom(85.0).tolist() == [float("inf")]
+
+
+def test_what_is_taken_is_gone_and_heats() -> None:
+    found = space(a_snapshot(a_node("n1"), a_node("n2")), scores={"n1": 10.0, "n2": 10.0})
+    found.take(1, np.array([1.0, GIB, 1.0]), count=2, load_cores=0.4)
+    found.take(0, np.array([1.0, GIB, 1.0]))
+    assert found.free.tolist() == [[3.0, 15 * GIB, 109.0], [2.0, 14 * GIB, 108.0]]
+    assert found.scores.tolist() == [10.0, 30.0]
+
+
+FREE = np.array([[4.0, 8.0], [1.0, 8.0], [0.5, 8.0], [-1.0, 8.0], [3.0 - 1e-9, 1.0]])
+SLACK = np.array([1e-6, 1e-6])
+
+
+@pytest.mark.parametrize(
+    ("demand", "counts"),
+    [
+        ([1.0, 0.0], [4, 1, 0, 0, 3]),
+        ([1.0, 2.0], [4, 1, 0, 0, 0]),
+        ([0.0, 4.0], [2, 2, 2, 2, 0]),
+        ([0.0, 0.0], [UNBOUNDED] * 5),
+        ([1e-20, 0.0], [UNBOUNDED, UNBOUNDED, UNBOUNDED, 0, UNBOUNDED]),
+    ],
+)
+def test_a_demand_fits_so_often_and_once_where_it_fits_at_all(demand: list[float], counts: list[int]) -> None:
+    asked = np.array(demand)
+    assert counts_that_fit(FREE, asked, SLACK).tolist() == counts
+    assert fits(FREE, asked, SLACK).tolist() == [count > 0 for count in counts]
+
+
+def test_capacity_is_by_requests() -> None:
+    found = space(a_snapshot(a_node("n1"), a_node("n2", cores=1.0)))
+    assert found.capacity(np.array([2.0, GIB, 1.0])).tolist() == [2, 0]
+
+
+def test_two_moves_to_one_node_book_both() -> None:
+    leaving = (an_executor("e-1", node="hot"), an_executor("e-2", node="warm", requests=Resources(2.0)))
+    moves = tuple(a_move(e.name, executor_uid=e.uid, phase=MovePhase.APPROVED) for e in leaving)
+    assert in_flight(a_snapshot(executors=leaving, moves=moves)) == {"cold": Resources(3.0, GIB, 1)}
+
+
+def test_a_move_of_which_nothing_is_known_any_more_books_nothing() -> None:
+    fellow = an_executor("e-2", node="cold")
+    gone = {"executor_uid": "gone", "phase": MovePhase.ARRIVING, "application": fellow.application}
+    other_profile = a_move(**gone, resource_profile="1")
+    other_namespace = a_move(**gone, resource_profile="0", namespace="elsewhere")
+    assert in_flight(a_snapshot(executors=(fellow,), moves=(other_profile, other_namespace))) == {}

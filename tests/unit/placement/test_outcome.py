@@ -1,0 +1,153 @@
+"""What is said of an executor that found no node, and where it should rather go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ballast.model import (
+    Anchor,
+    Component,
+    Constraints,
+    Executor,
+    Location,
+    Memory,
+    Node,
+    PlacementPolicy,
+    Reason,
+    Resources,
+    Separation,
+    Stream,
+    Taint,
+)
+from ballast.placement.admission import Admission
+from ballast.placement.crew import Crew, crews
+from ballast.placement.grid import grid
+from ballast.placement.heat import would_be_unloaded
+from ballast.placement.outcome import common_refusal, preferred_location, why_not
+from ballast.placement.outlook import Pool
+from ballast.placement.room import room
+from tests.builders import GIB, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
+
+NODES = (a_node("a1", zone="a"), a_node("a2", zone="a"), a_node("b1", zone="b", rack="r9"))
+FULL = Resources(4.0, GIB, 1)
+ON_SSD = Constraints(node_selector=(("disk", "ssd"),))
+
+
+def situation(
+    *executors: Executor, nodes: tuple[Node, ...] = NODES, policy: PlacementPolicy | None = None, **changes: Any
+) -> tuple[Pool, Crew]:
+    """The pool, and the crew of the first executor, which waits."""
+    snapshot = a_snapshot(*nodes, executors=executors, **changes)
+    rules = a_policy(placement=policy or PlacementPolicy())
+    places = grid(nodes, rules.levels)
+    admission = Admission(places.nodes)
+    space = room(snapshot, places, admission, gated=executors[:1], scores={}, reserved={})
+    pool = Pool(places, space, admission, rules.placement, would_be_unloaded(space.scores, rules.shedding))
+    crew = next(crews(snapshot, places, Memory(), gated=executors[:1], bound={}, sticky=True, loads={}))
+    return pool, crew
+
+
+def why(*executors: Executor, **changes: Any) -> tuple[Reason, str]:
+    pool, crew = situation(*executors, **changes)
+    return why_not(pool, crew, 0)
+
+
+def test_where_no_node_admits_it_the_commonest_refusal_is_told() -> None:
+    assert why(gated("e1", constraints=ON_SSD)) == (
+        Reason.NOT_ADMITTED,
+        "a1 does not match the pod's node selector or affinity; 3 of 3 nodes say the same",
+    )
+
+
+def test_where_none_has_room_it_says_how_many_would_admit_it() -> None:
+    nodes = (a_node("a1", requested=FULL), a_node("a2", requested=FULL), a_node("a3", ready=False))
+    assert why(gated("e1"), nodes=nodes) == (
+        Reason.POOL_FULL,
+        "none of 2 nodes that admit it has room for its requests",
+    )
+
+
+def test_where_those_with_room_hold_enough_it_names_the_component() -> None:
+    nodes = (a_node("a1", requested=FULL), NODES[1])
+    assert why(gated("e1"), an_executor("e2", node="a2"), nodes=nodes) == (
+        Reason.SPREAD_LIMIT,
+        "every node with room holds as many executors of ingest as the policy allows",
+    )
+
+
+def test_a_zone_that_holds_enough_is_a_matter_of_spread_too() -> None:
+    policy = PlacementPolicy(max_executors_per_node_ratio=1.0, max_executors_per_zone_ratio=0.5)
+    assert why(gated("e1"), an_executor("e2", node="a2"), nodes=NODES[:2], policy=policy)[0] is Reason.SPREAD_LIMIT
+
+
+def test_what_is_left_is_separation() -> None:
+    apart = a_topology(Component("ingest"), Component("standby"), separate=(Separation(("ingest", "standby"), "Zone"),))
+    standby = (an_executor("s1", node="a1", component="standby"), an_executor("s2", node="b1", component="standby"))
+    assert why(gated("e1"), *standby, topologies=(apart,)) == (
+        Reason.SEPARATED,
+        "every node with room holds a component that must be kept apart from ingest",
+    )
+
+
+class TestCommonRefusal:
+    def test_an_empty_pool_is_full(self) -> None:
+        assert common_refusal(gated("e1"), []) == (Reason.POOL_FULL, "the pool has no nodes")
+
+    def test_the_most_frequent_is_told_with_an_example_and_a_count(self) -> None:
+        nodes = [
+            a_node("n1", ready=False),
+            a_node("n2", leaving="drained"),
+            a_node("n3", leaving="drained"),
+            a_node("n4"),
+        ]
+        assert common_refusal(gated("e1"), nodes) == (
+            Reason.NODE_LEAVING,
+            "n2 is about to leave (drained); 2 of 4 nodes say the same",
+        )
+
+    def test_of_equally_frequent_ones_the_first_by_name_and_without_a_count(self) -> None:
+        nodes = [a_node("n1", taints=(Taint("gpu", "", "NoSchedule"),)), a_node("n2", ready=False)]
+        assert common_refusal(gated("e1"), nodes) == (Reason.NODE_UNAVAILABLE, "n2 is not ready")
+
+
+def preferred(*executors: Executor, **changes: Any) -> Location:
+    pool, crew = situation(*executors, **changes)
+    return preferred_location(pool, crew, 0)
+
+
+def fed(*anchors: Anchor, driver: Anchor | None = None) -> dict[str, Any]:
+    kafka, less = (
+        Component("kafka", external=True, anchors=anchors[1:]),
+        Component("x", external=True, anchors=anchors[:1]),
+    )
+    streams = (Stream("x", "ingest", bytes_per_second=1.0), Stream("kafka", "ingest", bytes_per_second=9.0))
+    return {"topologies": (a_topology(kafka, less, Component("ingest"), streams=streams, driver=driver),)}
+
+
+@pytest.mark.parametrize(
+    ("others", "location"),
+    [
+        pytest.param({"ingest": ["a1", "b1", "b1"]}, ("b", "r9", None), id="where most of its component is"),
+        pytest.param({"ingest": ["a1"], "report": ["b1"] * 3}, ("a", "r1", None), id="rather than of the others"),
+        pytest.param({"report": ["a1", "b1", "b1"]}, ("b", "r9", None), id="else where most of its topology is"),
+        pytest.param({"ingest": ["a1", "a3", "a4", "b1", "b1"]}, ("a", "r2", None), id="the rack within that zone"),
+    ],
+)
+def test_it_should_rather_go_to_its_own_kind(others: dict[str, list[str]], location: Location) -> None:
+    nodes = (*NODES, a_node("a3", zone="a", rack="r2"), a_node("a4", zone="a", rack="r2"))
+    running = [
+        an_executor(f"{component}-{number}", node=node, component=component)
+        for component, places in others.items()
+        for number, node in enumerate(places)
+    ]
+    assert preferred(gated("e1"), *running, nodes=nodes) == location
+
+
+def test_else_to_its_driver_else_to_where_most_traffic_comes_from() -> None:
+    near, far = Anchor(("a", "r1", "a1"), 1.0), Anchor(("b", None, "b1"), 1.0)
+    assert preferred(gated("e1"), **fed(near, far, driver=near)) == ("a", "r1", None)
+    assert preferred(gated("e1"), **fed(near, far)) == ("b", None, None)
+    assert preferred(gated("e1"), **fed(near, Anchor(("c",), 1.0))) == ("c", None, None)
+    assert preferred(gated("e1")) == (None, None, None)
