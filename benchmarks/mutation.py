@@ -21,16 +21,13 @@ from benchmarks.report import FOLDER, Aim, Result, machine, write
 PACKAGES = ("placement", "shedding", "grouping")
 SURVIVORS = FOLDER / "mutation-survivors.txt"
 MOST_SURVIVING = 0.15
-FIRST = "ballast.grouping.*__mutmut_1"
-"""All mutants are made before the first is tried; these few are tried so that there is a list to draw from."""
 UNNOTICED = ("survived", "no tests")
 
 
-def run(workshop: Workshop, *, sample: int, seed: int) -> Iterator[Result]:
-    workshop.furnish(PACKAGES)
-    workshop.try_out([FIRST])
-    everyone = sorted(workshop.verdicts())
-    chosen = {package: _drawn(everyone, package, ceil(sample / len(PACKAGES)), seed) for package in PACKAGES}
+def run(workshop: Workshop, packages: Sequence[str], *, sample: int, seed: int) -> Iterator[Result]:
+    workshop.furnish(packages)
+    everyone = workshop.mutants()
+    chosen = {package: _drawn(everyone, package, ceil(sample / len(packages)), seed) for package in packages}
     workshop.try_out([name for names in chosen.values() for name in names])
     verdicts = workshop.verdicts()
     for package, names in chosen.items():
@@ -64,6 +61,9 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.mutation", description=__doc__)
     parser.add_argument("--sample", type=int, default=300, help="mutants to try, shared out evenly (default 300)")
     parser.add_argument("--seed", type=int, default=1, help="of the draw (default 1)")
+    parser.add_argument(
+        "--package", action="append", choices=PACKAGES, help="only this one; may be given several times"
+    )
     parser.add_argument("--folder", type=Path, help="where to work and to leave what mutmut wrote; emptied first")
     return parser.parse_args()
 
@@ -72,4 +72,8 @@ if __name__ == "__main__":
     at_start, options = machine(), _options()
     with TemporaryDirectory(prefix="ballast-mutation-") as folder:
         workshop = Workshop((options.folder or Path(folder) / "workshop").absolute())
-        write("mutation", list(run(workshop, sample=options.sample, seed=options.seed)), before=at_start)
+        write(
+            "mutation",
+            list(run(workshop, options.package or PACKAGES, sample=options.sample, seed=options.seed)),
+            before=at_start,
+        )

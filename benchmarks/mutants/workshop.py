@@ -79,8 +79,19 @@ class Workshop:
         else:
             shutil.copy2(origin, copy)
 
+    def mutants(self) -> list[str]:
+        """Make them all and give their names."""
+        # mutmut makes them as a part of a run; it ends one in which there is nothing to try with an error.
+        made = subprocess.run(
+            [_mutmut(), "run", "nothing"], cwd=self.folder, check=False, capture_output=True, text=True
+        )
+        names = sorted(self.verdicts())
+        if not names:
+            raise RuntimeError(f"mutmut made no mutants:\n{made.stdout}{made.stderr}")
+        return names
+
     def try_out(self, names: Sequence[str]) -> None:
-        """Run the tests against the mutants of these names or patterns; the first time, all mutants are made."""
+        """Run the tests against these mutants."""
         subprocess.run([_mutmut(), "run", *names], cwd=self.folder, check=True)
 
     def verdicts(self) -> Mapping[str, str]:

@@ -12,8 +12,6 @@ from ballast.model import (
     Constraints,
     Executor,
     Location,
-    Memory,
-    Node,
     PlacementPolicy,
     Reason,
     Resources,
@@ -21,36 +19,17 @@ from ballast.model import (
     Stream,
     Taint,
 )
-from ballast.placement.admission import Admission
-from ballast.placement.crew import Crew, crews
-from ballast.placement.grid import grid
-from ballast.placement.heat import would_be_unloaded
 from ballast.placement.outcome import common_refusal, preferred_location, why_not
-from ballast.placement.outlook import Pool
-from ballast.placement.room import room
-from tests.builders import GIB, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
+from tests.builders import GIB, a_node, a_topology, an_executor, gated
+from tests.unit.placement.situations import situation
 
 NODES = (a_node("a1", zone="a"), a_node("a2", zone="a"), a_node("b1", zone="b", rack="r9"))
 FULL = Resources(4.0, GIB, 1)
 ON_SSD = Constraints(node_selector=(("disk", "ssd"),))
 
 
-def situation(
-    *executors: Executor, nodes: tuple[Node, ...] = NODES, policy: PlacementPolicy | None = None, **changes: Any
-) -> tuple[Pool, Crew]:
-    """The pool, and the crew of the first executor, which waits."""
-    snapshot = a_snapshot(*nodes, executors=executors, **changes)
-    rules = a_policy(placement=policy or PlacementPolicy())
-    places = grid(nodes, rules.levels)
-    admission = Admission(places.nodes)
-    space = room(snapshot, places, admission, gated=executors[:1], scores={}, reserved={})
-    pool = Pool(places, space, admission, rules.placement, would_be_unloaded(space.scores, rules.shedding))
-    crew = next(crews(snapshot, places, Memory(), gated=executors[:1], bound={}, sticky=True, loads={}))
-    return pool, crew
-
-
 def why(*executors: Executor, **changes: Any) -> tuple[Reason, str]:
-    pool, crew = situation(*executors, **changes)
+    pool, crew = situation(*executors, **{"nodes": NODES, **changes})
     return why_not(pool, crew, 0)
 
 
@@ -113,7 +92,7 @@ class TestCommonRefusal:
 
 
 def preferred(*executors: Executor, **changes: Any) -> Location:
-    pool, crew = situation(*executors, **changes)
+    pool, crew = situation(*executors, **{"nodes": NODES, **changes})
     return preferred_location(pool, crew, 0)
 
 
