@@ -1,13 +1,20 @@
-"""How long one pass of `plan()` takes, how much memory it needs, and how both grow."""
+"""How long one pass of `plan()` takes, how much memory it needs, how both grow; and what making a Snapshot takes."""
 
 from __future__ import annotations
 
+import json
 import resource
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any, TypeVar
 
+from ballast.controller.gateclock import GateClock
+from ballast.controller.observe import Lists, Pool, observe
+from ballast.kube.nodes import NodeReader
+from ballast.kube.pods import PodReader
 from ballast.model import (
     AvgShedderPolicy,
     Component,
@@ -30,7 +37,10 @@ from ballast.model import (
     Workload,
 )
 from ballast.planner.plan import plan
+from benchmarks.listing.pages import executor, node, pages
 from benchmarks.report import Aim, Result, machine, write
+
+T = TypeVar("T")
 
 NOW = 1_000_000.0
 GIB = float(1 << 30)
@@ -124,23 +134,74 @@ def measure(nodes: int, executors: int, *, first: bool) -> tuple[float, float, i
     return sorted(times)[len(times) // 2], peak, len(decided.placements) + len(decided.moves)
 
 
-def _apart(nodes: int, executors: int, *, first: bool) -> tuple[float, float, int]:
+def measure_listing(nodes: int, executors: int) -> tuple[float, float, float]:
+    """From the API's JSON to the Snapshot: seconds, of them those that reading the JSON takes, and MiB of JSON."""
+    per_node = executors // nodes
+    listed = _Listed()
+
+    def pod(number: int) -> dict[str, Any]:
+        application, place = f"app-{number // SET}", f"node-{number // per_node % nodes:05d}"
+        return executor(number, application=application, node=place, topology=f"t{number // SET}")
+
+    pods = listed.read(pages(executors, pod), PodReader().read)
+    machines = listed.read(pages(nodes, lambda number: node(number, name=f"node-{number:05d}")), NodeReader().read)
+    started = time.perf_counter()
+    clock = GateClock().after(pods, NOW)
+    seen = observe(Lists(pods, machines, {"team": {}}), POLICY, pool=Pool(), topologies=(), clock=clock, now=NOW)
+    joining = time.perf_counter() - started
+    assert len(seen.snapshot.executors) == executors
+    return listed.seconds + joining, listed.parsing_seconds, listed.size_bytes / 2**20
+
+
+class _Listed:
+    """Reads lists as the operator does, page by page; making the pages is not counted."""
+
+    def __init__(self) -> None:
+        self.seconds = self.parsing_seconds = 0.0
+        self.size_bytes = 0
+
+    def read(self, found: Iterator[bytes], read: Callable[[dict[str, Any]], T]) -> list[T]:
+        values: list[T] = []
+        for page in found:
+            started = time.perf_counter()
+            items = json.loads(page)["items"]
+            self.parsing_seconds += time.perf_counter() - started
+            values += [read(item) for item in items]
+            self.seconds += time.perf_counter() - started
+            self.size_bytes += len(page)
+        return values
+
+
+def _apart(nodes: int, executors: int, what: str) -> list[float]:
     """In a process of its own, so that peaks don't add up."""
-    arguments = [str(nodes), str(executors), "first" if first else "pass"]
-    text = subprocess.run(
-        [sys.executable, "-m", "benchmarks.planner", *arguments], check=True, capture_output=True, text=True
-    ).stdout
-    seconds, peak, decisions = text.split()
-    return float(seconds), float(peak), int(decisions)
+    command = [sys.executable, "-m", "benchmarks.planner", str(nodes), str(executors), what]
+    return [float(word) for word in subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()]
 
 
 def run() -> list[Result]:
+    return [*_planning(), *_listing()]
+
+
+def _listing() -> list[Result]:
+    results: list[Result] = []
+    for nodes, executors in SIZES:
+        case = f"Snapshot {nodes} × {executors}"
+        seconds, parsing, size = _apart(nodes, executors, "listing")
+        results += [
+            Result(case, "seconds", seconds, "s"),
+            Result(case, "of them parsing JSON", parsing, "s"),
+            Result(case, "size of the JSON", size, "MiB"),
+        ]
+    return results
+
+
+def _planning() -> list[Result]:
     results: list[Result] = []
     for first, aims in ((False, {1_000: 1.0, 5_000: 5.0}), (True, {1_000: 10.0, 5_000: 50.0})):
         before: tuple[int, float] | None = None
         for nodes, executors in SIZES:
             case = f"{'first placement' if first else 'pass'} {nodes} × {executors}"
-            seconds, peak, decisions = _apart(nodes, executors, first=first)
+            seconds, peak, decisions = _apart(nodes, executors, "first" if first else "pass")
             results += [
                 Result(case, "seconds", seconds, "s", aim=Aim(aims[nodes]) if nodes in aims else None),
                 Result(case, "peak memory", peak / 2**20, "MiB"),
@@ -155,7 +216,8 @@ def run() -> list[Result]:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        print(*measure(int(sys.argv[1]), int(sys.argv[2]), first=sys.argv[3] == "first"))
+        size = int(sys.argv[1]), int(sys.argv[2])
+        print(*(measure_listing(*size) if sys.argv[3] == "listing" else measure(*size, first=sys.argv[3] == "first")))
     else:
         at_start = machine()
         write("planner", run(), before=at_start)

@@ -1,0 +1,1 @@
+"""What the API server's lists look like, for benchmarks."""
