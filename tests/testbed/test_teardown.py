@@ -8,13 +8,14 @@ import time
 from collections.abc import Iterator
 
 import pytest
+import requests
 
 from tests.testbed import instance as instances
 from tests.testbed.errors import TestbedError
 from tests.testbed.instance import Instance
 from tests.testbed.nodes import NodeSpec
 from tests.testbed.process import REPOSITORY, Supervisor
-from tests.testbed.procfs import identify
+from tests.testbed.procfs import belonging_to, identify
 from tests.testbed.teardown import tear_down, tear_down_abandoned
 from tests.testbed.testbed import Testbed
 from tests.testbed.traces import traces_of
@@ -28,7 +29,9 @@ ONE_POD = {
     "metadata": {"name": "burning", "namespace": "default"},
     "spec": {"containers": [{"name": "main", "image": "noise", "args": ["--cores", "0.05"]}]},
 }
-PARTS = ["etcd", "kube-apiserver", "kubelet", "prometheus"]
+PARTS = [
+    "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "prometheus", "pod-discovery",
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -74,6 +77,20 @@ def test_down_leaves_nothing_after_a_part_was_killed(part: str) -> None:
     assert traces_of(instance) == []
 
 
+def test_down_leaves_nothing_after_a_pod_was_killed() -> None:
+    testbed = with_a_pod()
+    instance = testbed.instance
+    parts = {part.process for part in instance.manifest.parts()}
+    pod = set(belonging_to(instance.folder)) - parts
+    assert pod
+
+    for process in pod:
+        process.send(signal.SIGKILL)
+    testbed.down()
+
+    assert traces_of(instance) == []
+
+
 def test_the_next_one_ends_a_testbed_whose_starter_was_killed() -> None:
     program = (
         "import time; from tests.testbed.testbed import Testbed;"
@@ -106,13 +123,24 @@ def test_a_start_that_fails_leaves_nothing_and_names_the_log() -> None:
 
 
 def test_two_testbeds_run_side_by_side_and_end_apart() -> None:
-    with Testbed().up(kubelet=False) as one, Testbed().up(kubelet=False) as other:
+    with with_a_pod() as one, with_a_pod() as other:
+        lasting = other.instance
         one.create_namespace("only-here")
         assert "only-here" not in other.kubectl("get", "namespaces")
+        assert set(one.node_addresses.values()).isdisjoint(other.node_addresses.values())
         ended = one.instance
         one.down()
         assert traces_of(ended) == []
-        assert "kube-system" in other.kubectl("get", "namespaces")
+        used = burnt(other)
+        wait_until(lambda: burnt(other) > used, what="the other's pod burning on in its own Prometheus' eyes")
+    assert traces_of(lasting) == []
+
+
+def burnt(testbed: Testbed) -> float:
+    """CPU seconds of the pod, as the testbed's Prometheus has them; 0 while it has none."""
+    query = 'container_cpu_usage_seconds_total{pod="burning",container="main"}'
+    found = requests.get(f"{testbed.prometheus_url}/api/v1/query", params={"query": query}, timeout=5).json()
+    return sum(float(each["value"][1]) for each in found["data"]["result"])
 
 
 def test_a_child_that_left_its_process_group_is_found(reserved: Instance) -> None:
