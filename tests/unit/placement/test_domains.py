@@ -1,0 +1,169 @@
+"""In which sets of nodes a place for a set of executors is looked for, and in which order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ballast.model import (
+    Anchor,
+    Component,
+    Executor,
+    Memory,
+    PlacementPolicy,
+    Resources,
+    Separation,
+    Stream,
+    Topology,
+)
+from ballast.placement.domain import Standing, domains, settles_for_one_place
+from ballast.placement.outlook import Outlook
+from tests.builders import GIB, a_node, a_topology, an_executor, gated
+from tests.unit.placement.situations import the_outlook
+
+NODES = tuple(
+    a_node(f"{zone}{rack}{n}", zone=zone, rack=rack, cores=2.0) for zone in "ab" for rack in "rs" for n in "12"
+)
+"""Two zones of two racks of two nodes, each with room for two."""
+EVERYTHING = "ar1 ar2 as1 as2 br1 br2 bs1 bs2"
+IN_A = ["ar1 ar2", "as1 as2", "ar1 ar2 as1 as2"]
+IN_B = ["br1 br2", "bs1 bs2", "br1 br2 bs1 bs2"]
+
+
+def outlook(count: int, *others: Executor, **changes: Any) -> Outlook:
+    waiting = [gated(f"ingest-{number}") for number in range(count)]
+    settings: dict[str, Any] = {"nodes": NODES, "policy": PlacementPolicy(max_executors_per_node_ratio=1.0), **changes}
+    return the_outlook(*waiting, *others, **settings)
+
+
+def tried(view: Outlook, *, thorough: bool = False) -> list[str]:
+    grid = view.pool.grid
+    return [" ".join(grid.nodes[node].name for node in nodes) for nodes in domains(view, thorough=thorough)]
+
+
+def remembered(*nodes: str) -> Memory:
+    return Memory(placements=(("team/clicks", "ingest", tuple((node, 1) for node in nodes)),))
+
+
+@pytest.mark.parametrize("thorough", [False, True])
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [
+        (4, [*IN_A, *IN_B, EVERYTHING]),
+        (5, [IN_A[-1], IN_B[-1], EVERYTHING]),
+        (8, [IN_A[-1], IN_B[-1], EVERYTHING]),
+        (9, [EVERYTHING]),
+    ],
+)
+def test_the_narrowest_places_that_hold_the_set_come_first(count: int, expected: list[str], *, thorough: bool) -> None:
+    assert tried(outlook(count), thorough=thorough) == expected
+
+
+NEAR_BS = a_topology(driver=Anchor(("b", "s", None), 1.0))
+FROM_B = a_topology(
+    Component("kafka", external=True, anchors=(Anchor(("b", None, None), 1.0),)),
+    Component("ingest"),
+    streams=(Stream("kafka", "ingest"),),
+)
+BUSY_A = tuple(
+    a_node(n.name, zone=n.location[0], rack=n.location[1], cores=2.5 if n.name == "bs1" else 2.0) for n in NODES
+)
+
+
+@pytest.mark.parametrize(
+    ("view", "expected"),
+    [
+        pytest.param(outlook(3, topologies=(NEAR_BS,)), ["bs1 bs2", IN_B[-1], EVERYTHING], id="the driver"),
+        pytest.param(outlook(3, topologies=(FROM_B,)), [*IN_B, EVERYTHING], id="what it reads"),
+        pytest.param(
+            outlook(2, an_executor("old", node="bs2")), ["bs1 bs2", IN_B[-1], EVERYTHING], id="those that run"
+        ),
+        pytest.param(outlook(3, memory=remembered("br1", "bs1")), [IN_B[-1], EVERYTHING], id="vacant places"),
+    ],
+)
+def test_of_places_that_hold_it_only_the_best_are_compared(view: Outlook, expected: list[str]) -> None:
+    assert tried(view, thorough=True) == expected
+    assert tried(view)[0] == expected[0]
+
+
+def test_when_nothing_else_speaks_room_decides_what_comes_first_and_everyone_is_compared() -> None:
+    view = outlook(4, nodes=BUSY_A)
+    assert tried(view) == ["bs1 bs2", "br1 br2", IN_B[-1], *IN_A, EVERYTHING]
+    assert tried(view, thorough=True) == ["bs1 bs2", "br1 br2", IN_B[-1], *IN_A, EVERYTHING]
+
+
+def test_in_a_hurry_two_places_of_a_level_are_enough() -> None:
+    four = tuple(a_node(f"{zone}1", zone=zone, cores=2.0) for zone in "abcde")
+    assert tried(outlook(2, nodes=four)) == ["a1", "b1", "a1 b1 c1 d1 e1"]
+    assert tried(outlook(2, nodes=four), thorough=True) == ["a1", "b1", "c1", "d1", "a1 b1 c1 d1 e1"]
+
+
+def test_a_place_whose_limit_the_set_exceeds_is_not_tried_by_itself() -> None:
+    halves = PlacementPolicy(max_executors_per_node_ratio=1.0, max_executors_per_zone_ratio=0.5)
+    assert tried(outlook(4, policy=halves)) == [EVERYTHING]
+
+
+def test_amounts_must_suffice_for_all_together() -> None:
+    """Each of the two templates alone would fit into a rack."""
+    apart = [gated("big", requests=Resources(2.0, GIB, 1)), *(gated(f"small-{number}") for number in range(3))]
+    policy = PlacementPolicy(max_executors_per_node_ratio=1.0)
+    assert tried(the_outlook(*apart, nodes=NODES, policy=policy)) == [IN_A[-1], IN_B[-1], EVERYTHING]
+
+
+def separated(by: str) -> Topology:
+    return a_topology(Component("ingest"), Component("standby"), separate=(Separation(("ingest", "standby"), by),))
+
+
+@pytest.mark.parametrize(
+    ("by", "expected"),
+    [("Zone", [EVERYTHING]), ("Rack", [IN_A[-1], IN_B[-1], EVERYTHING]), ("Node", [*IN_A, *IN_B, EVERYTHING])],
+)
+def test_no_place_that_two_components_must_not_share_is_tried_by_itself(by: str, expected: list[str]) -> None:
+    waiting = (gated("ingest-1"), gated("standby-1", component="standby"))
+    policy = PlacementPolicy(max_executors_per_node_ratio=1.0)
+    assert tried(the_outlook(*waiting, nodes=NODES, policy=policy, topologies=(separated(by),))) == expected
+
+
+def test_nodes_that_take_none_of_them_are_left_out() -> None:
+    full = Resources(2.0, GIB, 1)
+    nodes = tuple(a_node(n.name, zone=n.location[0], rack=n.location[1], cores=2.0, requested=full) for n in NODES[:3])
+    assert tried(outlook(1, nodes=(*nodes, *NODES[3:])))[0] != "ar1 ar2"
+    assert tried(outlook(1, nodes=(*nodes, *NODES[3:])))[-1] == "as2 br1 br2 bs1 bs2"
+
+
+def test_a_pool_that_takes_none_of_them_is_not_looked_at() -> None:
+    assert tried(outlook(1, nodes=(a_node("n1", cores=0.5),))) == []
+
+
+def drawn(*zones: str) -> Topology:
+    """Each component reads from a zone of its own."""
+    ends = [Component(f"kafka-{z}", external=True, anchors=(Anchor((z, None, None), 1.0),)) for z in ("a", "b")]
+    names = ("ingest", "report")[: len(zones)]
+    streams = tuple(Stream(f"kafka-{zone}", name) for name, zone in zip(names, zones, strict=True))
+    return a_topology(*ends, *(Component(name) for name in names), streams=streams)
+
+
+@pytest.mark.parametrize(
+    ("zones", "settles"), [(("a", "b"), False), (("b", "a"), False), (("a", "a"), True), (("a",), True), ((), True)]
+)
+def test_one_place_is_enough_unless_components_are_drawn_apart(zones: tuple[str, ...], *, settles: bool) -> None:
+    waiting = (gated("ingest-1"), gated("report-1", component="report"))
+    view = the_outlook(*waiting, nodes=NODES, topologies=(drawn(*zones),))
+    assert settles_for_one_place(view) is settles
+
+
+def standing(*places: tuple[float, ...]) -> Standing:
+    return Standing(np.array(places).T, np.ones(len(places), dtype=np.bool_))
+
+
+def test_earlier_figures_weigh_more_and_lower_ones_are_better() -> None:
+    found = standing((0, 1, 0, 0, 0, 0), (0, 0, 9, 9, 9, 9), (-1, 5, 5, 5, 5, 5), (0, 0, 9, 9, 9, 8))
+    assert found.ranked().tolist() == [2, 3, 1, 0]
+
+
+def test_places_are_equal_when_only_room_differs() -> None:
+    found = standing((0, 1, 2, 3, 4, 5), (0, 1, 2, 3, 9, 9), (0, 1, 2, 4, 4, 5))
+    assert found.equals(0, 1)
+    assert not found.equals(0, 2)

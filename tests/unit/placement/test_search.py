@@ -1,0 +1,143 @@
+"""The best layout that is found for a set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ballast.model import Anchor, Component, Executor, Memory, PlacementPolicy, Resources, Stream, Topology
+from ballast.placement.outlook import Outlook
+from ballast.placement.problem import Layout
+from ballast.placement.search import Effort, problem, search
+from tests.builders import GIB, a_node, a_topology, an_executor, gated
+from tests.unit.placement.situations import the_outlook
+
+HURRY = Effort(steps=0, thorough=False, orders=False)
+FREELY = PlacementPolicy(max_executors_per_node_ratio=1.0)
+NODES = tuple(a_node(f"{zone}{n}", zone=zone, cores=2.0) for zone in "ab" for n in "12")
+
+
+def outlook(*executors: Executor, **changes: Any) -> Outlook:
+    return the_outlook(*executors, **{"nodes": NODES, "policy": FREELY, **changes})
+
+
+def some(count: int, component: str = "ingest", cores: float = 1.0) -> list[Executor]:
+    requests = Resources(cores, GIB, 1)
+    return [gated(f"{component}-{cores:g}-{number}", component=component, requests=requests) for number in range(count)]
+
+
+def found(view: Outlook, effort: Effort) -> Layout:
+    turns = [group for group, count in enumerate(view.counts) for _ in range(int(count))]
+    layout = search(view, turns, effort)
+    assert layout is not None
+    return layout
+
+
+def homes(view: Outlook, layout: Layout) -> dict[str, int]:
+    names = [view.pool.grid.nodes[node].name for node in layout.problem.nodes]
+    return {name: int(count) for name, count in sorted(zip(names, layout.placed.sum(axis=0), strict=True)) if count}
+
+
+def test_where_no_node_takes_any_of_them_nothing_is_found() -> None:
+    assert search(outlook(*some(1, cores=3.0)), [0], Effort()) is None
+
+
+@pytest.mark.parametrize("effort", [HURRY, Effort(steps=0), Effort()], ids=["hurry", "thorough", "searching"])
+def test_a_set_is_placed_as_near_together_as_it_fits(effort: Effort) -> None:
+    view = outlook(*some(4))
+    layout = found(view, effort)
+    assert layout.missing.tolist() == [0]
+    assert set(homes(view, layout)) in ({"a1", "a2"}, {"b1", "b2"})
+
+
+@pytest.mark.parametrize("effort", [HURRY, Effort(steps=0), Effort()], ids=["hurry", "thorough", "searching"])
+def test_one_that_fits_no_single_zone_uses_both(effort: Effort) -> None:
+    layout = found(outlook(*some(6)), effort)
+    assert (layout.missing.tolist(), int(layout.placed.sum())) == ([0], 6)
+
+
+def test_those_that_do_not_fit_are_missing() -> None:
+    assert found(outlook(*some(11)), Effort(steps=20)).missing.tolist() == [3]
+
+
+@pytest.mark.parametrize("effort", [HURRY, Effort()], ids=["hurry", "searching"])
+def test_vacant_places_are_returned_to_and_kept(effort: Effort) -> None:
+    """Though one node would hold them all, and cost nothing."""
+    memory = Memory(placements=(("team/clicks", "ingest", (("a1", 1), ("a2", 1))),))
+    view = outlook(*some(2), memory=memory)
+    layout = found(view, effort)
+    assert homes(view, layout) == {"a1": 1, "a2": 1}
+    assert layout.held.tolist() == layout.placed.tolist()
+
+
+def test_no_more_return_to_a_place_than_left_it_or_fit() -> None:
+    memory = Memory(placements=(("team/clicks", "ingest", (("a1", 5),)),))
+    view = outlook(*some(3), memory=memory)
+    layout = found(view, HURRY)
+    assert homes(view, layout) == {"a1": 2, "a2": 1}
+    assert int(layout.held.sum()) == 2
+
+
+def test_a_vacant_place_is_taken_once_by_whichever_template() -> None:
+    memory = Memory(placements=(("team/clicks", "ingest", (("a1", 1),)),))
+    layout = found(outlook(*some(1), *some(1, cores=0.5), memory=memory), HURRY)
+    assert int(layout.held.sum()) == 1
+
+
+TWO_ENDS = a_topology(
+    *(Component(f"kafka-{zone}", external=True, anchors=(Anchor((zone, None, None), 1.0),)) for zone in "ab"),
+    Component("ingest", exchange_bytes_per_second=0.0),
+    Component("report", exchange_bytes_per_second=0.0),
+    streams=(Stream("kafka-a", "ingest", bytes_per_second=5.0), Stream("kafka-b", "report", bytes_per_second=5.0)),
+)
+
+
+@pytest.mark.parametrize("effort", [HURRY, Effort(steps=0), Effort()], ids=["hurry", "thorough", "searching"])
+def test_a_set_is_split_where_its_components_are_drawn_apart(effort: Effort) -> None:
+    layout = found(outlook(*some(2), *some(2, "report"), topologies=(TWO_ENDS,)), effort)
+    assert layout.cost() - float((layout.problem.pull.min(axis=1) * 2).sum()) == pytest.approx(0.0, abs=0.01)
+
+
+def test_what_fits_only_in_another_order_is_packed_all_the_same() -> None:
+    """Two cores and one core, in nodes of two and one: the small one must not take the large one's place."""
+    nodes = (a_node("n1", cores=2.0), a_node("n2", cores=1.0))
+    view = outlook(*some(1), *some(1, cores=2.0), nodes=nodes)
+    for turns in ([0, 1], [1, 0]):
+        layout = search(view, turns, Effort(steps=0))
+        assert layout is not None
+        assert layout.missing.sum() == 0
+
+
+def loaded(topology: Topology) -> Outlook:
+    running = (an_executor("old-0", node="a1"), an_executor("old-1", node="b2", component="report"))
+    return outlook(*some(2), *some(2, "report"), *some(1, cores=2.0), *running, topologies=(topology,))
+
+
+def test_more_effort_is_never_dearer() -> None:
+    streams = (Stream("ingest", "report", bytes_per_second=7.0),)
+    view = loaded(a_topology(Component("ingest", exchange_bytes_per_second=3.0), Component("report"), streams=streams))
+    ranks = [
+        (int(layout.missing.sum()), round(layout.cost(), 6))
+        for layout in (found(view, effort) for effort in (HURRY, Effort(steps=0), Effort(steps=50), Effort(steps=500)))
+    ]
+    assert ranks == sorted(ranks, reverse=True)
+
+
+def test_the_same_question_has_the_same_answer() -> None:
+    view = loaded(a_topology(Component("ingest"), Component("report")))
+    one, other = found(view, Effort(seed=3)), found(view, Effort(seed=3))
+    assert one.placed.tolist() == other.placed.tolist()
+
+
+def test_the_names_of_nodes_that_differ_otherwise_have_no_part_in_the_order() -> None:
+    """The same pool under other names is the same problem."""
+    pairs = [("n1", 2.0, "r1"), ("n2", 4.0, "r1"), ("n3", 3.0, "r2")]
+    renamed = dict(zip(("n1", "n2", "n3"), ("z", "y", "x"), strict=True))
+    views = [
+        outlook(*some(2), nodes=tuple(a_node(names.get(n, n), cores=cores, rack=rack) for n, cores, rack in pairs))
+        for names in ({}, renamed)
+    ]
+    rooms = [problem(view, np.arange(3)).room[:, 0].tolist() for view in views]
+    assert rooms[0] == rooms[1]
