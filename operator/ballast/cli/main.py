@@ -22,6 +22,7 @@ COMMANDS = {
     "explain": "Say why an executor is where it is and where it could go.",
     "snapshot": "Write a pool to a file, for `plan -f` and bug reports.",
     "approve": "Let proposed moves begin.",
+    "simulate": "Run a described load under policies, and compare them.",
     "run": "Run the operator.",
     "release": "Let go of executors that are held, with no operator at hand.",
     "crds": "Generate the custom resource definitions.",

@@ -89,5 +89,8 @@ def _apps(each: Application) -> list[App]:
 
 
 def _homes(each: Application, fleet: Fleet) -> list[int]:
+    if isinstance(each.runs_on, tuple):
+        nodes = [node for subject in each.runs_on for node in fleet.named(subject)] or [-1]
+        return [nodes[i % len(nodes)] for i in range(each.total)]
     placed = [fleet.index(name) for name, count in each.runs_on.items() for _ in range(count)]
     return placed + [-1] * (each.total - len(placed))

@@ -15,6 +15,8 @@ from ballast.simulation.trace import MoveRecord, Outcome, Trace
 _LASTING_SECONDS = 300.0
 """A pool counts as level again when it has been so for this long."""
 _REVERSAL_SECONDS = 3600.0
+_ROUNDING = 1e-9
+"""Points."""
 _LIMITS = frozenset({Reason.BUDGET, Reason.COOLDOWN, Reason.MAX_CONCURRENT})
 
 
@@ -25,11 +27,13 @@ class Figures:
     seconds_to_balance: float | None
     """The longest time for which the pool was not level; None when it was not level at the end of the run.
 
-    Level: the hottest node that has executors to give is less than the scenario's `level_points` above the coldest
+    Level: the hottest node that has executors to give is at most the scenario's `level_points` above the coldest
     one that takes any, in usage averaged over the metric window, for five minutes at least.
     """
     moves: int
-    """Executors that were asked to leave."""
+    """Executors that were made to leave."""
+    rounds: int
+    """Passes that decided on at least one of them."""
     moves_beyond_optimum: int
     """Beyond the fewest that could have levelled the pool (`optimum`); at least 0."""
     wrong_placements: int
@@ -58,6 +62,7 @@ def figures(trace: Trace) -> Figures:
     return Figures(
         seconds_to_balance=seconds_to_balance(trace),
         moves=len(done),
+        rounds=len({move.decided_at for move in done}),
         moves_beyond_optimum=max(0, len(done) - fewest_moves(trace.stretches, level_points=trace.level_points)),
         wrong_placements=sum(_strayed(trace, move, move.target) > trace.level_points for move in done),
         over_unloadings=sum(_strayed(trace, move, move.source) < -trace.level_points for move in done),
@@ -110,7 +115,7 @@ def averaged(trace: Trace) -> FloatArray:
 
 def seconds_to_balance(trace: Trace) -> float | None:
     """As in Figures."""
-    apart = gap(trace) >= trace.level_points
+    apart = gap(trace) > trace.level_points + _ROUNDING
     if not apart.any():
         return 0.0
     spells = list(_spells(trace.times, apart))

@@ -70,7 +70,7 @@ class ScenarioSpec(Model):
     seed: Annotated[int, Field(ge=0)] = 1
     """Of all chances, unless another one is given when it is run."""
     level_points: Annotated[float, Field(gt=0, le=100)] = 15.0
-    """Points below which a gap counts as level, and by which a node must stray from the mean to count as wrong."""
+    """Points up to which a gap counts as level, and by which a node must stray from the mean to count as wrong."""
     nodes: Annotated[tuple[Machines, ...], Field(min_length=1, max_length=10_000), map_by("name")]
     applications: Annotated[tuple[Application, ...], Field(max_length=100_000), map_by("name")] = ()
     streams: Annotated[tuple[Stream, ...], Field(max_length=100_000)] = ()
@@ -130,7 +130,7 @@ def _dangling(spec: ScenarioSpec) -> Iterator[InvalidField]:
     for name in (name for name, times in applications.items() if times > 1):
         yield InvalidField("spec.applications", name, "two applications would have this name: rename one")
     for index, application in enumerate(spec.applications):
-        yield from _misplaced(f"spec.applications[{index}].runsOn", application, set(nodes))
+        yield from _misplaced(f"spec.applications[{index}].runsOn", application, set(nodes), groups)
     ends = set(applications) | {each.name for each in spec.externals}
     for index, stream in enumerate(spec.streams):
         for end in (stream.from_, stream.to):
@@ -138,11 +138,13 @@ def _dangling(spec: ScenarioSpec) -> Iterator[InvalidField]:
                 yield InvalidField(f"spec.streams[{index}]", end, f"no such application; there are {_some(ends)}")
 
 
-def _misplaced(field: str, application: Application, nodes: set[str]) -> Iterator[InvalidField]:
+def _misplaced(field: str, application: Application, nodes: set[str], groups: set[str]) -> Iterator[InvalidField]:
+    dealt = isinstance(application.runs_on, tuple)
+    known = nodes | groups if dealt else nodes
     for name in application.runs_on:
-        if name not in nodes:
-            yield InvalidField(field, name, f"no such node; there are {_some(nodes)}")
-    placed = sum(application.runs_on.values())
+        if name not in known:
+            yield InvalidField(field, name, f"no such node; there are {_some(known)}")
+    placed = 0 if isinstance(application.runs_on, tuple) else sum(application.runs_on.values())
     if placed > application.total:
         yield InvalidField(field, placed, f"place at most the {application.total} executors that there are")
     if application.runs_on and application.starts.seconds > 0:

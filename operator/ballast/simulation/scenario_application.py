@@ -13,6 +13,8 @@ from ballast.api.quantity import Quantity
 from ballast.api.topology import Grouping, Workload
 from ballast.simulation.scenario_load import Load, Moment
 
+_Homes = Annotated[dict[ObjectName, Annotated[int, Field(ge=0)]], Field(min_length=1)]
+
 
 class Requests(Model):
     """What each executor asks Kubernetes for."""
@@ -49,8 +51,11 @@ class Application(Model):
     """Mean seconds of a task on an ordinary idle machine; if absent, no task metrics are there to be judged by."""
     exchange: Quantity | None = None
     """Bytes per second among its own executors."""
-    runs_on: dict[ObjectName, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
-    """How many executors run on which node when the run begins, in their order; the rest is placed by the policy."""
+    runs_on: _Homes | tuple[ObjectName, ...] = ()
+    """Where executors run when the run begins: how many on which node, or nodes over which all are dealt in turn.
+
+    The rest is placed by the policy, and so are all if this is absent.
+    """
     starts: Moment = Duration.parse("0s")
     stops: Moment | None = None
 

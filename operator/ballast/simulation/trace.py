@@ -133,7 +133,7 @@ class Trace:
     window_seconds: float
     """What a score is a mean over."""
     level_points: float
-    """A gap below this counts as level, and so much beside the mean as too much: the scenario's, for all policies."""
+    """A gap of up to this counts as level, and more beside the mean as too much: the scenario's, for all policies."""
     nodes: tuple[str, ...]
     times: FloatArray
     """Seconds since the run began, ascending; passes are not always equally far apart."""

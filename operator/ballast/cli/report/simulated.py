@@ -1,0 +1,126 @@
+"""What simulated runs came to, as `simulate` shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from enum import StrEnum
+from typing import Any
+
+from pydantic.alias_generators import to_camel
+from rich.console import RenderableType
+from rich.text import Text
+
+from ballast.cli.output import Format, duration, heading, line, points, rounded, table
+from ballast.simulation.figures import Figures, figures
+from ballast.simulation.scenario import Scenario
+from ballast.simulation.trace import MoveRecord, Trace
+
+_COLUMNS = (
+    "policy",
+    "level after",
+    "moves",
+    "rounds",
+    "beyond",
+    "wrong",
+    "over",
+    "back",
+    "failed",
+    "imbalance",
+    "peak",
+    "locality",
+    "limited",
+)
+_MOST_MOVES = 50
+
+
+def simulated_report(scenario: Scenario, traces: Sequence[Trace], form: Format) -> list[RenderableType]:
+    """What to print for people, from top to bottom."""
+    spec = scenario.spec
+    nodes, executors = len(traces[0].nodes), sum(each.total for each in spec.applications)
+    parts: list[RenderableType] = [
+        line(
+            ("scenario", scenario.name),
+            ("for", duration(spec.duration.seconds)),
+            ("nodes", str(nodes)),
+            ("executors", str(executors)),
+            ("seed", str(traces[0].seed)),
+        )
+    ]
+    if spec.description:
+        parts.append(Text(spec.description.strip(), style="dim"))
+    rows = [_row(trace.policy, figures(trace)) for trace in traces]
+    parts += [Text(), table(_COLUMNS, rows, right=_COLUMNS[1:], cut=("policy",))]
+    for trace in traces if form is Format.WIDE else ():
+        parts += [heading(f"Moves under {trace.policy}"), *_moves(trace)]
+    return parts
+
+
+def _row(policy: str, found: Figures) -> list[str]:
+    return [
+        policy,
+        "never" if found.seconds_to_balance is None else duration(found.seconds_to_balance),
+        str(found.moves),
+        str(found.rounds),
+        str(found.moves_beyond_optimum),
+        str(found.wrong_placements),
+        str(found.over_unloadings),
+        str(found.reversals),
+        str(found.failed_moves),
+        points(found.imbalance_point_hours),
+        points(found.peak_score),
+        f"{found.locality_cost:.2f}",
+        str(found.limit_refusals),
+    ]
+
+
+def _moves(trace: Trace) -> list[RenderableType]:
+    if not trace.moves:
+        return [Text("none")]
+    columns = ("at", "executor", "from", "to", "scores", "predicted", "measured", "outcome")
+    rows = [_move(move) for move in trace.moves[:_MOST_MOVES]]
+    parts: list[RenderableType] = [table(columns, rows, cut=("executor", "from", "to"))]
+    if len(trace.moves) > _MOST_MOVES:
+        parts.append(Text(f"and {len(trace.moves) - _MOST_MOVES} more; -o json has them all", style="dim"))
+    return parts
+
+
+def _move(move: MoveRecord) -> list[str]:
+    return [
+        duration(move.decided_at),
+        move.executor,
+        move.source,
+        move.target,
+        f"{points(move.hot_score)} / {points(move.cold_score)}",
+        f"{points(move.hot_after)} / {points(move.cold_after)}",
+        f"{points(move.measured_hot_after)} / {points(move.measured_cold_after)}",
+        move.outcome.value,
+    ]
+
+
+def simulated_document(scenario: Scenario, traces: Sequence[Trace]) -> dict[str, Any]:
+    """The same for programs, with every move."""
+    return {
+        "scenario": scenario.name,
+        "durationSeconds": scenario.spec.duration.seconds,
+        "runs": [
+            {
+                "policy": trace.policy,
+                "seed": trace.seed,
+                "figures": _plain(figures(trace)),
+                "refusals": trace.refused(),
+                "moves": [_plain(move) for move in trace.moves],
+            }
+            for trace in traces
+        ],
+    }
+
+
+def _plain(value: Figures | MoveRecord) -> dict[str, Any]:
+    return {to_camel(name): _written(item) for name, item in asdict(value).items()}
+
+
+def _written(item: Any) -> Any:
+    if isinstance(item, float):
+        return rounded(item)
+    return str(item) if isinstance(item, StrEnum) else item

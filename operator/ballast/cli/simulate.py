@@ -1,0 +1,114 @@
+"""`ballast simulate`: what policies would do with a described load, in a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from ballast.cli.output import Format, OutputOption, show, structured
+from ballast.cli.report.simulated import simulated_document, simulated_report
+from ballast.errors import BallastError
+from ballast.model import Policy
+from ballast.simulation.engine import Progress as Told
+from ballast.simulation.engine import simulate as run
+from ballast.simulation.policies import enforced, from_file, from_name
+from ballast.simulation.scenario import Scenario
+from ballast.simulation.trace import Trace
+
+EXAMPLES = (
+    "ballast simulate examples/scenarios/flash-crowd.yaml",
+    "ballast simulate scenario.yaml --policy policy.yaml --policy AvgShedder/Traffic --policy None",
+    "ballast simulate scenario.yaml --policy ThresholdShedder+RoundRobin --seed 7 -o json",
+)
+
+COLUMNS = (
+    "LEVEL AFTER  the longest time out of balance, until a gap stayed closed",
+    "MOVES        executors that were made to leave",
+    "ROUNDS       passes that decided on any",
+    "BEYOND       moves beyond the fewest possible",
+    "WRONG        moves whose destination was too hot afterwards",
+    "OVER         moves whose source was too cold afterwards",
+    "BACK         moves back within an hour of one there",
+    "FAILED       moves that did not arrive or did not help",
+    "IMBALANCE    deviation of usage, in points times hours",
+    "PEAK         the highest usage of any node, percent",
+    "LOCALITY     mean cost of traffic: its share times its distance",
+    "LIMITED      moves refused by budgets, cooldowns and limits",
+)
+_DEFAULT = ("AvgShedder", "None")
+_FILES = (".yaml", ".yml", ".json")
+
+
+class SamePolicyTwiceError(BallastError):
+    """Two policies with one name could not be told apart in the table."""
+
+
+def simulate(
+    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO", help="A file, such as one of examples/scenarios.")],
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--policy",
+            "-p",
+            metavar="POLICY",
+            help="A BalancingPolicy's file or a strategy: SHEDDING[/UNIT][+PLACEMENT]. May be repeated; "
+            "AvgShedder and None (no moves) if absent.",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Of all chances; the scenario's own if absent.")
+    ] = None,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Run a scenario under one or several policies, and compare what comes of it.
+
+    The planner is the operator's own. A policy that only recommends, or waits for approval, is run as if it enforced.
+    """
+    world = Scenario.read(scenario)
+    traces = traced(world, named(policy or _DEFAULT, world), seed)
+    if output.for_programs:
+        typer.echo(structured(simulated_document(world, traces), output))
+    else:
+        show(*simulated_report(world, traces, output), form=output)
+
+
+def named(policies: Iterable[str], world: Scenario) -> dict[str, Policy]:
+    """Policies by what the table calls them. Raises BallastError for one that is not valid or stands there twice."""
+    found: dict[str, Policy] = {}
+    for text in policies:
+        policy = from_file(Path(text), world) if text.endswith(_FILES) else from_name(text, world)
+        if policy.name in found:
+            raise SamePolicyTwiceError(f"--policy: {text}: there is a policy {policy.name} already; rename one")
+        found[policy.name] = enforced(policy)
+    return found
+
+
+def traced(world: Scenario, policies: dict[str, Policy], seed: int | None) -> list[Trace]:
+    """One run each, with a bar on stderr where that is a terminal."""
+    with _bar(world.name) as bar:
+        return [run(world, each, seed=seed, label=name, progress=bar(name)) for name, each in policies.items()]
+
+
+@contextmanager
+def _bar(title: str) -> Iterator[_Bar]:
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
+    console = Console(stderr=True)
+    with Progress(
+        *columns, TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal
+    ) as p:
+        yield _Bar(title, p)
+
+
+class _Bar:
+    def __init__(self, title: str, progress: Progress) -> None:
+        self._title, self._progress = title, progress
+
+    def __call__(self, policy: str) -> Told:
+        task = self._progress.add_task(f"{self._title}: {policy}", total=1.0)
+        return lambda share: self._progress.update(task, completed=share)

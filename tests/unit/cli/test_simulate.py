@@ -1,0 +1,95 @@
+"""`ballast simulate`: what it prints, and how it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.unit.cli.program import run
+
+SCENARIO = """
+apiVersion: ballast.dev/v1alpha1
+kind: Scenario
+metadata: {name: small}
+spec:
+  duration: 10m
+  nodes: [{name: node, count: 2, cores: 10}]
+  applications: [{name: bundle, copies: 10, load: {cores: 1}, runsOn: {node-0: 8, node-1: 2}}]
+  policy:
+    metrics: {window: 60s}
+    moves: {settle: 2m, cooldown: 0s, maxConcurrentPerNode: 5, maxConcurrent: 5}
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> str:
+    path = tmp_path / "small.yaml"
+    path.write_text(SCENARIO, encoding="utf-8")
+    return str(path)
+
+
+def test_the_table_has_a_line_for_each_policy(scenario: str) -> None:
+    told = run("simulate", scenario)
+    assert told.code == 0
+    header, ours, none = told.out.splitlines()[-3:]
+    assert header.split()[:3] == ["POLICY", "LEVEL", "AFTER"]
+    assert ours.split()[:4] == ["AvgShedder", "2m", "3", "1"]
+    assert none.split()[:3] == ["None", "never", "0"]
+
+
+def test_programs_get_every_figure_and_move(scenario: str) -> None:
+    told = run("simulate", scenario, "-p", "AvgShedder", "--seed", "5", "-o", "json")
+    (found,) = json.loads(told.out)["runs"]
+    assert found["seed"] == 5
+    assert found["figures"]["moves"] == len(found["moves"]) == 3
+    assert found["moves"][0]["outcome"] == "Helped"
+    assert yaml.safe_load(run("simulate", scenario, "-p", "AvgShedder", "-o", "yaml").out)["scenario"] == "small"
+
+
+def test_wide_shows_the_moves_as_well(scenario: str) -> None:
+    assert "Moves under AvgShedder" in run("simulate", scenario, "-o", "wide").out
+
+
+def test_a_policy_that_only_recommends_is_run_as_if_it_enforced(scenario: str, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    spec = yaml.safe_load(SCENARIO)["spec"]["policy"]
+    document = {
+        "apiVersion": "ballast.dev/v1alpha1",
+        "kind": "BalancingPolicy",
+        "metadata": {"name": "mine"},
+        "spec": {"nodeSelector": {}, **spec},
+    }
+    policy.write_text(yaml.safe_dump(document), encoding="utf-8")
+    told = run("simulate", scenario, "-p", str(policy))
+    assert told.out.splitlines()[-1].split()[:3] == ["mine", "2m", "3"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        ("Foo", "shedding.strategy: 'Foo': choose one of AvgShedder"),
+        ("AvgShedder/Foo", "shedding.avgShedder.unit: 'Foo': choose one of Usage, Traffic"),
+        ("None/Usage", "only AvgShedder has units"),
+        ("AvgShedder+Foo", "placement.strategy: 'Foo': choose one of Proximity"),
+        ("absent.yaml", "policy: 'absent.yaml': No such file or directory"),
+    ],
+)
+def test_a_policy_that_is_none_is_refused_with_what_to_write(scenario: str, policy: str, words: str) -> None:
+    told = run("simulate", scenario, "-p", policy)
+    assert told.code == 1
+    assert words in told.err
+
+
+def test_a_policy_that_stands_there_twice_is_refused(scenario: str) -> None:
+    told = run("simulate", scenario, "-p", "None", "-p", "None")
+    assert told.code == 1
+    assert "there is a policy None already" in told.err
+
+
+def test_a_scenario_that_is_not_there_is_refused() -> None:
+    told = run("simulate", "absent.yaml")
+    assert told.code == 1
+    assert "write a scenario as in examples/scenarios" in told.err
