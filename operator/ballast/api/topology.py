@@ -120,7 +120,10 @@ class Component(Model):
     executors: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """How many executors to expect. A hint for placing the set at once; never waited for beyond the gate timeout."""
     exchange: Rate | None = None
-    """What the component's executors send one another (an all-to-all shuffle), in total."""
+    """What the component's executors send one another (an all-to-all shuffle), in total.
+
+    Nothing (0) with a remote shuffle service: streams to its workers and back, an external component, say it then.
+    """
     external: External | None = None
     """Set for what lies outside Spark, such as Kafka."""
 

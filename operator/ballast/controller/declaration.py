@@ -46,9 +46,12 @@ def _queries(topology: SparkTopology) -> Iterator[tuple[str, str]]:
 
 
 def _about_cycles(topology: SparkTopology) -> Iterator[Finding]:
+    """Those of components that are placed: what comes back from an external one has no order of placing to break."""
+    placed = {component.name for component in topology.spec.components if component.external is None}
     senders: dict[str, list[str]] = {}
     for stream in topology.spec.streams:
-        senders.setdefault(stream.to, []).append(stream.from_)
+        if {stream.from_, stream.to} <= placed:
+            senders.setdefault(stream.to, []).append(stream.from_)
     try:
         TopologicalSorter(senders).prepare()
     except CycleError as error:

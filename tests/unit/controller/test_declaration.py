@@ -51,3 +51,9 @@ def test_a_cycle_is_told_and_nothing_else_is() -> None:
     ((reason, words),) = said(**chain(("a", "b"), ("b", "c"), ("c", "b"), ("c", "d")))
     assert reason == "CycleInStreams"
     assert "b → c → b" in words or "c → b → c" in words
+
+
+def test_what_goes_to_an_external_component_and_comes_back_is_no_cycle() -> None:
+    components = [{"name": "kafka", "external": {"zones": {"a": 1}}}, {"name": "ingest"}]
+    streams = [{"from": "kafka", "to": "ingest"}, {"from": "ingest", "to": "kafka"}]
+    assert said(components=components, streams=streams) == []
