@@ -78,6 +78,7 @@ class Stage:
 
     script: Scripted
     movers: Movers
+    telemetry: Telemetry
     pods: dict[str, JSON] = field(default_factory=dict)
     moves: dict[str, JSON] = field(default_factory=dict)
     refusals: dict[str, Answer] = field(default_factory=dict)
@@ -101,6 +102,10 @@ class Stage:
     def phase(self, name: str) -> tuple[str, str]:
         status = self.moves[name].get("status") or {}
         return status.get("phase", ""), status.get("reason", "")
+
+    def metric(self, name: str, **labels: str) -> float | None:
+        """Of the policy, as Prometheus would scrape it."""
+        return self.telemetry.registry.get_sample_value(name, {"policy": "streaming", **labels})
 
     def done(self) -> list[str]:
         """What was written, in order, in short; Events aside."""
@@ -170,8 +175,8 @@ def stage(folder: Path) -> Iterator[Stage]:
             return found.now
 
         events = EventRecorder(client, instance="one", clock=clock, on_error=_fail)
-        movers = Movers(client, events=events, telemetry=Telemetry(CollectorRegistry()), clock=clock)
-        found = Stage(script, movers)
+        telemetry = Telemetry(CollectorRegistry())
+        found = Stage(script, Movers(client, events=events, telemetry=telemetry, clock=clock), telemetry)
         script.by = found.answer
         yield found
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ballast.kube.timestamp import text
 from tests.unit.controller.stage import NOW, Stage, move, stage, streaming
 from tests.unit.kube.builders import GATE
 from tests.unit.kube.scripted import Answer
 
+JSON = dict[str, Any]
 BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
 EVICT = "POST pods/spark-1-exec-1/eviction"
 WRITE = "PATCH executormoves/m1/status"
@@ -173,3 +176,40 @@ def test_each_transition_is_an_event_of_the_move_and_of_the_executor(pool: Stage
         if event["note"].startswith("Leaving")
     ]
     assert leaving == [("ExecutorMove", "m1"), ("Pod", "spark-1-exec-1")]
+
+
+def settling(*, hot: float, cold: float) -> JSON:
+    """Long enough on the destination, having left when the two nodes had these scores."""
+    times = {name: text(NOW - 600.0) for name in ("approved", "leaving", "arriving", "settling")}
+    return {
+        "phase": "Settling",
+        "to": "cold",
+        "subject": {"application": "spark-1", "resourceProfile": "0", "executorId": "1"},
+        "replacement": {"pod": "spark-1-exec-4", "uid": "uid-spark-1-exec-4", "node": "cold", "pinned": True},
+        "measured": {"hotBefore": hot, "coldBefore": cold},
+        "timings": times,
+    }
+
+
+@pytest.mark.parametrize(
+    ("hot", "cold", "phase", "gain"), [(95.0, 10.0, "Succeeded", 15.0), (85.0, 20.0, "Failed", -5.0)]
+)
+def test_what_a_move_came_to_is_counted_and_its_measured_gain_is_told(
+    pool: Stage, *, hot: float, cold: float, phase: str, gain: float
+) -> None:
+    gone(pool)
+    pool.add(streaming(4, node="cold"))
+    pool.order({**move(1), "status": settling(hot=hot, cold=cold)})
+    pool.run()
+    assert pool.phase("m1")[0] == phase
+    assert pool.moves["m1"]["status"]["measured"]["gain"] == gain
+    assert pool.metric("ballast_moves_total", phase=phase) == 1.0
+    assert pool.metric("ballast_move_measured_gain_points") == gain
+
+
+def test_a_move_counts_once_however_often_it_is_looked_at(pool: Stage) -> None:
+    gone(pool)
+    for _ in range(3):
+        pool.run()
+    assert pool.metric("ballast_moves_total", phase="Expired") == 1.0
+    assert pool.metric("ballast_move_measured_gain_points") is None

@@ -1,0 +1,110 @@
+"""What becomes of a plan's moves: the objects that are created, and what the metrics say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ballast.api.topology import SparkTopology
+from ballast.controller.actuator import Actuator
+from ballast.controller.survey import Read
+from ballast.kube.events import EventRecorder
+from ballast.model import Plan, PlannedMove
+from tests.unit.controller.stage import NOW, Stage, stage, streaming
+from tests.unit.kube.builders import driver
+
+JSON = dict[str, Any]
+MOVE = PlannedMove(
+    executor="analytics/spark-1-exec-1",
+    uid="uid-spark-1-exec-1",
+    topology="analytics/spark-1",
+    component="profile-0",
+    source="hot",
+    target="cold",
+    strategy="AvgShedder",
+    hot_score=90.0,
+    cold_score=20.0,
+    hot_after=65.0,
+    cold_after=45.0,
+    gain=50.0,
+    hits=2,
+    load_cores=0.5,
+)
+
+
+@pytest.fixture
+def pool(tmp_path: Path) -> Iterator[Stage]:
+    with stage(tmp_path) as found:
+        found.add(streaming(1, node="hot"))
+        yield found
+
+
+def ordered(pool: Stage, folder: Path, *, topology: str | None = None) -> list[JSON]:
+    """The ExecutorMoves that are created for the move; `topology`: the one SparkTopology there is."""
+    client = pool.script.client(folder)
+    events = EventRecorder(client, instance="one", clock=lambda: NOW, on_error=_fail)
+    actuator = Actuator(client, events=events, telemetry=pool.telemetry, clock=lambda: NOW)
+    context = pool.context([])
+    if topology is not None:
+        context = replace(context, survey=replace(context.survey, topologies=(_read(topology),)))
+    actuator.create_moves(context, Plan(moves=(MOVE,)))
+    return [asked.body for asked in pool.script.writes if asked.path.split("?")[0].endswith("/executormoves")]
+
+
+def _read(name: str) -> Read[SparkTopology]:
+    raw: JSON = {
+        "apiVersion": "ballast.dev/v1alpha1",
+        "kind": "SparkTopology",
+        "metadata": {"name": name, "namespace": "analytics", "uid": f"uid-{name}"},
+        "spec": {"components": [{"name": "ingest"}]},
+    }
+    return Read(raw, SparkTopology.parse(raw))
+
+
+def _fail(error: Exception) -> None:
+    raise error
+
+
+OURS = {"apiVersion": "ballast.dev/v1alpha1", "kind": "SparkTopology", "name": "spark-1", "uid": "uid-spark-1"}
+DRIVER = {"apiVersion": "v1", "kind": "Pod", "name": "spark-1-driver", "uid": "uid-spark-1-driver"}
+
+
+@pytest.mark.parametrize(
+    ("topology", "in_cluster", "owners"),
+    [
+        pytest.param("spark-1", True, [OURS], id="the SparkTopology, if there is one"),
+        pytest.param("another", True, [DRIVER], id="else the driver's pod"),
+        pytest.param(None, False, [], id="else nobody, with a driver outside of the cluster"),
+    ],
+)
+def test_a_move_belongs_to(
+    pool: Stage, tmp_path: Path, *, topology: str | None, in_cluster: bool, owners: list[JSON]
+) -> None:
+    if in_cluster:
+        pool.add(driver(), driver("spark-2"))
+    (created,) = ordered(pool, tmp_path, topology=topology)
+    assert created["metadata"]["ownerReferences"] == owners
+
+
+@pytest.mark.parametrize(("mode", "approved"), [("Enforce", True), ("Approve", False)])
+def test_a_move_is_created_as_its_mode_has_it_and_counted(
+    pool: Stage, tmp_path: Path, *, mode: str, approved: bool
+) -> None:
+    pool.spec = {"mode": mode}
+    (created,) = ordered(pool, tmp_path)
+    assert created["spec"]["approved"] is approved
+    assert (created["spec"]["from"], created["spec"]["to"]) == ("hot", "cold")
+    assert pool.metric("ballast_decisions_total", kind="move") == 1.0
+    assert pool.metric("ballast_move_predicted_gain_points") == 50.0
+
+
+def test_a_recommendation_creates_nothing_and_is_counted_as_one(pool: Stage, tmp_path: Path) -> None:
+    pool.spec = {"mode": "Recommend"}
+    assert ordered(pool, tmp_path) == []
+    assert pool.metric("ballast_decisions_total", kind="recommendation") == 1.0
+    assert pool.metric("ballast_decisions_total", kind="move") is None
+    assert pool.metric("ballast_move_predicted_gain_points") == 50.0
