@@ -21,7 +21,7 @@ from ballast.model import (
     Stream,
     Topology,
 )
-from ballast.placement.proximity import place
+from ballast.placement.placing import place
 from ballast.placement.search import Effort
 from tests.vectors.case import Case
 
@@ -45,7 +45,7 @@ class Instance:
 
     def solved(self, effort: Effort | None = None) -> Mapping[str, str]:
         """Node by executor uid, of those placed."""
-        placements = place(self.snapshot, self.policy, Memory(), gated=self.executors, effort=effort)
+        placements = place(self.snapshot, self.policy, Memory(), gated=self.executors, effort=effort).placements
         return {p.uid: p.node for p in placements if p.node is not None}
 
     def cost(self, homes: Mapping[str, str]) -> float:

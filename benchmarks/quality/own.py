@@ -22,7 +22,7 @@ from ballast.model import (
     Topology,
 )
 from ballast.placement.locality import counts_by_topology, locality
-from ballast.placement.proximity import place
+from ballast.placement.placing import place
 from ballast.placement.search import Effort
 
 _GIB = float(1 << 30)
@@ -37,8 +37,8 @@ class Pipeline:
 
     def ours(self, effort: Effort | None = None) -> LocalityView:
         gated = self.snapshot.executors
-        placements = place(self.snapshot, self.policy, Memory(), gated=gated, scores=self.scores, effort=effort)
-        return self._view({p.uid: p.node for p in placements if p.node is not None})
+        placed = place(self.snapshot, self.policy, Memory(), gated=gated, scores=self.scores, effort=effort)
+        return self._view({p.uid: p.node for p in placed.placements if p.node is not None})
 
     def scheduled(self) -> LocalityView:
         """Each executor to the node with the largest share of requests left, as kube-scheduler scores by default."""

@@ -3,99 +3,115 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import combinations
 
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ballast.model import Component, Memory, PlacementPolicy, Policy, Resources, Separation
+from ballast.placement.placing import place
 from ballast.placement.samza.by_locality import by_locality
-from ballast.placement.stickiness import Apart, Settled, even_shares, settled
+from tests.builders import GIB, a_node, a_snapshot, a_topology, gated
 
+STRATEGIES = ("Proximity", "LeastLongTermRate", "LeastResourceUsage", "AvgShedder", "RoundRobin")
 NODES = "ABCDE"
 nodes = st.sampled_from(NODES)
-held_counts = st.dictionaries(nodes, st.integers(0, 6), min_size=1)
-components = st.dictionaries(st.integers(0, 20).map(str), st.sampled_from(["live", "standby", "other"]), max_size=12)
-homes = st.dictionaries(st.integers(0, 20).map(str), nodes, max_size=12)
-limits_of_nodes = st.dictionaries(nodes, st.integers(0, 6))
-racks = st.dictionaries(nodes, st.sampled_from(["r1", "r2", "r3"]))
+held_counts = st.dictionaries(nodes, st.integers(1, 4), min_size=1)
+strategies = st.sampled_from(STRATEGIES)
 
 
-@given(st.integers(0, 30), held_counts)
-def test_shares_are_even_and_add_up(count: int, held: dict[str, int]) -> None:
-    shares = even_shares(count, held)
-    assert shares.keys() == held.keys()
-    assert sum(shares.values()) == count
-    assert max(shares.values()) - min(shares.values()) <= 1
+def settled(
+    strategy: str,
+    counts: dict[str, int],
+    before: dict[str, dict[str, int]],
+    limits: dict[str, int],
+    *,
+    separate: tuple[Separation, ...] = (),
+) -> dict[str, Counter[str]]:
+    """Where gated executors of each component go that ran on `before`, with room for `limits` on each node."""
+    pool = [
+        a_node(name, rack=f"r{index % 2}", cores=8.0, requested=Resources(8.0 - limits.get(name, 0), GIB, 1))
+        for index, name in enumerate(NODES)
+    ]
+    executors = tuple(gated(f"{name}-{n}", component=name) for name, count in counts.items() for n in range(count))
+    topology = a_topology(*(Component(name) for name in counts), separate=separate)
+    policy = Policy("p", placement=PlacementPolicy(strategy=strategy, max_executors_per_node_ratio=1.0))
+    memory = Memory(placements=tuple(("team/clicks", name, tuple(sorted(at.items()))) for name, at in before.items()))
+    snapshot = a_snapshot(*pool, executors=executors, topologies=(topology,))
+    of = {executor.uid: executor.component for executor in executors}
+    result: dict[str, Counter[str]] = {name: Counter() for name in counts}
+    for placement in place(snapshot, policy, memory, gated=executors).placements:
+        if placement.node is not None:
+            result[of[placement.uid]][placement.node] += 1
+    return result
 
 
-@given(st.integers(0, 30), held_counts)
-def test_no_even_shares_move_fewer(count: int, held: dict[str, int]) -> None:
-    def staying(shares: dict[str, int]) -> int:
-        return sum(min(held[node], share) for node, share in shares.items())
-
-    floor, extra = divmod(count, len(held))
-    every_way = ({node: floor + (node in more) for node in held} for more in combinations(held, extra))
-    assert staying(even_shares(count, held)) == max(staying(shares) for shares in every_way)
-
-
-@given(components, homes, limits_of_nodes, racks)
-def test_limits_and_separation_are_kept_and_nobody_is_lost(
-    components: dict[str, str], was_on: dict[str, str], limits: dict[str, int], places: dict[str, str]
+@settings(deadline=None)
+@given(strategies, st.integers(0, 12), held_counts, st.dictionaries(nodes, st.integers(0, 5)))
+def test_as_many_return_as_there_are_and_as_there_is_room_for(
+    strategy: str, count: int, before: dict[str, int], limits: dict[str, int]
 ) -> None:
-    after = settled(components, was_on, limits, apart=[Apart(frozenset({"live", "standby"}), places)])
-    assert sorted([*after.nodes, *after.missing]) == sorted(components)
-    assert all(count <= limits[node] for node, count in Counter(after.nodes.values()).items())
-    assert not claimed(after, components, places, "live") & claimed(after, components, places, "standby")
+    after = settled(strategy, {"x": count}, {"x": before}, limits)["x"]
+    returned = sum(min(before.get(node, 0), here) for node, here in after.items())
+    assert returned == min(count, sum(min(held, limits.get(node, 0)) for node, held in before.items()))
 
 
-def claimed(after: Settled, components: dict[str, str], places: dict[str, str], component: str) -> set[str]:
-    return {places[node] for name, node in after.nodes.items() if components[name] == component and node in places}
-
-
-@given(components, homes, limits_of_nodes)
-def test_as_many_return_as_there_is_room_for(
-    components: dict[str, str], was_on: dict[str, str], limits: dict[str, int]
-) -> None:
-    after = settled(components, was_on, limits)
-    had = Counter(node for name, node in was_on.items() if name in components)
-    returned = sum(after.nodes.get(name) == node for name, node in was_on.items())
-    assert returned == sum(min(count, limits.get(node, 0)) for node, count in had.items())
-
-
-@given(components, homes, limits_of_nodes)
+@settings(deadline=None)
+@given(strategies, st.integers(0, 12), held_counts, st.dictionaries(nodes, st.integers(0, 5)))
 def test_nobody_is_missing_while_there_is_room(
-    components: dict[str, str], was_on: dict[str, str], limits: dict[str, int]
+    strategy: str, count: int, before: dict[str, int], limits: dict[str, int]
 ) -> None:
-    assert len(settled(components, was_on, limits).missing) == max(0, len(components) - sum(limits.values()))
+    after = settled(strategy, {"x": count}, {"x": before}, limits)["x"]
+    assert after.total() == min(count, sum(limits.values()))
 
 
-@given(components, homes, limits_of_nodes, racks)
-def test_settling_again_moves_nobody(
-    components: dict[str, str], was_on: dict[str, str], limits: dict[str, int], places: dict[str, str]
+@settings(deadline=None)
+@given(
+    strategies,
+    st.fixed_dictionaries({"live": st.integers(1, 5), "standby": st.integers(1, 5)}),
+    st.fixed_dictionaries({"live": held_counts, "standby": held_counts}),
+    st.sampled_from(["Node", "Rack"]),
+)
+def test_a_component_and_its_standby_never_share_a_place(
+    strategy: str, counts: dict[str, int], before: dict[str, dict[str, int]], by: str
 ) -> None:
-    apart = [Apart(frozenset({"live", "standby"}), places)]
-    once = settled(components, was_on, limits, apart=apart)
-    placed = {name: components[name] for name in once.nodes}
-    assert settled(placed, once.nodes, limits, apart=apart).nodes == once.nodes
+    limits = dict.fromkeys(NODES, 6)
+    after = settled(strategy, counts, before, limits, separate=(Separation(("live", "standby"), by),))
+    assert not places(after["live"], by) & places(after["standby"], by)
 
 
-def moves_of_samza(executors: list[str], was_on: dict[str, str], used: list[str]) -> int:
-    groups = by_locality(executors, {f"p{node}": node for node in used}, was_on)
-    now = {name: process[1:] for process, names in groups.items() for name in names}
-    return sum(now[name] != node for name, node in was_on.items())
+def places(homes: Counter[str], by: str) -> set[str]:
+    return {node if by == "Node" else f"r{NODES.index(node) % 2}" for node in homes}
 
 
-@given(st.integers(1, 14), st.data())
+@settings(deadline=None)
+@given(strategies, st.integers(1, 5), st.integers(1, 5), st.sampled_from(["Node", "Rack"]), st.booleans())
+def test_neither_a_component_nor_its_standby_takes_all_places(
+    strategy: str, live: int, standby: int, by: str, known: bool
+) -> None:
+    before = {"live": {"A": 1, "C": 1}} if known else {}
+    separate = (Separation(("live", "standby"), by),)
+    after = settled(strategy, {"live": live, "standby": standby}, before, dict.fromkeys(NODES, 6), separate=separate)
+    assert after["live"].total() == live
+    assert after["standby"].total() == standby
+
+
+@settings(deadline=None)
+@given(st.integers(1, 12), st.data())
 def test_ours_never_moves_more_than_samza(count: int, data: st.DataObject) -> None:
     executors = [f"x{number:02}" for number in range(count)]
     used = sorted(data.draw(st.sets(nodes, min_size=1, max_size=min(5, count))))
-    was_on = data.draw(st.dictionaries(st.sampled_from(executors), nodes))
-    held = {node: sum(home == node for home in was_on.values()) for node in used}
-    ours = settled(dict.fromkeys(executors, "x"), was_on, even_shares(count, held))
-    assert len(ours.moved(was_on)) <= moves_of_samza(executors, was_on, used)
+    was_on = {name: data.draw(st.sampled_from(used)) for name in executors}
+    groups = by_locality(executors, {f"p{node}": node for node in used}, was_on)
+    moved = sum(was_on[name] != process[1:] for process, names in groups.items() for name in names)
+    before = Counter(was_on.values())
+    room = {node: max(before[node], len(groups.get(f"p{node}", ()))) for node in used}
+    after = settled("Proximity", {"x": count}, {"x": dict(before)}, room)["x"]
+    assert (before - after).total() <= moved
 
 
-def test_where_samza_moves_three_of_six_ours_moves_one() -> None:
-    was_on = {f"x{number}": "AABBCC"[number] for number in range(6)}
-    ours = settled(dict.fromkeys(was_on, "x"), was_on, even_shares(6, {"A": 2, "B": 2, "C": 2, "D": 0}))
-    assert (moves_of_samza(list(was_on), was_on, list("ABCD")), len(ours.moved(was_on))) == (3, 1)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_one_more_node_moves_nobody(strategy: str) -> None:
+    before = {"A": 2, "B": 2, "C": 2}
+    after = settled(strategy, {"x": 6}, {"x": before}, dict.fromkeys(NODES, 4))["x"]
+    assert after == before

@@ -63,11 +63,17 @@ class Proximity(Model):
     """Near to what the executor talks to, at the least sum of traffic times distance."""
 
     search_time: Annotated[Duration, Between("0s", "10s")] = Duration.parse("500ms")
-    """How long a first placement may be improved by local search, up to 10s. Not used yet: the search counts steps."""
+    """How much a placement is improved by local search, up to 10s.
+
+    Counted in steps, 6000 for a second, so that every machine finds the same: it may take longer or less.
+    """
 
 
 class LeastLongTermRate(Model):
-    """The node with the least traffic in the long run, counting what was just placed there."""
+    """The node with the least traffic in the long run, counting what was just placed there.
+
+    Records per second where executors report them, else bytes, else executors are counted.
+    """
 
     overload_threshold: Points = 85
     """Nodes with a higher score are taken only if all are higher."""
@@ -116,16 +122,20 @@ class Placement(Model):
     strategy: PlacementStrategy = PlacementStrategy.PROXIMITY
     """How a node is chosen: Proximity, LeastLongTermRate, LeastResourceUsage, AvgShedder or RoundRobin.
 
-    So far the operator follows Proximity; a policy with another one is Stalled.
+    Whichever it is, only nodes that admit the executor and have room are chosen from, within the limits below.
+    AvgShedder sends the replacements of moves where the moves say, and spreads all others at random.
     """
     order: ExecutorOrder = ExecutorOrder.PROXIMITY_NEEDS
     """Which executor is placed next: ProximityNeeds or ConnectionCount."""
     pin: Pin = Pin.ZONE
     """The narrowest level that is required of the scheduler: None, Zone, Rack or Node. Nearer levels are preferred."""
     sticky: bool = True
-    """Whether a replacement returns to the node that its predecessor left, unless there is a reason against."""
+    """Whether executors return to the nodes where their component ran before, unless there is a reason against."""
     scope: Scope = nested(Scope)
-    """How far a component may spread. Kept, and not followed yet."""
+    """How far a component may spread: its new executors go to its own node, rack or zone, or anywhere.
+
+    They go farther when nothing in that scope has room, and back to places that executors of theirs have left.
+    """
     max_executors_per_node_ratio: Annotated[float, Field(gt=0, le=1)] = 0.25
     """The most of one component that one node may host, so that its loss is not the whole component's."""
     max_executors_per_zone_ratio: Annotated[float, Field(gt=0, le=1)] = 1

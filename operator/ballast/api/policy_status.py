@@ -210,7 +210,7 @@ class PolicyStatus(StatusModel):
     """Where the executors of applications without a SparkTopology are, the latest ones."""
     attempts: Annotated[tuple[Attempt, ...], Field(max_length=64), map_by("topology", "component")] = ()
     """Components whose executors had to be placed anew lately."""
-    state: Annotated[dict[str, Annotated[str, Field(max_length=32_768)]], Field(max_length=4)] = Field(
+    state: Annotated[dict[str, Annotated[str, Field(max_length=32_768)]], Field(max_length=8)] = Field(
         default_factory=dict
     )
     """What strategies remember (hits and averages), so that a restarted operator carries on. Not for people."""

@@ -15,9 +15,6 @@ _A_DAY = datetime(2026, 1, 1, tzinfo=UTC)
 
 def defect(policy: BalancingPolicy) -> str | None:
     """The first thing that makes the policy impossible to follow: its field, its value and the remedy."""
-    strategy = policy.spec.placement.strategy.value
-    if strategy != "Proximity":
-        return f"spec.placement.strategy: {strategy!r}: the operator places by Proximity only so far; write Proximity"
     for position, budget in enumerate(policy.spec.moves.budgets):
         if budget.schedule and (wrong := _schedule_defect(budget)) is not None:
             return f"spec.moves.budgets[{position}].{wrong}"

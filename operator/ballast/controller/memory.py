@@ -24,12 +24,16 @@ _PLACEMENT_BYTES = 40_000
 _STATE_BYTES = 16_000
 _PUNCTUATION_BYTES = 4
 _MOST_ATTEMPTS = 32
+_PLACING = "Placement."
+"""Tells the state of a placement strategy from that of a shedding strategy of the same name."""
 
 
 def recalled(status: PolicyStatus, topologies: Collection[SparkTopology]) -> Memory:
     """The memory that an earlier pass, perhaps of another process, left in the objects' status."""
+    state = sorted((name, text) for name, packed in status.state.items() if (text := _unpacked(packed)))
     return Memory(
-        shedding=tuple(sorted((name, text) for name, packed in status.state.items() if (text := _unpacked(packed)))),
+        shedding=tuple((name, text) for name, text in state if not name.startswith(_PLACING)),
+        placement_state=tuple((name.removeprefix(_PLACING), text) for name, text in state if name.startswith(_PLACING)),
         placements=tuple(sorted((*_declared(topologies), *_implicit(status)))),
         scopes=tuple(sorted(_scopes(topologies))),
         attempts=tuple(
@@ -43,7 +47,7 @@ def state_status(memory: Memory) -> dict[str, str]:
     """What strategies remember, packed; left out where it is more than a status may hold."""
     found: dict[str, str] = {}
     left = _STATE_BYTES
-    for name, text in memory.shedding:
+    for name, text in (*memory.shedding, *((_PLACING + name, text) for name, text in memory.placement_state)):
         packed = _packed(text)
         if len(packed) <= left:
             found[name] = packed

@@ -128,7 +128,7 @@ class Rounds:
             self._crew.actuator.create_moves(context, decided)
         else:
             # Between full passes the figures are those of before: their hits are counted already.
-            memory = replace(memory, shedding=context.memory.shedding)
+            memory = replace(memory, shedding=context.memory.shedding, scopes=context.memory.scopes)
         kept.memory = memory
         self._measure(name, context, decided, full=full)
         self._crew.reporter.report(context, decided, memory, renew=full)

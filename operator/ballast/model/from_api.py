@@ -8,10 +8,11 @@ from ballast.api.labels import LabelSelector
 from ballast.api.policy import BalancingPolicy
 from ballast.api.policy_moves import Budget as BudgetSpec
 from ballast.api.policy_moves import Moves
-from ballast.api.policy_placement import Placement
+from ballast.api.policy_placement import LeastLongTermRate, LeastResourceUsage, Placement, PlacementStrategy, Proximity
 from ballast.api.policy_shedding import AvgShedder, Shedding
 from ballast.model.location import Level, Levels, Pin
 from ballast.model.policy import (
+    MAX_SCORE_PERCENT,
     AvgShedderPolicy,
     Budget,
     ComponentLimit,
@@ -48,6 +49,10 @@ def policy_from(resource: BalancingPolicy, node_labels: NodeLabels | None = None
 
 
 def _placement(spec: Placement, node_labels: NodeLabels) -> PlacementPolicy:
+    proximity = spec.proximity or Proximity()
+    rate = spec.least_long_term_rate or LeastLongTermRate()
+    usage = spec.least_resource_usage or LeastResourceUsage()
+    most = {PlacementStrategy.LEAST_LONG_TERM_RATE: float(rate.overload_threshold)}
     return PlacementPolicy(
         mode=PlacementMode(spec.mode),
         strategy=spec.strategy.value,
@@ -63,6 +68,11 @@ def _placement(spec: Placement, node_labels: NodeLabels) -> PlacementPolicy:
         favoured_nodes=_selected(spec.favoured_nodes, node_labels),
         unfavoured_nodes=_selected(spec.unfavoured_nodes, node_labels),
         limits=tuple(ComponentLimit(limit.component, limit.max_per_node) for limit in spec.limits),
+        max_score_percent=most.get(spec.strategy, MAX_SCORE_PERCENT),
+        search_seconds=proximity.search_time.seconds,
+        long_window_seconds=rate.long_window.seconds,
+        min_difference=usage.min_difference,
+        history_ratio=usage.history_weight,
     )
 
 

@@ -36,6 +36,10 @@ class LoadUnit(StrEnum):
     TRAFFIC = "Traffic"
 
 
+MAX_SCORE_PERCENT = 85.0
+"""A node above this score takes no new executors while others have room."""
+
+
 @dataclass(frozen=True, slots=True)
 class ComponentLimit:
     """At most this many executors of the component on one node."""
@@ -57,8 +61,16 @@ class PlacementPolicy:
     max_executors_per_zone_ratio: float = 1.0
     debounce_seconds: float = 2.0
     gate_timeout_seconds: float = 10.0
-    max_score_percent: float = 85.0
+    max_score_percent: float = MAX_SCORE_PERCENT
     """A node above this score takes no new executors while others have room."""
+    search_seconds: float = 0.5
+    """Proximity: how long to improve a placement, on a machine of a fixed speed."""
+    long_window_seconds: float = 3600.0
+    """LeastLongTermRate: the time over which traffic is averaged."""
+    min_difference: float = 10.0
+    """LeastResourceUsage: points of score below the mean."""
+    history_ratio: float = 0.9
+    """LeastResourceUsage: how much the past counts against the newest score."""
     favoured_nodes: tuple[str, ...] = ()
     unfavoured_nodes: tuple[str, ...] = ()
     limits: tuple[ComponentLimit, ...] = ()

@@ -25,7 +25,7 @@ class Standing:
     """The places of one level, each with what speaks for it; lower is better, earlier fields weigh more."""
 
     keys: FloatArray
-    """(fields, places): distance from those that run, from the driver, from outer ends; vacancies, room."""
+    """(fields, places): distance from those that run, from the driver, from outer ends; room, what is left."""
     fits: BoolArray
     """(places,): where the whole set fits."""
 
@@ -57,10 +57,6 @@ def _narrowing(outlook: Outlook, nodes: IntArray, level: int, *, thorough: bool)
     if level >= outlook.pool.grid.last:
         yield nodes
         return
-    if level > 0 and _vacant(outlook, nodes):
-        # Places that were left come before racks: they are returned to wherever in the zone they are.
-        yield nodes
-        return
     standing = _standing(outlook, nodes, level)
     order = [int(place) for place in standing.ranked() if standing.fits[place]]
     if thorough:
@@ -69,11 +65,6 @@ def _narrowing(outlook: Outlook, nodes: IntArray, level: int, *, thorough: bool)
     for place in order[: _ALTERNATIVES if thorough else 2]:
         yield from _narrowing(outlook, nodes[codes == place], level + 1, thorough=thorough)
     yield nodes
-
-
-def _vacant(outlook: Outlook, nodes: IntArray) -> bool:
-    wanted = outlook.component_counts() > 0
-    return bool(outlook.crew.vacancies[np.ix_(wanted, nodes)].any())
 
 
 def settles_for_one_place(outlook: Outlook) -> bool:
@@ -96,12 +87,10 @@ def _standing(outlook: Outlook, nodes: IntArray, level: int) -> Standing:
     beside = -(wanted @ outlook.weights) @ near
     driver = _least(outlook.driver[nodes], places, size)
     outer = _least((wanted @ outlook.outer)[nodes], places, size)
-    vacant = np.stack([np.bincount(places, weights=row[nodes], minlength=size) for row in crew.vacancies])
-    sticky = -np.minimum(vacant, wanted[:, None]).sum(axis=0)
     holds = np.array([np.bincount(places, weights=row[nodes], minlength=size) for row in outlook.capacity])
     room = -(holds / outlook.counts[:, None]).min(axis=0)
     left = -np.bincount(places, weights=_free_share(outlook)[nodes], minlength=size).astype(np.float64)
-    keys = np.stack([_rounded(beside), driver, _rounded(outer), sticky, room, _rounded(left)])
+    keys = np.stack([_rounded(beside), driver, _rounded(outer), room, _rounded(left)])
     return Standing(keys, _fitting(outlook, nodes, places, holds, level))
 
 
@@ -165,7 +154,7 @@ def _first_ample(outlook: Outlook, ordered: IntArray, least: int) -> IntArray:
 
 
 def _promise(outlook: Outlook, nodes: IntArray) -> tuple[FloatArray | IntArray, ...]:
-    """Sort keys, the last one first: vacancies, racks by rank, then nodes by those that run, by liking, by room."""
+    """Sort keys, the last one first: racks by rank, then nodes by those that run, by liking, by room."""
     keys: list[FloatArray | IntArray] = [nodes]
     room = outlook.room[nodes, : outlook.demand.shape[1] - 1]
     keys += [-room[:, kind] for kind in range(room.shape[1])]
@@ -175,5 +164,4 @@ def _promise(outlook: Outlook, nodes: IntArray) -> tuple[FloatArray | IntArray, 
         ranks = np.empty(outlook.pool.grid.sizes[level], dtype=np.int64)
         ranks[_standing(outlook, nodes, level).ranked()] = np.arange(len(ranks))
         keys.append(ranks[outlook.pool.grid.codes[level][nodes]])
-    keys.append(-(outlook.crew.vacancies[:, nodes] > 0).sum(axis=0))
     return tuple(keys)

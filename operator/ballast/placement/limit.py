@@ -17,13 +17,16 @@ def allowance(total: float, ratio: float) -> int:
     return max(1, floor(total * ratio + 1e-9))
 
 
+def most_per_node(policy: PlacementPolicy, component: str, total: float) -> int:
+    """How many of a component's executors one node may host, by their share and by the component's own limit."""
+    limits = [limit.max_per_node for limit in policy.limits if limit.component == component]
+    return min([allowance(total, policy.max_executors_per_node_ratio), *limits])
+
+
 def node_limits(crew: Crew, policy: PlacementPolicy) -> IntArray:
     """(components, nodes): how many more executors of each component each node may take."""
-    most = _allowances(crew.totals, policy.max_executors_per_node_ratio)
-    for limit in policy.limits:
-        if limit.component in crew.components:
-            row = crew.components.index(limit.component)
-            most[row] = min(most[row], limit.max_per_node)
+    pairs = zip(crew.components, crew.totals, strict=True)
+    most = np.array([most_per_node(policy, component, total) for component, total in pairs], dtype=np.int64)
     return most[:, None] - crew.present
 
 

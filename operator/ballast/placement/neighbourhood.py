@@ -37,7 +37,7 @@ NO_CHANGE = Change(0.0, ())
 
 def best_shift(layout: Layout, group: int, distance: FloatArray) -> Change:
     """One executor of the group, or as many as there are and fit, to another node."""
-    sources = np.flatnonzero(layout.placed[group] > layout.held[group])
+    sources = np.flatnonzero(layout.placed[group] > 0)
     capacity = layout.capacity(group)
     targets = np.flatnonzero(capacity)
     if not len(sources) or not len(targets):
@@ -46,7 +46,7 @@ def best_shift(layout: Layout, group: int, distance: FloatArray) -> Change:
     benefit, own = layout.benefit[component], float(layout.problem.weights[component, component])
     gain = benefit[targets][None, :] - benefit[sources][:, None]
     apart = own * distance[np.ix_(sources, targets)]
-    movable = (layout.placed[group] - layout.held[group])[sources]
+    movable = layout.placed[group, sources]
     most = np.minimum(movable[:, None], capacity[targets][None, :])
     single, several = gain + apart, most * gain + most**2 * apart
     savings = np.maximum(single, several)
@@ -83,7 +83,7 @@ def _givers(layout: Layout, giving: int, taking: int, counts: tuple[int, int]) -
     """Nodes that can give counts[0] of one group and take counts[1] of the other instead."""
     problem = layout.problem
     component, given = int(problem.component[taking]), int(problem.component[giving])
-    mask = problem.allowed[taking] & (layout.placed[giving] - layout.held[giving] >= counts[0])
+    mask = problem.allowed[taking] & (layout.placed[giving] >= counts[0])
     released = counts[0] if component == given else 0
     mask &= layout.node_left[component] + released >= counts[1]
     if problem.apart:
@@ -111,7 +111,7 @@ def _zone_bars(
 def best_node_change(layout: Layout, distance: FloatArray, *, exchange: bool) -> Change:
     """All that was placed on one node to another, or two nodes' executors exchanged."""
     problem = layout.problem
-    movable = layout.placed - layout.held
+    movable = layout.placed
     occupied = np.flatnonzero(movable.any(axis=0))
     if problem.apart or not len(occupied):
         return NO_CHANGE

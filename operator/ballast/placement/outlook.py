@@ -94,7 +94,10 @@ class Outlook:
         return result
 
 
-def outlook(pool: Pool, crew: Crew, counts: Mapping[int, int], tier: int) -> Outlook:
+def outlook(
+    pool: Pool, crew: Crew, counts: Mapping[int, int], tier: int, *, within: BoolArray | None = None
+) -> Outlook:
+    """`counts`: executors to place by group; `within`: (components, nodes), where each may go at most."""
     groups = [index for index, count in sorted(counts.items()) if count > 0]
     members = [crew.groups[index] for index in groups]
     loads = np.array([group.load_cores for group in members])
@@ -109,6 +112,8 @@ def outlook(pool: Pool, crew: Crew, counts: Mapping[int, int], tier: int) -> Out
     apart = separations(crew.topology, crew.components, pool.grid)
     for row, own in enumerate(component):
         allowed[row] &= ~kept_away(pool.grid, crew.present, apart, int(own))
+        if within is not None:
+            allowed[row] &= within[own]
     node_limit = node_limits(crew, pool.policy)
     capacity = np.array([counts_that_fit(room, row, slack) for row in demand])
     capacity = np.where(allowed, np.clip(capacity, 0, np.maximum(node_limit[component], 0)), 0)

@@ -66,8 +66,6 @@ class Layout:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.placed = np.zeros(problem.allowed.shape, dtype=np.int64)
-        self.held = np.zeros_like(self.placed)
-        """What refinement must leave where it is."""
         self.room = problem.room.copy()
         self.node_left = problem.node_limit.copy()
         self.zone_left = problem.zone_limit.copy()
@@ -134,6 +132,6 @@ class Layout:
     def copy(self) -> Layout:
         other = object.__new__(Layout)
         other.problem = self.problem
-        for name in ("placed", "held", "room", "node_left", "zone_left", "present", "benefit"):
+        for name in ("placed", "room", "node_left", "zone_left", "present", "benefit"):
             setattr(other, name, getattr(self, name).copy())
         return other

@@ -36,7 +36,7 @@ class Budget:
 
 def refine(layout: Layout, steps: int, random: Random) -> Layout:
     """A layout with no more missing, and when as many are missing, of no higher cost; `layout` may be changed."""
-    if not layout.placed.any() or (layout.placed == layout.held).all():
+    if not layout.placed.any():
         return layout
     budget = Budget(steps)
     descend(layout, budget)
@@ -74,7 +74,7 @@ def descend(layout: Layout, budget: Budget, *, full: bool = True) -> None:
 
 def _changes(layout: Layout, distance: FloatArray, budget: Budget, worth: float, *, full: bool) -> Iterator[Change]:
     """Each computed on the layout as the changes before it have left it."""
-    groups = [int(g) for g in np.flatnonzero((layout.placed > layout.held).any(axis=1))]
+    groups = [int(g) for g in np.flatnonzero(layout.placed.any(axis=1))]
     for group in groups:
         change: Change | None = None
         while (change is None or change.saving > worth) and budget.spend():
@@ -104,7 +104,7 @@ def _rebuild(layout: Layout, random: Random) -> int:
 
 def _ruin(layout: Layout, random: Random) -> None:
     """Take out some nodes, a component, a place, or executors here and there."""
-    movable = layout.placed - layout.held
+    movable = layout.placed.copy()
     occupied = [int(node) for node in np.flatnonzero(movable.any(axis=0))]
     if not occupied:
         return

@@ -64,7 +64,10 @@ class Room:
 
     def take(self, node: int, demand: FloatArray, *, count: int = 1, load_cores: float = 0.0) -> None:
         self.free[node] -= demand * count
-        self.scores[node] += self.points_per_core[node] * load_cores * count
+        self.heat(node, load_cores * count)
+
+    def heat(self, node: int, load_cores: float) -> None:
+        self.scores[node] += self.points_per_core[node] * load_cores
 
 
 def counts_that_fit(free: FloatArray, demand: FloatArray, slack: FloatArray) -> IntArray:

@@ -1,31 +1,24 @@
 """How far a component may spread: bang-bang control over capacity, after Storm's control of a grouping's scope.
 
 A component's home is the node that holds most of it. Its load at a scope is its executors over the number that the
-home's node, rack, zone or the whole pool could hold. Above the higher bound it may spread one scope wider, below the
-lower bound at the next narrower scope it draws together again; one step a pass.
+home's node, rack, zone or the whole pool could hold, room and spread limits taken together. Above the higher bound it
+may spread one scope wider, below the lower bound at the next narrower scope it draws together again; one step a pass.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from ballast.model import (
-    Executor,
-    Levels,
-    Location,
-    Memory,
-    Node,
-    Phase,
-    PlacementPolicy,
-    Policy,
-    Resources,
-    Scope,
-    Snapshot,
-)
+from ballast.model import Executor, Levels, Memory, Node, Phase, PlacementPolicy, Policy, Resources, Scope, Snapshot
+from ballast.placement.arrays import BoolArray, IntArray
+from ballast.placement.crew import Crew
+from ballast.placement.grid import Grid, grid
+from ballast.placement.limit import most_per_node
+from ballast.placement.room import Room
 
 Scopes = tuple[tuple[str, str, str], ...]
 """Topology, component, scope; sorted, as kept in Memory."""
@@ -35,18 +28,34 @@ _LIVE = (Phase.GATED, Phase.PENDING, Phase.RUNNING)
 
 def next_scopes(snapshot: Snapshot, policy: Policy, memory: Memory) -> Scopes:
     """The scope of every component that has an executor on a node of the pool, one step on from what is remembered."""
-    capacities = _Capacities(snapshot.nodes, policy.levels)
     before = {(topology, component): Scope(scope) for topology, component, scope in memory.scopes}
     crews: dict[tuple[str, str], list[Executor]] = defaultdict(list)
     for executor in snapshot.executors:
         if executor.phase in _LIVE:
             crews[executor.topology, executor.component].append(executor)
+    capacities = _Capacities(snapshot.nodes, policy, (e.requests for crew in crews.values() for e in crew))
     result: list[tuple[str, str, str]] = []
     for key, crew in sorted(crews.items()):
-        loads = capacities.loads(crew)
+        loads = capacities.loads(key[1], crew)
         if loads:
             result.append((*key, stepped(before.get(key), loads, policy.placement).value))
     return tuple(result)
+
+
+def region(crew: Crew, grid: Grid, scopes: Scopes) -> BoolArray | None:
+    """(components, nodes): where each component of a crew may be sent; None when that is everywhere.
+
+    Within its scope, seen from its home. A component that is nowhere yet may go anywhere.
+    """
+    known = {component: Scope(scope) for topology, component, scope in scopes if topology == crew.topology.key}
+    depths = dict(_depths(grid.levels))
+    result = np.ones(crew.present.shape, dtype=np.bool_)
+    for row, component in enumerate(crew.components):
+        depth = depths.get(known.get(component, Scope.CLUSTER))
+        if depth is not None and crew.present[row].any():
+            codes = grid.codes[depth - 1]
+            result[row] = codes == codes[int(np.argmax(crew.present[row]))]
+    return None if result.all() else result
 
 
 def stepped(current: Scope | None, loads: Mapping[Scope, float], policy: PlacementPolicy) -> Scope:
@@ -72,66 +81,79 @@ def _first_at_least(current: Scope | None, scopes: Sequence[Scope]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Room:
-    """How many executors of one template fit beside what is there: by node, and by place of each level."""
+class _Fitting:
+    """How many executors of one template fit beside what is there."""
 
-    by_node: Mapping[str, int]
-    by_place: Mapping[Location, int]
-    everywhere: int
+    by_node: IntArray
+    by_place: tuple[IntArray, ...]
+    """Sums by place, for each depth; the whole pool is depth 0."""
+    largest: tuple[IntArray, ...]
+    """The most that one node of the place holds."""
 
 
 class _Capacities:
-    """Room by template, computed once for each."""
+    """How many executors of a component a place could hold, those that are there included."""
 
-    def __init__(self, nodes: Sequence[Node], levels: Levels) -> None:
-        self._nodes = nodes
-        self._places = {node.name: node.location for node in nodes}
-        self._scopes = _place_scopes(levels)
-        self._rooms: dict[Resources, _Room] = {}
+    def __init__(self, nodes: Sequence[Node], policy: Policy, requests: Iterable[Resources]) -> None:
+        self._policy = policy.placement
+        self._grid = grid(nodes, policy.levels)
+        self._open = np.array([node.open for node in self._grid.nodes], dtype=np.bool_)
+        extended = {name for each in set(requests) for name, _ in each.extended}
+        self._space = Room(self._grid, ["cpu", "memory", "pods", *sorted(extended)])
+        self._depths = _depths(policy.levels)
+        self._codes = [np.zeros(len(self._grid.nodes), dtype=np.int64), *self._grid.codes]
+        self._known: dict[Resources, _Fitting] = {}
 
-    def loads(self, crew: Sequence[Executor]) -> dict[Scope, float]:
+    def loads(self, component: str, crew: Sequence[Executor]) -> dict[Scope, float]:
         """By scope, near to far; empty when no executor is on a node of the pool."""
-        homes = Counter(e.node for e in crew if e.node in self._places)
+        index = self._grid.index
+        homes = Counter(index[e.node] for e in crew if e.node in index)
         if not homes:
             return {}
-        home = min(homes, key=lambda node: (-homes[node], node or ""))
-        location = self._places[home or ""]
-        room = self._room(max((e.requests for e in crew), key=lambda r: (r.cpu_cores, r.memory_bytes)))
-        capacities = {Scope.NODE: homes[home] + room.by_node[home or ""]}
-        for scope, depth in self._scopes:
-            if depth <= len(location) and location[depth - 1] is not None:
-                place = location[:depth]
-                here = sum(count for node, count in homes.items() if self._places[node or ""][:depth] == place)
-                capacities[scope] = here + room.by_place[place]
-        capacities[Scope.CLUSTER] = homes.total() + room.everywhere
-        return {scope: len(crew) / max(1, capacity) for scope, capacity in capacities.items()}
+        home = min(homes, key=lambda position: (-homes[position], position))
+        fitting = self._fitting(max((e.requests for e in crew), key=lambda r: (r.cpu_cores, r.memory_bytes)))
+        result: dict[Scope, float] = {}
+        for scope, depth in (*self._depths, (Scope.CLUSTER, 0)):
+            if scope in (Scope.NODE, Scope.CLUSTER) or self._grid.labels[depth - 1, home] >= 0:
+                capacity = self._capacity(component, homes, home, depth=depth, fitting=fitting)
+                result[scope] = len(crew) / max(1, capacity)
+        return result
 
-    def _room(self, requests: Resources) -> _Room:
-        if requests not in self._rooms:
-            counts = {node.name: _fitting(requests, node) if node.open else 0 for node in self._nodes}
-            places: Counter[Location] = Counter()
-            for node in self._nodes:
-                for _, depth in self._scopes:
-                    places[node.location[:depth]] += counts[node.name]
-            self._rooms[requests] = _Room(counts, places, sum(counts.values()))
-        return self._rooms[requests]
+    def _capacity(self, component: str, homes: Counter[int], home: int, *, depth: int, fitting: _Fitting) -> int:
+        codes = self._codes[depth]
+        place = int(codes[home])
+        here = {position: count for position, count in homes.items() if codes[position] == place}
+        there = sum(here.values())
+        total = int(fitting.by_place[depth][place]) + there
+        if most_per_node(self._policy, component, total) >= fitting.largest[depth][place] + max(here.values()):
+            return total
+        holds = fitting.by_node.copy()
+        holds[list(here)] += list(here.values())
+        return max(there, self._within_limits(component, holds[codes == place]))
+
+    def _within_limits(self, component: str, holds: IntArray) -> int:
+        """The most that nodes can hold of it when one may only hold its share of them all."""
+        total, before = int(holds.sum()), -1
+        while total != before:
+            most, before = most_per_node(self._policy, component, total), total
+            total = int(np.minimum(holds, most).sum())
+        return total
+
+    def _fitting(self, requests: Resources) -> _Fitting:
+        if requests not in self._known:
+            counts = np.where(self._open, self._space.capacity(self._space.vector(requests)), 0)
+            sums, largest = [], []
+            for codes in self._codes:
+                sums.append(np.bincount(codes, weights=counts).astype(np.int64))
+                largest.append(np.zeros(len(sums[-1]), dtype=np.int64))
+                np.maximum.at(largest[-1], codes, counts)
+            self._known[requests] = _Fitting(counts, tuple(sums), tuple(largest))
+        return self._known[requests]
 
 
-def _place_scopes(levels: Levels) -> tuple[tuple[Scope, int], ...]:
-    """Scopes between node and cluster, near to far, with how many levels of a location name such a place."""
-    depth = len(levels.ordered)
+def _depths(levels: Levels) -> tuple[tuple[Scope, int], ...]:
+    """Scopes below the whole pool, near to far, with how many levels of a location name such a place."""
+    depth = max(1, len(levels.ordered))
     racks = ((Scope.RACK, depth - 1),) if depth > 2 else ()
-    return (*racks, (Scope.ZONE, 1)) if depth > 1 else ()
-
-
-def _fitting(requests: Resources, node: Node) -> int:
-    free = node.free
-    extended = dict(free.extended)
-    pairs = [
-        (requests.cpu_cores, free.cpu_cores),
-        (requests.memory_bytes, free.memory_bytes),
-        (requests.pods, free.pods),
-    ]
-    pairs += [(amount, extended.get(name, 0.0)) for name, amount in requests.extended]
-    counts = [np.floor(offered / asked + 1e-9) for asked, offered in pairs if asked > 0]
-    return max(0, int(min(counts, default=0)))
+    zones = ((Scope.ZONE, 1),) if depth > 1 else ()
+    return ((Scope.NODE, depth), *racks, *zones)

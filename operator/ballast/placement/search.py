@@ -55,13 +55,13 @@ def _first_look(outlook: Outlook, sequence: Sequence[int], effort: Effort) -> La
     for nodes in domains(outlook, thorough=compare):
         widest = problem(outlook, nodes)
         for order in _orders(widest, sequence, effort):
-            best = _better(best, _constructed(widest, outlook, order), effort)
+            best = _better(best, _constructed(widest, order), effort)
         if not compare and best is not None and not best.missing.any():
             return best
     if best is not None and widest is not None and best.missing.any():
         for order in _every_order(widest, sequence):
-            best = _better(best, _constructed(widest, outlook, order), effort)
-        best = _better(best, _constructed(widest, outlook, hardest_first(widest), tightest=True), effort)
+            best = _better(best, _constructed(widest, order), effort)
+        best = _better(best, _constructed(widest, hardest_first(widest), tightest=True), effort)
     return best
 
 
@@ -97,39 +97,10 @@ def _may_hold_more(layout: Layout) -> bool:
     return bool((missing @ layout.problem.demand <= left + layout.problem.slack).all())
 
 
-def _constructed(problem: Problem, outlook: Outlook, order: Sequence[int], *, tightest: bool = False) -> Layout:
-    layout = _started(problem, outlook)
-    construct(layout, _remaining(order, layout), tightest=tightest)
-    return layout
-
-
-def _started(problem: Problem, outlook: Outlook) -> Layout:
-    """With the places that are still vacant taken first, and kept."""
+def _constructed(problem: Problem, order: Sequence[int], *, tightest: bool = False) -> Layout:
     layout = Layout(problem)
-    vacancies = outlook.crew.vacancies[:, problem.nodes].copy()
-    for group in range(len(problem.counts)):
-        component = int(problem.component[group])
-        for node in np.flatnonzero(vacancies[component]):
-            # Capacity shrinks as places are taken: it is asked for anew each time.
-            room = int(layout.capacity(group)[node])
-            count = min(int(vacancies[component, node]), int(layout.missing[group]), room)
-            if count > 0:
-                layout.add(group, int(node), count)
-                layout.held[group, node] += count
-                vacancies[component, node] -= count
+    construct(layout, order, tightest=tightest)
     return layout
-
-
-def _remaining(sequence: Sequence[int], layout: Layout) -> list[int]:
-    """The sequence without the executors that have a place already (the first ones of each group)."""
-    done = layout.placed.sum(axis=1)
-    result: list[int] = []
-    for group in sequence:
-        if done[group] > 0:
-            done[group] -= 1
-        else:
-            result.append(group)
-    return result
 
 
 def problem(outlook: Outlook, nodes: IntArray) -> Problem:
@@ -164,7 +135,6 @@ def _canonical(outlook: Outlook, nodes: IntArray) -> tuple[FloatArray | IntArray
     """Sort keys, the last one first."""
     crew, grid = outlook.crew, outlook.pool.grid
     keys: list[FloatArray | IntArray] = [nodes]
-    keys += list(crew.vacancies[:, nodes])
     keys += list(crew.present[:, nodes])
     keys += list(outlook.room[nodes].T)
     keys.append((outlook.allowed[:, nodes] * (1 + np.arange(len(outlook.groups)))[:, None] ** 2).sum(axis=0))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from ballast.model import Executor, LocalityView, Memory, Node, Phase, Placement, Policy, Resources, Snapshot, Topology
 from ballast.placement.locality import counts_by_topology, locality
-from ballast.placement.proximity import place
+from ballast.placement.placing import place
 from ballast.planner.ledger import projected
 from ballast.planner.load import Loads, loads
 from ballast.planner.pin import untied
@@ -65,7 +65,7 @@ def placed_anew(snapshot: Snapshot, policy: Policy, memory: Memory, executors: C
         moves=tuple(move for move in snapshot.moves if move.executor_uid not in chosen),
     )
     ahead = _cooled(snapshot, policy, known, executors)
-    return place(without, policy, memory, gated=tuple(waiting.values()), scores=ahead)
+    return place(without, policy, memory, gated=tuple(waiting.values()), scores=ahead).placements
 
 
 def _placeable(executor: Executor, homes: Collection[str]) -> bool:

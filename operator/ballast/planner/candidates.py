@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from copy import copy
 
-from ballast.model import Executor, Node, Phase, PlacementPolicy, Policy, Reason, Resources, Separation, Snapshot
+from ballast.model import Executor, Node, Phase, Policy, Reason, Resources, Separation, Snapshot
 from ballast.placement import admission
-from ballast.placement.limit import allowance
+from ballast.placement.limit import most_per_node
 from ballast.placement.locality import Locality, counts_by_topology, locality_delta_ratio, measure
 from ballast.planner import eligibility
 from ballast.planner.load import Loads
@@ -123,7 +123,7 @@ class Candidates:
     def _crowding(self, mover: Executor, node: Node, arriving: tuple[str, ...]) -> Reason | None:
         key = (mover.topology, mover.component)
         there = self._homes[key][node.name] + sum(self._component(name) == key for name in arriving)
-        if there + 1 > _most_per_node(self._policy.placement, mover.component, self._live[key]):
+        if there + 1 > most_per_node(self._policy.placement, mover.component, self._live[key]):
             return Reason.SPREAD_LIMIT
         topology = self._topologies.get(mover.topology)
         for separation in topology.separate if topology else ():
@@ -160,8 +160,3 @@ class Candidates:
             self._measured[topology.key] = measure(topology, self._counts[topology.key], self._policy.levels)
         there = self._nodes[target]
         return locality_delta_ratio(self._measured[topology.key], executor.component, here.location, there.location)
-
-
-def _most_per_node(placement: PlacementPolicy, component: str, live: int) -> int:
-    limits = [limit.max_per_node for limit in placement.limits if limit.component == component]
-    return min([allowance(live, placement.max_executors_per_node_ratio), *limits])

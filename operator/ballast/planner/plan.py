@@ -20,8 +20,9 @@ from ballast.model import (
     Snapshot,
 )
 from ballast.placement.locality import counts_by_topology, locality
-from ballast.placement.proximity import place
+from ballast.placement.placing import Placed, place
 from ballast.placement.room import in_flight
+from ballast.placement.scope import next_scopes
 from ballast.planner import budget
 from ballast.planner.arbiter import rule
 from ballast.planner.booking import bookings, with_placed
@@ -29,6 +30,7 @@ from ballast.planner.hits import node_hits
 from ballast.planner.ledger import projected
 from ballast.planner.levelling import level
 from ballast.planner.load import Loads, loads
+from ballast.planner.placing import kept, observed, recalled
 from ballast.planner.pool import pool_view
 from ballast.planner.release import Releases, releases
 from ballast.planner.score import Scores, measured
@@ -59,7 +61,8 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
     """
     sight = _look(snapshot, policy, memory, now)
     letting_go = releases(snapshot, policy.placement, now)
-    placements = (*_unpinned(letting_go), *_placed(sight, letting_go))
+    left, placed = _placed(sight, letting_go)
+    placements = (*_unpinned(letting_go), *left, *placed.placements)
     booked = bookings(sight.reserved, snapshot, placements)
     levelling = level(
         snapshot,
@@ -71,7 +74,11 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
         now=now,
     )
     ruling = rule(levelling.suggested, snapshot, policy, now) if policy.moves.mode is not MovesMode.OFF else None
-    remembering = replace(levelling.memory, placements=remembered(snapshot, memory))
+    remembering = replace(
+        kept(levelling.memory, policy, placed.state),
+        placements=remembered(snapshot, memory),
+        scopes=next_scopes(snapshot, policy, memory),
+    )
     stuck, remembering = stranded(snapshot, remembering, now)
     return (
         Plan(
@@ -111,16 +118,17 @@ def _as_it_is(executor: Executor, reason: Reason) -> Placement:
     return Placement(executor.key, executor.uid, None, (), Pin.NONE, reason)
 
 
-def _placed(sight: _Sight, letting_go: Releases) -> list[Placement]:
+def _placed(sight: _Sight, letting_go: Releases) -> tuple[list[Placement], Placed]:
+    """Those of components that are given up for now, released as they are, and the places of the others."""
     hopeless = given_up(sight.memory, sight.now)
     left = [e for e in letting_go.place if (e.topology, e.component) in hopeless]
     gated = [e for e in letting_go.place if (e.topology, e.component) not in hopeless]
-    return [*(_as_it_is(e, Reason.TOO_MANY_ATTEMPTS) for e in left), *_with_places(sight, gated)]
+    return [_as_it_is(e, Reason.TOO_MANY_ATTEMPTS) for e in left], _with_places(sight, gated)
 
 
-def _with_places(sight: _Sight, gated: list[Executor]) -> list[Placement]:
-    if not gated:
-        return []
+def _with_places(sight: _Sight, gated: list[Executor]) -> Placed:
+    before = recalled(sight.memory, sight.policy, sight.snapshot)
+    figures = sight.measured.by_node
     return place(
         sight.snapshot,
         sight.policy,
@@ -129,6 +137,8 @@ def _with_places(sight: _Sight, gated: list[Executor]) -> list[Placement]:
         scores=sight.projected,
         reserved=sight.reserved,
         loads={executor.uid: sight.loads.expected(executor) for executor in gated},
+        measured=figures,
+        state=observed(before, sight.snapshot, sight.policy, measured=figures, now=sight.now),
     )
 
 

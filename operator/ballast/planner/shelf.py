@@ -18,7 +18,7 @@ USAGE = "AvgShedderUsage"
 
 def shelved(memory: Memory, name: str, state: object) -> Memory:
     """`memory` with the state of strategy `name`."""
-    text = _adapter(cast("Any", type(state))).dump_json(state).decode()
+    text = dumped(state)
     others = {key: value for key, value in memory.shedding if key != name}
     return replace(memory, shedding=tuple(sorted({**others, name: text}.items())))
 
@@ -26,8 +26,15 @@ def shelved(memory: Memory, name: str, state: object) -> Memory:
 def restored(memory: Memory, name: str, kind: type[T]) -> T | None:
     """The state of strategy `name`; None when there is none, or one that this version can't read."""
     text = dict(memory.shedding).get(name)
-    if text is None:
-        return None
+    return None if text is None else loaded(text, kind)
+
+
+def dumped(state: object) -> str:
+    return _adapter(cast("Any", type(state))).dump_json(state).decode()
+
+
+def loaded(text: str, kind: type[T]) -> T | None:
+    """None for a text that this version can't read."""
     try:
         found: T = _adapter(cast("Any", kind)).validate_json(text)
     except ValidationError:

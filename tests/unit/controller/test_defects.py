@@ -48,13 +48,3 @@ def test_what_never_comes_names_the_field_the_value_and_the_remedy(budget: dict[
     assert found is not None
     assert found.startswith(f"spec.moves.budgets[1].{field}: {budget[field]!r}: ")
     assert "write " in found
-
-
-def test_a_strategy_that_the_operator_does_not_follow_yet_is_refused_in_words() -> None:
-    spec = {"nodeSelector": {}, "placement": {"strategy": "RoundRobin"}}
-    policy = BalancingPolicy.parse(
-        {"apiVersion": "ballast.dev/v1alpha1", "kind": "BalancingPolicy", "metadata": {"name": "p"}, "spec": spec}
-    )
-    assert defect(policy) == (
-        "spec.placement.strategy: 'RoundRobin': the operator places by Proximity only so far; write Proximity"
-    )

@@ -31,6 +31,7 @@ def memories(draw: st.DrawFn) -> Memory:
     return Memory(
         shedding=tuple(sorted(draw(st.dictionaries(word, st.text(max_size=200), max_size=3)).items())),
         placements=tuple((topology, component, at) for (topology, component), at in sorted(draw(places).items())),
+        placement_state=tuple(sorted(draw(st.dictionaries(word, st.text(max_size=200), max_size=1)).items())),
         attempts=tuple(Attempts(*key, *rest) for key, rest in sorted(draw(attempts).items())),
     )
 
@@ -61,6 +62,7 @@ def test_what_is_remembered_survives_a_restart(memory: Memory) -> None:
     assert after.placements == memory.placements
     assert after.attempts == memory.attempts
     assert after.shedding == tuple((name, text) for name, text in memory.shedding if text)
+    assert after.placement_state == tuple((name, text) for name, text in memory.placement_state if text)
 
 
 def test_how_far_components_may_spread_is_read_from_their_topologys_status() -> None:

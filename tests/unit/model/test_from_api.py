@@ -55,6 +55,17 @@ def test_favoured_nodes_are_found_by_their_labels() -> None:
     assert found.placement.favoured_nodes == ("a",)
 
 
+def test_the_figures_of_placement_strategies_arrive() -> None:
+    rate = {"strategy": "LeastLongTermRate", "leastLongTermRate": {"overloadThreshold": 60, "longWindow": "2h"}}
+    usage = {"strategy": "LeastResourceUsage", "leastResourceUsage": {"minDifference": 5, "historyWeight": 0.5}}
+    near = {"proximity": {"searchTime": "2s"}}
+    found = policy_from(_policy({"placement": rate})).placement
+    assert (found.max_score_percent, found.long_window_seconds) == (60.0, 7200.0)
+    found = policy_from(_policy({"placement": usage})).placement
+    assert (found.min_difference, found.history_ratio, found.max_score_percent) == (5.0, 0.5, 85.0)
+    assert policy_from(_policy({"placement": near})).placement.search_seconds == 2.0
+
+
 def test_the_block_of_another_strategy_becomes_numbers() -> None:
     spec = {"shedding": {"strategy": "TransferShedder", "transferShedder": {"delay": "1m"}}}
     settings = dict(policy_from(_policy(spec)).shedding.settings)

@@ -22,7 +22,7 @@ from ballast.model import (
     Stream,
     Topology,
 )
-from ballast.placement.proximity import place
+from ballast.placement.placing import place
 from ballast.placement.search import Effort
 from tests.builders import GIB, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
 
@@ -45,7 +45,7 @@ def placed(nodes: list[Node], count: int, *, topology: Topology | None = None, *
     effort = changes.pop("effort", Effort(steps=20, thorough=False))
     policy = a_policy(placement=replace(PlacementPolicy(), **changes))
     snapshot = a_snapshot(*nodes, executors=(*executors, *running), topologies=(topology or a_topology(),))
-    return place(snapshot, policy, memory, gated=executors, effort=effort)
+    return place(snapshot, policy, memory, gated=executors, effort=effort).placements
 
 
 def zones(placements: list[Placement]) -> Counter[str | None]:
@@ -124,5 +124,5 @@ def test_a_policy_without_levels_places_within_limits_all_the_same() -> None:
     nodes = [replace(a_node(f"n{number}"), location=()) for number in range(4)]
     executors = [gated(f"e-{number}") for number in range(4)]
     policy = Policy("p", levels=Levels(()))
-    placements = place(a_snapshot(*nodes, executors=tuple(executors)), policy, Memory(), gated=executors)
+    placements = place(a_snapshot(*nodes, executors=tuple(executors)), policy, Memory(), gated=executors).placements
     assert {p.node for p in placements} == {"n0", "n1", "n2", "n3"}

@@ -31,7 +31,7 @@ from ballast.model import (
     Taint,
     Topology,
 )
-from ballast.placement.proximity import place
+from ballast.placement.placing import place
 from tests.builders import GIB, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
 
 NO_LIMITS: dict[str, Any] = {"max_executors_per_node_ratio": 1.0}
@@ -69,7 +69,7 @@ def placed(
     snapshot: Snapshot = a_snapshot(
         *nodes, executors=(*executors, *running), topologies=(topology or a_topology(),), pending=pending
     )
-    return place(snapshot, policy or placing(), memory or Memory(), gated=executors, **changes)
+    return place(snapshot, policy or placing(), memory or Memory(), gated=executors, **changes).placements
 
 
 def zones(placements: Sequence[Placement]) -> Counter[str | None]:
@@ -304,7 +304,7 @@ def test_nobody_returns_to_a_place_that_a_move_is_giving_up() -> None:
     moves = (a_move(source="b2", target="a1", phase=MovePhase.ARRIVING, executor_uid="gone"),)
     executors = some(1)
     snapshot = a_snapshot(*two_zones(), executors=tuple(executors), moves=moves)
-    (placement,) = place(snapshot, placing(), memory, gated=executors)
+    (placement,) = place(snapshot, placing(), memory, gated=executors).placements
     assert placement.node != "b2"
 
 

@@ -31,12 +31,15 @@ def test_one_step_at_a_time_by_the_bounds(before: Scope | None, loads: dict[Scop
     assert stepped(before, loads, PlacementPolicy()) is after
 
 
-def scopes(*executors: Executor, memory: Memory | None = None) -> list[str]:
+UNLIMITED = Policy("p", placement=PlacementPolicy(max_executors_per_node_ratio=1.0))
+
+
+def scopes(*executors: Executor, memory: Memory | None = None, policy: Policy | None = None) -> list[str]:
     nodes = [
         a_node(f"{zone}{rack}{n}", zone=zone, rack=rack, cores=2.0) for zone in "ab" for rack in "rs" for n in "12"
     ]
     snapshot = a_snapshot(*nodes, executors=executors)
-    return [scope for _, _, scope in next_scopes(snapshot, Policy("p"), memory or Memory())]
+    return [scope for _, _, scope in next_scopes(snapshot, policy or UNLIMITED, memory or Memory())]
 
 
 def test_a_component_that_fills_its_node_may_use_the_rack() -> None:
@@ -54,3 +57,10 @@ def test_it_goes_on_from_the_scope_that_it_had() -> None:
 
 def test_a_component_that_is_nowhere_has_no_scope() -> None:
     assert scopes(gated("g-1")) == []
+
+
+def test_what_one_node_may_not_hold_does_not_count_as_its_room() -> None:
+    few = PlacementPolicy(max_executors_per_node_ratio=0.5)
+    running = [an_executor(f"e-{n}", node="ar1") for n in range(2)]
+    assert scopes(*running) == ["Node"]
+    assert scopes(*running, policy=Policy("p", placement=few)) == ["Rack"]

@@ -1,86 +1,100 @@
+"""Executors return to where they were."""
+
 from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from ballast.placement.stickiness import Apart, even_shares, open_slots, settled
+from ballast.model import Component, Memory, Node, PlacementPolicy, Policy, Resources, Separation
+from ballast.placement.placing import place
+from ballast.placement.samza.by_locality import by_locality
+from tests.builders import GIB, a_node, a_snapshot, a_topology, gated
 
-SIX = {f"x{number}": "x" for number in range(6)}
-PAIRWISE = dict(zip(SIX, "AABBCC", strict=True))
+FREE = Policy("p", placement=PlacementPolicy(max_executors_per_node_ratio=1.0))
+
+
+def four_nodes(**full: float) -> list[Node]:
+    """A to D in one rack, with room for four executors less those that `full` gives away."""
+    return [a_node(name, requested=Resources(full.get(name, 0.0), GIB, 1)) for name in "ABCD"]
+
+
+def homes(
+    counts: dict[str, int], before: dict[str, dict[str, int]], nodes: list[Node], **changes: Any
+) -> dict[str, Counter[str | None]]:
+    """Nodes by component of as many gated executors of each, which ran on `before`."""
+    executors = tuple(gated(f"{name}-{n}", component=name) for name, count in counts.items() for n in range(count))
+    memory = Memory(placements=tuple(("team/clicks", name, tuple(sorted(at.items()))) for name, at in before.items()))
+    topology = a_topology(*(Component(name) for name in counts), **changes)
+    snapshot = a_snapshot(*nodes, executors=executors, topologies=(topology,))
+    placements = place(snapshot, FREE, memory, gated=executors).placements
+    of = {executor.uid: executor.component for executor in executors}
+    return {name: Counter(p.node for p in placements if of[p.uid] == name) for name in counts}
 
 
 @pytest.mark.parametrize(
-    ("count", "held", "shares"),
+    ("count", "after"),
     [
-        (6, {"A": 2, "B": 2, "C": 2}, {"A": 2, "B": 2, "C": 2}),
-        (6, {"A": 2, "B": 2, "C": 2, "D": 0}, {"A": 2, "B": 2, "C": 1, "D": 1}),
-        (6, {"A": 0, "B": 3, "C": 3, "D": 0}, {"A": 1, "B": 2, "C": 2, "D": 1}),
-        (4, {"A": 2, "B": 2}, {"A": 2, "B": 2}),
-        (1, {"A": 0, "B": 1}, {"A": 0, "B": 1}),
-        (0, {"A": 2}, {"A": 0}),
-        (3, {}, {}),
+        (6, {"A": 2, "B": 2, "C": 2}),
+        (3, {"A": 1, "B": 1, "C": 1}),
+        (2, {"A": 1, "B": 1}),
     ],
+    ids=["as many", "half as many", "fewer than nodes"],
 )
-def test_shares_are_even_and_leave_one_more_where_it_is(
-    count: int, held: dict[str, int], shares: dict[str, int]
-) -> None:
-    assert even_shares(count, held) == shares
+def test_as_many_as_there_are_return_and_stay_spread(count: int, after: dict[str, int]) -> None:
+    assert homes({"x": count}, {"x": {"A": 2, "B": 2, "C": 2}}, four_nodes())["x"] == after
 
 
-def test_a_fourth_node_takes_one_of_six_executors() -> None:
-    limits = even_shares(6, {"A": 2, "B": 2, "C": 2, "D": 0})
-    ours = settled(SIX, PAIRWISE, limits)
-    assert ours.missing == ()
-    assert len(ours.moved(PAIRWISE)) == 1
+def test_more_than_before_leave_the_others_where_they_were() -> None:
+    after = homes({"x": 7}, {"x": {"A": 2, "B": 2, "C": 2}}, four_nodes())["x"]
+    assert all(after[node] >= 2 for node in "ABC")
 
 
-def test_everyone_returns_when_nothing_changed() -> None:
-    assert settled(SIX, PAIRWISE, {"A": 2, "B": 2, "C": 2}).nodes == PAIRWISE
+def test_where_one_would_do_samza_moves_three_of_six_and_ours_one() -> None:
+    before = {"A": 2, "B": 2, "C": 2}
+    ours = homes({"x": 6}, {"x": before}, four_nodes(A=3.0))["x"]
+    was_on = {f"x{number}": "AABBCC"[number] for number in range(6)}
+    groups = by_locality(list(was_on), {f"p{node}": node for node in "ABCD"}, was_on)
+    stayed = sum(was_on[name] == process[1:] for process, names in groups.items() for name in names)
+    assert (6 - stayed, sum((before_counts(before) - ours).values())) == (3, 1)
 
 
-def test_those_of_a_node_that_is_gone_are_spread_over_the_others() -> None:
-    after = settled(SIX, PAIRWISE, {"A": 3, "B": 3})
-    assert after.moved(PAIRWISE) == ("x4", "x5")
-    assert sorted(after.nodes.values()) == ["A", "A", "A", "B", "B", "B"]
+def before_counts(before: dict[str, int]) -> Counter[str | None]:
+    return Counter(dict(before.items()))
 
 
-def test_those_that_were_nowhere_go_to_the_emptiest_node() -> None:
-    assert settled({"x": "c", "y": "c"}, {"x": "A"}, {"A": 3, "B": 3}).nodes == {"x": "A", "y": "B"}
+def test_those_of_a_node_that_is_gone_are_the_only_ones_that_move() -> None:
+    nodes = [node for node in four_nodes() if node.name != "C"]
+    after = homes({"x": 6}, {"x": {"A": 2, "B": 2, "C": 2}}, nodes)["x"]
+    assert after["A"] >= 2
+    assert after["B"] >= 2
 
 
-def test_who_finds_no_room_is_missing() -> None:
-    assert settled(SIX, {}, {"A": 2, "B": 3}).missing == ("x5",)
+@pytest.mark.parametrize("by", ["Node", "Rack"])
+def test_a_standby_does_not_return_beside_what_it_stands_by_for(by: str) -> None:
+    nodes = [a_node("A", rack="r1"), a_node("B", rack="r1"), a_node("C", rack="r2")]
+    before = {"live": {"A": 1}, "standby": {"A": 1}}
+    after = homes({"live": 1, "standby": 1}, before, nodes, separate=(Separation(("live", "standby"), by),))
+    assert after["live"] == {"A": 1}
+    assert after["standby"] == ({"C": 1} if by == "Rack" else after["standby"])
+    assert "A" not in after["standby"]
 
 
-RACKS = {"A": "r1", "B": "r1", "C": "r2"}
-STANDBY = Apart(frozenset({"live", "standby"}), places=RACKS)
+def test_one_that_has_least_choice_returns_first() -> None:
+    before = {"many": {"A": 1, "B": 1}, "one": {"A": 1}}
+    after = homes({"many": 1, "one": 1}, before, four_nodes(A=3.0))
+    assert (after["many"], after["one"]) == ({"B": 1}, {"A": 1})
 
 
-def test_a_standby_goes_to_another_rack() -> None:
-    after = settled({"l": "live", "s": "standby"}, {"l": "A"}, {"A": 5, "B": 5, "C": 1}, apart=[STANDBY])
-    assert after.nodes == {"l": "A", "s": "C"}
+def test_nobody_returns_where_the_policy_does_not_want_it() -> None:
+    executor = gated("x")
+    nodes = [a_node("A", zone="z1"), a_node("B", zone="z1", cores=16.0)]
+    memory = Memory(placements=(("team/clicks", "ingest", (("A", 1),)),))
 
+    def home(*, sticky: bool) -> str | None:
+        policy = replace(FREE, placement=replace(FREE.placement, sticky=sticky))
+        return place(a_snapshot(*nodes, executors=(executor,)), policy, memory, gated=[executor]).placements[0].node
 
-def test_a_standby_doesnt_return_beside_what_it_stands_by_for() -> None:
-    after = settled({"l": "live", "s": "standby"}, {"l": "A", "s": "B"}, {"A": 5, "B": 5, "C": 1}, apart=[STANDBY])
-    assert after.nodes == {"l": "A", "s": "C"}
-    assert after.moved({"l": "A", "s": "B"}) == ("s",)
-
-
-def test_executors_that_stay_where_they_are_count_too() -> None:
-    after = settled({"s": "standby"}, {}, {"A": 5, "B": 5}, apart=[STANDBY], others=[("live", "B")])
-    assert after.missing == ("s",)
-
-
-def test_components_without_a_rule_and_nodes_without_a_place_are_free() -> None:
-    after = settled({"s": "standby", "o": "other"}, {}, {"A": 1, "D": 1}, apart=[STANDBY], others=[("live", "B")])
-    assert after.nodes == {"s": "D", "o": "A"}
-
-
-def test_a_component_keeps_to_its_places_so_that_its_standby_finds_one() -> None:
-    components = {f"l{number}": "live" for number in range(3)} | {f"s{number}": "standby" for number in range(3)}
-    each_node = Apart(frozenset({"live", "standby"}), places={"A": "A", "C": "C"})
-    assert settled(components, {}, {"A": 5, "C": 5}, apart=[each_node]).missing == ()
-
-
-def test_slots_are_open_where_fewer_run_than_before() -> None:
-    assert open_slots({"A": 3, "B": 1, "C": 2}, {"A": 1, "B": 2}) == {"A": 2, "C": 2}
+    assert (home(sticky=True), home(sticky=False)) == ("A", "B")

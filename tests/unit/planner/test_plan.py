@@ -10,6 +10,7 @@ from ballast.model import (
     MetricsHealth,
     MovesMode,
     MovesPolicy,
+    Phase,
     Pin,
     PlacementMode,
     PlacementPolicy,
@@ -135,6 +136,71 @@ def test_a_second_pass_over_placed_executors_does_nothing() -> None:
     again, after = plan(a_snapshot(*nodes, executors=running), POLICY, memory, NOW)
     assert (found.placements, found.moves) == ((), ())
     assert (again, after) == (found, memory)
+
+
+PLACEMENT_STRATEGIES = ("Proximity", "LeastLongTermRate", "LeastResourceUsage", "AvgShedder", "RoundRobin")
+
+
+def placing_by(strategy: str) -> Policy:
+    return replace(POLICY, placement=replace(POLICY.placement, strategy=strategy, max_executors_per_node_ratio=1.0))
+
+
+@pytest.mark.parametrize("strategy", PLACEMENT_STRATEGIES)
+def test_every_placement_strategy_places_a_set_and_then_rests(strategy: str) -> None:
+    nodes = tuple(a_node(name, cpu=0.2, cores=8.0) for name in ("a", "b", "c"))
+    waiting = tuple(gated(f"e-{i}", since=NOW - 3) for i in range(6))
+    found, memory = plan(a_snapshot(*nodes, executors=waiting), placing_by(strategy), Memory(), NOW)
+    home = {p.uid: p.node for p in found.placements}
+    assert set(home) == {e.uid for e in waiting}
+    assert None not in home.values()
+    running = tuple(an_executor(e.name, node=home[e.uid], running_since=NOW) for e in waiting)
+    again, _ = plan(a_snapshot(*nodes, executors=running), placing_by(strategy), memory, NOW + 1)
+    assert (again.placements, again.moves) == ((), ())
+
+
+def test_round_robin_goes_on_in_the_next_pass() -> None:
+    nodes = tuple(a_node(name) for name in ("a", "b", "c"))
+    memory, homes = Memory(), []
+    for i in range(4):
+        snapshot = a_snapshot(*nodes, executors=(gated(f"e-{i}", since=NOW - 3),))
+        found, memory = plan(snapshot, placing_by("RoundRobin"), memory, NOW + i)
+        homes += [p.node for p in found.placements]
+    assert homes == ["a", "b", "c", "a"]
+
+
+def test_the_next_pass_knows_whom_this_one_has_sent_and_forgets_them_once_they_are_bound() -> None:
+    nodes = (a_node("a"), a_node("b"))
+    policy = placing_by("LeastLongTermRate")
+    first, memory = plan(a_snapshot(*nodes, executors=(gated("e-1", since=NOW - 3),)), policy, Memory(), NOW)
+    unbound = replace(an_executor("e-1"), phase=Phase.PENDING, node=None)
+    waiting = gated("e-2", since=NOW - 3)
+    second, memory = plan(a_snapshot(*nodes, executors=(unbound, waiting)), policy, memory, NOW + 1)
+    assert {p.node for p in (*first.placements, *second.placements)} == {"a", "b"}
+    _, memory = plan(a_snapshot(*nodes, executors=(an_executor("e-1", node="a"),)), policy, memory, NOW + 2)
+    assert "uid-e-1" not in dict(memory.placement_state)["LeastLongTermRate"]
+
+
+def test_a_moving_average_takes_a_figure_in_once_a_window() -> None:
+    nodes = (a_node("a", cpu=0.5), a_node("b", cpu=0.1))
+    executors = (an_executor("e-1", node="a"), an_executor("e-2", node="b"))
+    policy = placing_by("LeastResourceUsage")
+    _, memory = plan(a_snapshot(*nodes, executors=executors), policy, Memory(), NOW)
+    hotter = a_snapshot(a_node("a", cpu=0.9), nodes[1], executors=executors)
+    _, soon = plan(hotter, policy, memory, NOW + 5)
+    _, later = plan(hotter, policy, memory, NOW + 60)
+    assert soon.placement_state == memory.placement_state
+    assert '["a",0.54]' in dict(later.placement_state)["LeastResourceUsage"]
+
+
+def test_how_far_a_component_may_spread_is_stepped_and_followed() -> None:
+    nodes = tuple(a_node(f"{zone}{i}", zone=zone, rack=zone, cores=2.0) for zone in "ab" for i in range(2))
+    running = tuple(an_executor(f"e-{i}", node=f"b{i}") for i in range(2))
+    policy = placing_by("RoundRobin")
+    _, memory = plan(a_snapshot(*nodes, executors=running), policy, Memory(), NOW)
+    assert memory.scopes == (("team/clicks", "ingest", "Node"),)
+    waiting = gated("g-1", since=NOW - 3)
+    found, _ = plan(a_snapshot(*nodes, executors=(*running, waiting)), policy, memory, NOW)
+    assert [p.node for p in found.placements] == ["b0"]
 
 
 def test_an_unplaceable_executor_is_released_with_the_reason() -> None:

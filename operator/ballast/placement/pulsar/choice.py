@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from random import Random
 
+from ballast.placement.arrays import IntArray
 
-def draw(possible: Sequence[str], random: Random) -> str | None:
-    """One of the equally right nodes, whatever order they come in; None when there is none."""
-    return random.choice(sorted(possible)) if possible else None
+
+def draw(possible: IntArray, random: Random) -> int:
+    """One of the equally right positions, of which there is at least one; they must be in ascending order."""
+    return int(possible[random.randrange(len(possible))])

@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
+import numpy as np
+
+from ballast.placement.arrays import FloatArray, IntArray
 from ballast.placement.pulsar.candidate import Candidate
 
 
@@ -22,9 +25,13 @@ class RateSettings:
 
 def possible(candidates: Sequence[Candidate], settings: RateSettings) -> tuple[str, ...]:
     """The nodes that share the lowest rate; all of them when all are overloaded."""
-    rates = {candidate.name: _rate(candidate, settings) for candidate in candidates}
-    least = min(rates.values(), default=inf)
-    return tuple(name for name, rate in rates.items() if rate == least)
+    rates = np.array([_rate(candidate, settings) for candidate in candidates])
+    return tuple(candidates[position].name for position in lowest(rates))
+
+
+def lowest(rates: FloatArray) -> IntArray:
+    """Positions of those that share the lowest rate; overloaded ones have an infinite rate."""
+    return np.flatnonzero(rates == rates.min(initial=inf))
 
 
 def _rate(candidate: Candidate, settings: RateSettings) -> float:

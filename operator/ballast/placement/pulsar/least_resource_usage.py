@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from ballast.placement.arrays import FloatArray, IntArray
 from ballast.placement.pulsar.candidate import Candidate
 
 
@@ -46,10 +49,14 @@ def observed(candidates: Iterable[Candidate], settings: UsageSettings, averages:
 def possible(candidates: Sequence[str], settings: UsageSettings, averages: Averages) -> tuple[str, ...]:
     """The candidates far enough below the mean; all of them when none is. Those without an average don't count."""
     usage = dict(averages.by_node)
-    known = [name for name in candidates if name in usage]
-    total = 0.0
-    for name in known:
-        total += usage[name]
-    mean = total / len(known) if known else 0.0
-    best = tuple(name for name in known if usage[name] + settings.difference_threshold / 100 <= mean)
-    return best or tuple(candidates)
+    found = below_mean(np.array([usage.get(name, np.nan) for name in candidates]), settings)
+    return tuple(candidates[position] for position in found)
+
+
+def below_mean(usage: FloatArray, settings: UsageSettings) -> IntArray:
+    """Positions of those far enough below the mean of the known (NaN: not known); of all when there is none."""
+    known = usage[~np.isnan(usage)]
+    # Added up in the given order: the last bit of the mean decides at the threshold.
+    mean = float(np.cumsum(known)[-1]) / len(known) if len(known) else 0.0
+    best = np.flatnonzero(usage + settings.difference_threshold / 100 <= mean)
+    return best if len(best) else np.arange(len(usage))

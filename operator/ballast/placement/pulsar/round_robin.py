@@ -6,6 +6,7 @@ leaves shifts nobody else's turn.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -37,8 +38,13 @@ def choose(candidates: Sequence[str], settings: RoundRobinSettings, turn: Turn) 
     if settings.by_count:
         return _by_count(candidates, turn)
     order = sorted(candidates)
-    chosen = next((name for name in order if name > turn.last), order[0])
+    chosen = order[following(order, turn.last) % len(order)]
     return chosen, Turn(chosen)
+
+
+def following(order: Sequence[str], last: str) -> int:
+    """Position in a sorted order of the first after `last`; its length when there is none, and the round is over."""
+    return bisect_right(order, last)
 
 
 def _by_count(candidates: Sequence[str], turn: Turn) -> tuple[str, Turn]:

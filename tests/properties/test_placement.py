@@ -1,4 +1,4 @@
-"""What holds for every placement by proximity."""
+"""What holds for every placement, whatever the strategy."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from ballast.model import (
     Component,
+    ComponentLimit,
     Constraints,
     Demand,
     Executor,
@@ -20,6 +21,7 @@ from ballast.model import (
     Node,
     Phase,
     Placement,
+    PlacementPolicy,
     Policy,
     Reason,
     Requirement,
@@ -32,9 +34,11 @@ from ballast.model import (
 )
 from ballast.placement.admission import Admission, refusal
 from ballast.placement.locality import counts_by_topology, locality
-from ballast.placement.proximity import place
+from ballast.placement.placing import place
+from ballast.placement.state import ComponentRate, PlacementState, Rates
 from tests.builders import GIB, a_node, a_snapshot, an_executor, gated
 
+STRATEGIES = ("Proximity", "LeastLongTermRate", "LeastResourceUsage", "AvgShedder", "RoundRobin")
 ZONE_A = Constraints(affinity_terms=((Requirement("zone", "In", ("za",)),),))
 VOLUME_B = Constraints(volume_terms=(((Requirement("zone", "In", ("zb",)),),),))
 SELECTOR = Constraints(node_selector=(("disk", "fast"),))
@@ -53,7 +57,7 @@ class World:
         return [e for e in self.snapshot.executors if e.phase is Phase.GATED]
 
     def placed(self) -> list[Placement]:
-        return place(self.snapshot, self.policy, self.memory, gated=self.gated, scores=self.scores)
+        return place(self.snapshot, self.policy, self.memory, gated=self.gated, scores=self.scores).placements
 
 
 @st.composite
@@ -107,9 +111,13 @@ def worlds(draw: st.DrawFn) -> World:
         policy.placement,
         max_executors_per_node_ratio=draw(st.sampled_from([0.25, 0.5, 1.0])),
         max_executors_per_zone_ratio=draw(st.sampled_from([0.5, 1.0])),
+        strategy=draw(st.sampled_from(STRATEGIES)),
         unfavoured_nodes=draw(st.sampled_from([(), ("n0",)])),
+        favoured_nodes=draw(st.sampled_from([(), ("n2",)])),
+        limits=draw(st.sampled_from([(), (ComponentLimit("sessions", 1),)])),
     )
-    memory = Memory(placements=(("team/clicks", "ingest", (("n1", 2), ("n2", 1))),))
+    scope = draw(st.sampled_from([(), (("team/clicks", "ingest", "Rack"),), (("team/clicks", "sessions", "Zone"),)]))
+    memory = Memory(placements=(("team/clicks", "ingest", (("n1", 2), ("n2", 1))),), scopes=scope)
     pending = tuple(Demand(Resources(1.0, GIB, 1)) for _ in range(draw(st.integers(0, 2))))
     scores = {node.name: draw(st.sampled_from([5.0, 40.0, 95.0])) for node in pool if draw(st.booleans())}
     snapshot = a_snapshot(*pool, executors=tuple(executors), topologies=(topology,), pending=pending)
@@ -163,6 +171,8 @@ def test_spread_limits_hold_for_all_that_is_placed(world: World) -> None:
     for (name, node), count in after.items():
         most = max(totals[name], expected[name]) * world.policy.placement.max_executors_per_node_ratio
         assert count <= max(1, floor(most + 1e-9), before[name, node])
+        own = [limit.max_per_node for limit in world.policy.placement.limits if limit.component == name]
+        assert count <= max(before[name, node], *own, 0) or not own
 
 
 @settings(deadline=None)
@@ -223,6 +233,13 @@ def test_masks_say_what_refusals_say(world: World) -> None:
         assert admission.mask(executor.constraints).tolist() == verdicts
 
 
+def by_proximity(world: World) -> World:
+    """The others draw among equals, and equal homes go by name."""
+    placement = replace(world.policy.placement, strategy="Proximity")
+    policy, memory = replace(world.policy, placement=placement), replace(world.memory, scopes=())
+    return replace(world, policy=policy, memory=memory)
+
+
 def renamed(world: World, names: dict[str, str]) -> World:
     """The same pool with its nodes called otherwise."""
     pool = tuple(
@@ -242,6 +259,7 @@ def renamed(world: World, names: dict[str, str]) -> World:
     placement = replace(
         world.policy.placement,
         unfavoured_nodes=tuple(names.get(node, node) for node in world.policy.placement.unfavoured_nodes),
+        favoured_nodes=tuple(names.get(node, node) for node in world.policy.placement.favoured_nodes),
     )
     return World(
         replace(world.snapshot, nodes=pool, executors=executors, pending=()),
@@ -267,6 +285,7 @@ def view_of(world: World) -> tuple[int, float]:
 @settings(deadline=None)
 @given(worlds(), st.data())
 def test_what_nodes_are_called_changes_neither_cost_nor_number_placed(world: World, data: st.DataObject) -> None:
+    world = by_proximity(world)
     names = [node.name for node in world.snapshot.nodes]
     permutation = dict(zip(names, data.draw(st.permutations(names)), strict=True))
     same = renamed(world, {name: name for name in names})
@@ -281,7 +300,7 @@ def test_where_nodes_differ_their_names_permute_the_plan(world: World, data: st.
         replace(node, requested=Resources(0.01 * position, GIB, 1))
         for position, node in enumerate(world.snapshot.nodes)
     )
-    world = replace(world, snapshot=replace(world.snapshot, nodes=unlike, pending=()))
+    world = by_proximity(replace(world, snapshot=replace(world.snapshot, nodes=unlike, pending=())))
     names = [node.name for node in unlike]
     permutation = dict(zip(names, data.draw(st.permutations(names)), strict=True))
     before = {p.uid: permutation.get(p.node or "") for p in world.placed()}
@@ -299,7 +318,7 @@ def test_what_is_arriving_keeps_its_room_and_pins_are_kept_or_explained(world: W
     pins = {executor.uid: data.draw(st.sampled_from(names)) for executor in world.gated[:2]}
     placements = place(
         world.snapshot, world.policy, world.memory, gated=world.gated, scores=world.scores, reserved=reserved, pins=pins
-    )
+    ).placements
     amounts = taken(world, placements)
     given_here = {p.node for p in placements if p.node is not None}
     for node in world.snapshot.nodes:
@@ -309,3 +328,37 @@ def test_what_is_arriving_keeps_its_room_and_pins_are_kept_or_explained(world: W
     for placement in placements:
         if placement.uid in pins and placement.node != pins[placement.uid]:
             assert placement.reason is not None
+
+
+@settings(deadline=None)
+@given(st.integers(1, 6), st.permutations(range(5)))
+def test_where_rates_differ_the_names_of_nodes_permute_the_plan(executors: int, order: list[int]) -> None:
+    def homes(names: Sequence[str]) -> list[str | None]:
+        pool = [a_node(name, requested=Resources(1.0, GIB, 1)) for name in names]
+        running = [an_executor(f"r-{i}", node=name, component=f"c{i}") for i, name in enumerate(names)]
+        waiting = [gated(f"e-{n}", component="new") for n in range(executors)]
+        snapshot = a_snapshot(*pool, executors=(*running, *waiting))
+        rates = tuple(ComponentRate("team/clicks", f"c{i}", 2.0**i, 1) for i in range(len(names)))
+        state = PlacementState(rates=Rates("records", (*rates, ComponentRate("team/clicks", "new", 0.37, 1))))
+        policy = Policy("p", placement=PlacementPolicy(strategy="LeastLongTermRate", max_executors_per_node_ratio=1.0))
+        return [p.node for p in place(snapshot, policy, Memory(), gated=waiting, state=state).placements]
+
+    names = [f"n{i}" for i in range(5)]
+    renamed = [names[i] for i in order]
+    translated = dict(zip(names, renamed, strict=True))
+    assert homes(renamed) == [translated.get(node or "") for node in homes(names)]
+
+
+@settings(deadline=None)
+@given(worlds())
+def test_others_take_executors_only_when_the_favoured_node_is_full(world: World) -> None:
+    policy = replace(world.policy.placement, favoured_nodes=("n2",), strategy="RoundRobin", limits=())
+    roomy = replace(policy, max_executors_per_node_ratio=1.0, max_executors_per_zone_ratio=1.0, sticky=False)
+    nodes = tuple(replace(node, ready=True, taints=(), location=("z", "r", node.name)) for node in world.snapshot.nodes)
+    waiting = tuple(replace(e, constraints=Constraints()) for e in world.gated)
+    snapshot = replace(world.snapshot, nodes=nodes, executors=waiting, pending=(), topologies=())
+    favourite = next((node for node in nodes if node.name == "n2"), None)
+    placements = place(snapshot, replace(world.policy, placement=roomy), Memory(), gated=waiting).placements
+    if favourite is not None and any(p.node not in ("n2", None) for p in placements):
+        left = favourite.allocatable.minus(taken(replace(world, snapshot=snapshot), placements)["n2"])
+        assert not Resources(1.0, GIB, 1).fits_in(left)

@@ -1,0 +1,50 @@
+"""Strategy AvgShedder: what was shed goes where that decision said, everything else is spread at random.
+
+Random, so that the executors of a node that died do not all land on one other; drawn from a seed that the executors
+give, so that the same question has the same answer.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from random import Random
+
+from ballast.model import Executor, MovePhase, Snapshot
+from ballast.placement.arrays import IntArray
+from ballast.placement.one_by_one import one_by_one
+from ballast.placement.outlook import Outlook
+from ballast.placement.pulsar.avg_shedder import Destinations
+from ballast.placement.pulsar.choice import draw
+from ballast.placement.strategy import Seats
+
+
+class AvgShedder:
+    def __init__(self, random: Random) -> None:
+        self._random = random
+
+    def seats(self, view: Outlook, turns: Sequence[int]) -> Seats:
+        return one_by_one(view, turns, self._choose)
+
+    def took(self, executor: Executor, node: int) -> None:
+        """Chance has no memory."""
+
+    def _choose(self, able: IntArray, _row: int) -> int:
+        return draw(able, self._random)
+
+
+def destinations(snapshot: Snapshot, gated: Collection[Executor]) -> Destinations:
+    """By executor key: the targets of moves whose replacement it is.
+
+    A replacement is usually recognised by its move, and is not placed by a strategy then. Where that has not happened
+    in time, the earliest executors of the same application and profile take the places that moves wait to fill.
+    """
+    waiting: dict[tuple[str, str, str], list[Executor]] = defaultdict(list)
+    for executor in sorted(gated, key=lambda e: (e.created_at, e.key)):
+        waiting[executor.namespace, executor.application, executor.resource_profile].append(executor)
+    decided: list[tuple[str, str]] = []
+    for move in sorted(snapshot.moves, key=lambda m: (m.started_at, m.namespace, m.name)):
+        alike = waiting[move.namespace, move.application, move.resource_profile]
+        if move.phase in (MovePhase.LEAVING, MovePhase.ARRIVING) and move.replacement_uid is None and alike:
+            decided.append((alike.pop(0).key, move.target))
+    return Destinations().noting(decided)

@@ -1,0 +1,52 @@
+"""Which nodes can take one more executor, kept up to date as executors take their places one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ballast.placement.arrays import BoolArray, IntArray
+from ballast.placement.outlook import Outlook
+from ballast.placement.room import fits
+
+
+class Openings:
+    """Room, limits and separations of an outlook; rows are the outlook's groups, columns the pool's nodes."""
+
+    def __init__(self, view: Outlook) -> None:
+        self._view = view
+        self._codes = view.pool.grid.codes
+        self._room = view.room.copy()
+        self._node_left = view.node_limit.copy()
+        self._zone_left = view.zone_limit.copy()
+        self._open = np.array([self._able(row) for row in range(len(view.groups))])
+
+    def able(self, row: int) -> IntArray:
+        """Positions of the nodes that can take one more of the group, ascending."""
+        return np.flatnonzero(self._open[row])
+
+    def admits(self, row: int, node: int) -> bool:
+        return bool(self._open[row, node])
+
+    def take(self, row: int, node: int) -> None:
+        """One of the group goes to the node."""
+        view, component = self._view, int(self._view.component[row])
+        zone = self._codes[0, node]
+        self._room[node] -= view.demand[row]
+        self._node_left[component, node] -= 1
+        self._zone_left[component, zone] -= 1
+        asked, left = view.demand, self._room[node] + view.slack
+        holds = np.logical_and.reduce((left >= asked) | (asked <= 0), axis=1)
+        self._open[:, node] &= holds & (self._node_left[view.component, node] > 0)
+        if self._zone_left[component, zone] <= 0:
+            self._open[np.ix_(view.component == component, self._codes[0] == zone)] = False
+        for level, members in view.apart:
+            if component in members:
+                others = np.isin(view.component, members[members != component])
+                self._open[np.ix_(others, self._codes[level] == self._codes[level, node])] = False
+
+    def _able(self, row: int) -> BoolArray:
+        view, component = self._view, int(self._view.component[row])
+        mask: BoolArray = view.allowed[row] & fits(self._room, view.demand[row], view.slack)
+        mask &= self._node_left[component] > 0
+        mask &= self._zone_left[component][self._codes[0]] > 0
+        return mask

@@ -1,0 +1,190 @@
+"""Placing a pass's gated executors: strategies choose among the nodes, room and limits say which there are.
+
+Executors first go back to where they were, as far as the policy wants it. The others go where the policy's strategy
+sends them: to cool nodes as long as there are some, and near their component as far as it may not spread.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ballast.model import Executor, Memory, Phase, Pin, Placement, Policy, Reason, Resources, Snapshot
+from ballast.placement.admission import Admission, refusal
+from ballast.placement.arrays import BoolArray
+from ballast.placement.avg_shedder import destinations
+from ballast.placement.crew import Crew, crews
+from ballast.placement.grid import grid
+from ballast.placement.heat import would_be_unloaded
+from ballast.placement.outcome import preferred_location, why_not
+from ballast.placement.outlook import TIERS, Outlook, Pool, outlook
+from ballast.placement.room import fits, room
+from ballast.placement.scope import region
+from ballast.placement.search import Effort
+from ballast.placement.sequence import sequence
+from ballast.placement.state import PlacementState
+from ballast.placement.stickiness import returning
+from ballast.placement.strategies import after, chosen, sets
+from ballast.placement.strategy import Seats, Strategy
+
+_NOTHING_RESERVED: Mapping[str, Resources] = {}
+_NO_FIGURES: Mapping[str, float] = {}
+_NO_PINS: Mapping[str, str] = {}
+_NO_STATE = PlacementState()
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    placements: list[Placement]
+    """One per executor, sorted by executor."""
+    state: PlacementState
+    """What the next pass must know."""
+
+
+def place(
+    snapshot: Snapshot,
+    policy: Policy,
+    memory: Memory,
+    *,
+    gated: Sequence[Executor],
+    pins: Mapping[str, str] = _NO_PINS,
+    scores: Mapping[str, float] = _NO_FIGURES,
+    reserved: Mapping[str, Resources] = _NOTHING_RESERVED,
+    loads: Mapping[str, float] = _NO_FIGURES,
+    measured: Mapping[str, float] | None = None,
+    state: PlacementState = _NO_STATE,
+    effort: Effort | None = None,
+) -> Placed:
+    """Where each gated executor goes.
+
+    `gated`: the executors to place now, of any number of topologies. `pins`: node by executor uid, for the
+    replacements of moves. `scores`: score by node in percent, what is on its way included; `measured`: without that,
+    the same if None. `reserved`: amounts by node that are spoken for (moves in flight). `loads`: expected CPU cores by
+    executor uid, its request otherwise. An executor that can't be placed within the limits has node None, Pin.NONE
+    and a reason; in its location stand the zone and racks that it should prefer, where they are known.
+    """
+    if not gated:
+        return Placed([], state)
+    places = grid(snapshot.nodes, policy.levels)
+    admission = Admission(places.nodes)
+    space = room(snapshot, places, admission, gated=gated, scores=scores, reserved=reserved)
+    pool = Pool(places, space, admission, policy.placement, would_be_unloaded(space.scores, policy.shedding))
+    known = scores if measured is None else measured
+    strategy = chosen(pool, snapshot, state, gated=gated, measured=known, effort=effort)
+    pins = {**_decided(snapshot, policy, gated), **pins}
+    work = _Pass(pool, policy, strategy, memory=memory, loads=loads, pins=pins)
+    sent = work.foresee(snapshot, state)
+    ordered = sorted(gated, key=lambda executor: (executor.key, executor.uid))
+    free = [e for e in ordered if e.uid not in work.pins or not work.pin(e)]
+    bound = {placement.uid: placement.node for placement in work.placements if placement.node is not None}
+    for crew in crews(snapshot, places, memory, gated=free, bound=bound, sticky=policy.placement.sticky, loads=loads):
+        work.place(crew)
+    found = sorted(work.placements, key=lambda placement: (placement.executor, placement.uid))
+    sent |= {placement.uid: placement.node for placement in found if placement.node is not None}
+    return Placed(found, replace(after(strategy, state), sent=tuple(sorted(sent.items()))))
+
+
+def _decided(snapshot: Snapshot, policy: Policy, gated: Sequence[Executor]) -> dict[str, str]:
+    """Node by executor uid where AvgShedder has decided already."""
+    if policy.placement.strategy != "AvgShedder":
+        return {}
+    planned = destinations(snapshot, gated)
+    return {executor.uid: node for executor in gated if (node := planned.of(executor.key)) is not None}
+
+
+@dataclass(slots=True)
+class _Pass:
+    """One call of `place`: the pool as it fills, and what has been decided."""
+
+    pool: Pool
+    policy: Policy
+    strategy: Strategy
+    memory: Memory
+    loads: Mapping[str, float]
+    pins: Mapping[str, str]
+    placements: list[Placement] = field(default_factory=list)
+
+    def foresee(self, snapshot: Snapshot, state: PlacementState) -> dict[str, str]:
+        """Let those count that were sent somewhere and are not bound yet; them, by uid."""
+        before = dict(state.sent)
+        sent: dict[str, str] = {}
+        for executor in snapshot.executors:
+            name = before.get(executor.uid)
+            if name in self.pool.grid.index and executor.phase is Phase.PENDING and executor.node is None:
+                position = self.pool.grid.index[name]
+                sent[executor.uid] = name
+                self.pool.room.heat(position, self._load(executor))
+                self.strategy.took(executor, position)
+        return sent
+
+    def _load(self, executor: Executor) -> float:
+        return self.loads.get(executor.uid, executor.requests.cpu_cores)
+
+    def pin(self, executor: Executor) -> bool:
+        """Place on the node that a move chose; False when the node is gone, refuses it or has no room."""
+        position = self.pool.grid.index.get(self.pins[executor.uid])
+        if position is None or refusal(executor, self.pool.grid.nodes[position]) is not None:
+            return False
+        space = self.pool.room
+        demand = space.vector(executor.requests)
+        if not fits(space.free[position : position + 1], demand, space.slack)[0]:
+            return False
+        space.take(position, demand, load_cores=self._load(executor))
+        self.strategy.took(executor, position)
+        self._settle(executor, position, self.policy.moves.pin)
+        return True
+
+    def place(self, crew: Crew) -> None:
+        near = region(crew, self.pool.grid, self.memory.scopes)
+        for part in sets(self.strategy, crew):
+            left = {group: len(crew.groups[group].executors) for group in part}
+            for tier in range(TIERS):
+                left = self._place_tier(crew, left, tier, near)
+            for group, count in left.items():
+                self._release(crew, group, count)
+
+    def _place_tier(self, crew: Crew, left: dict[int, int], tier: int, near: BoolArray | None) -> dict[int, int]:
+        """Place what a tier of nodes holds; what is still left, by group."""
+        if left and self.pool.grid.nodes and crew.vacancies.any():
+            view = outlook(self.pool, crew, left, tier)
+            left = self._commit(view, left, returning(view), told=True)
+        for within in (None,) if near is None else (near, None):
+            if left and self.pool.grid.nodes:
+                view = outlook(self.pool, crew, left, tier, within=within)
+                row = {int(group): position for position, group in enumerate(view.groups)}
+                turns = [row[group] for group in sequence(crew, left, self.policy.placement.order)]
+                left = self._commit(view, left, self.strategy.seats(view, turns), told=False)
+        return left
+
+    def _commit(self, view: Outlook, left: Mapping[int, int], seats: Seats, *, told: bool) -> dict[int, int]:
+        """`told`: the strategy has yet to be told of these."""
+        crew, remaining = view.crew, dict(left)
+        for group, nodes in zip(view.groups.tolist(), seats, strict=True):
+            members = crew.groups[group]
+            demand = self.pool.room.vector(members.requests)
+            for position, count in Counter(nodes).items():
+                self.pool.room.take(position, demand, count=count, load_cores=members.load_cores)
+                crew.present[members.component, position] += count
+                vacant = crew.vacancies[members.component, position]
+                crew.vacancies[members.component, position] = max(0, vacant - count)
+            first = len(members.executors) - left[group]
+            for executor, position in zip(members.executors[first:], nodes, strict=False):
+                if told:
+                    self.strategy.took(executor, position)
+                self._settle(executor, position, self.policy.placement.pin, wished=self.pins.get(executor.uid))
+            remaining[group] -= len(nodes)
+        return {group: count for group, count in remaining.items() if count > 0}
+
+    def _settle(self, executor: Executor, position: int, pin: Pin, wished: str | None = None) -> None:
+        node = self.pool.grid.nodes[position]
+        reason = None if wished is None else Reason.NO_ROOM
+        detail = "" if wished is None else f"{wished} can't take it any more"
+        self.placements.append(Placement(executor.key, executor.uid, node.name, node.location, pin, reason, detail))
+
+    def _release(self, crew: Crew, group: int, count: int) -> None:
+        """Let the last `count` of a group go unpinned, with the reason."""
+        reason, detail = why_not(self.pool, crew, group)
+        location = preferred_location(self.pool, crew, crew.groups[group].component)
+        for executor in crew.groups[group].executors[-count:]:
+            self.placements.append(Placement(executor.key, executor.uid, None, location, Pin.NONE, reason, detail))

@@ -1,0 +1,62 @@
+"""The placement strategies by the names that policies use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from random import Random
+
+from ballast.model import Executor, PlacementPolicy, Snapshot
+from ballast.placement.avg_shedder import AvgShedder
+from ballast.placement.crew import Crew
+from ballast.placement.least_long_term_rate import LeastLongTermRate
+from ballast.placement.least_resource_usage import LeastResourceUsage
+from ballast.placement.outlook import Pool
+from ballast.placement.part import parts
+from ballast.placement.proximity import Proximity
+from ballast.placement.pulsar.least_long_term_rate import RateSettings
+from ballast.placement.pulsar.least_resource_usage import UsageSettings
+from ballast.placement.round_robin import RoundRobin
+from ballast.placement.search import Effort
+from ballast.placement.state import PlacementState
+from ballast.placement.strategy import Strategy
+
+
+def chosen(
+    pool: Pool,
+    snapshot: Snapshot,
+    state: PlacementState,
+    *,
+    gated: Sequence[Executor],
+    measured: Mapping[str, float],
+    effort: Effort | None = None,
+) -> Strategy:
+    """The strategy that the pool's policy names, for one pass; Proximity for a name that is not known."""
+    policy = pool.policy
+    # Seeded by what is asked: the same question always has the same answer.
+    random = Random(f"{min(e.uid for e in gated)} and {len(gated)}")  # noqa: S311
+    if policy.strategy == "LeastLongTermRate":
+        return LeastLongTermRate(
+            pool, snapshot, state.rates, settings=RateSettings(policy.max_score_percent), random=random
+        )
+    if policy.strategy == "LeastResourceUsage":
+        return LeastResourceUsage(pool, state.usage, measured, settings=usage_settings(policy), random=random)
+    if policy.strategy == "AvgShedder":
+        return AvgShedder(random)
+    if policy.strategy == "RoundRobin":
+        return RoundRobin(pool.grid, state.turn)
+    return Proximity(len(gated), search_seconds=policy.search_seconds, effort=effort)
+
+
+def usage_settings(policy: PlacementPolicy) -> UsageSettings:
+    return UsageSettings(policy.history_ratio, policy.min_difference)
+
+
+def sets(strategy: Strategy, crew: Crew) -> list[list[int]]:
+    """The crew's groups, as they are to be placed: proximity need not look at parts together that exchange nothing."""
+    return parts(crew) if isinstance(strategy, Proximity) else [list(range(len(crew.groups)))]
+
+
+def after(strategy: Strategy, state: PlacementState) -> PlacementState:
+    """What the strategy itself adds to what is remembered."""
+    return replace(state, turn=strategy.turn) if isinstance(strategy, RoundRobin) else state

@@ -1,0 +1,46 @@
+"""What placing remembers: read at the start of a pass, brought up to date by its figures, kept for the next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ballast.model import Memory, Phase, Policy, Snapshot
+from ballast.placement import least_long_term_rate, least_resource_usage
+from ballast.placement.state import PlacementState
+from ballast.placement.strategies import usage_settings
+from ballast.planner.shelf import dumped, loaded
+
+
+def recalled(memory: Memory, policy: Policy, snapshot: Snapshot) -> PlacementState:
+    """What the policy's strategy knew after the pass before; those that are bound by now, or gone, are forgotten."""
+    text = dict(memory.placement_state).get(policy.placement.strategy)
+    state = None if text is None else loaded(text, PlacementState)
+    if state is None:
+        return PlacementState()
+    unbound = {e.uid for e in snapshot.executors if e.phase is Phase.PENDING and e.node is None}
+    return replace(state, sent=tuple((uid, node) for uid, node in state.sent if uid in unbound))
+
+
+def observed(
+    state: PlacementState, snapshot: Snapshot, policy: Policy, *, measured: Mapping[str, float], now: float
+) -> PlacementState:
+    """The state with the pass's figures in its averages: once a metric window, for they are means over it."""
+    step = max(policy.window_seconds, policy.interval_seconds)
+    averages = policy.placement.strategy in ("LeastLongTermRate", "LeastResourceUsage")
+    if not averages or not snapshot.metrics.available or now - state.observed_at < step:
+        return state
+    if policy.placement.strategy == "LeastResourceUsage":
+        settings = usage_settings(policy.placement)
+        usage = least_resource_usage.observed(snapshot, measured, settings, state.usage)
+        return replace(state, usage=usage, observed_at=now)
+    samples = int(policy.placement.long_window_seconds // step)
+    rates = least_long_term_rate.observed(snapshot, state.rates, most_samples=samples)
+    return replace(state, rates=rates, observed_at=now)
+
+
+def kept(memory: Memory, policy: Policy, state: PlacementState) -> Memory:
+    """The memory with the state; that of other strategies is given up."""
+    if state == PlacementState():
+        return replace(memory, placement_state=())
+    return replace(memory, placement_state=((policy.placement.strategy, dumped(state)),))
