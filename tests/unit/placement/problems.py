@@ -61,13 +61,12 @@ def _weights(random: Generator) -> FloatArray:
 
 
 def filled(problem: Problem, seed: int) -> Layout:
-    """Executors put at random where they may go, some of them to be left where they are."""
+    """Executors put at random where they may go."""
     random, layout = default_rng(seed), Layout(problem)
     for group in random.permutation(np.repeat(np.arange(len(problem.counts)), problem.counts)):
         nodes = np.flatnonzero(layout.open(int(group)))
         if len(nodes):
             layout.add(int(group), int(random.choice(nodes)))
-    layout.held[:] = np.minimum(layout.placed, random.random(layout.placed.shape) < 0.2)
     return layout
 
 

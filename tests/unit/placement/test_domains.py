@@ -11,7 +11,6 @@ from ballast.model import (
     Anchor,
     Component,
     Executor,
-    Memory,
     PlacementPolicy,
     Resources,
     Separation,
@@ -41,10 +40,6 @@ def outlook(count: int, *others: Executor, **changes: Any) -> Outlook:
 def tried(view: Outlook, *, thorough: bool = False) -> list[str]:
     grid = view.pool.grid
     return [" ".join(grid.nodes[node].name for node in nodes) for nodes in domains(view, thorough=thorough)]
-
-
-def remembered(*nodes: str) -> Memory:
-    return Memory(placements=(("team/clicks", "ingest", tuple((node, 1) for node in nodes)),))
 
 
 @pytest.mark.parametrize("thorough", [False, True])
@@ -80,7 +75,6 @@ BUSY_A = tuple(
         pytest.param(
             outlook(2, an_executor("old", node="bs2")), ["bs1 bs2", IN_B[-1], EVERYTHING], id="those that run"
         ),
-        pytest.param(outlook(3, memory=remembered("br1", "bs1")), [IN_B[-1], EVERYTHING], id="vacant places"),
     ],
 )
 def test_of_places_that_hold_it_only_the_best_are_compared(view: Outlook, expected: list[str]) -> None:

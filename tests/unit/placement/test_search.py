@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ballast.model import Anchor, Component, Executor, Memory, PlacementPolicy, Resources, Stream, Topology
+from ballast.model import Anchor, Component, Executor, PlacementPolicy, Resources, Stream, Topology
 from ballast.placement.outlook import Outlook
 from ballast.placement.problem import Layout
 from ballast.placement.search import Effort, problem, search
@@ -60,30 +60,6 @@ def test_one_that_fits_no_single_zone_uses_both(effort: Effort) -> None:
 
 def test_those_that_do_not_fit_are_missing() -> None:
     assert found(outlook(*some(11)), Effort(steps=20)).missing.tolist() == [3]
-
-
-@pytest.mark.parametrize("effort", [HURRY, Effort()], ids=["hurry", "searching"])
-def test_vacant_places_are_returned_to_and_kept(effort: Effort) -> None:
-    """Though one node would hold them all, and cost nothing."""
-    memory = Memory(placements=(("team/clicks", "ingest", (("a1", 1), ("a2", 1))),))
-    view = outlook(*some(2), memory=memory)
-    layout = found(view, effort)
-    assert homes(view, layout) == {"a1": 1, "a2": 1}
-    assert layout.held.tolist() == layout.placed.tolist()
-
-
-def test_no_more_return_to_a_place_than_left_it_or_fit() -> None:
-    memory = Memory(placements=(("team/clicks", "ingest", (("a1", 5),)),))
-    view = outlook(*some(3), memory=memory)
-    layout = found(view, HURRY)
-    assert homes(view, layout) == {"a1": 2, "a2": 1}
-    assert int(layout.held.sum()) == 2
-
-
-def test_a_vacant_place_is_taken_once_by_whichever_template() -> None:
-    memory = Memory(placements=(("team/clicks", "ingest", (("a1", 1),)),))
-    layout = found(outlook(*some(1), *some(1, cores=0.5), memory=memory), HURRY)
-    assert int(layout.held.sum()) == 1
 
 
 TWO_ENDS = a_topology(

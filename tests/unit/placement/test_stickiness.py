@@ -65,6 +65,14 @@ def before_counts(before: dict[str, int]) -> Counter[str | None]:
     return Counter(dict(before.items()))
 
 
+def test_a_place_is_returned_to_though_another_is_nearer() -> None:
+    assert homes({"x": 2}, {"x": {"A": 1, "B": 1}}, four_nodes())["x"] == {"A": 1, "B": 1}
+
+
+def test_no_more_return_to_a_place_than_fit() -> None:
+    assert homes({"x": 3}, {"x": {"A": 5}}, four_nodes(A=2.0))["x"]["A"] == 2
+
+
 def test_those_of_a_node_that_is_gone_are_the_only_ones_that_move() -> None:
     nodes = [node for node in four_nodes() if node.name != "C"]
     after = homes({"x": 6}, {"x": {"A": 2, "B": 2, "C": 2}}, nodes)["x"]
