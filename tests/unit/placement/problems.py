@@ -17,7 +17,10 @@ SLACK = np.array([1e-6, 1e-6])
 
 
 def a_problem(seed: int, **changes: Any) -> Problem:
-    """Six nodes in two zones and four racks, two components, the first of them with two templates."""
+    """Six nodes in two zones and four racks, two components, the first of them with two templates.
+
+    The second kind of room may be overdrawn; the second component asks for none of it.
+    """
     random = default_rng(seed)
     places = np.array([[0, 0, 0, 1, 1, 1], [0, 0, 1, 2, 2, 3], [0, 1, 2, 3, 4, 5]])
     distance = distances(places)
@@ -32,7 +35,7 @@ def a_problem(seed: int, **changes: Any) -> Problem:
         "counts": random.integers(3, 7, 3),
         "demand": np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 0.0]]),
         "allowed": random.random((3, 6)) < 0.9,
-        "room": random.integers(2, 11, (6, 2)).astype(np.float64),
+        "room": np.stack([random.integers(2, 11, 6), random.integers(-1, 11, 6)], axis=1).astype(np.float64),
         "slack": SLACK,
         "node_limit": random.integers(1, 6, (2, 6)),
         "zone_limit": random.integers(4, 10, (2, 2)),
