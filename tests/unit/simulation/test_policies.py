@@ -1,0 +1,106 @@
+"""Policies by file or by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ballast.errors import InvalidField, InvalidResource
+from ballast.model import LoadUnit, MovesMode, PlacementMode
+from ballast.simulation.policies import by_spec, enforced, from_file, from_name
+from tests.unit.simulation.small_world import scenario
+
+POLICY = """
+apiVersion: ballast.dev/v1alpha1
+kind: BalancingPolicy
+metadata: {name: mine}
+spec:
+  nodeSelector: {matchLabels: {pool: streaming}}
+  shedding: {avgShedder: {lowHits: 3}}
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "policy.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_policys_file_is_read_as_it_is(tmp_path: Path) -> None:
+    found = from_file(written(tmp_path, POLICY), scenario())
+    assert (found.name, found.shedding.avg_shedder.low_hits, found.moves.mode) == ("mine", 3, MovesMode.RECOMMEND)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("kind: [", "not readable as YAML"),
+        ("[]", "one BalancingPolicy in it"),
+        ("kind: Scenario", "one BalancingPolicy"),
+    ],
+)
+def test_a_file_that_is_no_policy_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(InvalidField, match=words):
+        from_file(written(tmp_path, text), scenario())
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidField, match=r"gone\.yaml.*No such file.*; name a file or a strategy"):
+        from_file(tmp_path / "gone.yaml", scenario())
+
+
+@pytest.mark.parametrize(
+    ("name", "strategy", "unit"),
+    [
+        ("AvgShedder", "AvgShedder", LoadUnit.USAGE),
+        ("AvgShedder/Traffic", "AvgShedder", LoadUnit.TRAFFIC),
+        ("ThresholdShedder", "ThresholdShedder", LoadUnit.USAGE),
+        ("None", "None", LoadUnit.USAGE),
+        ("AvgShedder/Usage+Proximity", "AvgShedder", LoadUnit.USAGE),
+    ],
+)
+def test_a_name_says_strategy_and_unit_and_everything_is_enforced(name: str, strategy: str, unit: LoadUnit) -> None:
+    found = from_name(name, scenario())
+    assert (found.shedding.strategy, found.shedding.avg_shedder.unit) == (strategy, unit)
+    assert (found.placement.mode, found.placement.strategy) == (PlacementMode.ENFORCE, "Proximity")
+    assert (found.moves.mode, found.name) == (MovesMode.ENFORCE, name)
+
+
+def test_figures_are_the_scenarios_and_those_of_other_strategies_are_left_out() -> None:
+    world = scenario(
+        policy={
+            "shedding": {"avgShedder": {"lowHits": 5}, "thresholdShedder": {"threshold": 7}},
+            "moves": {"maxConcurrent": 9},
+        }
+    )
+    ours, theirs = from_name("AvgShedder", world), from_name("ThresholdShedder", world)
+    assert (ours.shedding.avg_shedder.low_hits, ours.moves.max_concurrent) == (5, 9)
+    assert dict(theirs.shedding.settings)["threshold"] == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("Shredder", r"shedding\.strategy: .*Shredder.*choose one of .*AvgShedder.*or name a policy's file"),
+        ("ThresholdShedder/Traffic", "only AvgShedder has units"),
+        ("AvgShedder/Weight", r"avgShedder\.unit: .*Weight.*choose one of"),
+        ("AvgShedder+Nearest", r"placement\.strategy: .*Nearest.*choose one of"),
+    ],
+)
+def test_a_name_that_nothing_has_is_refused_with_those_that_there_are(name: str, words: str) -> None:
+    with pytest.raises(InvalidField, match=words):
+        from_name(name, scenario())
+
+
+def test_a_policys_nonsense_is_refused_as_anywhere() -> None:
+    with pytest.raises(InvalidResource):
+        by_spec({"moves": {"maxConcurrent": "many"}}, scenario(), name="mine")
+
+
+def test_what_is_only_recommended_is_done_and_what_is_off_stays_off() -> None:
+    spec = {"placement": {"mode": "Recommend"}, "moves": {"mode": "Approve"}}
+    trusted = enforced(by_spec(spec, scenario(), name="mine"))
+    assert (trusted.placement.mode, trusted.moves.mode) == (PlacementMode.ENFORCE, MovesMode.ENFORCE)
+    off = by_spec({"placement": {"mode": "Off"}, "moves": {"mode": "Off"}}, scenario(), name="mine")
+    assert enforced(off) == off
