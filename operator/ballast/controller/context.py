@@ -15,7 +15,6 @@ from ballast.kube.pods import Pod
 from ballast.model import Executor, Memory, Policy, Snapshot
 from ballast.placement.room import in_flight
 from ballast.planner.candidates import Candidates
-from ballast.planner.ledger import projected
 from ballast.planner.load import loads
 from ballast.planner.score import measured
 from ballast.prometheus import Reading
@@ -57,11 +56,6 @@ class Context:
     def measured(self) -> Mapping[str, float]:
         """Scores of the nodes with fresh figures, percent."""
         return measured(self.snapshot, self.policy).by_node
-
-    @cached_property
-    def projected(self) -> Mapping[str, float]:
-        """The same with what is arriving and leaving, as it was when the pass began."""
-        return projected(self.snapshot, self.policy, loads(self.snapshot.executors), self.measured)
 
     @cached_property
     def candidates(self) -> Candidates:

@@ -9,7 +9,7 @@ from ballast.controller.context import Context, Kin
 from ballast.controller.moves import Clearance, Facts, Pod, Rival
 from ballast.controller.openmove import OpenMove, planner_moves
 from ballast.kube.pods import Pod as SeenPod
-from ballast.model import Executor, Phase
+from ballast.model import Executor, MovePhase, Phase, Reason, Refusal
 from ballast.planner.clearance import clearance
 
 
@@ -19,6 +19,7 @@ def facts(each: OpenMove, context: Context, known: Mapping[str, OpenMove], now: 
     kin = _kin(each, executor)
     return Facts(
         executor=_pod(executor, context.executors) if executor else None,
+        stranger=None if executor else _stranger(each, context),
         newcomers=tuple(_pod(pod, context.executors) for pod in context.kin(kin) if pod is not executor),
         rivals=_rivals(each, known, kin),
         clearance=_clearance(each, context, known, now),
@@ -28,6 +29,19 @@ def facts(each: OpenMove, context: Context, known: Mapping[str, OpenMove], now: 
         slowness=context.slownesses,
         batch_p95_seconds=context.reading.batch_p95_seconds.get(kin[1]),
     )
+
+
+def _stranger(each: OpenMove, context: Context) -> Refusal | None:
+    """Asked for only before anything is touched: later the pod may well be gone."""
+    orders, phase = each.state.orders, each.state.phase
+    if phase not in (MovePhase.PROPOSED, MovePhase.APPROVED):
+        return None
+    pod = next((p for p in context.survey.lists.pods if p.uid == orders.executor_uid), None)
+    if pod is None:
+        return None
+    if pod.is_driver:
+        return Refusal(orders.executor_name, Reason.DRIVER, f"{pod.name} is a driver: drivers are never moved")
+    return Refusal(orders.executor_name, Reason.NOT_OPTED_IN, f"{pod.name} is no Spark executor: only those are moved")
 
 
 def _kin(each: OpenMove, executor: SeenPod | None) -> Kin:
@@ -46,7 +60,7 @@ def _clearance(each: OpenMove, context: Context, known: Mapping[str, OpenMove], 
         return Clearance()
     snapshot = replace(context.snapshot, moves=planner_moves(known.values(), points))
     refusal, destination = clearance(
-        snapshot, context.policy, move, candidates=context.candidates, scores=context.projected, now=now
+        snapshot, context.policy, move, candidates=context.candidates, measured=context.measured, now=now
     )
     return Clearance(refusal, destination)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from ballast.controller.context import Context
@@ -19,6 +19,7 @@ from ballast.controller.moves import (
     Step,
     advance,
     record,
+    turned_away,
 )
 from ballast.controller.openmove import OpenMove
 from ballast.controller.telemetry import Telemetry
@@ -27,9 +28,11 @@ from ballast.kube.client import Client
 from ballast.kube.errors import Conflict, NotFound
 from ballast.kube.events import EventRecorder, Notice, Regarding
 from ballast.kube.objects import delete_object, write_status
-from ballast.model import Pin, Placement
+from ballast.model import MovesPolicy, Pin, Placement
 
 _MOST_STEPS = 6
+_NOBODYS = MovesPolicy()
+"""What moves live by that no policy answers for."""
 
 
 @dataclass(slots=True)
@@ -65,15 +68,23 @@ class Movers:
         wake: list[float] = []
         for each in sorted(moves, key=lambda m: (m.state.orders.created_at, m.key)):
             if each.state.phase.ended:
-                self._expire(each, context)
+                self._expire(each, context.policy.moves)
                 continue
             wake_at = self._carry(each, context, known)
             if wake_at is not None:
                 wake.append(wake_at)
         return list(known.values()), min(wake, default=None)
 
-    def _expire(self, each: OpenMove, context: Context) -> None:
-        if record.outlived(each.state, ttl_seconds=context.policy.moves.ttl_seconds, now=self._clock()):
+    def turn_away(self, moves: Iterable[OpenMove]) -> None:
+        """End those that no policy answers for, unless they have begun: a policy may come back for them."""
+        for each in moves:
+            if each.state.phase.ended:
+                self._expire(each, _NOBODYS)
+            elif (step := turned_away(each.state, self._clock())) is not None:
+                self._write(each, step, "")
+
+    def _expire(self, each: OpenMove, settings: MovesPolicy) -> None:
+        if record.outlived(each.state, ttl_seconds=settings.ttl_seconds, now=self._clock()):
             delete_object(self._client, kinds.EXECUTOR_MOVE, each.raw)
             self._answers.forget(each.key)
 
@@ -88,7 +99,7 @@ class Movers:
                     return step.wake_at
                 self._do(step.effect, each, context)
                 return self._clock() + 1.0
-            written = self._write(each, step, context)
+            written = self._write(each, step, context.name)
             if written is None:
                 return self._clock() + 1.0
             each = known[each.key] = written
@@ -98,7 +109,7 @@ class Movers:
                 return self._clock()
         return self._clock()
 
-    def _write(self, each: OpenMove, step: Step, context: Context) -> OpenMove | None:
+    def _write(self, each: OpenMove, step: Step, policy: str) -> OpenMove | None:
         """The state first, then its Events; None when somebody else wrote the object meanwhile."""
         status = record.status(step.move, each.raw, self._clock())
         try:
@@ -108,14 +119,18 @@ class Movers:
         for action in step.actions:
             if isinstance(action, Emit):
                 self._announce(action, each)
-        if step.move.phase.ended and step.transition is not None:
-            self._count(step.move, context)
+        if step.transition is not None:
+            self._count(step.move, policy)
         return OpenMove(fresh or each.raw, step.move)
 
-    def _count(self, move: MoveState, context: Context) -> None:
-        self._telemetry.moves.labels(context.name, move.phase.value).inc()
+    def _count(self, move: MoveState, policy: str) -> None:
+        """A move that has just entered its phase."""
+        self._telemetry.transitions.labels(policy, move.phase.value).inc()
+        if not move.phase.ended:
+            return
+        self._telemetry.moves.labels(policy, move.phase.value).inc()
         if move.gain is not None:
-            self._telemetry.measured_gain.labels(context.name).set(move.gain)
+            self._telemetry.measured_gain.labels(policy).set(move.gain)
 
     def _announce(self, event: Emit, each: OpenMove) -> None:
         metadata = each.raw["metadata"]

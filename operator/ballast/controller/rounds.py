@@ -84,6 +84,7 @@ class Rounds:
         self._seen = set()
         due = [self._visit(read, sight, moves) for read in survey.policies if self._leading()]
         if self._leading():
+            self._crew.movers.turn_away(sight.own_moves(moves, None))
             self._crew.actuator.release_strays([pod for pod in survey.lists.pods if pod.uid not in self._seen])
         for name in self._kept.keys() - {read.resource.metadata.name for read in survey.policies}:
             del self._kept[name]

@@ -68,6 +68,17 @@ class Sight:
         mine = tuple(e for e in snapshot.executors if not for_another(e, policy, self.lands.nodes, nodes))
         return snapshot if len(mine) == len(snapshot.executors) else replace(snapshot, executors=mine)
 
-    def own_moves(self, moves: list[OpenMove], policy: str) -> list[OpenMove]:
-        """The moves that leave a node of this pool."""
-        return [each for each in moves if each.state.orders.source in self.lands.nodes[policy]]
+    def own_moves(self, moves: list[OpenMove], policy: str | None) -> list[OpenMove]:
+        """Those that this policy answers for; of None: those that none does."""
+        return [each for each in moves if self._ruler(each) == policy]
+
+    def _ruler(self, move: OpenMove) -> str | None:
+        """The policy that the move names; without that, the one in whose pool it begins, or else ends.
+
+        A node may leave its pool while a move is under way, and must not take the move with it.
+        """
+        orders, pools = move.state.orders, self.lands.nodes
+        if orders.policy in pools:
+            return orders.policy
+        ends = (orders.source, move.state.destination)
+        return next((name for end in ends for name, nodes in pools.items() if end in nodes), None)

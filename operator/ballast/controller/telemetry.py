@@ -30,6 +30,9 @@ class Telemetry:
             "ballast_decisions", "Placements and moves decided", ["policy", "kind"], registry=registry
         )
         self.refusals = Counter("ballast_refusals", "Refusals by reason", ["policy", "reason"], registry=registry)
+        self.transitions = Counter(
+            "ballast_move_transitions", "Phases that moves entered", ["policy", "phase"], registry=registry
+        )
         self.moves = Counter("ballast_moves", "Moves that ended, by phase", ["policy", "phase"], registry=registry)
         self.predicted_gain = Gauge(
             "ballast_move_predicted_gain_points", "Predicted gain of the last move", ["policy"], registry=registry
@@ -61,6 +64,8 @@ class Telemetry:
         """Start a policy's counters at zero, so that rates are right from the first event on."""
         for reason in Reason:
             self.refusals.labels(policy, reason.value)
+        for phase in MovePhase:
+            self.transitions.labels(policy, phase.value)
         for phase in (MovePhase.SUCCEEDED, MovePhase.FAILED, MovePhase.EXPIRED, MovePhase.REFUSED):
             self.moves.labels(policy, phase.value)
         for kind in ("placement", "release", "move", "recommendation"):

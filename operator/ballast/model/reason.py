@@ -20,6 +20,7 @@ class Reason(StrEnum):
     UNKNOWN_WORKLOAD = "UnknownWorkload"
     NOT_OPTED_IN = "NotOptedIn"
     NOT_RUNNING = "NotRunning"
+    MISDESCRIBED = "Misdescribed"
     NO_DECOMMISSIONING = "NoDecommissioning"
     UNSUPPORTED_ALLOCATOR = "UnsupportedAllocator"
     TOO_YOUNG = "TooYoung"

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ballast.model import Move, MovePhase, PlannedMove, Policy, Reason, Refusal, Snapshot
+from ballast.model import (
+    Move,
+    MovePhase,
+    MovesMode,
+    PlacementMode,
+    PlannedMove,
+    Policy,
+    Reason,
+    Refusal,
+    Snapshot,
+)
 from ballast.planner import budget
 
 
@@ -35,12 +45,21 @@ def _objection(
     move: PlannedMove, moves: Sequence[Move], policy: Policy, *, paused: frozenset[str], now: float
 ) -> budget.Objection | None:
     return (
-        _sense(move, policy)
+        unheld(policy)
+        or _sense(move, policy)
         or _standing(move, moves, policy, paused=paused, now=now)
         or budget.objection(
             moves, policy.moves, topology=move.topology, source=move.source, target=move.target, now=now
         )
     )
+
+
+def unheld(policy: Policy) -> budget.Objection | None:
+    """Whether a replacement would go wherever kube-scheduler likes: only where placement is enforced is it held."""
+    acting = policy.moves.mode in (MovesMode.APPROVE, MovesMode.ENFORCE)
+    if acting and policy.placement.mode is not PlacementMode.ENFORCE:
+        return Reason.NOT_ENFORCED, "its replacement would not be held for its destination: set placement.mode: Enforce"
+    return None
 
 
 def _sense(move: PlannedMove, policy: Policy) -> budget.Objection | None:
@@ -65,14 +84,15 @@ def _standing(
     """Whether something that happened before forbids it."""
     if move.topology in paused:
         return Reason.PAUSED, f"moves of {move.topology} are paused"
-    if any(other.executor_uid == move.uid and not other.phase.ended for other in moves):
-        return Reason.IN_FLIGHT, "a move of this executor is already under way"
-    for other in moves:
-        recent = other.ended_at is None or now - other.ended_at < policy.moves.cooldown_seconds
-        opposite = other.source == move.target and other.target == move.source
-        if recent and opposite and budget.left(other) and other.component == move.component:
-            return Reason.REVERSE, f"{other.name} has just moved {other.component} the other way"
-    return None
+    return budget.precedent(
+        moves,
+        policy.moves,
+        executor_uid=move.uid,
+        component=move.component,
+        source=move.source,
+        target=move.target,
+        now=now,
+    )
 
 
 def _as_started(move: PlannedMove, now: float) -> Move:

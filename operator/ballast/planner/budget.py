@@ -34,6 +34,27 @@ def objection(
     )
 
 
+def precedent(
+    moves: Iterable[Move],
+    policy: MovesPolicy,
+    *,
+    executor_uid: str,
+    component: str,
+    source: str,
+    target: str,
+    now: float,
+) -> Objection | None:
+    """Why another move of this executor, or one the other way, forbids this one."""
+    for other in moves:
+        if other.executor_uid == executor_uid and not other.phase.ended:
+            return Reason.IN_FLIGHT, "a move of this executor is already under way"
+        recent = other.ended_at is None or now - other.ended_at < policy.cooldown_seconds
+        opposite = other.source == target and other.target == source
+        if recent and opposite and left(other) and other.component == component:
+            return Reason.REVERSE, f"{other.name} has just moved {component} the other way"
+    return None
+
+
 def _pool_objection(moves: list[Move], policy: MovesPolicy, now: float) -> Objection | None:
     flying = sum(_flying(move) for move in moves)
     if flying >= policy.max_concurrent:

@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from copy import copy
 
-from ballast.model import Executor, Node, Phase, Policy, Reason, Resources, Separation, Snapshot
+from ballast.model import Executor, Node, Phase, Policy, Reason, Resources, Separation, Snapshot, Topology
 from ballast.placement import admission
-from ballast.placement.limit import most_per_node
+from ballast.placement.limit import allowance, most_per_node
 from ballast.placement.locality import Locality, counts_by_topology, locality_delta_ratio, measure
 from ballast.planner import eligibility
 from ballast.planner.load import Loads
@@ -62,6 +62,10 @@ class Candidates:
 
     def executor(self, key: str) -> Executor:
         return self._executors[key]
+
+    @property
+    def loads(self) -> Loads:
+        return self._loads
 
     def load_cores(self, executor: Executor) -> float:
         return self._loads.expected(executor)
@@ -122,14 +126,36 @@ class Candidates:
 
     def _crowding(self, mover: Executor, node: Node, arriving: tuple[str, ...]) -> Reason | None:
         key = (mover.topology, mover.component)
-        there = self._homes[key][node.name] + sum(self._component(name) == key for name in arriving)
-        if there + 1 > most_per_node(self._policy.placement, mover.component, self._live[key]):
-            return Reason.SPREAD_LIMIT
         topology = self._topologies.get(mover.topology)
+        there = self._homes[key][node.name] + sum(self._component(name) == key for name in arriving)
+        total = self._total(mover, topology)
+        if there + 1 > most_per_node(self._policy.placement, mover.component, total):
+            return Reason.SPREAD_LIMIT
+        if not self._zone_takes(mover, node, arriving, total):
+            return Reason.SPREAD_LIMIT
         for separation in topology.separate if topology else ():
             if mover.component in separation.components and self._meets(separation, mover, node):
                 return Reason.SEPARATED
         return None
+
+    def _total(self, mover: Executor, topology: Topology | None) -> int:
+        """Executors of its component there are, with this one, or are expected."""
+        component = topology.component(mover.component) if topology else None
+        running = self._live[mover.topology, mover.component] + (mover.phase is not Phase.RUNNING)
+        return max(running, (component.expected if component else None) or 0)
+
+    def _zone_takes(self, mover: Executor, node: Node, arriving: tuple[str, ...], total: int) -> bool:
+        """Whether the zone stays within its share; a move inside of it changes nothing."""
+        zone, ratio = node.location[0], self._policy.placement.max_executors_per_zone_ratio
+        if ratio >= 1 or zone is None or len(node.location) < 2 or self._zone(mover.node) == zone:
+            return True
+        key = (mover.topology, mover.component)
+        there = sum(count for home, count in self._homes[key].items() if self._zone(home) == zone)
+        coming = [self._executors[name] for name in arriving if self._component(name) == key]
+        return there + sum(self._zone(e.node) != zone for e in coming) + 1 <= allowance(total, ratio)
+
+    def _zone(self, node: str | None) -> str | None:
+        return self._nodes[node].location[0] if node in self._nodes else None
 
     def _component(self, key: str) -> tuple[str, str]:
         executor = self._executors[key]

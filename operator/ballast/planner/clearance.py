@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from ballast.model import Executor, Move, MovePhase, Phase, Policy, Reason, Refusal, Snapshot
 from ballast.placement.room import in_flight
 from ballast.planner import budget
+from ballast.planner.arbiter import unheld
 from ballast.planner.candidates import Candidates
+from ballast.planner.ledger import projected
 
 Clearance = tuple[Refusal | None, str | None]
 """Why not, or another destination than the move's; both None: go on."""
@@ -20,70 +23,152 @@ def clearance(
     move: Move,
     *,
     candidates: Candidates,
-    scores: Mapping[str, float],
+    measured: Mapping[str, float],
     now: float,
 ) -> Clearance:
-    """Everything that could forbid the move now, its own part in budgets and reservations left out.
+    """Everything that could forbid the move now, its own part in budgets, reservations and scores left out.
 
-    `candidates` are of the same executors and nodes; `snapshot.moves` may be newer.
+    `candidates` are of the same executors and nodes; `snapshot.moves` may be newer. `measured`: scores, percent.
     """
     others = replace(snapshot, moves=tuple(m for m in snapshot.moves if (m.namespace, m.name) != _key(move)))
-    candidates = candidates.given(booked=in_flight(others), now=now)
+    look = _Look(others, policy, move, candidates.given(booked=in_flight(others), now=now), measured, now)
     if move.phase is MovePhase.ARRIVING:
-        replacement = next((e for e in snapshot.executors if e.uid == move.replacement_uid), None)
-        return (None, None) if replacement is None else _destination(replacement, move, candidates, scores)
-    executor = next((e for e in snapshot.executors if e.uid == move.executor_uid), None)
+        replacement = look.executor(move.replacement_uid)
+        return (None, None) if replacement is None else look.destination(replacement)
+    executor = look.executor(move.executor_uid)
     if executor is None:
-        return None, None
-    refusal = _objection(executor, move, others=others, policy=policy, candidates=candidates, now=now)
-    return (refusal, None) if refusal is not None else _destination(executor, move, candidates, scores)
+        words = f"policy {policy.name} does not steer it: its namespaceSelector or topologySelector leaves it out"
+        return Refusal(move.executor_name, Reason.NOT_OPTED_IN, words), None
+    refusal = look.objection(executor)
+    return (refusal, None) if refusal is not None else look.destination(executor)
 
 
 def _key(move: Move) -> tuple[str, str]:
     return (move.namespace, move.name)
 
 
-def _objection(
-    executor: Executor, move: Move, *, others: Snapshot, policy: Policy, candidates: Candidates, now: float
-) -> Refusal | None:
-    if not others.metrics.available:
-        return Refusal(executor.key, Reason.NO_METRICS, f"{others.metrics.reason}: {others.metrics.message}")
-    own = candidates.objection(executor)
-    if own is not None:
-        return Refusal(executor.key, own, candidates.words(executor.key))
-    if move.topology in budget.paused_topologies(others.moves, policy.moves):
-        return Refusal(executor.key, Reason.PAUSED, f"moves of {move.topology} are paused")
-    # Moves that are only proposed, or wait for their own second look, must not block each other for ever.
-    ahead = [m for m in others.moves if m.phase is not MovePhase.PROPOSED and not _behind(m, move)]
-    found = budget.objection(
-        ahead, policy.moves, topology=move.topology, source=move.source, target=move.target, now=now
-    )
-    return Refusal(executor.key, found[0], found[1], move.target) if found else None
+@dataclass(frozen=True)
+class _Look:
+    """`others`: the pool with every move but this one."""
+
+    others: Snapshot
+    policy: Policy
+    move: Move
+    candidates: Candidates
+    measured: Mapping[str, float]
+    now: float
+
+    @cached_property
+    def scores(self) -> Mapping[str, float]:
+        """As they will be without this move."""
+        return projected(self.others, self.policy, self.candidates.loads, self.measured)
+
+    def executor(self, uid: str | None) -> Executor | None:
+        return next((e for e in self.others.executors if e.uid == uid), None)
+
+    def objection(self, executor: Executor) -> Refusal | None:
+        """Why it must not leave, wherever to."""
+        found = self._standing(executor) or self._history(executor.component) or self._worth(executor, self.move.target)
+        return Refusal(executor.key, *found, self.move.target) if found is not None else None
+
+    def _standing(self, executor: Executor) -> budget.Objection | None:
+        """What is wrong with the executor, or with moving anything at all."""
+        metrics = self.others.metrics
+        if not metrics.available:
+            return Reason.NO_METRICS, f"{metrics.reason}: {metrics.message}"
+        wrong = self._misdescribed(executor)
+        if wrong:
+            return Reason.MISDESCRIBED, wrong
+        own = self.candidates.objection(executor)
+        if own is not None:
+            return own, self.candidates.words(executor.key)
+        return unheld(self.policy)
+
+    def _misdescribed(self, executor: Executor) -> str:
+        """What the move says of the executor and is not so: else it would count for another node or topology."""
+        move = self.move
+        if executor.node != move.source:
+            return f"it is on {executor.node or 'no node'}, not on {move.source}"
+        if not any(node.name == move.source for node in self.others.nodes):
+            return f"{move.source} does not belong to the pool of policy {self.policy.name}"
+        if executor.topology != move.topology:
+            return f"it belongs to topology {executor.topology}, not to {move.topology}"
+        if move.component not in ("", executor.component):
+            return f"it belongs to component {executor.component}, not to {move.component}"
+        return ""
+
+    def _history(self, component: str) -> budget.Objection | None:
+        """What other moves forbid.
+
+        Those that are only proposed, or wait for their own second look, must not block each other for ever.
+        """
+        move, moves = self.move, self.policy.moves
+        if move.topology in budget.paused_topologies(self.others.moves, moves):
+            return Reason.PAUSED, f"moves of {move.topology} are paused"
+        ahead = [m for m in self.others.moves if m.phase is not MovePhase.PROPOSED and not _behind(m, move)]
+        return budget.precedent(
+            ahead,
+            moves,
+            executor_uid=move.executor_uid,
+            component=component,
+            source=move.source,
+            target=move.target,
+            now=self.now,
+        ) or budget.objection(
+            ahead, moves, topology=move.topology, source=move.source, target=move.target, now=self.now
+        )
+
+    def _worth(self, executor: Executor, target: str) -> budget.Objection | None:
+        """Whether going to `target` still helps: figures may have changed since it was decided or asked for."""
+        for name in (self.move.source, target):
+            if name not in self.scores and any(node.name == name for node in self.others.nodes):
+                return Reason.STALE_METRICS, f"{name} has no fresh figures"
+        found = self._levelling(executor, target)
+        if found is not None:
+            return found
+        loss, most = self.candidates.locality_delta_ratio(executor, target), self.policy.moves.max_locality_loss
+        if loss > most:
+            return Reason.LOCALITY_LOSS, f"locality gets {loss:.1%} dearer, over {most:.1%}"
+        return None
+
+    def _levelling(self, executor: Executor, target: str) -> budget.Objection | None:
+        """Figures change from look to look: by as much as minGain the target may end the hotter one."""
+        hot, cold = self.scores.get(self.move.source), self.scores.get(target)
+        if hot is None or cold is None:
+            return None
+        least = self.policy.moves.min_gain
+        left = hot - self.candidates.points_on(executor, self.move.source)
+        arrived = cold + self.candidates.points_on(executor, target)
+        if arrived > left + least:
+            return Reason.OVERSHOOT, f"{target} would end at {arrived:.1f}, above {left:.1f}"
+        gain = abs(hot - cold) - abs(left - arrived)
+        if gain < least:
+            return Reason.MIN_GAIN, f"the gap to {target} would narrow by {gain:.1f} points, minGain is {least:g}"
+        return None
+
+    def destination(self, executor: Executor) -> Clearance:
+        """The move's own destination, else the next coldest that takes it and stays colder than the source."""
+        refused = self.candidates.refusal(executor.key, self.move.target, ())
+        if refused is None:
+            return None, None
+        limit = self.scores.get(self.move.source, float("inf"))
+        for name in sorted(self.scores, key=lambda node: (self.scores[node], node)):
+            if name in (self.move.source, self.move.target) or self.scores[name] >= limit:
+                continue
+            if self.candidates.refusal(executor.key, name, ()) is None and self._levels(executor, name):
+                return None, name
+        words = f"{self.move.target} can't take it, and no other cold node can"
+        return Refusal(executor.key, refused, words, self.move.target), None
+
+    def _levels(self, executor: Executor, name: str) -> bool:
+        """Whether the node would stay at or below the source, and be worth it; a replacement has left already."""
+        if executor.phase is not Phase.RUNNING:
+            return True
+        arrived = self.scores[name] + self.candidates.points_on(executor, name)
+        left = self.scores.get(self.move.source, float("inf")) - self.candidates.points_on(executor, self.move.source)
+        return arrived <= left and self._worth(executor, name) is None
 
 
 def _behind(other: Move, move: Move) -> bool:
     """Whether the other one is approved as well, but later: the earlier goes first."""
     return other.phase is MovePhase.APPROVED and (other.started_at, *_key(other)) > (move.started_at, *_key(move))
-
-
-def _destination(executor: Executor, move: Move, candidates: Candidates, scores: Mapping[str, float]) -> Clearance:
-    """The move's own destination, else the next coldest that takes it and stays colder than the source."""
-    refused = candidates.refusal(executor.key, move.target, ())
-    if refused is None:
-        return None, None
-    limit = scores.get(move.source, float("inf"))
-    for name in sorted(scores, key=lambda node: (scores[node], node)):
-        if name in (move.source, move.target) or scores[name] >= limit:
-            continue
-        if candidates.refusal(executor.key, name, ()) is None and _levels(executor, name, candidates, scores, limit):
-            return None, name
-    return Refusal(executor.key, refused, f"{move.target} can't take it, and no other cold node can", move.target), None
-
-
-def _levels(executor: Executor, name: str, candidates: Candidates, scores: Mapping[str, float], limit: float) -> bool:
-    """Whether the node stays at or below the source once the executor is there; a replacement has left already."""
-    if executor.phase is not Phase.RUNNING:
-        return True
-    return scores[name] + candidates.points_on(executor, name) <= limit - candidates.points_on(
-        executor, executor.node or name
-    )

@@ -61,7 +61,7 @@ def move(number: int, *, source: str = "hot", target: str = "cold", approved: bo
         "spec": {
             "policy": "streaming",
             "topology": "spark-1",
-            "component": "executors",
+            "component": "profile-0",
             "executor": {"pod": f"spark-1-exec-{number}", "uid": f"uid-spark-1-exec-{number}"},
             "from": source,
             "to": target,
@@ -161,7 +161,11 @@ def _policy(moves: Mapping[str, Any]) -> Read[BalancingPolicy]:
         "apiVersion": "ballast.dev/v1alpha1",
         "kind": "BalancingPolicy",
         "metadata": {"name": "streaming", "uid": "u1"},
-        "spec": {"nodeSelector": {"matchLabels": {"pool": "streaming"}}, "moves": {"mode": "Enforce", **moves}},
+        "spec": {
+            "nodeSelector": {"matchLabels": {"pool": "streaming"}},
+            "placement": {"mode": "Enforce"},
+            "moves": {"mode": "Enforce", "maxLocalityLoss": 1, **moves},
+        },
     }
     return Read(raw, BalancingPolicy.parse(raw))
 

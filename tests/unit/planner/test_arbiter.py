@@ -2,7 +2,15 @@ from typing import Any
 
 import pytest
 
-from ballast.model import MovePhase, MovesPolicy, PlannedMove, Reason
+from ballast.model import (
+    MovePhase,
+    MovesMode,
+    MovesPolicy,
+    PlacementMode,
+    PlacementPolicy,
+    PlannedMove,
+    Reason,
+)
 from ballast.planner.arbiter import rule
 from tests.builders import NOW, a_move, a_policy, a_snapshot
 
@@ -40,6 +48,23 @@ def test_a_move_must_make_sense_by_its_own_figures(changes: dict[str, Any], reas
     ruling = rule([a_suggestion(**changes)], a_snapshot(), a_policy(), NOW)
     assert not ruling.approved
     assert [refusal.reason for refusal in ruling.refused] == [reason]
+
+
+@pytest.mark.parametrize(
+    ("moves", "placement", "reason"),
+    [
+        (MovesMode.ENFORCE, PlacementMode.RECOMMEND, Reason.NOT_ENFORCED),
+        (MovesMode.APPROVE, PlacementMode.OFF, Reason.NOT_ENFORCED),
+        (MovesMode.ENFORCE, PlacementMode.ENFORCE, None),
+        (MovesMode.RECOMMEND, PlacementMode.RECOMMEND, None),
+    ],
+)
+def test_nobody_is_sent_away_where_the_replacement_could_not_be_sent_anywhere(
+    moves: MovesMode, placement: PlacementMode, reason: Reason | None
+) -> None:
+    policy = a_policy(moves=MovesPolicy(mode=moves), placement=PlacementPolicy(mode=placement))
+    ruling = rule([a_suggestion()], a_snapshot(), policy, NOW)
+    assert [refusal.reason for refusal in ruling.refused] == ([reason] if reason else [])
 
 
 def test_one_approval_counts_against_the_next_suggestion() -> None:

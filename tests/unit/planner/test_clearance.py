@@ -1,130 +1,323 @@
-"""The second look at a move that is about to leave, or whose replacement is about to be sent to its node."""
+"""The second look, right before an executor leaves: everything that may have changed since the first, and what a move
+that somebody made by hand never had looked at."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from ballast.model import Executor, MetricsHealth, Move, MovePhase, Node, Phase, Reason, Resources
+from ballast.model import (
+    Budget,
+    Constraints,
+    Executor,
+    MetricsHealth,
+    Move,
+    MovePhase,
+    MovesMode,
+    MovesPolicy,
+    Node,
+    Phase,
+    PlacementMode,
+    PlacementPolicy,
+    Policy,
+    Reason,
+    Refusal,
+    Requirement,
+    Resources,
+    Snapshot,
+    Taint,
+)
+from ballast.placement.room import in_flight
 from ballast.planner.candidates import Candidates
-from ballast.planner.clearance import Clearance, clearance
+from ballast.planner.clearance import clearance
 from ballast.planner.load import loads
-from tests.builders import GIB, NOW, a_move, a_node, a_policy, a_snapshot, an_executor, gated
+from ballast.planner.score import measured
+from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor
 
-SCORES = {"hot": 90.0, "cold": 20.0, "cool": 30.0, "warm": 85.0}
-NODES = tuple(a_node(name) for name in SCORES)
-LEAVER = an_executor("e1", node="hot", cpu=0.4)
-POLICY = a_policy()
-FULL = Resources(4.0, GIB, 1)
-
-
-def approved(**changes: Any) -> Move:
-    return a_move("m1", **{"phase": MovePhase.APPROVED, "ended_at": None, "executor_uid": LEAVER.uid, **changes})
-
-
-def cleared(
-    move: Move,
-    *others: Move,
-    nodes: tuple[Node, ...] = NODES,
-    executors: tuple[Executor, ...] = (LEAVER,),
-    metrics: MetricsHealth | None = None,
-) -> Clearance:
-    health = metrics or MetricsHealth(available=True, reason="Available")
-    snapshot = a_snapshot(*nodes, executors=executors, moves=(move, *others), metrics=health)
-    candidates = Candidates(snapshot, POLICY, loads(executors), booked={}, now=NOW - 9e5)
-    return clearance(snapshot, POLICY, move, candidates=candidates, scores=SCORES, now=NOW)
+POLICY = a_policy(
+    placement=PlacementPolicy(mode=PlacementMode.ENFORCE, max_executors_per_node_ratio=0.5),
+    moves=MovesPolicy(mode=MovesMode.ENFORCE),
+)
+NODES = (
+    a_node("hot", cores=2.0, cpu=0.95),
+    a_node("cold", cores=2.0, cpu=0.20),
+    a_node("mild", cores=2.0, cpu=0.30),
+)
+MOVER = an_executor("e-1", node="hot", cpu=0.5, task_seconds=3.0)
+OTHERS = tuple(an_executor(f"e-{i}", node="mild", cpu=0.5, task_seconds=1.0) for i in (2, 3, 4))
+MOVE = a_move("m", executor_uid=MOVER.uid, phase=MovePhase.APPROVED, ended_at=None, helped=None, started_at=NOW - 5)
 
 
-def full(*names: str) -> tuple[Node, ...]:
-    return tuple(a_node(node.name, requested=FULL if node.name in names else Resources()) for node in NODES)
+def pool(*nodes: Node, mover: Executor = MOVER, **changes: Any) -> Snapshot:
+    settings = {"executors": (mover, *OTHERS), "moves": (MOVE,), **changes}
+    return a_snapshot(*(nodes or NODES), **settings)
 
 
-def reason(found: Clearance) -> Reason | None:
-    return found[0].reason if found[0] else None
+def look(snapshot: Snapshot, move: Move = MOVE, policy: Policy = POLICY) -> tuple[Refusal | None, str | None]:
+    candidates = Candidates(
+        snapshot, policy, loads(snapshot.executors), booked=in_flight(snapshot), now=snapshot.taken_at
+    )
+    scores = measured(snapshot, policy).by_node
+    return clearance(snapshot, policy, move, candidates=candidates, measured=scores, now=NOW)
 
 
-def test_a_move_that_nothing_speaks_against_goes_on() -> None:
-    assert cleared(approved()) == (None, None)
+def why(snapshot: Snapshot, move: Move = MOVE, policy: Policy = POLICY) -> tuple[Reason | None, str]:
+    refusal, destination = look(snapshot, move, policy)
+    assert destination is None
+    return (refusal.reason, refusal.detail) if refusal else (None, "")
 
 
-def test_there_is_nothing_to_forbid_once_the_executor_is_gone() -> None:
-    assert cleared(approved(), executors=(), nodes=full(*SCORES)) == (None, None)
+def node(name: str, **changes: Any) -> tuple[Node, ...]:
+    """All nodes, one of them changed."""
+    return tuple(replace(n, **changes) if n.name == name else n for n in NODES)
 
 
-def test_without_figures_nothing_leaves() -> None:
-    refusal, _ = cleared(approved(), metrics=MetricsHealth(reason="Unreachable", message="no route"))
-    assert refusal is not None
-    assert (refusal.subject, refusal.reason, refusal.detail) == (LEAVER.key, Reason.NO_METRICS, "Unreachable: no route")
-
-
-def test_an_executor_that_may_no_longer_move_stays_with_the_words_of_the_rule() -> None:
-    refusal, _ = cleared(approved(), executors=(an_executor("e1", node="hot", enforced=False),))
-    assert refusal is not None
-    assert refusal.reason is Reason.NOT_OPTED_IN
-    assert refusal.detail
-
-
-def test_a_paused_topology_stays() -> None:
-    failed = (a_move(f"f{i}", phase=MovePhase.FAILED, ended_at=NOW - 9000 - i, started_at=NOW - 9900) for i in range(3))
-    assert reason(cleared(approved(), *failed)) is Reason.PAUSED
+def test_where_nothing_has_changed_it_goes_on() -> None:
+    assert look(pool()) == (None, None)
 
 
 @pytest.mark.parametrize(
-    ("other", "found"),
+    ("changes", "reason"),
+    [
+        ({"enforced": False}, Reason.NOT_OPTED_IN),
+        ({"graceful": False}, Reason.NO_DECOMMISSIONING),
+        ({"kueue_managed": True}, Reason.KUEUE_MANAGED),
+        ({"running_since": NOW - 10}, Reason.TOO_YOUNG),
+        ({"allocator_direct": False}, Reason.UNSUPPORTED_ALLOCATOR),
+        ({"usage": replace(MOVER.usage, state_bytes=2.0**40)}, Reason.LARGE_STATE),  # type: ignore[type-var]
+        ({"usage": replace(MOVER.usage, state_bytes=None)}, Reason.UNKNOWN_STATE),  # type: ignore[type-var]
+        ({"usage": replace(MOVER.usage, task_seconds=1.0)}, Reason.NOTHING_TO_GAIN),  # type: ignore[type-var]
+    ],
+)
+def test_an_executor_that_may_not_move_any_more_stays(changes: dict[str, Any], reason: Reason) -> None:
+    assert why(pool(mover=replace(MOVER, **changes)))[0] is reason
+
+
+def test_an_executor_of_an_unknown_workload_stays() -> None:
+    unknown = a_topology(replace(a_topology().components[0], workload=None))
+    assert why(pool(topologies=(unknown,)))[0] is Reason.UNKNOWN_WORKLOAD
+
+
+def test_an_executor_that_the_policy_does_not_steer_stays() -> None:
+    reason, words = why(pool(executors=OTHERS))
+    assert reason is Reason.NOT_OPTED_IN
+    assert "namespaceSelector" in words
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"source": "mild"}, "it is on hot, not on mild"),
+        ({"topology": "team/other"}, "it belongs to topology team/clicks, not to team/other"),
+        ({"component": "sessions"}, "it belongs to component ingest, not to sessions"),
+    ],
+)
+def test_a_move_that_says_what_is_not_so_is_refused(changes: dict[str, Any], words: str) -> None:
+    assert why(pool(), replace(MOVE, **changes)) == (Reason.MISDESCRIBED, words)
+
+
+def test_a_move_from_outside_of_the_pool_is_refused() -> None:
+    reason, words = why(pool(*NODES[1:]))
+    assert (reason, words) == (Reason.MISDESCRIBED, "hot does not belong to the pool of policy streaming")
+
+
+def test_who_made_it_by_hand_need_not_name_the_component() -> None:
+    assert look(pool(), replace(MOVE, component="")) == (None, None)
+
+
+@pytest.mark.parametrize("mode", [PlacementMode.OFF, PlacementMode.RECOMMEND])
+def test_nobody_leaves_where_replacements_are_not_held(mode: PlacementMode) -> None:
+    reason, words = why(pool(), policy=replace(POLICY, placement=replace(POLICY.placement, mode=mode)))
+    assert reason is Reason.NOT_ENFORCED
+    assert "placement.mode: Enforce" in words
+
+
+def test_without_metrics_it_waits() -> None:
+    blind = MetricsHealth(available=False, reason="Unreachable", message="no answer")
+    assert why(pool(metrics=blind)) == (Reason.NO_METRICS, "Unreachable: no answer")
+
+
+@pytest.mark.parametrize("name", ["hot", "cold"])
+def test_a_node_without_figures_takes_part_in_nothing(name: str) -> None:
+    assert why(pool(*node(name, usage=None))) == (Reason.STALE_METRICS, f"{name} has no fresh figures")
+
+
+@pytest.mark.parametrize(
+    ("hot", "reason"),
+    [(0.95, None), (0.66, None), (0.64, Reason.OVERSHOOT), (0.40, Reason.OVERSHOOT), (0.10, Reason.OVERSHOOT)],
+)
+def test_a_gap_that_has_closed_since_moves_nobody(hot: float, reason: Reason | None) -> None:
+    """It takes 25 points along: at 70 and 20 both end at 45."""
+    assert why(pool(a_node("hot", cores=2.0, cpu=hot), *NODES[1:]))[0] is reason
+
+
+def test_a_move_that_would_change_next_to_nothing_is_not_made() -> None:
+    idle = tuple(replace(e, usage=replace(e.usage, cpu_cores=0.01)) for e in (MOVER, *OTHERS) if e.usage)
+    assert why(pool(executors=idle))[0] is Reason.MIN_GAIN
+
+
+def test_its_own_load_is_not_counted_twice() -> None:
+    """The ledger sees the move under way, and would find the gap closed by the move itself."""
+    assert look(pool(), replace(MOVE, load_cores=0.5)) == (None, None)
+
+
+def test_what_others_bring_to_the_destination_counts() -> None:
+    other = replace(MOVE, name="o", executor_uid="x", source="far", topology="team/o", load_cores=1.2)
+    free = replace(POLICY, moves=replace(POLICY.moves, max_concurrent_per_node=9, max_concurrent=9, cooldown_seconds=0))
+    assert why(pool(moves=(MOVE, replace(other, started_at=NOW - 60))), policy=free)[0] is Reason.OVERSHOOT
+
+
+def test_a_move_farther_from_the_others_is_refused() -> None:
+    away = a_node("cold", zone="z2", rack="r9", cores=2.0, cpu=0.20)
+    assert why(pool(NODES[0], away, NODES[2]))[0] is Reason.LOCALITY_LOSS
+
+
+FLYING = a_move(
+    "f", executor_uid="x", topology="team/o", phase=MovePhase.LEAVING, ended_at=None, source="n8", target="n9"
+)
+
+
+@pytest.mark.parametrize(
+    ("others", "moves", "reason"),
+    [
+        pytest.param(
+            (replace(FLYING, executor_uid=MOVER.uid),),
+            {"max_concurrent": 9},
+            Reason.IN_FLIGHT,
+            id="a second move of it",
+        ),
+        pytest.param(
+            (replace(FLYING, source="cold", target="hot", phase=MovePhase.SETTLING),),
+            {"max_concurrent": 9, "max_concurrent_per_node": 9},
+            Reason.REVERSE,
+            id="the way back",
+        ),
+        pytest.param((FLYING,), {"max_concurrent": 1}, Reason.MAX_CONCURRENT, id="as many as may be under way"),
+        pytest.param((a_move(topology="team/o"),), {}, Reason.COOLDOWN, id="its node rests"),
+        pytest.param(
+            (a_move(source="n8", target="n9", topology="team/o"),),
+            {"budgets": (Budget(moves=1, per_seconds=3600.0),)},
+            Reason.BUDGET,
+            id="the pool's budget",
+        ),
+        pytest.param(
+            tuple(a_move(f"m{i}", helped=False, started_at=NOW - 9000, ended_at=NOW - 8000) for i in range(3)),
+            {},
+            Reason.PAUSED,
+            id="its topology is paused",
+        ),
+    ],
+)
+def test_what_other_moves_forbid_is_forbidden_now_too(
+    others: tuple[Move, ...], moves: dict[str, Any], reason: Reason
+) -> None:
+    policy = replace(POLICY, moves=replace(POLICY.moves, **moves))
+    assert why(pool(moves=(MOVE, *others)), policy=policy)[0] is reason
+
+
+@pytest.mark.parametrize(
+    ("other", "reason"),
     [
         pytest.param({"phase": MovePhase.LEAVING}, Reason.MAX_CONCURRENT, id="one that is leaving"),
         pytest.param({"phase": MovePhase.PROPOSED}, None, id="one that is only proposed"),
-        pytest.param({"started_at": NOW - 301}, Reason.MAX_CONCURRENT, id="one approved before it"),
-        pytest.param({"started_at": NOW - 299}, None, id="one approved after it"),
-        pytest.param({"name": "m0"}, Reason.MAX_CONCURRENT, id="at the same moment, first by name"),
-        pytest.param({}, None, id="at the same moment, later by name"),
+        pytest.param({"started_at": NOW - 6}, Reason.MAX_CONCURRENT, id="one approved before it"),
+        pytest.param({"started_at": NOW - 4}, None, id="one approved after it"),
+        pytest.param({"name": "a"}, Reason.MAX_CONCURRENT, id="at the same moment, first by name"),
+        pytest.param({"name": "z"}, None, id="at the same moment, later by name"),
     ],
 )
-def test_of_approved_moves_the_earliest_goes_first(other: dict[str, Any], found: Reason | None) -> None:
-    move = a_move(**{"name": "m2", "phase": MovePhase.APPROVED, "ended_at": None, "source": "warm", **other})
-    assert reason(cleared(approved(), move)) is found
-
-
-def test_a_full_destination_is_exchanged_for_the_next_coldest() -> None:
-    assert cleared(approved(), nodes=full("cold")) == (None, "cool")
+def test_of_approved_moves_the_earliest_goes_first(other: dict[str, Any], reason: Reason | None) -> None:
+    policy = replace(POLICY, moves=replace(POLICY.moves, max_concurrent=1))
+    approved = replace(FLYING, phase=MovePhase.APPROVED, started_at=MOVE.started_at)
+    assert why(pool(moves=(MOVE, replace(approved, **other))), policy=policy)[0] is reason
 
 
 @pytest.mark.parametrize(
-    "closed",
+    "changes",
     [
-        pytest.param(("cold", "cool"), id="the next would become the hotter one"),
-        pytest.param(("cold", "cool", "warm"), id="no other has room"),
+        {"schedulable": False},
+        {"ready": False},
+        {"leaving": "the cluster autoscaler is removing it"},
+        {"taints": (Taint("gpu", "", "NoSchedule"),)},
+        {"requested": Resources(1.5, 0.0, 1)},
     ],
 )
-def test_a_move_is_refused_when_no_colder_node_takes_it(closed: tuple[str, ...]) -> None:
-    refusal, target = cleared(approved(), nodes=full(*closed))
-    assert target is None
-    assert refusal is not None
-    assert (refusal.reason, refusal.target) == (Reason.NO_ROOM, "cold")
+def test_a_destination_that_takes_it_no_more_gives_way_to_the_next_coldest(changes: dict[str, Any]) -> None:
+    wide = replace(POLICY, placement=replace(POLICY.placement, max_executors_per_node_ratio=1.0))
+    assert look(pool(*node("cold", **changes)), policy=wide) == (None, "mild")
 
 
-def arriving(**changes: Any) -> Move:
-    return approved(phase=MovePhase.ARRIVING, **changes)
+def test_a_volume_that_cannot_go_along_keeps_it() -> None:
+    here = ((Requirement("kubernetes.io/hostname", "In", ("hot",)),),)
+    bound = replace(MOVER, constraints=Constraints(volume_terms=(here,)))
+    reason, words = why(pool(mover=bound))
+    assert (reason, words) == (Reason.VOLUME_PINNED, "cold can't take it, and no other cold node can")
 
 
-def test_a_replacement_that_has_not_come_yet_has_no_destination_to_look_at() -> None:
-    assert cleared(arriving(replacement_uid=None), nodes=full(*SCORES)) == (None, None)
+def test_without_any_room_left_it_stays() -> None:
+    full = tuple(replace(n, requested=n.allocatable) if n.name != "hot" else n for n in NODES)
+    assert why(pool(*full))[0] is Reason.NO_ROOM
 
 
-def test_a_replacement_goes_to_the_next_coldest_node_whatever_the_load_for_its_executor_has_left() -> None:
-    replacement = gated("e9")
-    found = cleared(arriving(replacement_uid=replacement.uid), nodes=full("cold", "cool"), executors=(replacement,))
-    assert found == (None, "warm")
+def test_an_alternative_must_be_worth_it_too() -> None:
+    nodes = (NODES[0], replace(NODES[1], schedulable=False), a_node("mild", cores=2.0, cpu=0.66))
+    assert why(pool(*nodes))[0] is Reason.NODE_UNAVAILABLE
 
 
-def test_a_replacement_takes_its_own_destination_where_there_is_room() -> None:
-    replacement = gated("e9")
-    busy = a_move("m2", phase=MovePhase.LEAVING, ended_at=None)
-    assert cleared(arriving(replacement_uid=replacement.uid), busy, executors=(replacement,)) == (None, None)
+def test_each_zone_keeps_to_its_share() -> None:
+    away = a_node("cold", zone="z2", rack="r9", cores=2.0, cpu=0.20)
+    there = a_node("there", zone="z2", rack="r8", cores=2.0, cpu=0.50)
+    spread = replace(
+        POLICY,
+        placement=replace(POLICY.placement, max_executors_per_zone_ratio=0.5),
+        moves=replace(POLICY.moves, max_locality_loss=9.0),
+    )
+    crew = (MOVER, OTHERS[0], *(replace(e, node="there") for e in OTHERS[1:]))
+    assert why(pool(NODES[0], away, there, executors=crew), policy=spread)[0] is Reason.SPREAD_LIMIT
+    fewer = (MOVER, *OTHERS[:2], replace(OTHERS[2], node="there"))
+    wide = replace(spread, placement=replace(spread.placement, max_executors_per_node_ratio=1.0))
+    assert look(pool(NODES[0], away, there, NODES[2], executors=fewer), policy=wide) == (None, None)
 
 
-def test_a_replacement_that_no_node_takes_is_refused() -> None:
-    replacement = gated("e9", phase=Phase.GATED)
-    found = cleared(arriving(replacement_uid=replacement.uid), nodes=full(*SCORES), executors=(replacement,))
-    assert reason(found) is Reason.NO_ROOM
+class TestReplacement:
+    """While it waits at the gate for its pin."""
+
+    def arriving(self, *nodes: Node) -> tuple[Refusal | None, str | None]:
+        gated = replace(MOVER, name="e-9", uid="uid-e-9", node=None, phase=Phase.GATED, running_since=None)
+        move = replace(MOVE, phase=MovePhase.ARRIVING, replacement_uid=gated.uid)
+        return look(pool(*nodes, mover=gated, moves=(move,)), move)
+
+    def test_it_goes_where_the_executor_was_sent(self) -> None:
+        assert self.arriving() == (None, None)
+
+    def test_it_goes_to_the_next_coldest_when_that_is_full(self) -> None:
+        assert self.arriving(
+            NODES[0], *node("cold", requested=Resources(2.0, 0.0, 2))[1:2], a_node("third", cpu=0.4)
+        ) == (
+            None,
+            "third",
+        )
+
+    def test_the_share_of_a_node_is_that_of_the_set_with_it(self) -> None:
+        """One of four has left: two a node are allowed, as when it was decided."""
+        there = tuple(replace(e, node="cold") for e in OTHERS[:1])
+        gated = replace(MOVER, name="e-9", uid="uid-e-9", node=None, phase=Phase.GATED, running_since=None)
+        move = replace(MOVE, phase=MovePhase.ARRIVING, replacement_uid=gated.uid)
+        assert look(pool(executors=(gated, *there, *OTHERS[1:]), moves=(move,)), move) == (None, None)
+
+    def test_it_goes_to_any_colder_node_since_the_load_has_left_the_source(self) -> None:
+        full = node("cold", requested=Resources(2.0, 0.0, 2))[1]
+        warm = a_node("warm", cores=2.0, cpu=0.94)
+        assert self.arriving(NODES[0], full, warm) == (None, "warm")
+
+    def test_without_any_room_it_is_not_sent(self) -> None:
+        full = tuple(replace(n, requested=n.allocatable) for n in NODES[1:])
+        refusal, destination = self.arriving(NODES[0], *full)
+        assert destination is None
+        assert refusal is not None
+        assert refusal.reason is Reason.NO_ROOM
+
+    def test_one_that_has_not_been_recognised_is_not_judged(self) -> None:
+        assert look(pool(), replace(MOVE, phase=MovePhase.ARRIVING)) == (None, None)

@@ -13,6 +13,7 @@ from ballast.controller.moves.facts import Clearance, Facts, Pod, Rival
 from ballast.controller.moves.machine import advance
 from ballast.controller.moves.state import Figures, MoveState, Orders, Replacement, Subject, Timings
 from ballast.controller.moves.step import Step
+from ballast.controller.moves.unruled import turned_away
 from ballast.controller.moves.word import Word
 
 __all__ = [
@@ -36,4 +37,5 @@ __all__ = [
     "Timings",
     "Word",
     "advance",
+    "turned_away",
 ]

@@ -104,6 +104,8 @@ class Facts:
     """What the API server said when it last refused this eviction (429), as far as this process knows."""
     pin_refused: str = ""
     """What it said when it last refused to pin the present replacement for good (422)."""
+    stranger: Refusal | None = None
+    """Why the pod of the orders is never moved, when there is one that is no executor."""
 
     def newcomer(self, uid: str) -> Pod | None:
         return next((pod for pod in self.newcomers if pod.uid == uid), None)

@@ -1,7 +1,8 @@
 """The state machine of one move.
 
     Proposed → Approved → Leaving → Arriving → Settling → Succeeded | Failed
-        └ Expired  └ Expired, Refused └ Refused, Failed  └ Succeeded, Failed
+        │          │          └ Refused, Failed  └ Succeeded, Failed
+        └──────────┴ Expired, Refused
 
 Level-triggered: every step is decided from what is there, never from what happened.
 """

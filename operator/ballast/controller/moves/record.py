@@ -121,6 +121,7 @@ def _orders(move: ExecutorMove) -> Orders:
         created_at=created.timestamp() if created else 0.0,
         exit=Exit(spec.exit),
         approved=spec.approved,
+        policy=spec.policy or "",
         decided=Figures(
             hot_score=scores.from_ if scores else None,
             cold_score=scores.to if scores else None,

@@ -54,6 +54,9 @@ def approved(at: Situation) -> Step:
 
 
 def _vanished(at: Situation) -> Step:
+    stranger = at.facts.stranger
+    if stranger is not None:
+        return enter(at, MovePhase.REFUSED, stranger.reason, stranger.detail)
     message = f"{at.move.orders.executor_name} went by itself; nothing was evicted"
     return enter(at, MovePhase.EXPIRED, Word.EXECUTOR_GONE, message)
 

@@ -45,6 +45,8 @@ class Orders:
     """Seconds since the epoch, as all times."""
     exit: Exit = Exit.EVICT
     approved: bool = False
+    policy: str = ""
+    """Whose budgets it counts against; empty: that of the node's pool."""
     decided: Figures = field(default_factory=Figures)
     """Figures at the time of the decision."""
     predicted: Figures = field(default_factory=Figures)

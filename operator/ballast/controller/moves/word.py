@@ -37,3 +37,4 @@ class Word(StrEnum):
     # Refused
     NOT_EVICTED = "NotEvicted"
     NO_AGENT = "NoAgent"
+    NO_POLICY = "NoPolicy"

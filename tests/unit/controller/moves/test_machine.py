@@ -70,6 +70,16 @@ GONE_BY_ITSELF = (MovePhase.EXPIRED, Word.EXECUTOR_GONE)
             id="a proposal that nobody approves expires",
         ),
         pytest.param(proposed(), after(), *GONE_BY_ITSELF, id="an executor that is gone needs no move"),
+        *(
+            pytest.param(
+                move,
+                after(stranger=Refusal("clicks-driver", Reason.DRIVER, "it is a driver")),
+                MovePhase.REFUSED,
+                Reason.DRIVER,
+                id=f"a driver never moves, {move.phase}",
+            )
+            for move in (proposed(), proposed(approved=False), approved())
+        ),
         pytest.param(
             approved(), before(executor=executor(Phase.LEAVING)), *GONE_BY_ITSELF, id="nor one that is going by itself"
         ),

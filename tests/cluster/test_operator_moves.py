@@ -1,0 +1,224 @@
+"""Moves on the real API server, with the operator's own rights: those made by hand, and what is left of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from ballast.kube import names
+from ballast.kube.kinds import EXECUTOR_MOVE, NODE, SPARK_TOPOLOGY
+from ballast.kube.lists import Query, read_list
+from tests.cluster.chart.installation import Installation
+from tests.cluster.controller.hand import Clock, FakeFigures, Hand, hand
+from tests.cluster.controller.pool import ENFORCE, POOL_LABEL, Pool, eventually, pool, required_labels, zones
+from tests.cluster.controller.scene import Driver
+
+pytestmark = pytest.mark.cluster
+
+JSON = dict[str, Any]
+CLICKS = {names.TOPOLOGY: "clicks"}
+HOT, WARM, COLD = "a1", "b1", "a2"
+MOVES: JSON = {
+    "mode": "Enforce",
+    "minExecutorAge": "0s",
+    "allowUnknownState": True,
+    "cooldown": "0s",
+    "settle": "6s",
+    "ttl": "1m",
+    "budgets": [],
+}
+EAGER: JSON = {"strategy": "AvgShedder", "avgShedder": {"lowHits": 1, "highHits": 1}}
+ENDED = ("Succeeded", "Failed", "Refused", "Expired")
+
+
+class Stage:
+    """An executor on a hot node, another beside it, and an operator whose figures and clock are the test's own."""
+
+    def __init__(self, mine: Pool, operator: Hand, clock: Clock, driver: Driver) -> None:
+        self.mine, self.operator, self.clock, self.driver = mine, operator, clock, driver
+
+    def ask(self, name: str, pod: JSON, **spec: Any) -> None:
+        """An approved move, made by hand."""
+        executor = {"pod": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
+        way = {"from": pod["spec"].get("nodeName"), "to": self.mine.node(COLD)}
+        whole = {"topology": "clicks", "executor": executor, "approved": True, **way, **spec}
+        self.mine.apply(EXECUTOR_MOVE, name, whole)
+
+    def move(self, name: str) -> JSON:
+        found: JSON = self.mine.read(EXECUTOR_MOVE, name)
+        return found
+
+    def outcome(self, name: str) -> tuple[str, str]:
+        """Phase and reason once the move has ended."""
+        status = self.until(lambda: self._ended(name), f"{name} ends")
+        return status["phase"], status["reason"]
+
+    def _ended(self, name: str) -> JSON | None:
+        status: JSON = self.move(name).get("status") or {}
+        return status if status.get("phase") in ENDED else None
+
+    def until(self, look: Callable[[], JSON | None], what: str) -> JSON:
+        """Rounds until `look` finds something; whoever left is replaced, and time passes while it settles."""
+
+        def once() -> JSON | None:
+            self.operator.round()
+            self.driver.step()
+            self.driver.await_running()
+            self.clock.ahead_seconds += 1.0
+            return look()
+
+        return eventually(once, what, seconds=30.0)
+
+    def executor(self, node: str) -> JSON:
+        (found,) = (pod for pod in self.driver.pods() if pod["spec"].get("nodeName") == self.mine.node(node))
+        return found
+
+
+@contextmanager
+def stage(installed: Installation, name: str, *, labels: JSON | None = None, **policy: Any) -> Iterator[Stage]:
+    clock = Clock()
+    with pool(installed.testbed, name, zones()) as mine:
+        figures = FakeFigures({mine.node(HOT): 0.7, mine.node(COLD): 0.1, mine.node(WARM): 0.3, mine.node("b2"): 0.3})
+        mine.topology("clicks", {"name": "ingest", "workload": "Streaming", "executors": 2})
+        spec = {"placement": {**ENFORCE, "maxExecutorsPerNodeRatio": 1}, "moves": MOVES, **policy}
+        mine.policy(interval="1s", metrics={"window": "5s"}, **spec)
+        driver = Driver(mine, f"spark-{name}", 2, CLICKS if labels is None else labels)
+        for node in (WARM, HOT):
+            driver.start(gates=(), nodeName=mine.node(node))
+        driver.await_running()
+        driver.grow_old()
+        operator = hand(installed.testbed, clock=clock, figures=figures)
+        try:
+            yield Stage(mine, operator, clock, driver)
+        finally:
+            operator.close()
+            installed.switch(gating=False)
+
+
+def test_a_move_made_by_hand_is_carried_out_as_any_other(installed: Installation) -> None:
+    with stage(installed, "by-hand") as on:
+        on.ask("asked", on.executor(HOT))
+        assert on.outcome("asked")[0] in ("Succeeded", "Failed")
+        status = on.move("asked")["status"]
+        assert status["replacement"]["node"] == on.mine.node(COLD)
+        assert required_labels(on.executor(COLD))["kubernetes.io/hostname"] == [on.mine.node(COLD)]
+        assert status["measured"]["gain"] > 0
+
+
+def test_nobody_is_evicted_whom_the_arbiter_would_not_let_go(installed: Installation) -> None:
+    with stage(installed, "stays") as on, pool(installed.testbed, "stays-not-ours") as others:
+        here = on.mine.node(HOT)
+        driver = on.mine.executor(9, role="driver", gates=(), nodeName=here)
+        stranger = on.mine.executor(8, role="other", gates=(), nodeName=here)
+        tolerated = {POOL_LABEL: on.mine.name}
+        foreign = others.executor(7, gates=(), nodeName=here, nodeSelector=tolerated)
+        on.ask("of-a-driver", driver)
+        on.ask("of-a-stranger", stranger)
+        on.ask("from-elsewhere", on.executor(HOT), **{"from": on.mine.node("b2")})
+        on.ask("from-nowhere", on.executor(HOT), **{"from": "gone", "to": "nowhere"})
+        on.ask("of-another-topology", on.executor(HOT), topology="other")
+        on.ask("from-the-cold-side", on.executor(WARM), to=here)
+        executor = {"pod": foreign["metadata"]["name"], "uid": foreign["metadata"]["uid"]}
+        way = {"from": here, "to": on.mine.node(COLD)}
+        others.apply(EXECUTOR_MOVE, "not-steered", {"topology": "x", "executor": executor, "approved": True, **way})
+        before = {pod["metadata"]["uid"] for each in (on.mine, others) for pod in each.pods()}
+        assert {name: on.outcome(name) for name in ("of-a-driver", "of-a-stranger", "from-elsewhere")} == {
+            "of-a-driver": ("Refused", "Driver"),
+            "of-a-stranger": ("Refused", "NotOptedIn"),
+            "from-elsewhere": ("Refused", "Misdescribed"),
+        }
+        assert on.outcome("of-another-topology") == ("Refused", "Misdescribed")
+        assert on.outcome("from-the-cold-side")[0] == "Refused"
+        on.clock.ahead_seconds += 60.0
+        assert on.outcome("from-nowhere") == ("Refused", "NoPolicy")
+        assert others.read(EXECUTOR_MOVE, "not-steered")["status"]["reason"] == "NotOptedIn"
+        assert {pod["metadata"]["uid"] for each in (on.mine, others) for pod in each.pods()} == before
+
+
+@pytest.mark.parametrize("mode", ["Recommend", "Off"])
+def test_nobody_leaves_where_placement_is_not_enforced(installed: Installation, mode: str) -> None:
+    with stage(installed, f"unheld-{mode.lower()}", placement={**ENFORCE, "mode": mode}, shedding=EAGER) as on:
+        before = {pod["metadata"]["uid"] for pod in on.driver.pods()}
+        on.ask("asked", on.executor(HOT))
+        assert on.outcome("asked") == ("Refused", "NotEnforced")
+        assert {pod["metadata"]["uid"] for pod in on.driver.pods()} == before
+        assert [move["metadata"]["name"] for move in _moves(on)] == ["asked"], "one was made that can't be carried out"
+
+
+def test_a_move_comes_to_its_end_although_its_node_has_left_the_pool(installed: Installation) -> None:
+    with stage(installed, "scaled-in") as on:
+        on.ask("asked", on.executor(HOT), policy=on.mine.name)
+
+        def leaving() -> JSON | None:
+            phase = (on.move("asked").get("status") or {}).get("phase")
+            return {"phase": phase} if phase in ("Leaving", "Arriving") else None
+
+        on.until(leaving, "it is under way")
+        on.mine.delete(NODE, on.mine.node(HOT))
+        assert on.outcome("asked")[0] in ("Succeeded", "Failed")
+        assert on.move("asked")["status"]["replacement"]["node"] == on.mine.node(COLD)
+
+
+def test_a_move_belongs_to_its_topology_and_goes_after_its_time(installed: Installation) -> None:
+    with stage(installed, "owned", shedding=EAGER) as on:
+        name = on.until(lambda: _first(on), "a move is made")["metadata"]["name"]
+        (owner,) = on.move(name)["metadata"]["ownerReferences"]
+        topology = on.mine.read(SPARK_TOPOLOGY, "clicks")
+        assert (owner["kind"], owner["name"], owner["uid"]) == ("SparkTopology", "clicks", topology["metadata"]["uid"])
+        assert on.outcome(name)[0] in ("Succeeded", "Failed")
+        counted = _figures(on)
+        assert counted["ballast_moves_total", ("phase", on.move(name)["status"]["phase"])] == 1.0
+        for phase in ("Approved", "Leaving", "Arriving", "Settling"):
+            assert counted["ballast_move_transitions_total", ("phase", phase)] == 1.0, phase
+        assert counted["ballast_decisions_total", ("kind", "move")] == 1.0
+        assert counted["ballast_move_predicted_gain_points", ()] > 0
+        assert counted["ballast_move_measured_gain_points", ()] > 0
+        on.clock.ahead_seconds += 61.0
+        on.until(lambda: {} if name not in [m["metadata"]["name"] for m in _moves(on)] else None, "it is deleted")
+
+
+def test_without_a_topology_a_move_belongs_to_the_driver_if_there_is_one(installed: Installation) -> None:
+    labels = {names.WORKLOAD: "Streaming"}
+    with stage(installed, "driven", labels=labels, shedding=EAGER) as on:
+        driver = on.mine.executor(1, role="driver", gates=(), application=on.driver.application)
+        move = on.until(lambda: _first(on), "a move is made")
+        (owner,) = move["metadata"]["ownerReferences"]
+        assert (owner["kind"], owner["uid"]) == ("Pod", driver["metadata"]["uid"])
+    with stage(installed, "undriven", labels=labels, shedding=EAGER) as on:
+        move = on.until(lambda: _first(on), "a move is made")
+        assert "ownerReferences" not in move["metadata"]
+
+
+def test_what_is_refused_and_how_old_figures_are_is_counted(installed: Installation) -> None:
+    with stage(installed, "counting", shedding={"strategy": "AvgShedder"}, moves={**MOVES, "minGain": 100}) as on:
+        for _ in range(2):
+            on.operator.round()
+            on.clock.ahead_seconds += 6.0
+        counted = _figures(on)
+        assert counted["ballast_refusals_total", ("reason", "WaitingForHits")] > 0
+        assert counted["ballast_refusals_total", ("reason", "DataSkew")] == 0.0
+        assert counted["ballast_metrics_age_seconds", ()] == 0.0
+        assert counted["ballast_passes_total", ("result", "ok")] == 2.0
+        assert counted["ballast_pass_duration_seconds_count", ()] == 2.0
+
+
+def _moves(on: Stage) -> list[JSON]:
+    return read_list(on.mine.admin, Query(EXECUTOR_MOVE, namespace=on.mine.name), lambda move: move).items
+
+
+def _first(on: Stage) -> JSON | None:
+    return next(iter(_moves(on)), None)
+
+
+def _figures(on: Stage) -> dict[tuple[str, tuple[str, ...]], float]:
+    """The operator's own metrics of the policy: by name and the one label beside it."""
+    found: dict[tuple[str, tuple[str, ...]], float] = {}
+    for family in on.operator.telemetry.registry.collect():
+        for sample in family.samples:
+            labels = {name: value for name, value in sample.labels.items() if name != "policy"}
+            if sample.labels.get("policy") == on.mine.name and len(labels) <= 1:
+                found[sample.name, next(iter(labels.items()), ())] = sample.value
+    return found
