@@ -40,14 +40,22 @@ class _Answers:
     """What the API server said to this process; lost with it, and asked for again."""
 
     eviction: dict[str, str] = field(default_factory=dict)
+    """By a disruption budget."""
+    failure: dict[str, str] = field(default_factory=dict)
+    """Of an eviction, for another reason."""
     pin: dict[str, str] = field(default_factory=dict)
 
     def told(self, key: str, facts: Facts) -> Facts:
-        return replace(facts, eviction_refused=self.eviction.get(key, ""), pin_refused=self.pin.get(key, ""))
+        return replace(
+            facts,
+            eviction_refused=self.eviction.get(key, ""),
+            eviction_failed=self.failure.get(key, ""),
+            pin_refused=self.pin.get(key, ""),
+        )
 
     def forget(self, key: str) -> None:
-        self.eviction.pop(key, None)
-        self.pin.pop(key, None)
+        for answers in (self.eviction, self.failure, self.pin):
+            answers.pop(key, None)
 
 
 class Movers:
@@ -147,8 +155,8 @@ class Movers:
         match effect:
             case Evict():
                 outcome = actions.evict(self._client, namespace=namespace, name=effect.pod, uid=effect.uid)
-                refused = outcome.detail if isinstance(outcome, actions.Blocked | actions.Refused) else ""
-                _keep(self._answers.eviction, key, refused)
+                _keep(self._answers.eviction, key, outcome.detail if isinstance(outcome, actions.Blocked) else "")
+                _keep(self._answers.failure, key, outcome.detail if isinstance(outcome, actions.Refused) else "")
                 self._telemetry.writes.labels("eviction", type(outcome).__name__).inc()
             case DeleteUnscheduled():
                 deleted = actions.delete_unscheduled(self._client, namespace=namespace, name=effect.pod, uid=effect.uid)

@@ -18,6 +18,7 @@ class Reason(StrEnum):
     # The executor
     DRIVER = "Driver"
     UNKNOWN_WORKLOAD = "UnknownWorkload"
+    UNSUITED_WORKLOAD = "UnsuitedWorkload"
     NOT_OPTED_IN = "NotOptedIn"
     NOT_RUNNING = "NotRunning"
     MISDESCRIBED = "Misdescribed"

@@ -65,7 +65,7 @@ def _workload(case: Case, moves: MovesPolicy) -> Objection | None:
             "label ballast.dev/workload"
         )
     if workload is not Workload.STREAMING:
-        return Reason.UNKNOWN_WORKLOAD, f"a {workload} executor is placed but not moved in mid-stage"
+        return Reason.UNSUITED_WORKLOAD, f"a {workload} executor is placed but not moved in mid-stage"
     return None
 
 

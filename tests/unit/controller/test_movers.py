@@ -65,7 +65,7 @@ def test_of_two_that_may_not_leave_together_the_earlier_one_leaves(pool: Stage) 
         (streaming(1, node="hot"), {"mode": "Recommend"}, "MovesOff"),
         (streaming(1, node="hot"), {"minExecutorAge": "2h"}, "TooYoung"),
         (streaming(1, node="hot"), {"maxStateSize": "512"}, "LargeState"),
-        (streaming(1, node="hot", labels={"ballast.dev/workload": "Batch"}), {}, "UnknownWorkload"),
+        (streaming(1, node="hot", labels={"ballast.dev/workload": "Batch"}), {}, "UnsuitedWorkload"),
         (streaming(1, node="hot", schedulerName="other"), {}, "ForeignScheduler"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -86,10 +86,25 @@ def test_an_eviction_that_a_budget_refuses_is_told_and_tried_again(pool: Stage) 
     pool.run()
     pool.run()
     assert pool.phase("m1") == ("Leaving", "DisruptionBudget")
-    assert "needs 3 healthy pods" in pool.moves["m1"]["status"]["message"]
+    said = pool.moves["m1"]["status"]["message"]
+    assert "needs 3 healthy pods" in said
+    assert "integer minAvailable" in said
     del pool.refusals["/eviction"]
     pool.run()
     assert pool.done().count(EVICT) == 3
+
+
+def test_an_eviction_that_fails_for_another_reason_is_not_laid_to_a_budget(pool: Stage) -> None:
+    pool.refusals["/eviction"] = Answer(403, {"reason": "Forbidden", "message": "may not create pods/eviction"})
+    pool.run()
+    pool.run()
+    assert pool.phase("m1") == ("Leaving", "NotEvicted")
+    pool.now += 120.0
+    pool.run()
+    pool.run()
+    assert pool.phase("m1") == ("Refused", "NotEvicted")
+    said = pool.moves["m1"]["status"]["message"]
+    assert said == "not evicted within 120 s: may not create pods/eviction"
 
 
 def test_a_withdrawn_eviction_is_looked_at_once_more_before_the_move_ends(pool: Stage) -> None:

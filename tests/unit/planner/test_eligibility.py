@@ -41,10 +41,18 @@ def test_each_rule_refuses_with_a_reason_of_its_own(changes: dict[str, object], 
     assert _why(an_executor("e-1", **changes)) is reason
 
 
-@pytest.mark.parametrize("workload", [None, Workload.BATCH, Workload.INTERACTIVE])
-def test_only_streaming_executors_move(workload: Workload | None) -> None:
+@pytest.mark.parametrize(
+    ("workload", "reason"),
+    [
+        (Workload.STREAMING, None),
+        (None, Reason.UNKNOWN_WORKLOAD),
+        (Workload.BATCH, Reason.UNSUITED_WORKLOAD),
+        (Workload.INTERACTIVE, Reason.UNSUITED_WORKLOAD),
+    ],
+)
+def test_only_streaming_executors_move(workload: Workload | None, reason: Reason | None) -> None:
     topology = a_topology(Component("ingest", workload=workload))
-    assert _why(an_executor("e-1"), topology) is Reason.UNKNOWN_WORKLOAD
+    assert _why(an_executor("e-1"), topology) is reason
 
 
 def test_an_application_at_half_its_failure_budget_is_left_alone() -> None:

@@ -101,7 +101,9 @@ class Facts:
     """By executor uid; only fresh ones."""
     batch_p95_seconds: float | None = None
     eviction_refused: str = ""
-    """What the API server said when it last refused this eviction (429), as far as this process knows."""
+    """What a disruption budget said when it last refused this eviction (429), as far as this process knows."""
+    eviction_failed: str = ""
+    """What the API server said when it last refused it for another reason, such as a missing right."""
     pin_refused: str = ""
     """What it said when it last refused to pin the present replacement for good (422)."""
     stranger: Refusal | None = None

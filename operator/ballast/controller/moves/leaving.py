@@ -11,6 +11,10 @@ from ballast.controller.moves.step import Situation, Step, do, enter, note, wait
 from ballast.controller.moves.word import Word
 from ballast.model import MovePhase, Phase, Reason
 
+_BUDGET_HINT = (
+    "a PodDisruptionBudget lets executors go only if it has an integer minAvailable, for Kubernetes can't count a "
+    "percentage or maxUnavailable of pods that a driver owns"
+)
 KILL_MARGIN_SECONDS = 10.0
 """From the end of a pod's grace period until its kubelet has surely reported it gone."""
 
@@ -62,24 +66,30 @@ def _terminating(at: Situation, pod: Pod) -> Step:
 def _ask(at: Situation, pod: Pod) -> Step:
     until = _since(at) + at.settings.leave_timeout_seconds
     refusal = at.facts.clearance.refusal
-    blocked = at.facts.eviction_refused
+    blocked, failed = at.facts.eviction_refused, at.facts.eviction_failed
     if at.now >= until:
-        return _give_up(at, blocked)
+        return _give_up(at, blocked, failed)
     if refusal is not None and refusal.reason not in PASSING:
         return _withdraw(at, refusal.reason, refusal.detail)
     if blocked and at.move.reason != Reason.DISRUPTION_BUDGET:
-        return note(at, Reason.DISRUPTION_BUDGET, f"the eviction of {pod.name} was refused: {blocked}")
+        words = f"the eviction of {pod.name} was refused: {blocked}; {_BUDGET_HINT}"
+        return note(at, Reason.DISRUPTION_BUDGET, words)
+    if failed and at.move.reason != Word.NOT_EVICTED:
+        return note(at, Word.NOT_EVICTED, f"the eviction of {pod.name} failed: {failed}")
     if refusal is not None:
         return wait(at, until)
     return do(at, Evict(pod.name, pod.uid), until=until)
 
 
-def _give_up(at: Situation, blocked: str) -> Step:
+def _give_up(at: Situation, blocked: str, failed: str) -> Step:
+    """Without an answer to this process, what was told to the one before it stands in the move."""
     waited = f"not evicted within {at.settings.leave_timeout_seconds:.0f} s"
     if blocked:
-        return _withdraw(at, Reason.DISRUPTION_BUDGET, f"{waited}: {blocked}")
-    if at.move.reason == Reason.DISRUPTION_BUDGET:
-        return _withdraw(at, Reason.DISRUPTION_BUDGET, f"{waited}: {at.move.message}")
+        return _withdraw(at, Reason.DISRUPTION_BUDGET, f"{waited}: {blocked}; {_BUDGET_HINT}")
+    if failed:
+        return _withdraw(at, Word.NOT_EVICTED, f"{waited}: {failed}")
+    if at.move.reason in (Reason.DISRUPTION_BUDGET, Word.NOT_EVICTED):
+        return _withdraw(at, at.move.reason, f"{waited}: {at.move.message}")
     return _withdraw(at, Word.NOT_EVICTED, waited)
 
 
