@@ -132,9 +132,9 @@ def test_nobody_is_evicted_whom_the_arbiter_would_not_let_go(installed: Installa
         }
         assert on.outcome("of-another-topology") == ("Refused", "Misdescribed")
         assert on.outcome("from-the-cold-side")[0] == "Refused"
+        assert others.read(EXECUTOR_MOVE, "not-steered")["status"]["reason"] == "NotOptedIn"
         on.clock.ahead_seconds += 60.0
         assert on.outcome("from-nowhere") == ("Refused", "NoPolicy")
-        assert others.read(EXECUTOR_MOVE, "not-steered")["status"]["reason"] == "NotOptedIn"
         assert {pod["metadata"]["uid"] for each in (on.mine, others) for pod in each.pods()} == before
 
 

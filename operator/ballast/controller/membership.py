@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ballast.api.labels import LabelSelector
 from ballast.api.topology import Component, SparkTopology
@@ -26,6 +26,8 @@ class Belonging:
     """False: the declared topology has no such component."""
     opted_in: bool = False
     """By a label of the pod or its namespace, or because a topology selects it."""
+    labelled: bool = False
+    """By a label, which is what the chart's admission policies go by."""
 
 
 def key_of(topology: SparkTopology) -> str:
@@ -60,8 +62,13 @@ class Membership:
         if known is None:
             if len(self._known) > _LIMIT:
                 self._known.clear()
-            known = self._known[key] = self._find(pod)
+            known = self._known[key] = replace(self._find(pod), labelled=self._labelled(pod))
         return known
+
+    def _labelled(self, pod: Pod) -> bool:
+        return (
+            names.TOPOLOGY in pod.labels or self._namespaces.get(pod.namespace, {}).get(names.GATE_CHOICE) == "enabled"
+        )
 
     def _find(self, pod: Pod) -> Belonging:
         named = pod.labels.get(names.TOPOLOGY)
@@ -88,12 +95,11 @@ class Membership:
 
     def _implicit(self, pod: Pod, *, opted_in: bool) -> Belonging:
         application = pod.executor.application if pod.executor else ""
-        namespace_opted_in = self._namespaces.get(pod.namespace, {}).get(names.GATE_CHOICE) == "enabled"
         return Belonging(
             f"{pod.namespace}/{application}",
             profile_component(pod),
             None,
-            opted_in=opted_in or namespace_opted_in or names.GATE in pod.gates,
+            opted_in=opted_in or self._labelled(pod) or names.GATE in pod.gates,
         )
 
 

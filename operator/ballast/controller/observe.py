@@ -206,6 +206,7 @@ class _Pass:
                 and self._lists.volumes.reusable(pod.namespace, pod.claims, facts.driver_uid),
                 pinned=facts.pinned_at is not None,
                 enforced=belonging.opted_in and not facts.opted_out,
+                labelled=belonging.labelled,
                 usage=self._metrics.executors.get(pod.key),
             )
         )

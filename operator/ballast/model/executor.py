@@ -80,6 +80,9 @@ class Executor:
     """Carries node affinity that Ballast added."""
     enforced: bool = True
     """False: its namespace or pod did not opt in; then it counts as load only."""
+    labelled: bool = True
+    """Its namespace, or a topology label of its own, says so, and not a selector or a pod template alone: only then is
+    its replacement held as well, and may it be deleted where its place can't run it."""
     usage: ExecutorUsage | None = None
 
     @property

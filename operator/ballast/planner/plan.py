@@ -38,6 +38,9 @@ from ballast.planner.stickiness import remembered
 from ballast.planner.stranded import given_up, stranded
 
 
+_PREFERRED = "its place is preferred, not required: neither a label of its own nor one of its namespace opted in"
+
+
 @dataclass(frozen=True, slots=True)
 class _Sight:
     """What everything in a pass starts from."""
@@ -129,7 +132,7 @@ def _placed(sight: _Sight, letting_go: Releases) -> tuple[list[Placement], Place
 def _with_places(sight: _Sight, gated: list[Executor]) -> Placed:
     before = recalled(sight.memory, sight.policy, sight.snapshot)
     figures = sight.measured.by_node
-    return place(
+    found = place(
         sight.snapshot,
         sight.policy,
         sight.memory,
@@ -140,6 +143,13 @@ def _with_places(sight: _Sight, gated: list[Executor]) -> Placed:
         measured=figures,
         state=observed(before, sight.snapshot, sight.policy, measured=figures, now=sight.now),
     )
+    return replace(found, placements=_tied(found.placements, gated))
+
+
+def _tied(placements: list[Placement], gated: list[Executor]) -> list[Placement]:
+    """Who may not be deleted where its place can't run it must not be tied to it."""
+    loose = {executor.uid for executor in gated if not executor.labelled}
+    return [replace(p, pin=Pin.NONE, detail=p.detail or _PREFERRED) if p.uid in loose else p for p in placements]
 
 
 def _unplaced(placements: tuple[Placement, ...]) -> tuple[Refusal, ...]:

@@ -59,19 +59,23 @@ def test_each_resource_profile_of_an_undeclared_application_is_a_component() -> 
 
 
 @pytest.mark.parametrize(
-    ("namespaces", "changes", "opted_in"),
+    ("namespaces", "changes", "opted_in", "labelled"),
     [
-        pytest.param({}, {}, False, id="nothing said"),
-        pytest.param({"analytics": {"ballast.dev/gate": "enabled"}}, {}, True, id="its namespace"),
-        pytest.param({"other": {"ballast.dev/gate": "enabled"}}, {}, False, id="another namespace"),
-        pytest.param({"analytics": {"ballast.dev/gate": "yes"}}, {}, False, id="another word"),
-        pytest.param({}, {"labels": {"ballast.dev/topology": "nowhere"}}, True, id="a label, nothing declared"),
-        pytest.param({}, {"labels": {"app": "sessions"}}, True, id="a topology selects it"),
-        pytest.param({}, {"gates": [GATE]}, True, id="a pod template with our gate"),
+        pytest.param({}, {}, False, False, id="nothing said"),
+        pytest.param({"analytics": {"ballast.dev/gate": "enabled"}}, {}, True, True, id="its namespace"),
+        pytest.param({"other": {"ballast.dev/gate": "enabled"}}, {}, False, False, id="another namespace"),
+        pytest.param({"analytics": {"ballast.dev/gate": "yes"}}, {}, False, False, id="another word"),
+        pytest.param({}, {"labels": {"ballast.dev/topology": "nowhere"}}, True, True, id="a label, nothing declared"),
+        pytest.param({}, {"labels": {"ballast.dev/topology": "clicks"}}, True, True, id="a label, and declared"),
+        pytest.param({}, {"labels": {"app": "sessions"}}, True, False, id="a topology selects it"),
+        pytest.param({}, {"gates": [GATE]}, True, False, id="a pod template with our gate"),
     ],
 )
-def test_what_opts_in(namespaces: dict[str, dict[str, str]], changes: dict[str, Any], opted_in: bool) -> None:
-    assert belonging(namespaces, **changes).opted_in is opted_in
+def test_what_opts_in(
+    namespaces: dict[str, dict[str, str]], changes: dict[str, Any], opted_in: bool, labelled: bool
+) -> None:
+    found = belonging(namespaces, **changes)
+    assert (found.opted_in, found.labelled) == (opted_in, labelled)
 
 
 def test_executors_that_differ_by_their_number_alone_are_looked_up_once() -> None:

@@ -129,6 +129,15 @@ def test_a_complete_set_is_placed_with_its_zone_required() -> None:
     assert len({placement.location[0] for placement in found.placements}) == 1
 
 
+def test_who_could_not_be_deleted_at_its_place_is_not_tied_to_it() -> None:
+    waiting = (gated("e-1", since=NOW - 3), gated("e-2", since=NOW - 3, labelled=False))
+    found, _ = plan(a_snapshot(a_node("a"), a_node("b"), executors=waiting), POLICY, Memory(), NOW)
+    assert {p.executor: (p.pin, p.node is not None) for p in found.placements} == {
+        "team/e-1": (Pin.ZONE, True),
+        "team/e-2": (Pin.NONE, True),
+    }
+
+
 def test_a_second_pass_over_placed_executors_does_nothing() -> None:
     nodes = (a_node("a"), a_node("b"))
     running = tuple(an_executor(f"e-{i}", node="a") for i in range(3))
