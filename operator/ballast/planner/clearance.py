@@ -132,14 +132,14 @@ class _Look:
         return None
 
     def _levelling(self, executor: Executor, target: str) -> budget.Objection | None:
-        """Figures change from look to look: by as much as minGain the target may end the hotter one."""
+        """Figures change from look to look: the target may end the hotter one, if not so much as to be shed again."""
         hot, cold = self.scores.get(self.move.source), self.scores.get(target)
         if hot is None or cold is None:
             return None
         least = self.policy.moves.min_gain
         left = hot - self.candidates.points_on(executor, self.move.source)
         arrived = cold + self.candidates.points_on(executor, target)
-        if arrived > left + least:
+        if arrived - left >= self.policy.shedding.avg_shedder.low_threshold:
             return Reason.OVERSHOOT, f"{target} would end at {arrived:.1f}, above {left:.1f}"
         gain = abs(hot - cold) - abs(left - arrived)
         if gain < least:

@@ -37,7 +37,6 @@ from ballast.planner.score import Scores, measured
 from ballast.planner.stickiness import remembered
 from ballast.planner.stranded import given_up, stranded
 
-
 _PREFERRED = "its place is preferred, not required: neither a label of its own nor one of its namespace opted in"
 
 

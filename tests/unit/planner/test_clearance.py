@@ -146,7 +146,7 @@ def test_a_node_without_figures_takes_part_in_nothing(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("hot", "reason"),
-    [(0.95, None), (0.66, None), (0.64, Reason.OVERSHOOT), (0.40, Reason.OVERSHOOT), (0.10, Reason.OVERSHOOT)],
+    [(0.95, None), (0.56, None), (0.54, Reason.OVERSHOOT), (0.40, Reason.OVERSHOOT), (0.10, Reason.OVERSHOOT)],
 )
 def test_a_gap_that_has_closed_since_moves_nobody(hot: float, reason: Reason | None) -> None:
     """It takes 25 points along: at 70 and 20 both end at 45."""
