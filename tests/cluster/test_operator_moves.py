@@ -180,31 +180,6 @@ def test_a_move_belongs_to_its_topology_and_goes_after_its_time(installed: Insta
         on.until(lambda: {} if name not in [m["metadata"]["name"] for m in _moves(on)] else None, "it is deleted")
 
 
-def test_without_a_topology_a_move_belongs_to_the_driver_if_there_is_one(installed: Installation) -> None:
-    labels = {names.WORKLOAD: "Streaming"}
-    with stage(installed, "driven", labels=labels, shedding=EAGER) as on:
-        driver = on.mine.executor(1, role="driver", gates=(), application=on.driver.application)
-        move = on.until(lambda: _first(on), "a move is made")
-        (owner,) = move["metadata"]["ownerReferences"]
-        assert (owner["kind"], owner["uid"]) == ("Pod", driver["metadata"]["uid"])
-    with stage(installed, "undriven", labels=labels, shedding=EAGER) as on:
-        move = on.until(lambda: _first(on), "a move is made")
-        assert "ownerReferences" not in move["metadata"]
-
-
-def test_what_is_refused_and_how_old_figures_are_is_counted(installed: Installation) -> None:
-    with stage(installed, "counting", shedding={"strategy": "AvgShedder"}, moves={**MOVES, "minGain": 100}) as on:
-        for _ in range(2):
-            on.operator.round()
-            on.clock.ahead_seconds += 6.0
-        counted = _figures(on)
-        assert counted["ballast_refusals_total", ("reason", "WaitingForHits")] > 0
-        assert counted["ballast_refusals_total", ("reason", "DataSkew")] == 0.0
-        assert counted["ballast_metrics_age_seconds", ()] == 0.0
-        assert counted["ballast_passes_total", ("result", "ok")] == 2.0
-        assert counted["ballast_pass_duration_seconds_count", ()] == 2.0
-
-
 def _moves(on: Stage) -> list[JSON]:
     return read_list(on.mine.admin, Query(EXECUTOR_MOVE, namespace=on.mine.name), lambda move: move).items
 

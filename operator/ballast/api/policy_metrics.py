@@ -113,7 +113,11 @@ _Weight = Annotated[float, Field(ge=0, le=10)]
 
 
 class Weights(Model):
-    """How much each resource counts. A node's score is the largest of its weighted usages, in percent."""
+    """How much each resource counts. A node's score is the largest of its weighted usages, in percent.
+
+    What a move takes along is predicted by CPU alone: where another resource makes a node hot, the score says so, but
+    executors are chosen, and moves foretold, by the CPU that they use.
+    """
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
