@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from ballast.api import BalancingPolicy, SparkTopology
@@ -38,6 +38,10 @@ class Reporter:
         self._written: dict[str, float] = {}
         self._told: set[str] = set()
         self._advisers: dict[str, Adviser] = {}
+
+    def __len__(self) -> int:
+        """How many things it remembers from round to round."""
+        return len(self._written) + len(self._told) + len(self._advisers)
 
     def report(self, context: Context, decided: Plan, memory: Memory, *, renew: bool) -> None:
         """Bring the policy's status and those of its topologies up to date. `renew`: the figures are new."""
@@ -75,12 +79,17 @@ class Reporter:
         status = stalled_status(read.resource, reason, message, self._clock())
         self._write(kinds.BALANCING_POLICY, read.raw, status.to_dict())
 
-    def broken(self, errors: Sequence[BallastError]) -> None:
-        """Objects that can't be read are left alone; the log says so once."""
-        for error in errors:
-            if str(error) not in self._told:
-                self._told.add(str(error))
-                _LOG.warning("left alone: %s", error)
+    def begin(self, policies: Collection[str], broken: Sequence[BallastError]) -> None:
+        """A round begins with these policies. Objects that can't be read are left alone; the log says so once.
+
+        What is gone by now, or has no effect any more, is forgotten.
+        """
+        told = {str(error) for error in broken}
+        for message in sorted(told - self._told):
+            _LOG.warning("left alone: %s", message)
+        self._told, now = told, self._clock()
+        self._advisers = {name: adviser for name, adviser in self._advisers.items() if name in policies}
+        self._written = {uid: at for uid, at in self._written.items() if now - at < QUIET_SECONDS}
 
     def _find(self, context: Context, finding: Finding) -> None:
         for read in context.survey.topologies:

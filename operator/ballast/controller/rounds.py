@@ -80,14 +80,16 @@ class Rounds:
         lands = territories(survey.policies, survey.lists.nodes)
         sight = Sight(survey, lands, self._gates, self._clock())
         moves, broken = read_moves(survey.moves)
-        self._crew.reporter.broken([*survey.broken, *broken])
+        names = {read.resource.metadata.name for read in survey.policies}
+        self._crew.reporter.begin(names, [*survey.broken, *broken])
         self._seen = set()
         due = [self._visit(read, sight, moves) for read in survey.policies if self._leading()]
         if self._leading():
             self._crew.movers.turn_away(sight.own_moves(moves, None))
             self._crew.actuator.release_strays([pod for pod in survey.lists.pods if pod.uid not in self._seen])
-        for name in self._kept.keys() - {read.resource.metadata.name for read in survey.policies}:
+        for name in self._kept.keys() - names:
             del self._kept[name]
+            self._crew.telemetry.forget(name)
         return _earliest(*due)
 
     def _visit(self, read: Read[BalancingPolicy], sight: Sight, moves: list[OpenMove]) -> float | None:

@@ -60,6 +60,12 @@ class Telemetry:
         self.writes = Counter("ballast_api_writes", "Writes to the API by kind and result", ["kind", "result"],
                               registry=registry)  # fmt: skip
 
+        self._of_policies = (
+            self.pass_seconds, self.passes, self.last_pass, self.decisions, self.refusals, self.moves,
+            self.predicted_gain, self.measured_gain, self.gate_hold, self.metrics_age, self.node_score, self.node_hits,
+            self.imbalance,
+        )  # fmt: skip
+
     def introduce(self, policy: str) -> None:
         """Start a policy's counters at zero, so that rates are right from the first event on."""
         for reason in Reason:
@@ -72,6 +78,12 @@ class Telemetry:
             self.decisions.labels(policy, kind)
         for result in ("ok", "error"):
             self.passes.labels(policy, result)
+
+    def forget(self, policy: str) -> None:
+        """Drop the series of a policy that is gone, lest they look like those of one that hangs."""
+        self._nodes.pop(policy, None)
+        for metric in self._of_policies:
+            metric.remove_by_labels({"policy": policy})
 
     def keep_nodes(self, policy: str, nodes: Sequence[NodeView]) -> None:
         """The nodes' scores and hits; series of nodes that left the pool, or have no figures, are dropped."""

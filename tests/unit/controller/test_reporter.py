@@ -13,6 +13,7 @@ from ballast.controller.ends import Finding
 from ballast.controller.observe import Lists
 from ballast.controller.reporter import QUIET_SECONDS, Reporter
 from ballast.controller.survey import Read, Survey
+from ballast.errors import BallastError
 from ballast.kube.events import EventRecorder
 from ballast.model import Memory, NodeUsage, Snapshot, Topology
 from ballast.model.memory import Attempts
@@ -152,6 +153,26 @@ def test_a_query_that_may_not_run_is_a_condition_of_its_topology(stage: Stage) -
     (written,) = (a.body["status"] for a in stage.script.asked if "/sparktopologies/" in a.path)
     verdicts = {c["type"]: (c["status"], c["reason"]) for c in written["conditions"]}
     assert verdicts["MetricsAvailable"] == ("False", "QueryNotAllowed")
+
+
+def test_what_is_gone_is_forgotten(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    broken = BallastError("SparkTopology team/odd is not valid")
+    stage.report()
+    for _ in range(3):
+        stage.reporter.begin({"streaming"}, [broken])
+    assert len(stage.reporter) == 3
+    assert [record.message for record in caplog.records].count(f"left alone: {broken}") == 1
+    stage.now += QUIET_SECONDS
+    stage.reporter.begin(set(), [])
+    assert len(stage.reporter) == 0
+
+
+def test_a_round_does_not_forget_what_was_just_written(stage: Stage) -> None:
+    stage.report(cpu=0.5)
+    stage.now += QUIET_SECONDS - 1
+    stage.reporter.begin({"streaming"}, [])
+    stage.report(cpu=0.55)
+    assert len(stage.patches()) == 1
 
 
 def test_findings_become_events_on_their_topology(stage: Stage) -> None:
