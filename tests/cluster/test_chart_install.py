@@ -10,9 +10,9 @@ import yaml
 
 from ballast.api.crd import KINDS
 from ballast.kube.kinds import BALANCING_POLICY, POD
-from tests.cluster.chart.caller import eventually
 from tests.cluster.chart.installation import CHART, NAMESPACE, RELEASE, Installation
 from tests.testbed.errors import TestbedError
+from tests.testbed.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 
@@ -42,7 +42,7 @@ def test_its_pods_are_let_into_a_restricted_namespace(installed: Installation) -
         pods = installed.admin.read(POD, namespace=NAMESPACE).body["items"]
         return len([pod for pod in pods if wanted.items() <= pod["metadata"]["labels"].items()]) == 2
 
-    eventually(both, "two replicas are created")
+    wait_until(both, what="two replicas are created")
 
 
 def test_the_jobs_of_the_chart_are_let_into_a_restricted_namespace(installed: Installation) -> None:

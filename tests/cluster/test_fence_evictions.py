@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from ballast.kube.kinds import EXECUTOR_MOVE, POD
-from tests.cluster.chart.caller import Caller, eventually
+from tests.cluster.chart.caller import Caller
 from tests.cluster.chart.installation import RELEASE, Installation
 from tests.cluster.chart.objects import eviction, move
 from tests.cluster.kube.cluster import Cluster
+from tests.testbed.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 
@@ -96,10 +97,10 @@ def test_evictions_can_be_granted_in_chosen_namespaces_alone(
     assert may(inside)
     assert may(outside)
     installed.upgrade(f"--set=evictionNamespaces={{{HERE}}}")
-    eventually(lambda: not may(outside), "evictions elsewhere are refused")
-    eventually(lambda: may(inside), "evictions here are allowed")
+    wait_until(lambda: not may(outside), what="evictions elsewhere are refused")
+    wait_until(lambda: may(inside), what="evictions here are allowed")
     refused = asked(operator, outside, uid=outside["metadata"]["uid"])[1]
     assert 'cannot create resource "pods/eviction"' in refused
     assert operator.create(EXECUTOR_MOVE, move("recorded", pod="outside"), namespace=ELSEWHERE, dry=True).ok
     installed.upgrade()
-    eventually(lambda: may(outside), "evictions are allowed everywhere again")
+    wait_until(lambda: may(outside), what="evictions are allowed everywhere again")

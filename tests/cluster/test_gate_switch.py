@@ -8,9 +8,9 @@ import pytest
 
 from ballast.kube.kinds import GATE_SWITCH, POD
 from ballast.kube.names import GATE
-from tests.cluster.chart.caller import eventually
 from tests.cluster.chart.installation import RELEASE, Installation
 from tests.cluster.chart.objects import executor, gates_of
+from tests.testbed.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 
@@ -110,6 +110,6 @@ def test_pods_are_created_even_when_the_policy_is_broken(chart: Installation) ->
     assert chart.gates(executor(labels={"ballast.dev/topology": "clicks"}), THERE) == []
     chart.upgrade()
     chart.await_definitions()
-    eventually(lambda: chart.admin.read(GATE_SWITCH).ok, "switches are served again")
+    wait_until(lambda: chart.admin.read(GATE_SWITCH).ok, what="switches are served again")
     chart.switch(gating=True, namespaces=(HERE,))
     chart.await_gating(executor(), HERE)

@@ -10,8 +10,9 @@ import pytest
 
 from ballast.kube import names
 from tests.cluster.chart.installation import Installation
-from tests.cluster.controller.pool import Pool, eventually, gates_of, pool, zones
+from tests.cluster.controller.pool import Pool, gates_of, pool, zones
 from tests.cluster.controller.process import Replica, release, replica, switch
+from tests.testbed.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 
@@ -30,7 +31,7 @@ def test_a_dead_leader_is_followed_and_dead_replicas_hold_nobody(installed: Inst
     ):
         mine.policy(placement=HOLD)
         leader, standby = _roles(first, second)
-        eventually(lambda: switch(installed)["gating"] or None, "the leader turns the switch on")
+        wait_until(lambda: switch(installed)["gating"], what="the leader turns the switch on")
         _the_standby_takes_over(mine, leader, standby)
         _everything_of_ours_dies(installed, mine, standby)
 
@@ -38,7 +39,7 @@ def test_a_dead_leader_is_followed_and_dead_replicas_hold_nobody(installed: Inst
 def _roles(*replicas: Replica) -> tuple[Replica, Replica]:
     for each in replicas:
         each.await_ready()
-    eventually(lambda: any(each.leads() for each in replicas) or None, "somebody leads")
+    wait_until(lambda: any(each.leads() for each in replicas), what="somebody leads")
     leading = [each for each in replicas if each.leads()]
     assert len(leading) == 1, "both lead"
     (standby,) = (each for each in replicas if each is not leading[0])
@@ -50,7 +51,7 @@ def _the_standby_takes_over(mine: Pool, leader: Replica, standby: Replica) -> No
     created = time.monotonic()
     assert all(mine.gated(name) for name in held)
     leader.kill()
-    eventually(lambda: standby.leads() or None, "the standby takes over", seconds=2 * LEASE_SECONDS)
+    wait_until(standby.leads, what="the standby takes over", timeout_seconds=2 * LEASE_SECONDS)
     left = GATE_TIMEOUT_SECONDS + 5.0 - (time.monotonic() - created)
     mine.await_released(held, seconds=left)
     assert mine.nodes_of(held).total() == 2
@@ -61,12 +62,12 @@ def _everything_of_ours_dies(installed: Installation, mine: Pool, last: Replica)
     late = mine.executors(2, first=11, application="spark-2", gates=())
     last.kill()
     assert all(mine.gated(name) for name in late)
-    said = eventually(lambda: _released(installed), "the lease goes stale", seconds=3 * LEASE_SECONDS)
+    said = wait_until(lambda: _released(installed), what="the lease goes stale", timeout_seconds=3 * LEASE_SECONDS)
     assert "the gate switch is off" in said
     assert not any(mine.gated(name) for name in late)
     assert not switch(installed)["gating"]
     assert mine.nodes_of(late).total() == 2
-    eventually(lambda: names.GATE not in gates_of(mine.executor(99, gates=(), dry=True)) or None, "nobody is gated")
+    wait_until(lambda: names.GATE not in gates_of(mine.executor(99, gates=(), dry=True)), what="nobody is gated")
 
 
 def _released(installed: Installation) -> str | None:
@@ -79,9 +80,9 @@ def test_a_leader_that_wakes_up_late_finds_that_another_leads(installed: Install
     with replica(plane, "first", tmp_path) as first, replica(plane, "second", tmp_path) as second:
         sleeper, standby = _roles(first, second)
         sleeper.process.send_signal(signal.SIGSTOP)
-        eventually(lambda: standby.leads() or None, "the standby takes over", seconds=2 * LEASE_SECONDS)
+        wait_until(standby.leads, what="the standby takes over", timeout_seconds=2 * LEASE_SECONDS)
         sleeper.process.send_signal(signal.SIGCONT)
-        eventually(lambda: not sleeper.leads() or None, "the sleeper knows that it leads no more", seconds=3.0)
+        wait_until(lambda: not sleeper.leads(), what="the sleeper knows that it leads no more", timeout_seconds=3.0)
         assert standby.leads()
 
 
@@ -92,11 +93,11 @@ def test_a_clean_stop_turns_the_switch_off_and_leaves_the_lease_to_others(
     with pool(plane, "stop", zones(1)) as mine, replica(plane, "first", tmp_path) as first:
         mine.policy(placement=HOLD)
         first.await_ready()
-        eventually(lambda: switch(installed)["gating"] or None, "the leader turns the switch on")
+        wait_until(lambda: switch(installed)["gating"], what="the leader turns the switch on")
         assert first.stop() == 0
         assert not switch(installed)["gating"]
         with replica(plane, "second", tmp_path) as second:
             second.await_ready()
-            eventually(lambda: second.leads() or None, "the next one leads", seconds=3.0)
-            eventually(lambda: switch(installed)["gating"] or None, "the switch is on again")
+            wait_until(second.leads, what="the next one leads", timeout_seconds=3.0)
+            wait_until(lambda: switch(installed)["gating"], what="the switch is on again")
             second.stop()

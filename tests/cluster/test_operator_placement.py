@@ -16,7 +16,6 @@ from tests.cluster.controller.pool import (
     RACK_LABEL,
     ZONE_LABEL,
     Pool,
-    eventually,
     gates_of,
     pool,
     preferred_labels,
@@ -25,6 +24,7 @@ from tests.cluster.controller.pool import (
     zones,
 )
 from tests.cluster.controller.process import Replica, leader_of
+from tests.testbed.waiting import stays, wait_until
 
 pytestmark = pytest.mark.cluster
 
@@ -50,8 +50,7 @@ def test_a_complete_set_is_placed_at_once(installed: Installation) -> None:
         mine.topology("clicks", {"name": "ingest", "executors": 4})
         mine.policy(placement={**TWO_A_NODE, "debounce": "6s", "gateTimeout": "8s"})
         first = mine.executors(3, labels=CLICKS)
-        time.sleep(1)
-        assert all(mine.gated(name) for name in first), "a set that is expected to grow was not held"
+        stays(lambda: all(mine.gated(name) for name in first), what="a set that is to grow is held", seconds=1)
         placed = [*first, *mine.executors(1, first=4, labels=CLICKS)]
         assert mine.await_released(placed) < 5.0, "that was the debounce, not the count"
         nodes = mine.nodes_of(placed)
@@ -74,7 +73,7 @@ def test_a_set_that_stays_incomplete_is_placed_at_the_gate_timeout(installed: In
         mine.policy(placement={**TWO_A_NODE, "debounce": "4s", "gateTimeout": "4s"})
         started = time.monotonic()
         placed = mine.executors(1, labels=CLICKS)
-        time.sleep(1.5)
+        stays(lambda: mine.gated(placed[0]), what="the first one is held", seconds=1.5)
         placed += mine.executors(1, first=2, labels=CLICKS)
         mine.await_released(placed)
         assert 2.5 < time.monotonic() - started < 8.0
@@ -103,13 +102,13 @@ def test_where_placement_is_not_enforced_nobody_is_held(installed: Installation,
         free = mine.executors(2)
         assert mine.await_released(free) < 4.0
         assert "affinity" not in mine.pod(free[0])["spec"]
-        eventually(lambda: mine.events("NotEnforced") or None, "an event says why")
+        wait_until(lambda: mine.events("NotEnforced"), what="an event says why")
 
 
 def test_new_executors_are_gated_while_the_operator_leads(installed: Installation) -> None:
     with pool(installed.testbed, "gating", zones()) as mine:
         mine.policy(placement={**TWO_A_NODE, "debounce": "1s", "gateTimeout": "9s"})
-        eventually(lambda: gates_of(mine.executor(1, gates=(), dry=True)) == [names.GATE] or None, "the gate is set")
+        wait_until(lambda: gates_of(mine.executor(1, gates=(), dry=True)) == [names.GATE], what="the gate is set")
         mine.executors(2, gates=())
         placed = ["spark-1-exec-1", "spark-1-exec-2"]
         assert mine.nodes_of(placed).total() == 2
@@ -120,8 +119,8 @@ def test_the_clock_starts_when_ours_is_the_last_gate(installed: Installation) ->
     with pool(installed.testbed, "foreign", zones()) as mine:
         mine.policy(placement={**TWO_A_NODE, "debounce": "1s", "gateTimeout": "2s"})
         (name,) = mine.executors(1, gates=[FOREIGN, OURS])
-        time.sleep(3.5)
-        assert gates_of(mine.pod(name)) == [FOREIGN["name"], names.GATE]
+        both = [FOREIGN["name"], names.GATE]
+        stays(lambda: gates_of(mine.pod(name)) == both, what="ours waits beyond its timeout", seconds=3.5)
         mine.admin.patch(POD, name, [{"op": "remove", "path": "/spec/schedulingGates/0"}], namespace=mine.name)
         assert mine.await_released([name]) < 6.0
         assert ZONE_LABEL in required_labels(mine.pod(name))
@@ -186,7 +185,7 @@ def test_what_the_pool_has_no_room_for_goes_unpinned_and_is_seen_by_autoscalers(
         wishes = preferred_labels(surplus[0])
         assert set(wishes) == {ZONE_LABEL, RACK_LABEL}
         assert wishes[ZONE_LABEL] == ["a"]
-        eventually(lambda: mine.events("PoolFull") or None, "an event says why")
+        wait_until(lambda: mine.events("PoolFull"), what="an event says why")
         placed = [name for name in everybody if name != surplus[0]["metadata"]["name"]]
         assert mine.nodes_of(placed).total() == 2
 
@@ -204,7 +203,7 @@ def test_where_no_policy_rules_nobody_is_held(installed: Installation) -> None:
     with pool(installed.testbed, "unruled", zones()) as mine:
         free = mine.executors(2)
         assert mine.await_released(free) < 6.0
-        eventually(lambda: mine.events("NotEnforced") or None, "an event says why")
+        wait_until(lambda: mine.events("NotEnforced"), what="an event says why")
 
 
 def test_hold_times_and_decisions_are_counted(installed: Installation, leader: Replica) -> None:

@@ -21,12 +21,12 @@ from tests.cluster.controller.pool import (
     POOL_LABEL,
     ZONE_LABEL,
     Pool,
-    eventually,
     pool,
     required_labels,
     zones,
 )
 from tests.cluster.controller.scene import Driver
+from tests.testbed.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 
@@ -98,7 +98,7 @@ def _released(driver: Driver, operator: Hand) -> JSON:
         (pod,) = driver.pods()
         return None if driver.mine.gated(pod["metadata"]["name"]) else pod
 
-    return eventually(look, "it is released")
+    return wait_until(look, what="it is released")
 
 
 def _await_unschedulable(mine: Pool, pod: JSON) -> None:
@@ -106,7 +106,7 @@ def _await_unschedulable(mine: Pool, pod: JSON) -> None:
         conditions = mine.pod(pod["metadata"]["name"])["status"].get("conditions") or ()
         return any(c["type"] == "PodScheduled" and c.get("reason") == "Unschedulable" for c in conditions) or None
 
-    eventually(look, "kube-scheduler finds no node")
+    wait_until(look, what="kube-scheduler finds no node")
 
 
 def test_hits_and_what_a_strategy_remembers_survive_restarts(installed: Installation) -> None:

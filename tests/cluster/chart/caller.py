@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,6 @@ import requests
 
 from ballast.kube.kinds import Kind
 from tests.testbed.testbed import Testbed
-from tests.testbed.waiting import wait_until
 
 JSON = dict[str, Any]
 
@@ -107,11 +106,6 @@ def account(testbed: Testbed, namespace: str, name: str) -> Iterator[Caller]:
     with _session(testbed) as session:
         session.headers["Authorization"] = f"Bearer {testbed.token(namespace, name)}"
         yield Caller(testbed.url, session)
-
-
-def eventually(look: Callable[[], bool], what: str, *, seconds: float = 60.0) -> None:
-    """Return as soon as `look` is true; fail, saying `what` did not happen, when it stays false."""
-    wait_until(look, what=what, timeout_seconds=seconds)
 
 
 @contextmanager

@@ -12,9 +12,10 @@ from typing import Any
 from ballast.api.crd import KINDS
 from ballast.kube.kinds import EXECUTOR_MOVE, GATE_SWITCH, POD
 from ballast.kube.names import GATE
-from tests.cluster.chart.caller import Answer, Caller, account, administrator, eventually, user
+from tests.cluster.chart.caller import Answer, Caller, account, administrator, user
 from tests.cluster.chart.objects import eviction, executor, gates_of, move
 from tests.testbed.testbed import Testbed
+from tests.testbed.waiting import wait_until
 
 JSON = dict[str, Any]
 
@@ -80,7 +81,7 @@ class Installation:
         return gates_of(answer.body)
 
     def await_gating(self, pod: JSON, namespace: str, *, gated: bool = True) -> None:
-        eventually(lambda: (GATE in self.gates(pod, namespace)) == gated, f"gated: {gated}")
+        wait_until(lambda: (GATE in self.gates(pod, namespace)) == gated, what=f"gated: {gated}")
 
     def await_definitions(self) -> None:
         names = [f"crd/{kind.crd_name}" for kind in KINDS]
@@ -108,7 +109,7 @@ class Installation:
                 "move": lambda: self.nosy.create(EXECUTOR_MOVE, move("p", pod=PROBE), namespace=PROBES, dry=True),
             }
             for policy, ask in asks.items():
-                eventually(partial(_refused, ask, f"{RELEASE}-{policy}"), f"{policy} is fenced")
+                wait_until(partial(_refused, ask, f"{RELEASE}-{policy}"), what=f"{policy} is fenced")
 
 
 def _refused(ask: Callable[[], Answer], policy: str) -> bool:

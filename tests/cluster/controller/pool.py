@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 from ballast.kube import names
 from ballast.kube.client import Client, Limits
@@ -16,13 +17,12 @@ from ballast.kube.kinds import BALANCING_POLICY, NAMESPACE, NODE, POD, SPARK_TOP
 from ballast.kube.lists import Query, read_list
 from tests.testbed.nodes import RACK_LABEL, ZONE_LABEL, NodeSpec
 from tests.testbed.testbed import Testbed
+from tests.testbed.waiting import wait_until
 
 JSON = dict[str, Any]
-T = TypeVar("T")
 
 POOL_LABEL = "ballast.test/pool"
 OURS = {"name": names.GATE}
-PERIOD_SECONDS = 0.05
 ENFORCE = {"mode": "Enforce", "debounce": "1s", "gateTimeout": "4s", "maxExecutorsPerNodeRatio": 0.5}
 """Placement, with shorter times than the defaults so that tests need not wait."""
 
@@ -147,7 +147,7 @@ class Pool:
 
     def nodes_of(self, pods: Sequence[str], *, seconds: float = 15.0) -> Counter[str]:
         """How many of these pods run on each node (by its short name), once all of them run."""
-        found = eventually(lambda: self._running(pods), f"{', '.join(pods)} run", seconds=seconds)
+        found = wait_until(lambda: self._running(pods), what=f"{', '.join(pods)} run", timeout_seconds=seconds)
         return Counter(name.removeprefix(f"{self.name}-") for name in found)
 
     def _running(self, wanted: Sequence[str]) -> list[str] | None:
@@ -161,8 +161,12 @@ class Pool:
     def await_released(self, pods: Sequence[str], *, seconds: float = 15.0) -> float:
         """Seconds until none of these is held by our gate any more."""
         started = time.monotonic()
-        eventually(lambda: not any(self.gated(name) for name in pods) or None, "they are released", seconds=seconds)
+        released = partial(self._released, pods)
+        wait_until(released, what=f"{', '.join(pods)} are released", timeout_seconds=seconds)
         return time.monotonic() - started
+
+    def _released(self, pods: Sequence[str]) -> bool:
+        return not any(self.gated(name) for name in pods)
 
     def condition(self, kind: Kind, type_: str, name: str | None = None) -> JSON | None:
         conditions = (self.read(kind, name).get("status") or {}).get("conditions") or ()
@@ -190,15 +194,6 @@ def preferred_labels(pod: Mapping[str, Any]) -> dict[str, list[str]]:
     affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
     terms = affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
     return {e["key"]: e["values"] for term in terms for e in term["preference"]["matchExpressions"]}
-
-
-def eventually(look: Callable[[], T | None], what: str, *, seconds: float = 15.0) -> T:
-    """What `look` finds, as soon as it finds something."""
-    end = time.monotonic() + seconds
-    while (found := look()) is None:
-        assert time.monotonic() < end, f"not within {seconds:.0f} s: {what}"
-        time.sleep(PERIOD_SECONDS)
-    return found
 
 
 @contextmanager

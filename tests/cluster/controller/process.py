@@ -18,9 +18,9 @@ import requests
 
 from ballast.kube.kinds import GATE_SWITCH
 from tests.cluster.chart.installation import NAMESPACE, RELEASE, Installation
-from tests.cluster.controller.pool import eventually
 from tests.testbed.audit import Request
 from tests.testbed.testbed import Testbed
+from tests.testbed.waiting import wait_until
 
 BALLAST = Path(sys.executable).with_name("ballast")
 
@@ -53,7 +53,7 @@ class Replica:
         return self.metric("ballast_leading") == 1.0
 
     def await_ready(self) -> None:
-        eventually(self._ready_or_dead, f"{self.identity} is ready", seconds=40)
+        wait_until(self._ready_or_dead, what=f"{self.identity} is ready", timeout_seconds=40)
 
     def _ready_or_dead(self) -> str | None:
         assert self.process.poll() is None, f"{self.identity} ended early:\n{self.log.read_text()[-4000:]}"

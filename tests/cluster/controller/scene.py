@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,7 +12,8 @@ from ballast.kube.kinds import BALANCING_POLICY, EXECUTOR_MOVE, GATE_SWITCH, POD
 from ballast.kube.lists import Query, read_list
 from tests.cluster.chart.installation import RELEASE, Installation
 from tests.cluster.controller.hand import Clock, Died, FakeFigures, Fate, Hand, hand
-from tests.cluster.controller.pool import PERIOD_SECONDS, Pool, gates_of, required_labels
+from tests.cluster.controller.pool import Pool, gates_of, required_labels
+from tests.testbed.waiting import wait_until
 
 JSON = dict[str, Any]
 
@@ -56,10 +56,10 @@ class Driver:
 
     def await_running(self) -> None:
         """Until kube-scheduler and kubelet are done with everybody who is not held."""
-        end = time.monotonic() + PATIENCE_SECONDS
-        while any(_on_its_way(pod) for pod in self.pods()):
-            assert time.monotonic() < end, "a released pod does not run"
-            time.sleep(PERIOD_SECONDS)
+        wait_until(self._settled, what="released pods run", timeout_seconds=PATIENCE_SECONDS)
+
+    def _settled(self) -> bool:
+        return not any(_on_its_way(pod) for pod in self.pods())
 
 
 def _on_its_way(pod: JSON) -> bool:
@@ -97,14 +97,22 @@ class Scene:
         raise AssertionError("the second life has no end")
 
     def _rounds(self, operator: Hand, done: Callable[[Scene], bool]) -> None:
-        end = time.monotonic() + PATIENCE_SECONDS
-        while not done(self):
-            assert time.monotonic() < end, f"no end in sight: {self.picture()} {self.refusals()}"
-            operator.round()
-            self.driver.step()
-            self.driver.await_running()
+        wait_until(
+            lambda: done(self) or self._round(operator),
+            what="the play ends",
+            timeout_seconds=PATIENCE_SECONDS,
+            poll_seconds=0.0,
+            explain=lambda: f"{self.picture()} {self.refusals()}",
+        )
         self.clock.ahead_seconds += A_MINUTE
         operator.round()
+
+    def _round(self, operator: Hand) -> bool:
+        """One more, after which the play may have come to its end."""
+        operator.round()
+        self.driver.step()
+        self.driver.await_running()
+        return False
 
     def moves(self) -> list[JSON]:
         return read_list(self.mine.admin, Query(EXECUTOR_MOVE, namespace=self.mine.name), lambda move: move).items

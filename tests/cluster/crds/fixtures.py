@@ -9,10 +9,10 @@ import pytest
 import requests
 
 from ballast.api.crd import KINDS
-from tests.cluster.chart.caller import eventually
 from tests.cluster.crds.server import Server
 from tests.testbed.errors import TestbedError
 from tests.testbed.testbed import Testbed
+from tests.testbed.waiting import wait_until
 
 CRDS = Path(__file__).parents[3] / "crds"
 
@@ -43,4 +43,4 @@ def _await_explanations(control_plane: Testbed) -> None:
         except TestbedError:
             return False
 
-    eventually(explained, "the server explains sparktopology.spec.streams")
+    wait_until(explained, what="the server explains sparktopology.spec.streams")
