@@ -41,11 +41,18 @@ def moved(cluster: Cluster, steady: RunningJob) -> Moved:
     return Moved(document, found, len(executors), steady.compared_so_far())
 
 
-def test_it_is_judged_and_the_gap_is_narrower(moved: Moved) -> None:
+def test_the_gap_is_narrower_and_the_tasks_are_quicker(moved: Moved) -> None:
+    measured = moved.document["status"]["measured"]
+    assert measured["gain"] > 0, measured
+    assert measured["slownessAfter"] < measured["slownessBefore"], measured
+
+
+def test_it_is_judged_by_what_was_measured(moved: Moved) -> None:
+    """Batches wait for whatever else this machine does, so they may be slower; then the judgement must say so."""
     status = moved.document["status"]
-    assert status["phase"] in ("Succeeded", "Failed"), status
-    assert status["reason"] in ("Helped", "DidNotHelp"), status
-    assert status["measured"]["gain"] > 0
+    measured = status["measured"]
+    helped = measured["batchP95After"] < measured["batchP95Before"]
+    assert (status["phase"], status["reason"]) == (("Succeeded", "Helped") if helped else ("Failed", "DidNotHelp"))
 
 
 def test_the_replacement_runs_where_the_decision_said(moved: Moved) -> None:
