@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from html import escape
 
 from examples.demo import plots
@@ -20,14 +20,16 @@ body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.5 sy
 main { max-width: 68rem; margin: 0 auto; padding: 1.5rem 1rem 3rem; }
 h1 { font-size: 1.6rem; line-height: 1.2; margin: 0 0 .5rem; }
 h2 { font-size: 1.15rem; margin: 2.2rem 0 .4rem; }
-h3 { font-size: 1rem; margin: 1rem 0 .2rem; }
+h3 { font-size: 1rem; margin: 1.2rem 0 .4rem; }
 p { margin: .3rem 0; max-width: 46rem; }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); gap: .7rem; margin: 1rem 0; }
 .tile { background: var(--panel); border-radius: .5rem; padding: .7rem .9rem; }
 .tile b { display: block; font-size: 1.35rem; line-height: 1.3; }
 .tile span { color: var(--soft); font-size: .9rem; }
-.plot { overflow-x: auto; }
-.plot svg { display: block; width: 100%; min-width: 40rem; height: auto; }
+svg { display: block; width: 100%; height: auto; }
+.zones { display: flex; flex-wrap: wrap; gap: .6rem; } .zones svg { flex: 1 1 21rem; max-width: 34rem; min-width: 0; }
+.narrow { display: none; }
+@media (max-width: 40rem) { .wide { display: none; } .narrow { display: block; } }
 svg text { fill: var(--ink); font: 11px system-ui, sans-serif; }
 svg .tick, svg .small { fill: var(--soft); } svg text.mark { fill: var(--soft); font-size: 10px; }
 svg .name { font-size: 10.5px; } svg .small { font-size: 9.5px; }
@@ -40,7 +42,9 @@ svg .stem { stroke: var(--cold); opacity: .35; } svg .dot { fill: var(--cold); }
 svg .zone { fill: var(--panel); stroke: var(--line); } svg .rack { fill: none; stroke: var(--line); }
 svg .node { fill: var(--paper); stroke: var(--soft); } svg .noisy { fill: var(--noise); stroke: var(--hot); }
 svg .executor { fill: var(--executor); }
-table { border-collapse: collapse; margin: .6rem 0; } th, td { text-align: left; padding: .2rem 1.2rem .2rem 0; }
+table { border-collapse: collapse; margin: .6rem 0; line-height: 1.3; }
+th, td { text-align: right; vertical-align: baseline; padding: .25rem 0 .25rem 1rem; }
+th:first-child, td:first-child { text-align: left; padding-left: 0; }
 th { color: var(--soft); font-weight: 500; } td { font-variant-numeric: tabular-nums; }
 """
 
@@ -73,8 +77,8 @@ def _head(found: Findings) -> Iterable[str]:
             f"{found.default.cross_rack_ratio:.0%} → {found.ballast.cross_rack_ratio:.0%}",
             "of the shuffle crosses racks",
         ),
-        (f"{gain} points", f"the gap narrowed by; {move.predicted_gain:.0f} were predicted"),
-        (f"{records.lost} and {records.duplicated}", f"of {records.source} records lost and duplicated"),
+        (f"{gain} points", f"narrower is the gap; {move.predicted_gain:.0f} were predicted"),
+        (f"{records.lost} lost, {records.duplicated} twice", f"of {records.source} records"),
     )
 
 
@@ -86,7 +90,10 @@ def _tiles(*tiles: tuple[str, str]) -> str:
 def _placements(played: Played) -> Iterable[str]:
     found = played.findings
     yield "<h2>Where the executors are</h2>"
-    yield "<p>All executors exchange with each other, so with a share p in each zone, 1 − Σ p² crosses zones.</p>"
+    yield (
+        "<p>A dot is an executor. All of them exchange with each other, so with a share p in each zone, 1 − Σ p² "
+        "crosses zones.</p>"
+    )
     yield _placed("kube-scheduler alone", found.default)
     yield _placed("Ballast", found.ballast)
     yield _placed(f"After the move; the neighbour is on {found.move.source}", played.after, noisy=found.move.source)
@@ -95,7 +102,7 @@ def _placements(played: Played) -> Iterable[str]:
 def _placed(title: str, spread: Spread, *, noisy: str = "") -> str:
     shares = f"{spread.cross_zone_ratio:.0%} across zones, {spread.cross_rack_ratio:.0%} across racks"
     picture = plots.placement(pool_nodes(), spread, noisy=noisy)
-    return f'<h3>{escape(title)}: {shares}</h3><div class="plot">{picture}</div>'
+    return f'<h3>{escape(title)}: {shares}</h3><div class="zones">{picture}</div>'
 
 
 def _move(played: Played) -> Iterable[str]:
@@ -106,23 +113,29 @@ def _move(played: Played) -> Iterable[str]:
         f"{move.seconds_to_leave:.1f} s; {escape(move.replacement)} ran on {escape(move.landed_on)} "
         f"{move.seconds_to_replace:.1f} s later. {escape(move.phase)}: {escape(move.message)}.</p>"
     )
-    picture = plots.scores(
-        played.scores, played.trail.marks, hot=move.source, cold=move.landed_on, threshold=MIN_HOT_SCORE
+    marks, ends = played.trail.marks, {"hot": move.source, "cold": move.landed_on}
+    yield _in_both_sizes(lambda size: plots.scores(played.scores, marks, **ends, threshold=MIN_HOT_SCORE, size=size))
+    yield (
+        f"<p>The dashed line is minHotScore, {MIN_HOT_SCORE}; the grey lines are the other nodes. Figures are means "
+        "over the policy's window.</p>"
     )
-    yield f'<div class="plot">{picture}</div>'
-    yield f"<p>The dashed line is minHotScore, {MIN_HOT_SCORE}. Figures are means over the policy's window.</p>"
 
 
 def _batches(played: Played) -> Iterable[str]:
     yield "<h2>Batch durations</h2>"
     points = [(batch.started_at, batch.seconds) for batch in played.batches]
-    picture = plots.durations(points, played.trail.marks, start=played.quiet_at, end=played.until)
-    yield f'<div class="plot">{picture}</div>'
+    span = {"start": played.quiet_at, "end": played.until}
+    yield _in_both_sizes(lambda size: plots.durations(points, played.trail.marks, **span, size=size))
     rows = "".join(
         f"<tr><td>{when}</td><td>{count}</td><td>{_number(middle)}</td><td>{_number(high)}</td><td>{_number(top)}</td></tr>"
         for when, count, middle, high, top in played.findings.durations.table()
     )
     yield f"<table><tr><th></th><th>batches</th><th>p50, s</th><th>p95, s</th><th>longest, s</th></tr>{rows}</table>"
+
+
+def _in_both_sizes(draw: Callable[[plots.Size], str]) -> str:
+    """Of which the style sheet shows the one that fits."""
+    return f'<div class="wide">{draw(plots.WIDE)}</div><div class="narrow">{draw(plots.NARROW)}</div>'
 
 
 def _number(value: float | None) -> str:

@@ -51,8 +51,8 @@ def test_it_asks_for_nothing_from_elsewhere(page: Page) -> None:
     assert not re.search(r"https?:|url\(|@import", report(played()))
 
 
-def test_it_draws_three_placements_the_scores_and_the_batches(page: Page) -> None:
-    assert page.tags.count("svg") == 5
+def test_it_draws_two_zones_three_times_and_the_scores_and_the_batches_in_two_sizes(page: Page) -> None:
+    assert page.tags.count("svg") == 2 * 3 + 2 * 2
 
 
 def test_it_has_colours_for_dark_and_room_for_narrow_screens() -> None:
