@@ -12,9 +12,11 @@ if TYPE_CHECKING:
     from ballast.kube.connection import Connection
 
 KubeconfigOption = Annotated[
-    Path | None, typer.Option(help="Kubeconfig file; else KUBECONFIG, the pod's own account, or ~/.kube/config.")
+    Path | None, typer.Option(help="Else KUBECONFIG, the pod's own account, or ~/.kube/config.", metavar="FILE")
 ]
-ContextOption = Annotated[str | None, typer.Option(help="Context in the kubeconfig file.")]
+ContextOption = Annotated[
+    str | None, typer.Option(help="Context in the kubeconfig file; the current one if absent.", metavar="NAME")
+]
 
 
 def connect(kubeconfig: Path | None, context: str | None) -> Connection:

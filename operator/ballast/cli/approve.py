@@ -41,7 +41,9 @@ class Approval:
 
 
 def approve(
-    names: Annotated[list[str] | None, typer.Argument(metavar="NAME...", help="ExecutorMoves.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME", help="ExecutorMoves, as `kubectl ballast status` lists them.")
+    ] = None,
     namespace: NamespaceOption = None,
     everything: Annotated[bool, typer.Option("--all", help="All proposed moves of the namespace.")] = False,
     output: OutputOption = Format.TABLE,

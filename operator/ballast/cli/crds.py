@@ -57,10 +57,13 @@ class Files:
 
 
 def crds(
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail if a file differs.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; end with 1 if a file differs.")] = False,
     directory: Annotated[
         list[Path] | None,
-        typer.Option(help="Only the definitions, to this directory; may be repeated. Default: all of the checkout."),
+        typer.Option(
+            help="Only the definitions, to this directory; may be repeated. Else all of the checkout.",
+            metavar="DIRECTORY",
+        ),
     ] = None,
 ) -> None:
     """Generate the custom resource definitions, the chart's copy and docs/resources.md from the models."""

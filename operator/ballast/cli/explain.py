@@ -41,7 +41,7 @@ _PODS = ("pod", "pods", "po")
 
 
 def explain(
-    pod: Annotated[str, typer.Argument(help="An executor's pod: NAME or pod/NAME.")],
+    pod: Annotated[str, typer.Argument(metavar="POD", help="An executor's pod: NAME or pod/NAME.")],
     namespace: NamespaceOption = None,
     policy: PolicyOption = None,
     output: OutputOption = Format.TABLE,

@@ -35,7 +35,10 @@ class Format(StrEnum):
         return self in (Format.JSON, Format.YAML)
 
 
-OutputOption = Annotated[Format, typer.Option("--output", "-o", help="How to print.", case_sensitive=False)]
+OutputOption = Annotated[
+    Format,
+    typer.Option("--output", "-o", help="How to print; wide has whole names and more columns.", case_sensitive=False),
+]
 
 
 def console(form: Format = Format.TABLE) -> Console:

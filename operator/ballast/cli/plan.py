@@ -52,7 +52,10 @@ class NothingOfThatNameError(BallastError):
 
 def plan(
     name: Annotated[
-        str | None, typer.Argument(help="A topology (name, or namespace/name) or a BalancingPolicy; all if absent.")
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="A topology (name, or namespace/name) or a BalancingPolicy; all if absent."
+        ),
     ] = None,
     namespace: NamespaceOption = None,
     policy: PolicyOption = None,

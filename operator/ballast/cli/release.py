@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
@@ -11,7 +13,7 @@ from ballast.cli.access import ContextOption, KubeconfigOption, connect
 from ballast.controller.operator import STALE_AFTER_SECONDS
 from ballast.controller.stale import StaleGates
 from ballast.controller.switch import UNINSTALLED, Switch
-from ballast.kube.actions import Released, ReleaseOutcome
+from ballast.kube.actions import Changed, Refused, Released, ReleaseOutcome
 from ballast.kube.client import Client
 from ballast.kube.lease import lease_is_stale
 
@@ -27,16 +29,23 @@ _PROPAGATION_SECONDS = 3.0
 
 
 def release(
-    stale: Annotated[bool, typer.Option("--stale", help="Those that wait longer than the gate timeout.")] = False,
-    everybody: Annotated[bool, typer.Option("--all", help="Everybody, and turn the switch off first.")] = False,
-    name: Annotated[str, typer.Option(help="Name of the lease and of the gate switch.")] = "ballast",
-    namespace: Annotated[str | None, typer.Option(help="The operator's own namespace.")] = None,
+    stale: Annotated[
+        bool, typer.Option("--stale", help="Those that wait longer than any gate timeout; everybody if nobody leads.")
+    ] = False,
+    everybody: Annotated[
+        bool, typer.Option("--all", help="Everybody, also under other gates, and turn the switch off first.")
+    ] = False,
+    name: Annotated[str, typer.Option(help="Name of the lease and of the gate switch.", metavar="NAME")] = "ballast",
+    namespace: Annotated[
+        str | None, typer.Option(help="The operator's own; that of the pod or the context if absent.", metavar="NAME")
+    ] = None,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
 ) -> None:
-    """Release executors that Ballast's gate holds, as they are.
+    """Release executors that Ballast's gate holds, as they are: kube-scheduler places them.
 
-    With --stale the switch is turned off as well if nobody leads, so that no new executor is held.
+    For when no operator is at hand. With --stale the switch is turned off as well if nobody leads, so that no new
+    executor is held. Ends with 1 if somebody is still held.
     """
     if stale == everybody:
         raise typer.BadParameter("say --stale or --all", param_hint="--stale/--all")
@@ -47,9 +56,10 @@ def release(
         gates = StaleGates(client, clock=time.time)
         if everybody:
             switch.off(UNINSTALLED)
-            outcomes = gates.release_all()
+            first = gates.release_all()
             time.sleep(_PROPAGATION_SECONDS)
-            outcomes += gates.release_all()
+            # Whoever could not be released at first is looked at again by this.
+            outcomes = [each for each in first if isinstance(each, Released)] + gates.release_all()
         else:
             outcomes = _release_stale(client, switch, gates, namespace=namespace or connection.namespace, name=name)
     finally:
@@ -68,7 +78,15 @@ def _release_stale(
 
 
 def _tell(outcomes: list[ReleaseOutcome]) -> None:
+    left = held(outcomes)
     released = sum(isinstance(outcome, Released) for outcome in outcomes)
-    typer.echo(f"released {released} of {len(outcomes)} executors")
-    if released < len(outcomes):
+    typer.echo(f"released {released} of {released + left.total()} executors")
+    for why, count in left.items():
+        typer.echo(f"{count} still held: {why}; run the command again", err=True)
+    if left:
         raise typer.Exit(1)
+
+
+def held(outcomes: Iterable[ReleaseOutcome]) -> Counter[str]:
+    """How many were not released, by why. A pod that is gone needs no release."""
+    return Counter(outcome.detail for outcome in outcomes if isinstance(outcome, Changed | Refused))

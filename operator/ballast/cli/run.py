@@ -36,19 +36,29 @@ class LogLevel(StrEnum):
 
 
 def run(
-    name: Annotated[str, typer.Option(help="Name of the lease and of the gate switch.")] = "ballast",
-    namespace: Annotated[str | None, typer.Option(help="The operator's own namespace.")] = None,
-    identity: Annotated[str | None, typer.Option(help="Unique name of this replica.")] = None,
-    lease_duration: Annotated[str, typer.Option(help="How long a silent leader is waited for.")] = "6s",
-    host: Annotated[str | None, typer.Option(help="Address for health and metrics; POD_IP if set.")] = None,
-    health_port: Annotated[int, typer.Option(help="Serves /healthz and /readyz.")] = 8080,
-    metrics_port: Annotated[int, typer.Option(help="Serves /metrics.")] = 9464,
+    name: Annotated[str, typer.Option(help="Name of the lease and of the gate switch.", metavar="NAME")] = "ballast",
+    namespace: Annotated[
+        str | None, typer.Option(help="The operator's own; that of the pod or the context if absent.", metavar="NAME")
+    ] = None,
+    identity: Annotated[
+        str | None,
+        typer.Option(help="Unique name of this replica; host name and process number if absent.", metavar="NAME"),
+    ] = None,
+    lease_duration: Annotated[
+        str, typer.Option(help="How long others wait for a silent leader, such as 6s.", metavar="DURATION")
+    ] = "6s",
+    host: Annotated[
+        str | None,
+        typer.Option(help="Where to serve health and metrics; POD_IP, or everywhere, if absent.", metavar="ADDRESS"),
+    ] = None,
+    health_port: Annotated[int, typer.Option(help="Serves /healthz and /readyz.", metavar="PORT")] = 8080,
+    metrics_port: Annotated[int, typer.Option(help="Serves /metrics.", metavar="PORT")] = 9464,
     log_format: Annotated[LogFormat, typer.Option(help="One line of JSON or of text per entry.")] = LogFormat.TEXT,
     log_level: Annotated[LogLevel, typer.Option(help="The least that is written.")] = LogLevel.INFO,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
 ) -> None:
-    """Run the operator until it is told to stop (SIGTERM)."""
+    """Run one replica of the operator until it is told to stop (SIGTERM). The chart does this in its pods."""
     configure(as_json=log_format is LogFormat.JSON, level=logging.getLevelName(log_level.value.upper()))
     connection = connect(kubeconfig, context)
     settings = Settings(

@@ -33,7 +33,9 @@ class UnwritableFileError(BallastError):
 
 def snapshot(
     policy: PolicyOption = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write; stdout if absent.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write; standard output if absent.", metavar="FILE")
+    ] = None,
     prometheus: PrometheusOption = None,
     system_namespace: SystemOption = SYSTEM_NAMESPACE,
     kubeconfig: KubeconfigOption = None,

@@ -30,16 +30,22 @@ def _address(url: str | None) -> str | None:
     return url
 
 
-FileOption = Annotated[Path | None, typer.Option("--filename", "-f", help="A snapshot file instead of a cluster.")]
-PolicyOption = Annotated[str | None, typer.Option("--policy", "-p", help="Only this BalancingPolicy.")]
+FileOption = Annotated[
+    Path | None, typer.Option("--filename", "-f", help="A snapshot file instead of a cluster.", metavar="FILE")
+]
+PolicyOption = Annotated[str | None, typer.Option("--policy", "-p", help="Only this BalancingPolicy.", metavar="NAME")]
 NamespaceOption = Annotated[
-    str | None, typer.Option("--namespace", "-n", help="Namespace; that of the context if absent.")
+    str | None, typer.Option("--namespace", "-n", help="That of the context if absent.", metavar="NAME")
 ]
 PrometheusOption = Annotated[
     str | None,
-    typer.Option(help="Ask this address instead of the policies' own, which may not be reachable.", callback=_address),
+    typer.Option(
+        help="Ask this Prometheus, when the policies' own can't be reached from here.", metavar="URL", callback=_address
+    ),
 ]
-SystemOption = Annotated[str, typer.Option(help="The operator's own namespace, where the secrets for Prometheus are.")]
+SystemOption = Annotated[
+    str, typer.Option(help="The operator's own namespace, where the secrets for Prometheus are.", metavar="NAME")
+]
 SYSTEM_NAMESPACE = "ballast-system"
 
 

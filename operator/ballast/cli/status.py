@@ -51,7 +51,9 @@ COLUMNS = (
 def status(
     policy: PolicyOption = None,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Look again and again, until Ctrl-C.")] = False,
-    every: Annotated[float, typer.Option(help="Seconds between two looks of --watch.", min=0.5)] = 5.0,
+    every: Annotated[
+        float, typer.Option(help="Seconds between two looks of --watch.", min=0.5, metavar="SECONDS")
+    ] = 5.0,
     output: OutputOption = Format.TABLE,
     filename: FileOption = None,
     prometheus: PrometheusOption = None,
