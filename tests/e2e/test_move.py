@@ -41,18 +41,19 @@ def moved(cluster: Cluster, steady: RunningJob) -> Moved:
     return Moved(document, found, len(executors), steady.compared_so_far())
 
 
-def test_the_gap_is_narrower_and_the_tasks_are_quicker(moved: Moved) -> None:
+def test_the_gap_is_narrower(moved: Moved) -> None:
     measured = moved.document["status"]["measured"]
     assert measured["gain"] > 0, measured
-    assert measured["slownessAfter"] < measured["slownessBefore"], measured
 
 
 def test_it_is_judged_by_what_was_measured(moved: Moved) -> None:
-    """Batches wait for whatever else this machine does, so they may be slower; then the judgement must say so."""
+    """Tasks and batches wait for whatever else this machine does; where they got slower, the judgement says so."""
     status = moved.document["status"]
     measured = status["measured"]
-    helped = measured["batchP95After"] < measured["batchP95Before"]
-    assert (status["phase"], status["reason"]) == (("Succeeded", "Helped") if helped else ("Failed", "DidNotHelp"))
+    pairs = [(measured.get(f"{name}Before"), measured.get(f"{name}After")) for name in ("slowness", "batchP95")]
+    helped = all(after < before for before, after in pairs if before is not None and after is not None)
+    verdict = ("Succeeded", "Helped") if helped else ("Failed", "DidNotHelp")
+    assert (status["phase"], status["reason"]) == verdict, status
 
 
 def test_the_replacement_runs_where_the_decision_said(moved: Moved) -> None:

@@ -67,13 +67,7 @@ class Prometheus(Model):
 
 
 class Queries(Model):
-    """PromQL expressions that replace the preset's, one by one.
-
-    `$window` stands for the policy's window. Each must yield an instant vector with one series per node (label `node`,
-    else an `instance` that is an address of the node), per executor (labels `namespace` and `pod`, or Spark's own
-    `application_id` and `executor_id` where that is said) or per application (label `application_id`, which is the
-    executors' pod label spark-app-selector).
-    """
+    """PromQL expressions that replace the preset's, one by one."""
 
     node_cpu: Query | None = None
     """Cores used per node."""
@@ -151,7 +145,12 @@ class Metrics(Model):
     max_age: Annotated[Duration, Between("5s", "2h")] = Duration.parse("3m")
     """Older samples are stale: that signal drops out, and a node without any takes part in nothing."""
     queries: Queries = nested(Queries)
-    """Queries that replace the preset's."""
+    """PromQL expressions that replace the preset's, one by one; `$window` stands for the policy's window.
+
+    Each must yield an instant vector with one series per node (label `node`, else an `instance` that is an address of
+    the node), per executor (labels `namespace` and `pod`, or Spark's own `application_id` and `executor_id` where that
+    is said) or per application (label `application_id`, which is the executors' pod label spark-app-selector).
+    """
     weights: Weights = nested(Weights)
     """How much each resource counts in a node's score."""
     network_capacity: Quantity | None = None

@@ -138,7 +138,7 @@ class Moves(Model):
     Write "Off" with quotes: YAML takes the bare word for false.
     """
     exit: Exit = Exit.EVICT
-    """How an executor leaves: Evict, or Agent (the replacement comes first; needs the agent in the driver)."""
+    """How an executor leaves: Evict, or Agent (the replacement comes first). There is no agent yet: write Evict."""
     pin: MovePin = MovePin.NODE
     """What is required for the replacement: the destination's Zone, Rack or Node."""
     max_state_size: Quantity = Quantity.parse("1Gi")
@@ -158,7 +158,7 @@ class Moves(Model):
     min_gain: Points = 5
     """Points by which the gap must narrow."""
     min_slowness: Annotated[float, Field(ge=1, le=100)] = 1.2
-    """Seconds per task against the application's median from which a node is the cause, where tasks are measured."""
+    """Where tasks are measured, an executor is moved only if its seconds per task are so many times the median."""
     max_locality_loss: Annotated[float, Field(ge=0, le=1)] = 0.1
     """The share by which the cost of traffic may rise."""
     cooldown: Annotated[Duration, Between("0s", "168h")] = Duration.parse("10m")

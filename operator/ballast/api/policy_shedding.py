@@ -68,7 +68,7 @@ class ThresholdShedder(Model):
     """Unloads nodes whose smoothed usage lies above the mean by a threshold."""
 
     threshold: Points = 10
-    """Points above the mean."""
+    """A node so many points above the mean is unloaded."""
     history_weight: Ratio = 0.9
     """How much the past counts against the newest score, from 0 to 1."""
     min_throughput: Quantity = Quantity.parse("10M")
@@ -134,7 +134,10 @@ class Shedding(Model):
     )
 
     strategy: SheddingStrategy = SheddingStrategy.AVG_SHEDDER
-    """AvgShedder, ThresholdShedder, OverloadShedder, UniformLoadShedder, TransferShedder or None."""
+    """What is unloaded: the hot end of pairs whose gap lasts (AvgShedder), nodes above the mean (ThresholdShedder) or
+    above a score (OverloadShedder), the node with the most traffic (UniformLoadShedder), nodes until the scores'
+    standard deviation is small (TransferShedder), or nothing (None).
+    """
     avg_shedder: AvgShedder | None = None
     """Figures of strategy AvgShedder."""
     threshold_shedder: ThresholdShedder | None = None
