@@ -13,8 +13,9 @@ from ballast.kube.kinds import EXECUTOR_MOVE, NODE, SPARK_TOPOLOGY
 from ballast.kube.lists import Query, read_list
 from tests.cluster.chart.installation import Installation
 from tests.cluster.controller.hand import Clock, FakeFigures, Hand, hand
-from tests.cluster.controller.pool import ENFORCE, POOL_LABEL, Pool, eventually, pool, required_labels, zones
+from tests.cluster.controller.pool import ENFORCE, POOL_LABEL, Pool, pool, required_labels, zones
 from tests.cluster.controller.scene import Driver
+from tests.testbed.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 
@@ -70,7 +71,7 @@ class Stage:
             self.clock.ahead_seconds += 1.0
             return look()
 
-        return eventually(once, what, seconds=30.0)
+        return wait_until(once, what=what, timeout_seconds=30.0)
 
     def executor(self, node: str) -> JSON:
         (found,) = (pod for pod in self.driver.pods() if pod["spec"].get("nodeName") == self.mine.node(node))
