@@ -1,0 +1,17 @@
+"""The page that explains every reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ballast.controller.moves.word import Word
+from ballast.model import Reason
+
+PAGE = Path(__file__).parents[3] / "docs" / "reasons.md"
+
+
+@pytest.mark.parametrize("word", [*Reason, *Word])
+def test_every_reason_that_users_meet_is_explained(word: Reason | Word) -> None:
+    assert f"`{word}`" in PAGE.read_text(encoding="utf-8")
