@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ballast.model import Location, Memory, MovesMode, Placement, Plan, Policy
+from ballast.model import Location, Memory, MovesMode, Placement, Plan, Policy, Snapshot
 from ballast.planner.plan import plan
 from ballast.simulation.cluster import Cluster, State
 from ballast.simulation.crew import NAMESPACE, crew
@@ -32,6 +32,7 @@ EPOCH = 1_767_571_200.0
 
 Progress = Callable[[float], None]
 """Is told what share of the run is done, 0…1."""
+Planner = Callable[[Snapshot, Policy, Memory, float], tuple[Plan, Memory]]
 
 
 def simulate(
@@ -41,12 +42,15 @@ def simulate(
     seed: int | None = None,
     label: str | None = None,
     progress: Progress | None = None,
+    planner: Planner = plan,
 ) -> Trace:
     """One run. Moves are made in mode Enforce only; the other modes are obeyed as the operator obeys them.
 
     Equal arguments give equal traces. `seed`: instead of the scenario's own. `label`: what the trace calls the policy.
+    `planner`: the operator's, unless it is to be watched or compared with another.
     """
-    run = _Run(scenario, policy, scenario.spec.seed if seed is None else seed, label or policy.name)
+    seed = scenario.spec.seed if seed is None else seed
+    run = _Run(scenario, policy, planner, seed=seed, label=label or policy.name)
     return run.to_the_end(progress or (lambda _: None))
 
 
@@ -60,9 +64,9 @@ class _Wish:
 
 
 class _Run:
-    def __init__(self, scenario: Scenario, policy: Policy, seed: int, label: str) -> None:
+    def __init__(self, scenario: Scenario, policy: Policy, planner: Planner, *, seed: int, label: str) -> None:
         spec = scenario.spec
-        self._policy, self._memory = policy, Memory()
+        self._policy, self._memory, self._plan = policy, Memory(), planner
         nodes = fleet(spec.nodes)
         slots = crew(spec, nodes)
         self._cluster = Cluster(spec, nodes, slots)
@@ -101,23 +105,26 @@ class _Run:
 
     def _schedule(self, time: float) -> None:
         """Moves go on, and kube-scheduler looks again at what waits for room."""
+        waiting = np.flatnonzero((self._cluster.state == State.PENDING) & (self._cluster.node < 0)).tolist()
+        if not waiting and not self._flights.flying:
+            return
         scheduler = Scheduler(self._cluster, self._sight.locations, time)
         self._flights.advance(scheduler, self._scores, time)
-        waiting = (self._cluster.state == State.PENDING) & (self._cluster.node < 0)
-        for slot in np.flatnonzero(waiting).tolist():
+        for slot in waiting:
             self._bind(scheduler, slot, time)
 
     def _pass(self, time: float) -> None:
         snapshot = self._sight.snapshot(self._meter.query(time), self._flights, time)
-        decided, self._memory = plan(snapshot, self._policy, self._memory, EPOCH + time)
+        decided, self._memory = self._plan(snapshot, self._policy, self._memory, EPOCH + time)
         self._scores = {view.name: view.score for view in decided.pool.nodes if view.score is not None}
         self._recorder.pass_(decided, self._meter.now, time)
         self._enact(decided, time)
 
     def _enact(self, decided: Plan, time: float) -> None:
-        scheduler = Scheduler(self._cluster, self._sight.locations, time)
-        for placement in decided.placements:
-            self._release(scheduler, placement, time)
+        if decided.placements:
+            scheduler = Scheduler(self._cluster, self._sight.locations, time)
+            for placement in decided.placements:
+                self._release(scheduler, placement, time)
         for stranded in decided.replacements:
             self._cluster.delete(slot_of(stranded.uid), time)
         if self._policy.moves.mode is MovesMode.ENFORCE:

@@ -44,10 +44,16 @@ class Flights:
         self._records: list[MoveRecord] = []
         self.failed_by_topology: dict[str, int] = {}
 
-    @property
-    def moves(self) -> tuple[Move, ...]:
+    def moves(self, time: float) -> tuple[Move, ...]:
         """As the planner sees them: under way, or ended within their ttl."""
+        oldest = self._epoch + time - self._policy.ttl_seconds
+        self._ended = [move for move in self._ended if (move.ended_at or 0.0) >= oldest]
         return (*(flight.move for flight in self._open), *self._ended)
+
+    @property
+    def flying(self) -> bool:
+        """Whether any move has not ended."""
+        return bool(self._open)
 
     def records(self) -> tuple[MoveRecord, ...]:
         """Every move so far, in the order of their decisions."""
@@ -102,8 +108,7 @@ class Flights:
         ended = [flight for flight in self._open if flight.move.phase.ended]
         self._open = [flight for flight in self._open if not flight.move.phase.ended]
         self._records += [flight.record for flight in ended]
-        oldest = self._epoch + time - self._policy.ttl_seconds
-        self._ended = [m for m in (*self._ended, *(f.move for f in ended)) if (m.ended_at or 0.0) >= oldest]
+        self._ended += [flight.move for flight in ended]
 
     def _leaving(self, flight: Flight, scheduler: Scheduler, time: float) -> None:
         cluster, slot = self._cluster, flight.slot

@@ -53,14 +53,8 @@ class Recorder:
 
     def step(self, moment: Moment, time: float) -> None:
         """Every step of the simulation, between passes too."""
-        fleet = self._cluster.fleet
-        own = np.bincount(
-            np.maximum(self._cluster.node, 0),
-            weights=np.where(self._cluster.node >= 0, moment.work, 0.0) / fleet.speed[self._cluster.node],
-            minlength=len(fleet),
-        )
         self._work += moment.work
-        self._others += (moment.wanted - own) * fleet.speed
+        self._others += moment.neighbours * self._cluster.fleet.speed
         self._steps += 1
         if time >= self._title.duration_seconds * (len(self._stretches) + 1) / _STRETCHES:
             self._end_stretch(time)
@@ -73,7 +67,7 @@ class Recorder:
                 loads=self._work / self._steps,
                 homes=np.where(cluster.alive, self.homes, -1),
                 movable=(cluster.crew.movable > 0) & cluster.alive,
-                others=np.maximum(self._others / self._steps, 0.0),
+                others=self._others / self._steps,
                 capacity=cluster.fleet.capacity,
                 up=cluster.open,
             )

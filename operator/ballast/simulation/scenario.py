@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -20,6 +20,8 @@ from ballast.simulation.scenario_load import Moment, Span
 from ballast.simulation.scenario_pool import Event, Machines
 
 _REMEDY = "write a scenario as in examples/scenarios"
+_ROUNDING = 1e-6
+_GIB = float(1 << 30)
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -111,7 +113,8 @@ class Scenario(Resource):
     def parse(cls, raw: Any) -> Self:
         """As above; what refers to something that is not there is refused as well."""
         found = super().parse(raw)
-        if problems := list(_dangling(found.spec)):
+        problems = list(_dangling(found.spec)) or list(_overfull(found.spec))
+        if problems:
             raise InvalidResource(f"Scenario {found.name}", problems)
         return found
 
@@ -149,6 +152,25 @@ def _misplaced(field: str, application: Application, nodes: set[str], groups: se
         yield InvalidField(field, placed, f"place at most the {application.total} executors that there are")
     if application.runs_on and application.starts.seconds > 0:
         yield InvalidField(field, application.starts.text, "what starts later is placed by the policy: remove runsOn")
+
+
+def _overfull(spec: ScenarioSpec) -> Iterator[InvalidField]:
+    """Nodes that hold more when the run begins than they have."""
+    groups = {machines.name: machines.names for machines in spec.nodes}
+    cpu: defaultdict[str, float] = defaultdict(float)
+    memory: defaultdict[str, float] = defaultdict(float)
+    for application in spec.applications:
+        for name, count in application.homes(groups).items():
+            cpu[name] += count * float(application.requests.cpu)
+            memory[name] += count * float(application.requests.memory)
+    for machines in spec.nodes:
+        for name in machines.names:
+            if cpu[name] > machines.cores + _ROUNDING:
+                remedy = f"its executors request {cpu[name]:g} cores: place fewer there, or lower requests.cpu"
+                yield InvalidField("spec.nodes", name, remedy)
+            if memory[name] > float(machines.memory):
+                remedy = f"its executors request {memory[name] / _GIB:g} GiB: place fewer there, or raise memory"
+                yield InvalidField("spec.nodes", name, remedy)
 
 
 def _some(names: set[str]) -> str:

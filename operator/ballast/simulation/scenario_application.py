@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from pydantic import Field
@@ -62,6 +64,13 @@ class Application(Model):
     @property
     def names(self) -> tuple[str, ...]:
         return (self.name,) if self.copies is None else tuple(f"{self.name}-{i}" for i in range(self.copies))
+
+    def homes(self, groups: Mapping[str, Sequence[str]]) -> Counter[str]:
+        """How many executors run on which node when the run begins. `groups`: nodes by the name of their group."""
+        if not isinstance(self.runs_on, tuple):
+            return Counter(dict(self.runs_on))
+        nodes = [name for subject in self.runs_on for name in groups.get(subject, (subject,))]
+        return Counter(nodes[i % len(nodes)] for i in range(self.total)) if nodes else Counter()
 
     @property
     def total(self) -> int:

@@ -26,7 +26,7 @@ class Scheduler:
         """The node it was bound to, or None: it waits for room.
 
         The preferred node if it fits there; else, among the nodes that agree with `within` (far to near, as far as it
-        goes), the one with the largest mean share of CPU and memory left.
+        goes), the one that will have the largest mean share of CPU and memory left.
         """
         able = self._able(slot)
         if preferred is not None and able[preferred]:
@@ -36,7 +36,7 @@ class Scheduler:
             if not able.any():
                 self._cluster.release(slot, self._time)
                 return None
-            node = int(np.argmax(np.where(able, self._shares(), -np.inf)))
+            node = int(np.argmax(np.where(able, self._shares(slot), -np.inf)))
         self._free[node] -= self._cluster.crew.requests[slot]
         self._cluster.bind(slot, node, self._time)
         return node
@@ -45,8 +45,9 @@ class Scheduler:
         fitting: BoolArray = (self._free + _FORGIVEN >= self._cluster.crew.requests[slot]).all(axis=1)
         return fitting & self._open
 
-    def _shares(self) -> FloatArray:
-        shares: FloatArray = (self._free[:, :2] / self._cluster.allocatable[:, :2]).mean(axis=1)
+    def _shares(self, slot: int) -> FloatArray:
+        left = self._free[:, :2] - self._cluster.crew.requests[slot, :2]
+        shares: FloatArray = (left / self._cluster.allocatable[:, :2]).mean(axis=1)
         return shares
 
     def _agreeing(self, within: Location) -> BoolArray:

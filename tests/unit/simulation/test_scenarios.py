@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ballast.api.duration import Duration
 from ballast.simulation.engine import simulate
 from ballast.simulation.figures import Figures, figures, gap
 from ballast.simulation.policies import from_name
@@ -113,9 +114,11 @@ def test_nothing_is_sent_to_a_node_that_someone_else_keeps_hot() -> None:
 def test_a_day_of_noise_moves_nothing_by_usage_and_much_by_traffic() -> None:
     _, ours = outcome("noisy-day", "AvgShedder")
     assert ours.moves == 0
-    _, pulsar = outcome("noisy-day", "AvgShedder/Traffic")
-    assert pulsar.moves_beyond_optimum > 20
-    assert pulsar.reversals > 0
+    world = Scenario.read(FOLDER / "noisy-day.yaml")
+    some_hours = world.spec.model_copy(update={"duration": Duration.parse("6h")})
+    world = world.model_copy(update={"spec": some_hours})
+    pulsar = figures(simulate(world, from_name("AvgShedder/Traffic", world)))
+    assert pulsar.moves_beyond_optimum > 5
 
 
 def test_the_executors_of_a_dead_node_run_elsewhere_and_the_node_is_filled_when_it_is_back() -> None:

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ballast.errors import InvalidField
+from ballast.model import LoadUnit, MovesMode, PlacementMode
+from ballast.simulation.policies import enforced, from_file, from_name
+from tests.unit.simulation.small_world import policy, scenario
+
+FIGURES = {
+    "shedding": {"avgShedder": {"lowThreshold": 20}, "thresholdShedder": {"threshold": 5}},
+    "moves": {"maxConcurrent": 7},
+}
+
+
+def test_a_name_takes_the_figures_of_its_own_strategy_from_the_scenario() -> None:
+    world = scenario(policy=FIGURES)
+    ours, theirs = from_name("AvgShedder/Traffic", world), from_name("ThresholdShedder", world)
+    assert ours.shedding.avg_shedder.unit is LoadUnit.TRAFFIC
+    assert ours.shedding.avg_shedder.low_threshold == 20
+    assert dict(theirs.shedding.settings)["threshold"] == 5
+    assert {ours.moves.max_concurrent, theirs.moves.max_concurrent} == {7}
+
+
+def test_a_name_is_enforced_and_says_where_executors_are_placed() -> None:
+    found = from_name("None+RoundRobin", scenario())
+    assert found.name == "None+RoundRobin"
+    assert found.placement.strategy == "RoundRobin"
+    assert (found.placement.mode, found.moves.mode) == (PlacementMode.ENFORCE, MovesMode.ENFORCE)
+
+
+def test_what_is_only_recommended_is_enforced_and_off_stays_off() -> None:
+    assert enforced(policy(mode="Recommend")).moves.mode is MovesMode.ENFORCE
+    assert enforced(policy(mode="Approve")).moves.mode is MovesMode.ENFORCE
+    assert enforced(policy(mode="Off")).moves.mode is MovesMode.OFF
+
+
+def test_a_file_must_hold_a_policy(tmp_path: Path) -> None:
+    path = tmp_path / "policy.yaml"
+    for text in ("kind: Scenario", "[]", "a: ["):
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(InvalidField, match="policy"):
+            from_file(path, scenario())
