@@ -12,6 +12,7 @@ from ballast.controller.membership import key_of
 from ballast.controller.telemetry import Telemetry
 from ballast.kube import actions, kinds
 from ballast.kube.client import Client
+from ballast.kube.errors import KubeError
 from ballast.kube.events import EventRecorder, Notice, Regarding
 from ballast.kube.kinds import Kind
 from ballast.kube.objects import ensure_created
@@ -103,10 +104,19 @@ class Actuator:
             },
             "spec": _spec(context, move, source=source, approved=approved),
         }
-        _, created = ensure_created(self._client, kinds.EXECUTOR_MOVE, body)
+        pod = Regarding(kinds.POD, move.pod, move.uid, move.namespace)
+        try:
+            _, created = ensure_created(self._client, kinds.EXECUTOR_MOVE, body)
+        except KubeError as error:
+            # A quota of the namespace, or its end: no reason to leave anybody else alone.
+            if error.of_server:
+                raise
+            self._telemetry.writes.labels("create", type(error).__name__).inc()
+            self._post(pod, "MoveNotCreated", "Move", str(error), warning=True)
+            return False
         if created:
             words = f"{_sentence(move)}; {'leaves now' if approved else 'waits for approval'}"
-            self._post(Regarding(kinds.POD, move.pod, move.uid, move.namespace), "MoveDecided", "Move", words)
+            self._post(pod, "MoveDecided", "Move", words)
         return created
 
     def _tell(self, context: Context, orders: list[actions.Release], outcomes: list[actions.ReleaseOutcome]) -> None:

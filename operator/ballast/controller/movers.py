@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
@@ -25,12 +26,15 @@ from ballast.controller.openmove import OpenMove
 from ballast.controller.telemetry import Telemetry
 from ballast.kube import actions, kinds
 from ballast.kube.client import Client
-from ballast.kube.errors import Conflict, NotFound
+from ballast.kube.errors import Conflict, KubeError, NotFound
 from ballast.kube.events import EventRecorder, Notice, Regarding
 from ballast.kube.objects import delete_object, write_status
 from ballast.model import MovesPolicy, Pin, Placement
 
+_LOG = logging.getLogger(__name__)
 _MOST_STEPS = 6
+_PAUSE_SECONDS = 30.0
+"""Until something that the server refused is tried again."""
 _NOBODYS = MovesPolicy()
 """What moves live by that no policy answers for."""
 
@@ -75,21 +79,37 @@ class Movers:
         known = {each.key: each for each in moves}
         wake: list[float] = []
         for each in sorted(moves, key=lambda m: (m.state.orders.created_at, m.key)):
-            if each.state.phase.ended:
-                self._expire(each, context.policy.moves)
-                continue
-            wake_at = self._carry(each, context, known)
+            wake_at = self._guarded(each, lambda move: self._advance(move, context, known))
             if wake_at is not None:
                 wake.append(wake_at)
         return list(known.values()), min(wake, default=None)
 
+    def _guarded(self, each: OpenMove, work: Callable[[OpenMove], float | None]) -> float | None:
+        """What the server refuses about one move must not hinder the others, or the executors that are held."""
+        try:
+            return work(each)
+        except KubeError as error:
+            if error.of_server:
+                raise
+            _LOG.warning("move %s was left as it is: %s", each.key, error)
+            return self._clock() + _PAUSE_SECONDS
+
+    def _advance(self, each: OpenMove, context: Context, known: dict[str, OpenMove]) -> float | None:
+        if each.state.phase.ended:
+            self._expire(each, context.policy.moves)
+            return None
+        return self._carry(each, context, known)
+
     def turn_away(self, moves: Iterable[OpenMove]) -> None:
         """End those that no policy answers for, unless they have begun: a policy may come back for them."""
         for each in moves:
-            if each.state.phase.ended:
-                self._expire(each, _NOBODYS)
-            elif (step := turned_away(each.state, self._clock())) is not None:
-                self._write(each, step, "")
+            self._guarded(each, self._turn_away)
+
+    def _turn_away(self, each: OpenMove) -> None:
+        if each.state.phase.ended:
+            self._expire(each, _NOBODYS)
+        elif (step := turned_away(each.state, self._clock())) is not None:
+            self._write(each, step, "")
 
     def _expire(self, each: OpenMove, settings: MovesPolicy) -> None:
         if record.outlived(each.state, ttl_seconds=settings.ttl_seconds, now=self._clock()):

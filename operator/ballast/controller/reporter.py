@@ -17,7 +17,7 @@ from ballast.controller.survey import Read
 from ballast.errors import BallastError
 from ballast.kube import kinds
 from ballast.kube.client import Client
-from ballast.kube.errors import Conflict, NotFound
+from ballast.kube.errors import Conflict, KubeError, NotFound
 from ballast.kube.events import EventRecorder, Notice, Regarding
 from ballast.kube.kinds import Kind
 from ballast.kube.objects import write_status
@@ -108,6 +108,11 @@ class Reporter:
                 self._written[uid] = now
         except (Conflict, NotFound) as error:
             _LOG.debug("status of %s was not written: %s", seen["metadata"]["name"], error)
+        except KubeError as error:
+            # Nobody is to wait at a gate because a status can't be written.
+            if error.of_server:
+                raise
+            _LOG.warning("status of %s was not written: %s", seen["metadata"]["name"], error)
 
 
 def _steers(context: Context, topology: SparkTopology, outlook: Outlook) -> bool:

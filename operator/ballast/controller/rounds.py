@@ -20,7 +20,7 @@ from ballast.controller.openmove import OpenMove, planner_moves, read_moves
 from ballast.controller.pools import territories
 from ballast.controller.reporter import Reporter
 from ballast.controller.sight import Sight
-from ballast.controller.survey import Read, Surveyor
+from ballast.controller.survey import Read, Survey, Surveyor
 from ballast.controller.switch import Switch, wanted
 from ballast.controller.telemetry import Telemetry
 from ballast.kube.errors import KubeError
@@ -76,7 +76,7 @@ class Rounds:
             self._kept.clear()
         survey = self._crew.surveyor.look()
         self._gates = self._gates.after(survey.lists.pods, self._clock())
-        self._crew.switch.keep(wanted((p.resource for p in survey.policies), survey.lists.namespaces))
+        self._keep_switch(survey)
         lands = territories(survey.policies, survey.lists.nodes)
         sight = Sight(survey, lands, self._gates, self._clock())
         moves, broken = read_moves(survey.moves)
@@ -92,6 +92,15 @@ class Rounds:
             self._crew.telemetry.forget(name)
         return _earliest(*due)
 
+    def _keep_switch(self, survey: Survey) -> None:
+        """Who is held already is let go all the same when the switch can't be written."""
+        try:
+            self._crew.switch.keep(wanted((p.resource for p in survey.policies), survey.lists.namespaces))
+        except KubeError as error:
+            if error.of_server:
+                raise
+            _LOG.warning("the gate switch stays as it is: %s", error)
+
     def _visit(self, read: Read[BalancingPolicy], sight: Sight, moves: list[OpenMove]) -> float | None:
         name = read.resource.metadata.name
         if name in sight.lands.stalled:
@@ -104,9 +113,10 @@ class Rounds:
         started = perf_counter()
         try:
             return self._pass(read, sight, moves)
-        except KubeError:
-            raise
-        except Exception as error:  # noqa: BLE001 -- what one policy brings about must not stop the others
+        except Exception as error:
+            # What one policy brings about must not stop the others.
+            if isinstance(error, KubeError) and error.of_server:
+                raise
             _LOG.exception("the pass of policy %s failed", name)
             self._crew.telemetry.passes.labels(name, "error").inc()
             self._crew.reporter.stalled(read, "PassFailed", f"{type(error).__name__}: {error}"[:_LONGEST_REASON])

@@ -14,6 +14,8 @@ from ballast.kube.timestamp import seconds, text
 from ballast.model import PlacementMode
 
 HEARTBEAT_SECONDS = 30.0
+MOST_NAMESPACES = 2000
+"""That a switch can name; executors of further ones are not held."""
 UNINSTALLED = "Uninstalled"
 """Reason of a switch that was turned off because Ballast is being removed."""
 
@@ -38,7 +40,7 @@ def wanted(policies: Iterable[BalancingPolicy], namespaces: Mapping[str, Mapping
     chosen = sorted(
         name for name, labels in namespaces.items() if any(s.namespace_selector.matches(labels) for s in enforcing)
     )
-    return Wanted(gating=bool(chosen), namespaces=tuple(chosen))
+    return Wanted(gating=bool(chosen), namespaces=tuple(chosen[:MOST_NAMESPACES]))
 
 
 class Switch:

@@ -61,9 +61,9 @@ class Telemetry:
                               registry=registry)  # fmt: skip
 
         self._of_policies = (
-            self.pass_seconds, self.passes, self.last_pass, self.decisions, self.refusals, self.moves,
-            self.predicted_gain, self.measured_gain, self.gate_hold, self.metrics_age, self.node_score, self.node_hits,
-            self.imbalance,
+            self.pass_seconds, self.passes, self.last_pass, self.decisions, self.refusals, self.transitions,
+            self.moves, self.predicted_gain, self.measured_gain, self.gate_hold, self.metrics_age, self.node_score,
+            self.node_hits, self.imbalance,
         )  # fmt: skip
 
     def introduce(self, policy: str) -> None:

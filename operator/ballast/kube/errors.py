@@ -22,6 +22,9 @@ from ballast.errors import BallastError
 class KubeError(BallastError):
     """`action` (as in `patch pods analytics/exec-1`) failed with HTTP `status` (0: no answer at all)."""
 
+    of_server = False
+    """It says something of the server or the way to it, and not of this one object: nothing else would go better."""
+
     def __init__(self, action: str, message: str, *, status: int = 0, body: dict[str, Any] | None = None) -> None:
         super().__init__(action, message)
         self.action = action
@@ -39,10 +42,11 @@ class KubeError(BallastError):
 
 
 class NotConnected(KubeError):  # noqa: N818 -- says what is wrong, reads well when raised
-    pass
+    of_server = True
 
 
 class Unavailable(KubeError):  # noqa: N818 -- says what is wrong, reads well when raised
+    of_server = True
     retry_after_seconds: float | None = None
 
 
@@ -59,7 +63,7 @@ class NotFound(KubeError):  # noqa: N818 -- says what is wrong, reads well when 
 
 
 class Gone(KubeError):  # noqa: N818 -- says what is wrong, reads well when raised
-    pass
+    of_server = True
 
 
 class Forbidden(KubeError):  # noqa: N818 -- says what is wrong, reads well when raised

@@ -16,6 +16,7 @@ from ballast.kube.events import EventRecorder
 from ballast.model import Plan, PlannedMove
 from tests.unit.controller.stage import NOW, Stage, stage, streaming
 from tests.unit.kube.builders import driver
+from tests.unit.kube.scripted import Answer
 
 JSON = dict[str, Any]
 MOVE = PlannedMove(
@@ -100,6 +101,21 @@ def test_a_move_is_created_as_its_mode_has_it_and_counted(
     assert (created["spec"]["from"], created["spec"]["to"]) == ("hot", "cold")
     assert pool.metric("ballast_decisions_total", kind="move") == 1.0
     assert pool.metric("ballast_move_predicted_gain_points") == 50.0
+
+
+@pytest.mark.parametrize("status", [403, 404, 422])
+def test_a_move_that_its_namespace_does_not_take_is_told_and_hinders_nobody(
+    pool: Stage, tmp_path: Path, status: int
+) -> None:
+    pool.refusals["/executormoves"] = Answer(status, {"message": "exceeded quota: moves"})
+    assert len(ordered(pool, tmp_path)) == 1
+    (event,) = (asked.body for asked in pool.script.writes if asked.path.split("?")[0].endswith("/events"))
+    assert (event["reason"], event["type"], event["regarding"]["name"]) == (
+        "MoveNotCreated",
+        "Warning",
+        "spark-1-exec-1",
+    )
+    assert "exceeded quota: moves" in event["note"]
 
 
 def test_a_recommendation_creates_nothing_and_is_counted_as_one(pool: Stage, tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from ballast.api import BalancingPolicy
-from ballast.controller.switch import HEARTBEAT_SECONDS, Switch, Wanted, wanted
+from ballast.api.gate import GateSpec
+from ballast.controller.switch import HEARTBEAT_SECONDS, MOST_NAMESPACES, Switch, Wanted, wanted
 from ballast.kube.timestamp import text
 from tests.unit.kube.builders import CREATED_AT
 from tests.unit.kube.scripted import Answer, scripted
@@ -51,6 +52,14 @@ def test_it_is_on_where_placement_is_enforced_and_nowhere_else(
     policies: list[BalancingPolicy], expected: Wanted
 ) -> None:
     assert wanted(policies, NAMESPACES) == expected
+
+
+def test_it_names_no_more_namespaces_than_it_can_hold() -> None:
+    many = {f"team-{number:04}": {"team": "a"} for number in range(MOST_NAMESPACES + 1)}
+    found = wanted([policy("Enforce", TEAM_A)], many)
+    assert len(found.namespaces) == MOST_NAMESPACES
+    assert found.gating
+    assert GateSpec.model_validate(found.spec()).namespaces == found.namespaces
 
 
 class Time:

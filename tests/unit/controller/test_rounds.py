@@ -1,0 +1,151 @@
+"""What the server refuses about one object must not keep anybody waiting at a gate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from ballast.controller.actuator import Actuator
+from ballast.controller.figures import Figures
+from ballast.controller.movers import Movers
+from ballast.controller.reporter import Reporter
+from ballast.controller.rounds import Crew, Rounds
+from ballast.controller.survey import Surveyor
+from ballast.controller.switch import Switch
+from ballast.controller.telemetry import Telemetry
+from ballast.kube.errors import Unavailable
+from ballast.kube.events import EventRecorder
+from tests.unit.controller.stage import NOW, move
+from tests.unit.kube.builders import GATE, driver, executor, node
+from tests.unit.kube.scripted import Answer, Asked, Scripted, scripted
+
+JSON = dict[str, Any]
+TEAMS = ("ads", "web")
+
+
+def policy(team: str) -> JSON:
+    spec = {
+        "nodeSelector": {"matchLabels": {"team": team}},
+        "namespaceSelector": {"matchLabels": {"team": team}},
+        "placement": {"mode": "Enforce"},
+        "moves": {"mode": "Enforce"},
+    }
+    metadata = {"name": team, "uid": f"uid-{team}", "resourceVersion": "1", "generation": 1}
+    return {"metadata": metadata, "spec": spec}
+
+
+def ordered(team: str) -> JSON:
+    """A move of a driver: it ends at the first look, with a status to write."""
+    found = move(1)
+    found["metadata"] |= {"namespace": team, "name": f"of-{team}"}
+    found["spec"] |= {"policy": team, "executor": {"pod": f"{team}-driver", "uid": f"uid-{team}-driver"}}
+    return found
+
+
+class Server:
+    """Each team has a node, a policy, a driver, an executor that is held, and a move that can't be."""
+
+    def __init__(self) -> None:
+        self.refused: dict[str, Answer] = {}
+        """What is answered to writes of what these words end."""
+        self.lists: dict[str, list[JSON]] = {
+            "balancingpolicies": [policy(team) for team in TEAMS],
+            "executormoves": [ordered(team) for team in TEAMS],
+            "nodes": [node(f"node-{team}", labels={"team": team}) for team in TEAMS],
+            "namespaces": [
+                {"metadata": {"name": team, "labels": {"team": team, "ballast.dev/gate": "enabled"}}} for team in TEAMS
+            ],
+            "pods": [
+                *(executor(1, application=team, namespace=team, gates=[GATE]) for team in TEAMS),
+                *(driver(team, namespace=team, node=f"node-{team}") for team in TEAMS),
+            ],
+            "gateswitches": [{"metadata": {"name": "ballast", "resourceVersion": "1"}, "spec": {"gating": False}}],
+        }
+
+    def answer(self, asked: Asked) -> Answer:
+        path = asked.path.split("?")[0]
+        if asked.method == "GET":
+            if path.endswith("/gateswitches/ballast"):
+                return Answer(body=self.lists["gateswitches"][0])
+            return Answer(body={"items": self.lists.get(path.rsplit("/", 1)[-1], []), "metadata": {}})
+        for ending, answer in self.refused.items():
+            if path.endswith(ending):
+                return answer
+        return Answer(
+            body={"metadata": {"name": path.removesuffix("/status").rsplit("/", 1)[-1], "resourceVersion": "2"}}
+        )
+
+
+@pytest.fixture
+def server() -> Iterator[tuple[Server, Scripted]]:
+    with scripted() as script:
+        found = Server()
+        script.by = found.answer
+        yield found, script
+
+
+def one_round(script: Scripted, folder: Path) -> float | None:
+    client = script.client(folder)
+    events = EventRecorder(client, instance="one", clock=lambda: NOW, on_error=_fail)
+    telemetry = Telemetry(CollectorRegistry())
+    crew = Crew(
+        surveyor=Surveyor(client),
+        figures=Figures(client, namespace="ballast-system"),
+        movers=Movers(client, events=events, telemetry=telemetry, clock=lambda: NOW),
+        actuator=Actuator(client, events=events, telemetry=telemetry, clock=lambda: NOW),
+        reporter=Reporter(client, events=events, clock=lambda: NOW),
+        switch=Switch(client, name="ballast", identity="one", clock=lambda: NOW),
+        telemetry=telemetry,
+    )
+    return Rounds(crew, clock=lambda: NOW, leading=lambda: True).run()
+
+
+def _fail(error: Exception) -> None:
+    raise error
+
+
+def released(script: Scripted) -> dict[str, bool]:
+    """Executors that were let go: whether they were tied to a place."""
+    patches = [asked for asked in script.writes if asked.method == "PATCH" and "/pods/" in asked.path]
+    return {
+        asked.path.split("?")[0].rsplit("/", 1)[-1]: any("affinity" in change["path"] for change in asked.body)
+        for asked in patches
+    }
+
+
+BOTH = {"ads-exec-1": True, "web-exec-1": True}
+FORBIDDEN = Answer(403, {"reason": "Forbidden", "message": "exceeded quota"})
+INVALID = Answer(422, {"reason": "Invalid", "message": "too long"})
+
+
+@pytest.mark.parametrize(
+    ("ending", "answer"),
+    [
+        ("", Answer()),
+        ("/gateswitches/ballast", FORBIDDEN),
+        ("/balancingpolicies/ads/status", INVALID),
+        ("/executormoves/of-ads/status", FORBIDDEN),
+        ("/executormoves/of-ads/status", INVALID),
+    ],
+)
+def test_everybody_is_placed_whatever_cannot_be_written(
+    server: tuple[Server, Scripted], tmp_path: Path, ending: str, answer: Answer
+) -> None:
+    found, script = server
+    if ending:
+        found.refused[ending] = answer
+    assert one_round(script, tmp_path) is not None
+    assert released(script) == BOTH
+    told = [asked.path for asked in script.writes if "/executormoves/of-web/status" in asked.path]
+    assert told, "the other team's move was not looked at"
+
+
+def test_a_server_that_does_not_answer_ends_the_round(server: tuple[Server, Scripted], tmp_path: Path) -> None:
+    found, script = server
+    found.refused["/executormoves/of-ads/status"] = Answer(503, {"message": "etcd is down"})
+    with pytest.raises(Unavailable, match="etcd is down"):
+        one_round(script, tmp_path)
