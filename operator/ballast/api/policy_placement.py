@@ -120,13 +120,17 @@ class Placement(Model):
     Write "Off" with quotes: YAML takes the bare word for false.
     """
     strategy: PlacementStrategy = PlacementStrategy.PROXIMITY
-    """How a node is chosen: Proximity, LeastLongTermRate, LeastResourceUsage, AvgShedder or RoundRobin.
+    """How a node is chosen: near what the executor talks to (Proximity), with the least traffic in the long run
+    (LeastLongTermRate), at random of those well below the mean score (LeastResourceUsage), one after the other
+    (RoundRobin), or AvgShedder.
 
     Whichever it is, only nodes that admit the executor and have room are chosen from, within the limits below.
     AvgShedder sends the replacements of moves where the moves say, and spreads all others at random.
     """
     order: ExecutorOrder = ExecutorOrder.PROXIMITY_NEEDS
-    """Which executor is placed next: ProximityNeeds or ConnectionCount."""
+    """Which executor is placed next: down the streams, each sender followed by its receivers (ProximityNeeds), or the
+    best connected component first, in turn with its neighbours (ConnectionCount).
+    """
     pin: Pin = Pin.ZONE
     """The narrowest level that is required of the scheduler: None, Zone, Rack or Node. Nearer levels are preferred."""
     sticky: bool = True
