@@ -47,3 +47,40 @@ def test_a_mask_is_computed_once_for_equal_constraints() -> None:
     assert admission.mask(Constraints(affinity_terms=(ZONE_A,))) is admission.mask(
         Constraints(affinity_terms=(ZONE_A,))
     )
+
+
+NODES = (
+    a_node("a", labels={"zone": "a", "disk": "ssd"}),
+    a_node("b", labels={"zone": "b", "disk": "ssd"}, taints=(GPU,)),
+    a_node("c", labels={"zone": "c"}),
+    a_node("d", labels={"zone": "a"}, ready=False),
+)
+ON_SSD = (("disk", "ssd"),)
+IN_B = (Requirement("zone", "In", ("b",)),)
+TOLERANT = (Toleration("gpu", "Exists"),)
+
+
+def test_one_admission_answers_for_many_constraints_that_share_their_parts() -> None:
+    admission = Admission(NODES)
+    asked = [
+        Constraints(node_selector=nodes, affinity_terms=terms, volume_terms=volumes, tolerations=tolerated)
+        for nodes in ((), ON_SSD, (*ON_SSD, ("zone", "a")))
+        for terms in ((), (ZONE_A,), (ZONE_A, IN_B), ((), IN_B))
+        for volumes in ((), ((ZONE_A,),), ((ZONE_A, IN_B), (IN_B,)))
+        for tolerated in ((), TOLERANT)
+    ]
+    for constraints in asked:
+        executor = an_executor("e-1", constraints=constraints)
+        assert admission.mask(constraints).tolist() == [refusal(executor, node) is None for node in NODES]
+
+
+def test_words_of_a_refusal_name_what_is_wanted() -> None:
+    def words(node: Node, constraints: Constraints) -> str:
+        found = refusal(an_executor("e-1", constraints=constraints), node)
+        return found[1] if found else ""
+
+    assert words(a_node("n", schedulable=False), Constraints()) == "n is cordoned"
+    assert words(a_node("n", leaving="drained"), Constraints()) == "n is about to leave (drained)"
+    assert words(NODES[2], Constraints(node_selector=ON_SSD)) == "c does not match the pod's node selector or affinity"
+    assert words(NODES[2], Constraints(volume_terms=((IN_B,),))) == "a volume of the pod can't be mounted on c"
+    assert words(NODES[1], Constraints()) == "b has the taint gpu:NoSchedule, which the pod does not tolerate"
