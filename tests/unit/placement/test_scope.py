@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from ballast.model import Executor, Memory, PlacementPolicy, Policy, Scope
+from ballast.model import Executor, Memory, Node, Phase, PlacementPolicy, Policy, Resources, Scope
 from ballast.placement.scope import next_scopes, stepped
-from tests.builders import a_node, a_snapshot, an_executor, gated
+from tests.builders import GIB, a_node, a_snapshot, an_executor, gated
 
 LOADS = {Scope.NODE: 3.0, Scope.RACK: 0.9, Scope.ZONE: 0.5, Scope.CLUSTER: 0.1}
 
@@ -64,3 +66,91 @@ def test_what_one_node_may_not_hold_does_not_count_as_its_room() -> None:
     running = [an_executor(f"e-{n}", node="ar1") for n in range(2)]
     assert scopes(*running) == ["Node"]
     assert scopes(*running, policy=Policy("p", placement=few)) == ["Rack"]
+
+
+POOL = tuple(
+    a_node(f"{zone}{rack}{n}", zone=zone, rack=rack, cores=2.0) for zone in "ab" for rack in "rs" for n in "12"
+)
+
+
+def stays_up_to(load: float, at: Scope, *executors: Executor, nodes: tuple[Node, ...] = POOL) -> bool:
+    """Whether the component's load at the scope is just this: a higher bound of it keeps the scope, a lower one not."""
+    memory = Memory(scopes=(("team/clicks", "ingest", at.value),))
+
+    def after(bound: float) -> str:
+        bounds = PlacementPolicy(
+            max_executors_per_node_ratio=1.0, scope_higher_bound_ratio=bound, scope_lower_bound_ratio=0.0
+        )
+        snapshot = a_snapshot(*nodes, executors=executors)
+        ((_, _, scope),) = next_scopes(snapshot, Policy("p", placement=bounds), memory)
+        return scope
+
+    return after(load) == at and after(load - 1e-6) != at
+
+
+def on(*nodes: str, **changes: Any) -> list[Executor]:
+    return [an_executor(f"e-{number}", node=node, **changes) for number, node in enumerate(nodes)]
+
+
+@pytest.mark.parametrize(
+    ("at", "load"), [(Scope.NODE, 3 / (2 + 2)), (Scope.RACK, 3 / (3 + 4)), (Scope.ZONE, 3 / (3 + 8))]
+)
+def test_the_load_is_the_component_over_what_its_homes_place_could_hold(at: Scope, load: float) -> None:
+    """Two on one node and one beside it; every node has room for two more."""
+    assert stays_up_to(load, at, *on("ar1", "ar1", "ar2"))
+
+
+def test_those_elsewhere_count_for_the_load_but_not_for_what_is_held_here() -> None:
+    assert stays_up_to(3 / (2 + 2), Scope.NODE, *on("ar1", "ar1", "bs2"))
+    assert stays_up_to(3 / (2 + 4), Scope.RACK, *on("ar1", "ar1", "bs2"))
+    assert stays_up_to(3 / (2 + 8), Scope.ZONE, *on("ar1", "ar1", "bs2"))
+
+
+def test_those_that_wait_or_are_bound_count_and_those_that_go_do_not() -> None:
+    waiting = (gated("g-1"), an_executor("p-1", node=None, phase=Phase.PENDING))
+    going = (an_executor("l-1", node="ar1", phase=Phase.LEAVING), an_executor("x-1", node="ar1", phase=Phase.ENDED))
+    assert stays_up_to(3 / (1 + 2), Scope.NODE, *on("ar1"), *waiting, *going)
+
+
+def test_nodes_that_are_closed_hold_no_more_than_they_do() -> None:
+    closed = tuple(a_node(n.name, zone="a", rack="r", cores=2.0, ready=n.name == "ar1") for n in POOL[:2])
+    assert stays_up_to(2 / (2 + 2), Scope.RACK, *on("ar1", "ar2"), nodes=(*closed, *POOL[2:]))
+
+
+def test_the_largest_template_counts() -> None:
+    large = an_executor("e-9", node="ar1", requests=Resources(2.0, GIB, 1))
+    assert stays_up_to(3 / (3 + 1), Scope.NODE, *on("ar1", "ar1"), large)
+    more_memory = an_executor("e-9", node="ar1", requests=Resources(1.0, 16 * GIB, 1))
+    assert stays_up_to(3 / (3 + 1), Scope.NODE, *on("ar1", "ar1"), more_memory)
+    with_gpu = an_executor("e-9", node="ar1", requests=Resources(1.5, GIB, 1, (("nvidia.com/gpu", 1.0),)))
+    assert stays_up_to(3 / (3 + 0), Scope.NODE, *on("ar1", "ar1"), with_gpu)
+
+
+def test_of_equally_full_nodes_the_first_is_home() -> None:
+    assert stays_up_to(2 / (1 + 4), Scope.RACK, *on("as1", "bs1"))
+    small = tuple(
+        a_node(n.name, zone=n.location[0], rack=n.location[1], cores=1.0 if n.name[0] == "a" else 2.0) for n in POOL
+    )
+    assert stays_up_to(2 / (1 + 2), Scope.RACK, *on("bs1", "as1"), nodes=small)
+
+
+def test_a_home_without_a_rack_has_none_to_spread_over() -> None:
+    nodes = (a_node("n1", zone="a", rack=None, cores=2.0), *POOL)
+    assert scopes_after(Scope.RACK, *on("n1"), nodes=nodes) == ["Zone"]
+
+
+def scopes_after(before: Scope, *executors: Executor, nodes: tuple[Node, ...]) -> list[str]:
+    calm = PlacementPolicy(scope_higher_bound_ratio=9.0, scope_lower_bound_ratio=0.0)
+    memory = Memory(scopes=(("team/clicks", "ingest", before.value),))
+    snapshot = a_snapshot(*nodes, executors=executors)
+    return [scope for _, _, scope in next_scopes(snapshot, Policy("p", placement=calm), memory)]
+
+
+def test_every_component_has_a_scope_of_its_own_in_the_order_of_names() -> None:
+    executors = (
+        *on("ar1"),
+        an_executor("r-1", node="bs1", component="report"),
+        an_executor("a-1", node="ar1", topology="team/a"),
+    )
+    found = next_scopes(a_snapshot(*POOL, executors=executors), UNLIMITED, Memory())
+    assert found == (("team/a", "ingest", "Node"), ("team/clicks", "ingest", "Node"), ("team/clicks", "report", "Node"))
