@@ -15,7 +15,7 @@ from ballast.kube.nodes import NodeFacts
 from ballast.kube.pods import Pod
 from ballast.prometheus import Reading
 from tests.cluster.chart.installation import Installation
-from tests.cluster.controller.hand import Clock, FakeFigures, Hand, hand
+from tests.cluster.controller.hand import AGE_SECONDS, Clock, FakeFigures, Hand, hand
 from tests.cluster.controller.pool import (
     ENFORCE,
     POOL_LABEL,
@@ -254,6 +254,8 @@ def test_a_pass_that_fails_hinders_no_other_and_holds_nobody(installed: Installa
         stalled = mine.condition(BALANCING_POLICY, "Stalled", "failing-1")
         assert stalled is not None
         assert (stalled["reason"], stalled["message"]) == ("PassFailed", "ZeroDivisionError: a mistake of ours")
+        assert operator.metric("ballast_passes_total", policy="failing-1", result="error") == 1.0
+        assert operator.metric("ballast_passes_total", policy="other", result="ok") == 1.0
         assert not mine.gated("spark-1-exec-1")
         assert required_labels(others.pod("spark-1-exec-1"))
 
@@ -288,6 +290,33 @@ def test_nothing_is_written_where_nothing_changes(installed: Installation) -> No
                 clock.ahead_seconds += 5.0
                 operator.rounds.run()
             assert len(operator.fate.writes) == written
+
+
+def test_the_metrics_tell_of_passes_refusals_and_how_old_the_figures_were(installed: Installation) -> None:
+    clock = Clock()
+    with pool(installed.testbed, "told", zones()) as mine:
+        figures = FakeFigures({mine.node("a1"): 0.7, mine.node("a2"): 0.3, mine.node("b2"): 0.3})
+        _running(mine, "b1", "a1")
+        mine.topology("clicks", {"name": "ingest", "workload": "Streaming"})
+        shedding = {"strategy": "AvgShedder", "avgShedder": {"lowHits": 9, "highHits": 9}}
+        mine.policy(interval="60s", metrics={"window": "5s"}, moves={"settle": "65s"}, shedding=shedding)
+
+        def refused(reason: str) -> float | None:
+            return operator.metric("ballast_refusals_total", policy="told", reason=reason)
+
+        with life(installed, clock, figures) as operator:
+            for ahead_seconds, full_passes in ((0.0, 1.0), (5.0, 1.0), (61.0, 2.0)):
+                clock.ahead_seconds = ahead_seconds
+                operator.rounds.run()
+                assert refused("WaitingForHits") == full_passes, "between full passes the figures are the same"
+            assert refused("DataSkew") == 0.0
+            assert operator.metric("ballast_passes_total", policy="told", result="ok") == 3.0
+            assert operator.metric("ballast_pass_duration_seconds_count", policy="told") == 3.0
+            spent = operator.metric("ballast_pass_duration_seconds_sum", policy="told")
+            assert spent is not None
+            assert spent > 0.0
+            assert operator.metric("ballast_metrics_age_seconds", policy="told") == AGE_SECONDS
+            assert operator.metric("ballast_node_hits", policy="told", node=mine.node("a1"), threshold="high") == 2.0
 
 
 def _written(operator: Hand) -> dict[str, int]:

@@ -36,6 +36,10 @@ JSON = dict[str, Any]
 T = TypeVar("T")
 
 
+AGE_SECONDS = 3.0
+"""Of the figures that stand in for Prometheus'."""
+
+
 class Died(BaseException):
     """The operator's process ended here."""
 
@@ -128,7 +132,7 @@ class FakeFigures:
         return Reading(
             nodes={node.name: NodeUsage(cpu_ratio=self._ratio(node, busy)) for node in nodes},
             executors={pod.key: ExecutorUsage(cpu_cores=self.cores) for pod in busy},
-            health=MetricsHealth(available=True, reason="Available", age_seconds=0.0),
+            health=MetricsHealth(available=True, reason="Available", age_seconds=AGE_SECONDS),
         )
 
     def _ratio(self, node: NodeFacts, busy: list[Pod]) -> float:
@@ -152,6 +156,10 @@ class Hand:
     def round(self) -> None:
         self.fate.rounds.append(len(self.fate.writes))
         self.rounds.run()
+
+    def metric(self, name: str, **labels: str) -> float | None:
+        """As Prometheus would scrape it."""
+        return self.telemetry.registry.get_sample_value(name, labels)
 
     def close(self) -> None:
         self.client.close()
