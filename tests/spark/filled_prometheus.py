@@ -10,7 +10,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,10 +34,11 @@ class FilledPrometheus:
 
 
 @contextmanager
-def holding(openmetrics: str, folder: Path) -> Iterator[FilledPrometheus]:
-    """`openmetrics`: the exposition with its times, and `# EOF` at its end."""
+def holding(openmetrics: Iterable[str], folder: Path) -> Iterator[FilledPrometheus]:
+    """`openmetrics`: the lines of the exposition with their times, `# EOF` as the last one."""
     text = folder / "data.om"
-    text.write_text(openmetrics)
+    with text.open("w") as file:
+        file.writelines(openmetrics)
     subprocess.run(
         ["promtool", "tsdb", "create-blocks-from", "openmetrics", text, folder / "data"],
         check=True,
@@ -50,6 +51,9 @@ def holding(openmetrics: str, folder: Path) -> Iterator[FilledPrometheus]:
         f"--config.file={folder / 'prometheus.yaml'}",
         f"--storage.tsdb.path={folder / 'data'}",
         "--storage.tsdb.retention.time=100y",
+        # Nothing is added, so nothing need be compacted.
+        "--storage.tsdb.min-block-duration=2h",
+        "--storage.tsdb.max-block-duration=2h",
         f"--web.listen-address=127.0.0.1:{port}",
         "--log.level=warn",
     ]

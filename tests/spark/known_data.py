@@ -13,8 +13,9 @@ ODD_VALUES = ("NaN", "+Inf", "-Inf", "1e-300", "5e-324", "-0", "1.79769313486231
 ODD_LABEL = 'a"b},\\{[]] é'
 
 
-def openmetrics() -> str:
-    return "\n".join([*_gauges(), *_counters(), *_odd(), "# EOF"]) + "\n"
+def openmetrics() -> Iterator[str]:
+    for line in (*_gauges(), *_counters(), *_odd(), "# EOF"):
+        yield f"{line}\n"
 
 
 def _gauges() -> Iterator[str]:

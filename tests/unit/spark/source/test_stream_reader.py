@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql.datasource import InputPartition
+
+from ballast.errors import InvalidField
+from ballast.spark.source.batch_reader import Part
+from ballast.spark.source.options import Options
+from ballast.spark.source.stream_reader import PrometheusStreamReader
+
+STEP_MS = 15_000
+
+
+class Clock:
+    def __init__(self, now_ms: int) -> None:
+        self.now_ms = now_ms
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+
+def reader(clock: Clock, **options: str) -> PrometheusStreamReader:
+    given = {"url": "http://prometheus:9090", "query": "up", "step": "15s", "delay": "30s", **options}
+    return PrometheusStreamReader(Options.read(given), pa.schema([]), now_ms=clock)
+
+
+def steps(partitions: Sequence[InputPartition]) -> list[int]:
+    grids = [part.grid for part in partitions if isinstance(part, Part)]
+    return [grid.start_ms + n * grid.step_ms for grid in grids for n in range(grid.count)]
+
+
+def test_a_new_stream_begins_at_the_first_step_that_is_not_delay_old() -> None:
+    stream = reader(Clock(1_000_000))
+    assert stream.initialOffset() == {"next": "1970-01-01T00:16:15.000Z"}  # 975 s is the first step after 970 s
+
+
+def test_a_new_stream_begins_where_it_is_told() -> None:
+    assert reader(Clock(1_000_000), start="61").initialOffset() == {"next": "1970-01-01T00:01:15.000Z"}
+
+
+def test_a_step_is_read_as_soon_as_it_is_delay_old_and_not_before() -> None:
+    clock = Clock(1_000_000)
+    stream = reader(clock)
+    start = stream.initialOffset()
+    clock.now_ms = 975_000 + 30_000 - 1
+    assert stream.latestOffset(start) == start
+    assert stream.partitions(start, start) == []
+    clock.now_ms = 975_000 + 30_000
+    assert steps(stream.partitions(start, stream.latestOffset(start))) == [975_000]
+
+
+def test_catching_up_takes_at_most_so_much_a_batch() -> None:
+    stream = reader(Clock(10_000_000), start="0", maxSpanPerTrigger="10m", partitionSpan="4m")
+    start = stream.initialOffset()
+    end = stream.latestOffset(start)
+    parts = stream.partitions(start, end)
+    assert len(steps(parts)) == 40
+    assert [part.grid.count for part in parts if isinstance(part, Part)] == [16, 16, 8]
+
+
+def test_catching_up_is_bounded_too_where_spark_does_not_say_the_start() -> None:
+    stream = reader(Clock(10_000_000), start="0", maxSpanPerTrigger="10m")
+    start = stream.initialOffset()
+    first = stream.latestOffset()
+    assert len(steps(stream.partitions(start, first))) == 40
+    assert len(steps(stream.partitions(first, stream.latestOffset()))) == 40
+
+
+def test_with_what_is_available_now_the_end_stays_where_it_was() -> None:
+    clock = Clock(1_000_000)
+    stream = reader(clock, start="900")
+    stream.prepareForTriggerAvailableNow()
+    clock.now_ms += 3_600_000
+    assert steps(stream.partitions(stream.initialOffset(), stream.latestOffset(stream.initialOffset())))[-1] == 960_000
+
+
+def test_a_clock_that_goes_back_takes_nothing_back() -> None:
+    clock = Clock(1_000_000)
+    stream = reader(clock)
+    start = stream.initialOffset()
+    clock.now_ms = 500_000
+    assert stream.latestOffset(start) == start
+
+
+@given(st.lists(st.integers(-20_000, 400_000), min_size=1, max_size=20), st.integers(1, 9), st.integers(1, 4))
+def test_each_step_belongs_to_exactly_one_batch(waits_ms: list[int], trigger: int, span: int) -> None:
+    clock = Clock(1_000_000)
+    options = {"maxSpanPerTrigger": f"{trigger * 15}s", "partitionSpan": f"{span * 15}s"}
+    offset = reader(clock, **options).initialOffset()
+    read = []
+    for wait_ms in waits_ms:
+        clock.now_ms += wait_ms
+        stream = reader(clock, **options)  # as after a restart: only the offset is known
+        end = stream.latestOffset(offset)
+        read += steps(stream.partitions(offset, end))
+        offset = end
+    assert all(later - earlier == STEP_MS for earlier, later in pairwise(read))
+    assert read[:1] in ([], [975_000])
+
+
+def test_a_batch_that_is_read_again_has_the_same_steps() -> None:
+    start, end = {"next": "2026-01-01T00:00:00.000Z"}, {"next": "2026-01-01T00:10:00.000Z"}
+    first = reader(Clock(1_767_300_000_000)).partitions(start, end)
+    again = reader(Clock(1_767_400_000_000)).partitions(start, end)
+    assert len(steps(first)) == 40
+    assert steps(first) == steps(again)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({"end": "now"}, "end: 'now': leave it out"), ({"query": "x - x @ end()"}, "query: .*use @ with a time")],
+)
+def test_what_a_stream_does_not_have_is_refused(options: dict[str, str], words: str) -> None:
+    with pytest.raises(InvalidField, match=words):
+        reader(Clock(0), **options)
+
+
+def test_a_reader_travels_to_the_executors() -> None:
+    options = Options.read({"url": "http://prometheus:9090", "query": "up", "step": "15s"})
+    stream = PrometheusStreamReader(options, pa.schema([]))
+    assert isinstance(pickle.loads(pickle.dumps(stream)), PrometheusStreamReader)
