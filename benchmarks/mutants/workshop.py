@@ -6,9 +6,11 @@ little: quick tests first, fewer examples of a property, the first recorded case
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,9 +31,7 @@ timeout_multiplier = 4.0
 timeout_constant = 5.0
 
 [tool.pytest.ini_options]
-pythonpath = ["src", "."]
-addopts = ["--strict-markers", "--import-mode=importlib"]
-filterwarnings = ["error"]
+{pytest}
 """
 _CONFTEST = """\
 from hypothesis import HealthCheck, settings
@@ -54,7 +54,7 @@ class Workshop:
         """Copy what is needed; what an earlier run left is thrown away."""
         shutil.rmtree(self.folder, ignore_errors=True)
         mutated = ", ".join(f'"src/ballast/{package}/*"' for package in packages)
-        self._write("pyproject.toml", _PYPROJECT.format(mutated=mutated))
+        self._write("pyproject.toml", _PYPROJECT.format(mutated=mutated, pytest=_pytest_settings()))
         self._write("conftest.py", _CONFTEST)
         self._copy("operator/ballast", "src/ballast")
         for name in ("__init__.py", "conftest.py", "builders.py", "unit/__init__.py", "vectors"):
@@ -114,6 +114,13 @@ def _properties(packages: Sequence[str]) -> Iterator[Path]:
         text = path.read_text(encoding="utf-8")
         if not path.name.startswith("test_") or any(name in text for name in names):
             yield path
+
+
+def _pytest_settings() -> str:
+    """The project's own, for the folder's layout; TOML writes strings, numbers and lists of them as JSON does."""
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    settings = {**project["tool"]["pytest"]["ini_options"], "pythonpath": ["src", "."]}
+    return "\n".join(f"{name} = {json.dumps(value)}" for name, value in settings.items())
 
 
 def _named(line: str) -> tuple[str, str]:
