@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ballast.model.topology import Grouping
 from ballast.placement.storm.component_graph import ComponentGraph, GraphComponent, GraphStream
 from ballast.placement.storm.executor_order import by_connection_count, by_proximity, topological_order
-from ballast.placement.storm.node_order import Layout, NodeRule, Room, node_order
+from ballast.placement.storm.node_order import Layout, NodeRule, Room, able_in_order, node_order
 from ballast.placement.storm.process_packing import Demand, ProcessRules, Schedule, Site
 from ballast.placement.storm.resource_aware import resource_aware
 from ballast.placement.storm.round_robin import round_robin
@@ -81,6 +81,17 @@ def test_every_node_comes_once_and_racks_and_hosts_stay_together(
         items = [int(codes[node]) for node in order]
         changes = sum(one != other for one, other in pairwise(items))
         assert changes == len(set(items)) - 1
+
+
+@given(sites(), st.sampled_from(NodeRule), st.lists(st.booleans(), min_size=2, max_size=2), st.data())
+def test_the_able_nodes_come_in_the_order_of_all(
+    site: Site, rule: NodeRule, requested: list[bool], data: st.DataObject
+) -> None:
+    count, flags = len(site.free_processes), np.array(requested)
+    able = np.array(data.draw(st.lists(st.booleans(), min_size=count, max_size=count)))
+    order = node_order(site.layout, site.room, requested=flags, rule=rule)
+    found = able_in_order(site.layout, site.room, able, requested=flags, rule=rule)
+    assert list(found) == [node for node in order if able[node]]
 
 
 rules = st.builds(

@@ -7,7 +7,7 @@ Source: Storm's `NodeSorterHostProximity`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -62,6 +62,12 @@ class _Members:
         totals: Floats = np.add.reduceat(values[self.order], self.starts, axis=0, dtype=np.float64)
         return totals
 
+    def rows_of(self, groups: slice) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """The rows of consecutive groups, and where each group starts among them."""
+        first = self.starts[groups.start]
+        end = self.starts[groups.stop] if groups.stop < len(self.starts) else len(self.order)
+        return self.order[first:end], self.starts[groups] - first
+
 
 class Layout:
     """Where the nodes are: `paths` holds per node its item at each level, far to near, the node itself last.
@@ -88,6 +94,12 @@ class Layout:
             self.members.append(_Members.by(codes))
             self.parents.append(_Members.by(parents))
             above = codes
+
+    def below(self, level: int, item: int) -> slice:
+        """Codes of the next level's items that belong to an item; they are consecutive."""
+        rows, _ = self.members[level].rows_of(slice(item, item + 1))
+        codes = self.members[level + 1].of_row[rows]
+        return slice(int(codes.min()), int(codes.max()) + 1)
 
     @property
     def codes(self) -> list[Ints]:
@@ -121,6 +133,53 @@ def node_order(layout: Layout, room: Room, *, requested: Flags | None, rule: Nod
     return positions
 
 
+def able_in_order(
+    layout: Layout, room: Room, able: Flags, *, requested: Flags, rule: NodeRule = NodeRule.COMMON
+) -> Iterator[int]:
+    """The nodes of `able` in the order that `node_order` gives them; no more of it is worked out than is asked for.
+
+    The room must be as it was whenever the next one is asked for.
+    """
+    if layout.members and able.any():
+        yield from _within(_Question(layout, room, able, requested, rule), 0, slice(0, len(layout.names[0])))
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    layout: Layout
+    room: Room
+    able: Flags
+    requested: Flags
+    rule: NodeRule
+
+
+def _within(question: _Question, level: int, items: slice) -> Iterator[int]:
+    """Able nodes below these items of a level, all of one parent."""
+    members = question.layout.members[level]
+    rows, starts = members.rows_of(items)
+    useful = np.flatnonzero(np.logical_or.reduceat(question.able[rows], starts))
+    for item in _in_order(question, rows, starts, useful) if len(useful) > 1 else useful.tolist():
+        if level == len(question.layout.members) - 1:
+            yield int(rows[item])
+        else:
+            yield from _within(question, level + 1, question.layout.below(level, items.start + item))
+
+
+def _in_order(
+    question: _Question, rows: npt.NDArray[np.intp], starts: npt.NDArray[np.intp], useful: npt.NDArray[np.intp]
+) -> Iterator[int]:
+    """The useful items: where most are already needs no figures when it stands alone."""
+    placed = np.add.reduceat(question.room.placed[rows], starts)
+    most = useful[placed[useful] == placed[useful].max()]
+    if len(most) == 1:
+        yield int(most[0])
+        useful = useful[useful != most[0]]
+    free = np.add.reduceat(question.room.free[rows], starts, axis=0, dtype=np.float64)
+    shares = _shares(free, free.sum(axis=0), question.room.rare, question.requested, question.rule)
+    rank = _rank(shares, placed, question.rule)
+    yield from useful[np.argsort(rank[useful])].tolist()
+
+
 def level_order(layout: Layout, room: Room, level: int, *, requested: Flags | None, rule: NodeRule) -> list[int]:
     """Codes of a level's items, all parents together, in the order of comparing them."""
     shares = level_shares(layout, room, level, requested=requested, rule=rule)
@@ -132,10 +191,14 @@ def level_shares(layout: Layout, room: Room, level: int, *, requested: Flags | N
     """Each item's part of what is free below its parent, by the item's code."""
     free = layout.members[level].sums(room.free)
     parents = layout.parents[level]
-    total = parents.sums(free)[parents.of_row]
+    return _shares(free, parents.sums(free)[parents.of_row], room.rare, requested, rule)
+
+
+def _shares(free: Floats, total: Floats, rare: Flags, requested: Flags | None, rule: NodeRule) -> Shares:
+    """`total`: what is free below the parent, of each item or of all together."""
     if requested is not None and rule is not NodeRule.DEFAULT:
-        free = np.where(room.rare & ~requested, -free, free)
-    counted = total > 0
+        free = np.where(rare & ~requested, -free, free)
+    counted = np.broadcast_to(total > 0, free.shape)
     shares = np.divide(free, total, out=np.zeros_like(free), where=counted)
     resources = counted.sum(axis=1)
     mean = np.divide(shares.sum(axis=1) * 100.0, resources, out=np.full(len(free), 100.0), where=resources > 0)

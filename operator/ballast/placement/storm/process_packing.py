@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic
 
 import numpy as np
-import numpy.typing as npt
 
 from ballast.placement.storm.component_graph import Id
-from ballast.placement.storm.node_order import Floats, Ints, Layout, Room
+from ballast.placement.storm.node_order import Flags, Floats, Ints, Layout, Room
 
 ROUNDING = 1e-9
 """Amounts are sums of many; one that is over by no more than this still fits."""
@@ -88,16 +87,21 @@ class Packing(Generic[Id]):
         """What is left; it changes with every step."""
         return Room(free=self._free, placed=self._placed, rare=self._rare)
 
-    def ways_on(self, executor: Id, nodes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    def wide_enough(self, executor: Id) -> Flags:
+        """By node, whether its room would do."""
+        fits: Flags = np.logical_and.reduce(self._free + ROUNDING >= self._demands[executor].amounts, axis=1)
+        return fits
+
+    def ways_on(self, executor: Id, nodes: Iterable[int]) -> Iterator[tuple[int, int]]:
         """Node and process of every way there is for it, in the order of `nodes`.
 
         On a node: the processes started here by number, then a new one (all new ones are alike).
         """
-        candidates: npt.NDArray[np.intp] = np.asarray(nodes, dtype=np.intp)
-        wide_enough = (self._free[candidates] + ROUNDING >= self._demands[executor].amounts).all(axis=1)
-        for node in candidates[wide_enough].tolist():
-            for number in self._ways(executor, node):
-                yield node, number
+        wide_enough = self.wide_enough(executor)
+        for node in nodes:
+            if wide_enough[node]:
+                for number in self._ways(executor, node):
+                    yield node, number
 
     def _ways(self, executor: Id, node: int) -> Iterator[int]:
         for number, process in enumerate(self._open[node]):

@@ -15,7 +15,7 @@ import numpy as np
 
 from ballast.placement.storm.component_graph import ComponentGraph, Id
 from ballast.placement.storm.executor_order import by_connection_count, by_proximity
-from ballast.placement.storm.node_order import NodeRule, node_order, with_favourites
+from ballast.placement.storm.node_order import NodeRule, able_in_order, node_order, with_favourites
 from ballast.placement.storm.process_packing import ROUNDING, Demand, Packing, ProcessRules, Schedule, Site
 
 
@@ -36,6 +36,17 @@ class Search(Generic[Id]):
         requested = np.asarray(self.demands[executor].amounts > 0)
         order = node_order(self.site.layout, packing.room, requested=requested, rule=self.rule)
         return with_favourites(order, favoured=self.site.favoured, unfavoured=self.site.unfavoured)
+
+    def able_nodes(self, executor: Id, packing: Packing[Id]) -> Iterator[int]:
+        """The same nodes as far as they have room, worked out as they are asked for."""
+        site, able = self.site, packing.wide_enough(executor)
+        unfavoured = [node for node in site.unfavoured if node not in site.favoured]
+        others = able.copy()
+        others[[*site.favoured, *unfavoured]] = False
+        yield from (node for node in site.favoured if able[node])
+        requested = np.asarray(self.demands[executor].amounts > 0)
+        yield from able_in_order(site.layout, packing.room, others, requested=requested, rule=self.rule)
+        yield from (node for node in unfavoured if able[node])
 
 
 def resource_aware(
@@ -93,13 +104,8 @@ def largest_first(order: Sequence[Id], search: Search[Id]) -> list[Id]:
 def in_one_go(order: Sequence[Id], search: Search[Id]) -> Schedule[Id]:
     """Each in turn to the first way there is; who finds none is left over."""
     packing, missing = search.packing(), []
-    nodes: list[int] = []
-    component = None
     for executor in order:
-        if component != search.demands[executor].component:
-            nodes = search.nodes_for(executor, packing)
-            component = search.demands[executor].component
-        way = next(packing.ways_on(executor, nodes), None)
+        way = next(packing.ways_on(executor, search.able_nodes(executor, packing)), None)
         if way is None:
             missing.append(executor)
         else:
