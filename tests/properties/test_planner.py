@@ -63,8 +63,11 @@ def pools(draw: st.DrawFn) -> Snapshot:
     return a_snapshot(*nodes, executors=tuple(executors))
 
 
-def decide(snapshot: Snapshot) -> tuple[Plan, Memory]:
-    return plan(snapshot, EAGER, Memory(), NOW)
+strategies = st.sampled_from(["Proximity", "LeastLongTermRate", "LeastResourceUsage", "AvgShedder", "RoundRobin"])
+
+
+def decide(snapshot: Snapshot, strategy: str = "Proximity") -> tuple[Plan, Memory]:
+    return plan(snapshot, replace(EAGER, placement=replace(EAGER.placement, strategy=strategy)), Memory(), NOW)
 
 
 @given(pools())
@@ -82,9 +85,9 @@ def test_a_victim_never_makes_the_cold_node_the_hotter_one(snapshot: Snapshot) -
         assert move.gain > 0
 
 
-@given(pools())
-def test_what_is_placed_fits(snapshot: Snapshot) -> None:
-    decided, _ = decide(snapshot)
+@given(pools(), strategies)
+def test_what_is_placed_fits(snapshot: Snapshot, strategy: str) -> None:
+    decided, _ = decide(snapshot, strategy)
     requests = {e.uid: e.requests for e in snapshot.executors}
     for node in snapshot.nodes:
         arriving = [requests[p.uid] for p in decided.placements if p.node == node.name]
@@ -97,20 +100,24 @@ def test_what_is_placed_fits(snapshot: Snapshot) -> None:
             assert node.open
 
 
-@given(pools())
-def test_every_gated_executor_is_placed_released_or_held(snapshot: Snapshot) -> None:
-    decided, _ = decide(snapshot)
+@given(pools(), strategies)
+def test_every_gated_executor_is_placed_released_or_held(snapshot: Snapshot, strategy: str) -> None:
+    decided, _ = decide(snapshot, strategy)
     waiting = {e.uid for e in snapshot.executors if e.phase is Phase.GATED}
     assert {p.uid for p in decided.placements} | {h.uid for h in decided.holds} == waiting
 
 
-@given(pools(), st.randoms(use_true_random=False))
-def test_the_order_of_lists_decides_nothing(snapshot: Snapshot, random: st.random.Random) -> None:  # type: ignore[name-defined]
+@given(pools(), strategies, st.randoms(use_true_random=False))
+def test_the_order_of_lists_decides_nothing(
+    snapshot: Snapshot,
+    strategy: str,
+    random: st.random.Random,  # type: ignore[name-defined]
+) -> None:
     nodes, executors = list(snapshot.nodes), list(snapshot.executors)
     random.shuffle(nodes)
     random.shuffle(executors)
     shuffled = replace(snapshot, nodes=tuple(nodes), executors=tuple(executors))
-    one, other = decide(snapshot)[0], decide(shuffled)[0]
+    one, other = decide(snapshot, strategy)[0], decide(shuffled, strategy)[0]
     assert set(one.moves) == set(other.moves)
     assert set(one.placements) == set(other.placements)
 
@@ -130,6 +137,19 @@ def _after(snapshot: Snapshot, move: PlannedMove) -> Snapshot:
     return replace(snapshot, nodes=nodes, executors=executors)
 
 
+@given(pools(), strategies)
+def test_a_second_pass_over_what_was_placed_places_nothing(snapshot: Snapshot, strategy: str) -> None:
+    decided, memory = decide(snapshot, strategy)
+    home = {p.uid: p.node for p in decided.placements}
+    released = tuple(
+        replace(e, phase=Phase.PENDING, node=home[e.uid], last_gate_since=None) if e.uid in home else e
+        for e in snapshot.executors
+    )
+    policy = replace(EAGER, placement=replace(EAGER.placement, strategy=strategy))
+    again, _ = plan(replace(snapshot, executors=released), policy, memory, NOW)
+    assert again.placements == ()
+
+
 @given(pools())
 def test_the_reverse_of_a_move_is_not_suggested(snapshot: Snapshot) -> None:
     decided, _ = decide(snapshot)
@@ -138,9 +158,9 @@ def test_the_reverse_of_a_move_is_not_suggested(snapshot: Snapshot) -> None:
         assert (move.target, move.source) not in {(m.source, m.target) for m in again.moves}
 
 
-@given(pools())
-def test_the_same_facts_give_the_same_plan(snapshot: Snapshot) -> None:
-    assert decide(snapshot) == decide(snapshot)
+@given(pools(), strategies)
+def test_the_same_facts_give_the_same_plan(snapshot: Snapshot, strategy: str) -> None:
+    assert decide(snapshot, strategy) == decide(snapshot, strategy)
 
 
 @settings(max_examples=60)

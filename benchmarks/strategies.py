@@ -1,0 +1,225 @@
+"""What one pass of every shedding and placement strategy takes on growing pools, and a choice of receivers.
+
+Seconds are those of the processor, which other work on the machine hardly changes. Each case runs in a process of
+its own, so that peaks don't add up.
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from random import Random
+from statistics import median
+from time import process_time
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from ballast.grouping.load import Loads
+from ballast.grouping.place import Place
+from ballast.grouping.shuffle import Shuffle
+from ballast.model import Memory, PlacementPolicy, Policy
+from ballast.model.topology import Grouping
+from ballast.placement.placing import place
+from ballast.placement.storm.component_graph import ComponentGraph, GraphComponent, GraphStream
+from ballast.placement.storm.node_order import Layout, Room
+from ballast.placement.storm.process_packing import Demand, Site
+from ballast.placement.storm.resource_aware import resource_aware
+from ballast.shedding.avg_shedder_usage import UsageMemory, UsageSettings, avg_shedder_usage
+from ballast.shedding.load import ExecutorLoad, NodeLoad, PoolLoad
+from ballast.shedding.strategies import STRATEGIES, shed
+from ballast.shedding.usage_load import UsageExecutor, UsageNode, UsagePool
+from benchmarks.planner import everything_gated, pool
+from benchmarks.report import Aim, Baseline, Result, machine, write
+
+SIZES = ((100, 10), (1000, 10), (5000, 20))
+"""Nodes, and executors on each."""
+SHEDDERS = ("AvgShedderUsage", *STRATEGIES)
+PLACEMENTS = ("Proximity", "LeastLongTermRate", "LeastResourceUsage", "AvgShedder", "RoundRobin")
+CORES = 16.0
+PASSES = 16
+STATUS_BYTES = 64 * 1024
+SETTINGS = UsageSettings(max_moves=20, max_moves_per_node=4)
+TARGETS = (10, 1000)
+CHOSEN = 1_000_000
+
+Pass = Callable[[str, float], str]
+"""From the state of the pass before, and the time, to the state after."""
+
+
+def usage_pool(nodes: int, executors: int) -> UsagePool:
+    random = Random(1)
+
+    def node(index: int) -> UsageNode:
+        score = random.uniform(40.0, 100.0)
+        share = score / 100.0 * CORES / executors
+        loads = tuple(UsageExecutor(f"ns/e{index}-{i}", share * random.uniform(0.5, 1.5)) for i in range(executors))
+        return UsageNode(f"ip-10-0-{index // 250}-{index % 250}.internal", score, CORES, executors=loads)
+
+    return UsagePool(tuple(node(index) for index in range(nodes)))
+
+
+def pool_load(usage: UsagePool) -> PoolLoad:
+    return PoolLoad.of(
+        NodeLoad(
+            node.name,
+            node.score,
+            node.score * 1e3,
+            node.score * 1e6,
+            executors=tuple(
+                ExecutorLoad(each.name, (each.load_cores or 0.0) * 1e3, (each.load_cores or 0.0) * 1e7)
+                for each in node.executors
+            ),
+        )
+        for node in usage.nodes
+    )
+
+
+def shedding_pass(name: str, nodes: int, executors: int) -> Pass:
+    usage = usage_pool(nodes, executors)
+    if name != "AvgShedderUsage":
+        load = pool_load(usage)
+        return lambda state, _: shed(name, load, {}, state).state
+    memories = TypeAdapter(UsageMemory)
+
+    def by_usage(state: str, now: float) -> str:
+        memory = memories.validate_json(state) if state else UsageMemory()
+        return memories.dump_json(avg_shedder_usage(usage, SETTINGS, memory, now_seconds=now).memory).decode()
+
+    return by_usage
+
+
+def measure_shedding(name: str, nodes: int, executors: int) -> tuple[float, float, float, float]:
+    """Median and least seconds of a pass, peak resident bytes, bytes of state."""
+    one_pass, state, durations = shedding_pass(name, nodes, executors), "", []
+    for index in range(PASSES):
+        start = process_time()
+        state = one_pass(state, 60.0 * index)
+        durations.append(process_time() - start)
+    return median(durations), min(durations), peak(), float(len(state))
+
+
+def measure_placing(name: str, nodes: int, executors: int) -> tuple[float, float, float, float]:
+    """Median and least seconds of placing every executor of an empty pool, peak resident bytes, executors placed."""
+    snapshot = everything_gated(pool(nodes, nodes * executors, gated_ratio=0.0, hot_ratio=0.05))
+    policy = Policy("bench", placement=PlacementPolicy(strategy=name))
+    scores = {node.name: 30.0 + index % 17 for index, node in enumerate(snapshot.nodes)}
+    durations, placed = [], 0
+    for _ in range(3 if nodes <= SIZES[0][0] else 1):
+        start = process_time()
+        found = place(snapshot, policy, Memory(), gated=snapshot.executors, scores=scores)
+        durations.append(process_time() - start)
+        placed = sum(placement.node is not None for placement in found.placements)
+    return median(durations), min(durations), peak(), float(placed)
+
+
+def peak() -> float:
+    return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * 1024
+
+
+def apart(what: str, name: str, nodes: int, executors: int) -> list[float]:
+    command = [sys.executable, "-m", "benchmarks.strategies", what, name, str(nodes), str(executors)]
+    return [float(word) for word in subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()]
+
+
+def run() -> list[Result]:
+    return [*_shedding(), *_placing(), *_storm_sized(), *_choosing()]
+
+
+def _shedding() -> Iterator[Result]:
+    for name in SHEDDERS:
+        fastest = []
+        for nodes, executors in SIZES:
+            case = f"{name}, {nodes} nodes, {nodes * executors} executors"
+            seconds, least, memory, state = apart("shedding", name, nodes, executors)
+            fastest.append(least)
+            yield Result(case, "pass, median", seconds, "s", aim=Aim(2.0))
+            yield Result(case, "peak resident memory", memory / 1e6, "MB")
+            yield Result(case, "state", state, "bytes", aim=Aim(STATUS_BYTES) if nodes <= 1000 else None)
+        yield from _growth(name, fastest)
+
+
+def _placing() -> Iterator[Result]:
+    for name in PLACEMENTS:
+        fastest = []
+        for nodes, executors in SIZES:
+            case = f"{name}, {nodes * executors} executors on {nodes} empty nodes"
+            seconds, least, memory, placed = apart("placing", name, nodes, executors)
+            fastest.append(least)
+            yield Result(case, "placing all, median", seconds, "s")
+            yield Result(case, "peak resident memory", memory / 1e6, "MB")
+            yield Result(case, "placed", placed, "executors", aim=Aim(nodes * executors, at_least=True))
+        yield from _growth(name, fastest)
+
+
+def _growth(name: str, fastest: Sequence[float]) -> Iterator[Result]:
+    for (before, after), (small, large) in zip(pairwise(fastest), pairwise(SIZES), strict=True):
+        more = (large[0] * large[1]) / (small[0] * small[1])
+        case = f"{name}, {small[0]} to {large[0]} nodes, {more:g} times the executors"
+        yield Result(case, "growth, 1 = linear", after / before / more, "×")
+
+
+def _storm_sized() -> Iterator[Result]:
+    """A thousand executors of twenty components on 200 hosts of ten racks."""
+    graph, demands, site = storm_sized()
+    for proximity, least, most in ((True, 0.050, 0.054), (False, 0.161, 0.185)):
+        durations = []
+        for _ in range(5):
+            start = process_time()
+            schedule = resource_aware(graph, demands, site, proximity=proximity)
+            durations.append(process_time() - start)
+        assert not schedule.missing
+        case = f"resource-aware schedule by {'proximity' if proximity else 'connection count'}, 1000 on 200 nodes"
+        baseline = Baseline(f"Storm's warm JVM, {least * 1e3:g} to", most)
+        yield Result(case, "construction, fastest", min(durations), "s", baseline, aim=Aim(0.185))
+
+
+def storm_sized() -> tuple[ComponentGraph[int], dict[int, Demand], Site]:
+    layout = Layout([(f"rack{number // 20}", f"host{number}", f"node{number}") for number in range(200)])
+    room = Room(np.tile([16_000.0, 800.0, 0.0], (200, 1)), np.zeros(200, dtype=np.int64), np.array([0, 0, 1]) > 0)
+    parts = tuple(GraphComponent(f"c{c}", tuple(range(50 * c, 50 * c + 50)), 50) for c in range(20))
+    streams = tuple(
+        GraphStream(f"c{c}", f"c{c + 1}", Grouping.SHUFFLE if c % 3 else Grouping.FIELDS) for c in range(19)
+    )
+    demands = {
+        executor: Demand(f"c{c}", np.array([500.0 + 50 * (c % 4), 30.0 + 10 * (c % 3), 0.0]))
+        for c in range(20)
+        for executor in range(50 * c, 50 * c + 50)
+    }
+    return ComponentGraph(parts, streams, ()), demands, Site(layout, room, np.full(200, 8, dtype=np.int64))
+
+
+def _choosing() -> Iterator[Result]:
+    for targets in TARGETS:
+        shuffle = Shuffle(
+            Place("n0", "p", "r0", "z0"),
+            range(targets),
+            [Place(f"n{i % 50}", f"p{i}", f"r{i % 10}", f"z{i % 3}") for i in range(targets)],
+            random=np.random.default_rng(1),
+        )
+        shuffle.refresh(Loads({target: (target % 10) / 20 for target in range(targets)}))
+        start = process_time()
+        shuffle.choose(CHOSEN)
+        at_once = CHOSEN / (process_time() - start)
+        start = process_time()
+        for _ in range(CHOSEN // 10):
+            shuffle.choose_one()
+        one_by_one = Baseline("one by one", CHOSEN / 10 / (process_time() - start))
+        yield Result(f"shuffle among {targets} targets", f"choose({CHOSEN})", at_once, "targets/s", one_by_one)
+
+
+def main(arguments: Sequence[str]) -> None:
+    if arguments:
+        what, name, nodes, executors = arguments
+        measure = measure_shedding if what == "shedding" else measure_placing
+        print(*measure(name, int(nodes), int(executors)))
+    else:
+        at_start = machine()
+        write("strategies", run(), before=at_start)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
