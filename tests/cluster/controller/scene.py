@@ -132,7 +132,8 @@ class Scene:
             "gates": [gates_of(pod) for pod in pods],
             "moves": [_move_picture(move) for move in self.moves()],
             "topology": {
-                **{key: topology.get(key) for key in ("executors", "components", "locality")},
+                **{key: topology.get(key) for key in ("executors", "locality")},
+                "components": [_without_scope(component) for component in topology.get("components") or ()],
                 "placement": {c: sorted(n.values()) for c, n in (topology.get("placement") or {}).items()},
                 "conditions": _verdicts(topology),
             },
@@ -151,6 +152,11 @@ class Scene:
         for pod in self.driver.pods():
             self.mine.delete(POD, pod["metadata"]["name"])
         self.installed.switch(gating=False)
+
+
+def _without_scope(component: JSON) -> JSON:
+    """How far it may spread is steered step by step: between its bounds it depends on the way there."""
+    return {key: value for key, value in component.items() if key != "scope"}
 
 
 def _verdicts(status: JSON) -> list[tuple[str, str, str]]:
