@@ -185,6 +185,7 @@ class Operator:
         except KubeError as error:
             _LOG.warning("the gate switch was left on: %s", error)
         self._election.release()
+        self._rounds.close()
         self._figures.close()
         self._election_client.close()
         self._client.close()

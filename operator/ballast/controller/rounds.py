@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
@@ -24,12 +25,17 @@ from ballast.controller.survey import Read, Survey, Surveyor
 from ballast.controller.switch import Switch, wanted
 from ballast.controller.telemetry import Telemetry
 from ballast.kube.errors import KubeError
-from ballast.model import Memory, Plan
+from ballast.model import Memory, MetricsHealth, Plan
 from ballast.planner.plan import plan
 from ballast.prometheus import Reading
 
 _LOG = logging.getLogger(__name__)
 _LONGEST_REASON = 500
+_NO_ANSWER_YET = MetricsHealth(available=False, reason="NoAnswerYet", message="Prometheus has not answered yet")
+_ASKED_AT_ONCE = 8
+"""Policies whose Prometheus is asked at the same time."""
+_PATIENCE_SECONDS = 1.0
+"""For figures, in one round over all policies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +56,10 @@ class _Kept:
     """What a policy's passes keep between them, beside status."""
 
     memory: Memory
-    reading: Reading = field(default_factory=Reading)
+    reading: Reading = field(default_factory=lambda: Reading(health=_NO_ANSWER_YET))
     full_pass_at: float = 0.0
+    asked: Future[Reading] | None = None
+    """Figures that are on their way."""
 
 
 class Rounds:
@@ -64,6 +72,12 @@ class Rounds:
         self._forgetful = False
         """Set by another thread than that of the rounds."""
         self._seen: set[str] = set()
+        self._threads = ThreadPoolExecutor(_ASKED_AT_ONCE, "figures")
+        self._patient_until = 0.0
+
+    def close(self) -> None:
+        """Figures that are on their way are not waited for."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     def forget(self) -> None:
         """Start the next round afresh from status, as after having lost and won leadership again."""
@@ -74,6 +88,7 @@ class Rounds:
         if self._forgetful:
             self._forgetful = False
             self._kept.clear()
+        self._patient_until = perf_counter() + _PATIENCE_SECONDS
         survey = self._crew.surveyor.look()
         self._gates = self._gates.after(survey.lists.pods, self._clock())
         self._keep_switch(survey)
@@ -127,9 +142,7 @@ class Rounds:
     def _pass(self, read: Read[BalancingPolicy], sight: Sight, moves: list[OpenMove]) -> float | None:
         name, interval = read.resource.metadata.name, read.resource.spec.interval.seconds
         kept = self._recall(read, sight)
-        full = sight.now - kept.full_pass_at >= interval
-        if full:
-            kept.reading, kept.full_pass_at = sight.figures(read, self._crew.figures), sight.now
+        full = self._renewed(read, sight, kept)
         context = sight.context(read, kept.memory, kept.reading, moves)
         mine, moves_wake = self._crew.movers.run(context, sight.own_moves(moves, name))
         context = _with_moves(context, mine)
@@ -145,7 +158,24 @@ class Rounds:
         kept.memory = memory
         self._measure(name, context, decided, full=full)
         self._crew.reporter.report(context, decided, memory, renew=full)
-        return _earliest(kept.full_pass_at + interval, decided.wake_at, moves_wake)
+        figures_due = kept.full_pass_at + interval if kept.asked is None else sight.now + _PATIENCE_SECONDS
+        return _earliest(figures_due, decided.wake_at, moves_wake)
+
+    def _renewed(self, read: Read[BalancingPolicy], sight: Sight, kept: _Kept) -> bool:
+        """Whether new figures are there, which makes a pass a full one.
+
+        A slow Prometheus keeps nobody waiting at a gate: until it has answered, passes go on with what is known.
+        """
+        if kept.asked is None:
+            if sight.now - kept.full_pass_at < read.resource.spec.interval.seconds:
+                return False
+            kept.asked = self._threads.submit(sight.figures, read, self._crew.figures)
+        wait([kept.asked], timeout=max(0.0, self._patient_until - perf_counter()))
+        if not kept.asked.done():
+            return False
+        asked, kept.asked = kept.asked, None
+        kept.reading, kept.full_pass_at = asked.result(), sight.now
+        return True
 
     def _recall(self, read: Read[BalancingPolicy], sight: Sight) -> _Kept:
         name = read.resource.metadata.name

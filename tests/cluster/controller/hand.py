@@ -162,6 +162,7 @@ class Hand:
         return self.telemetry.registry.get_sample_value(name, labels)
 
     def close(self) -> None:
+        self.rounds.close()
         self.client.close()
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
 
+from ballast.api import BalancingPolicy
+from ballast.api.topology import SparkTopology
 from ballast.controller.actuator import Actuator
+from ballast.controller.ends import Rates
 from ballast.controller.figures import Figures
 from ballast.controller.movers import Movers
 from ballast.controller.reporter import Reporter
@@ -19,6 +24,10 @@ from ballast.controller.switch import Switch
 from ballast.controller.telemetry import Telemetry
 from ballast.kube.errors import Unavailable
 from ballast.kube.events import EventRecorder
+from ballast.kube.nodes import NodeFacts
+from ballast.kube.pods import Pod
+from ballast.model import MetricsHealth, NodeUsage
+from ballast.prometheus import Reading
 from tests.unit.controller.stage import NOW, move
 from tests.unit.kube.builders import GATE, driver, executor, node
 from tests.unit.kube.scripted import Answer, Asked, Scripted, scripted
@@ -88,20 +97,31 @@ def server() -> Iterator[tuple[Server, Scripted]]:
         yield found, script
 
 
-def one_round(script: Scripted, folder: Path) -> float | None:
+@contextmanager
+def operating(script: Scripted, folder: Path, figures: Figures | None = None) -> Iterator[Rounds]:
     client = script.client(folder)
     events = EventRecorder(client, instance="one", clock=lambda: NOW, on_error=_fail)
     telemetry = Telemetry(CollectorRegistry())
     crew = Crew(
         surveyor=Surveyor(client),
-        figures=Figures(client, namespace="ballast-system"),
+        figures=figures or Figures(client, namespace="ballast-system"),
         movers=Movers(client, events=events, telemetry=telemetry, clock=lambda: NOW),
         actuator=Actuator(client, events=events, telemetry=telemetry, clock=lambda: NOW),
         reporter=Reporter(client, events=events, clock=lambda: NOW),
         switch=Switch(client, name="ballast", identity="one", clock=lambda: NOW),
         telemetry=telemetry,
     )
-    return Rounds(crew, clock=lambda: NOW, leading=lambda: True).run()
+    rounds = Rounds(crew, clock=lambda: NOW, leading=lambda: True)
+    try:
+        yield rounds
+    finally:
+        rounds.close()
+        client.close()
+
+
+def one_round(script: Scripted, folder: Path) -> float | None:
+    with operating(script, folder) as rounds:
+        return rounds.run()
 
 
 def _fail(error: Exception) -> None:
@@ -149,3 +169,48 @@ def test_a_server_that_does_not_answer_ends_the_round(server: tuple[Server, Scri
     found.refused["/executormoves/of-ads/status"] = Answer(503, {"message": "etcd is down"})
     with pytest.raises(Unavailable, match="etcd is down"):
         one_round(script, tmp_path)
+
+
+class _Slow(Figures):
+    """A Prometheus that answers when it is told to."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.answers = threading.Event()
+
+    def read(self, policy: BalancingPolicy, nodes: list[NodeFacts], executors: list[Pod]) -> Reading:
+        del executors
+        self.asked.append(policy.metadata.name)
+        assert self.answers.wait(30)
+        usage = {node.name: NodeUsage(cpu_ratio=0.5) for node in nodes}
+        return Reading(nodes=usage, health=MetricsHealth(available=True, reason="Available"))
+
+    def rates(self, policy: BalancingPolicy, topologies: list[SparkTopology]) -> Rates:
+        del policy, topologies
+        return {}
+
+
+def test_a_slow_prometheus_keeps_nobody_at_a_gate_and_is_asked_once(
+    server: tuple[Server, Scripted], tmp_path: Path
+) -> None:
+    _, script = server
+    slow = _Slow()
+    with operating(script, tmp_path, slow) as rounds:
+        try:
+            assert rounds.run() == NOW + 1.0
+            assert released(script) == BOTH
+            assert verdicts(script) == [("False", "NoAnswerYet")] * 2
+            rounds.run()
+            assert sorted(slow.asked) == list(TEAMS)
+        finally:
+            slow.answers.set()
+        rounds.run()
+        assert verdicts(script)[-2:] == [("True", "Available")] * 2
+        assert sorted(slow.asked) == list(TEAMS)
+
+
+def verdicts(script: Scripted) -> list[tuple[str, str]]:
+    """What was written of the policies' metrics, in order."""
+    statuses = [asked.body["status"] for asked in script.writes if "/balancingpolicies/" in asked.path]
+    found = [c for status in statuses for c in status.get("conditions", ()) if c["type"] == "MetricsAvailable"]
+    return [(condition["status"], condition["reason"]) for condition in found]
