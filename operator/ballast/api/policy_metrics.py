@@ -107,11 +107,7 @@ _Weight = Annotated[float, Field(ge=0, le=10)]
 
 
 class Weights(Model):
-    """How much each resource counts. A node's score is the largest of its weighted usages, in percent.
-
-    What a move takes along is predicted by CPU alone: where another resource makes a node hot, the score says so, but
-    executors are chosen, and moves foretold, by the CPU that they use.
-    """
+    """How much each resource counts. A node's score is the largest of its weighted usages, in percent."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
@@ -152,7 +148,7 @@ class Metrics(Model):
     is said) or per application (label `application_id`, which is the executors' pod label spark-app-selector).
     """
     weights: Weights = nested(Weights)
-    """How much each resource counts in a node's score."""
+    """How much each resource counts in a node's score. What a move takes along is predicted by CPU alone."""
     network_capacity: Quantity | None = None
     """Bits per second that a node's network carries each way, such as 10G.
 

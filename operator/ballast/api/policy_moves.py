@@ -135,6 +135,7 @@ class Moves(Model):
     mode: MovesMode = MovesMode.RECOMMEND
     """Off, Recommend (touch nothing), Approve (propose ExecutorMoves and wait for approval) or Enforce.
 
+    Approve and Enforce need placement.mode: Enforce, which holds a replacement until it is sent to its destination.
     Write "Off" with quotes: YAML takes the bare word for false.
     """
     exit: Exit = Exit.EVICT
