@@ -93,12 +93,12 @@ class Actuator:
         return sum(self._create(context, move, source=seen.get(move.source), approved=approved) for move in plan.moves)
 
     def _create(self, context: Context, move: PlannedMove, *, source: NodeView | None, approved: bool) -> bool:
-        """The name follows from the executor's uid, so that a crash after the write creates no second one."""
+        """The name follows from what is known, so that a crash after the write creates no second one."""
         body = {
             "apiVersion": kinds.EXECUTOR_MOVE.api_version,
             "kind": kinds.EXECUTOR_MOVE.kind,
             "metadata": {
-                "name": move_name(move),
+                "name": move_name(move, ended=_ended(context, move)),
                 "namespace": move.namespace,
                 "ownerReferences": _owners(context, move),
             },
@@ -144,10 +144,15 @@ class Actuator:
         self._events.post(Notice(regarding, reason, action, note, warning=warning))
 
 
-def move_name(move: PlannedMove) -> str:
-    """Unique for the executor and its way; the executor's uid never comes again."""
-    digest = hashlib.sha256(f"{move.uid}/{move.source}/{move.target}".encode()).hexdigest()[:10]
+def move_name(move: PlannedMove, *, ended: int) -> str:
+    """Unique for the executor and its way; the executor's uid never comes again. `ended`: moves of it that have."""
+    digest = hashlib.sha256(f"{move.uid}/{move.source}/{move.target}/{ended}".encode()).hexdigest()[:10]
     return f"{move.pod[:200].rstrip('-.')}-{digest}"
+
+
+def _ended(context: Context, move: PlannedMove) -> int:
+    """Refused or expired ones, and those that failed before it left: each next one is an object of its own."""
+    return sum(other.executor_uid == move.uid and other.phase.ended for other in context.snapshot.moves)
 
 
 def _stray(pod: Pod) -> Placement:

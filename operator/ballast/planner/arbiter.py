@@ -28,11 +28,12 @@ class Ruling:
 def rule(suggested: Sequence[PlannedMove], snapshot: Snapshot, policy: Policy, now: float) -> Ruling:
     """Go through suggestions in their order; each one that is approved counts against those after it."""
     paused = budget.paused_topologies(snapshot.moves, policy.moves)
+    resting = budget.refused_lately(snapshot.moves, policy.moves, now)
     moves = list(snapshot.moves)
     approved: list[PlannedMove] = []
     refused: list[Refusal] = []
     for suggestion in suggested:
-        objection = _objection(suggestion, moves, policy, paused=paused, now=now)
+        objection = resting.get(suggestion.uid) or _objection(suggestion, moves, policy, paused=paused, now=now)
         if objection is None:
             approved.append(suggestion)
             moves.append(_as_started(suggestion, now))

@@ -55,6 +55,18 @@ def precedent(
     return None
 
 
+def refused_lately(moves: Iterable[Move], policy: MovesPolicy, now: float) -> dict[str, Objection]:
+    """Executors whose move came to nothing a short while ago, by uid: why none is suggested again as yet."""
+    found: dict[str, Objection] = {}
+    pause = max(policy.cooldown_seconds, policy.leave_timeout_seconds)
+    for move in moves:
+        over = None if move.ended_at is None else move.ended_at + pause
+        if move.phase in (MovePhase.REFUSED, MovePhase.EXPIRED) and over is not None and now < over:
+            words = f"its move {move.name} was {move.phase.lower()}; it rests {over - now:.0f} s more"
+            found[move.executor_uid] = (Reason.COOLDOWN, words)
+    return found
+
+
 def _pool_objection(moves: list[Move], policy: MovesPolicy, now: float) -> Objection | None:
     flying = sum(_flying(move) for move in moves)
     if flying >= policy.max_concurrent:

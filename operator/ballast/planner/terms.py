@@ -18,20 +18,21 @@ class Terms:
         self.candidates = candidates
         self._moves, self._policy, self._now = snapshot.moves, policy, now
         self._paused = budget.paused_topologies(snapshot.moves, policy.moves)
+        self._resting = budget.refused_lately(snapshot.moves, policy.moves, now)
         self._topologies: dict[str, budget.Objection | None] = {}
         self._nodes: dict[str, budget.Objection | None] = {}
 
     def objection(self, executor: Executor) -> Reason | None:
         """Why it may not move at all, now."""
         own = self.candidates.objection(executor)
-        rest = self._topology(executor.topology)
+        rest = self._rest(executor)
         return own or (rest[0] if rest else None)
 
     def words(self, key: str) -> str:
         """The words of that objection; empty for a node or when there is none."""
         own = self.candidates.words(key)
         known = self.candidates.knows(key)
-        rest = self._topology(self.candidates.executor(key).topology) if known and not own else None
+        rest = self._rest(self.candidates.executor(key)) if known and not own else None
         return rest[1] if rest else own
 
     def refusal(self, executor: str, target: str, arriving: tuple[str, ...]) -> Reason | None:
@@ -47,6 +48,9 @@ class Terms:
 
     def cost(self, executor: str, target: str) -> float:
         return self.candidates.cost(executor, target)
+
+    def _rest(self, executor: Executor) -> budget.Objection | None:
+        return self._resting.get(executor.uid) or self._topology(executor.topology)
 
     def _topology(self, key: str) -> budget.Objection | None:
         if key not in self._topologies:

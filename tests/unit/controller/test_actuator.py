@@ -13,7 +13,8 @@ from ballast.api.topology import SparkTopology
 from ballast.controller.actuator import Actuator
 from ballast.controller.survey import Read
 from ballast.kube.events import EventRecorder
-from ballast.model import Plan, PlannedMove
+from ballast.model import Move, MovePhase, Plan, PlannedMove
+from tests.builders import a_move
 from tests.unit.controller.stage import NOW, Stage, stage, streaming
 from tests.unit.kube.builders import driver
 from tests.unit.kube.scripted import Answer
@@ -44,12 +45,13 @@ def pool(tmp_path: Path) -> Iterator[Stage]:
         yield found
 
 
-def ordered(pool: Stage, folder: Path, *, topology: str | None = None) -> list[JSON]:
+def ordered(pool: Stage, folder: Path, *, topology: str | None = None, moves: tuple[Move, ...] = ()) -> list[JSON]:
     """The ExecutorMoves that are created for the move; `topology`: the one SparkTopology there is."""
     client = pool.script.client(folder)
     events = EventRecorder(client, instance="one", clock=lambda: NOW, on_error=_fail)
     actuator = Actuator(client, events=events, telemetry=pool.telemetry, clock=lambda: NOW)
     context = pool.context([])
+    context = replace(context, snapshot=replace(context.snapshot, moves=moves))
     if topology is not None:
         context = replace(context, survey=replace(context.survey, topologies=(_read(topology),)))
     actuator.create_moves(context, Plan(moves=(MOVE,)))
@@ -116,6 +118,17 @@ def test_a_move_that_its_namespace_does_not_take_is_told_and_hinders_nobody(
         "spark-1-exec-1",
     )
     assert "exceeded quota: moves" in event["note"]
+
+
+def test_a_move_that_came_to_nothing_may_come_again_and_one_that_is_open_may_not(pool: Stage, tmp_path: Path) -> None:
+    names = []
+    for phases in ((), (MovePhase.LEAVING,), (MovePhase.REFUSED,), (MovePhase.REFUSED, MovePhase.EXPIRED)):
+        pool.script.asked.clear()
+        moves = tuple(a_move(f"m{i}", executor_uid=MOVE.uid, phase=phase) for i, phase in enumerate(phases))
+        (created,) = ordered(pool, tmp_path, moves=moves)
+        names.append(created["metadata"]["name"])
+    assert names[0] == names[1]
+    assert len(set(names)) == 3
 
 
 def test_a_recommendation_creates_nothing_and_is_counted_as_one(pool: Stage, tmp_path: Path) -> None:

@@ -87,6 +87,33 @@ def test_an_executor_has_one_move_at_a_time() -> None:
     assert [refusal.reason for refusal in ruling.refused] == [Reason.IN_FLIGHT]
 
 
+@pytest.mark.parametrize(
+    ("phase", "ago", "reason"),
+    [
+        (MovePhase.REFUSED, 599.0, Reason.COOLDOWN),
+        (MovePhase.EXPIRED, 599.0, Reason.COOLDOWN),
+        (MovePhase.REFUSED, 600.0, None),
+        (MovePhase.EXPIRED, 600.0, None),
+    ],
+)
+def test_what_came_to_nothing_is_tried_again_but_not_at_once(
+    phase: MovePhase, ago: float, reason: Reason | None
+) -> None:
+    before = a_move(executor_uid="uid-e-1", phase=phase, helped=None, started_at=NOW - ago - 9, ended_at=NOW - ago)
+    ruling = rule([a_suggestion("e-1")], a_snapshot(moves=(before,)), a_policy(), NOW)
+    assert [refusal.reason for refusal in ruling.refused] == ([reason] if reason else [])
+    other = rule([a_suggestion("e-2")], a_snapshot(moves=(before,)), a_policy(), NOW)
+    assert [move.uid for move in other.approved] == ["uid-e-2"]
+
+
+def test_without_a_cooldown_it_is_not_tried_again_before_it_could_have_left() -> None:
+    eager = a_policy(moves=MovesPolicy(cooldown_seconds=0.0))
+    before = a_move(executor_uid="uid-e-1", phase=MovePhase.REFUSED, helped=None, ended_at=NOW - 119)
+    ruling = rule([a_suggestion("e-1")], a_snapshot(moves=(before,)), eager, NOW)
+    assert [refusal.reason for refusal in ruling.refused] == [Reason.COOLDOWN]
+    assert "its move m1 was refused; it rests 1 s more" in ruling.refused[0].detail
+
+
 def test_a_topology_whose_last_moves_were_in_vain_rests() -> None:
     in_vain = tuple(a_move(f"m{i}", phase=MovePhase.FAILED, helped=False) for i in range(3))
     ruling = rule([a_suggestion()], a_snapshot(moves=in_vain), a_policy(), NOW)

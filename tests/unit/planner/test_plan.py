@@ -8,6 +8,7 @@ from ballast.model import (
     LoadUnit,
     Memory,
     MetricsHealth,
+    MovePhase,
     MovesMode,
     MovesPolicy,
     Phase,
@@ -275,6 +276,14 @@ def test_every_other_strategy_names_a_destination_and_a_prediction(shedding: She
 def test_no_strategy_sheds_nothing() -> None:
     found, _ = passes(hot_pool(), 4, replace(POLICY, shedding=SheddingPolicy(strategy="None")))
     assert [refusal.reason for refusal in found.refusals] == [Reason.SHEDDING_OFF]
+
+
+def test_when_an_executor_rests_the_other_one_of_the_hot_node_goes() -> None:
+    first, _ = passes(hot_pool(), 3)
+    refused = a_move(executor_uid=first.moves[0].uid, phase=MovePhase.REFUSED, helped=None, ended_at=NOW + 100)
+    found, _ = passes(hot_pool(moves=(refused,)), 3)
+    assert {move.uid for move in (*first.moves, *found.moves)} == {"uid-e-1", "uid-e-2"}
+    assert Reason.COOLDOWN in {refusal.reason for refusal in found.refusals}
 
 
 def test_when_one_topology_rests_another_executor_of_the_hot_node_is_looked_at() -> None:
