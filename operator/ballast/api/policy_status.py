@@ -34,7 +34,7 @@ class NodesStatus(StatusModel):
     total: Count = 0
     """Nodes in the pool."""
     eligible: Count = 0
-    """Nodes that can take part: ready, not cordoned, with fresh figures."""
+    """Nodes that take part: those with fresh figures. One that is cordoned or not ready only gives."""
     stale: Count = 0
     """Nodes without fresh figures."""
     mean: _Score | None = None
