@@ -178,7 +178,8 @@ def test_a_move_belongs_to_its_topology_and_goes_after_its_time(installed: Insta
         assert counted["ballast_move_predicted_gain_points", ()] > 0
         assert counted["ballast_move_measured_gain_points", ()] > 0
         on.clock.ahead_seconds += 61.0
-        on.until(lambda: {} if name not in [m["metadata"]["name"] for m in _moves(on)] else None, "it is deleted")
+        gone = {"gone": True}
+        on.until(lambda: gone if name not in [m["metadata"]["name"] for m in _moves(on)] else None, "it is deleted")
 
 
 def _moves(on: Stage) -> list[JSON]:
