@@ -19,7 +19,7 @@ demo: setup ## Run the main job: place and move executors of a real streaming jo
 
 test: setup check ## Run every test and check
 	@$(RUN) -m pytest -n auto tests/unit tests/properties tests/charts $(CORE:%=--ignore=tests/unit/%)
-	@$(RUN) -m tests.core_coverage $(CORE)
+	@$(RUN) -m tests.core_coverage $(CORE) simulation
 	@$(RUN) -m pytest tests/vectors
 	@$(RUN) -m pytest tests/spark
 	@$(RUN) -m pytest tests/testbed tests/cluster tests/e2e
@@ -34,7 +34,7 @@ check: ## Format, lint, types, layers and generated files
 
 unit: ## Run the tests that need no control plane, and see that they take the core's branches
 	@$(RUN) -m pytest -n auto tests/unit tests/properties tests/charts $(CORE:%=--ignore=tests/unit/%)
-	@$(RUN) -m tests.core_coverage $(CORE)
+	@$(RUN) -m tests.core_coverage $(CORE) simulation
 	@$(RUN) -m pytest tests/vectors
 
 spark: ## Run the tests of the data on Spark, with a real Prometheus
