@@ -18,7 +18,7 @@ def construct(layout: Layout, sequence: Sequence[int], *, tightest: bool = False
 
     `tightest`: between equals, and before cost, the node that is left with the least room, which wastes least.
     """
-    scale = scale_of(layout.problem)
+    scale = layout.problem.scale
     full: set[int] = set()
     position = 0
     while position < len(sequence):
@@ -44,7 +44,7 @@ def _place_run(layout: Layout, group: int, run: int, *, scale: float, tightest: 
         if node is None:
             return False
         # An executor that draws its own kind stays the best place for the next one until it is full.
-        count = min(run, int(layout.capacity(group)[node])) if attracts else 1
+        count = min(run, layout.more_at(group, node)) if attracts else 1
         layout.add(group, node, count)
         run -= count
     return True
@@ -68,20 +68,10 @@ def best_node(layout: Layout, group: int, *, scale: float, tightest: bool = Fals
 def left_over(layout: Layout, group: int, candidates: IntArray) -> FloatArray:
     """Share of the largest node's room that would remain, summed over the kinds that the set asks for."""
     problem = layout.problem
-    asked = problem.demand.max(axis=0) > 0
-    most = np.maximum(problem.room[:, asked].max(axis=0), 1e-9)
+    asked = problem.asked
     remaining = layout.room[candidates][:, asked] - problem.demand[group][asked]
-    result: FloatArray = np.minimum(remaining / most, 1.0).sum(axis=1)
+    result: FloatArray = np.minimum(remaining / problem.largest_room, 1.0).sum(axis=1)
     return result
-
-
-def scale_of(problem: Problem) -> float:
-    """A figure of the order of the largest difference in cost between two nodes for one executor."""
-    largest = max(
-        float(np.abs(problem.weights).max(initial=0.0)) * problem.farthest,
-        float(np.ptp(problem.pull, axis=1).max(initial=0.0)) if problem.pull.size else 0.0,
-    )
-    return largest or 1.0
 
 
 def hardest_first(problem: Problem) -> list[int]:

@@ -83,21 +83,22 @@ def _standing(outlook: Outlook, nodes: IntArray, level: int) -> Standing:
     grid, crew = outlook.pool.grid, outlook.crew
     places, size = grid.codes[level][nodes], grid.sizes[level]
     wanted = outlook.component_counts().astype(np.float64)
-    near: FloatArray = np.stack([np.bincount(places, weights=row[nodes], minlength=size) for row in crew.present])
+    near = _sums(crew.present, nodes, places, size)
     beside = -(wanted @ outlook.weights) @ near
     driver = _least(outlook.driver[nodes], places, size)
     outer = _least((wanted @ outlook.outer)[nodes], places, size)
     holds = np.array([np.bincount(places, weights=row[nodes], minlength=size) for row in outlook.capacity])
     room = -(holds / outlook.counts[:, None]).min(axis=0)
-    left = -np.bincount(places, weights=_free_share(outlook)[nodes], minlength=size).astype(np.float64)
+    left = -np.bincount(places, weights=outlook.free_share[nodes], minlength=size).astype(np.float64)
     keys = np.stack([_rounded(beside), driver, _rounded(outer), room, _rounded(left)])
     return Standing(keys, _fitting(outlook, nodes, places, holds, level))
 
 
-def _free_share(outlook: Outlook) -> FloatArray:
-    """(N,): what is left of each node, in units of the largest that any node has left, of the scarcest kind."""
-    amounts = np.maximum(outlook.room[:, :2], 0.0)
-    result: FloatArray = (amounts / np.maximum(amounts.max(axis=0, initial=0.0), 1e-9)).min(axis=1)
+def _sums(rows: IntArray, nodes: IntArray, places: IntArray, size: int) -> FloatArray:
+    """(rows, places): what is in each place, of `nodes` alone."""
+    if not rows.any():
+        return np.zeros((len(rows), size))
+    result: FloatArray = np.stack([np.bincount(places, weights=row[nodes], minlength=size) for row in rows])
     return result
 
 
@@ -110,6 +111,8 @@ def _rounded(values: FloatArray) -> FloatArray:
 
 
 def _least(values: FloatArray, places: IntArray, size: int) -> FloatArray:
+    if not values.any():
+        return np.zeros(size)
     result = np.full(size, np.inf)
     np.minimum.at(result, places, values)
     return result
@@ -118,10 +121,9 @@ def _least(values: FloatArray, places: IntArray, size: int) -> FloatArray:
 def _fitting(outlook: Outlook, nodes: IntArray, places: IntArray, holds: FloatArray, level: int) -> BoolArray:
     """Places that may hold everything: each group by count, and all groups together by amounts."""
     able: BoolArray = np.logical_and.reduce(holds >= outlook.counts[:, None])
-    of_use = (outlook.capacity[:, nodes] > 0).any(axis=0)
     for kind in range(outlook.demand.shape[1]):
         needed = float((outlook.demand[:, kind] * outlook.counts).sum())
-        offered = np.where(of_use, np.maximum(outlook.room[nodes, kind], 0.0), 0.0)
+        offered = outlook.usable[nodes, kind]
         able &= np.bincount(places, weights=offered, minlength=len(able)) + 1e-6 * max(1.0, needed) >= needed
     if level == 0:
         able &= (outlook.zone_limit >= outlook.component_counts()[:, None]).all(axis=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -44,9 +45,12 @@ class Pool:
         return mask
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Outlook:
-    """Rows of groups follow `groups`; N is the number of nodes of the pool."""
+    """Rows of groups follow `groups`; N is the number of nodes of the pool.
+
+    Without slots: what is asked for at every level and for every place is worked out once.
+    """
 
     pool: Pool
     crew: Crew
@@ -83,6 +87,23 @@ class Outlook:
         np.add.at(result, self.component, self.counts)
         return result
 
+    @cached_property
+    def usable(self) -> FloatArray:
+        """(N, R + 1): the room of nodes that could take any of the groups, none of the others."""
+        result: FloatArray = np.maximum(self.room, 0.0)
+        result[~(self.capacity > 0).any(axis=0)] = 0.0
+        return result
+
+    @cached_property
+    def free_share(self) -> FloatArray:
+        """(N,): what is left of each node, in units of the largest that any node has left, of the scarcest kind."""
+        cpu, memory = (np.maximum(self.room[:, kind], 0.0) for kind in (0, 1))
+        result: FloatArray = np.minimum(
+            cpu / max(cpu.max(initial=0.0), 1e-9), memory / max(memory.max(initial=0.0), 1e-9)
+        )
+        return result
+
+    @cached_property
     def pull(self) -> FloatArray:
         """(C, N): all that a node costs one executor, whatever the other executors do."""
         each = self.crew.traffic.driver_rate / max(1.0, float(self.crew.totals.sum()))

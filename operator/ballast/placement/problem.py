@@ -7,6 +7,8 @@ Its cost is Σ over pairs of executors of weight × distance, plus the pull of t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from math import floor
 
 import numpy as np
 
@@ -14,9 +16,12 @@ from ballast.placement.arrays import BoolArray, FloatArray, IntArray
 from ballast.placement.room import counts_that_fit, fits
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Problem:
-    """C components, G groups (of one component and template each), K nodes, R kinds of resources."""
+    """C components, G groups (of one component and template each), K nodes, R kinds of resources.
+
+    Without slots: what every step of a search asks for is worked out once.
+    """
 
     nodes: IntArray
     """(K,): positions in the grid."""
@@ -51,13 +56,34 @@ class Problem:
     preference: FloatArray
     """(K,): decides between nodes of equal cost; higher is better."""
 
-    @property
+    @cached_property
     def farthest(self) -> float:
         return float(self.near.max()) if self.near.size else 0.0
 
-    @property
+    @cached_property
     def distance(self) -> FloatArray:
         return self.farthest - self.near
+
+    @cached_property
+    def asked(self) -> BoolArray:
+        """(R,): kinds of resources that any group asks for."""
+        result: BoolArray = self.demand.max(axis=0) > 0
+        return result
+
+    @cached_property
+    def largest_room(self) -> FloatArray:
+        """Of each kind that is asked for, what the node with most of it has."""
+        result: FloatArray = np.maximum(self.room[:, self.asked].max(axis=0), 1e-9)
+        return result
+
+    @cached_property
+    def scale(self) -> float:
+        """A figure of the order of the largest difference in cost between two nodes for one executor."""
+        largest = max(
+            float(np.abs(self.weights).max(initial=0.0)) * self.farthest,
+            float(np.ptp(self.pull, axis=1).max(initial=0.0)) if self.pull.size else 0.0,
+        )
+        return largest or 1.0
 
 
 class Layout:
@@ -106,6 +132,16 @@ class Layout:
         if problem.apart:
             allowed = allowed & ~self.blocked(component)
         return np.where(allowed, np.maximum(count, 0), 0)
+
+    def more_at(self, group: int, node: int) -> int:
+        """The same for one node that is open to the group."""
+        problem = self.problem
+        component, demand = int(problem.component[group]), problem.demand[group]
+        count = min(int(self.node_left[component, node]), int(self.zone_left[component, problem.places[0, node]]))
+        for amount, free, slack in zip(demand.tolist(), self.room[node].tolist(), problem.slack.tolist(), strict=True):
+            if amount > 0:
+                count = min(count, floor((free + slack) / amount))
+        return max(0, count)
 
     def blocked(self, component: int) -> BoolArray:
         """(K,): nodes in a place that holds a component which must be apart from this one."""

@@ -13,7 +13,7 @@ from random import Random
 import numpy as np
 
 from ballast.placement.arrays import FloatArray, IntArray
-from ballast.placement.construction import construct, hardest_first, scale_of
+from ballast.placement.construction import construct, hardest_first
 from ballast.placement.neighbourhood import NO_CHANGE, Change, best_node_change, best_shift, best_swap
 from ballast.placement.problem import Layout
 
@@ -62,7 +62,7 @@ def _rank(layout: Layout) -> tuple[int, float]:
 
 def descend(layout: Layout, budget: Budget, *, full: bool = True) -> None:
     """Take the best change of each kind as long as one saves something; the cheap kinds only unless `full`."""
-    worth, distance = _WORTH * scale_of(layout.problem), layout.problem.distance
+    worth, distance = _WORTH * layout.problem.scale, layout.problem.distance
     improving = True
     while improving and budget.left > 0:
         improving = False
@@ -84,7 +84,8 @@ def _changes(layout: Layout, distance: FloatArray, budget: Budget, worth: float,
         for other in groups[:position]:
             for counts in _SWAPS if full else _SWAPS[:1]:
                 yield best_swap(layout, (one, other), distance, counts) if budget.spend() else NO_CHANGE
-    for exchange in (False, True) if full else ():
+    # Where there is one executor, shifting it is all that can be done.
+    for exchange in (False, True) if full and layout.problem.counts.sum() > 1 else ():
         yield best_node_change(layout, distance, exchange=exchange) if budget.spend(2) else NO_CHANGE
 
 

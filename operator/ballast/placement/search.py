@@ -11,6 +11,7 @@ import numpy as np
 from ballast.placement.arrays import FloatArray, IntArray
 from ballast.placement.construction import construct, hardest_first
 from ballast.placement.domain import domains, settles_for_one_place
+from ballast.placement.grid import Grid
 from ballast.placement.outlook import Outlook
 from ballast.placement.problem import Layout, Problem
 from ballast.placement.refinement import Budget, descend, refine
@@ -42,11 +43,17 @@ def search(outlook: Outlook, sequence: Sequence[int], effort: Effort) -> Layout 
     if not outlook.capacity.any():
         return None
     best = _first_look(outlook, sequence, effort)
-    if best is None or (len(best.problem.counts) == 1 and not effort.thorough):
+    if best is None or _settled(best, effort):
         return best
     steps = effort.steps * (_PACKING if effort.thorough and _may_hold_more(best) else 1)
     # Seeded by the caller: the same question always has the same answer.
     return refine(best, steps, Random(effort.seed))  # noqa: S311
+
+
+def _settled(layout: Layout, effort: Effort) -> bool:
+    """Whether refinement is not worth it: one executor is on the best node already, one kind of many nearly so."""
+    counts = layout.problem.counts
+    return len(counts) == 1 and (int(counts[0]) == 1 or not effort.thorough)
 
 
 def _first_look(outlook: Outlook, sequence: Sequence[int], effort: Effort) -> Layout | None:
@@ -108,15 +115,12 @@ def problem(outlook: Outlook, nodes: IntArray) -> Problem:
     nodes = nodes[np.lexsort(_canonical(outlook, nodes))]
     grid = outlook.pool.grid
     codes = grid.codes[:, nodes]
-    differs = codes[:, :, None] != codes[:, None, :]
-    distance = np.tensordot(grid.steps, differs, axes=1)
-    farthest = float(distance.max(initial=0.0))
     return Problem(
         nodes=nodes,
         places=codes,
-        near=farthest - distance,
+        near=_near(grid, codes),
         weights=outlook.weights,
-        pull=outlook.pull()[:, nodes] + _others(outlook, nodes),
+        pull=outlook.pull[:, nodes] + _others(outlook, nodes),
         settled=outlook.crew.present[:, nodes],
         component=outlook.component,
         counts=outlook.counts,
@@ -129,6 +133,20 @@ def problem(outlook: Outlook, nodes: IntArray) -> Problem:
         apart=outlook.apart,
         preference=outlook.preference[nodes],
     )
+
+
+def _near(grid: Grid, codes: IntArray) -> FloatArray:
+    """(K, K): `Problem.near` of nodes in canonical order, in which those of one place stand together."""
+    count = codes.shape[1]
+    near = np.zeros((count, count))
+    for step, row in zip(grid.steps, codes, strict=True):
+        bounds = np.flatnonzero(row[1:] != row[:-1]) + 1
+        if len(bounds) == count - 1:
+            near[np.diag_indices(count)] += step if count > 1 else 0.0
+        elif len(bounds):
+            for start, end in zip([0, *bounds], [*bounds, count], strict=True):
+                near[start:end, start:end] += step
+    return near
 
 
 def _canonical(outlook: Outlook, nodes: IntArray) -> tuple[FloatArray | IntArray, ...]:

@@ -39,6 +39,7 @@ class Candidates:
         self._reserved = booked
         self._counts = counts_by_topology(snapshot.executors, snapshot.nodes)
         self._measured: dict[str, Locality] = {}
+        self._deltas: dict[tuple[str, str, str, str], float] = {}
         self._homes: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self._live: Counter[tuple[str, str]] = Counter()
         for executor in snapshot.executors:
@@ -182,7 +183,13 @@ class Candidates:
         topology, here = self._topologies.get(executor.topology), self._nodes.get(executor.node or "")
         if topology is None or here is None:
             return 0.0
+        # Executors of one component on one node are alike in this, and all of a hot node are asked about.
+        way = (topology.key, executor.component, here.name, target)
+        if way not in self._deltas:
+            self._deltas[way] = self._delta_ratio(topology, executor.component, here, self._nodes[target])
+        return self._deltas[way]
+
+    def _delta_ratio(self, topology: Topology, component: str, here: Node, there: Node) -> float:
         if topology.key not in self._measured:
             self._measured[topology.key] = measure(topology, self._counts[topology.key], self._policy.levels)
-        there = self._nodes[target]
-        return locality_delta_ratio(self._measured[topology.key], executor.component, here.location, there.location)
+        return locality_delta_ratio(self._measured[topology.key], component, here.location, there.location)

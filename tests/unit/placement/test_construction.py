@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ballast.placement.construction import best_node, construct, hardest_first, left_over, scale_of
+from ballast.placement.construction import best_node, construct, hardest_first, left_over
 from ballast.placement.problem import Layout, Problem
 from tests.unit.placement.problems import a_problem, cost, filled, kept_apart, valid
 
@@ -31,7 +31,7 @@ def test_the_best_node_is_an_open_one_that_adds_least(problem: Problem, seed: in
     layout = filled(problem, seed)
     for group in range(3):
         costs = [added_cost(layout, group, node) for node in np.flatnonzero(layout.open(group)).tolist()]
-        node = best_node(layout, group, scale=scale_of(problem))
+        node = best_node(layout, group, scale=problem.scale)
         assert (node is None) == (not costs)
         if node is not None:
             assert layout.open(group)[node]
@@ -90,7 +90,7 @@ def test_each_goes_where_it_adds_least_when_its_turn_comes(seed: int) -> None:
     construct(layout, turns)
     expected = Layout(problem)
     for group in turns:
-        node = best_node(expected, group, scale=scale_of(problem))
+        node = best_node(expected, group, scale=problem.scale)
         if node is not None:
             expected.add(group, node)
     assert layout.placed.tolist() == expected.placed.tolist()
@@ -113,9 +113,9 @@ def test_only_so_many_are_placed_as_have_a_turn() -> None:
 
 def test_the_scale_is_the_largest_difference_that_a_node_can_make() -> None:
     weights, pull = np.array([[1.0, 4.0], [4.0, 0.5]]), np.array([[1.0] * 5 + [8.0], [3.0] * 6])
-    assert scale_of(a_problem(0, weights=weights, pull=pull)) == 40.0
-    assert scale_of(a_problem(0, weights=weights * 0.0, pull=pull)) == 7.0
-    assert scale_of(a_problem(0, weights=weights * 0.0, pull=pull * 0.0)) == 1.0
+    assert a_problem(0, weights=weights, pull=pull).scale == 40.0
+    assert a_problem(0, weights=weights * 0.0, pull=pull).scale == 7.0
+    assert a_problem(0, weights=weights * 0.0, pull=pull * 0.0).scale == 1.0
 
 
 def test_what_takes_the_largest_share_of_what_it_may_use_comes_first() -> None:

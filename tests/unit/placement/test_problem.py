@@ -43,6 +43,15 @@ def test_the_capacity_is_the_largest_number_that_fits(problem: Problem, seed: in
 
 
 @pytest.mark.parametrize(("problem", "seed"), PROBLEMS)
+def test_an_open_node_tells_its_capacity_alone(problem: Problem, seed: int) -> None:
+    layout = filled(problem, seed)
+    for group in range(3):
+        capacity = layout.capacity(group)
+        open_ones = np.flatnonzero(layout.open(group)).tolist()
+        assert [layout.more_at(group, node) for node in open_ones] == capacity[open_ones].tolist()
+
+
+@pytest.mark.parametrize(("problem", "seed"), PROBLEMS)
 def test_what_is_taken_away_leaves_no_trace(problem: Problem, seed: int) -> None:
     layout, fresh = filled(problem, seed), Layout(problem)
     for group, node in np.argwhere(layout.placed):
