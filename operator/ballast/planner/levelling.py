@@ -24,6 +24,7 @@ from ballast.planner.candidates import Candidates
 from ballast.planner.load import Loads
 from ballast.planner.shelf import USAGE, restored, shelved
 from ballast.planner.terms import Terms
+from ballast.planner.unsettled import unsettled
 from ballast.shedding.avg_shedder_usage import (
     PairState,
     UsageMemory,
@@ -95,7 +96,8 @@ class _Moment:
                 residents[executor.node].append(executor)
         nodes = (node for node in self.snapshot.nodes if node.name in self.scores)
         silent = frozenset(node.name for node in self.snapshot.nodes if node.name not in self.scores)
-        return UsagePool(tuple(self._node(node, residents.get(node.name, ())) for node in nodes), silent)
+        seen = tuple(self._node(node, residents.get(node.name, ())) for node in nodes)
+        return UsagePool(seen, silent, unsettled(self.snapshot, self.policy, self.now))
 
     def _node(self, node: Node, residents: Sequence[Executor]) -> UsageNode:
         return UsageNode(

@@ -101,7 +101,7 @@ def avg_shedder_usage(
         return UsageResult((), (), (), memory)
     middle = median(node.score for node in ranked)
     watch = _Watch(settings, memory, known=dict(memory.streaks), middle=middle, now_seconds=now_seconds)
-    noise = watch.noise(ranked)
+    noise = watch.noise([node for node in ranked if node.name not in pool.unsettled])
     streaks = {**watch.resting(pool.silent), **watch.streaks(ranked)}
     pairs = [_state(cold, hot, streaks, noise.extreme, settings) for cold, hot in _pairs(ranked)]
     suggestions, refused = _decide(pool, pairs, settings, terms or AnythingGoes())

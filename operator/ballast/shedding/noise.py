@@ -46,9 +46,12 @@ class Noise:
 def observe(noise: Noise, deviations: Mapping[str, float], *, elapsed_seconds: float, memory_seconds: float) -> Noise:
     """Learns from one pass.
 
-    `deviations`: points from the pool's middle by node. `elapsed_seconds`: since the last pass.
+    `deviations`: points from the pool's middle by node; a node that is left out is looked at afresh afterwards, and
+    without any nothing is learned. `elapsed_seconds`: since the last pass.
     `memory_seconds`: the time over which figures resemble each other (the metric window, or longer).
     """
+    if not deviations:
+        return noise
     passes = noise.passes + 1
     known = {name: (middle, last) for name, middle, last in noise.nodes}
     watched = _watched(deviations)

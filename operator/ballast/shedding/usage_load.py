@@ -39,6 +39,8 @@ class UsagePool:
     nodes: tuple[UsageNode, ...]
     silent: frozenset[str] = frozenset()
     """Nodes of the pool that have no fresh figures now."""
+    unsettled: frozenset[str] = frozenset()
+    """Nodes whose score changes for a known reason; it teaches nothing about chance."""
 
 
 class Terms(Protocol):

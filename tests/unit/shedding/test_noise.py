@@ -59,3 +59,7 @@ def test_a_node_that_joins_teaches_nothing_in_its_first_pass() -> None:
     after = observe(before, {"n0000": 0.0, "n0001": 0.0, "new": 80.0}, elapsed_seconds=60.0, memory_seconds=300.0)
     assert after.extreme == 0.0
     assert ("new", 80.0, 80.0) in after.nodes
+
+
+def test_a_pass_that_shows_nothing_teaches_nothing() -> None:
+    assert observe(Noise(passes=3, extreme=2.0), {}, elapsed_seconds=60.0, memory_seconds=300.0) == Noise(3, 2.0)
