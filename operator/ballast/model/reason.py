@@ -46,6 +46,7 @@ class Reason(StrEnum):
     SPREAD_LIMIT = "SpreadLimit"
     SEPARATED = "Separated"
     # The arbiter
+    NO_AGENT = "NoAgent"
     MIN_GAIN = "MinGain"
     LOCALITY_LOSS = "LocalityLoss"
     COOLDOWN = "Cooldown"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ballast.model import (
+    Exit,
     Move,
     MovePhase,
     MovesMode,
@@ -47,6 +48,7 @@ def _objection(
 ) -> budget.Objection | None:
     return (
         unheld(policy)
+        or _agentless(policy)
         or _sense(move, policy)
         or _standing(move, moves, policy, paused=paused, now=now)
         or budget.objection(
@@ -60,6 +62,13 @@ def unheld(policy: Policy) -> budget.Objection | None:
     acting = policy.moves.mode in (MovesMode.APPROVE, MovesMode.ENFORCE)
     if acting and policy.placement.mode is not PlacementMode.ENFORCE:
         return Reason.NOT_ENFORCED, "its replacement would not be held for its destination: set placement.mode: Enforce"
+    return None
+
+
+def _agentless(policy: Policy) -> budget.Objection | None:
+    """Whether every move would be refused as soon as it were made."""
+    if policy.moves.exit is Exit.AGENT and policy.moves.mode in (MovesMode.APPROVE, MovesMode.ENFORCE):
+        return Reason.NO_AGENT, "moves.exit is Agent, and there is no agent yet: set moves.exit: Evict"
     return None
 
 

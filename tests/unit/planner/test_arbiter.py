@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from ballast.model import (
+    Exit,
     MovePhase,
     MovesMode,
     MovesPolicy,
@@ -63,6 +64,17 @@ def test_nobody_is_sent_away_where_the_replacement_could_not_be_sent_anywhere(
     moves: MovesMode, placement: PlacementMode, reason: Reason | None
 ) -> None:
     policy = a_policy(moves=MovesPolicy(mode=moves), placement=PlacementPolicy(mode=placement))
+    ruling = rule([a_suggestion()], a_snapshot(), policy, NOW)
+    assert [refusal.reason for refusal in ruling.refused] == ([reason] if reason else [])
+
+
+@pytest.mark.parametrize(
+    ("mode", "reason"),
+    [(MovesMode.ENFORCE, Reason.NO_AGENT), (MovesMode.APPROVE, Reason.NO_AGENT), (MovesMode.RECOMMEND, None)],
+)
+def test_no_move_is_made_whose_way_out_does_not_exist(mode: MovesMode, reason: Reason | None) -> None:
+    held = PlacementPolicy(mode=PlacementMode.ENFORCE)
+    policy = a_policy(moves=MovesPolicy(mode=mode, exit=Exit.AGENT), placement=held)
     ruling = rule([a_suggestion()], a_snapshot(), policy, NOW)
     assert [refusal.reason for refusal in ruling.refused] == ([reason] if reason else [])
 

@@ -82,7 +82,7 @@ def _leave(at: Situation, pod: Pod, target: str) -> Step:
     orders = at.move.orders
     if orders.exit is Exit.AGENT:
         message = "exit Agent needs the agent in the application's driver, and there is none; create it with exit Evict"
-        return enter(at, MovePhase.REFUSED, Word.NO_AGENT, message)
+        return enter(at, MovePhase.REFUSED, Reason.NO_AGENT, message)
     instead = "" if target == orders.target else f" (instead of {orders.target})"
     return enter(
         at,

@@ -36,5 +36,4 @@ class Word(StrEnum):
     EXECUTOR_GONE = "ExecutorGone"
     # Refused
     NOT_EVICTED = "NotEvicted"
-    NO_AGENT = "NoAgent"
     NO_POLICY = "NoPolicy"

@@ -255,7 +255,7 @@ def test_nothing_leaves_where_the_policy_only_looks_on(mode: MovesMode) -> None:
 def test_an_exit_that_needs_an_agent_is_refused_with_the_remedy() -> None:
     asked = approved()
     found = step(replace(asked, orders=replace(asked.orders, exit=Exit.AGENT)), before())
-    assert found.move.reason == Word.NO_AGENT
+    assert found.move.reason == Reason.NO_AGENT
     assert "exit Evict" in found.move.message
 
 
