@@ -2,9 +2,9 @@
 
 The pairs, thresholds and hits are those of Pulsar's AvgShedder (PIP-364). What differs: a hit counts at most once a
 metric window, and only while the node stays on the same side; those of a node without figures, and of the partner it
-had, stay as they are; hits count as a reason only when the node strayed
-farther than the pool's own noise explains; executors are chosen as the combination that comes closest to levelling
-the two nodes without making the cold one the hotter, fewer and cheaper moves first; and every suggestion says which
+had, stay as they are; hits count as a reason only when the node strayed farther than the pool's own noise explains;
+executors are chosen as the combination that comes closest to levelling the two nodes without making the cold one the
+hotter or taking the hot one far below the pool's level, fewer and cheaper moves first; and every suggestion says which
 scores it should end in.
 
 Give it scores that include what is arriving and leaving: hits are kept until the gap itself is gone, so a suggestion
@@ -221,6 +221,8 @@ def _decide(
         terms=terms,
         low_threshold=settings.low_threshold,
         max_unload_ratio=settings.max_unload_ratio,
+        # Farther below the pool's level than half a gap, a node would have to be filled again.
+        floor=_level(pool) - settings.low_threshold / 2.0,
     )
     suggestions: list[Suggestion] = []
     refused: list[Refused] = []
@@ -242,6 +244,14 @@ def _decide(
         suggestions += _suggestions(best, pair)
         engaged |= {best.source.name, best.target.name}
     return suggestions, refused
+
+
+def _level(pool: UsagePool) -> float:
+    """The score that all nodes would have if their work were spread evenly; those that take none of it left out."""
+    sharing = [node for node in pool.nodes if node.receives]
+    power = {node.name: node.capacity_cores * node.speed for node in sharing}
+    work = sum(node.score * power[node.name] for node in sharing)
+    return work / sum(power.values()) if power else 0.0
 
 
 def _refused(pair: PairState, reason: Reason, detail: str) -> Refused:

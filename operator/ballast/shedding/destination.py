@@ -63,6 +63,8 @@ class Search:
     terms: Terms
     low_threshold: float
     max_unload_ratio: float
+    floor: float
+    """No source is to end below this score, unless a single executor takes it there."""
 
     def best(
         self, source: UsageNode, targets: Iterable[UsageNode], most: int
@@ -93,8 +95,8 @@ class Search:
         effect = Effect.of(source, target)
         difference = self.scores[source.name] - self.scores[target.name]
         meeting = effect.meeting_load(difference)
-        wanted = meeting * min(1.0, 2.0 * self.max_unload_ratio)
         items, refused = self._items(source, target, meeting)
+        wanted = self._wanted(source, items, effect, meeting)
         slack = _SLACK_POINTS / effect.source_points
         chosen, no_room = self._fitting(items, source, target, wanted=wanted, most=most, slack=slack)
         if not chosen.items:
@@ -103,6 +105,13 @@ class Search:
         # Where both meet, rounding must not make the cold one the hotter.
         cold_after = min(hot_after, self.scores[target.name] + chosen.load * effect.target_points)
         return Levelling(source, target, chosen, hot_after, cold_after), [*refused, *no_room]
+
+    def _wanted(self, source: UsageNode, items: list[Item], effect: Effect, meeting: float) -> float:
+        """Cores that are to leave: half of what lies between the two, but no more than the source has to spare."""
+        half = meeting * min(1.0, 2.0 * self.max_unload_ratio)
+        surplus = (self.scores[source.name] - self.floor) / effect.source_points
+        lightest = min((item.load for item in items), default=0.0)
+        return min(half, max(surplus, lightest))
 
     def _items(self, source: UsageNode, target: UsageNode, limit: float) -> tuple[list[Item], list[Refused]]:
         items, refused = [], []

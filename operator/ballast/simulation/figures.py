@@ -37,7 +37,10 @@ class Figures:
     moves_beyond_optimum: int
     """Beyond the fewest that could have levelled the pool (`optimum`); at least 0."""
     wrong_placements: int
-    """Moves whose destination was more than `level_points` above the mean once the executor had arrived."""
+    """Moves whose destination was more than `level_points` above the mean once the executor had arrived.
+
+    Here and below, the mean weighs nodes by their capacity: it is what all would have if the work were spread evenly.
+    """
     over_unloadings: int
     """Moves whose source was more than `level_points` below the mean once the executor had arrived elsewhere."""
     reversals: int
@@ -158,7 +161,11 @@ def _strayed(trace: Trace, move: MoveRecord, node: str) -> float:
     rows = (trace.times >= move.arrived_at) & (trace.times <= move.arrived_at + trace.window_seconds)
     column = trace.nodes.index(node)
     seen = trace.usage[rows][np.isfinite(trace.usage[rows, column])]
-    return float(np.mean(seen[:, column] - np.nanmean(seen, axis=1))) if len(seen) else 0.0
+    if not len(seen):
+        return 0.0
+    capacity = np.where(np.isfinite(seen), trace.capacity, 0.0)
+    level = np.nansum(seen * capacity, axis=1) / capacity.sum(axis=1)
+    return float(np.mean(seen[:, column] - level))
 
 
 def _spans(trace: Trace) -> FloatArray:

@@ -99,6 +99,7 @@ class Recorder:
             window_seconds=self._title.window_seconds,
             level_points=self._title.level_points,
             nodes=self._cluster.fleet.names,
+            capacity=self._cluster.fleet.capacity,
             times=np.array(self._times),
             scores=np.array(self._scores),
             usage=np.array(self._usage),

@@ -135,6 +135,8 @@ class Trace:
     level_points: float
     """A gap of up to this counts as level, and more beside the mean as too much: the scenario's, for all policies."""
     nodes: tuple[str, ...]
+    capacity: FloatArray
+    """By node: work that makes 100 points."""
     times: FloatArray
     """Seconds since the run began, ascending; passes are not always equally far apart."""
     scores: FloatArray

@@ -238,6 +238,26 @@ class TestPrediction:
         assert made == Suggestion("hot/0", "hot", "cold", 90, 50, 40, 1, 77.5, 62.5)
 
 
+class TestTheSourceKeepsItsShare:
+    """Four nodes at a level of 70: below 62.5, half a gap of 15 under it, the hot one would have to be filled again."""
+
+    SETTINGS = UsageSettings(low_hits=1, high_hits=1, max_moves=5, max_moves_per_node=5)
+
+    def left(self, *loads: float) -> list[str]:
+        others = [used("warm", 85), used("warmer", 85), used("cold", 20)]
+        return [name for name, _ in moves(one_pass(used("hot", 90, list(loads)), *others, settings=self.SETTINGS))]
+
+    def test_less_than_half_the_gap_leaves_when_that_would_empty_it(self) -> None:
+        assert len(self.left(*[1.0] * 8)) == 4, "6.25 points each, of the 27.5 above 62.5; half the gap is 35"
+
+    def test_one_executor_may_take_it_below(self) -> None:
+        assert len(self.left(5.2, 5.3)) == 1, "32.5 points: too many, but else nothing could ever move"
+
+    def test_between_two_nodes_half_the_gap_is_the_level(self) -> None:
+        result = one_pass(used("hot", 90, [1.0] * 8), used("cold", 40), settings=self.SETTINGS)
+        assert len(moves(result)) == 4
+
+
 class TestDestination:
     def test_the_coldest_with_room(self) -> None:
         terms = Stated(room={"c1": 0})

@@ -21,6 +21,7 @@ def trace(usage: list[list[float]], *, every: float = 60.0, **other: Any) -> Tra
         "window_seconds": every,
         "level_points": 15.0,
         "nodes": tuple(f"node-{i}" for i in range(nodes)),
+        "capacity": np.ones(nodes),
         "times": every * np.arange(passes),
         "scores": rows,
         "usage": rows,
