@@ -55,9 +55,10 @@ def test_a_placement_is_wrong_when_its_destination_ends_far_above_the_mean() -> 
 
 def test_a_large_machine_counts_for_more_in_the_mean() -> None:
     after = [[80.0, 50.0, 35.0]] * 5
-    moved = {"moves": (move(1, 2, 60.0, arrived=60.0),), "level_points": 10.0}
-    assert figures(trace(after, **moved)).over_unloadings == 0
-    assert figures(trace(after, capacity=np.array([8.0, 1.0, 1.0]), **moved)).over_unloadings == 1
+    moves = (move(1, 2, 60.0, arrived=60.0),)
+    alike, one_large = np.ones(3), np.array([8.0, 1.0, 1.0])
+    assert figures(trace(after, capacity=alike, moves=moves, level_points=10.0)).over_unloadings == 0
+    assert figures(trace(after, capacity=one_large, moves=moves, level_points=10.0)).over_unloadings == 1
 
 
 def test_going_back_within_an_hour_is_a_reversal() -> None:
