@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from ballast.kube import names
-from ballast.kube.kinds import POD
+from ballast.kube.kinds import BALANCING_POLICY, POD
 from tests.cluster.chart.installation import Installation
 from tests.cluster.controller.pool import (
     OURS,
@@ -57,6 +57,21 @@ def test_a_complete_set_is_placed_at_once(installed: Installation) -> None:
         assert {node[0] for node in nodes} in ({"a"}, {"b"}), nodes
         assert set(nodes.values()) == {2}
         assert required_labels(mine.pod(placed[0])) == {ZONE_LABEL: [next(iter(nodes))[0]]}
+
+
+def test_a_policy_may_name_another_strategy_and_what_it_remembers_is_kept(installed: Installation) -> None:
+    with pool(installed.testbed, "turns", zones()) as mine:
+        mine.topology("clicks", {"name": "ingest", "executors": 4})
+        mine.policy(placement={**TWO_A_NODE, "strategy": "RoundRobin", "debounce": "6s", "gateTimeout": "8s"})
+        placed = mine.executors(4, labels=CLICKS)
+        mine.await_released(placed)
+        assert mine.nodes_of(placed) == {"a1": 1, "a2": 1, "b1": 1, "b2": 1}
+
+        def state() -> bool:
+            return "Placement.RoundRobin" in mine.read(BALANCING_POLICY).get("status", {}).get("state", {})
+
+        wait_until(state, what="the turn is in the policy's status", timeout_seconds=90)
+        assert mine.condition(BALANCING_POLICY, "Stalled") is None
 
 
 def test_a_set_of_unknown_size_is_placed_when_nobody_new_comes(installed: Installation) -> None:

@@ -138,7 +138,8 @@ class Placement(Model):
     scope: Scope = nested(Scope)
     """How far a component may spread: its new executors go to its own node, rack or zone, or anywhere.
 
-    They go farther when nothing in that scope has room, and back to places that executors of theirs have left.
+    They go farther when nothing in that scope has room, and back to places that executors of theirs have left. One
+    step a pass; a low higherBound lets a component spread at once, whatever the strategy.
     """
     max_executors_per_node_ratio: Annotated[float, Field(gt=0, le=1)] = 0.25
     """The most of one component that one node may host, so that its loss is not the whole component's."""

@@ -1,8 +1,9 @@
 """How far a component may spread: bang-bang control over capacity, after Storm's control of a grouping's scope.
 
 A component's home is the node that holds most of it. Its load at a scope is its executors over the number that the
-home's node, rack, zone or the whole pool could hold, room and spread limits taken together. Above the higher bound it
-may spread one scope wider, below the lower bound at the next narrower scope it draws together again; one step a pass.
+home's node, rack, zone or the whole pool could hold, room and spread limits taken together. It begins at the nearest
+scope that holds it as it is. Above the higher bound it may spread one scope wider, below the lower bound at the next
+narrower scope it draws together again; one step a pass.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ def next_scopes(snapshot: Snapshot, policy: Policy, memory: Memory) -> Scopes:
     for key, crew in sorted(crews.items()):
         loads = capacities.loads(key[1], crew)
         if loads:
-            result.append((*key, stepped(before.get(key), loads, policy.placement).value))
+            current = before.get(key) or capacities.spanned(crew)
+            result.append((*key, stepped(current, loads, policy.placement).value))
     return tuple(result)
 
 
@@ -118,6 +120,15 @@ class _Capacities:
                 capacity = self._capacity(component, homes, home, depth=depth, fitting=fitting)
                 result[scope] = len(crew) / max(1, capacity)
         return result
+
+    def spanned(self, crew: Sequence[Executor]) -> Scope:
+        """The nearest scope that holds all of the crew that is on nodes of the pool."""
+        homes = [self._grid.index[e.node] for e in crew if e.node in self._grid.index]
+        for scope, depth in self._depths:
+            codes, labels = self._grid.codes[depth - 1][homes], self._grid.labels[depth - 1][homes]
+            if (codes == codes[0]).all() and (scope is Scope.NODE or labels[0] >= 0):
+                return scope
+        return Scope.CLUSTER
 
     def _capacity(self, component: str, homes: Counter[int], home: int, *, depth: int, fitting: _Fitting) -> int:
         codes = self._codes[depth]

@@ -57,6 +57,14 @@ def test_it_goes_on_from_the_scope_that_it_had() -> None:
     assert scopes(*many, *(gated(f"g-{n}") for n in range(4)), memory=memory) == ["Zone"]
 
 
+@pytest.mark.parametrize(
+    ("homes", "scope"),
+    [(("ar1",), "Node"), (("ar1", "ar2"), "Rack"), (("ar1", "as1"), "Zone"), (("ar1", "br1"), "Cluster")],
+)
+def test_it_begins_at_the_nearest_scope_that_holds_it(homes: tuple[str, ...], scope: str) -> None:
+    assert scopes(*on(*homes)) == [scope]
+
+
 def test_a_component_that_is_nowhere_has_no_scope() -> None:
     assert scopes(gated("g-1")) == []
 

@@ -207,7 +207,7 @@ def test_how_far_a_component_may_spread_is_stepped_and_followed() -> None:
     running = tuple(an_executor(f"e-{i}", node=f"b{i}") for i in range(2))
     policy = placing_by("RoundRobin")
     _, memory = plan(a_snapshot(*nodes, executors=running), policy, Memory(), NOW)
-    assert memory.scopes == (("team/clicks", "ingest", "Node"),)
+    assert memory.scopes == (("team/clicks", "ingest", "Rack"),)
     waiting = gated("g-1", since=NOW - 3)
     found, _ = plan(a_snapshot(*nodes, executors=(*running, waiting)), policy, memory, NOW)
     assert [p.node for p in found.placements] == ["b0"]
