@@ -24,9 +24,6 @@ class Openings:
         """Positions of the nodes that can take one more of the group, ascending."""
         return np.flatnonzero(self._open[row])
 
-    def admits(self, row: int, node: int) -> bool:
-        return bool(self._open[row, node])
-
     def take(self, row: int, node: int) -> None:
         """One of the group goes to the node."""
         view, component = self._view, int(self._view.component[row])
