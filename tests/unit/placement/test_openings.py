@@ -62,11 +62,7 @@ def test_after_each_executor_the_open_nodes_are_those_of_a_layout_with_the_same(
     random.shuffle(turns)
     for row in turns:
         for each in range(len(found.groups)):
-            able = openings.able(each).tolist()
-            assert able == open_in(layout, each)
-            assert [openings.admits(each, node) for node in range(len(NODES))] == [
-                node in able for node in range(len(NODES))
-            ]
+            assert openings.able(each).tolist() == open_in(layout, each)
         if len(openings.able(row)):
             node = random.choice(openings.able(row).tolist())
             openings.take(row, node)
