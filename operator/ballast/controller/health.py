@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
+_GRACE_SECONDS = 1.0
+"""For an answer that is under way when the server stops."""
 ALIVE_SECONDS = 90.0
 """Without a finished round for so long (and three intervals of the policies), the replica is to be restarted."""
 
@@ -51,7 +53,7 @@ class HealthServer:
         app = web.Application()
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
-        self._runner = web.AppRunner(app, access_log=None)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_GRACE_SECONDS)
         await self._runner.setup()
         await web.TCPSite(self._runner, self._host, self._port).start()
 

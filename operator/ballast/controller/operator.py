@@ -8,12 +8,14 @@ import threading
 import time
 from collections.abc import Awaitable
 from dataclasses import dataclass
+from functools import partial
 from wsgiref.simple_server import WSGIServer
 
 from prometheus_client import CollectorRegistry, start_http_server
 
 from ballast.controller.actuator import Actuator
 from ballast.controller.agenda import Agenda
+from ballast.controller.background import in_background
 from ballast.controller.figures import Figures
 from ballast.controller.health import HealthServer, Pulse
 from ballast.controller.movers import Movers
@@ -57,6 +59,8 @@ class Settings:
     health_port: int = 8080
     metrics_port: int = 9464
     lease_seconds: float = 6.0
+    stop_seconds: float = 7.0
+    """How long to wait for what is under way, and then for the parting words: together less than a pod's grace."""
 
 
 class Operator:
@@ -78,7 +82,12 @@ class Operator:
         )
         self._election_client = Client(connection, ELECTION_LIMITS)
         self._election = Election(self._election_client, self._lease, clock=time.time, monotonic=time.monotonic)
-        self._switch = Switch(self._client, name=settings.name, identity=settings.identity, clock=time.time)
+        self._stopped = False
+        """A round that was left behind must not act any more."""
+        named = partial(Switch, name=settings.name, identity=settings.identity, clock=time.time)
+        self._switch = named(self._client)
+        self._parting_switch = named(self._election_client)
+        """With short timeouts, for turning it off at the end."""
         self._figures = Figures(self._client, namespace=settings.namespace)
         self._stale = StaleGates(self._client, clock=time.time)
         self._rounds = self._build_rounds()
@@ -99,7 +108,7 @@ class Operator:
             switch=self._switch,
             telemetry=self._telemetry,
         )
-        return Rounds(crew, clock=time.time, leading=lambda: self._election.leading)
+        return Rounds(crew, clock=time.time, leading=lambda: self._election.leading and not self._stopped)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop` is set. Raises what no restart of a round can mend."""
@@ -110,17 +119,18 @@ class Operator:
         )
         try:
             async with asyncio.TaskGroup() as tasks:
-                for work in (self._elect, self._run_rounds, self._release_stale, self._watch):
-                    tasks.create_task(work(stop))
+                doing = [tasks.create_task(w(stop)) for w in (self._elect, self._run_rounds, self._release_stale)]
+                doing.append(tasks.create_task(self._watch(stop)))
+                tasks.create_task(self._leave_behind(doing, stop))
         finally:
-            await asyncio.to_thread(self._close)
+            await self._close()
             await health.stop()
             _end(metrics, thread)
 
     async def _elect(self, stop: asyncio.Event) -> None:
         led = False
         while not stop.is_set():
-            leading = await asyncio.to_thread(self._election.tick)
+            leading = await in_background(self._election.tick)
             if self._election.last_error is not None:
                 _LOG.warning("election: %s", self._election.last_error)
             elif not leading:
@@ -143,7 +153,7 @@ class Operator:
             if not self._election.leading:
                 continue
             try:
-                due = await asyncio.to_thread(self._rounds.run)
+                due = await in_background(self._rounds.run)
             except KubeError as error:
                 backoff = self._after_failure(str(error), backoff)
                 continue
@@ -166,7 +176,7 @@ class Operator:
         """Every replica does this, so that a leader that hangs holds nobody."""
         while not stop.is_set():
             try:
-                outcomes = await asyncio.to_thread(self._stale.release, older_than_seconds=STALE_AFTER_SECONDS)
+                outcomes = await in_background(self._stale.release, older_than_seconds=STALE_AFTER_SECONDS)
             except KubeError as error:
                 _LOG.warning("stale gates were not looked for: %s", error)
             else:
@@ -177,18 +187,31 @@ class Operator:
     async def _watch(self, stop: asyncio.Event) -> None:
         await watch(self._connection, lambda: self._agenda.mark(ROUND, after_seconds=CALM_SECONDS), stop=stop)
 
-    def _close(self) -> None:
+    async def _leave_behind(self, doing: list[asyncio.Task[None]], stop: asyncio.Event) -> None:
+        """What hangs when the operator is to stop is not waited for long: the pod would be killed meanwhile."""
+        await stop.wait()
+        _, hanging = await asyncio.wait(doing, timeout=self._settings.stop_seconds)
+        for task in hanging:
+            _LOG.warning("%s hangs and is left behind", task.get_coro().__name__)  # type: ignore[union-attr]
+            task.cancel()
+
+    async def _close(self) -> None:
+        was_leading, self._stopped = self._election.leading, True
+        try:
+            await asyncio.wait_for(in_background(self._give_up, was_leading=was_leading), self._settings.stop_seconds)
+        except TimeoutError:
+            _LOG.warning("the API server hangs: the lease was not given up")
+        for each in (self._rounds, self._figures, self._election_client, self._client):
+            each.close()
+
+    def _give_up(self, *, was_leading: bool) -> None:
         """The switch goes off before the lease is given up: whoever leads next turns it on again."""
         try:
-            if self._election.leading:
-                self._switch.off("Stopped")
+            if was_leading:
+                self._parting_switch.off("Stopped")
         except KubeError as error:
             _LOG.warning("the gate switch was left on: %s", error)
         self._election.release()
-        self._rounds.close()
-        self._figures.close()
-        self._election_client.close()
-        self._client.close()
 
 
 def _end(server: WSGIServer, thread: threading.Thread) -> None:

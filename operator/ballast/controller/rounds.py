@@ -91,6 +91,8 @@ class Rounds:
         self._patient_until = perf_counter() + _PATIENCE_SECONDS
         survey = self._crew.surveyor.look()
         self._gates = self._gates.after(survey.lists.pods, self._clock())
+        if not self._leading():
+            return None
         self._keep_switch(survey)
         lands = territories(survey.policies, survey.lists.nodes)
         sight = Sight(survey, lands, self._gates, self._clock())

@@ -11,6 +11,7 @@ from typing import Any
 import kopf
 
 from ballast.api.meta import GROUP, VERSION
+from ballast.controller.background import in_background
 from ballast.errors import BallastError
 from ballast.kube import names
 from ballast.kube.connection import Connection
@@ -32,7 +33,7 @@ async def watch(connection: Connection, changed: Callable[[], None], *, stop: as
     and a loop of its own; `changed` is called in the caller's.
     """
     loop, ending = asyncio.get_running_loop(), threading.Event()
-    work = asyncio.to_thread(_run, connection, lambda: loop.call_soon_threadsafe(changed), ending)
+    work = in_background(_run, connection, lambda: loop.call_soon_threadsafe(changed), ending)
     watching, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
     try:
         await asyncio.wait((watching, stopping), return_when=asyncio.FIRST_COMPLETED)

@@ -1,0 +1,62 @@
+"""The operator as a whole, where the API server is of no help."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ballast.controller.operator import Operator, Settings
+from ballast.kube.connection import Connection
+from tests.unit.kube.scripted import kubeconfig
+
+
+class Mute:
+    """A server that takes connections and never answers."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._taken: list[socket.socket] = []
+        self.asked = threading.Semaphore(0)
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._take, daemon=True).start()
+
+    def _take(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self._taken.append(connection)
+            self.asked.release()
+
+    def close(self) -> None:
+        self._listener.close()
+        for connection in self._taken:
+            connection.close()
+
+
+@contextmanager
+def mute() -> Iterator[Mute]:
+    server = Mute()
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+async def test_a_stop_does_not_wait_for_a_server_that_hangs(tmp_path: Path) -> None:
+    with mute() as server:
+        settings = Settings(
+            "ballast", "ballast-system", "one", host="127.0.0.1", health_port=0, metrics_port=0, stop_seconds=0.2
+        )
+        operator = Operator(Connection.from_kubeconfig(kubeconfig(tmp_path, server.url)), settings)
+        stop = asyncio.Event()
+        running = asyncio.ensure_future(operator.run(stop))
+        for _ in range(2):
+            await asyncio.to_thread(server.asked.acquire, timeout=30)
+        stop.set()
+        await asyncio.wait_for(running, 15)
