@@ -22,7 +22,8 @@ class Mute:
         self._taken: list[socket.socket] = []
         self.asked = threading.Semaphore(0)
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        threading.Thread(target=self._take, daemon=True).start()
+        self._taking = threading.Thread(target=self._take, daemon=True)
+        self._taking.start()
 
     def _take(self) -> None:
         while True:
@@ -34,6 +35,8 @@ class Mute:
             self.asked.release()
 
     def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._taking.join()
         self._listener.close()
         for connection in self._taken:
             connection.close()
