@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from ballast.controller.operator import Operator, Settings
 from ballast.kube.connection import Connection
 from tests.unit.kube.scripted import kubeconfig
@@ -49,6 +51,16 @@ def mute() -> Iterator[Mute]:
         yield server
     finally:
         server.close()
+
+
+@pytest.fixture(autouse=True)
+def _nobody_left_behind() -> Iterator[None]:
+    """What the operator leaves behind ends once its server is gone; it must not disturb the next test."""
+    before = set(threading.enumerate())
+    yield
+    for thread in set(threading.enumerate()) - before:
+        thread.join(30)
+        assert not thread.is_alive(), thread
 
 
 async def test_a_stop_does_not_wait_for_a_server_that_hangs(tmp_path: Path) -> None:
