@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import socket
+import threading
 from enum import StrEnum
 from typing import Annotated
 
@@ -71,6 +72,17 @@ def run(
         lease_seconds=Duration.parse(lease_duration, "--lease-duration").seconds,
     )
     asyncio.run(_until_stopped(Operator(connection, settings)))
+    leave()
+
+
+def leave() -> None:
+    """End the process at once where requests still hang: the interpreter would wait for their threads.
+
+    All is said and done by then, and the pod would be killed in the middle of waiting.
+    """
+    if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
+        logging.shutdown()
+        os._exit(0)
 
 
 async def _until_stopped(operator: Operator) -> None:
