@@ -202,8 +202,6 @@ class _Pass:
                 graceful=facts.graceful,
                 allocator_direct=facts.allocator_direct,
                 kueue_managed=facts.kueue_managed,
-                reusable_volume=bool(pod.claims)
-                and self._lists.volumes.reusable(pod.namespace, pod.claims, facts.driver_uid),
                 pinned=facts.pinned_at is not None,
                 enforced=belonging.opted_in and not facts.opted_out,
                 labelled=belonging.labelled,

@@ -41,8 +41,6 @@ class SparkExecutor:
     allocator_direct: bool
     kueue_managed: bool
     opted_out: bool
-    driver_uid: str | None
-    """Of the pod that owns it."""
     running_since: float | None
     unschedulable_since: float | None
     exit_code: int | None
@@ -159,7 +157,6 @@ class PodReader:
             allocator_direct=executor_id != names.SPARK_INDIRECT_ID and owner.get("kind", "Pod") == "Pod",
             kueue_managed=any(key.startswith(names.KUEUE) for key in (*labels, *gates)),
             opted_out=_opted_out(metadata),
-            driver_uid=owner.get("uid") if owner.get("kind") == "Pod" else None,
             running_since=_running_since(status),
             unschedulable_since=_unschedulable_since(status, pinned_at),
             exit_code=_exit_code(status),

@@ -18,8 +18,6 @@ class Claim:
     name: str
     volume: str | None
     """The persistent volume it is bound to."""
-    owner_uid: str | None = None
-    """Of the pod that owns it. Spark mounts a claim that the driver owns again in a later executor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +48,13 @@ class Volumes:
                 found.append(volume.terms)
         return tuple(found)
 
-    def reusable(self, namespace: str, claims: tuple[str, ...], driver_uid: str | None) -> bool:
-        """Whether a claim among these will be mounted again by a later executor of this driver."""
-        if driver_uid is None:
-            return False
-        known = (self.claims.get((namespace, name)) for name in claims)
-        return any(claim is not None and claim.owner_uid == driver_uid for claim in known)
-
 
 def read_claim(claim: JSON) -> Claim:
     metadata = claim["metadata"]
-    owners = metadata.get("ownerReferences") or ()
     return Claim(
         namespace=metadata["namespace"],
         name=metadata["name"],
         volume=(claim.get("spec") or {}).get("volumeName") or None,
-        owner_uid=next((owner["uid"] for owner in owners if owner.get("kind") == "Pod"), None),
     )
 
 

@@ -74,8 +74,6 @@ class Executor:
     allocator_direct: bool = True
     """False for Spark's statefulset and deployment allocators."""
     kueue_managed: bool = False
-    reusable_volume: bool = False
-    """Mounts a claim that its replacement will mount again."""
     pinned: bool = False
     """Carries node affinity that Ballast added."""
     enforced: bool = True

@@ -7,10 +7,9 @@ from ballast.model import Requirement
 from tests.unit.kube.builders import expression
 
 
-def claim(name: str = "data", *, volume: str | None = "pv-1", owner: str | None = None) -> dict[str, Any]:
-    owners = [{"kind": "Pod", "uid": owner}] if owner else []
+def claim(name: str = "data", *, volume: str | None = "pv-1") -> dict[str, Any]:
     spec = {"volumeName": volume} if volume else {}
-    return {"metadata": {"namespace": "analytics", "name": name, "ownerReferences": owners}, "spec": spec}
+    return {"metadata": {"namespace": "analytics", "name": name}, "spec": spec}
 
 
 def volume(*terms: dict[str, Any], labels: dict[str, str] | None = None) -> dict[str, Any]:
@@ -42,10 +41,3 @@ def test_a_zone_label_stands_in_for_node_affinity() -> None:
     assert found.node_terms("analytics", ("data",)) == (
         ((Requirement("topology.kubernetes.io/zone", "In", ("a", "b")),),),
     )
-
-
-def test_a_claim_that_the_driver_owns_is_mounted_again() -> None:
-    found = volumes(claim(owner="driver-uid"), volume())
-    assert found.reusable("analytics", ("data",), "driver-uid")
-    assert not found.reusable("analytics", ("data",), "another")
-    assert not found.reusable("analytics", ("data",), None)
