@@ -88,6 +88,29 @@ def test_when_nothing_else_speaks_room_decides_what_comes_first_and_everyone_is_
     assert tried(view, thorough=True) == ["bs1 bs2", "br1 br2", IN_B[-1], *IN_A, EVERYTHING]
 
 
+def test_of_what_is_left_the_scarcest_kind_decides() -> None:
+    """Every node takes two; there is much memory to spare in zone b, and a few cores in zone a."""
+    narrow = Resources(4.0, 2 * GIB, 110)
+    nodes = tuple(a_node(n.name, zone="a", allocatable=narrow) for n in NODES[:2])
+    assert (
+        tried(outlook(2, nodes=(*nodes, a_node("b1", zone="b", cores=2.0), a_node("b2", zone="b", cores=2.0))))[0]
+        == "b1 b2"
+    )
+
+
+@pytest.mark.parametrize("rate", [0.001, 1e9 / 3])
+def test_places_that_differ_by_rounding_alone_are_compared(rate: float) -> None:
+    """Two shares are their sum."""
+    shares = (
+        {"a": (0.23, 0.05), "b": (0.28,), "c": (0.44,)} if rate < 1 else {"a": (0.17, 0.06), "b": (0.23,), "c": (0.54,)}
+    )
+    anchors = tuple(Anchor((zone, None, None), share) for zone, several in shares.items() for share in several)
+    kafka = Component("kafka", external=True, anchors=anchors)
+    streams = (Stream("kafka", "ingest", bytes_per_second=rate),)
+    topology = a_topology(kafka, Component("ingest", exchange_bytes_per_second=0.0), streams=streams)
+    assert sorted(tried(outlook(2, topologies=(topology,)), thorough=True)) == sorted([*IN_A, *IN_B, EVERYTHING])
+
+
 def test_in_a_hurry_two_places_of_a_level_are_enough() -> None:
     four = tuple(a_node(f"{zone}1", zone=zone, cores=2.0) for zone in "abcde")
     assert tried(outlook(2, nodes=four)) == ["a1", "b1", "a1 b1 c1 d1 e1"]
