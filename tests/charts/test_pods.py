@@ -141,6 +141,14 @@ def test_probes_and_the_service_reach_the_ports_that_are_served(render: Renderer
     assert service["spec"]["ports"] == [{"name": "metrics", "port": 9999, "targetPort": "metrics"}]
 
 
+def test_a_replica_that_is_slow_to_start_is_not_taken_for_a_dead_one(defaults: Manifests) -> None:
+    (container,) = defaults.pod("Deployment")["spec"]["containers"]
+    startup, liveness = container["startupProbe"], container["livenessProbe"]
+    assert startup["httpGet"] == liveness["httpGet"]
+    assert startup["periodSeconds"] * startup["failureThreshold"] >= 120
+    assert liveness["periodSeconds"] * liveness["failureThreshold"] <= 30
+
+
 def test_what_is_added_by_values_arrives(render: Renderer) -> None:
     variable = {"name": "HTTPS_PROXY", "value": "http://proxy:3128"}
     values = {
