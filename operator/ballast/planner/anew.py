@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from ballast.model import Executor, LocalityView, Memory, Node, Phase, Placement, Policy, Resources, Snapshot, Topology
 from ballast.placement.locality import counts_by_topology, locality
 from ballast.placement.placing import place
+from ballast.placement.room import in_flight
 from ballast.planner.ledger import projected
 from ballast.planner.load import Loads, loads
 from ballast.planner.pin import untied
@@ -52,6 +53,7 @@ def topology_anew(snapshot: Snapshot, policy: Policy, key: str) -> Anew | None:
 def placed_anew(snapshot: Snapshot, policy: Policy, memory: Memory, executors: Collection[Executor]) -> list[Placement]:
     """Where these executors would go now; their own requests and load are taken off the nodes they are on.
 
+    What moves of others under way need stays spoken for.
     `memory` is what stickiness goes by. Executors that Ballast tied to a place are free of that tie, as their
     replacements would be.
     """
@@ -62,10 +64,18 @@ def placed_anew(snapshot: Snapshot, policy: Policy, memory: Memory, executors: C
         snapshot,
         nodes=_relieved(snapshot, executors),
         executors=tuple(waiting.get(e.uid, e) for e in snapshot.executors),
-        moves=tuple(move for move in snapshot.moves if move.executor_uid not in chosen),
+        moves=tuple(m for m in snapshot.moves if chosen.isdisjoint((m.executor_uid, m.replacement_uid))),
     )
     ahead = _cooled(snapshot, policy, known, executors)
-    return place(without, policy, memory, gated=tuple(waiting.values()), scores=ahead).placements
+    return place(
+        without,
+        policy,
+        memory,
+        gated=tuple(waiting.values()),
+        scores=ahead,
+        reserved=in_flight(without),
+        loads={executor.uid: known.expected(executor) for executor in executors},
+    ).placements
 
 
 def _placeable(executor: Executor, homes: Collection[str]) -> bool:

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from ballast.model import Constraints, Executor, Memory, Node, Policy, Reason, Requirement, Resources
+from ballast.model import Constraints, Executor, Memory, MovePhase, Node, Policy, Reason, Requirement, Resources
 from ballast.planner.anew import placed_anew, topology_anew
-from tests.builders import GIB, a_node, a_policy, a_snapshot, an_executor, gated
+from tests.builders import GIB, a_move, a_node, a_policy, a_snapshot, an_executor, gated
 
 KEY = "team/clicks"
 
@@ -90,3 +90,14 @@ def test_a_node_is_not_too_hot_for_the_load_that_made_it_hot() -> None:
     snapshot = a_snapshot(*nodes, executors=(executor,))
     (placement,) = placed_anew(snapshot, policy, Memory(placements=((KEY, "ingest", (("a1", 1),)),)), [executor])
     assert placement.node == "a1"
+
+
+@pytest.mark.parametrize(("moved", "node"), [("e2", None), ("e1", "b1")])
+def test_room_that_another_move_needs_is_spoken_for_and_ones_own_is_not(moved: str, node: str | None) -> None:
+    """Only b1 has room, for one; whoever moves there under way has it."""
+    nodes = (a_node("a1", cores=2.0, requested=Resources(3, 2 * GIB, 2)), a_node("b1", cores=1.0))
+    one, other = an_executor("e1", node="a1"), an_executor("e2", node="a1")
+    move = a_move(executor_uid=f"uid-{moved}", source="a1", target="b1", phase=MovePhase.LEAVING, ended_at=None)
+    snapshot = a_snapshot(*nodes, executors=(one, other), moves=(move,))
+    (found,) = placed_anew(snapshot, two_each(), Memory(), [one])
+    assert found.node == node
