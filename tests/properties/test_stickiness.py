@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import combinations
 
 import pytest
 from hypothesis import given, settings
@@ -115,3 +116,29 @@ def test_one_more_node_moves_nobody(strategy: str) -> None:
     before = {"A": 2, "B": 2, "C": 2}
     after = settled(strategy, {"x": 6}, {"x": before}, dict.fromkeys(NODES, 4))["x"]
     assert after == before
+
+
+@settings(deadline=None)
+@given(
+    st.dictionaries(st.sampled_from("xyz"), st.integers(1, 5), min_size=1),
+    st.fixed_dictionaries({name: st.dictionaries(nodes, st.integers(1, 3)) for name in "xyz"}),
+    st.dictionaries(nodes, st.integers(0, 4)),
+)
+def test_where_room_is_short_the_fewest_possible_do_not_return(
+    counts: dict[str, int], before: dict[str, dict[str, int]], limits: dict[str, int]
+) -> None:
+    after = settled("Proximity", counts, {name: before[name] for name in counts}, limits)
+    returned = sum(min(before[name].get(node, 0), here) for name in counts for node, here in after[name].items())
+    assert returned == most_that_can_return(counts, before, limits)
+
+
+def most_that_can_return(counts: dict[str, int], before: dict[str, dict[str, int]], limits: dict[str, int]) -> int:
+    """The least cut between components and nodes: some nodes are the limit, elsewhere places or executors are."""
+    return min(
+        sum(limits.get(node, 0) for node in full)
+        + sum(
+            min(count, sum(n for node, n in before[name].items() if node not in full)) for name, count in counts.items()
+        )
+        for size in range(len(NODES) + 1)
+        for full in combinations(NODES, size)
+    )

@@ -24,6 +24,24 @@ class Openings:
         """Positions of the nodes that can take one more of the group, ascending."""
         return np.flatnonzero(self._open[row])
 
+    def admits(self, row: int, node: int) -> bool:
+        return bool(self._open[row, node])
+
+    def copy(self) -> Openings:
+        other = object.__new__(Openings)
+        other._view, other._codes = self._view, self._codes
+        other._room, other._open = self._room.copy(), self._open.copy()
+        other._node_left, other._zone_left = self._node_left.copy(), self._zone_left.copy()
+        return other
+
+    def give_back(self, row: int, node: int) -> None:
+        """Undoes a `take`; not where components must keep apart, for who else is there is not known here."""
+        component = int(self._view.component[row])
+        self._room[node] += self._view.demand[row]
+        self._node_left[component, node] += 1
+        self._zone_left[component, self._codes[0, node]] += 1
+        self._open = np.array([self._able(each) for each in range(len(self._view.groups))])
+
     def take(self, row: int, node: int) -> None:
         """One of the group goes to the node."""
         view, component = self._view, int(self._view.component[row])

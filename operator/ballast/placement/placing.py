@@ -137,20 +137,25 @@ class _Pass:
 
     def place(self, crew: Crew) -> None:
         near = region(crew, self.pool.grid, self.memory.scopes)
-        for part in sets(self.strategy, crew):
-            left = {group: len(crew.groups[group].executors) for group in part}
-            for tier in range(TIERS):
-                left = self._place_tier(crew, left, tier, near)
-            for group, count in left.items():
-                self._release(crew, group, count)
+        left = {group: len(members.executors) for group, members in enumerate(crew.groups)}
+        for tier in range(TIERS if self.pool.grid.nodes else 0):
+            left = self._return(crew, left, tier)
+            for part in sets(self.strategy, crew):
+                mine = {group: left.pop(group) for group in part if group in left}
+                left |= self._place_tier(crew, mine, tier, near)
+        for group, count in sorted(left.items()):
+            self._release(crew, group, count)
+
+    def _return(self, crew: Crew, left: dict[int, int], tier: int) -> dict[int, int]:
+        if not left or not crew.vacancies.any():
+            return left
+        view = outlook(self.pool, crew, left, tier)
+        return self._commit(view, left, returning(view), told=True)
 
     def _place_tier(self, crew: Crew, left: dict[int, int], tier: int, near: BoolArray | None) -> dict[int, int]:
         """Place what a tier of nodes holds; what is still left, by group."""
-        if left and self.pool.grid.nodes and crew.vacancies.any():
-            view = outlook(self.pool, crew, left, tier)
-            left = self._commit(view, left, returning(view), told=True)
         for within in (None,) if near is None else (near, None):
-            if left and self.pool.grid.nodes:
+            if left:
                 view = outlook(self.pool, crew, left, tier, within=within)
                 row = {int(group): position for position, group in enumerate(view.groups)}
                 turns = [row[group] for group in sequence(crew, left, self.policy.placement.order)]

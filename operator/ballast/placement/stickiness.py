@@ -17,36 +17,83 @@ from ballast.placement.strategy import Seats
 def returning(view: Outlook) -> Seats:
     """As many executors as possible on nodes where theirs ran before and do not run now.
 
-    With fewer executors than places, evenly: the next one returns to where the fewest of its component are.
-    Components with the least choice go first.
+    With fewer executors than places, evenly: the next one returns to where the fewest of its component are. Where
+    room is short, those go elsewhere among their own places who can, so that others return as well.
     """
-    openings = Openings(view)
-    places = view.crew.vacancies.copy()
-    seats: list[list[int]] = [[] for _ in view.groups]
-    for row in _least_choice_first(view, openings):
-        component = int(view.component[row])
-        there = view.crew.present[component].copy()
-        for _ in range(int(view.counts[row])):
-            able = openings.able(row)
-            able = able[places[component, able] > 0]
-            if not len(able):
-                break
-            node = _emptiest(view, able, there, places[component])
-            openings.take(row, node)
-            seats[row].append(node)
-            there[node] += 1
-            places[component, node] -= 1
-    return seats
+    home = _Homecoming(view)
+    rows = range(len(view.groups))
+    for row in sorted(rows, key=lambda row: (home.choice(row), row)):
+        while home.waiting(row) and home.seat(row, frozenset()):
+            pass
+    return home.seats
 
 
-def _least_choice_first(view: Outlook, openings: Openings) -> list[int]:
-    def choice(row: int) -> tuple[int, int]:
-        return int(view.crew.vacancies[view.component[row], openings.able(row)].sum()), row
+class _Homecoming:
+    """Who has returned so far."""
 
-    return sorted(range(len(view.groups)), key=choice)
+    def __init__(self, view: Outlook) -> None:
+        self.seats: list[list[int]] = [[] for _ in view.groups]
+        self._view = view
+        self._openings = Openings(view)
+        self._places = view.crew.vacancies.copy()
+        self._there = view.crew.present.copy()
 
+    def choice(self, row: int) -> int:
+        """Places that the group could return to."""
+        return int(self._places[self._view.component[row], self._openings.able(row)].sum())
 
-def _emptiest(view: Outlook, able: IntArray, there: IntArray, places: IntArray) -> int:
-    """Where the fewest of the component are, then where most were, then where it is coolest and most is free."""
-    keys = (-view.room[able, 0], -view.preference[able], -places[able], there[able])
-    return int(able[np.lexsort(keys)[0]])
+    def waiting(self, row: int) -> bool:
+        return len(self.seats[row]) < int(self._view.counts[row])
+
+    def seat(self, row: int, passed: frozenset[int]) -> bool:
+        """One of the group returns, to a node that is not passed over; False when none can."""
+        mine = self._places[self._view.component[row]]
+        able = self._openings.able(row)
+        able = able[mine[able] > 0]
+        able = able[[node not in passed for node in able.tolist()]] if passed else able
+        if len(able):
+            self._put(row, self._emptiest(row, able))
+            return True
+        # Who must keep apart from whom depends on who came first, so nobody is asked to go elsewhere then.
+        closed = [] if self._view.apart else [node for node in np.flatnonzero(mine).tolist() if node not in passed]
+        return any(self._make_room(row, node, passed) for node in closed)
+
+    def _make_room(self, row: int, node: int, passed: frozenset[int]) -> bool:
+        """Somebody who has returned to the node goes to another of its places, and one of this group takes it."""
+        for other in range(len(self.seats)):
+            if other != row and node in self.seats[other]:
+                before = [list(nodes) for nodes in self.seats], self._places.copy(), self._there.copy()
+                openings = self._openings.copy()
+                self._take_away(other, node)
+                gives_way = self._openings.admits(row, node) and self.seat(other, passed | {node})
+                if gives_way and self._openings.admits(row, node):
+                    self._put(row, node)
+                    return True
+                self.seats, self._places, self._there = before
+                self._openings = openings
+        return False
+
+    def _put(self, row: int, node: int) -> None:
+        component = self._view.component[row]
+        self._openings.take(row, node)
+        self.seats[row].append(node)
+        self._there[component, node] += 1
+        self._places[component, node] -= 1
+
+    def _take_away(self, row: int, node: int) -> None:
+        component = self._view.component[row]
+        self._openings.give_back(row, node)
+        self.seats[row].remove(node)
+        self._there[component, node] -= 1
+        self._places[component, node] += 1
+
+    def _emptiest(self, row: int, able: IntArray) -> int:
+        """Where the fewest of its component are, then where most were, then where it is coolest and most is free."""
+        view, component = self._view, self._view.component[row]
+        keys = (
+            -view.room[able, 0],
+            -view.preference[able],
+            -self._places[component, able],
+            self._there[component, able],
+        )
+        return int(able[np.lexsort(keys)[0]])
