@@ -35,6 +35,17 @@ WIDE, NARROW = Size(760.0, 120.0, ticks=12), Size(380.0, 12.0, ticks=5)
 
 
 @dataclass(frozen=True, slots=True)
+class Label:
+    """Of the mark at `x`: from `left` to `right`, in a row counted from the top."""
+
+    x: float
+    left: float
+    right: float
+    row: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Frame:
     """The area that a plot draws in: seconds from `start` to `end`, values from 0 to `top` or somewhat more."""
 
@@ -49,23 +60,20 @@ class Frame:
         return _step(self.top, most=_MOST_STEPS, steps=(0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500))
 
     @property
-    def _labels(self) -> list[tuple[float, float, str, int]]:
-        """Where each mark is, where its label begins, what that says and in which row it has room."""
-        ends: list[float] = []
-        found: list[tuple[float, float, str, int]] = []
+    def labels(self) -> list[Label]:
+        """Of the marks within the time shown; none covers another."""
+        found: list[Label] = []
         for at, text in sorted((at, text) for at, text in self.marks if self.start < at < self.end):
             x, wide = self.x(at), len(text) * _LETTER
             left = x + 3 if x + 3 + wide < self.size.width else x - 3 - wide
-            row = next(
-                (i for i, end in enumerate(ends) if end < left and max(ends[i + 1 :], default=0.0) < x), len(ends)
-            )
-            ends[row:] = [left + wide, *ends[row + 1 :]]
-            found.append((x, left, text, row))
+            taken = {each.row for each in found if each.left < left + wide and left < each.right}
+            row = next(row for row in range(len(found) + 1) if row not in taken)
+            found.append(Label(x, left, left + wide, row, text))
         return found
 
     @property
     def _above(self) -> float:
-        return _HEAD + _LINE * (1 + max((row for *_, row in self._labels), default=0))
+        return _HEAD + _LINE * (1 + max((label.row for label in self.labels), default=0))
 
     def x(self, at: float) -> float:
         return _LEFT + (at - self.start) / (self.end - self.start) * (self.size.width - _LEFT - self.size.right)
@@ -89,11 +97,13 @@ class Frame:
             yield f'<text class="tick" x="{x:.1f}" y="{_HEIGHT - 10}" text-anchor="middle">{label}</text>'
 
     def flags(self) -> Iterable[str]:
-        """A line for each mark, and its label in a row where it crosses no other one."""
-        for x, left, text, row in self._labels:
-            y = _HEAD + _LINE * row
-            yield f'<line class="mark" x1="{x:.1f}" x2="{x:.1f}" y1="{y + 3}" y2="{_HEIGHT - _BOTTOM}"/>'
-            yield f'<text class="mark" x="{left:.1f}" y="{y}">{escape(text)}</text>'
+        """A line for each mark, and on top of all lines the labels."""
+        rows = [(label, _HEAD + _LINE * label.row) for label in self.labels]
+        for label, y in rows:
+            x = f"{label.x:.1f}"
+            yield f'<line class="mark" x1="{x}" x2="{x}" y1="{y + 3}" y2="{_HEIGHT - _BOTTOM}"/>'
+        for label, y in rows:
+            yield f'<text class="mark" x="{label.left:.1f}" y="{y}">{escape(label.text)}</text>'
 
     def svg(self, drawn: Iterable[str], label: str) -> str:
         box = f"0 0 {self.size.width:.0f} {_HEIGHT:.0f}"

@@ -31,7 +31,8 @@ svg { display: block; width: 100%; height: auto; }
 .narrow { display: none; }
 @media (max-width: 40rem) { .wide { display: none; } .narrow { display: block; } }
 svg text { fill: var(--ink); font: 11px system-ui, sans-serif; }
-svg .tick, svg .small { fill: var(--soft); } svg text.mark { fill: var(--soft); font-size: 10px; }
+svg .tick, svg .small { fill: var(--soft); } svg text.mark { fill: var(--soft); font-size: 10px;
+  paint-order: stroke; stroke: var(--paper); stroke-width: 3px; }
 svg .name { font-size: 10.5px; } svg .small { font-size: 9.5px; }
 svg .grid { stroke: var(--line); stroke-width: 1; } svg line.mark { stroke: var(--soft); stroke-dasharray: 2 3; }
 svg .limit { stroke: var(--hot); stroke-dasharray: 5 4; opacity: .6; }
