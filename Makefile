@@ -5,7 +5,7 @@ RUN := .venv/bin/python
 BENCH ?= all
 CORE := model placement shedding grouping planner
 
-.PHONY: help setup demo test check unit spark cluster e2e bench generate format image clean
+.PHONY: help setup demo test check unit spark cluster e2e bench comparison generate format image clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -55,6 +55,9 @@ generate: ## Rewrite generated files (CRDs and their copies)
 format: ## Format and mend what can be mended
 	@.venv/bin/ruff format operator tests benchmarks examples
 	@.venv/bin/ruff check --fix operator tests benchmarks examples
+
+comparison: ## Simulate every combination of strategies, and write docs/comparison.md
+	@$(RUN) -m benchmarks comparison
 
 image: ## Build the container image without a container engine, and try it
 	@scripts/image.sh

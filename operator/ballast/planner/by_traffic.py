@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
 
@@ -42,12 +42,14 @@ def by_traffic(
     if now - before.at < policy.window_seconds:
         return TrafficPass((), (), memory)
     scores = {node.name: node.score for node in pool.nodes}
-    found = shed(name, _load(snapshot, scores, terms), _settings(policy), before.text)
+    load = pool_load(snapshot, scores, movable=lambda executor: terms.objection(executor) is None)
+    found = shed(name, load, settings_of(policy), before.text)
     made, refused = completed(found.suggestions, pool, terms)
     return TrafficPass(made, refused, shelved(memory, name, TrafficState(found.state, now)))
 
 
-def _settings(policy: Policy) -> Mapping[str, float]:
+def settings_of(policy: Policy) -> Mapping[str, float]:
+    """The strategy's own figures, by the names that `shed` knows."""
     shedder = policy.shedding.avg_shedder
     if policy.shedding.strategy != "AvgShedder":
         return dict(policy.shedding.settings)
@@ -62,17 +64,18 @@ def _settings(policy: Policy) -> Mapping[str, float]:
     }
 
 
-def _load(snapshot: Snapshot, scores: Mapping[str, float], terms: Terms) -> PoolLoad:
+def pool_load(snapshot: Snapshot, scores: Mapping[str, float], *, movable: Callable[[Executor], bool]) -> PoolLoad:
+    """What these strategies look at: the nodes with a score, and what runs on them."""
     residents: dict[str, list[Executor]] = defaultdict(list)
     for executor in snapshot.executors:
         if executor.node is not None and executor.node in scores and executor.phase is Phase.RUNNING:
             residents[executor.node].append(executor)
-    return PoolLoad.of(_node(name, score, residents[name], terms) for name, score in scores.items())
+    return PoolLoad.of(_node(name, score, residents[name], movable) for name, score in scores.items())
 
 
-def _node(name: str, score: float, executors: Sequence[Executor], terms: Terms) -> NodeLoad:
+def _node(name: str, score: float, executors: Sequence[Executor], movable: Callable[[Executor], bool]) -> NodeLoad:
     """A node's traffic is that of its executors: nothing else on it could be moved."""
-    loads = tuple(_executor(e, terms) for e in sorted(executors, key=lambda e: e.key))
+    loads = tuple(_executor(e, movable=movable(e)) for e in sorted(executors, key=lambda e: e.key))
     return NodeLoad(
         name=name,
         score=score,
@@ -82,9 +85,9 @@ def _node(name: str, score: float, executors: Sequence[Executor], terms: Terms) 
     )
 
 
-def _executor(executor: Executor, terms: Terms) -> ExecutorLoad:
+def _executor(executor: Executor, *, movable: bool) -> ExecutorLoad:
     usage = executor.usage
     rate, volume = (usage.records_per_second, usage.bytes_per_second) if usage else (None, None)
     if rate is not None or volume is not None:
         rate, volume = rate or 0.0, volume or 0.0
-    return ExecutorLoad(executor.key, rate, volume, movable=terms.objection(executor) is None)
+    return ExecutorLoad(executor.key, rate, volume, movable=movable)

@@ -1,0 +1,79 @@
+"""PIP-364's table of judgements with figures in its cells, for Pulsar's combinations and Ballast's strategies.
+
+Writes docs/comparison.md beside the figures; fails when Ballast's default is not the best, or equal to it, in a column.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from ballast.simulation.comparison import (
+    COLUMNS,
+    SCENARIOS,
+    Combination,
+    Judgement,
+    beaten,
+    combinations,
+    judged,
+    run,
+    table,
+)
+from ballast.simulation.scenario import Scenario
+from benchmarks.report import Aim, Baseline, Result, machine, write
+
+PAGE = Path("docs/comparison.md")
+INTRODUCTION = """# How strategies compare
+
+PIP-364 judges Pulsar's combinations of a shedding and a placement strategy by five questions, in words. Here are
+figures: every combination on the proposal's worked examples (`examples/scenarios/pip364-*.yaml`) and on a day that is
+level but for noise (`noisy-day.yaml`), simulated second by second with the metrics that a real pool would show. Less is
+better everywhere; the best of a column is bold. `make comparison` writes this page.
+
+"""
+NOTES = """
+- **Pulsar:** one strategy says what is unloaded, another one then chooses where each goes. Nothing is predicted, and
+  what was unloaded rests for half an hour. AvgShedder and TransferShedder name the destination themselves.
+- **Ballast:** the same shedding strategies inside Ballast's planner, which chooses the destination in the same
+  decision, predicts both scores and refuses what would not help. `placement.strategy` has no part in its moves.
+- **Unequal machines:** three nodes and one four times as large. How many points hottest and coldest are apart at the
+  end, beyond the ten or so that count as level.
+- **Over placement, over unloading:** moves, over all runs, whose destination ended too far above the mean, or whose
+  source ended too far below it. The mean weighs nodes by their capacity.
+- **Slow balancing:** executions until the pool was level, in the mean over the examples that were levelled, and how
+  many were not.
+- **Minutes** are not judged. A strategy that acts on a single look is quick where nothing is noisy; the moves of a
+  noisy day are the price.
+"""
+
+
+def main() -> int:
+    before = machine()
+    scenarios = {name: Scenario.read(Path(f"examples/scenarios/{name}.yaml")) for name in SCENARIOS}
+    judgements: dict[Combination, Judgement] = {}
+    for combination in combinations():
+        print(combination.name if combination.placement else f"Ballast: {combination.name}", flush=True)
+        judgements[combination] = judged({name: run(combination, world) for name, world in scenarios.items()})
+    PAGE.write_text(INTRODUCTION + table(judgements) + NOTES, encoding="utf-8")
+    write("comparison", [_result(column, judgements) for column in COLUMNS], before=before)
+    lost = beaten(judgements)
+    if lost:
+        print(f"the default is beaten in: {', '.join(lost)}", file=sys.stderr)
+    return 1 if lost else 0
+
+
+def _result(column: str, judgements: dict[Combination, Judgement]) -> Result:
+    ours = next(_figure(judgement, column) for each, judgement in judgements.items() if each.ours)
+    best = min(_figure(judgement, column) for each, judgement in judgements.items() if not each.ours)
+    return Result("the default", column, ours, "1", Baseline("the best other", best), Aim(best))
+
+
+def _figure(judgement: Judgement, column: str) -> float:
+    """One number for each column: what was never levelled outweighs all rounds."""
+    if column == "slowness":
+        return 1000.0 * judgement.unlevelled + judgement.rounds
+    return float(getattr(judgement, column))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,157 @@
+"""PIP-364's judgement of strategies, in figures: what each combination does with the worked examples.
+
+Pulsar's combinations run as Pulsar runs them (`uncoupled`), Ballast's through the operator's planner. Source of the
+five questions: PIP-364, "Load shedding strategy" and its two tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from random import Random
+
+from ballast.simulation.engine import simulate
+from ballast.simulation.figures import figures, gap
+from ballast.simulation.policies import from_name
+from ballast.simulation.scenario import Scenario
+from ballast.simulation.trace import Trace
+from ballast.simulation.uncoupled import Placement, Uncoupled
+
+EXAMPLES = (
+    "pip364-cluster",
+    "pip364-six-brokers",
+    "pip364-five-brokers",
+    "pip364-history-trap",
+    "pip364-scale-up",
+    "pip364-heterogeneous",
+)
+"""Pools that are out of balance; some strategy levels each of them."""
+UNEQUAL = "pip364-heterogeneous"
+NOISE = "noisy-day"
+SCENARIOS = (*EXAMPLES, NOISE)
+DEFAULT = "AvgShedder"
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    shedding: str
+    """As `ballast simulate --policy` takes it."""
+    placement: Placement | None
+    """Pulsar's, which then says where to; None = decided in one go, by Ballast's planner."""
+
+    @property
+    def name(self) -> str:
+        return self.shedding if self.placement is None else f"{self.shedding} + {self.placement}"
+
+    @property
+    def ours(self) -> bool:
+        return self.placement is None and self.shedding == DEFAULT
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Less is better in all of them."""
+
+    unequal_points: float
+    """Unequal machines: how far apart the pool still is at the end, beyond what counts as level."""
+    jitter_moves: int
+    """Moves on a day that is level but for noise."""
+    wrong_placements: int
+    """Over placement, over all examples: moves that made their destination too hot."""
+    over_unloadings: int
+    """Over unloading, over all examples: moves that left their source too cold."""
+    unlevelled: int
+    """Slow balancing: examples that were not level when they ended."""
+    rounds: float
+    """Slow balancing: executions until level, in the mean over the examples that were levelled; 0 when none was."""
+    minutes: float
+    """The same in time; it is not judged, for acting on a single look is quick, and what noise asks for."""
+
+    @property
+    def slowness(self) -> tuple[int, float]:
+        return self.unlevelled, self.rounds
+
+
+_HEADINGS = (
+    "Combination",
+    "Unequal machines: points left",
+    "Load jitter: moves a day",
+    "Over placement",
+    "Over unloading",
+    "Slow balancing: rounds, not levelled",
+    "Minutes",
+)
+COLUMNS = ("unequal_points", "jitter_moves", "wrong_placements", "over_unloadings", "slowness")
+
+
+def combinations() -> Iterator[Combination]:
+    """Ballast's default first, then its other strategies, then Pulsar's; who names a destination pairs with none."""
+    for shedding in (DEFAULT, "AvgShedder/Traffic", "ThresholdShedder", "UniformLoadShedder", "OverloadShedder"):
+        yield Combination(shedding, None)
+    yield Combination("TransferShedder", None)
+    for shedding in ("ThresholdShedder", "UniformLoadShedder", "OverloadShedder"):
+        for placement in Placement:
+            yield Combination(shedding, placement)
+    yield Combination("AvgShedder/Traffic", Placement.AVG_SHEDDER)
+    yield Combination("TransferShedder", Placement.LEAST_RESOURCE_USAGE)
+
+
+def run(combination: Combination, scenario: Scenario) -> Trace:
+    """One run; equal arguments give equal traces."""
+    policy = from_name(combination.shedding, scenario)
+    if combination.placement is None:
+        return simulate(scenario, policy)
+    planner = Uncoupled(combination.placement, Random(scenario.spec.seed))  # noqa: S311 -- draws, no secrets
+    return simulate(scenario, policy, label=combination.name, planner=planner)
+
+
+def judged(traces: Mapping[str, Trace]) -> Judgement:
+    """`traces`: one combination's, by scenario; those of `SCENARIOS`."""
+    found = {name: figures(trace) for name, trace in traces.items()}
+    levelled = [found[name] for name in EXAMPLES if found[name].seconds_to_balance is not None]
+    return Judgement(
+        unequal_points=max(0.0, float(gap(traces[UNEQUAL])[-1]) - traces[UNEQUAL].level_points),
+        jitter_moves=found[NOISE].moves,
+        wrong_placements=sum(each.wrong_placements for each in found.values()),
+        over_unloadings=sum(each.over_unloadings for each in found.values()),
+        unlevelled=len(EXAMPLES) - len(levelled),
+        rounds=sum(each.rounds for each in levelled) / max(len(levelled), 1),
+        minutes=sum(each.seconds_to_balance or 0.0 for each in levelled) / 60.0 / max(len(levelled), 1),
+    )
+
+
+def beaten(judgements: Mapping[Combination, Judgement]) -> list[str]:
+    """The columns in which some other combination is better than Ballast's default; none, if all is well."""
+    ours = next(judgement for combination, judgement in judgements.items() if combination.ours)
+    return [
+        column
+        for column in COLUMNS
+        if any(getattr(other, column) < getattr(ours, column) for other in judgements.values())
+    ]
+
+
+def table(judgements: Mapping[Combination, Judgement]) -> str:
+    """The judgements as Markdown; the best of each column in bold."""
+    best = {column: min(getattr(each, column) for each in judgements.values()) for column in COLUMNS}
+    lines = [f"| {' | '.join(_HEADINGS)} |", "|---|---:|---:|---:|---:|---:|---:|"]
+    for combination, judgement in judgements.items():
+        cells = [_cell(judgement, column, best=getattr(judgement, column) == best[column]) for column in COLUMNS]
+        minutes = f"{judgement.minutes:.0f}" if judgement.rounds else "–"
+        lines.append(f"| {_title(combination)} | {' | '.join(cells)} | {minutes} |")
+    return "\n".join(lines) + "\n"
+
+
+def _title(combination: Combination) -> str:
+    where = "Ballast" if combination.placement is None else "Pulsar"
+    return f"{where}: {combination.name}" + (" (the default)" if combination.ours else "")
+
+
+def _cell(judgement: Judgement, column: str, *, best: bool) -> str:
+    if column == "slowness":
+        rounds = f"{judgement.rounds:.1f}" if judgement.rounds else "–"
+        text = f"{rounds}, {judgement.unlevelled} of {len(EXAMPLES)}"
+    elif column == "unequal_points":
+        text = f"{judgement.unequal_points:.0f}"
+    else:
+        text = str(getattr(judgement, column))
+    return f"**{text}**" if best else text
