@@ -61,3 +61,5 @@ class Move:
     replacement_uid: str | None = None
     arrived_at: float | None = None
     """When the replacement began to run on the target."""
+    left_at: float | None = None
+    """When the executor was gone from the source."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
-from ballast.model import Executor, Move, MovePhase, Phase, Policy, Snapshot
+from ballast.model import Executor, Move, Phase, Policy, Snapshot
 from ballast.planner.load import Loads
 
 
@@ -36,18 +36,17 @@ def _unseen_cores(snapshot: Snapshot, policy: Policy, loads: Loads) -> dict[str,
 
 
 def _book_move(cores: dict[str, float], move: Move, *, now: float, window_seconds: float) -> None:
-    unseen = _unseen_share(move, now=now, window_seconds=window_seconds)
-    if unseen > 0:
-        cores[move.source] -= move.load_cores * unseen
-        cores[move.target] += move.load_cores * unseen
+    """The source shows the loss once its executor has gone, the target the gain once the replacement runs."""
+    if move.phase.travelling or move.arrived_at is not None:
+        cores[move.target] += move.load_cores * _unseen_share(move.arrived_at, now, window_seconds)
+    left_at = move.arrived_at if move.left_at is None else move.left_at
+    if move.phase.travelling or left_at is not None:
+        cores[move.source] -= move.load_cores * _unseen_share(left_at, now, window_seconds)
 
 
-def _unseen_share(move: Move, *, now: float, window_seconds: float) -> float:
-    if move.phase.travelling:
-        return 1.0
-    if move.arrived_at is None or move.phase not in (MovePhase.SETTLING, MovePhase.SUCCEEDED, MovePhase.FAILED):
-        return 0.0
-    return max(0.0, 1.0 - (now - move.arrived_at) / window_seconds)
+def _unseen_share(since: float | None, now: float, window_seconds: float) -> float:
+    """Of what has happened then; all of what has not happened yet."""
+    return 1.0 if since is None else max(0.0, 1.0 - (now - since) / window_seconds)
 
 
 def _book_newcomer(

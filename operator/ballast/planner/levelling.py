@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ballast.model import (
     Executor,
@@ -96,7 +96,8 @@ class _Moment:
                 residents[executor.node].append(executor)
         nodes = (node for node in self.snapshot.nodes if node.name in self.scores)
         silent = frozenset(node.name for node in self.snapshot.nodes if node.name not in self.scores)
-        seen = tuple(self._node(node, residents.get(node.name, ())) for node in nodes)
+        looked_at = (self._node(node, residents.get(node.name, ())) for node in nodes)
+        seen = tuple(replace(each, gives=each.score < from_score or bool(each.executors)) for each in looked_at)
         return UsagePool(seen, silent, unsettled(self.snapshot, self.policy, self.now))
 
     def _node(self, node: Node, residents: Sequence[Executor]) -> UsageNode:

@@ -116,8 +116,13 @@ def _farthest(streaks: Mapping[str, Streak]) -> tuple[tuple[str, Streak], ...]:
 
 
 def _pairs(ranked: list[UsageNode]) -> Iterator[tuple[UsageNode, UsageNode]]:
-    for index in range(len(ranked) // 2):
-        yield ranked[index], ranked[-1 - index]
+    """Cold and hot, the widest first."""
+    cold, hot = 0, len(ranked) - 1
+    while cold < hot:
+        if ranked[hot].gives:
+            yield ranked[cold], ranked[hot]
+            cold += 1
+        hot -= 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,8 @@ _TAIL = 2.3
 _APPRENTICE_PASSES = 45
 _HORIZON_PASSES = 120
 """What a node's own middle is averaged over."""
+_MOST_CHANGED = 0.1
+"""Share of the watched nodes that may be others than in the last pass."""
 _LARGEST = 15.0
 """Points; more than that in one pass is an event, and counts as this much noise."""
 
@@ -47,14 +49,18 @@ def observe(noise: Noise, deviations: Mapping[str, float], *, elapsed_seconds: f
     """Learns from one pass.
 
     `deviations`: points from the pool's middle by node; a node that is left out is looked at afresh afterwards, and
-    without any nothing is learned. `elapsed_seconds`: since the last pass.
+    without any nothing is learned. Where many are others than in the last pass, all are looked at afresh.
+    `elapsed_seconds`: since the last pass.
     `memory_seconds`: the time over which figures resemble each other (the metric window, or longer).
     """
     if not deviations:
-        return noise
+        return replace(noise, nodes=())
     passes = noise.passes + 1
     known = {name: (middle, last) for name, middle, last in noise.nodes}
     watched = _watched(deviations)
+    if len(known.keys() ^ set(watched)) > _MOST_CHANGED * len(watched):
+        # The middle has moved with them: how the others stood to it before says nothing now.
+        known = {}
     seen = [(deviations[name], *known[name]) for name in watched if name in known]
     weight = max(1.0 / passes, 1.0 / _HORIZON_PASSES)
     learned = noise

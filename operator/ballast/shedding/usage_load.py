@@ -30,6 +30,8 @@ class UsageNode:
     receives: bool = True
     """False: nothing new may be sent there (cordoned, leaving, not ready)."""
     executors: tuple[UsageExecutor, ...] = ()
+    gives: bool = True
+    """False: nothing that runs there could be moved, so its partner is better paired with another hot node."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ class Flights:
         gone = cluster.state[slot] in (State.ABSENT, State.GATED) or cluster.generation[slot] != flight.generation
         if gone:
             flight.record = replace(flight.record, left_at=time)
-            flight.move = replace(flight.move, phase=MovePhase.ARRIVING)
+            flight.move = replace(flight.move, phase=MovePhase.ARRIVING, left_at=self._epoch + time)
             self._arriving(flight, scheduler, time)
         elif time - flight.record.decided_at >= self._policy.leave_timeout_seconds:
             self._end(flight, MovePhase.FAILED, Outcome.NEVER_LEFT, time)

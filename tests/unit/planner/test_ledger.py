@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from ballast.model import MovePhase, Resources
@@ -25,6 +27,15 @@ def test_a_move_under_way_counts_in_full_in_each_nodes_own_capacity(phase: MoveP
 def test_it_fades_as_the_metric_window_catches_up(ago: float, cold: float) -> None:
     move = a_move(phase=MovePhase.SETTLING, ended_at=None, load_cores=0.5, arrived_at=NOW - ago)
     assert _after(moves=(move,))["cold"] == pytest.approx(cold)
+
+
+@pytest.mark.parametrize("phase", [MovePhase.ARRIVING, MovePhase.SETTLING, MovePhase.FAILED])
+def test_the_source_shows_its_loss_once_the_executor_has_gone_whenever_the_other_arrives(phase: MovePhase) -> None:
+    move = a_move(phase=phase, ended_at=None, load_cores=0.5, left_at=NOW - 100.0)
+    arrived = replace(move, arrived_at=None if phase is not MovePhase.SETTLING else NOW)
+    found = _after(moves=(arrived,))
+    assert found["hot"] == pytest.approx(80.0)
+    assert found["cold"] == pytest.approx(20.0 if phase is MovePhase.FAILED else 70.0)
 
 
 def test_a_refused_move_leaves_no_trace() -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from pydantic import TypeAdapter
@@ -137,6 +137,11 @@ class TestHits:
 
 
 class TestPairs:
+    def test_a_node_with_nothing_to_give_leaves_its_partner_to_the_next_hottest(self) -> None:
+        foreign = replace(used("foreign", 90), gives=False)
+        pairs = one_pass(foreign, used("hot", 80), used("cold", 10)).pairs
+        assert [(pair.hot.name, pair.cold.name) for pair in pairs] == [("hot", "cold")]
+
     @pytest.mark.parametrize(
         ("hot", "cold", "reason", "detail"),
         [

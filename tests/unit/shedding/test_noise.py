@@ -63,3 +63,18 @@ def test_a_node_that_joins_teaches_nothing_in_its_first_pass() -> None:
 
 def test_a_pass_that_shows_nothing_teaches_nothing() -> None:
     assert observe(Noise(passes=3, extreme=2.0), {}, elapsed_seconds=60.0, memory_seconds=300.0) == Noise(3, 2.0)
+
+
+def test_a_step_of_many_nodes_that_were_left_out_meanwhile_is_no_noise() -> None:
+    before, after = {"a": 10.0, "b": -10.0, "c": 0.0}, {"a": 0.0, "b": -20.0, "c": 20.0}
+    noise = Noise()
+    for deviations in (before, before, {"b": -20.0, "c": 20.0}, after, after):
+        noise = observe(noise, deviations, elapsed_seconds=60.0, memory_seconds=300.0)
+    assert noise.extreme == 0.0
+
+
+def test_a_step_that_nothing_explains_is_noise() -> None:
+    noise = Noise()
+    for deviations in ({"a": 10.0, "b": -10.0}, {"a": 0.0, "b": 0.0}):
+        noise = observe(noise, deviations, elapsed_seconds=60.0, memory_seconds=300.0)
+    assert noise.extreme > 5.0

@@ -89,6 +89,7 @@ def to_move(move: MoveState, *, source_points_per_core: float) -> Move:
         resource_profile=move.subject.resource_profile,
         replacement_uid=move.replacement.uid if move.replacement else None,
         arrived_at=timings.settling_at,
+        left_at=timings.arriving_at,
     )
 
 
