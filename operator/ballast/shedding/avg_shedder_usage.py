@@ -252,11 +252,20 @@ def _decide(
 
 
 def _level(pool: UsagePool) -> float:
-    """The score that all nodes would have if their work were spread evenly; those that take none of it left out."""
+    """The score that all nodes would have if their work were spread evenly.
+
+    Those that take none of it are left out, and those that others keep above it.
+    """
     sharing = [node for node in pool.nodes if node.receives]
-    power = {node.name: node.capacity_cores * node.speed for node in sharing}
-    work = sum(node.score * power[node.name] for node in sharing)
-    return work / sum(power.values()) if power else 0.0
+    level = _mean(sharing)
+    return _mean([node for node in sharing if node.gives or node.score <= level])
+
+
+def _mean(nodes: list[UsageNode]) -> float:
+    """Of their scores, weighed by the work that each can do; 0 of none."""
+    power = [node.capacity_cores * node.speed for node in nodes]
+    work = sum(node.score * each for node, each in zip(nodes, power, strict=True))
+    return work / sum(power) if power else 0.0
 
 
 def _refused(pair: PairState, reason: Reason, detail: str) -> Refused:

@@ -255,6 +255,12 @@ class TestTheSourceKeepsItsShare:
     def test_less_than_half_the_gap_leaves_when_that_would_empty_it(self) -> None:
         assert len(self.left(*[1.0] * 8)) == 4, "6.25 points each, of the 27.5 above 62.5; half the gap is 35"
 
+    def test_a_node_that_others_keep_hot_does_not_raise_the_level(self) -> None:
+        foreign = replace(used("foreign", 100), gives=False)
+        nodes = [used("hot", 80, [1.0] * 8), used("cold", 10)]
+        found = one_pass(*nodes, foreign, settings=self.SETTINGS)
+        assert len(moves(found)) == 5, "half the gap; with the 100 in the level it would be 3"
+
     def test_one_executor_may_take_it_below(self) -> None:
         assert len(self.left(5.2, 5.3)) == 1, "32.5 points: too many, but else nothing could ever move"
 
