@@ -190,7 +190,7 @@ def test_a_snapshot_can_be_planned_with_no_cluster(scene: Scene, tmp_path: Path)
     (move,) = plan["moves"]
     assert (move["executor"], move["from"], move["to"]) == ("cli-analytics/exec-1", "cli-a1", "cli-a2")
     assert f"exec-1 cli-a1 -> cli-a2 {move['predicted']['gain']:.1f}" in words(run("plan", "-f", str(file)).out)
-    assert "moves to cli-a2" in run("explain", "exec-1", "-f", str(file)).out
+    assert "would move to cli-a2" in run("explain", "exec-1", "-f", str(file)).out
 
 
 def hot(file: Path) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ballast.errors import BallastError
-from ballast.model import Executor, Memory, Move, Phase, Plan, Policy, Reason, Snapshot
+from ballast.model import Executor, Memory, Move, MovesMode, Phase, Plan, Policy, Reason, Snapshot
 from ballast.planner import eligibility
 from ballast.planner.alternatives import Alternative, alternatives
 from ballast.planner.anew import placed_anew
@@ -89,7 +89,7 @@ def explain(snapshot: Snapshot, policy: Policy, memory: Memory, now: float, *, e
         load_cores=known.known(found),
         grounds=tuple(_grounds(found, snapshot, memory, past)),
         ends=ends(found, snapshot, policy.levels),
-        verdict=_verdict(found, decided),
+        verdict=_verdict(found, decided, policy.moves.mode),
         objections=_objections(found, snapshot, policy, decided=decided, proof=proof),
         destination=destination,
         alternatives=_alternatives(found, snapshot, policy, known=known, ahead=ahead),
@@ -131,11 +131,19 @@ def _chosen(executor: Executor, past: tuple[Move, ...]) -> Iterator[str]:
         yield "kube-scheduler chose its node; its namespace or pod has not opted in"
 
 
-def _verdict(executor: Executor, decided: Plan) -> str:
+_MOVES = {
+    MovesMode.RECOMMEND: "would move to {} (the policy only recommends)",
+    MovesMode.APPROVE: "is proposed to move to {}",
+    MovesMode.ENFORCE: "moves to {}",
+}
+
+
+def _verdict(executor: Executor, decided: Plan, mode: MovesMode) -> str:
     for move in decided.moves:
         if move.uid == executor.uid:
             why = cause(slowness=move.slowness, pressure_ratio=move.pressure_ratio)
-            return f"moves to {move.target}: the gap narrows by {move.gain:.1f} points; {why}"
+            moves = _MOVES.get(mode, "would move to {}").format(move.target)
+            return f"{moves}: the gap narrows by {move.gain:.1f} points; {why}"
     for placement in (*decided.placements, *decided.replacements):
         if placement.uid == executor.uid:
             where = placement.node or "any node that kube-scheduler finds"

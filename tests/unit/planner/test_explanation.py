@@ -15,6 +15,7 @@ from ballast.model import (
     Memory,
     MetricsHealth,
     MovesMode,
+    MovesPolicy,
     Phase,
     PlacementMode,
     PlacementPolicy,
@@ -179,12 +180,23 @@ def test_a_node_without_figures_takes_part_in_no_move() -> None:
     assert (blind.score, blind.score_after, blind.reason) == (None, None, "StaleMetrics")
 
 
-def test_one_that_moves_is_told_where_to_and_nothing_speaks_against_it() -> None:
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        (MovesMode.RECOMMEND, "would move to cold (the policy only recommends): the gap narrows by "),
+        (MovesMode.APPROVE, "is proposed to move to cold: the gap narrows by "),
+        (MovesMode.ENFORCE, "moves to cold: the gap narrows by "),
+    ],
+)
+def test_one_that_moves_is_told_where_to_and_nothing_speaks_against_it(mode: MovesMode, words: str) -> None:
     policy = a_policy(
-        window_seconds=30.0, shedding=SheddingPolicy(avg_shedder=AvgShedderPolicy(low_hits=1, high_hits=1))
+        window_seconds=30.0,
+        shedding=SheddingPolicy(avg_shedder=AvgShedderPolicy(low_hits=1, high_hits=1)),
+        placement=PlacementPolicy(mode=PlacementMode.ENFORCE),
+        moves=MovesPolicy(mode=mode),
     )
     found = told(busy(), policy=policy)
-    assert found.verdict.startswith("moves to cold: the gap narrows by ")
+    assert found.verdict.startswith(words)
     assert found.objections == ()
 
 

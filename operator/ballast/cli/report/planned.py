@@ -14,11 +14,16 @@ from ballast.cli.output import Format, heading, line, percent, points, rounded, 
 from ballast.cli.report.place import Naming, instant, zone_and_rack
 from ballast.cli.report.topologies import locality_document
 from ballast.cli.situation import Situation
-from ballast.model import Hold, Placement, Plan, PlannedMove, Refusal
+from ballast.model import Hold, MovesMode, Placement, Plan, PlannedMove, Refusal
 from ballast.planner.anew import Anew, topology_anew
 
 _MOST_ROWS = 20
 """Of placements, holds and refusals, unless all are asked for."""
+_MOVES = {
+    MovesMode.RECOMMEND: "Moves that would help now: the policy only recommends",
+    MovesMode.APPROVE: "Moves that a pass would propose now",
+    MovesMode.ENFORCE: "Moves that a pass would make now",
+}
 _MOST_ANEW = 20
 """Topologies that are placed anew at once: each takes as long as a pass."""
 
@@ -75,7 +80,8 @@ def plan_report(plan: Planned, form: Format = Format.TABLE) -> list[RenderableTy
     """What to print for people, from top to bottom."""
     decided, wide = plan.decided, form is Format.WIDE
     naming = Naming.of(plan.situation.snapshot.nodes, whole=wide)
-    parts: list[RenderableType] = [_header(plan), heading("Moves that a pass would make now")]
+    policy = plan.situation.policy
+    parts: list[RenderableType] = [_header(plan), heading(_MOVES.get(policy.moves.mode, "Moves"))]
     parts.append(_move_table(decided.moves, naming, wide=wide) if decided.moves else Text("none"))
     waiting = [*_placement_rows(decided, plan.situation.now)]
     if waiting:
