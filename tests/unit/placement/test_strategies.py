@@ -195,6 +195,12 @@ def test_least_resource_usage_goes_by_the_average_and_adds_what_is_on_its_way() 
     assert homes(later) == {"n0": 1}
 
 
+def test_a_node_that_has_no_average_yet_goes_by_what_is_measured() -> None:
+    state = PlacementState(usage=Averages((("n0", 0.5),)))
+    for scores, chosen in (({"n0": 50.0, "n1": 10.0}, "n1"), ({"n0": 50.0, "n1": 90.0}, "n0")):
+        assert homes(placed("LeastResourceUsage", nodes(2), many(1), scores=scores, state=state)) == {chosen: 1}
+
+
 def test_averages_move_slowly_and_start_anew_on_a_node_without_executors() -> None:
     snapshot = a_snapshot(a_node("n0"), a_node("n1"), executors=(an_executor("a", node="n0"),))
     before = Averages((("gone", 0.9), ("n0", 0.5), ("n1", 0.5)))
