@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+import yaml
 
 from ballast.errors import BallastError, InvalidField
 from ballast.simulation.crew import crew
 from ballast.simulation.fleet import fleet
 from ballast.simulation.scenario import Scenario
+from ballast.simulation.scenario_load import Vary
 from tests.unit.simulation.small_world import scenario
 
 JOB = {"name": "job", "load": {"cores": 1}}
@@ -86,3 +89,11 @@ def test_groups_of_nodes_and_copies_of_applications_are_numbered() -> None:
     assert [app.name for app in slots.apps] == ["job-0", "job-1"]
     assert slots.app_of.tolist() == [0, 0, 1, 1]
     assert slots.homes.tolist() == [1, 2, 3, 1]
+
+
+def test_the_documented_scenario_is_one() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "scenarios.md").read_text(encoding="utf-8")
+    (documented,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    assert Scenario.parse(yaml.safe_load(documented)).name == "evening"
+    kinds = {kind.__name__ for kind in get_args(get_args(Vary)[0])}
+    assert set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == kinds
