@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ballast.cli.output import Format, OutputOption, show, structured
-from ballast.cli.report.simulated import simulated_document, simulated_report
-from ballast.errors import BallastError
+from ballast.cli.picture.simulated import simulated_page
+from ballast.cli.report.simulated import MEANINGS, simulated_document, simulated_report
+from ballast.errors import BallastError, InvalidField
 from ballast.model import Policy
 from ballast.simulation.engine import Progress as Told
 from ballast.simulation.engine import simulate as run
@@ -24,23 +25,11 @@ from ballast.simulation.trace import Trace
 EXAMPLES = (
     "ballast simulate examples/scenarios/flash-crowd.yaml",
     "ballast simulate scenario.yaml --policy policy.yaml --policy AvgShedder/Traffic --policy None",
+    "ballast simulate scenario.yaml --policy AvgShedder --policy ThresholdShedder --report runs.html",
     "ballast simulate scenario.yaml --policy ThresholdShedder+RoundRobin --seed 7 -o json",
 )
 
-COLUMNS = (
-    "LEVEL AFTER  the longest time out of balance, until a gap stayed closed",
-    "MOVES        executors that were made to leave",
-    "ROUNDS       passes that decided on any",
-    "BEYOND       moves beyond the fewest possible",
-    "WRONG        moves whose destination was too hot afterwards",
-    "OVER         moves whose source was too cold afterwards",
-    "BACK         moves back within an hour of one there",
-    "FAILED       moves that did not arrive or did not help",
-    "IMBALANCE    deviation of usage, in points times hours",
-    "PEAK         the highest usage of any node, percent",
-    "LOCALITY     mean cost of traffic: its share times its distance",
-    "LIMITED      moves refused by budgets, cooldowns and limits",
-)
+COLUMNS = tuple(f"{column.upper():<12} {meaning}" for column, meaning in MEANINGS.items())
 _DEFAULT = ("AvgShedder", "None")
 _FILES = (".yaml", ".yml", ".json")
 
@@ -64,6 +53,10 @@ def simulate(
     seed: Annotated[
         int | None, typer.Option(min=0, metavar="N", help="Of all chances; the scenario's own if absent.")
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a page with plots, too: one HTML file, complete in itself."),
+    ] = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Run a scenario under one or several policies, and compare what comes of it.
@@ -72,10 +65,20 @@ def simulate(
     """
     world = Scenario.read(scenario)
     traces = traced(world, named(policy or _DEFAULT, world), seed)
+    if report is not None:
+        _write(report, simulated_page(world, traces))
     if output.for_programs:
         typer.echo(structured(simulated_document(world, traces), output))
     else:
         show(*simulated_report(world, traces, output), form=output)
+
+
+def _write(path: Path, text: str) -> None:
+    """Raises InvalidField."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidField("--report", str(path), f"{error.strerror}; name a file that can be written") from error
 
 
 def named(policies: Iterable[str], world: Scenario) -> dict[str, Policy]:

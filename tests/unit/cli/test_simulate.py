@@ -93,3 +93,15 @@ def test_a_scenario_that_is_not_there_is_refused() -> None:
     told = run("simulate", "absent.yaml")
     assert told.code == 1
     assert "write a scenario as in examples/scenarios" in told.err
+
+
+def test_a_page_with_plots_is_written_on_request(scenario: str, tmp_path: Path) -> None:
+    page = tmp_path / "runs.html"
+    assert run("simulate", scenario, "--report", str(page)).code == 0
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_a_page_that_cannot_be_written_is_an_error_with_a_remedy(scenario: str, tmp_path: Path) -> None:
+    told = run("simulate", scenario, "--report", str(tmp_path / "missing" / "runs.html"))
+    assert told.code != 0
+    assert "name a file that can be written" in told.err

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
 from pydantic.alias_generators import to_camel
@@ -16,21 +17,24 @@ from ballast.simulation.figures import Figures, figures
 from ballast.simulation.scenario import Scenario
 from ballast.simulation.trace import MoveRecord, Trace
 
-_COLUMNS = (
-    "policy",
-    "level after",
-    "moves",
-    "rounds",
-    "beyond",
-    "wrong",
-    "over",
-    "back",
-    "failed",
-    "imbalance",
-    "peak",
-    "locality",
-    "limited",
+MEANINGS: Mapping[str, str] = MappingProxyType(
+    {
+        "level after": "the longest time out of balance, until a gap stayed closed",
+        "moves": "executors that were made to leave",
+        "rounds": "passes that decided on any",
+        "beyond": "moves beyond the fewest possible",
+        "wrong": "moves whose destination was too hot afterwards",
+        "over": "moves whose source was too cold afterwards",
+        "back": "moves back within an hour of one there",
+        "failed": "moves that did not arrive or did not help",
+        "imbalance": "deviation of usage, in points times hours",
+        "peak": "the highest usage of any node, percent",
+        "locality": "mean cost of traffic: its share times its distance",
+        "limited": "moves refused by budgets, cooldowns and limits",
+    }
 )
+"""What the columns say."""
+COLUMNS = ("policy", *MEANINGS)
 _MOST_MOVES = 50
 
 
@@ -49,14 +53,15 @@ def simulated_report(scenario: Scenario, traces: Sequence[Trace], form: Format) 
     ]
     if spec.description:
         parts.append(Text(spec.description.strip(), style="dim"))
-    rows = [_row(trace.policy, figures(trace)) for trace in traces]
-    parts += [Text(), table(_COLUMNS, rows, right=_COLUMNS[1:], cut=("policy",))]
+    rows = [figures_row(trace.policy, figures(trace)) for trace in traces]
+    parts += [Text(), table(COLUMNS, rows, right=COLUMNS[1:], cut=("policy",))]
     for trace in traces if form is Format.WIDE else ():
         parts += [heading(f"Moves under {trace.policy}"), *_moves(trace)]
     return parts
 
 
-def _row(policy: str, found: Figures) -> list[str]:
+def figures_row(policy: str, found: Figures) -> list[str]:
+    """One policy's cells, by `COLUMNS`."""
     return [
         policy,
         "never" if found.seconds_to_balance is None else duration(found.seconds_to_balance),

@@ -1,0 +1,41 @@
+"""The page about simulated runs: figures, imbalance over time, and every node's usage with the moves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from ballast.cli.output import duration
+from ballast.cli.picture.page import grid, heat_legend, page
+from ballast.cli.picture.plots import Line, heat_map, lines
+from ballast.cli.report.simulated import COLUMNS, MEANINGS, figures_row
+from ballast.simulation.figures import figures, imbalance
+from ballast.simulation.scenario import Scenario
+from ballast.simulation.trace import Trace
+
+
+def simulated_page(scenario: Scenario, traces: Sequence[Trace]) -> str:
+    """The runs of one scenario beside each other."""
+    return page(f"Ballast: {scenario.name}", _body(scenario, traces))
+
+
+def _body(scenario: Scenario, traces: Sequence[Trace]) -> Iterator[str]:
+    seconds = scenario.spec.duration.seconds
+    yield f"<h1>{escape(scenario.name)}</h1>"
+    if scenario.spec.description:
+        yield f"<p>{escape(scenario.spec.description.strip())}</p>"
+    yield f'<p class="soft">{duration(seconds)}, {len(traces[0].nodes)} nodes, seed {traces[0].seed}</p>'
+    yield "<h2>What each policy came to</h2>"
+    yield '<p class="soft">Less is better in every column.</p>'
+    yield grid(COLUMNS, [figures_row(trace.policy, figures(trace)) for trace in traces])
+    yield "<h2>Imbalance</h2>"
+    yield '<p class="soft">How far the nodes&#8217; usage deviates from their mean, in points.</p>'
+    deviations = [Line(trace.policy, trace.times, imbalance(trace)) for trace in traces]
+    yield lines(deviations, seconds=seconds, title="Imbalance over time, by policy")
+    yield "<h2>Nodes</h2>"
+    yield f'<p class="soft">What is asked of each over time, and the moves as arrows.</p>{heat_legend()}'
+    for trace in traces:
+        moved = f"{len(trace.moves)} moves" if trace.moves else "nothing was moved"
+        yield f"<h3>{escape(trace.policy)}: {moved}</h3>{heat_map(trace)}"
+    yield "<h2>The columns</h2>"
+    yield "".join(f"<p><b>{escape(column)}</b>: {escape(meaning)}</p>" for column, meaning in MEANINGS.items())

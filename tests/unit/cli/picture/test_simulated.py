@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+from ballast.cli.picture.simulated import simulated_page
+from ballast.simulation.engine import simulate
+from ballast.simulation.policies import from_name
+from ballast.simulation.scenario import Scenario
+
+SCENARIO = Scenario.read(Path(__file__).parents[4] / "examples" / "scenarios" / "pip364-five-brokers.yaml")
+
+
+class Outline(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.outside: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag != "meta":
+            self.open.append(tag)
+        self.outside += [value or "" for name, value in attrs if name in ("src", "href", "data")]
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        del tag, attrs
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def page(*policies: str) -> str:
+    return simulated_page(SCENARIO, [simulate(SCENARIO, from_name(name, SCENARIO), label=name) for name in policies])
+
+
+def test_the_page_is_well_formed_and_needs_nothing_else() -> None:
+    text = page("AvgShedder", "None")
+    outline = Outline(text)
+    assert (outline.open, outline.outside) == ([], [])
+    assert not re.search(r"https?://|@import|url\(|<script", text)
+
+
+def test_every_policy_has_its_figures_its_line_and_its_nodes() -> None:
+    text = page("AvgShedder", "ThresholdShedder")
+    for policy in ("AvgShedder", "ThresholdShedder"):
+        assert f"<td>{policy}</td>" in text
+        assert re.search(rf"<h3>{policy}: \d+ moves</h3>", text)
+    assert "nothing was moved" in page("None")
