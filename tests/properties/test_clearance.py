@@ -1,0 +1,116 @@
+"""Whatever an ExecutorMove says, whoever wrote it: only who may leave is let go, and only to where there is room."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ballast.model import (
+    Executor,
+    Move,
+    MovePhase,
+    MovesMode,
+    MovesPolicy,
+    Phase,
+    PlacementMode,
+    PlacementPolicy,
+    Policy,
+    Resources,
+    Snapshot,
+)
+from ballast.placement.room import in_flight
+from ballast.planner.candidates import Candidates
+from ballast.planner.clearance import clearance
+from ballast.planner.load import loads
+from ballast.planner.score import measured
+from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, an_executor
+
+NODES = ("n0", "n1", "n2", "gone")
+POLICY = a_policy(
+    placement=PlacementPolicy(mode=PlacementMode.ENFORCE, max_executors_per_node_ratio=1.0),
+    moves=MovesPolicy(mode=MovesMode.ENFORCE, max_locality_loss=1.0, cooldown_seconds=0.0),
+)
+SETTINGS = [POLICY, *(replace(POLICY, placement=replace(POLICY.placement, mode=m)) for m in PlacementMode)]
+HINDRANCES: list[dict[str, Any]] = [
+    {"enforced": False},
+    {"labelled": False},
+    {"graceful": False},
+    {"kueue_managed": True},
+    {"phase": Phase.LEAVING},
+    {"topology": "team/other"},
+]
+
+
+@st.composite
+def executors(draw: st.DrawFn, number: int) -> Executor:
+    """One that may move, but for at most one hindrance."""
+    hindrance = draw(st.sampled_from([{}, {}, {}, *HINDRANCES]))
+    plain = an_executor(f"e-{number}", node=draw(st.sampled_from(NODES)), cpu=draw(st.sampled_from([0.1, 0.5, 1.0])))
+    return replace(plain, **hindrance)
+
+
+@st.composite
+def pools(draw: st.DrawFn) -> Snapshot:
+    crew = tuple(draw(executors(number)) for number in range(draw(st.integers(1, 3))))
+    nodes = [
+        a_node(
+            name,
+            cpu=draw(st.sampled_from([None, 0.1, 0.2, 0.4, 0.9, 0.95, 1.05])),
+            requested=Resources(draw(st.sampled_from([0.0, 3.0, 3.5])), 0.0, 1),
+            schedulable=draw(st.integers(0, 5)) > 0,
+        )
+        for name in NODES[:3]
+    ]
+    return a_snapshot(*nodes, executors=crew)
+
+
+@st.composite
+def situations(draw: st.DrawFn) -> tuple[Snapshot, Move]:
+    """A pool and an approved move in it, that is true of its executor but for at most one lie."""
+    pool = draw(pools())
+    executor = draw(st.sampled_from(pool.executors))
+    other = draw(st.sampled_from(NODES))
+    lies: list[dict[str, Any]] = [{}, {}, {"executor_uid": "nobody"}, {"source": other}, {"topology": "x"}]
+    lie = draw(st.sampled_from(lies))
+    told = a_move(
+        "m",
+        executor_uid=executor.uid,
+        source=executor.node,
+        target=draw(st.sampled_from(NODES)),
+        topology=executor.topology,
+        phase=MovePhase.APPROVED,
+        ended_at=None,
+        helped=None,
+        started_at=NOW - 5,
+    )
+    move = replace(told, **lie)
+    return replace(pool, moves=(move,)), move
+
+
+@settings(max_examples=500)
+@given(situations(), st.sampled_from(SETTINGS))
+def test_who_is_let_go_may_leave_and_has_somewhere_to_go(situation: tuple[Snapshot, Move], policy: Policy) -> None:
+    seen, move = situation
+    candidates = Candidates(seen, policy, loads(seen.executors), booked=in_flight(seen), now=NOW)
+    scores = measured(seen, policy).by_node
+    refusal, other = clearance(seen, policy, move, candidates=candidates, measured=scores, now=NOW)
+    if refusal is not None:
+        assert refusal.detail
+        assert other is None
+        return
+    (executor,) = (e for e in seen.executors if e.uid == move.executor_uid)
+    assert (executor.node, executor.topology, executor.phase) == (move.source, move.topology, Phase.RUNNING)
+    assert executor.enforced
+    assert executor.labelled
+    assert executor.graceful
+    assert not executor.kueue_managed
+    assert policy.placement.mode is PlacementMode.ENFORCE
+    target = other or move.target
+    # To its own node the machine itself says no: there is no destination left then.
+    (node,) = (n for n in seen.nodes if n.name == target)
+    assert node.open
+    assert executor.requests.fits_in(node.free)
+    assert {move.source, target} <= scores.keys()
