@@ -44,7 +44,14 @@ def holding(openmetrics: Iterable[str], folder: Path) -> Iterator[FilledPromethe
         check=True,
         stdout=subprocess.DEVNULL,
     )
-    (folder / "prometheus.yaml").write_text("global: {}\n")
+    with running(folder, "global: {}\n") as filled:
+        yield filled
+
+
+@contextmanager
+def running(folder: Path, config: str) -> Iterator[FilledPrometheus]:
+    """With what the folder's `data` holds, and what the configuration makes it scrape."""
+    (folder / "prometheus.yaml").write_text(config)
     port = _free_port()
     command = [
         "prometheus",

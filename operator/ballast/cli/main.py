@@ -24,6 +24,7 @@ COMMANDS = {
     "approve": "Let proposed moves begin.",
     "simulate": "Run a described load under policies, and compare them.",
     "run": "Run the operator.",
+    "history": "Keep what happened in a cluster as Parquet, out of Prometheus.",
     "release": "Let go of executors that are held, with no operator at hand.",
     "crds": "Generate the custom resource definitions.",
 }

@@ -7,3 +7,7 @@ from ballast.errors import BallastError
 
 class SourceError(BallastError):
     """Prometheus gave no whole answer; the text holds its own words."""
+
+
+class HistoryError(BallastError):
+    """The history that is there can't be read or added to."""

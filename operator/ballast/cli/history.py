@@ -1,0 +1,113 @@
+"""`ballast history`: what happened in a cluster, out of Prometheus into Parquet."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from ballast.cli.output import console
+from ballast.errors import BallastError, InvalidField
+from ballast.prometheus import Preset
+
+if TYPE_CHECKING:
+    from ballast.spark.history import Origin, Range
+
+EXAMPLES = (
+    "ballast history --prometheus http://prometheus:9090",
+    "ballast history --prometheus http://prometheus:9090 --path s3a://data/ballast",
+    "ballast history --prometheus http://prometheus:9090 --pool 'streaming=ip-10-0-.*'",
+)
+
+
+class SparkMissingError(BallastError):
+    """The extra `spark` is not installed."""
+
+
+def history(
+    prometheus: Annotated[str, typer.Option(help="Where Prometheus answers, such as http://localhost:9090.")],
+    path: Annotated[str, typer.Option(help="Folder to keep it in: a local path, or a URI such as s3a://…")] = "history",
+    first: Annotated[
+        str | None, typer.Option("--from", help="First day (UTC); else the first that is missing.")
+    ] = None,
+    last: Annotated[str | None, typer.Option("--to", help="Last day (UTC); else today.")] = None,
+    back: Annotated[int, typer.Option(min=1, help="Days to go back where there is no history yet.")] = 7,
+    step: Annotated[str, typer.Option(help="Time between two figures of a series.")] = "60s",
+    window: Annotated[str, typer.Option(help="Time that rates are measured over, as in the policy.")] = "2m",
+    delay: Annotated[str, typer.Option(help="How old figures are when all of them are there.")] = "5m",
+    preset: Annotated[Preset, typer.Option(help="How Prometheus is set up.")] = Preset.KUBE_PROMETHEUS_STACK,
+    pool: Annotated[
+        list[str] | None, typer.Option(help="NAME=REGEX of its nodes' names; else the operator's own policies.")
+    ] = None,
+    header: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, sent to Prometheus.")] = None,
+    bearer_token_file: Annotated[str | None, typer.Option(help="File with a token for Prometheus.")] = None,
+    ca_file: Annotated[str | None, typer.Option(help="File with the certificates to trust.")] = None,
+    timeout: Annotated[str, typer.Option(help="For one answer of Prometheus.")] = "2m",
+    master: Annotated[str | None, typer.Option(help="Spark master; else spark-submit's own, or local[*].")] = None,
+) -> None:
+    """Keep usage, placements, moves and refusals as Parquet, one file for each day and pool.
+
+    It goes on where it ended. Days named by --from are collected again: a file is replaced only if it would change,
+    in one moment, and never by one with fewer rows.
+    """
+    given = {"bearerTokenFile": bearer_token_file, "caFile": ca_file, "timeout": timeout, "url": prometheus}
+    headers = {f"headers.{name}": value for name, value in _pairs(header, field="header").items()}
+    source = {**{name: value for name, value in given.items() if value is not None}, **headers}
+    try:
+        from ballast.spark.history import Origin  # noqa: PLC0415 -- Spark takes seconds to load
+        from ballast.spark.source.moment import span_ms  # noqa: PLC0415
+    except ImportError as error:
+        raise SparkMissingError(f"{error}: install ballast-operator[spark]") from error
+    origin = Origin(
+        source,
+        preset,
+        step_seconds=span_ms(step, field="step") / 1000,
+        window_seconds=span_ms(window, field="window") / 1000,
+        pools=_pairs(pool, field="pool"),
+    )
+    ripe_ms = time.time_ns() // 1_000_000 - span_ms(delay, field="delay")
+    _collect(origin, path, _range(first, last, back, ripe_ms), master)
+
+
+def _range(first: str | None, last: str | None, back: int, ripe_ms: int) -> Range:
+    from ballast.spark.history import Day, Range  # noqa: PLC0415 -- Spark takes seconds to load
+
+    today = Day.of(ripe_ms)
+    return Range(
+        Day.parse(first, field="from") if first else None,
+        Day.parse(last, field="to") if last else None,
+        otherwise=today.plus(-back),
+        ripe_ms=ripe_ms,
+    )
+
+
+def _collect(origin: Origin, path: str, wanted: Range, master: str | None) -> None:
+    from ballast.spark.history import Store, checked_once, collected, planned  # noqa: PLC0415
+    from ballast.spark.session import session  # noqa: PLC0415
+
+    spark = session("ballast history", master=master)
+    store = Store(spark, path)
+    store.clean()
+    stretches = planned(store, wanted)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    done = []
+    with Progress(*columns, console=console(), transient=True) as progress:
+        task = progress.add_task("days", total=len(stretches))
+        for stretch in stretches:
+            for each in collected(spark, store, origin, stretch):
+                done.append(each)
+                progress.console.print(f"{each.part}: {each.rows} rows, {each.written}")
+            progress.advance(task)
+    checked_once(done, len(stretches))
+
+
+def _pairs(texts: list[str] | None, *, field: str) -> dict[str, str]:
+    pairs = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise InvalidField(field, text, "write NAME=VALUE")
+        pairs[name] = value
+    return pairs

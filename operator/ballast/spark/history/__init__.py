@@ -1,0 +1,8 @@
+"""What happened in a cluster, day by day and pool by pool, as Parquet. docs/history.md says what is in it."""
+
+from ballast.spark.history.collect import Origin
+from ballast.spark.history.day import Day
+from ballast.spark.history.job import Done, Range, checked_once, collected, planned
+from ballast.spark.history.store import Store, Written
+
+__all__ = ["Day", "Done", "Origin", "Range", "Store", "Written", "checked_once", "collected", "planned"]

@@ -1,0 +1,119 @@
+"""One day of a cluster's figures out of Prometheus, as rows of the history."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from ballast.prometheus import Preset
+from ballast.spark.history.day import Stretch
+from ballast.spark.history.schema import SORT
+from ballast.spark.history.signal import Subject, addresses, combined, signals
+from ballast.spark.source.moment import as_rfc3339
+
+_PARTITION_STEPS = 120
+"""Of all signals of a kind at once, which is as much as Prometheus likes to look at for a large pool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The Prometheus to ask, and how."""
+
+    source: Mapping[str, str]
+    """Options of the data source: url, headers.*, bearerTokenFile, caFile, timeout."""
+    preset: Preset
+    step_seconds: float
+    window_seconds: float
+    pools: Mapping[str, str] = field(default_factory=dict)
+    """Regular expressions of nodes' whole names, by pool. None: the pools are the operator's policies."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    spark: SparkSession
+    origin: Origin
+    stretch: Stretch
+
+    def subject(self, subject: Subject, labels: Sequence[str]) -> DataFrame:
+        asked = signals(self.origin.preset, window_seconds=self.origin.window_seconds)
+        query = combined([signal for signal in asked if signal.subject is subject])
+        return self.read(query, ("signal", *labels, "detail"))
+
+    def read(self, query: str, labels: Sequence[str]) -> DataFrame:
+        options = {
+            **self.origin.source,
+            "query": query,
+            "step": str(self.origin.step_seconds),
+            "start": as_rfc3339(self.stretch.day.start_ms),
+            "end": as_rfc3339(self.stretch.through_ms - 1),
+            "labels": ",".join(labels),
+            "partitionSpan": str(_PARTITION_STEPS * self.origin.step_seconds),
+        }
+        return self.spark.read.format("prometheus").options(**options).load()
+
+
+def collect(spark: SparkSession, origin: Origin, stretch: Stretch) -> DataFrame:
+    """The stretch's rows with their `pool`, unordered.
+
+    A node is in a pool all day when it was for a moment. Figures of nodes that are in no pool, and of executors that
+    were on no known node, are left out.
+    """
+    reader = _Reader(spark, origin, stretch)
+    known = _known_nodes(reader)
+    nodes = _with_node(reader.subject(Subject.NODE, ("node", "instance", "policy")), known).cache()
+    executors = _with_node(reader.subject(Subject.EXECUTOR, ("namespace", "pod", "node", "instance")), known).cache()
+    pools = _pools(origin, nodes)
+    # What the operator says of a node belongs to the policy that it says it of.
+    of_nodes = nodes.join(sql.broadcast(pools), "node").where("policy is null or policy = pool")
+    of_executors = _on_their_nodes(executors).join(sql.broadcast(pools), "node")
+    told = reader.subject(Subject.POOL, ("policy",)).withColumnRenamed("policy", "pool")
+    of_pools = told.join(sql.broadcast(pools.select("pool").distinct()), "pool")
+    return reduce(DataFrame.unionByName, (_shaped(rows) for rows in (of_nodes, of_executors, of_pools))).distinct()
+
+
+def _shaped(rows: DataFrame) -> DataFrame:
+    """With the columns of the history and `pool`; null where the subject has no such column."""
+    renamed = rows.withColumnRenamed("timestamp", "time")
+    nothing = sql.lit(None).cast("string")
+    columns = [sql.col(name) if name in renamed.columns else nothing.alias(name) for name in ("pool", *SORT)]
+    return renamed.select(*columns)
+
+
+def _with_node(rows: DataFrame, known: DataFrame) -> DataFrame:
+    """Rows with the node's name in `node`: its own label, the node known by its address, or what `instance` says."""
+    addressed = rows.withColumn("address", _host(sql.col("instance"))).join(sql.broadcast(known), "address", "left")
+    named = addressed.withColumn("node", sql.coalesce("node", "known", "address"))
+    return named.drop("address", "known", "instance")
+
+
+def _host(instance: Column) -> Column:
+    return sql.regexp_replace(instance, r":[0-9]+$", "")
+
+
+def _known_nodes(reader: _Reader) -> DataFrame:
+    """Nodes by address, where one address was one node's all day."""
+    seen = reader.read(addresses(), ("node", "instance")).select(_host(sql.col("instance")).alias("address"), "node")
+    by_address = seen.groupBy("address").agg(sql.collect_set("node").alias("nodes"))
+    return by_address.where(sql.size("nodes") == 1).select("address", sql.element_at("nodes", 1).alias("known"))
+
+
+def _pools(origin: Origin, nodes: DataFrame) -> DataFrame:
+    """Each node of each pool, once."""
+    if not origin.pools:
+        return nodes.where("policy is not null").select("node", sql.col("policy").alias("pool")).distinct()
+    every = nodes.select("node").distinct()
+    chosen = [
+        every.where(sql.col("node").rlike(f"^(?:{expression})$")).withColumn("pool", sql.lit(name))
+        for name, expression in sorted(origin.pools.items())
+    ]
+    return reduce(DataFrame.unionByName, chosen)
+
+
+def _on_their_nodes(executors: DataFrame) -> DataFrame:
+    """Executors' rows with the node that they were on: a pod is never on another one."""
+    placed = executors.where("signal = 'placement'").select("namespace", "pod", "node").distinct()
+    return executors.drop("node").join(sql.broadcast(placed), ["namespace", "pod"])

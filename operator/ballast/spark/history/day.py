@@ -1,0 +1,78 @@
+"""Days in UTC, and which of them are still to be collected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from ballast.errors import InvalidField
+
+DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Day:
+    """From midnight to midnight, UTC."""
+
+    date: date
+
+    @classmethod
+    def parse(cls, text: str, *, field: str) -> Day:
+        """Raises InvalidField."""
+        try:
+            return cls(date.fromisoformat(text))
+        except ValueError:
+            raise InvalidField(field, text, "write a day such as 2026-11-21") from None
+
+    @classmethod
+    def of(cls, milliseconds: int) -> Day:
+        return cls(datetime.fromtimestamp(milliseconds / 1000, tz=UTC).date())
+
+    @property
+    def start_ms(self) -> int:
+        return int(datetime(self.date.year, self.date.month, self.date.day, tzinfo=UTC).timestamp()) * 1000
+
+    @property
+    def end_ms(self) -> int:
+        """Exclusive."""
+        return self.start_ms + DAY_MS
+
+    def plus(self, days: int) -> Day:
+        return Day(self.date + timedelta(days=days))
+
+    def __str__(self) -> str:
+        return self.date.isoformat()
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """One day's part that can be collected: from its start to `through_ms`, exclusive."""
+
+    day: Day
+    through_ms: int
+
+    @property
+    def complete(self) -> bool:
+        return self.through_ms == self.day.end_ms
+
+
+def stretches(first: Day, last: Day, *, ripe_ms: int) -> Iterator[Stretch]:
+    """The days from first to last, as far as they are ripe: figures before `ripe_ms` are all there."""
+    day = first
+    while day <= last and day.start_ms < ripe_ms:
+        yield Stretch(day, min(day.end_ms, ripe_ms))
+        day = day.plus(1)
+
+
+def first_missing(through_ms: Mapping[Day, int], *, otherwise: Day) -> Day:
+    """Where an incremental run begins. `through_ms`: what each day of the history is known up to.
+
+    That is the first day that is not complete or not there, after the history's first day.
+    """
+    if not through_ms:
+        return otherwise
+    day = min(through_ms)
+    while through_ms.get(day) == day.end_ms:
+        day = day.plus(1)
+    return day

@@ -1,0 +1,141 @@
+"""What the history keeps: one PromQL query for each signal, and whose figure it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ballast.prometheus import Preset, queries
+
+_STACK_CONTAINERS = (
+    'job="kubelet",metrics_path="/metrics/cadvisor",pod=~".+-exec-[0-9]+",container!="",container!="POD"'
+)
+_CONTAINERS = 'pod=~".+-exec-[0-9]+",container!="",container!="POD"'
+# Of the operator's presets, those that are figures at a moment; a driver's own metrics name no pod.
+_USAGE = {
+    "nodeCpu": "cores used",
+    "nodeMemory": "bytes used",
+    "nodeNetworkReceive": "bits per second",
+    "nodeNetworkTransmit": "bits per second",
+    "nodePressure": "share of time in which something waited for CPU",
+    "executorCpu": "cores used",
+    "executorMemory": "bytes used",
+    "executorNetwork": "bytes per second, in and out",
+}
+
+
+class Subject(StrEnum):
+    """Which columns say whose figure a row holds."""
+
+    NODE = "node"
+    EXECUTOR = "executor"
+    """`namespace` and `pod`; `node` is where it ran."""
+    POOL = "pool"
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    name: str
+    subject: Subject
+    query: str
+    meaning: str
+    """With its unit."""
+    detail: str | None = None
+    """The label that the column `detail` holds."""
+
+
+def signals(preset: Preset, *, window_seconds: float) -> tuple[Signal, ...]:
+    """Everything that is asked for, each by a name of its own."""
+    return (*_usage(preset, window_seconds), *_capacity(preset), *_placements(preset), *_decisions())
+
+
+def combined(asked: Sequence[Signal]) -> str:
+    """One query for all of them, at least one, whose series have the labels `signal` and `detail` besides their own.
+
+    One query costs one look at Spark's workers instead of many. A tree of `or` keeps cheap what Prometheus compares.
+    """
+    if len(asked) > 1:
+        half = len(asked) // 2
+        return f"({combined(asked[:half])} or {combined(asked[half:])})"
+    (one,) = asked
+    named = f'label_replace({one.query}, "signal", "{one.name}", "", "")'
+    return f'label_replace({named}, "detail", "$1", "{one.detail}", "(.*)")' if one.detail else named
+
+
+def addresses() -> str:
+    """The query by whose series a node's address is known: labels `node` and `instance`."""
+    return 'group by (node, instance) (up{job="kubelet",node!=""})'
+
+
+def _usage(preset: Preset, window_seconds: float) -> Iterator[Signal]:
+    rendered = queries(preset, {}).rendered(window_seconds)
+    for name, meaning in _USAGE.items():
+        if name in rendered:
+            subject = Subject.NODE if name.startswith("node") else Subject.EXECUTOR
+            yield Signal(name, subject, rendered[name], meaning)
+
+
+def _capacity(preset: Preset) -> Iterator[Signal]:
+    cpus = 'node_cpu_seconds_total{job="node-exporter",mode="idle"}'
+    cores = {
+        Preset.KUBE_PROMETHEUS_STACK: f"count by (node, instance) ({cpus})",
+        Preset.CADVISOR: "max by (node, instance) (machine_cpu_cores)",
+    }
+    memory = {
+        Preset.KUBE_PROMETHEUS_STACK: 'max by (node, instance) (node_memory_MemTotal_bytes{job="node-exporter"})',
+        Preset.CADVISOR: "max by (node, instance) (machine_memory_bytes)",
+    }
+    yield Signal("nodeCores", Subject.NODE, cores[preset], "cores of the machine")
+    yield Signal("nodeMemoryCapacity", Subject.NODE, memory[preset], "bytes of the machine")
+    allocatable = 'max by (node) (kube_node_status_allocatable{resource="%s"})'
+    yield Signal("nodeAllocatableCores", Subject.NODE, allocatable % "cpu", "cores that pods may ask for")
+    yield Signal("nodeAllocatableMemory", Subject.NODE, allocatable % "memory", "bytes that pods may ask for")
+
+
+def _placements(preset: Preset) -> Iterator[Signal]:
+    containers = _STACK_CONTAINERS if preset is Preset.KUBE_PROMETHEUS_STACK else _CONTAINERS
+    yield Signal(
+        "placement",
+        Subject.EXECUTOR,
+        'group by (namespace, pod, node) (kube_pod_info{pod=~".+-exec-[0-9]+",node!=""}) or on (namespace, pod)'
+        f" group by (namespace, pod, node, instance) (container_memory_working_set_bytes{{{containers}}})",
+        "1 while the executor is on the node",
+    )
+    requests = 'sum by (namespace, pod) (kube_pod_container_resource_requests{pod=~".+-exec-[0-9]+",resource="%s"})'
+    yield Signal("executorRequestCores", Subject.EXECUTOR, requests % "cpu", "cores asked for")
+    yield Signal("executorRequestMemory", Subject.EXECUTOR, requests % "memory", "bytes asked for")
+    yield Signal(
+        "executorApplication",
+        Subject.EXECUTOR,
+        'group by (namespace, pod, label_spark_app_selector) (kube_pod_labels{label_spark_role="executor"})',
+        "1; `detail` is the application's id",
+        detail="label_spark_app_selector",
+    )
+
+
+def _decisions() -> Iterator[Signal]:
+    yield Signal(
+        "nodeScore",
+        Subject.NODE,
+        "max by (policy, node) (ballast_node_score_percent)",
+        "percent, as the operator saw it",
+    )
+    yield Signal(
+        "nodeHits", Subject.NODE, "max by (policy, node, threshold) (ballast_node_hits)",
+        "passes in a row in too wide a gap; `detail` is the threshold", detail="threshold",
+    )  # fmt: skip
+    yield Signal(
+        "poolGap", Subject.POOL, "max by (policy) (ballast_pool_gap_points)", "points between hottest and coldest"
+    )
+    counted = "since the operator's start"
+    for name, metric, label, what in (
+        ("decisions", "ballast_decisions_total", "kind", "placements and moves decided"),
+        ("moves", "ballast_moves_total", "phase", "moves that ended"),
+        ("refusals", "ballast_refusals_total", "reason", "refusals"),
+    ):
+        query = f"sum by (policy, {label}) ({metric})"
+        yield Signal(name, Subject.POOL, query, f"{what} {counted}; `detail` is the {label}", detail=label)
+    for name, metric in (("predictedGain", "predicted"), ("measuredGain", "measured")):
+        query = f"max by (policy) (ballast_move_{metric}_gain_points)"
+        yield Signal(name, Subject.POOL, query, f"{metric} gain of the last move, in points")

@@ -1,0 +1,61 @@
+"""Two days of a cluster of three nodes in two pools, as kube-prometheus-stack and the operator would have left them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+START = 1_767_225_600
+"""2026-01-01T00:00:00Z."""
+END = START + 2 * 86_400
+EVERY_SECONDS = 240
+NODES = {"10.0.0.1:9100": "n1", "10.0.0.2:9100": "n2", "10.0.0.3:9100": "n3"}
+POLICIES = {"n1": "streaming", "n2": "streaming", "n3": "batch"}
+PLACED = [("clicks-exec-1", "n1"), ("clicks-exec-2", "n2")]
+REFUSALS = ["Cooldown", "NoGain"]
+NODE_CPU = (
+    'sum by (node, instance) (rate(node_cpu_seconds_total{job="node-exporter",mode!~"idle|iowait|steal"}[1800s]))'
+)
+_LATE_UNTIL = START + 86_400 - 3_600
+"""Late data ends well before midnight, so that no rate of the next day sees it."""
+
+
+def openmetrics(*, late: bool = False) -> Iterator[str]:
+    """With `late`, also the first day's figures of an executor that were not there before."""
+    for second in range(START - 3_600, END, EVERY_SECONDS):
+        for address, node in NODES.items():
+            yield from _node(address, node, second)
+        for pod, node in PLACED:
+            yield from _executor(pod, node, second)
+        if late and START <= second < _LATE_UNTIL:
+            yield from _executor("clicks-exec-9", "n1", second)
+        yield from _operator(second)
+    yield "# EOF\n"
+
+
+def _node(address: str, node: str, second: int) -> Iterator[str]:
+    exporter = f'job="node-exporter",instance="{address}"'
+    number = int(node[1:])
+    for mode, share in (("user", number / 4), ("idle", 1.0)):
+        seconds = share * (second - START + 3_600)
+        yield f'node_cpu_seconds_total{{{exporter},cpu="0",mode="{mode}"}} {seconds} {second}\n'
+    yield f"node_memory_MemTotal_bytes{{{exporter}}} 16000000000 {second}\n"
+    yield f"node_memory_MemAvailable_bytes{{{exporter}}} {number * 10**9} {second}\n"
+    yield f'up{{job="kubelet",node="{node}",instance="{address.removesuffix(":9100")}:10250"}} 1 {second}\n'
+    yield f'ballast_node_score_percent{{policy="{POLICIES[node]}",node="{node}"}} {20 * number} {second}\n'
+
+
+def _executor(pod: str, node: str, second: int) -> Iterator[str]:
+    address = f"10.0.0.{node[1:]}:10250"
+    labels = (
+        f'job="kubelet",metrics_path="/metrics/cadvisor",namespace="analytics",pod="{pod}",container="executor"'
+        f',node="{node}",instance="{address}"'
+    )
+    yield f"container_cpu_usage_seconds_total{{{labels}}} {2 * (second - START + 3_600)} {second}\n"
+    yield f"container_memory_working_set_bytes{{{labels}}} 4000000000 {second}\n"
+
+
+def _operator(second: int) -> Iterator[str]:
+    for policy in sorted(set(POLICIES.values())):
+        yield f'ballast_pool_gap_points{{policy="{policy}"}} 20 {second}\n'
+        for count, reason in enumerate(REFUSALS):
+            yield f'ballast_refusals_total{{policy="{policy}",reason="{reason}"}} {count} {second}\n'
