@@ -64,14 +64,16 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--package", action="append", choices=PACKAGES, help="only this one; may be given several times"
     )
-    parser.add_argument("--folder", type=Path, help="where to work and to leave what mutmut wrote; emptied first")
+    parser.add_argument(
+        "--folder", type=Path, help="where to work, in a folder `workshop` that is made anew and left behind"
+    )
     return parser.parse_args()
 
 
 if __name__ == "__main__":
     at_start, options = machine(), _options()
     with TemporaryDirectory(prefix="ballast-mutation-") as folder:
-        workshop = Workshop((options.folder or Path(folder) / "workshop").absolute())
+        workshop = Workshop((options.folder or Path(folder)).absolute() / "workshop")
         write(
             "mutation",
             list(run(workshop, options.package or PACKAGES, sample=options.sample, seed=options.seed)),
