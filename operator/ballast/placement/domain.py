@@ -81,20 +81,26 @@ def settles_for_one_place(outlook: Outlook) -> bool:
 
 def _standing(outlook: Outlook, nodes: IntArray, level: int) -> Standing:
     grid, crew = outlook.pool.grid, outlook.crew
-    places, size = grid.codes[level][nodes], grid.sizes[level]
+    # All nodes as a slice: nothing is copied then.
+    part = slice(None) if len(nodes) == len(grid.nodes) else nodes
+    places, size = grid.codes[level][part], grid.sizes[level]
     wanted = outlook.component_counts().astype(np.float64)
-    near = _sums(crew.present, nodes, places, size)
+    near = _sums(crew.present, part, places, size)
     beside = -(wanted @ outlook.weights) @ near
-    driver = _least(outlook.driver[nodes], places, size)
-    outer = _least((wanted @ outlook.outer)[nodes], places, size)
-    holds = np.array([np.bincount(places, weights=row[nodes], minlength=size) for row in outlook.capacity])
+    driver = _least(outlook.driver[part], places, size)
+    outer = _least((wanted @ outlook.outer)[part], places, size)
+    holds = _sums(outlook.capacity, part, places, size)
     room = -(holds / outlook.counts[:, None]).min(axis=0)
-    left = -np.bincount(places, weights=outlook.free_share[nodes], minlength=size).astype(np.float64)
+    left = -np.bincount(places, weights=outlook.free_share[part], minlength=size).astype(np.float64)
     keys = np.stack([_rounded(beside), driver, _rounded(outer), room, _rounded(left)])
-    return Standing(keys, _fitting(outlook, nodes, places, holds, level))
+    return Standing(keys, _fitting(outlook, part, places, holds, level))
 
 
-def _sums(rows: IntArray, nodes: IntArray, places: IntArray, size: int) -> FloatArray:
+_Part = IntArray | slice
+"""Some of the pool's nodes, or all of them."""
+
+
+def _sums(rows: IntArray, nodes: _Part, places: IntArray, size: int) -> FloatArray:
     """(rows, places): what is in each place, of `nodes` alone."""
     if not rows.any():
         return np.zeros((len(rows), size))
@@ -118,13 +124,13 @@ def _least(values: FloatArray, places: IntArray, size: int) -> FloatArray:
     return result
 
 
-def _fitting(outlook: Outlook, nodes: IntArray, places: IntArray, holds: FloatArray, level: int) -> BoolArray:
+def _fitting(outlook: Outlook, nodes: _Part, places: IntArray, holds: FloatArray, level: int) -> BoolArray:
     """Places that may hold everything: each group by count, and all groups together by amounts."""
     able: BoolArray = np.logical_and.reduce(holds >= outlook.counts[:, None])
-    for kind in range(outlook.demand.shape[1]):
-        needed = float((outlook.demand[:, kind] * outlook.counts).sum())
-        offered = outlook.usable[nodes, kind]
-        able &= np.bincount(places, weights=offered, minlength=len(able)) + 1e-6 * max(1.0, needed) >= needed
+    usable = outlook.usable[nodes]
+    for kind, needed in enumerate((outlook.counts @ outlook.demand).tolist()):
+        offered = np.bincount(places, weights=usable[:, kind], minlength=len(able))
+        able &= offered + 1e-6 * max(1.0, needed) >= needed
     if level == 0:
         able &= (outlook.zone_limit >= outlook.component_counts()[:, None]).all(axis=0)
     for apart_level, members in outlook.apart:

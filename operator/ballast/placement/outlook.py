@@ -103,15 +103,15 @@ class Outlook:
         )
         return result
 
-    @cached_property
-    def pull(self) -> FloatArray:
-        """(C, N): all that a node costs one executor, whatever the other executors do."""
+    def pull(self, nodes: IntArray) -> FloatArray:
+        """(C, K): all that each of these nodes costs one executor, whatever the other executors do."""
         each = self.crew.traffic.driver_rate / max(1.0, float(self.crew.totals.sum()))
         steps = self.pool.grid.steps
         partners = (self.weights * self.crew.totals).sum(axis=1)
-        tempering = _LOAD_WEIGHT * steps[-1] * np.outer(partners, 1.0 - np.minimum(self.preference, 1.0))
-        liking = np.outer(partners, np.maximum(self.preference - 1.0, 0.0)) * float(steps[1:].sum())
-        result: FloatArray = self.outer + each * self.driver + tempering - liking
+        preference = self.preference[nodes]
+        tempering = _LOAD_WEIGHT * steps[-1] * np.outer(partners, 1.0 - np.minimum(preference, 1.0))
+        liking = np.outer(partners, np.maximum(preference - 1.0, 0.0)) * float(steps[1:].sum())
+        result: FloatArray = self.outer[:, nodes] + each * self.driver[nodes] + tempering - liking
         return result
 
 
@@ -132,7 +132,8 @@ def outlook(
     component = np.array([group.component for group in members], dtype=np.int64)
     apart = separations(crew.topology, crew.components, pool.grid)
     for row, own in enumerate(component):
-        allowed[row] &= ~kept_away(pool.grid, crew.present, apart, int(own))
+        if apart:
+            allowed[row] &= ~kept_away(pool.grid, crew.present, apart, int(own))
         if within is not None:
             allowed[row] &= within[own]
     node_limit = node_limits(crew, pool.policy)

@@ -68,7 +68,8 @@ def place(
         return Placed([], state)
     places = grid(snapshot.nodes, policy.levels)
     admission = Admission(places.nodes)
-    space = room(snapshot, places, admission, gated=gated, scores=scores, reserved=reserved)
+    weights = policy.weights
+    space = room(snapshot, places, admission, gated=gated, scores=scores, reserved=reserved, weights=weights)
     pool = Pool(places, space, admission, policy.placement, would_be_unloaded(space.scores, policy.shedding))
     known = scores if measured is None else measured
     strategy = chosen(pool, snapshot, state, gated=gated, measured=known, effort=effort)

@@ -13,13 +13,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from ballast.model import Constraints, Demand, Executor, Node, Phase, Resources, Snapshot
+from ballast.model import Constraints, Demand, Executor, Phase, Resources, Snapshot, Weights
 from ballast.placement.admission import Admission
 from ballast.placement.arrays import BoolArray, FloatArray, IntArray
 from ballast.placement.grid import Grid
 
 UNBOUNDED = 1 << 40
 """Stands for `as many as you like` where counts are compared."""
+_PLAIN = Weights()
 _FORGIVEN = {"cpu": 1e-6, "memory": 1.0}
 _FORGIVEN_OTHERWISE = 1e-6
 
@@ -27,7 +28,7 @@ _FORGIVEN_OTHERWISE = 1e-6
 class Room:
     """Amounts by node (in the grid's order) and kind of resource; changes while a pass places executors."""
 
-    def __init__(self, grid: Grid, kinds: Sequence[str]) -> None:
+    def __init__(self, grid: Grid, kinds: Sequence[str], weights: Weights = _PLAIN) -> None:
         self.kinds = tuple(kinds)
         self.slack = np.array([_FORGIVEN.get(kind, _FORGIVEN_OTHERWISE) for kind in self.kinds])
         nodes = grid.nodes
@@ -35,7 +36,7 @@ class Room:
         self.free = self.offered - self._table([node.requested for node in nodes])
         self.scores = np.full(len(nodes), np.nan)
         """Percent, with what this pass adds; NaN without a figure."""
-        self.points_per_core = np.array([_points(node) for node in nodes])
+        self.points_per_core = np.array([weights.points_per_core(node.allocatable.cpu_cores) for node in nodes])
 
     def vector(self, amounts: Resources) -> FloatArray:
         extended = dict(amounts.extended)
@@ -89,10 +90,6 @@ def fits(free: FloatArray, demand: FloatArray, slack: FloatArray) -> BoolArray:
     return result
 
 
-def _points(node: Node) -> float:
-    return 100.0 / node.allocatable.cpu_cores if node.allocatable.cpu_cores > 0 else 0.0
-
-
 def room(
     snapshot: Snapshot,
     grid: Grid,
@@ -101,14 +98,15 @@ def room(
     gated: Iterable[Executor],
     scores: Mapping[str, float],
     reserved: Mapping[str, Resources],
+    weights: Weights = _PLAIN,
 ) -> Room:
-    """The room before anything of this pass is placed.
+    """The room before anything of this pass is placed. `weights`: those of the scores.
 
     Pending and not bound: foreign demands, and executors that were released earlier.
     """
     waiting = [*snapshot.pending, *_released(snapshot.executors)]
     kinds = _kinds([*(d.requests for d in waiting), *(e.requests for e in gated)])
-    result = Room(grid, kinds)
+    result = Room(grid, kinds, weights)
     for name, score in scores.items():
         if name in grid.index:
             result.scores[grid.index[name]] = score

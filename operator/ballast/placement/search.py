@@ -120,7 +120,7 @@ def problem(outlook: Outlook, nodes: IntArray) -> Problem:
         places=codes,
         near=_near(grid, codes),
         weights=outlook.weights,
-        pull=outlook.pull[:, nodes] + _others(outlook, nodes),
+        pull=outlook.pull(nodes) + _others(outlook, nodes),
         settled=outlook.crew.present[:, nodes],
         component=outlook.component,
         counts=outlook.counts,
@@ -163,12 +163,12 @@ def _canonical(outlook: Outlook, nodes: IntArray) -> tuple[FloatArray | IntArray
 
 def _others(outlook: Outlook, nodes: IntArray) -> FloatArray:
     """(C, K): cost towards executors that run on nodes which are not looked at."""
-    grid = outlook.pool.grid
-    there = outlook.crew.present.astype(np.float64)
-    there[:, nodes] = 0.0
-    result = np.zeros((len(there), len(nodes)))
-    if not there.any():
+    grid, present = outlook.pool.grid, outlook.crew.present
+    result = np.zeros((len(present), len(nodes)))
+    if not present.any():
         return result
+    there = present.astype(np.float64)
+    there[:, nodes] = 0.0
     total = there.sum(axis=1)
     for level, step in enumerate(grid.steps):
         same = np.stack([np.bincount(grid.codes[level], weights=row, minlength=grid.sizes[level]) for row in there])

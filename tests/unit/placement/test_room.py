@@ -7,7 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ballast.model import Constraints, Demand, Executor, MovePhase, Phase, Policy, Requirement, Resources, Snapshot
+from ballast.model import (
+    Constraints,
+    Demand,
+    Executor,
+    MovePhase,
+    Phase,
+    Policy,
+    Requirement,
+    Resources,
+    Snapshot,
+    Weights,
+)
 from ballast.placement.admission import Admission
 from ballast.placement.grid import grid
 from ballast.placement.room import UNBOUNDED, Room, counts_that_fit, fits, in_flight, room
@@ -136,6 +147,11 @@ def test_those_that_are_bound_or_gated_or_gone_wait_for_nothing() -> None:
 def test_the_headroom_is_what_it_takes_to_reach_the_score(score: float, cores: float) -> None:
     found = space(a_snapshot(a_node("n1")), scores={"n1": score})
     assert found.headroom(85.0).tolist() == pytest.approx([cores])
+
+
+def test_a_weighed_core_heats_by_its_weight() -> None:
+    found = space(a_snapshot(a_node("n1")), scores={"n1": 65.0}, weights=Weights(cpu=0.5))
+    assert found.headroom(85.0).tolist() == pytest.approx([1.6])
 
 
 def test_a_node_without_cores_is_never_heated() -> None:
