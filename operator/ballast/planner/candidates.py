@@ -179,14 +179,15 @@ class Candidates:
         return state / _STATE_UNIT_BYTES + _LOCALITY_WEIGHT * dearer
 
     def locality_delta_ratio(self, executor: Executor, target: str) -> float:
-        """Growth of its topology's cost of traffic if it went to `target`."""
+        """Growth of its topology's cost of traffic if it went to `target`; 0 where a node is not of the pool."""
         topology, here = self._topologies.get(executor.topology), self._nodes.get(executor.node or "")
-        if topology is None or here is None:
+        there = self._nodes.get(target)
+        if topology is None or here is None or there is None:
             return 0.0
         # Executors of one component on one node are alike in this, and all of a hot node are asked about.
         way = (topology.key, executor.component, here.name, target)
         if way not in self._deltas:
-            self._deltas[way] = self._delta_ratio(topology, executor.component, here, self._nodes[target])
+            self._deltas[way] = self._delta_ratio(topology, executor.component, here, there)
         return self._deltas[way]
 
     def _delta_ratio(self, topology: Topology, component: str, here: Node, there: Node) -> float:

@@ -249,6 +249,11 @@ def test_a_destination_that_takes_it_no_more_gives_way_to_the_next_coldest(chang
     assert look(pool(*node("cold", **changes)), policy=wide) == (None, "mild")
 
 
+def test_a_destination_that_has_left_the_pool_gives_way_too() -> None:
+    hot, cold, mild = NODES
+    assert look(pool(hot, cold, mild), replace(MOVE, target="gone")) == (None, "cold")
+
+
 def test_a_volume_that_cannot_go_along_keeps_it() -> None:
     here = ((Requirement("kubernetes.io/hostname", "In", ("hot",)),),)
     bound = replace(MOVER, constraints=Constraints(volume_terms=(here,)))
