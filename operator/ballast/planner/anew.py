@@ -13,6 +13,7 @@ from ballast.placement.room import in_flight
 from ballast.planner.ledger import projected
 from ballast.planner.load import Loads, loads
 from ballast.planner.pin import untied
+from ballast.planner.placing import recalled
 from ballast.planner.score import measured
 
 
@@ -53,9 +54,8 @@ def topology_anew(snapshot: Snapshot, policy: Policy, key: str) -> Anew | None:
 def placed_anew(snapshot: Snapshot, policy: Policy, memory: Memory, executors: Collection[Executor]) -> list[Placement]:
     """Where these executors would go now; their own requests and load are taken off the nodes they are on.
 
-    What moves of others under way need stays spoken for.
-    `memory` is what stickiness goes by. Executors that Ballast tied to a place are free of that tie, as their
-    replacements would be.
+    What moves of others under way need stays spoken for. `memory` is what stickiness, the scope and the policy's
+    strategy go by. Executors that Ballast tied to a place are free of that tie, as their replacements would be.
     """
     chosen = {executor.uid for executor in executors}
     waiting = {e.uid: _waiting(e, policy, snapshot.taken_at) for e in executors}
@@ -75,6 +75,8 @@ def placed_anew(snapshot: Snapshot, policy: Policy, memory: Memory, executors: C
         scores=ahead,
         reserved=in_flight(without),
         loads={executor.uid: known.expected(executor) for executor in executors},
+        measured=measured(snapshot, policy).by_node,
+        state=recalled(memory, policy, snapshot),
     ).placements
 
 

@@ -101,3 +101,12 @@ def test_room_that_another_move_needs_is_spoken_for_and_ones_own_is_not(moved: s
     snapshot = a_snapshot(*nodes, executors=(one, other), moves=(move,))
     (found,) = placed_anew(snapshot, two_each(), Memory(), [one])
     assert found.node == node
+
+
+def test_the_strategy_goes_by_what_it_remembers() -> None:
+    nodes = tuple(a_node(name) for name in ("a", "b", "c"))
+    executor = an_executor("e1", node="a")
+    placement = replace(a_policy().placement, strategy="RoundRobin")
+    memory = Memory(placement_state=(("RoundRobin", '{"turn": "b"}'),))
+    found = placed_anew(a_snapshot(*nodes, executors=(executor,)), a_policy(placement=placement), memory, [executor])
+    assert [p.node for p in found] == ["c"]
