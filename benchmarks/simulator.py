@@ -1,4 +1,4 @@
-"""How many passes of a pool the simulator gets through in a second, how that grows, and what of it is the planner's."""
+"""Passes of a pool that the simulator gets through in a second of CPU, how that grows, and the planner's share."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def run() -> list[Result]:
         share = planner.seconds / planner.passes / seconds
         case = f"{nodes} nodes × {nodes * PER_NODE} executors"
         results += [
-            Result(case, "passes per second", 1.0 / seconds, "1/s"),
+            Result(case, "passes per second of CPU", 1.0 / seconds, "1/s"),
             Result(case, "share of the planner", share, "ratio", aim=Aim(0.5, at_least=True)),
         ]
         if before is not None:
