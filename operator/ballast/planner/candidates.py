@@ -72,9 +72,13 @@ class Candidates:
         return self._loads.expected(executor)
 
     def points_on(self, executor: Executor, node: str) -> float:
-        """Points of score that its load makes on that node."""
-        capacity = self._nodes[node].allocatable.cpu_cores if node in self._nodes else 0.0
-        return self.load_cores(executor) * self._policy.weights.points_per_core(capacity)
+        """Points of score that its load, as used where it is, makes on that node."""
+        there, here = self._nodes.get(node), self._nodes.get(executor.node or "")
+        if there is None:
+            return 0.0
+        pace = here.speed / there.speed if here is not None else 1.0
+        points = self._policy.weights.points_per_core(there.allocatable.cpu_cores)
+        return self.load_cores(executor) * pace * points
 
     @property
     def slownesses(self) -> dict[str, float]:

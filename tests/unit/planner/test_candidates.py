@@ -147,6 +147,15 @@ def test_a_load_makes_points_by_the_nodes_own_capacity() -> None:
     assert found.points_on(MOVER, "elsewhere") == 0.0
 
 
+@pytest.mark.parametrize(
+    ("home", "node", "points"), [("hot", "slow", 25.0), ("slow", "hot", 6.25), ("slow", "slow", 12.5)]
+)
+def test_a_slower_node_is_longer_at_the_same_work(home: str, node: str, points: float) -> None:
+    mover = an_executor("e1", node=home, cpu=0.5)
+    found = candidates(mover=mover, nodes=(a_node("hot"), a_node("slow", speed=0.5)))
+    assert found.points_on(mover, node) == pytest.approx(points)
+
+
 def test_an_objection_comes_with_words_and_nodes_have_none() -> None:
     found = candidates(mover=an_executor("e1", node="hot", graceful=False))
     assert found.objection(found.executor(MOVER.key)) is Reason.NO_DECOMMISSIONING
