@@ -86,6 +86,10 @@ class Stage:
     now: float = NOW
     spec: JSON = field(default_factory=dict)
     """Of the policy's moves."""
+    cpu: dict[str, float] = field(default_factory=lambda: dict(CPU))
+    task_seconds: dict[str, float] = field(default_factory=dict)
+    """By pod; an executor that is not named has no task metrics."""
+    batch_p95_seconds: float | None = None
 
     def add(self, *pods: JSON) -> None:
         self.pods |= {pod["metadata"]["name"]: pod for pod in pods}
@@ -120,11 +124,16 @@ class Stage:
         survey = Survey(Lists(pods, nodes, NAMESPACES), (read,), (), ())
         sight = Sight(survey, territories([read], nodes), GateClock().after(pods, self.now), self.now)
         figures = Reading(
-            nodes={name: NodeUsage(cpu_ratio=ratio) for name, ratio in CPU.items()},
-            executors={pod.key: ExecutorUsage(cpu_cores=0.5, state_bytes=1024.0) for pod in pods},
+            nodes={name: NodeUsage(cpu_ratio=ratio) for name, ratio in self.cpu.items()},
+            executors={pod.key: self._usage(pod.name) for pod in pods},
+            batch_p95_seconds={} if self.batch_p95_seconds is None else {"spark-1": self.batch_p95_seconds},
             health=MetricsHealth(available=True, reason="Available"),
         )
         return sight.context(read, Memory(), figures, moves)
+
+    def _usage(self, pod: str) -> ExecutorUsage:
+        seconds = self.task_seconds.get(pod)
+        return ExecutorUsage(cpu_cores=0.5, state_bytes=1024.0, task_seconds=seconds, task_bytes=seconds and 1.0)
 
     def answer(self, asked: Asked) -> Answer:
         path = asked.path.split("?")[0]
