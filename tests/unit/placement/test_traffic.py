@@ -44,6 +44,13 @@ def test_external_traffic_is_shared_out_over_its_anchors() -> None:
     assert flows.total == 16.0
 
 
+def test_what_flows_out_pulls_as_what_flows_in() -> None:
+    there = Anchor(("a", None, None), 1.0)
+    sink = Component("sink", external=True, anchors=(there,))
+    topology = a_topology(sink, Component("ingest"), streams=(Stream("ingest", "sink", bytes_per_second=8.0),))
+    assert traffic(topology, ("ingest",)).pulls == ((0, there, 8.0),)
+
+
 def test_rates_are_known_only_when_all_of_them_are() -> None:
     declared = Component("ingest", exchange_bytes_per_second=1.0)
     assert traffic(a_topology(declared), ("ingest",)).known
