@@ -10,7 +10,7 @@ import pytest
 
 from ballast.kube import names
 from tests.cluster.chart.installation import Installation
-from tests.cluster.controller.pool import Pool, gates_of, pool, zones
+from tests.cluster.controller.pool import Pool, gates_of, pool, required_labels, zones
 from tests.cluster.controller.process import Replica, release, replica, switch
 from tests.testbed.waiting import wait_until
 
@@ -73,6 +73,33 @@ def _everything_of_ours_dies(installed: Installation, mine: Pool, last: Replica)
 def _released(installed: Installation) -> str | None:
     said = release(installed.testbed, "--stale")
     return said if "released 2 of 2" in said else None
+
+
+def test_while_the_leader_hangs_and_keeps_its_lease_the_standby_lets_everybody_go(
+    installed: Installation, tmp_path: Path
+) -> None:
+    plane, lasting = installed.testbed, 120
+    with (
+        pool(plane, "hung", zones()) as mine,
+        replica(plane, "first", tmp_path, lease_seconds=lasting) as first,
+        replica(plane, "second", tmp_path, lease_seconds=lasting) as second,
+    ):
+        mine.policy(placement=HOLD)
+        leader, standby = _roles(first, second)
+        wait_until(lambda: switch(installed)["gating"], what="the leader turns the switch on")
+        leader.process.send_signal(signal.SIGSTOP)
+        try:
+            held = mine.executors(2, gates=())
+            assert all(mine.gated(name) for name in held)
+            mine.await_released(held, seconds=GATE_TIMEOUT_SECONDS + 5.0)
+            assert not standby.leads()
+            assert [required_labels(mine.pod(name)) for name in held] == [{}, {}]
+            assert mine.nodes_of(held).total() == 2
+        finally:
+            # Nobody else could lead before the lease is over, so it is given back.
+            leader.process.send_signal(signal.SIGCONT)
+            standby.stop()
+            leader.stop()
 
 
 def test_a_leader_that_wakes_up_late_finds_that_another_leads(installed: Installation, tmp_path: Path) -> None:

@@ -77,12 +77,12 @@ def command(testbed: Testbed, *arguments: str, account: str = RELEASE) -> list[s
 
 
 @contextmanager
-def replica(testbed: Testbed, identity: str, folder: Path) -> Iterator[Replica]:
+def replica(testbed: Testbed, identity: str, folder: Path, *, lease_seconds: int = 6) -> Iterator[Replica]:
     """Started, not yet ready; killed in the end if it still runs."""
     health_port, metrics_port = free_port(), free_port()
     log = folder / f"{identity}.log"
     line = command(testbed, "run")
-    line += [f"--identity={identity}", "--host=127.0.0.1", "--log-format=json"]
+    line += [f"--identity={identity}", "--host=127.0.0.1", "--log-format=json", f"--lease-duration={lease_seconds}s"]
     line += [f"--health-port={health_port}", f"--metrics-port={metrics_port}"]
     with log.open("wb") as output:
         process = subprocess.Popen(line, stdout=output, stderr=output, env=_environment())
