@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -12,6 +16,7 @@ from tests.spark import known_data
 from tests.spark.filled_prometheus import FilledPrometheus
 
 HOURS = 2
+PATIENCE_SECONDS = 300.0
 
 
 def options(prometheus: FilledPrometheus) -> dict[str, str]:
@@ -31,6 +36,10 @@ def options(prometheus: FilledPrometheus) -> dict[str, str]:
 
 def stream(spark: SparkSession, prometheus: FilledPrometheus) -> DataFrame:
     return spark.readStream.format("prometheus").options(**options(prometheus)).load()
+
+
+def rows_of(frame: DataFrame) -> Counter[tuple[str, float, float]]:
+    return counted(frame.collect())
 
 
 def counted(rows: list[Row]) -> Counter[tuple[str, float, float]]:
@@ -87,3 +96,27 @@ def test_a_batch_that_failed_after_its_rows_were_written_is_read_again_just_the_
     run()
     assert counted(batches[2]) == counted(before_the_crash)
     assert_each_point_once(prometheus, counted([row for rows in batches.values() for row in rows]))
+
+
+def test_a_stream_whose_driver_was_killed_goes_on_from_its_checkpoint(
+    spark: SparkSession, prometheus: FilledPrometheus, tmp_path: Path
+) -> None:
+    checkpoint, sink = tmp_path / "checkpoint", tmp_path / "sink"
+    command = [sys.executable, "-m", "tests.spark.following", str(checkpoint), str(sink)]
+    asked = [f"{name}={value}" for name, value in options(prometheus).items()]
+    with (tmp_path / "log").open("wb") as log:
+        driver = subprocess.Popen([*command, *asked], stdout=log, stderr=log, start_new_session=True)
+    try:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not (checkpoint / "commits" / "0").exists():
+            assert driver.poll() is None, (tmp_path / "log").read_text()
+            assert time.monotonic() < deadline, (tmp_path / "log").read_text()
+            time.sleep(0.05)
+    finally:
+        os.killpg(driver.pid, signal.SIGKILL)
+        driver.wait()
+    committed = len([path for path in (checkpoint / "commits").iterdir() if path.name.isdigit()])
+    assert committed < 5  # it had not got to the end
+    writer = stream(spark, prometheus).writeStream.format("parquet").trigger(availableNow=True)
+    writer.option("checkpointLocation", str(checkpoint)).option("path", str(sink)).start().awaitTermination()
+    assert_each_point_once(prometheus, rows_of(spark.read.parquet(str(sink))))
