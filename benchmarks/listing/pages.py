@@ -49,43 +49,51 @@ def executor(number: int, *, application: str, node: str, topology: str) -> JSON
             ],
             "managedFields": [_managed("fabric8-kubernetes-client", ""), _managed("kubelet", "status")],
         },
-        "spec": {
-            "volumes": [
-                {"name": "spark-local-dir-1", "emptyDir": {}},
-                {"name": "spark-conf-volume-exec", "configMap": {"name": f"{application}-conf", "defaultMode": 420}},
-                {"name": "kube-api-access", "projected": {"defaultMode": 420, "sources": _token_sources()}},
-            ],
-            "containers": [_container(application, number)],
-            "restartPolicy": "Never",
-            "terminationGracePeriodSeconds": 30,
-            "serviceAccountName": "default",
-            "nodeName": node,
-            "schedulerName": "default-scheduler",
-            "tolerations": [
-                {
-                    "key": f"node.kubernetes.io/{key}",
-                    "operator": "Exists",
-                    "effect": "NoExecute",
-                    "tolerationSeconds": 300,
-                }
-                for key in ("not-ready", "unreachable")
-            ],
-            "preemptionPolicy": "PreemptLowerPriority",
-        },
-        "status": {
-            "phase": "Running",
-            "conditions": [
-                {"type": type_, "status": "True", "lastProbeTime": None, "lastTransitionTime": STARTED}
-                for type_ in ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
-            ],
-            "hostIP": "10.0.0.1",
-            "podIP": "10.1.0.1",
-            "startTime": STARTED,
-            "containerStatuses": [
-                {"name": "spark-kubernetes-executor", "ready": True, "state": {"running": {"startedAt": STARTED}}}
-            ],
-            "qosClass": "Burstable",
-        },
+        "spec": _spec(number, application=application, node=node),
+        "status": _status(),
+    }
+
+
+def _spec(number: int, *, application: str, node: str) -> JSON:
+    return {
+        "volumes": [
+            {"name": "spark-local-dir-1", "emptyDir": {}},
+            {"name": "spark-conf-volume-exec", "configMap": {"name": f"{application}-conf", "defaultMode": 420}},
+            {"name": "kube-api-access", "projected": {"defaultMode": 420, "sources": _token_sources()}},
+        ],
+        "containers": [_container(application, number)],
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 30,
+        "serviceAccountName": "default",
+        "nodeName": node,
+        "schedulerName": "default-scheduler",
+        "tolerations": [
+            {
+                "key": f"node.kubernetes.io/{key}",
+                "operator": "Exists",
+                "effect": "NoExecute",
+                "tolerationSeconds": 300,
+            }
+            for key in ("not-ready", "unreachable")
+        ],
+        "preemptionPolicy": "PreemptLowerPriority",
+    }
+
+
+def _status() -> JSON:
+    return {
+        "phase": "Running",
+        "conditions": [
+            {"type": type_, "status": "True", "lastProbeTime": None, "lastTransitionTime": STARTED}
+            for type_ in ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
+        ],
+        "hostIP": "10.0.0.1",
+        "podIP": "10.1.0.1",
+        "startTime": STARTED,
+        "containerStatuses": [
+            {"name": "spark-kubernetes-executor", "ready": True, "state": {"running": {"startedAt": STARTED}}}
+        ],
+        "qosClass": "Burstable",
     }
 
 

@@ -1,0 +1,1 @@
+"""Where small changes to the core are made, to see which of them no test notices."""

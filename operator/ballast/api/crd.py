@@ -66,7 +66,7 @@ class Kind:
         """The model and the description of `spec` or `status`."""
         info = self.model.model_fields[field]
         assert isinstance(info.annotation, type)  # noqa: S101 -- a Resource's parts are models
-        assert issubclass(info.annotation, Model)  # noqa: S101
+        assert issubclass(info.annotation, Model)  # noqa: S101 -- as above
         return info.annotation, info.description or ""
 
 
@@ -213,10 +213,10 @@ def _part(kind: Kind, field: str) -> Schema:
 class _Dumper(yaml.SafeDumper):
     """Lists indented, no anchors for values that occur twice."""
 
-    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002 -- PyYAML's
         super().increase_indent(flow, False)
 
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 -- PyYAML's
         return True
 
 

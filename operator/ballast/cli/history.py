@@ -53,39 +53,40 @@ def history(
     in one moment, and never by one with fewer rows.
     """
     given = {"bearerTokenFile": bearer_token_file, "caFile": ca_file, "timeout": timeout, "url": prometheus}
-    headers = {f"headers.{name}": value for name, value in _pairs(header, field="header").items()}
+    headers = {f"headers.{name}": value for name, value in _pairs(header, field="--header").items()}
     source = {**{name: value for name, value in given.items() if value is not None}, **headers}
     try:
         from ballast.spark.history import Origin  # noqa: PLC0415 -- Spark takes seconds to load
-        from ballast.spark.source.moment import span_ms  # noqa: PLC0415
+        from ballast.spark.source.moment import span_ms  # noqa: PLC0415 -- as above
     except ImportError as error:
-        raise SparkMissingError(f"{error}: install ballast-operator[spark]") from error
+        raise SparkMissingError(
+            f"{error}: install ballast with its extra `spark`, such as pip install '.[spark]'"
+        ) from error
     origin = Origin(
         source,
         preset,
-        step_seconds=span_ms(step, field="step") / 1000,
-        window_seconds=span_ms(window, field="window") / 1000,
-        pools=_pairs(pool, field="pool"),
+        step_seconds=span_ms(step, field="--step") / 1000,
+        window_seconds=span_ms(window, field="--window") / 1000,
+        pools=_pairs(pool, field="--pool"),
     )
-    ripe_ms = time.time_ns() // 1_000_000 - span_ms(delay, field="delay")
-    _collect(origin, path, _range(first, last, back, ripe_ms), master)
+    ripe_ms = time.time_ns() // 1_000_000 - span_ms(delay, field="--delay")
+    _collect(origin, _range(first, last, back=back, ripe_ms=ripe_ms), path=path, master=master)
 
 
-def _range(first: str | None, last: str | None, back: int, ripe_ms: int) -> Range:
+def _range(first: str | None, last: str | None, *, back: int, ripe_ms: int) -> Range:
+    """Raises InvalidField."""
     from ballast.spark.history import Day, Range  # noqa: PLC0415 -- Spark takes seconds to load
 
-    today = Day.of(ripe_ms)
-    return Range(
-        Day.parse(first, field="from") if first else None,
-        Day.parse(last, field="to") if last else None,
-        otherwise=today.plus(-back),
-        ripe_ms=ripe_ms,
-    )
+    begin = Day.parse(first, field="--from") if first else None
+    end = Day.parse(last, field="--to") if last else None
+    if begin is not None and end is not None and end < begin:
+        raise InvalidField("--to", last, f"name a day that is not before {begin}")
+    return Range(begin, end, otherwise=Day.of(ripe_ms).plus(-back), ripe_ms=ripe_ms)
 
 
-def _collect(origin: Origin, path: str, wanted: Range, master: str | None) -> None:
-    from ballast.spark.history import Store, checked_once, collected, planned  # noqa: PLC0415
-    from ballast.spark.session import session  # noqa: PLC0415
+def _collect(origin: Origin, wanted: Range, *, path: str, master: str | None) -> None:
+    from ballast.spark.history import Store, checked_once, collected, planned  # noqa: PLC0415 -- as above
+    from ballast.spark.session import session  # noqa: PLC0415 -- as above
 
     spark = session("ballast history", master=master)
     store = Store(spark, path)

@@ -85,9 +85,8 @@ def source(where: Where) -> Iterator[Look]:
 
 @contextmanager
 def _cluster(where: Where) -> Iterator[Look]:
-    # A file needs none of this, which takes a second to load.
-    from ballast.controller.viewer import NoPolicyError, Viewer  # noqa: PLC0415
-    from ballast.kube.client import Client  # noqa: PLC0415
+    from ballast.controller.viewer import NoPolicyError, Viewer  # noqa: PLC0415 -- slow to load, unused for a file
+    from ballast.kube.client import Client  # noqa: PLC0415 -- as above
 
     connection = connect(where.kubeconfig, where.context)
     client = Client(connection)

@@ -47,7 +47,7 @@ def search(outlook: Outlook, sequence: Sequence[int], effort: Effort) -> Layout 
         return best
     steps = effort.steps * (_PACKING if effort.thorough and _may_hold_more(best) else 1)
     # Seeded by the caller: the same question always has the same answer.
-    return refine(best, steps, Random(effort.seed))  # noqa: S311
+    return refine(best, steps, Random(effort.seed))  # noqa: S311 -- draws, no secrets
 
 
 def _settled(layout: Layout, effort: Effort) -> bool:

@@ -34,7 +34,7 @@ def chosen(
     """The strategy that the pool's policy names, for one pass; Proximity for a name that is not known."""
     policy = pool.policy
     # Seeded by what is asked: the same question always has the same answer.
-    random = Random(f"{min(e.uid for e in gated)} and {len(gated)}")  # noqa: S311
+    random = Random(f"{min(e.uid for e in gated)} and {len(gated)}")  # noqa: S311 -- draws, no secrets
     if policy.strategy == "LeastLongTermRate":
         return LeastLongTermRate(
             pool, snapshot, state.rates, settings=RateSettings(policy.max_score_percent), random=random

@@ -26,18 +26,21 @@ class Kind(Enum):
 @dataclass(frozen=True, slots=True)
 class Change:
     at: float
+    """Seconds since the run began."""
     node: int
+    """Index in the fleet."""
     kind: Kind
 
 
 def changes(events: tuple[Event, ...], fleet: Fleet) -> list[Change]:
+    """What the events do to nodes, and the nodes that join later; the earliest first."""
     found = [change for event in events for change in _of(event, fleet)]
     found += [Change(float(fleet.joins_at[i]), i, Kind.BACK) for i in np.flatnonzero(fleet.joins_at > 0).tolist()]
     return sorted(found, key=lambda change: change.at)
 
 
 def blackouts(events: tuple[Event, ...]) -> list[tuple[float, float]]:
-    """When there are no metrics: from, until."""
+    """When there are no metrics: from and until, in seconds since the run began."""
     return [(e.at.seconds, e.at.seconds + e.lasts.seconds) for e in events if e.blackout and e.lasts is not None]
 
 

@@ -36,7 +36,11 @@ class State(IntEnum):
 
 
 class Cluster:
-    """Arrays by slot and by node that the parts of the simulation read, and change by the methods here."""
+    """Arrays by slot and by node that the parts of the simulation read, and change by the methods here.
+
+    Times are seconds since the run began; NaN where a thing has not happened, infinite where it never will.
+    `node`: by slot, the index of the node that its executor is bound to; -1 = none.
+    """
 
     def __init__(self, spec: ScenarioSpec, fleet: Fleet, crew: Crew) -> None:
         self.fleet, self.crew, self._moving = fleet, crew, spec.moving
@@ -79,7 +83,7 @@ class Cluster:
 
     @property
     def working(self) -> BoolArray:
-        """By slot."""
+        """By slot: whether its executor does work."""
         works: BoolArray = (self.state == State.RUNNING) | (self.state == State.LEAVING)
         return works
 
@@ -93,7 +97,7 @@ class Cluster:
         return table
 
     def advance(self, time: float) -> None:
-        """Everything that is due by then."""
+        """Let everything happen that is due by then; times must not go backwards."""
         while self._changes and self._changes[0].at <= time:
             self._change(self._changes.popleft(), time)
         self._start_and_stop(time)
@@ -148,6 +152,7 @@ class Cluster:
         self.renewed[slot] = True
 
     def bind(self, slot: int, node: int, time: float) -> None:
+        """kube-scheduler has found a node; the executor begins to start there."""
         self._set(slot, State.PENDING, due=time + self._moving.start.seconds)
         self.node[slot] = node
         self.unschedulable_since[slot] = np.nan
@@ -164,4 +169,5 @@ class Cluster:
         self.node[slot] = -1
 
     def order_to_leave(self, slot: int, time: float) -> None:
+        """The executor is evicted: it works on until it is gone, and Spark then asks for another one."""
         self._set(slot, State.LEAVING, due=time + self._moving.leave.seconds)

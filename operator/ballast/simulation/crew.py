@@ -24,19 +24,26 @@ class App:
     """Key of its topology."""
     workload: Workload
     cores: float
+    """Tasks at once of each executor."""
     requests: Resources
     records_per_core: float
     bytes_per_core: float
     state_bytes: float
     task_seconds: float | None
+    """On an ordinary idle machine; None: there are no task metrics."""
     starts_at: float
+    """Seconds since the run began."""
     stops_at: float
+    """Seconds since the run began; infinite: never."""
     exchange_bytes_per_second: float | None
+    """Among its own executors; None: not said."""
     executors: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Crew:
+    """Executors of all applications, application by application."""
+
     apps: tuple[App, ...]
     app_of: IntArray
     """By slot."""

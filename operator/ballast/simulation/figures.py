@@ -18,6 +18,7 @@ _REVERSAL_SECONDS = 3600.0
 _ROUNDING = 1e-9
 """Points."""
 _LIMITS = frozenset({Reason.BUDGET, Reason.COOLDOWN, Reason.MAX_CONCURRENT})
+_FAILURES = frozenset({Outcome.DID_NOT_HELP, Outcome.NEVER_LEFT, Outcome.NEVER_ARRIVED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +78,6 @@ def figures(trace: Trace) -> Figures:
         limit_refusals=sum(count for reason, count in refused.items() if reason in _LIMITS),
         longest_wait_seconds=max((placed.waited_seconds for placed in trace.placements), default=0.0),
     )
-
-
-_FAILURES = frozenset({Outcome.DID_NOT_HELP, Outcome.NEVER_LEFT, Outcome.NEVER_ARRIVED})
 
 
 def imbalance(trace: Trace) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Names of executors: which slot of the scenario they fill, and the how manieth they are in it."""
+"""Uids of simulated executors, such as `7.2`: the slot that one fills, and a number that grows from one to the next."""
 
 from __future__ import annotations
 

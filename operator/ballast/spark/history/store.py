@@ -150,7 +150,7 @@ class Store:
 
     def _overwriting(self) -> Any:
         kind = self._hadoop("fs.Options$Rename")
-        options = self._spark.sparkContext._gateway.new_array(kind, 1)  # type: ignore[union-attr]  # noqa: SLF001
+        options = self._spark.sparkContext._gateway.new_array(kind, 1)  # type: ignore[union-attr]  # noqa: SLF001 -- as above
         options[0] = kind.OVERWRITE
         return options
 

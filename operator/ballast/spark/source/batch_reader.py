@@ -62,8 +62,7 @@ class PrometheusReader(DataSourceReader):
         self._reading = Reading(options.server, schema)
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 -- Spark's name
-        # Spark 4.0 has neither filters nor this call.
-        from ballast.spark.source.pushdown import push  # noqa: PLC0415
+        from ballast.spark.source.pushdown import push  # noqa: PLC0415 -- Spark 4.0 has neither filters nor this call
 
         pushed, left = push(filters, self._options.label_columns or ())
         self._grid = self._grid.narrowed(pushed.low_us, pushed.high_us)

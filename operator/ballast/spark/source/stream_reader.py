@@ -60,7 +60,7 @@ class PrometheusStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 -- Spark's name
         self._goal_ms = self._ripe_ms()
 
-    def latestOffset(self, start: Offset | None = None, limit: object = None) -> Offset:  # noqa: ARG002, N802
+    def latestOffset(self, start: Offset | None = None, limit: object = None) -> Offset:  # noqa: ARG002, N802 -- Spark's
         """At most `maxSpanPerTrigger` after `start`, whatever Spark's own limit: it knows none of time."""
         end_ms = self._ripe_ms() if self._goal_ms is None else self._goal_ms
         # Before Spark 4.2 the start is not said; it is where this reader got to.
