@@ -56,7 +56,8 @@ def history(
     headers = {f"headers.{name}": value for name, value in _pairs(header, field="--header").items()}
     source = {**{name: value for name, value in given.items() if value is not None}, **headers}
     try:
-        from ballast.spark.history import Origin  # noqa: PLC0415 -- Spark takes seconds to load
+        from ballast.spark.failure import in_own_words  # noqa: PLC0415 -- Spark takes seconds to load
+        from ballast.spark.history import Origin  # noqa: PLC0415 -- as above
         from ballast.spark.source.moment import span_ms  # noqa: PLC0415 -- as above
     except ImportError as error:
         raise SparkMissingError(
@@ -70,7 +71,9 @@ def history(
         pools=_pairs(pool, field="--pool"),
     )
     ripe_ms = time.time_ns() // 1_000_000 - span_ms(delay, field="--delay")
-    _collect(origin, _range(first, last, back=back, ripe_ms=ripe_ms), path=path, master=master)
+    wanted = _range(first, last, back=back, ripe_ms=ripe_ms)
+    with in_own_words():
+        _collect(origin, wanted, path=path, master=master)
 
 
 def _range(first: str | None, last: str | None, *, back: int, ripe_ms: int) -> Range:

@@ -25,7 +25,7 @@ def from_file(path: Path, scenario: Scenario) -> Policy:
         raw = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InvalidField("policy", str(path), f"{error.strerror}; name a file or a strategy") from error
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InvalidField("policy", str(path), f"not readable as YAML: {' '.join(str(error).split())}") from error
     if not isinstance(raw, dict) or raw.get("kind") != "BalancingPolicy":
         raise InvalidField("policy", str(path), "name a file with one BalancingPolicy in it, or a strategy")

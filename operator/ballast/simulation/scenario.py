@@ -102,7 +102,7 @@ class Scenario(Resource):
             raw = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 -- a safe loader
         except OSError as error:
             raise InvalidField("scenario", str(path), f"{error.strerror}; {_REMEDY}") from error
-        except yaml.YAMLError as error:
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
             words = " ".join(str(error).split())
             raise InvalidField("scenario", str(path), f"not readable as YAML: {words}") from error
         if not isinstance(raw, dict) or raw.get("kind") != "Scenario":

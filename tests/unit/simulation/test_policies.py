@@ -39,7 +39,7 @@ def test_what_is_only_recommended_is_enforced_and_off_stays_off() -> None:
 
 def test_a_file_must_hold_a_policy(tmp_path: Path) -> None:
     path = tmp_path / "policy.yaml"
-    for text in ("kind: Scenario", "[]", "a: ["):
-        path.write_text(text, encoding="utf-8")
+    for text in (b"kind: Scenario", b"[]", b"a: [", b"\xff"):
+        path.write_bytes(text)
         with pytest.raises(InvalidField, match="policy"):
             from_file(path, scenario())

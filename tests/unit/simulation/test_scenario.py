@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pytest
 import yaml
 
-from ballast.errors import BallastError, InvalidField
+from ballast.errors import BallastError
 from ballast.simulation.crew import crew
 from ballast.simulation.fleet import fleet
 from ballast.simulation.scenario import Scenario
@@ -65,15 +65,6 @@ def test_what_can_not_be_meant_is_refused_with_field_value_and_remedy(spec: dict
     with pytest.raises(BallastError) as refused:
         scenario(**spec)
     assert words in str(refused.value)
-
-
-def test_a_file_that_is_none_of_ours_is_refused(tmp_path: Path) -> None:
-    for text, words in (("kind: Pod", "kind: 'Pod'"), ("- 1", "kind: [1]"), ("a: [", "not readable as YAML")):
-        path = tmp_path / "scenario.yaml"
-        path.write_text(text, encoding="utf-8")
-        with pytest.raises(InvalidField) as refused:
-            Scenario.read(path)
-        assert words in str(refused.value)
 
 
 def test_groups_of_nodes_and_copies_of_applications_are_numbered() -> None:

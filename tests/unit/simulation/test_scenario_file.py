@@ -21,6 +21,7 @@ def job(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        ("kind: \udcff", "scenario: .*not readable as YAML"),
         ("kind: [", "scenario: .*not readable as YAML"),
         ("- a list", "kind: .*write a scenario as in examples/scenarios"),
         ("kind: BalancingPolicy", "kind: .*BalancingPolicy.*write a scenario as in examples/scenarios"),
@@ -28,7 +29,7 @@ def job(**changes: Any) -> dict[str, Any]:
 )
 def test_a_file_that_is_no_scenario_is_refused_with_what_to_write(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "scenario.yaml"
-    path.write_text(text, encoding="utf-8")
+    path.write_text(text, encoding="utf-8", errors="surrogateescape")
     with pytest.raises(InvalidField, match=words):
         Scenario.read(path)
 

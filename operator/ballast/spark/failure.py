@@ -1,0 +1,28 @@
+"""What Spark raises, in one sentence: it wraps the words of a task that failed in pages of stack traces."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.errors import PySparkException
+
+from ballast.spark.errors import HistoryError
+
+_OWN_WORDS = re.compile(r"^\s*(?:\S+: )?ballast\.[\w.]+: (.+)$", re.MULTILINE)
+
+
+@contextmanager
+def in_own_words() -> Iterator[None]:
+    """Raises HistoryError for what Spark raises: with the words of Ballast's own error where one has caused it."""
+    try:
+        yield
+    except PySparkException as error:
+        raise HistoryError(_told(str(error))) from error
+
+
+def _told(text: str) -> str:
+    own = _OWN_WORDS.findall(text)
+    lines = own[-1:] or [line for line in text.splitlines() if line.strip()]
+    return lines[0].strip() if lines else "Spark failed and does not say why"
