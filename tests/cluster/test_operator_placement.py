@@ -70,7 +70,7 @@ def test_a_policy_may_name_another_strategy_and_what_it_remembers_is_kept(instal
         def state() -> bool:
             return "Placement.RoundRobin" in mine.read(BALANCING_POLICY).get("status", {}).get("state", {})
 
-        wait_until(state, what="the turn is in the policy's status", timeout_seconds=90)
+        wait_until(state, what="the turn is in the policy's status", timeout_seconds=150)
         assert mine.condition(BALANCING_POLICY, "Stalled") is None
 
 
