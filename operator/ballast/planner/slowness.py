@@ -28,7 +28,8 @@ class Evidence:
         """Why a move would not help, or None. Without task metrics there is no objection."""
         if self.slowness is None:
             return None
-        if self.skew is not None and self.skew > _SIMILAR_BYTES_RATIO:
+        # Few tasks in a window differ in size by chance; the node is at fault where they are slower than large.
+        if self.skew is not None and self.skew > _SIMILAR_BYTES_RATIO and self.slowness < min_slowness * self.skew:
             return (
                 Reason.DATA_SKEW,
                 f"its tasks carry {self.skew:.2f} times the median bytes; a move takes the data along",

@@ -66,7 +66,8 @@ def test_an_application_at_half_its_failure_budget_is_left_alone() -> None:
     [
         (Evidence(slowness=1.2, skew=1.0), None),
         (Evidence(slowness=1.19, skew=1.0), Reason.NOTHING_TO_GAIN),
-        (Evidence(slowness=2.0, skew=1.6), Reason.DATA_SKEW),
+        (Evidence(slowness=1.9, skew=1.6), Reason.DATA_SKEW),
+        (Evidence(slowness=1.92, skew=1.6), None),
         (Evidence(slowness=2.0), None),
         (Evidence(), None),
     ],
