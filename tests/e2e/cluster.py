@@ -141,8 +141,13 @@ class Cluster:
         found: list[Json] = self.testbed.api.get(f"{_API}/namespaces/{namespace}/executormoves")["items"]
         return sorted(found, key=lambda move: str(move["metadata"]["creationTimestamp"]))
 
-    def forget_moves(self, namespace: str) -> None:
-        self.testbed.kubectl("delete", "move", "--all", f"-n={namespace}", "--wait=true")
+    def come_to_rest(self, namespace: str) -> None:
+        """Nothing is levelled until the next policy, and the moves of before are forgotten.
+
+        The policy goes first: with its budget free again, it would answer the next noise at once.
+        """
+        self.enforce()
+        self.testbed.kubectl("delete", "move", "--all", f"--namespace={namespace}", "--wait=true")
 
     def await_move(self, namespace: str, *, phases: frozenset[str], timeout_seconds: float = 90.0) -> Json:
         """The namespace's move, once it is in one of the phases."""

@@ -32,7 +32,7 @@ def kill_outright(cluster: Cluster, pods: list[Json]) -> None:
 
 
 def test_a_move_goes_on_when_every_replica_is_killed_in_its_middle(cluster: Cluster, steady: RunningJob) -> None:
-    cluster.forget_moves(STEADY_NAMESPACE)
+    cluster.come_to_rest(STEADY_NAMESPACE)
     steady.await_executors()
     before = {executor.uid for executor in steady.running_executors()}
     node = min(names_by_node(steady))

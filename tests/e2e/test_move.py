@@ -29,7 +29,7 @@ class Moved:
 
 @pytest.fixture(scope="module")
 def moved(cluster: Cluster, steady: RunningJob) -> Moved:
-    cluster.forget_moves(STEADY_NAMESPACE)
+    cluster.come_to_rest(STEADY_NAMESPACE)
     steady.await_executors()
     node = min(names_by_node(steady))
     with cluster.noise(node):
