@@ -1,4 +1,7 @@
-"""What Ballast asked of the API server during all of these tests. Named so that it comes last."""
+"""What Ballast asked of the API server during these tests.
+
+Named so that only the uninstallation comes later: it takes the rights before the last replica has ended.
+"""
 
 from __future__ import annotations
 

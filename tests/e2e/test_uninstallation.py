@@ -1,4 +1,4 @@
-"""Ballast taken away while executors run and one is held. Named so that nothing needs it afterwards but its traces."""
+"""Ballast taken away while executors run and one is held. Named so that it comes last."""
 
 from __future__ import annotations
 
