@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from html import escape
 
+from ballast.cli.picture.page import page
 from examples.demo import plots
 from examples.demo.findings import Findings, Played
 from examples.demo.manifests import MIN_HOT_SCORE
@@ -52,13 +53,8 @@ th { color: var(--soft); font-weight: 500; } td { font-variant-numeric: tabular-
 
 def report(played: Played) -> str:
     """The whole page."""
-    body = "".join([*_head(played.findings), *_placements(played), *_move(played), *_batches(played)])
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>Ballast: what the demonstration found</title><style>{_STYLE}</style></head>"
-        f"<body><main>{body}</main></body></html>\n"
-    )
+    body = [*_head(played.findings), *_placements(played), *_move(played), *_batches(played)]
+    return page("Ballast: what the demonstration found", body, style=_STYLE)
 
 
 def _head(found: Findings) -> Iterable[str]:

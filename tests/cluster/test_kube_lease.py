@@ -12,6 +12,7 @@ from ballast.kube.connection import Connection
 from ballast.kube.kinds import LEASE
 from ballast.kube.lease import ELECTION_LIMITS, Election, LeaseSettings
 from tests.testbed.testbed import Testbed
+from tests.testbed.waiting import stays, wait_until
 
 pytestmark = pytest.mark.cluster
 
@@ -39,21 +40,30 @@ def replicas(control_plane: Testbed) -> tuple[Election, Election]:
 
 def seconds_until_leading(replica: Election, other: Election, *, ticking: bool = False) -> float:
     """How long it takes until `replica` leads; never do both."""
-    started = time.monotonic()
-    while not replica.tick():
-        assert time.monotonic() - started < 10 * LEASE_SECONDS, "nobody took over"
+
+    def leads() -> bool:
+        assert not (replica.leading and other.leading)
+        if replica.tick():
+            return True
         if ticking:
             other.tick()
-        time.sleep(SETTINGS.retry_seconds)
-        assert not (replica.leading and other.leading)
+        return False
+
+    started = time.monotonic()
+    wait_until(
+        leads, what="the other takes over", timeout_seconds=10 * LEASE_SECONDS, poll_seconds=SETTINGS.retry_seconds
+    )
     return time.monotonic() - started
 
 
 def test_one_of_two_leads(replicas: tuple[Election, Election]) -> None:
     one, two = replicas
-    for _ in range(8):
-        assert (one.tick(), two.tick()) == (True, False)
-        time.sleep(SETTINGS.retry_seconds)
+    stays(
+        lambda: (one.tick(), two.tick()) == (True, False),
+        what="the first leads",
+        seconds=8 * SETTINGS.retry_seconds,
+        poll_seconds=SETTINGS.retry_seconds,
+    )
 
 
 def test_when_the_leader_falls_silent_it_stops_and_another_leads_within_two_lease_durations(

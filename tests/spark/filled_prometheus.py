@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterable, Iterator
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-_PATIENCE_SECONDS = 60.0
+from tests.testbed.waiting import wait_until
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +74,15 @@ def running(folder: Path, config: str) -> Iterator[FilledPrometheus]:
 
 
 def _wait_until_ready(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while True:
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise AssertionError(f"Prometheus did not start: {log.read_text()}")
+    def ready() -> bool:
+        assert process.poll() is None, f"Prometheus did not start: {log.read_text()}"
         try:
             with urllib.request.urlopen(f"{url}/-/ready", timeout=5):
-                return
+                return True
         except (urllib.error.URLError, ConnectionError):
-            time.sleep(0.05)
+            return False
+
+    wait_until(ready, what="Prometheus is ready", explain=log.read_text)
 
 
 def _free_port() -> int:

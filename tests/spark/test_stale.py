@@ -2,15 +2,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from tests.spark.filled_prometheus import FilledPrometheus, running
+from tests.testbed.waiting import wait_until
 from tests.unit.spark.faults import Answer, serving
 
-PATIENCE_SECONDS = 60.0
 PLAIN = {"Content-Type": "text/plain; version=0.0.4"}
 
 
@@ -18,13 +17,6 @@ def config(address: str) -> str:
     targets = [{"targets": [address]}]
     job = {"job_name": "target", "scrape_interval": "1s", "scrape_timeout": "1s", "static_configs": targets}
     return json.dumps({"scrape_configs": [job]})
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def seen(prometheus: FilledPrometheus) -> int:
@@ -43,9 +35,9 @@ def test_a_series_that_went_stale_has_no_rows_from_then_on(spark: SparkSession, 
         serving(Answer(b"here 1\n", headers=PLAIN)) as target,
         running(tmp_path, config(target.url.removeprefix("http://"))) as own,
     ):
-        wait_until(lambda: seen(own) >= 3)
+        wait_until(lambda: seen(own) >= 3, what="three samples are there")
         target.answers[:] = [Answer(b"gone 1\n", headers=PLAIN)]
-        wait_until(lambda: not here_now(own))
+        wait_until(lambda: not here_now(own), what="the series is stale")
         end = int(time.time()) + 1  # a whole second by which it is stale
         asked = {"url": own.url, "query": "here", "start": str(end - 60), "end": str(end), "step": "1"}
         rows = spark.read.format("prometheus").options(**asked).load().collect()

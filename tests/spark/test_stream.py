@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from tests.spark import known_data
 from tests.spark.filled_prometheus import FilledPrometheus
+from tests.testbed.waiting import wait_until
 
 HOURS = 2
 PATIENCE_SECONDS = 300.0
@@ -107,11 +108,17 @@ def test_a_stream_whose_driver_was_killed_goes_on_from_its_checkpoint(
     with (tmp_path / "log").open("wb") as log:
         driver = subprocess.Popen([*command, *asked], stdout=log, stderr=log, start_new_session=True)
     try:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not (checkpoint / "commits" / "0").exists():
+
+        def committed_one() -> bool:
             assert driver.poll() is None, (tmp_path / "log").read_text()
-            assert time.monotonic() < deadline, (tmp_path / "log").read_text()
-            time.sleep(0.05)
+            return (checkpoint / "commits" / "0").exists()
+
+        wait_until(
+            committed_one,
+            what="a batch is committed",
+            timeout_seconds=PATIENCE_SECONDS,
+            explain=(tmp_path / "log").read_text,
+        )
     finally:
         os.killpg(driver.pid, signal.SIGKILL)
         driver.wait()

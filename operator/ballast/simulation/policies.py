@@ -8,25 +8,19 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ballast.api import BalancingPolicy
 from ballast.api.policy_placement import PlacementStrategy
 from ballast.api.policy_shedding import LoadUnit, SheddingStrategy
 from ballast.errors import InvalidField
 from ballast.model import MovesMode, PlacementMode, Policy
 from ballast.model.from_api import policy_from
+from ballast.simulation.document import document
 from ballast.simulation.scenario import Scenario
 
 
 def from_file(path: Path, scenario: Scenario) -> Policy:
     """A BalancingPolicy's file; the scenario's nodes are its pool. Raises InvalidResource or InvalidField."""
-    try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InvalidField("policy", str(path), f"{error.strerror}; name a file or a strategy") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InvalidField("policy", str(path), f"not readable as YAML: {' '.join(str(error).split())}") from error
+    raw = document(path, field="policy", remedy="name a file or a strategy")
     if not isinstance(raw, dict) or raw.get("kind") != "BalancingPolicy":
         raise InvalidField("policy", str(path), "name a file with one BalancingPolicy in it, or a strategy")
     return _policy(BalancingPolicy.parse(raw), scenario)

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-import yaml
 from pydantic import Field
 
 from ballast.api.duration import Between, Duration
@@ -15,6 +14,7 @@ from ballast.api.lists import map_by
 from ballast.api.meta import API_VERSION, Model, Resource, nested
 from ballast.api.rule import Rule
 from ballast.errors import InvalidField, InvalidResource
+from ballast.simulation.document import document
 from ballast.simulation.scenario_application import Application, External, Stream
 from ballast.simulation.scenario_load import Moment, Span
 from ballast.simulation.scenario_pool import Event, Machines
@@ -22,7 +22,6 @@ from ballast.simulation.scenario_pool import Event, Machines
 _REMEDY = "write a scenario as in examples/scenarios"
 _ROUNDING = 1e-6
 _GIB = float(1 << 30)
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Metrics(Model):
@@ -98,13 +97,7 @@ class Scenario(Resource):
     @classmethod
     def read(cls, path: Path) -> Self:
         """Raises InvalidResource or InvalidField, naming the field, its value and what to write instead."""
-        try:
-            raw = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 -- a safe loader
-        except OSError as error:
-            raise InvalidField("scenario", str(path), f"{error.strerror}; {_REMEDY}") from error
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            words = " ".join(str(error).split())
-            raise InvalidField("scenario", str(path), f"not readable as YAML: {words}") from error
+        raw = document(path, field="scenario", remedy=_REMEDY)
         if not isinstance(raw, dict) or raw.get("kind") != "Scenario":
             raise InvalidField("kind", raw.get("kind") if isinstance(raw, dict) else raw, _REMEDY)
         return cls.parse(raw)

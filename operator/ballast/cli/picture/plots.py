@@ -120,8 +120,8 @@ def _heat_map(trace: Trace, shown: Sequence[int], size: Size) -> str:
 def _row(trace: Trace, column: int, y: float, tall: float, frame: Frame) -> Iterable[str]:
     """One rectangle for as long as the shade stays the same."""
     columns = np.array_split(np.arange(len(trace.times)), min(_MOST_COLUMNS, len(trace.times)))
-    shades = [_shade(trace.usage[part, column]) for part in columns if len(part)]
-    starts = [float(trace.times[part[0]]) for part in columns if len(part)]
+    shades = [_shade(trace.usage[part, column]) for part in columns]
+    starts = [float(trace.times[part[0]]) for part in columns]
     ends = [*starts[1:], trace.duration_seconds]
     first = 0
     for index in range(1, len(shades) + 1):
