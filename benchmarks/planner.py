@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import resource
 import subprocess
 import sys
@@ -10,6 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, TypeVar
+
+import orjson
 
 from ballast.controller.gateclock import GateClock
 from ballast.controller.observe import Lists, Pool, observe
@@ -164,7 +165,7 @@ class _Listed:
         values: list[T] = []
         for page in found:
             started = time.perf_counter()
-            items = json.loads(page)["items"]
+            items = orjson.loads(page)["items"]
             self.parsing_seconds += time.perf_counter() - started
             values += [read(item) for item in items]
             self.seconds += time.perf_counter() - started

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+import orjson
 import urllib3
 from kubernetes.client.exceptions import ApiException
 from kubernetes.client.rest import RESTClientObject
@@ -157,7 +157,7 @@ class Client:
             raise Unavailable(request.action, f"no answer from {self._configuration.host}: {error}") from error
         if response.status >= 300:
             raise _refusal(request.action, response.status, data, response.headers)
-        found: JSON = json.loads(data) if parse and data else {}
+        found: JSON = orjson.loads(data) if parse and data else {}
         return found
 
     def _headers(self, request: _Request) -> dict[str, str]:
@@ -176,7 +176,7 @@ def _may_repeat(request: _Request, error: Unavailable) -> bool:
 
 def _refusal(action: str, status: int, data: bytes, headers: Mapping[str, str]) -> KubeError:
     try:
-        body = json.loads(data)
+        body = orjson.loads(data)
     except ValueError:
         body = {"message": data.decode(errors="replace")[:500]}
     error = error_of(action, status, body if isinstance(body, dict) else {})
