@@ -34,11 +34,22 @@ java_package() {
   echo openjdk-17-jre-headless
 }
 
+has_browser() {
+  for name in chromium chromium-browser google-chrome; do
+    if command -v "$name" >/dev/null 2>&1; then return 0; fi
+  done
+  return 1
+}
+
+# Ubuntu's package is a snap, which needs its service: there, a browser of one's own serves the tests of pages.
+browser_package() { grep -qx 'ID=ubuntu' /etc/os-release || echo chromium; }
+
 missing_packages() {
-  for package in ca-certificates git iproute2 procps python3 python3-venv; do
+  for package in ca-certificates fonts-dejavu-core git iproute2 procps python3 python3-venv; do
     has_package "$package" || echo "$package"
   done
   has_java || java_package
+  has_browser || browser_package
   command -v prometheus >/dev/null 2>&1 || echo prometheus
 }
 
