@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ballast.simulation.engine import simulate
+from ballast.simulation.figures import figures, gap, imbalance
+from ballast.simulation.study import INSTANTS, Case, Document, Result, Series, Study, moves_anything
+from tests.unit.simulation.small_world import policy, scenario
+from tests.unit.simulation.traces import trace
+
+
+def test_a_result_has_the_run_s_figures_and_moves() -> None:
+    run = simulate(scenario(), policy(), seed=3)
+    result = Result.of(Case("policy", "small", 3), run, ("zones are not known",))
+    assert result.figures == figures(run)
+    assert result.moves == run.moves != ()
+    assert result.unknown == ("zones are not known",)
+
+
+def test_a_short_run_is_kept_pass_by_pass() -> None:
+    run = simulate(scenario(), policy())
+    kept = Series.of(run)
+    np.testing.assert_array_equal(kept.times, run.times)
+    np.testing.assert_allclose(kept.imbalance, imbalance(run))
+    np.testing.assert_allclose(kept.scores, run.scores)
+    np.testing.assert_allclose(kept.gap, gap(run))
+
+
+def test_a_long_run_is_kept_as_means_over_passes_that_follow_each_other() -> None:
+    usage = np.random.default_rng(1).uniform(0.0, 100.0, (1000, 3))
+    kept = Series.of(trace(usage.tolist()))
+    assert len(kept.times) == len(kept.imbalance) == len(kept.scores) == INSTANTS
+    np.testing.assert_allclose(kept.scores[0], usage[:4].mean(axis=0))
+    np.testing.assert_allclose(kept.times[:2], [0.0, 4 * 60.0])
+
+
+def test_the_last_gap_is_that_of_the_last_pass() -> None:
+    usage = [[50.0, 50.0]] * 999 + [[90.0, 10.0]]
+    assert Series.of(trace(usage)).gap[-1] == 80.0
+
+
+def test_unknown_scores_count_for_nothing_and_stay_unknown_where_there_is_no_other() -> None:
+    usage = [[50.0, 50.0]] * 480
+    scores = np.array([[10.0, np.nan], [np.nan, np.nan]] * 240)
+    kept = Series.of(trace(usage, scores=scores))
+    np.testing.assert_array_equal(kept.scores[:, 0], 10.0)
+    assert np.isnan(kept.scores[:, 1]).all()
+
+
+@pytest.mark.parametrize(
+    ("spec", "moves"),
+    [
+        ({}, True),
+        ({"moves": {"mode": "Recommend"}}, True),
+        ({"moves": {"mode": "Off"}}, False),
+        ({"shedding": {"strategy": "None"}}, False),
+        ({"shedding": {"strategy": "AvgShedder"}}, True),
+    ],
+)
+def test_what_may_move_is_told_from_what_does_not(spec: dict[str, object], moves: bool) -> None:
+    assert moves_anything({"spec": spec}) is moves
+
+
+def test_the_baseline_is_the_first_policy_that_moves_nothing() -> None:
+    off: Document = {"spec": {"moves": {"mode": "Off"}}}
+    on: Document = {"spec": {}}
+    assert Study((), {"a": on, "b": off, "c": off}).baseline == "b"
+    assert Study((), {"a": on}).baseline is None
