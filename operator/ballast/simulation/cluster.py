@@ -1,21 +1,24 @@
 """The state of the simulated cluster, and what happens in it by itself as time passes.
 
-Executors come, start, leave and are lost here; where they go is decided elsewhere.
+Executors start, leave and are lost here; who is wanted, and where they go, is decided elsewhere.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from enum import IntEnum
 
 import numpy as np
 
 from ballast.simulation.arrays import BoolArray, FloatArray, IntArray
-from ballast.simulation.change import Change, Kind, changes
+from ballast.simulation.change import Change, Kind
 from ballast.simulation.crew import Crew
 from ballast.simulation.fleet import Fleet
-from ballast.simulation.scenario import ScenarioSpec
+from ballast.simulation.life import Life
+from ballast.simulation.scenario import Moving
 from ballast.simulation.trace import Cause
+from ballast.simulation.uid import uid_of
 
 _PODS = 1000.0
 """How many a node takes; enough never to be what counts."""
@@ -42,9 +45,9 @@ class Cluster:
     `node`: by slot, the index of the node that its executor is bound to; -1 = none.
     """
 
-    def __init__(self, spec: ScenarioSpec, fleet: Fleet, crew: Crew) -> None:
-        self.fleet, self.crew, self._moving = fleet, crew, spec.moving
-        self._changes = deque(changes(spec.events, fleet))
+    def __init__(self, fleet: Fleet, crew: Crew, *, moving: Moving, changes: Iterable[Change], life: Life) -> None:
+        self.fleet, self.crew, self._moving, self._life = fleet, crew, moving, life
+        self._changes = deque(changes)
         slots, nodes = len(crew), len(fleet)
         self.listed: BoolArray = fleet.joins_at <= 0
         self.ready: BoolArray = np.ones(nodes, dtype=bool)
@@ -61,19 +64,26 @@ class Cluster:
         self.cause: list[Cause] = [Cause.START] * slots
         self.renewed: BoolArray = np.zeros(slots, dtype=bool)
         """Slots whose executor is a new one since this was last cleared."""
-        self._starts = np.array([app.starts_at for app in crew.apps])[crew.app_of] if slots else np.zeros(0)
-        self._stops = np.array([app.stops_at for app in crew.apps])[crew.app_of] if slots else np.zeros(0)
         self.alive: BoolArray = np.zeros(slots, dtype=bool)
-        """Slots of applications that have started and not stopped."""
+        """Slots in which there is to be an executor: its application has started and not stopped."""
+        self.names = [self._name(slot) for slot in range(slots)]
+        """By slot: of its executor."""
+        self.named: IntArray = np.zeros(slots, dtype=np.int64)
+        """By slot: how often it was given a name."""
+        self.homes: IntArray = crew.homes.copy()
+        """By slot: node index where it was last placed other than by a move; -1 = nowhere yet."""
         self._settle_in()
 
     def _settle_in(self) -> None:
         """Those that run from the beginning."""
-        at_home = np.flatnonzero((self.crew.homes >= 0) & (self._starts <= 0))
+        at_home = np.flatnonzero((self.crew.homes >= 0) & (self.crew.starts <= 0))
         self.alive[at_home] = True
         self.node[at_home] = self.crew.homes[at_home]
         self.state[at_home] = State.RUNNING
         self.running_since[at_home] = BEFORE
+
+    def _name(self, slot: int) -> str:
+        return f"{self.crew.apps[self.crew.app_of[slot]].pods}-exec-{uid_of(slot, int(self.generation[slot]))}"
 
     @property
     def open(self) -> BoolArray:
@@ -90,17 +100,17 @@ class Cluster:
     def requested(self) -> FloatArray:
         """Nodes × (CPU cores, bytes of memory, pods): requests of everything bound, leaving ones included."""
         bound = self.node >= 0
-        table = np.zeros_like(self.allocatable)
+        table = np.zeros_like(self.allocatable) if self.fleet.foreign is None else self.fleet.foreign.copy()
         for column in range(table.shape[1]):
             weights = self.crew.requests[bound, column]
-            table[:, column] = np.bincount(self.node[bound], weights=weights, minlength=len(table))
+            table[:, column] += np.bincount(self.node[bound], weights=weights, minlength=len(table))
         return table
 
     def advance(self, time: float) -> None:
         """Let everything happen that is due by then; times must not go backwards."""
         while self._changes and self._changes[0].at <= time:
             self._change(self._changes.popleft(), time)
-        self._start_and_stop(time)
+        self._life.advance(self, time)
         due = np.flatnonzero(self.due <= time)
         for slot in due[self.state[due] == State.PENDING].tolist():
             self._set(slot, State.RUNNING)
@@ -129,15 +139,6 @@ class Cluster:
             self.node[slot] = -1
             self.cause[slot] = Cause.LOST
 
-    def _start_and_stop(self, time: float) -> None:
-        wanted = (self._starts <= time) & (time < self._stops)
-        for slot in np.flatnonzero(wanted & ~self.alive).tolist():
-            self.ask(slot, time)
-        for slot in np.flatnonzero(self.alive & ~wanted).tolist():
-            self._set(slot, State.ABSENT)
-            self.node[slot] = -1
-        self.alive = wanted
-
     def _set(self, slot: int, state: State, *, due: float = _NEVER) -> None:
         self.state[slot], self.due[slot] = state, due
 
@@ -150,6 +151,24 @@ class Cluster:
         self.running_since[slot] = self.unschedulable_since[slot] = np.nan
         self.pinned[slot] = False
         self.renewed[slot] = True
+        self.name(slot, self._name(slot))
+
+    def name(self, slot: int, name: str) -> None:
+        """Call the slot's executor so."""
+        self.names[slot] = name
+        self.named[slot] += 1
+
+    def put(self, slot: int, node: int, time: float) -> None:
+        """A new executor runs there from now on, whatever was in the slot, and nobody is asked where it is to go."""
+        self.ask(slot, time)
+        self._set(slot, State.RUNNING)
+        self.node[slot] = self.homes[slot] = node
+        self.running_since[slot] = time
+
+    def empty(self, slot: int) -> None:
+        """No executor any more, and none that Spark would ask for by itself."""
+        self._set(slot, State.ABSENT)
+        self.node[slot] = -1
 
     def bind(self, slot: int, node: int, time: float) -> None:
         """kube-scheduler has found a node; the executor begins to start there."""

@@ -19,22 +19,23 @@ NAMESPACE = "simulation"
 class App:
     """One Spark application."""
 
+    namespace: str
     name: str
+    pods: str
+    """What its executors' names begin with, before `-exec-`."""
     topology: str
     """Key of its topology."""
+    component: str
     workload: Workload
     cores: float
     """Tasks at once of each executor."""
     requests: Resources
     records_per_core: float
+    """NaN: not known, as with the two that follow."""
     bytes_per_core: float
     state_bytes: float
     task_seconds: float | None
     """On an ordinary idle machine; None: there are no task metrics."""
-    starts_at: float
-    """Seconds since the run began."""
-    stops_at: float
-    """Seconds since the run began; infinite: never."""
     exchange_bytes_per_second: float | None
     """Among its own executors; None: not said."""
     executors: int
@@ -55,6 +56,10 @@ class Crew:
     """By slot: tasks at once."""
     movable: IntArray
     """By slot: 1 where the workload may be moved at all."""
+    starts: FloatArray
+    """By slot: when there is to be an executor, in seconds since the run began."""
+    stops: FloatArray
+    """By slot: when there is to be none any more; infinite: never."""
 
     def __len__(self) -> int:
         return len(self.app_of)
@@ -71,14 +76,23 @@ def crew(spec: ScenarioSpec, fleet: Fleet) -> Crew:
         requests=np.array(amounts).reshape(-1, 3)[app_of],
         cores=np.array([app.cores for app in apps])[app_of],
         movable=np.array([app.workload is Workload.STREAMING for app in apps], dtype=np.int64)[app_of],
+        starts=np.array([each.starts.seconds for each in spec.applications for _ in range(each.total)]),
+        stops=np.array([_stop(each) for each in spec.applications for _ in range(each.total)]),
     )
+
+
+def _stop(each: Application) -> float:
+    return each.stops.seconds if each.stops else float("inf")
 
 
 def _apps(each: Application) -> list[App]:
     return [
         App(
+            namespace=NAMESPACE,
             name=name,
+            pods=name,
             topology=f"{NAMESPACE}/{each.topology or name}",
+            component=name,
             workload=Workload(each.workload),
             cores=each.cores,
             requests=Resources(float(each.requests.cpu), float(each.requests.memory), 1.0),
@@ -86,8 +100,6 @@ def _apps(each: Application) -> list[App]:
             bytes_per_core=float(each.bytes_per_core),
             state_bytes=float(each.state),
             task_seconds=each.task_seconds,
-            starts_at=each.starts.seconds,
-            stops_at=each.stops.seconds if each.stops else float("inf"),
             exchange_bytes_per_second=float(each.exchange) if each.exchange is not None else None,
             executors=each.executors,
         )

@@ -13,19 +13,22 @@ import numpy as np
 
 from ballast.model import Location, Memory, MovesMode, Placement, Plan, Policy, Snapshot
 from ballast.planner.plan import plan
+from ballast.simulation.change import changes
 from ballast.simulation.cluster import Cluster, State
-from ballast.simulation.crew import NAMESPACE, crew
+from ballast.simulation.crew import crew
 from ballast.simulation.demand import Demand
 from ballast.simulation.exchange import topologies
 from ballast.simulation.fleet import fleet
 from ballast.simulation.flight import Flights
-from ballast.simulation.meter import Meter
+from ballast.simulation.life import Lifetimes
+from ballast.simulation.meter import Scraper
 from ballast.simulation.recorder import Recorder, Title
 from ballast.simulation.scenario import Scenario
 from ballast.simulation.scheduler import Scheduler
 from ballast.simulation.sight import Sight
 from ballast.simulation.trace import Cause, PlacementRecord, Trace
-from ballast.simulation.uid import slot_of, uid_of
+from ballast.simulation.uid import slot_of
+from ballast.simulation.world import World
 
 EPOCH = 1_767_571_200.0
 """The planner's time when a run begins: Monday, 2026-01-05, midnight UTC; schedules of budgets go by it."""
@@ -50,8 +53,30 @@ def simulate(
     `planner`: the operator's, unless it is to be watched or compared with another.
     """
     seed = scenario.spec.seed if seed is None else seed
-    run = _Run(scenario, policy, planner, seed=seed, label=label or policy.name)
-    return run.to_the_end(progress or (lambda _: None))
+    world = _described(scenario, policy, seed=seed, label=label or policy.name)
+    return Run(world, policy, planner).to_the_end(progress or _unheard)
+
+
+def _unheard(_: float) -> None:
+    """Nobody wants to know how far it is."""
+
+
+def _described(scenario: Scenario, policy: Policy, *, seed: int, label: str) -> World:
+    spec = scenario.spec
+    nodes = fleet(spec.nodes)
+    slots = crew(spec, nodes)
+    cluster = Cluster(nodes, slots, moving=spec.moving, changes=changes(spec.events, nodes), life=Lifetimes())
+    every = spec.metrics.scrape_interval.seconds
+    return World(
+        title=Title(scenario.name, label, seed, spec.duration.seconds, policy.window_seconds, spec.level_points),
+        cluster=cluster,
+        meter=Scraper(spec, policy, cluster, Demand(spec, nodes, slots, seed), seed),
+        topologies=topologies(slots.apps, spec, policy.levels),
+        moving=spec.moving,
+        epoch=EPOCH,
+        step_seconds=min(every, policy.interval_seconds),
+        scrape_seconds=every,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,29 +88,25 @@ class _Wish:
     reason: str
 
 
-class _Run:
-    def __init__(self, scenario: Scenario, policy: Policy, planner: Planner, *, seed: int, label: str) -> None:
-        spec = scenario.spec
+class Run:
+    """One run of a policy in a world: of a described one (`simulate`), or of a recorded one (`replay`)."""
+
+    def __init__(self, world: World, policy: Policy, planner: Planner = plan) -> None:
         self._policy, self._memory, self._plan = policy, Memory(), planner
-        nodes = fleet(spec.nodes)
-        slots = crew(spec, nodes)
-        self._cluster = Cluster(spec, nodes, slots)
-        self._meter = Meter(spec, policy, self._cluster, Demand(spec, nodes, slots, seed), seed)
-        self._sight = Sight(self._cluster, policy, topologies(slots.apps, spec, policy.levels), epoch=EPOCH)
-        self._flights = Flights(self._cluster, spec.moving, policy.moves, seed=seed, epoch=EPOCH)
-        self._duration = spec.duration.seconds
-        self._step = min(spec.metrics.scrape_interval.seconds, policy.interval_seconds)
-        self._scrape_every = spec.metrics.scrape_interval.seconds
-        title = Title(scenario.name, label, seed, self._duration, policy.window_seconds, spec.level_points)
-        self._recorder = Recorder(title, self._cluster)
+        self._world, self._cluster, self._meter = world, world.cluster, world.meter
+        epoch = world.epoch
+        self._sight = Sight(self._cluster, policy, world.topologies, epoch=epoch)
+        self._flights = Flights(self._cluster, world.moving, policy.moves, seed=world.title.seed, epoch=epoch)
+        self._recorder = Recorder(world.title, self._cluster)
         self._scores: dict[str, float] = {}
         self._wishes: dict[int, _Wish] = {}
         self._next_pass = self._next_scrape = 0.0
 
     def to_the_end(self, progress: Progress) -> Trace:
-        steps = int(self._duration / self._step + 1e-9)
+        step = self._world.step_seconds
+        steps = int(self._world.title.duration_seconds / step + 1e-9)
         for index in range(steps + 1):
-            self._advance(index * self._step)
+            self._advance(index * step)
             progress(index / max(steps, 1))
         return self._recorder.trace(self._flights.records())
 
@@ -94,7 +115,7 @@ class _Run:
         cluster.advance(time)
         self._schedule(time)
         if time >= self._next_scrape - 1e-9:
-            self._next_scrape += self._scrape_every
+            self._next_scrape += self._world.scrape_seconds
             self._meter.scrape(time)
         self._recorder.step(self._meter.now, time)
         gated = bool((cluster.state == State.GATED).any())
@@ -115,7 +136,7 @@ class _Run:
 
     def _pass(self, time: float) -> None:
         snapshot = self._sight.snapshot(self._meter.query(time), self._flights, time)
-        decided, self._memory = self._plan(snapshot, self._policy, self._memory, EPOCH + time)
+        decided, self._memory = self._plan(snapshot, self._policy, self._memory, self._world.epoch + time)
         self._scores = {view.name: view.score for view in decided.pool.nodes if view.score is not None}
         self._recorder.pass_(decided, self._meter.now, time)
         self._enact(decided, time)
@@ -150,10 +171,10 @@ class _Run:
             return
         cause, app = cluster.cause[slot], cluster.crew.apps[cluster.crew.app_of[slot]]
         if cause is not Cause.ASTRAY:
-            self._recorder.homes[slot] = node
+            cluster.homes[slot] = node
         self._recorder.placements.append(
             PlacementRecord(
-                executor=f"{NAMESPACE}/{app.name}-exec-{uid_of(slot, int(cluster.generation[slot]))}",
+                executor=f"{app.namespace}/{cluster.names[slot]}",
                 slot=slot,
                 application=app.name,
                 at=time,

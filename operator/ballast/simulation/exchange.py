@@ -13,7 +13,7 @@ def topologies(apps: Iterable[App], spec: ScenarioSpec, levels: Levels) -> tuple
     members: dict[str, list[Component]] = {}
     home: dict[str, str] = {}
     for app in apps:
-        component = Component(app.name, app.workload, app.executors, app.exchange_bytes_per_second)
+        component = Component(app.component, app.workload, app.executors, app.exchange_bytes_per_second)
         members.setdefault(app.topology, []).append(component)
         home[app.name] = app.topology
     nearer = (None,) * (len(levels.ordered) - 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -31,6 +32,10 @@ class Fleet:
     """Index of each node."""
     groups: dict[str, tuple[int, ...]]
     """Indices of the nodes of each group of the scenario."""
+    known_labels: tuple[Mapping[str, str], ...] = ()
+    """Of each node, where it is known what they are; they count before `zones` and `racks`."""
+    foreign: FloatArray | None = None
+    """Nodes × (CPU cores, bytes of memory, pods): requests of others than executors; None: nothing."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -50,18 +55,19 @@ class Fleet:
     def locations(self, levels: Levels) -> tuple[Location, ...]:
         """One value per level: the zone's label, the host's label, and racks for whatever stands between."""
         return tuple(
-            tuple(_place(level.label, name, zone, rack) for level in levels.ordered)
-            for name, zone, rack in zip(self.names, self.zones, self.racks, strict=True)
+            tuple(self._place(level.label, index) for level in levels.ordered) for index in range(len(self.names))
         )
 
     def labels(self, index: int, levels: Levels) -> dict[str, str]:
-        name, zone, rack = self.names[index], self.zones[index], self.racks[index]
-        found = {level.label: _place(level.label, name, zone, rack) for level in levels.ordered}
-        return {_HOST_LABEL: name, **{label: value for label, value in found.items() if value is not None}}
+        found = {level.label: self._place(level.label, index) for level in levels.ordered}
+        known = self.known_labels[index] if self.known_labels else {}
+        placed = {label: value for label, value in found.items() if value is not None}
+        return {_HOST_LABEL: self.names[index], **placed, **known}
 
-
-def _place(label: str, name: str, zone: str | None, rack: str | None) -> str | None:
-    return {_ZONE_LABEL: zone, _HOST_LABEL: name}.get(label, rack)
+    def _place(self, label: str, index: int) -> str | None:
+        if self.known_labels and label in self.known_labels[index]:
+            return self.known_labels[index][label]
+        return {_ZONE_LABEL: self.zones[index], _HOST_LABEL: self.names[index]}.get(label, self.racks[index])
 
 
 def fleet(machines: tuple[Machines, ...]) -> Fleet:

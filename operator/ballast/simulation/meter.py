@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -43,10 +44,24 @@ class Reading:
     """By slot: cores used; NaN where unknown."""
     slowdown: FloatArray
     """By node: how much longer tasks take for want of CPU; at least 1, NaN where unknown."""
+    node_memory: FloatArray
+    """By node: used to whole memory, 0…1; NaN where unknown."""
 
 
-class Meter:
+class Meter(Protocol):
     """Looks at the cluster step by step; times must not go backwards."""
+
+    now: Moment
+
+    def scrape(self, time: float) -> None:
+        """Take a sample of everything."""
+
+    def query(self, time: float) -> Reading:
+        """Means over the metric window, as they are known at `time`."""
+
+
+class Scraper:
+    """Measures what a described demand makes of the cluster."""
 
     def __init__(self, spec: ScenarioSpec, policy: Policy, cluster: Cluster, demand: Demand, seed: int) -> None:
         self._cluster, self._demand = cluster, demand
@@ -63,7 +78,6 @@ class Meter:
         self.now = self._moment(0.0)
 
     def scrape(self, time: float) -> None:
-        """Take a sample of everything."""
         cluster = self._cluster
         if cluster.renewed.any():
             self._executor_cpu.forget(cluster.renewed)
@@ -107,7 +121,6 @@ class Meter:
         return given
 
     def query(self, time: float) -> Reading:
-        """Means over the metric window, as they are known at `time`."""
         until = time - self._delay + 1e-9
         after = until - self._window
         return Reading(
@@ -116,4 +129,5 @@ class Meter:
             node_age=time - self._node_cpu.newest(until),
             executor_cpu=self._executor_cpu.mean(after, until),
             slowdown=self._slowdown.mean(after, until),
+            node_memory=self._cluster.requested()[:, 1] / self._cluster.allocatable[:, 1],
         )

@@ -41,8 +41,6 @@ class Recorder:
         self._gated: list[int] = []
         self._refusals: list[Counter[str]] = []
         self._stretches: list[Stretch] = []
-        self.homes: IntArray = cluster.crew.homes.copy()
-        """By slot: node index where it was last placed other than by a move; -1 = nowhere yet."""
         self.placements: list[PlacementRecord] = []
         self._start_stretch()
 
@@ -65,7 +63,7 @@ class Recorder:
             Stretch(
                 until=time,
                 loads=self._work / self._steps,
-                homes=np.where(cluster.alive, self.homes, -1),
+                homes=np.where(cluster.alive, cluster.homes, -1),
                 movable=(cluster.crew.movable > 0) & cluster.alive,
                 others=self._others / self._steps,
                 capacity=cluster.fleet.capacity,

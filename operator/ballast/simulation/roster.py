@@ -16,7 +16,6 @@ import numpy as np
 from ballast.model import Executor, ExecutorUsage, Phase
 from ballast.simulation.arrays import FloatArray, IntArray
 from ballast.simulation.cluster import Cluster, State
-from ballast.simulation.crew import NAMESPACE
 from ballast.simulation.meter import Reading
 from ballast.simulation.uid import uid_of
 
@@ -37,12 +36,11 @@ class Roster:
     def __init__(self, cluster: Cluster, *, epoch: float) -> None:
         self._cluster, self._epoch = cluster, epoch
         self._known: list[tuple[Any, ...]] = [()] * len(cluster.crew)
-        self._seen: IntArray = np.full((4, len(cluster.crew)), -1, dtype=np.int64)
+        self._seen: IntArray = np.full((5, len(cluster.crew)), -1, dtype=np.int64)
         apps, app_of = cluster.crew.apps, cluster.crew.app_of
         self._records = np.array([app.records_per_core for app in apps])[app_of]
         self._bytes = np.array([app.bytes_per_core for app in apps])[app_of]
         self._state_bytes = np.array([app.state_bytes for app in apps])[app_of]
-        # NaN stands for an application that tells nothing of its tasks.
         self._task_seconds = np.array([np.nan if a.task_seconds is None else a.task_seconds for a in apps])[app_of]
 
     def executors(self, reading: Reading) -> Iterator[Executor]:
@@ -63,19 +61,21 @@ class Roster:
             self._cluster.crew.requests[slots, 1],
             work * self._records[slots],
             work * self._bytes[slots],
-            np.where(np.isnan(seconds), -1.0, seconds),
+            seconds,
             self._state_bytes[slots],
         )
-        for cores, memory, records, volume, task, state in zip(*(each.tolist() for each in columns), strict=True):
-            if cores != cores:  # noqa: PLR0124 -- NaN: nothing is known
+        listed = (_or_none(each) for each in columns)
+        for cores, memory, records, volume, task, state in zip(*listed, strict=True):
+            if cores is None:
                 yield None
             else:
-                yield ExecutorUsage(cores, memory, records, volume, task if task >= 0 else None, None, state)
+                yield ExecutorUsage(cores, memory, records, volume, task, None, state)
 
     def _look_for_changes(self) -> None:
         cluster = self._cluster
         waiting = (cluster.state == State.PENDING) & (cluster.node < 0)
-        now = np.stack([cluster.state, cluster.node, cluster.generation, cluster.pinned.astype(np.int64)])
+        pinned = cluster.pinned.astype(np.int64)
+        now = np.stack([cluster.state, cluster.node, cluster.generation, cluster.named, pinned])
         changed = ((now != self._seen).any(axis=0) | waiting) & (cluster.state != State.ABSENT)
         for slot in np.flatnonzero(changed).tolist():
             self._known[slot] = _BUT_USAGE(self._executor(slot))
@@ -87,14 +87,14 @@ class Roster:
         state, node, uid = int(cluster.state[slot]), int(cluster.node[slot]), uid_of(slot, cluster.generation[slot])
         born_at = self._epoch + float(cluster.born_at[slot])
         return Executor(
-            namespace=NAMESPACE,
-            name=f"{app.name}-exec-{uid}",
+            namespace=app.namespace,
+            name=cluster.names[slot],
             uid=uid,
             application=app.name,
             executor_id=uid,
             resource_profile="0",
             topology=app.topology,
-            component=app.name,
+            component=app.component,
             phase=_PHASES[state],
             created_at=born_at,
             node=cluster.fleet.names[node] if node >= 0 else None,
@@ -109,3 +109,11 @@ class Roster:
 
     def _time(self, moment: float) -> float | None:
         return None if np.isnan(moment) else self._epoch + float(moment)
+
+
+def _or_none(values: FloatArray) -> list[Any]:
+    """NaN stands for what is not known."""
+    listed: list[Any] = values.tolist()
+    for index in np.flatnonzero(np.isnan(values)).tolist():
+        listed[index] = None
+    return listed

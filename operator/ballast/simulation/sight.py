@@ -49,14 +49,14 @@ class Sight:
     def _nodes(self, reading: Reading) -> Iterator[Node]:
         cluster, fleet = self._cluster, self._cluster.fleet
         requested = cluster.requested()
-        memory = requested[:, 1] / cluster.allocatable[:, 1]
+        memory = reading.node_memory
         fresh = (reading.node_age <= self._policy.max_age_seconds) & ~np.isnan(reading.node_cpu) & reading.available
         for index in np.flatnonzero(cluster.listed).tolist():
             usage = None
             if fresh[index]:
                 usage = NodeUsage(
                     cpu_ratio=float(reading.node_cpu[index]),
-                    memory_ratio=float(memory[index]),
+                    memory_ratio=float(memory[index]) if np.isfinite(memory[index]) else None,
                     age_seconds=float(reading.node_age[index]),
                 )
             yield Node(

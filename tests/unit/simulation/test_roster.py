@@ -13,7 +13,7 @@ EPOCH = 1000.0
 
 def reading(cores: list[float], *, available: bool = True) -> Reading:
     nodes = np.array([0.5, 0.5])
-    return Reading(available, nodes, np.zeros(2), np.array(cores), np.array([1.0, 2.0]))
+    return Reading(available, nodes, np.zeros(2), np.array(cores), np.array([1.0, 2.0]), nodes)
 
 
 def test_executors_are_seen_with_what_is_measured_of_them() -> None:

@@ -3,9 +3,11 @@ from __future__ import annotations
 from typing import Any
 
 from ballast.model import DEFAULT_LEVELS
+from ballast.simulation.change import changes
 from ballast.simulation.cluster import Cluster, State
 from ballast.simulation.crew import crew
 from ballast.simulation.fleet import fleet
+from ballast.simulation.life import Lifetimes
 from ballast.simulation.scheduler import Scheduler
 from tests.unit.simulation.small_world import scenario
 
@@ -15,7 +17,13 @@ def cluster(nodes: list[dict[str, Any]], executors: int = 4, **job: Any) -> Clus
         nodes=nodes, applications=[{"name": "job", "executors": executors, "load": {"cores": 1}, **job}]
     ).spec
     built = fleet(spec.nodes)
-    found = Cluster(spec, built, crew(spec, built))
+    found = Cluster(
+        built,
+        crew(spec, built),
+        moving=spec.moving,
+        changes=changes(spec.events, built),
+        life=Lifetimes(),
+    )
     found.advance(0.0)
     return found
 
