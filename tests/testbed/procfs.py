@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MARKER_VARIABLE = "BALLAST_TESTBED_FOLDER"
-_START_FIELD_AFTER_NAME = 19  # field 22 of /proc/PID/stat, counted from the one behind the command's name
+# Fields 20 and 22 of /proc/PID/stat, counted from the one behind the command's name.
+_THREADS_FIELD_AFTER_NAME = 17
+_START_FIELD_AFTER_NAME = 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +21,7 @@ class ProcessId:
     start_ticks: int
 
     def is_alive(self) -> bool:
-        return start_ticks(self.pid) == self.start_ticks and not is_zombie(self.pid)
+        return start_ticks(self.pid) == self.start_ticks and not has_ended(self.pid)
 
     def send(self, number: signal.Signals) -> None:
         if self.is_alive():
@@ -47,9 +49,10 @@ def start_ticks(pid: int) -> int | None:
     return int(stat[_START_FIELD_AFTER_NAME]) if stat else None
 
 
-def is_zombie(pid: int) -> bool:
+def has_ended(pid: int) -> bool:
+    """Whether it is a zombie with all of its threads: until then one of them may hold its files and ports."""
     stat = _stat(pid)
-    return bool(stat) and stat[0] == "Z"
+    return bool(stat) and stat[0] == "Z" and int(stat[_THREADS_FIELD_AFTER_NAME]) <= 1
 
 
 def _stat(pid: int) -> list[str]:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import requests
@@ -174,6 +175,19 @@ def test_a_number_that_a_new_process_got_does_not_make_it_the_old_one() -> None:
 
     reused = type(old)(old.pid, old.start_ticks - 1)
     assert not reused.is_alive()
+
+
+def test_a_process_lives_as_long_as_any_of_its_threads() -> None:
+    script = "import ctypes, sys, threading; threading.Thread(target=sys.stdin.read).start();"
+    command = [sys.executable, "-c", f"{script} ctypes.CDLL(None).pthread_exit(None)"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as started:
+        process = identify(started.pid)
+        wait_until(lambda: "State:\tZ" in Path(f"/proc/{process.pid}/status").read_text(), what="the main thread's end")
+        assert process.is_alive()
+
+        assert started.stdin is not None
+        started.stdin.close()
+        wait_until(lambda: not process.is_alive(), what="the other thread's end")
 
 
 def test_six_nodes_are_ready_in_time() -> None:
