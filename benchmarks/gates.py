@@ -96,8 +96,7 @@ def bound(client: Client, namespace: str) -> int:
     left = client.get_page(
         kinds.POD, {"fieldSelector": "spec.nodeName=", "limit": "1"}, namespace=namespace, metadata_only=True
     )
-    remaining = (left.get("metadata") or {}).get("remainingItemCount") or 0
-    return PODS - len(left.get("items") or ()) - remaining
+    return PODS - len(left.items or ()) - (left.metadata.remaining_item_count or 0)
 
 
 def until_bound(client: Client, namespace: str, *, timeout_seconds: float = 600.0) -> None:
@@ -234,7 +233,7 @@ def fake_node(index: int) -> NodeSpec:
 
 def _emptied(client: Client, namespace: str) -> None:
     def empty() -> bool:
-        return not client.get_page(kinds.POD, {"limit": "1"}, namespace=namespace, metadata_only=True).get("items")
+        return not client.get_page(kinds.POD, {"limit": "1"}, namespace=namespace, metadata_only=True).items
 
     wait_until(empty, what=f"the pods of {namespace} are deleted", timeout_seconds=600.0, poll_seconds=0.5)
 

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, TypeVar
 
-import orjson
+import msgspec
 
 from ballast.controller.gateclock import GateClock
 from ballast.controller.observe import Lists, Pool, observe
 from ballast.kube.nodes import NodeReader
+from ballast.kube.page import Page, parsed
 from ballast.kube.pods import PodReader
 from ballast.model import (
     AvgShedderPolicy,
@@ -165,7 +166,7 @@ class _Listed:
         values: list[T] = []
         for page in found:
             started = time.perf_counter()
-            items = orjson.loads(page)["items"]
+            items = [parsed(raw) for raw in msgspec.json.decode(page, type=Page).items or ()]
             self.parsing_seconds += time.perf_counter() - started
             values += [read(item) for item in items]
             self.seconds += time.perf_counter() - started

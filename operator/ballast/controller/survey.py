@@ -15,7 +15,8 @@ from ballast.kube.client import Client
 from ballast.kube.document import JSON
 from ballast.kube.errors import NotFound
 from ballast.kube.kinds import Kind
-from ballast.kube.lists import Query, read_list
+from ballast.kube.known import Known
+from ballast.kube.lists import Query, read_known, read_list
 from ballast.kube.nodes import NodeReader
 from ballast.kube.pods import PodReader
 from ballast.kube.volumes import Volumes, read_claim, read_volume
@@ -55,12 +56,12 @@ class Survey:
 
 
 class Surveyor:
-    """Reads through one client. Keeps what objects of one template share; not safe for threads."""
+    """Reads through one client. Keeps what it has read of objects until they change; not safe for threads."""
 
     def __init__(self, client: Client, *, decommission_script: str = "decom.sh") -> None:
         self._client = client
-        self._pods = PodReader(decommission_script=decommission_script)
-        self._nodes = NodeReader()
+        self._pods = Known(PodReader(decommission_script=decommission_script).read)
+        self._nodes = Known(NodeReader().read)
 
     def look(self) -> Survey:
         """Raises KubeError when a list can't be read: a pass over half of a cluster is worse than none."""
@@ -71,12 +72,12 @@ class Surveyor:
         return Survey(self._lists(), _oldest_first(policies), tuple(topologies), tuple(moves), tuple(broken))
 
     def _lists(self) -> Lists:
-        pods = self._list(kinds.POD, self._pods.read)
+        pods = read_known(self._client, Query(kinds.POD), self._pods).items
         mounting = any(pod.claims for pod in pods)
         claims = self._list(kinds.CLAIM, read_claim) if mounting else []
         volumes = self._list(kinds.VOLUME, read_volume) if mounting else []
         namespaces = dict(self._list(kinds.NAMESPACE, _labelled, metadata_only=True))
-        nodes = self._list(kinds.NODE, self._nodes.read)
+        nodes = read_known(self._client, Query(kinds.NODE), self._nodes).items
         return Lists(pods, nodes, namespaces, Volumes.of(claims, volumes))
 
     def _list(self, kind: Kind, read: Callable[[JSON], T], *, metadata_only: bool = False) -> list[T]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
-import orjson
+import msgspec
 import urllib3
 from kubernetes.client.exceptions import ApiException
 from kubernetes.client.rest import RESTClientObject
@@ -18,6 +18,9 @@ from ballast.kube.document import JSON
 from ballast.kube.errors import KubeError, Unavailable, error_of
 from ballast.kube.kinds import Kind
 from ballast.kube.names import FIELD_MANAGER
+from ballast.kube.page import Page, parsed
+
+T = TypeVar("T")
 
 FULL = "application/json"
 METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
@@ -75,30 +78,30 @@ class Client:
 
     def get(self, kind: Kind, name: str, *, namespace: str | None = None) -> JSON:
         path = kind.path(namespace=namespace, name=name)
-        return self._call(_Request(_words("get", kind, namespace, name), "GET", path, {}, repeatable=True))
+        return self._call(_Request(_words("get", kind, namespace, name), "GET", path, {}, repeatable=True), _object)
 
     def get_page(
         self, kind: Kind, parameters: Mapping[str, str], *, namespace: str | None = None, metadata_only: bool = False
-    ) -> JSON:
+    ) -> Page:
         path = f"{kind.path(namespace=namespace)}?{urlencode(parameters)}"
         headers = {"Accept": METADATA_LIST} if metadata_only else {}
-        return self._call(_Request(_words("list", kind, namespace), "GET", path, headers, repeatable=True))
+        return self._call(_Request(_words("list", kind, namespace), "GET", path, headers, repeatable=True), _page)
 
     def create(self, kind: Kind, body: Mapping[str, Any], *, namespace: str | None = None) -> JSON:
         action = _words("create", kind, namespace, body["metadata"].get("name"))
         path = f"{kind.path(namespace=namespace)}?fieldManager={FIELD_MANAGER}"
-        return self._call(_Request(action, "POST", path, {}, body))
+        return self._call(_Request(action, "POST", path, {}, body), _object)
 
     def act(self, kind: Kind, subresource: str, name: str, body: Mapping[str, Any], *, namespace: str) -> JSON:
         """Post to a subresource that acts, such as `eviction`; 429 is its answer and is not tried again."""
         action = _words("create", kind, namespace, name, subresource)
         path = kind.path(namespace=namespace, name=name, subresource=subresource)
-        return self._call(_Request(action, "POST", path, {}, body, repeatable=True, retry_busy=False))
+        return self._call(_Request(action, "POST", path, {}, body, repeatable=True, retry_busy=False), _object)
 
     def replace(self, kind: Kind, name: str, body: Mapping[str, Any], *, namespace: str | None = None) -> JSON:
         """Put an object that carries the resource version it was read at."""
         path = f"{kind.path(namespace=namespace, name=name)}?fieldManager={FIELD_MANAGER}"
-        return self._call(_Request(_words("update", kind, namespace, name), "PUT", path, {}, body))
+        return self._call(_Request(_words("update", kind, namespace, name), "PUT", path, {}, body), _object)
 
     def patch(
         self,
@@ -118,7 +121,7 @@ class Client:
         }
         action = _words("patch", kind, namespace, name, subresource)
         request = _Request(action, "PATCH", f"{path}?fieldManager={FIELD_MANAGER}", headers, patch)
-        return self._call(request, parse=answer)
+        return self._call(request, _object if answer else _nothing)
 
     def delete(
         self, kind: Kind, name: str, *, namespace: str | None = None, preconditions: Mapping[str, str] | None = None
@@ -129,13 +132,13 @@ class Client:
         if preconditions:
             options["preconditions"] = dict(preconditions)
         action = _words("delete", kind, namespace, name)
-        self._call(_Request(action, "DELETE", path, {}, options, repeatable=bool(preconditions)), parse=False)
+        self._call(_Request(action, "DELETE", path, {}, options, repeatable=bool(preconditions)), _nothing)
 
-    def _call(self, request: _Request, *, parse: bool = True) -> JSON:
+    def _call(self, request: _Request, read: Callable[[bytes], T]) -> T:
         pause = self._limits.first_pause_seconds
         for attempt in range(1, self._limits.attempts + 1):
             try:
-                return self._once(request, parse=parse)
+                return self._once(request, read)
             except Unavailable as error:
                 if attempt == self._limits.attempts or not _may_repeat(request, error):
                     raise
@@ -143,7 +146,7 @@ class Client:
                 pause *= 2
         raise AssertionError("unreachable: the last attempt returns or raises")
 
-    def _once(self, request: _Request, *, parse: bool) -> JSON:
+    def _once(self, request: _Request, read: Callable[[bytes], T]) -> T:
         try:
             response = self._rest.request(  # type: ignore[no-untyped-call]
                 request.method,
@@ -157,8 +160,10 @@ class Client:
             raise Unavailable(request.action, f"no answer from {self._configuration.host}: {error}") from error
         if response.status >= 300:
             raise _refusal(request.action, response.status, data, response.headers)
-        found: JSON = orjson.loads(data) if parse and data else {}
-        return found
+        try:
+            return read(data)
+        except msgspec.DecodeError as error:
+            raise Unavailable(request.action, f"the answer is not the API server's: {error}") from error
 
     def _headers(self, request: _Request) -> dict[str, str]:
         headers = {"Accept": FULL, "Content-Type": FULL, "User-Agent": FIELD_MANAGER, **request.headers}
@@ -166,6 +171,18 @@ class Client:
         if token:
             headers["Authorization"] = token
         return headers
+
+
+def _object(data: bytes) -> JSON:
+    return parsed(data) if data else {}
+
+
+def _page(data: bytes) -> Page:
+    return msgspec.json.decode(data, type=Page)
+
+
+def _nothing(_: bytes) -> JSON:
+    return {}
 
 
 def _may_repeat(request: _Request, error: Unavailable) -> bool:
@@ -176,10 +193,10 @@ def _may_repeat(request: _Request, error: Unavailable) -> bool:
 
 def _refusal(action: str, status: int, data: bytes, headers: Mapping[str, str]) -> KubeError:
     try:
-        body = orjson.loads(data)
-    except ValueError:
+        body = _object(data)
+    except msgspec.DecodeError:
         body = {"message": data.decode(errors="replace")[:500]}
-    error = error_of(action, status, body if isinstance(body, dict) else {})
+    error = error_of(action, status, body)
     if isinstance(error, Unavailable):
         error.retry_after_seconds = _seconds(headers.get("Retry-After"))
     return error

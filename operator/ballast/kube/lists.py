@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
+
+from msgspec import Raw
 
 from ballast.kube.client import Client
 from ballast.kube.document import JSON
 from ballast.kube.errors import Gone
 from ballast.kube.kinds import Kind
+from ballast.kube.known import Known
+from ballast.kube.page import parsed
 
 T = TypeVar("T")
 
@@ -41,6 +45,15 @@ def read_list(client: Client, query: Query, read: Callable[[JSON], T]) -> Listin
 
     When the server can't continue (410) the list is started anew; Gone is raised if that happens again and again.
     """
+    return _read_anew(client, query, lambda objects: [read(parsed(raw)) for raw in objects])
+
+
+def read_known(client: Client, query: Query, known: Known[T]) -> Listing[T]:
+    """As `read_list`, but what has not changed since `known` saw it last is taken from there."""
+    return _read_anew(client, query, known.of)
+
+
+def _read_anew(client: Client, query: Query, read: Callable[[Iterable[Raw]], list[T]]) -> Listing[T]:
     for _ in range(_RESTARTS):
         try:
             return _read_once(client, query, read)
@@ -49,17 +62,32 @@ def read_list(client: Client, query: Query, read: Callable[[JSON], T]) -> Listin
     return _read_once(client, query, read)
 
 
-def _read_once(client: Client, query: Query, read: Callable[[JSON], T]) -> Listing[T]:
-    parameters: dict[str, Any] = {"limit": str(query.page)}
-    if query.labels:
-        parameters["labelSelector"] = query.labels
-    if query.fields:
-        parameters["fieldSelector"] = query.fields
-    found: list[T] = []
-    while True:
-        page = client.get_page(query.kind, parameters, namespace=query.namespace, metadata_only=query.metadata_only)
-        found += [read(item) for item in page.get("items") or ()]
-        metadata = page.get("metadata") or {}
-        if not metadata.get("continue"):
-            return Listing(found, metadata.get("resourceVersion") or "")
-        parameters["continue"] = metadata["continue"]
+def _read_once(client: Client, query: Query, read: Callable[[Iterable[Raw]], list[T]]) -> Listing[T]:
+    objects = _Objects(client, query)
+    return Listing(read(objects), objects.resource_version)
+
+
+class _Objects:
+    """A list's objects, fetched page by page as they are taken."""
+
+    def __init__(self, client: Client, query: Query) -> None:
+        self._client, self._query = client, query
+        self.resource_version = ""
+        """Of the whole list, once all of it was taken."""
+
+    def __iter__(self) -> Iterator[Raw]:
+        query = self._query
+        parameters = {"limit": str(query.page)}
+        if query.labels:
+            parameters["labelSelector"] = query.labels
+        if query.fields:
+            parameters["fieldSelector"] = query.fields
+        while True:
+            page = self._client.get_page(
+                query.kind, parameters, namespace=query.namespace, metadata_only=query.metadata_only
+            )
+            yield from page.items or ()
+            if not page.metadata.continue_:
+                self.resource_version = page.metadata.resource_version
+                return
+            parameters["continue"] = page.metadata.continue_

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -117,6 +118,16 @@ def test_a_refused_right_names_verb_and_resource(tmp_path: Path) -> None:
 def test_a_refusal_without_words_is_told_by_its_status(tmp_path: Path) -> None:
     with scripted(Answer(404)) as script, pytest.raises(NotFound, match="get pods ns/p: HTTP 404"):
         read(script.client(tmp_path))
+
+
+@pytest.mark.parametrize("body", ["sign in first", ["no object"]])
+def test_an_answer_that_is_not_the_servers_is_no_answer(body: Any, tmp_path: Path) -> None:
+    with scripted(Answer(body=body)) as script:
+        client = script.client(tmp_path, Limits(attempts=1))
+        with pytest.raises(Unavailable, match=r"get pods ns/p: the answer is not the API server's: .*object"):
+            read(client)
+        with pytest.raises(Unavailable, match=r"list nodes: the answer is not the API server's: .*object"):
+            client.get_page(NODE, {})
 
 
 def test_writes_are_signed_and_sent_in_the_patchs_own_type(tmp_path: Path) -> None:
