@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 
+from ballast.kube import kinds
 from ballast.kube.client import Client, Limits
 from ballast.kube.connection import Connection
 from benchmarks.gates import CONNECTIONS, NODES, PODS, POLICY, create_all, fake_node, until_bound
@@ -68,9 +69,20 @@ def run() -> list[Result]:
         client = Client(Connection.from_kubeconfig(testbed.kubeconfig), Limits(connections=CONNECTIONS))
         create_all(client, "bench", gated=False)
         until_bound(client, "bench")
+        _until_running(client)
         return _measured(testbed)
     finally:
         testbed.down()
+
+
+def _until_running(client: Client) -> None:
+    """Idling begins when the pods do not change any more."""
+
+    def all_run() -> bool:
+        pending = {"fieldSelector": "status.phase=Pending", "limit": "1"}
+        return not client.get_page(kinds.POD, pending, metadata_only=True).items
+
+    wait_until(all_run, what="all pods are running", timeout_seconds=600.0, poll_seconds=2.0)
 
 
 def _measured(testbed: Testbed) -> list[Result]:

@@ -25,7 +25,8 @@ class StaleGates:
 
     def look(self) -> list[Pod]:
         """The pods that our gate holds; from now on it is known since when ours is their last."""
-        query = Query(kinds.POD, fields="status.phase=Pending")
+        # A gated pod has no node yet: pods that are only starting need not be read.
+        query = Query(kinds.POD, fields="status.phase=Pending,spec.nodeName=")
         pods = [pod for pod in read_list(self._client, query, self._reader.read).items if pod.held and not pod.leaving]
         self._gates = self._gates.after(pods, self._clock())
         return pods

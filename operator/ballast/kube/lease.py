@@ -82,6 +82,8 @@ class Election:
         self._clock, self._monotonic = clock, monotonic
         self._sight = Sight()
         self._held_until: float | None = None
+        self._written: JSON | None = None
+        """The lease as this replica wrote it last. While nobody else writes it, it need not be read."""
         self.last_error: KubeError | None = None
         """Why the last tick could not reach a decision."""
 
@@ -118,16 +120,27 @@ class Election:
 
     def _tick(self) -> None:
         started = self._monotonic()
+        if self.leading and self._written is not None:
+            try:
+                self._keep(self._write(self._claimed(self._written, Step.RENEW)), since=started)
+            except (Conflict, NotFound):
+                # Somebody else wrote it, or an answer of ours was lost: it has to be looked at.
+                self._written = None
+            else:
+                return
         lease = self._read()
         self._sight = self._sight.after(lease, self._monotonic())
         step = decide(lease, self._sight, self._settings, self._monotonic())
         if step is Step.WAIT:
             self._held_until = None
             return
-        written = self._create() if lease is None else self._write(self._claimed(lease, step))
-        # Counted from before the request: the server may have taken it then.
-        self._held_until = started + self._settings.renew_deadline_seconds
+        self._keep(self._create() if lease is None else self._write(self._claimed(lease, step)), since=started)
+
+    def _keep(self, written: JSON, *, since: float) -> None:
+        """Counted from before the request: the server may have taken it then."""
+        self._held_until = since + self._settings.renew_deadline_seconds
         self._sight = Sight(_fingerprint(written), self._monotonic())
+        self._written = written
 
     def _read(self) -> JSON | None:
         try:

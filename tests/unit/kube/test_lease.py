@@ -50,6 +50,8 @@ class Store:
     def __init__(self) -> None:
         self.lease: JSON | None = None
         self.version = 0
+        self.looks = 0
+        """How often the lease was read."""
         self.away: set[int] = set()
 
     def check(self, replica: int) -> None:
@@ -65,6 +67,7 @@ class Door:
 
     def get(self, *_: object, **__: object) -> JSON:
         self.store.check(self.replica)
+        self.store.looks += 1
         if self.store.lease is None:
             raise NotFound("get leases", "none")
         return dict(self.store.lease)
@@ -144,6 +147,28 @@ def test_giving_up_what_one_does_not_hold_changes_nothing() -> None:
     world.elections[0].tick()
     world.elections[1].release()
     assert world.leaders == [0]
+
+
+def test_a_leader_renews_its_lease_without_reading_it() -> None:
+    world = World(1)
+    (one,) = world.elections
+    one.tick()
+    for second in range(1, 20):
+        world.now = second
+        assert one.tick()
+    assert (world.store.looks, world.store.version) == (1, 20)
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["written by hand", "deleted"])
+def test_a_leader_whose_lease_is_not_as_it_was_looks_again(*, there: bool) -> None:
+    world = World(1)
+    (one,) = world.elections
+    one.tick()
+    world.store.version += 1
+    world.store.lease = {**lease("another"), "version": world.store.version} if there else None
+    world.now = 1.0
+    assert one.tick() is not there
+    assert world.store.looks == 2
 
 
 EVENTS = st.lists(
