@@ -21,6 +21,7 @@ test: setup check ## Run every test and check
 	@$(RUN) -m pytest -n auto tests/unit tests/properties tests/charts $(CORE:%=--ignore=tests/unit/%)
 	@$(RUN) -m tests.core_coverage $(CORE) simulation
 	@$(RUN) -m pytest tests/vectors
+	@$(RUN) -m pytest tests/pages
 	@$(RUN) -m pytest tests/spark
 	@$(RUN) -m pytest tests/testbed tests/cluster tests/e2e
 
@@ -36,6 +37,7 @@ unit: ## Run the tests that need no control plane, and see that they take the co
 	@$(RUN) -m pytest -n auto tests/unit tests/properties tests/charts $(CORE:%=--ignore=tests/unit/%)
 	@$(RUN) -m tests.core_coverage $(CORE) simulation
 	@$(RUN) -m pytest tests/vectors
+	@$(RUN) -m pytest tests/pages
 
 spark: ## Run the tests of the data on Spark, with a real Prometheus
 	@$(RUN) -m pytest tests/spark

@@ -1,14 +1,18 @@
-"""The area that a plot draws in: time from left to right, in two sizes."""
+"""What every plot is made of: its two sizes, the axis of time and a scale of values."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from html import escape
 
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10080)
 """Minutes between labels of the time."""
 BOTTOM = 24.0
+RIGHT = 8.0
+LETTER, STRONG_LETTER = 6.3, 7.6
+"""Width of one in the mean, in pixels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +30,46 @@ WIDE, NARROW = Size("wide", 760.0, 96.0, 12), Size("narrow", 380.0, 64.0, 5)
 
 
 @dataclass(frozen=True, slots=True)
+class Drawing:
+    size: Size
+    height: float
+    marks: str
+    """SVG elements."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    name: str
+    """Of the file that it is kept in, without the ending."""
+    title: str
+    drawings: tuple[Drawing, Drawing]
+    """Wide and narrow."""
+
+    @classmethod
+    def drawn(cls, name: str, title: str, draw: Callable[[Size], Drawing]) -> Plot:
+        return cls(name, title, (draw(WIDE), draw(NARROW)))
+
+    @property
+    def markup(self) -> str:
+        """Both, of which the page's style sheet shows the one that fits."""
+        return "".join(
+            f'<svg class="{each.size.name}" viewBox="0 0 {each.size.width:g} {each.height:g}" role="img" '
+            f'aria-label="{escape(self.title, quote=True)}">{each.marks}</svg>'
+            for each in self.drawings
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Frame:
+    """The area that a plot draws in, with time from left to right."""
+
     size: Size
     seconds: float
     """What the whole width stands for."""
     height: float
 
     def x(self, at: float) -> float:
-        return self.size.left + at / max(self.seconds, 1.0) * (self.size.width - self.size.left - 8.0)
+        return self.size.left + at / max(self.seconds, 1.0) * (self.size.width - self.size.left - RIGHT)
 
     def time_axis(self) -> Iterable[str]:
         """Labels below, and a faint line above each."""
@@ -45,11 +81,47 @@ class Frame:
             y = self.height - 8
             yield f'<text class="tick" x="{x:.1f}" y="{y:.1f}" text-anchor="middle">{_time(at)}</text>'
 
-    def svg(self, parts: Iterable[str], *, title: str) -> str:
-        return (
-            f'<svg class="{self.size.name}" viewBox="0 0 {self.size.width:g} {self.height:g}" role="img" '
-            f'aria-label="{title}">{"".join(parts)}</svg>'
-        )
+    def drawing(self, marks: Iterable[str]) -> Drawing:
+        return Drawing(self.size, self.height, "".join(marks))
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Values from 0 up to a round figure, from one pixel to another."""
+
+    step: float
+    """Between labels."""
+    count: int
+    """Of steps."""
+    start: float
+    end: float
+
+    @classmethod
+    def up_to(cls, highest: float, *, start: float, end: float, most: int = 5) -> Scale:
+        """With no more than `most` steps, where that is possible."""
+        steps = (base * 10.0**power for power in range(-2, 7) for base in (1, 2, 5))
+        step = next((step for step in steps if highest / step <= most), highest)
+        return cls(step, max(1, math.ceil(highest / step)), start, end)
+
+    def at(self, value: float) -> float:
+        return self.start + value / (self.step * self.count) * (self.end - self.start)
+
+    def ticks(self) -> Iterable[tuple[float, float]]:
+        """Values and where they are."""
+        return ((self.step * i, self.at(self.step * i)) for i in range(self.count + 1))
+
+    def axis(self, size: Size) -> Iterable[str]:
+        """From bottom to top, with labels at the left."""
+        for value, y in self.ticks():
+            solid = "grid" if value else "axis"
+            yield f'<line class="{solid}" x1="{size.left}" x2="{size.width - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+            yield f'<text class="tick" x="{size.left - 6}" y="{y + 4:.1f}" text-anchor="end">{value:g}</text>'
+
+
+def fitting(text: str, width: float, *, letter: float = LETTER) -> str:
+    """As much of its end as has room: names of nodes and settings of policies differ there."""
+    room = max(2, int(width / letter))
+    return text if len(text) <= room else f"…{text[1 - room :]}"
 
 
 def _time(minutes: int) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from ballast.cli.output import duration
-from ballast.cli.picture.page import grid, heat_legend, page
-from ballast.cli.picture.plots import Line, heat_map, lines
+from ballast.cli.picture.heat import Heat, heat_map
+from ballast.cli.picture.lines import Line, lines
+from ballast.cli.picture.page import grid, page
 from ballast.cli.report.simulated import COLUMNS, MEANINGS, figures_row
 from ballast.simulation.figures import figures, imbalance
 from ballast.simulation.scenario import Scenario
@@ -33,9 +34,11 @@ def _body(scenario: Scenario, traces: Sequence[Trace]) -> Iterator[str]:
     deviations = [Line(trace.policy, trace.times, imbalance(trace)) for trace in traces]
     yield lines(deviations, seconds=seconds, title="Imbalance over time, by policy")
     yield "<h2>Nodes</h2>"
-    yield f'<p class="soft">What is asked of each over time, and the moves as arrows.</p>{heat_legend()}'
+    yield '<p class="soft">Percent of its capacity that is asked of each over time, and the moves as arrows.</p>'
     for trace in traces:
         moved = f"{len(trace.moves)} moves" if trace.moves else "nothing was moved"
-        yield f"<h3>{escape(trace.policy)}: {moved}</h3>{heat_map(trace)}"
+        title = f"Usage of nodes over time under {trace.policy}, moves as arrows"
+        plot = heat_map(Heat.of(trace), name="nodes", title=title)
+        yield f"<h3>{escape(trace.policy)}: {moved}</h3>{plot.markup}"
     yield "<h2>The columns</h2>"
     yield "".join(f"<p><b>{escape(column)}</b>: {escape(meaning)}</p>" for column, meaning in MEANINGS.items())

@@ -35,7 +35,9 @@ MEANINGS: Mapping[str, str] = MappingProxyType(
 )
 """What the columns say."""
 COLUMNS = ("policy", *MEANINGS)
-_MOST_MOVES = 50
+MOVE_COLUMNS = ("at", "executor", "from", "to", "scores", "predicted", "measured", "outcome")
+MOST_MOVES = 50
+"""Of one run, in a table for people."""
 
 
 def simulated_report(scenario: Scenario, traces: Sequence[Trace], form: Format) -> list[RenderableType]:
@@ -82,15 +84,15 @@ def figures_row(policy: str, found: Figures) -> list[str]:
 def _moves(trace: Trace) -> list[RenderableType]:
     if not trace.moves:
         return [Text("none")]
-    columns = ("at", "executor", "from", "to", "scores", "predicted", "measured", "outcome")
-    rows = [_move(move) for move in trace.moves[:_MOST_MOVES]]
-    parts: list[RenderableType] = [table(columns, rows, cut=("executor", "from", "to"))]
-    if len(trace.moves) > _MOST_MOVES:
-        parts.append(Text(f"and {len(trace.moves) - _MOST_MOVES} more; -o json has them all", style="dim"))
+    rows = [move_row(move) for move in trace.moves[:MOST_MOVES]]
+    parts: list[RenderableType] = [table(MOVE_COLUMNS, rows, cut=("executor", "from", "to"))]
+    if len(trace.moves) > MOST_MOVES:
+        parts.append(Text(f"and {len(trace.moves) - MOST_MOVES} more; -o json has them all", style="dim"))
     return parts
 
 
-def _move(move: MoveRecord) -> list[str]:
+def move_row(move: MoveRecord) -> list[str]:
+    """By `MOVE_COLUMNS`."""
     return [
         duration(move.decided_at),
         move.executor,

@@ -1,34 +1,15 @@
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 
 from ballast.cli.picture.simulated import simulated_page
 from ballast.simulation.engine import simulate
 from ballast.simulation.policies import from_name
 from ballast.simulation.scenario import Scenario
+from tests.unit.cli.picture.outline import Outline
 
 SCENARIO = Scenario.read(Path(__file__).parents[4] / "examples" / "scenarios" / "pip364-five-brokers.yaml")
-
-
-class Outline(HTMLParser):
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.outside: list[str] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag != "meta":
-            self.open.append(tag)
-        self.outside += [value or "" for name, value in attrs if name in ("src", "href", "data")]
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        del tag, attrs
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
 
 
 def page(*policies: str) -> str:

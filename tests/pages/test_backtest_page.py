@@ -1,0 +1,100 @@
+"""The page of a backtest as a browser shows it: opened from its file, on narrow and wide screens, in light and dark."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from ballast.cli.picture.backtested import backtested_page
+from ballast.cli.picture.exhibits import exhibits
+from ballast.simulation.ranking import ranking
+from ballast.simulation.study import Study
+from tests.pages.browser import Opened, chromium
+from tests.unit.simulation.studies import study
+
+MANY = [f"careful avgShedder.lowThreshold={threshold}" for threshold in range(10, 24)]
+STUDIES: Mapping[str, Callable[[], Study]] = {
+    "small": lambda: study(unknown=("Zones are not recorded: the cost of locality is not judged.",)),
+    "large": lambda: study(
+        ["careful", "eager", "still", *MANY], windows=[f"pool 2026-11-{d}" for d in range(10, 16)], nodes=80
+    ),
+    "single": lambda: study(["still"], windows=["pool 2026-11-20"], seeds=[1]),
+}
+SCREENS = [(400, "light"), (400, "dark"), (1600, "light"), (1600, "dark")]
+SHOWN = [("small", screen) for screen in SCREENS] + [(name, SCREENS[i]) for name in ("large", "single") for i in (0, 3)]
+PAPER = "getComputedStyle(document.body).backgroundColor"
+INK = "getComputedStyle(document.querySelector('{}')).color"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("pages")
+    return {name: _written(folder / f"{name}.html", make()) for name, make in STUDIES.items()}
+
+
+def _written(path: Path, made: Study) -> Path:
+    ranked = ranking(made)
+    path.write_text(backtested_page(made, ranked, exhibits(made, ranked)), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module", params=SHOWN, ids=lambda shown: f"{shown[0]}-{shown[1][0]}px-{shown[1][1]}")
+def opened(request: pytest.FixtureRequest, browser: Browser, pages: dict[str, Path]) -> Iterator[Opened]:
+    name, (width, scheme) = request.param
+    shown = Opened.at(browser, pages[name], width=width, scheme=scheme)
+    yield shown
+    shown.page.close()
+
+
+def test_nothing_is_complained_of_and_nothing_fetched(opened: Opened) -> None:
+    assert opened.said == []
+    assert opened.asked == [opened.page.url]
+
+
+def test_the_page_does_not_scroll_sideways(opened: Opened) -> None:
+    assert opened.measured("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_every_plot_is_there_and_not_blank(opened: Opened, browser: Browser) -> None:
+    plots = opened.plots()
+    assert len(plots) == len(opened.page.query_selector_all("svg")) / 2
+    assert all(plot.width > 300 and plot.height > 40 for plot in plots)
+    for paper, *marks in opened.colours(browser, plots):
+        assert len(marks) > 10
+        assert sum(marks) > 0.01 * paper
+
+
+def test_no_words_are_cut_off_by_the_edge_of_their_plot(opened: Opened) -> None:
+    cut = opened.measured(
+        """[...document.querySelectorAll('svg text')].filter(text => {
+          const [own, all] = [text.getBoundingClientRect(), text.ownerSVGElement.getBoundingClientRect()];
+          return own.width && (own.left < all.left - 1 || own.right > all.right + 1 || own.bottom > all.bottom + 1);
+        }).map(text => text.textContent)"""
+    )
+    assert cut == []
+
+
+def test_text_can_be_read_on_its_paper(opened: Opened) -> None:
+    paper = _luminance(opened.measured(PAPER))
+    assert (paper < 0.5) == (opened.scheme == "dark")
+    for element in ("h1", ".soft", "a"):
+        ink = _luminance(opened.measured(INK.format(element)))
+        assert (max(ink, paper) + 0.05) / (min(ink, paper) + 0.05) >= 4.5, element
+
+
+def _luminance(colour: str) -> float:
+    """Relative, as WCAG 2 has it."""
+    red, green, blue = (int(part) / 255.0 for part in re.findall(r"\d+", colour)[:3])
+    linear = [c / 12.92 if c <= 0.04045 else math.pow((c + 0.055) / 1.055, 2.4) for c in (red, green, blue)]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html import unescape
+
+import pytest
+import yaml
+
+from ballast.api import BalancingPolicy
+from ballast.cli.picture.backtested import backtested_page
+from ballast.cli.picture.exhibits import exhibits
+from ballast.simulation.ranking import ranking
+from ballast.simulation.study import Study
+from tests.unit.cli.picture.outline import Outline
+from tests.unit.simulation.studies import CAREFUL, EAGER, STILL, document, result, study
+
+
+def page(made: Study) -> str:
+    ranked = ranking(made)
+    return backtested_page(made, ranked, exhibits(made, ranked))
+
+
+def section(text: str, heading: str) -> str:
+    return re.split(r"<h2[^>]*>", text.partition(f">{heading}</h2>")[2])[0]
+
+
+def rows(text: str) -> list[list[str]]:
+    """Of the first table."""
+    body = text.partition("<tbody>")[2].partition("</tbody>")[0]
+    return [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in body.split("</tr>")[:-1]]
+
+
+def test_the_page_is_well_formed_and_needs_nothing_else() -> None:
+    text = page(study())
+    outline = Outline(text)
+    assert outline.open == []
+    assert [link for link in outline.outside if not link.startswith("#")] == []
+    assert not re.search(r"https?://|@import|url\(|<script", text)
+
+
+def test_the_recommendation_comes_first_and_says_what_it_brings() -> None:
+    text = page(study([CAREFUL, STILL]))
+    assert "<h1>Recommended: careful</h1>" in text
+    assert re.search(r"Against still, which moves nothing, the imbalance goes from [\d.]+ to [\d.]+ point-hours", text)
+
+
+def test_where_moving_does_not_help_it_says_so() -> None:
+    idle = result(STILL)
+    made = Study(
+        (idle, replace(idle, case=replace(idle.case, policy=CAREFUL))),
+        {policy: document(policy) for policy in (STILL, CAREFUL)},
+    )
+    assert "<h1>Better move nothing: still</h1>" in page(made)
+
+
+def test_the_ranking_has_every_policy_with_intervals_and_marks_the_front() -> None:
+    found = rows(section(page(study([CAREFUL, EAGER, STILL])), "Ranking"))
+    assert [re.sub("<.*?>", "", row[1]) for row in found] == [EAGER, CAREFUL, STILL]
+    assert all(re.sub("<.*?>", "", row[2]) == "yes" for row in found)
+    assert all(re.search(r"[\d.]+ ± [\d.]+", row[3]) for row in found)
+    assert found[0][1] == "<b>eager</b>"
+
+
+def test_the_five_questions_are_answered_for_every_policy() -> None:
+    found = rows(section(page(study()), "PIP-364&#8217;s five questions"))
+    assert [(row[0], len(row)) for row in found] == [(EAGER, 6), (CAREFUL, 6), (STILL, 6)]
+
+
+def test_what_could_not_be_known_is_said() -> None:
+    missing = "Zones <are> not recorded."
+    assert "<li>Zones &lt;are&gt; not recorded.</li>" in section(
+        page(study(unknown=(missing,))), "What could not be known"
+    )
+    assert "Nothing was missing" in section(page(study()), "What could not be known")
+
+
+def test_the_policy_is_ready_to_apply() -> None:
+    text = section(page(study([CAREFUL, STILL])), "Apply it")
+    written = unescape(text.partition('<pre tabindex="0">')[2].partition("</pre>")[0])
+    assert yaml.safe_load(written) == document(CAREFUL)
+    assert BalancingPolicy.parse(yaml.safe_load(written)).metadata.name == CAREFUL
+
+
+@pytest.mark.parametrize(("mode", "told"), [("Recommend", True), ("Approve", True), ("Enforce", False)])
+def test_a_policy_that_moves_nothing_by_itself_is_told_apart(mode: str, told: bool) -> None:
+    made = study([CAREFUL])
+    spec = {"moves": {"mode": mode}}
+    made = Study(made.results, {CAREFUL: document(CAREFUL, spec)})
+    assert (f"moves.mode: {mode}</code>, as it stands here" in page(made)) == told
+
+
+def test_names_are_escaped() -> None:
+    assert "<b>x</b>" not in page(study(["careful", "eager <b>x</b>"], windows=["<b>x</b>"]))
