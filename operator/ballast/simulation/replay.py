@@ -1,0 +1,116 @@
+"""Runs a policy over a recording: what would have happened, had it been in force?
+
+The engine, the planner and the order of things are those of `simulate`. The policy's passes are at its own interval
+from the window's first step on, with an empty memory: hits are counted anew, and everyone has run for long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+
+from ballast.model import Policy
+from ballast.planner.plan import plan
+from ballast.simulation.change import Change, Kind
+from ballast.simulation.cluster import Cluster
+from ballast.simulation.engine import Planner, Progress, Run
+from ballast.simulation.recorded.crew import recorded_crew, recorded_fleet, recorded_topologies
+from ballast.simulation.recorded.demand import demand
+from ballast.simulation.recorded.known import Known
+from ballast.simulation.recorded.life import Arrivals, RecordedLife
+from ballast.simulation.recorded.meter import RecordedMeter
+from ballast.simulation.recorded.slots import slots
+from ballast.simulation.recorded.unknown import of_recording, of_replay
+from ballast.simulation.recorder import Title
+from ballast.simulation.recording import Recording
+from ballast.simulation.scenario import Moving
+from ballast.simulation.trace import Trace
+from ballast.simulation.world import World
+
+_STEP_SECONDS = 15.0
+"""At most, between two looks at what has happened; moves take less than many a recording's step."""
+_LEVEL_POINTS = 15.0
+"""A gap of up to this counts as level, as in a scenario that does not say otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """How a recording is run, whatever the policy."""
+
+    arrivals: Arrivals = Arrivals.RECORDED
+    known: Known = Known()  # noqa: RUF009 -- a frozen value
+    moving: Moving = Moving()  # noqa: RUF009 -- as above
+    level_points: float = _LEVEL_POINTS
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Replayed:
+    trace: Trace
+    unknown: tuple[str, ...]
+    """What the recording does not tell, and what that means for the figures: a sentence each."""
+
+
+def replay(
+    recording: Recording,
+    policy: Policy,
+    *,
+    how: Replay | None = None,
+    seed: int = 0,
+    label: str | None = None,
+    progress: Progress | None = None,
+    planner: Planner = plan,
+) -> Replayed:
+    """One run. Moves are made in mode Enforce only. Equal arguments give equal traces.
+
+    `seed`: of the chances of moves to fail, of which there are none unless `how` says so.
+    """
+    how = how or Replay()
+    chain = slots(recording)
+    fleet = recorded_fleet(recording, how.known)
+    crew = recorded_crew(recording, chain, how.known)
+    life = RecordedLife(recording, chain, how.arrivals)
+    cluster = Cluster(fleet, crew, moving=how.moving, changes=sorted(_changes(recording), key=_at), life=life)
+    step = recording.step_seconds / ceil(recording.step_seconds / _STEP_SECONDS)
+    given = demand(recording, chain, fleet.speed, window_seconds=policy.window_seconds)
+    meter = RecordedMeter(
+        recording, chain, cluster, given, window_seconds=policy.window_seconds, step_seconds=step
+    )  # fmt: skip
+    world = World(
+        title=Title(
+            recording.name, label or policy.name, seed, recording.duration_seconds, policy.window_seconds,
+            how.level_points,
+        ),
+        cluster=cluster,
+        meter=meter,
+        topologies=recorded_topologies(crew, how.known),
+        moving=how.moving,
+        epoch=recording.start,
+        step_seconds=step,
+        scrape_seconds=step,
+    )  # fmt: skip
+    trace = Run(world, policy, planner).to_the_end(progress or _unheard)
+    told = (
+        *of_recording(recording, policy, how.known, arrivals=how.arrivals),
+        *of_replay(recording, policy, demand=given, meter=meter, stayed=len(life.stayed)),
+    )
+    return Replayed(trace, told)
+
+
+def _unheard(_: float) -> None:
+    """Nobody wants to know how far it is."""
+
+
+def _at(change: Change) -> float:
+    return change.at
+
+
+def _changes(recording: Recording) -> Iterator[Change]:
+    """Nodes that come and go; the very first ones are there from the beginning."""
+    for node in range(len(recording.nodes)):
+        there = recording.present[:, node]
+        for step in (np.flatnonzero(there[1:] != there[:-1]) + 1).tolist():
+            kind = Kind.BACK if there[step] else Kind.GONE
+            yield Change(step * recording.step_seconds, node, kind)

@@ -1,0 +1,122 @@
+"""What holds of every replay, whatever was recorded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ballast.model import Phase
+from ballast.simulation.policies import by_spec
+from ballast.simulation.recorded.life import Arrivals
+from ballast.simulation.recorded.slots import slots
+from ballast.simulation.recording import RecordedExecutor, RecordedNode, Recording
+from ballast.simulation.replay import Replay, replay
+from tests.unit.simulation.recordings import GIB, Witness
+from tests.unit.simulation.small_world import EAGER, scenario
+
+thorough = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+cores = st.floats(0, 12).map(lambda value: round(value, 6))
+
+
+@st.composite
+def recordings(draw: st.DrawFn) -> Recording:
+    """Nodes and executors that come and go, some figures missing, some nodes busier than they are large."""
+    steps, count = draw(st.integers(1, 12)), draw(st.integers(1, 4))
+    stays = [_stay(draw, 0, steps - 1) for _ in range(count)]
+    present = np.zeros((steps, count), dtype=bool)
+    for node, (first, last) in enumerate(stays):
+        present[first : last + 1, node] = True
+    members = tuple(_executor(draw, number, stays) for number in range(draw(st.integers(0, 8))))
+    executor_cpu = np.full((steps, len(members)), np.nan)
+    for index, each in enumerate(members):
+        for step in range(each.first, each.last + 1):
+            executor_cpu[step, index] = draw(st.one_of(st.just(np.nan), cores))
+    figures = np.array([[draw(st.one_of(st.just(np.nan), cores)) for _ in range(count)] for _ in range(steps)])
+    node_cpu = np.where(present, figures, np.nan)
+    sizes = [draw(st.sampled_from([2.0, 4.0, 8.0])) for _ in range(count)]
+    return Recording(
+        pool="any",
+        start=1_767_571_200.0,
+        step_seconds=draw(st.sampled_from([15.0, 60.0, 300.0])),
+        nodes=tuple(RecordedNode(f"n{i}", size, 16 * GIB, size + 1) for i, size in enumerate(sizes)),
+        executors=members,
+        present=present,
+        node_cpu=node_cpu,
+        node_memory=np.full(node_cpu.shape, np.nan),
+        scores=np.full(node_cpu.shape, np.nan),
+        executor_cpu=executor_cpu,
+        executor_memory=np.full(executor_cpu.shape, np.nan),
+    )
+
+
+def _stay(draw: st.DrawFn, earliest: int, latest: int) -> tuple[int, int]:
+    first = draw(st.integers(earliest, latest))
+    return first, draw(st.integers(first, latest))
+
+
+def _executor(draw: st.DrawFn, number: int, stays: list[tuple[int, int]]) -> RecordedExecutor:
+    node = draw(st.integers(0, len(stays) - 1))
+    first, last = _stay(draw, *stays[node])
+    application = draw(st.sampled_from(["one", "two"]))
+    return RecordedExecutor("team", f"{application}-exec-{number}", application, node, first, last, 0.5)
+
+
+def spec(recording: Recording, mode: str) -> dict[str, Any]:
+    return {
+        **EAGER,
+        "interval": f"{recording.step_seconds:g}s",
+        "shedding": {"strategy": "AvgShedder", "avgShedder": {"minHotScore": 0, "lowHits": 1, "lowThreshold": 5}},
+        "moves": {**EAGER["moves"], "mode": mode, "minExecutorAge": "0s", "settle": "10m"},
+    }
+
+
+@thorough
+@given(recordings())
+def test_a_policy_that_moves_nothing_gives_the_recorded_scores(recording: Recording) -> None:
+    trace = replay(recording, by_spec(spec(recording, "Off"), scenario(), name="any")).trace
+    sizes = np.array([node.cores for node in recording.nodes])
+    assert trace.times.tolist() == [step * recording.step_seconds for step in range(recording.steps)]
+    np.testing.assert_allclose(trace.scores, 100.0 * recording.node_cpu / sizes, rtol=1e-12)
+    assert trace.moves == ()
+
+
+@thorough
+@given(recordings())
+def test_a_policy_that_moves_nothing_sees_every_executor_where_it_was(recording: Recording) -> None:
+    witness = Witness()
+    replay(recording, by_spec(spec(recording, "Off"), scenario(), name="any"), planner=witness)
+    chain = slots(recording)
+    for step, snapshot in enumerate(witness.seen):
+        there = chain.occupant[step][chain.occupant[step] >= 0]
+        expected = {(recording.executors[i].name, recording.nodes[recording.executors[i].node].name) for i in there}
+        assert {(each.name, each.node) for each in snapshot.executors} == expected
+        used = {each.name: each.usage.cpu_cores if each.usage else None for each in snapshot.executors}
+        silent = np.isnan(recording.node_cpu[step]).all()
+        figures = {recording.executors[i].name: recording.executor_cpu[step, i] for i in there}
+        assert used == {name: None if silent or np.isnan(cpu) else cpu for name, cpu in figures.items()}
+
+
+@thorough
+@given(recordings(), st.sampled_from(Arrivals))
+def test_no_executor_is_doubled_or_lost_whatever_is_moved(recording: Recording, arrivals: Arrivals) -> None:
+    witness = Witness()
+    policy = by_spec(spec(recording, "Enforce"), scenario(), name="any")
+    first = replay(recording, policy, how=Replay(arrivals=arrivals), planner=witness).trace
+    chain = slots(recording)
+    begins = [min(e.first for e, s in zip(recording.executors, chain.slot_of, strict=True) if s == slot)
+              for slot in range(chain.count)]  # fmt: skip
+    ends = [max(e.last for e, s in zip(recording.executors, chain.slot_of, strict=True) if s == slot)
+            for slot in range(chain.count)]  # fmt: skip
+    for snapshot in witness.seen:
+        step = recording.step_at(snapshot.taken_at - recording.start)
+        lanes = [int(each.uid.partition(".")[0]) for each in snapshot.executors]
+        assert len(lanes) == len(set(lanes))
+        assert all(begins[lane] <= step <= ends[lane] for lane in lanes)
+        listed = {node.name for node in snapshot.nodes}
+        assert all(each.node in listed for each in snapshot.executors if each.phase is Phase.RUNNING)
+    second = replay(recording, policy, how=Replay(arrivals=arrivals)).trace
+    assert first.moves == second.moves
+    np.testing.assert_array_equal(first.scores, second.scores)

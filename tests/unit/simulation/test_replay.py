@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ballast.model import Memory, Phase, Plan, PlannedMove, Policy, Snapshot
+from ballast.planner.plan import plan
+from ballast.simulation.engine import Planner
+from ballast.simulation.policies import from_name
+from ballast.simulation.recorded.known import Known, known
+from ballast.simulation.recorded.life import Arrivals
+from ballast.simulation.replay import Replay, Replayed, replay
+from ballast.simulation.scenario import Scenario
+from ballast.simulation.trace import MoveRecord, Outcome
+from tests.builders import a_node, a_snapshot
+from tests.unit.simulation.recordings import Witness, executor, node, recorded, recording
+from tests.unit.simulation.small_world import policy
+
+OFF = policy(mode="Off")
+SCENARIOS = Path(__file__).parents[3] / "examples" / "scenarios"
+
+
+def moving(name: str, source: str, target: str, *, at: float) -> Planner:
+    """A planner that decides one move and nothing else."""
+
+    def planner(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tuple[Plan, Memory]:
+        decided, memory = plan(snapshot, replace(policy, shedding=OFF_SHEDDING), memory, now)
+        found = next((each for each in snapshot.executors if each.name == name), None)
+        if found is None or snapshot.taken_at - START < at or snapshot.moves:
+            return decided, memory
+        move = PlannedMove(
+            executor=found.key, uid=found.uid, topology=found.topology, component=found.component, source=source,
+            target=target, strategy="AvgShedder", hot_score=0.0, cold_score=0.0, hot_after=0.0, cold_after=0.0,
+            gain=0.0, hits=0, load_cores=1.0,
+        )  # fmt: skip
+        return replace(decided, moves=(move,)), memory
+
+    return planner
+
+
+START = recording().start
+OFF_SHEDDING = replace(OFF.shedding, strategy="None")
+LONG: dict[str, Any] = {"steps": 30}
+
+
+def long(number: int, at: int, **changes: Any) -> Any:
+    return executor(number, at, **{"last": 29, **changes})
+
+
+def score(found: Replayed, name: str) -> list[float]:
+    """Of each pass, in whole points."""
+    column = found.trace.nodes.index(name)
+    return [round(value) if np.isfinite(value) else -1 for value in found.trace.scores[:, column].tolist()]
+
+
+def test_a_move_takes_its_load_along_and_shows_over_the_metric_window() -> None:
+    given = recording([long(1, 0), long(2, 0)], **LONG)
+    slow = replace(policy(), window_seconds=300.0)
+    found = replay(given, slow, planner=moving("clicks-exec-1", "n1", "n2", at=300.0))
+    (move,) = found.trace.moves
+    assert (move.executor, move.decided_at, move.outcome) == ("team/clicks-exec-1", 300.0, Outcome.HELPED)
+    hot, cold = score(found, "n1"), score(found, "n2")
+    assert hot[:6] == [50] * 6
+    assert cold[:6] == [0] * 6
+    assert sorted(hot[5:12], reverse=True) == hot[5:12], "it falls while the window passes"
+    assert 25 < hot[8] < 50
+    assert (hot[-1], cold[-1]) == (25, 25)
+
+
+def test_a_core_of_load_is_half_a_core_on_a_machine_of_twice_the_speed() -> None:
+    fast = known(a_snapshot(a_node("n1"), a_node("n2", speed=2.0)))
+    given = recording([long(1, 0), long(2, 0)], **LONG)
+    found = replay(
+        given, policy(), how=Replay(known=fast), planner=moving("clicks-exec-1", "n1", "n2", at=300.0)
+    )  # fmt: skip
+    assert (score(found, "n1")[-1], score(found, "n2")[-1]) == (25, 12)
+
+
+def test_on_a_full_node_executors_get_their_share_and_that_is_said() -> None:
+    small = (node("n1", cores=8.0), node("n2", cores=2.0))
+    given = recording(
+        [long(1, 0, request_cores=0.1), long(2, 1, application="other")], nodes=small, cpu={1: 3.0}, **LONG
+    )
+    witness = Witness()
+
+    def both(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tuple[Plan, Memory]:
+        witness.seen.append(snapshot)
+        return moving("clicks-exec-1", "n1", "n2", at=300.0)(snapshot, policy, memory, now)
+
+    found = replay(given, policy(), planner=both)
+    assert score(found, "n2")[-1] == 100
+    used = {each.node: each.usage.cpu_cores for each in witness.seen[-1].executors if each.usage}
+    shares = sorted(each.usage.cpu_cores or 0.0 for each in witness.seen[-1].executors if each.usage)
+    assert list(used) == ["n2"]
+    assert shares == pytest.approx([0.5, 1.5])
+    assert any("executors wanted more than a full node had at" in line for line in found.unknown)
+
+
+def test_a_move_of_the_operators_is_not_repeated_and_the_load_stays_where_it_was() -> None:
+    before, after = long(1, 0, last=9), long(2, 1, first=10, moved=True)
+    given = recording([before, after], **LONG)
+    share = np.clip((np.arange(30) - 10) / 5, 0.0, 1.0)
+    given = replace(given, node_cpu=np.stack([1.0 - share, share], axis=1))
+    found = replay(given, replace(OFF, window_seconds=300.0))
+    assert score(found, "n1") == pytest.approx([25] * 30, abs=2)
+    assert score(found, "n2") == pytest.approx([0] * 30, abs=2)
+    assert any(line.startswith("1 moves that the operator made were not repeated") for line in found.unknown)
+
+
+def test_the_operators_move_counts_once_when_the_policy_decides_it_too() -> None:
+    before, after = long(1, 0, last=9), long(2, 1, first=10, moved=True)
+    found = replay(recording([before, after], **LONG), policy(), planner=moving("clicks-exec-1", "n1", "n2", at=540.0))
+    assert (score(found, "n1")[-1], score(found, "n2")[-1]) == (0, 25)
+    assert found.trace.executors[-1].tolist() == [0, 1]
+    assert not any("not repeated" in line for line in found.unknown)
+
+
+def test_whoever_was_moved_elsewhere_does_not_follow_a_replacement_any_more() -> None:
+    restarted = [long(1, 0, last=14), long(2, 0, first=16)]
+    found = replay(recording(restarted, **LONG), policy(), planner=moving("clicks-exec-1", "n1", "n2", at=300.0))
+    assert found.trace.executors[-1].tolist() == [0, 1]
+    assert (score(found, "n1")[-1], score(found, "n2")[-1]) == (0, 25)
+
+
+def test_an_executor_whose_node_goes_away_in_the_recording_is_replaced() -> None:
+    present = np.ones((30, 3), dtype=bool)
+    present[15:, 1] = False
+    nodes = (node("n1"), node("n2"), node("n3"))
+    given = recording([long(1, 0)], nodes=nodes, present=present, **LONG)
+    cpu = given.node_cpu.copy()
+    cpu[15:, 1] = np.nan
+    witness = Witness()
+
+    def both(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tuple[Plan, Memory]:
+        witness.seen.append(snapshot)
+        return moving("clicks-exec-1", "n1", "n2", at=300.0)(snapshot, policy, memory, now)
+
+    replay(replace(given, node_cpu=cpu), policy(), planner=both)
+    seen = {round(each.taken_at - START): each.executors for each in witness.seen}
+    assert [each.node for each in seen[840]] == ["n2"]
+    assert [(each.node in ("n1", "n3"), each.phase) for each in seen[1740]] == [(True, Phase.RUNNING)]
+
+
+def test_new_executors_begin_where_they_were_recorded_or_where_the_policy_puts_them() -> None:
+    given = recording([long(1, 0), long(2, 1, first=10)], **LONG)
+    as_recorded = replay(given, policy())
+    assert as_recorded.trace.executors[-1].tolist() == [1, 1]
+    assert as_recorded.trace.placements == ()
+    placed = replay(given, policy(), how=Replay(arrivals=Arrivals.POLICY))
+    assert [(each.executor, each.node) for each in placed.trace.placements] == [("team/clicks-exec-2", "n1")]
+    assert placed.trace.executors[-1].tolist() == [2, 0]
+    assert (score(placed, "n1")[-1], score(placed, "n2")[-1]) == (50, 0)
+
+
+def test_figures_that_are_missing_move_nobody_and_are_told() -> None:
+    given = recording([long(1, 0), long(2, 0)], **LONG)
+    cpu = given.node_cpu.copy()
+    cpu[5:] = np.nan
+    found = replay(replace(given, node_cpu=cpu), policy({"avgShedder": {"minHotScore": 0}}))
+    assert found.trace.moves == ()
+    assert np.isnan(found.trace.scores[5:]).all()
+    assert any(line.startswith("25 of 30 steps have no figures of any node") for line in found.unknown)
+
+
+def test_what_the_recording_lacks_is_told_unless_a_snapshot_has_it() -> None:
+    given = recording([executor(1, 0)])
+    lines = replay(given, OFF).unknown
+    assert any("what 1 of 1 applications are is not known" in line for line in lines)
+    assert any("zones, racks and speeds of 2 of 2 nodes are not known" in line for line in lines)
+    whole = Known(nodes=known(a_snapshot(a_node("n1"), a_node("n2"))).nodes)
+    assert not any("zones" in line for line in replay(given, OFF, how=Replay(known=whole)).unknown)
+
+
+def decisions(moves: tuple[MoveRecord, ...]) -> list[tuple[str, str, str, float]]:
+    return [(move.executor, move.source, move.target, move.decided_at) for move in moves]
+
+
+@pytest.mark.parametrize("name", ["flash-crowd", "node-failure"])
+def test_the_same_policy_decides_the_same_about_what_it_has_brought_about(name: str) -> None:
+    world = Scenario.read(SCENARIOS / f"{name}.yaml")
+    chosen = from_name("AvgShedder", world)
+    trace, history, snapshot = recorded(world, chosen)
+    again = replay(history, chosen, how=Replay(known=known(snapshot))).trace
+    assert len(trace.moves) >= 10
+    assert decisions(again.moves) == decisions(trace.moves)
