@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import fsum
 
-from ballast.model import Executor, Memory, Phase, Policy, Snapshot
+from ballast.model import Executor, Memory, Move, Node, Phase, Policy, Snapshot
 from ballast.planner.shelf import restored, shelved
 from ballast.planner.terms import Terms
 from ballast.shedding.completion import completed
@@ -42,9 +42,11 @@ def by_traffic(
     if now - before.at < policy.window_seconds:
         return TrafficPass((), (), memory)
     scores = {node.name: node.score for node in pool.nodes}
-    load = pool_load(snapshot, scores, movable=lambda executor: terms.objection(executor) is None)
+    load = pool_load(snapshot, scores, movable=lambda executor: terms.objection(executor) is None, now=now)
     found = shed(name, load, settings_of(policy), before.text)
-    made, refused = completed(found.suggestions, pool, terms)
+    # Budgets may not suffice for all, and whom they are spent on is no matter of names.
+    hottest_first = sorted(found.suggestions, key=lambda each: -scores[each.source])
+    made, refused = completed(hottest_first, pool, terms)
     return TrafficPass(made, refused, shelved(memory, name, TrafficState(found.state, now)))
 
 
@@ -64,23 +66,47 @@ def settings_of(policy: Policy) -> Mapping[str, float]:
     }
 
 
-def pool_load(snapshot: Snapshot, scores: Mapping[str, float], *, movable: Callable[[Executor], bool]) -> PoolLoad:
-    """What these strategies look at: the nodes with a score, and what runs on them."""
+def pool_load(
+    snapshot: Snapshot, scores: Mapping[str, float], *, movable: Callable[[Executor], bool], now: float
+) -> PoolLoad:
+    """What these strategies look at: the nodes with a score, what runs on them, and when something last left them."""
     residents: dict[str, list[Executor]] = defaultdict(list)
     for executor in snapshot.executors:
         if executor.node is not None and executor.node in scores and executor.phase is Phase.RUNNING:
             residents[executor.node].append(executor)
-    return PoolLoad.of(_node(name, score, residents[name], movable) for name, score in scores.items())
+    unloaded = _unloaded_at(snapshot.moves, now)
+    found = (node for node in snapshot.nodes if node.name in scores)
+    nodes = (_node(node, scores[node.name], residents[node.name], movable) for node in found)
+    return PoolLoad.of(_rested(node, unloaded.get(node.name), now) for node in nodes)
 
 
-def _node(name: str, score: float, executors: Sequence[Executor], movable: Callable[[Executor], bool]) -> NodeLoad:
+def _unloaded_at(moves: Iterable[Move], now: float) -> dict[str, float]:
+    """By node, when an executor last left it by a move; `now` where one is about to."""
+    found: dict[str, float] = {}
+    for move in moves:
+        at = move.arrived_at if move.left_at is None else move.left_at
+        if at is None and move.phase.travelling:
+            at = now
+        if at is not None:
+            found[move.source] = max(at, found.get(move.source, at))
+    return found
+
+
+def _rested(node: NodeLoad, unloaded_at: float | None, now: float) -> NodeLoad:
+    if unloaded_at is None:
+        return node
+    return replace(node, since_unload_seconds=now - node.age_seconds - unloaded_at)
+
+
+def _node(node: Node, score: float, executors: Sequence[Executor], movable: Callable[[Executor], bool]) -> NodeLoad:
     """A node's traffic is that of its executors: nothing else on it could be moved."""
     loads = tuple(_executor(e, movable=movable(e)) for e in sorted(executors, key=lambda e: e.key))
     return NodeLoad(
-        name=name,
+        name=node.name,
         score=score,
         rate_per_second=fsum(load.rate_per_second or 0.0 for load in loads),
         bytes_per_second=fsum(load.bytes_per_second or 0.0 for load in loads),
+        age_seconds=node.usage.age_seconds if node.usage else 0.0,
         executors=loads,
     )
 

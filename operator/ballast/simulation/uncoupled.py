@@ -57,7 +57,7 @@ class Uncoupled:
     def _moves(self, snapshot: Snapshot, policy: Policy, now: float) -> Iterable[PlannedMove]:
         scores = measured(snapshot, policy).by_node
         resting = _resting(snapshot, now)
-        load = pool_load(snapshot, scores, movable=lambda executor: executor.uid not in resting)
+        load = pool_load(snapshot, scores, movable=lambda executor: executor.uid not in resting, now=now)
         found = shed(policy.shedding.strategy, load, settings_of(policy), self.text)
         self.text = found.state
         candidates = _candidates(snapshot, scores)
