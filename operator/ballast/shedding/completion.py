@@ -23,7 +23,8 @@ def completed(
 ) -> tuple[tuple[Suggestion, ...], tuple[Refused, ...]]:
     """The suggestions that can be followed, in order, each with a target and the scores predicted after it.
 
-    Each counts on those before it. A target that the strategy named is kept or refused, never replaced.
+    Each counts on those before it that can be followed. A target that the strategy named is kept or refused, never
+    replaced; no target is to end hotter than its source, so what a swap would bring back stays where it is.
     """
     book = _Book(
         nodes={node.name: node for node in pool.nodes},
@@ -61,7 +62,7 @@ class _Book:
         objection = Reason.NO_DESTINATION
         for target in self._targets(suggestion):
             after = self._after(executor.load_cores, source, target)
-            reason = self._objection(name, target, after, chosen=suggestion.target is not None)
+            reason = self._objection(name, target, after)
             if reason is None:
                 return self._noted(suggestion, target, after)
             objection = reason
@@ -80,20 +81,23 @@ class _Book:
         hot = self.scores[source] - load_cores * effect.source_points
         return hot, self.scores[target.name] + load_cores * effect.target_points
 
-    def _objection(self, name: str, target: UsageNode, after: tuple[float, float], *, chosen: bool) -> Reason | None:
+    def _objection(self, name: str, target: UsageNode, after: tuple[float, float]) -> Reason | None:
         if not target.receives:
             return Reason.NODE_UNAVAILABLE
         hot_after, cold_after = after
-        if not chosen and cold_after > hot_after:
+        if cold_after > hot_after:
             return Reason.OVERSHOOT
         return self.terms.refusal(name, target.name, self.arriving.get(target.name, ()))
 
     def _noted(self, suggestion: Suggestion, target: UsageNode, after: tuple[float, float]) -> Suggestion:
+        # A strategy may go by smoothed scores; these are what the prediction starts from.
+        source = self.nodes[suggestion.source]
         filled = replace(
             suggestion,
             target=target.name,
+            hot_score=source.score,
             cold_score=target.score,
-            difference=self.nodes[suggestion.source].score - target.score,
+            difference=source.score - target.score,
             hot_after=after[0],
             cold_after=after[1],
         )

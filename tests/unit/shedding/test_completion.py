@@ -24,6 +24,10 @@ class FullNodes:
         del executor, target
         return 0.0
 
+    def locality_delta_ratio(self, executor: str, target: str) -> float:
+        del executor, target
+        return 0.0
+
 
 def unload(executor: str, target: str | None = None) -> Suggestion:
     return Suggestion(executor, executor.split("/", maxsplit=1)[0], target, 90)
@@ -89,10 +93,23 @@ def test_a_full_target_is_named_in_the_refusal() -> None:
     assert refused == (Refused("hot/0", "hot", "a", Reason.NO_ROOM),)
 
 
-def test_a_target_that_the_strategy_named_may_end_hotter() -> None:
-    """Strategies that level traffic know why."""
-    (made,), _ = completed([unload("hot/0", "a")], usage_pool(HOT, used("a", 85)), AnythingGoes())
-    assert (made.hot_after, made.cold_after) == (77.5, 97.5)
+def test_a_target_that_the_strategy_named_must_not_end_hotter_either() -> None:
+    made, (refused,) = completed([unload("hot/0", "a")], usage_pool(HOT, used("a", 85)), AnythingGoes())
+    assert (made, refused.target, refused.reason) == ((), "a", Reason.OVERSHOOT)
+
+
+def test_what_a_swap_would_bring_back_stays_and_nobody_counts_on_it() -> None:
+    pool = usage_pool(HOT, used("cold", 20, [1.0]), used("b", 64))
+    swap = [unload("hot/0", "cold"), unload("cold/0", "hot"), unload("hot/1")]
+    made, (refused,) = completed(swap, pool, AnythingGoes())
+    assert (refused.executor, refused.reason) == ("cold/0", Reason.OVERSHOOT)
+    assert [(each.hot_after, each.cold_after) for each in made] == [(77.5, 32.5), (65.0, 45.0)]
+
+
+def test_predictions_start_from_what_the_pool_shows_not_from_a_smoothed_score() -> None:
+    smoothed = Suggestion("hot/0", "hot", "a", 99.0)
+    (made,), _ = completed([smoothed], usage_pool(HOT, used("a", 60)), AnythingGoes())
+    assert (made.hot_score, made.hot_after) == (90, 77.5)
 
 
 def test_equal_scores_are_no_overshoot() -> None:
