@@ -64,6 +64,9 @@ class Grudging:
     def cost(self, executor: str, target: str) -> float:
         return float((int(executor[-1]) + int(target[1:])) % 4)
 
+    def locality_delta_ratio(self, executor: str, target: str) -> float:
+        return self.cost(executor, target) - 2.0
+
 
 def one_pass(pool: UsagePool, chosen: UsageSettings, terms: Terms | None = None) -> UsageResult:
     return avg_shedder_usage(pool, chosen, UsageMemory(), now_seconds=0.0, terms=terms)

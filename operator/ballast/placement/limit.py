@@ -50,7 +50,7 @@ def separations(topology: Topology, components: tuple[str, ...], grid: Grid) -> 
     for separation in topology.separate:
         members = [components.index(name) for name in sorted(set(separation.components)) if name in components]
         if len(members) > 1:
-            result.append((_level(separation, grid), np.array(members, dtype=np.int64)))
+            result.append((separation_level(separation, grid.last), np.array(members, dtype=np.int64)))
     return tuple(result)
 
 
@@ -64,8 +64,11 @@ def kept_away(grid: Grid, present: IntArray, apart: tuple[tuple[int, IntArray], 
     return mask
 
 
-def _level(separation: Separation, grid: Grid) -> int:
-    """A policy without that level separates by the next nearer one."""
+def separation_level(separation: Separation, last: int) -> int:
+    """The level, far to near, of which no place may hold both; `last` is the nodes' own.
+
+    A policy without that level separates by the next nearer one.
+    """
     if separation.by == "Zone":
         return 0
-    return max(0, grid.last - 1) if separation.by == "Rack" and grid.last >= 2 else grid.last
+    return last - 1 if separation.by == "Rack" and last >= 2 else last

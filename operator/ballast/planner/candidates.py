@@ -8,7 +8,7 @@ from copy import copy
 
 from ballast.model import Executor, Node, Phase, Policy, Reason, Resources, Separation, Snapshot, Topology
 from ballast.placement import admission
-from ballast.placement.limit import allowance, most_per_node
+from ballast.placement.limit import allowance, most_per_node, separation_level
 from ballast.placement.locality import Locality, counts_by_topology, locality_delta_ratio, measure
 from ballast.planner import eligibility
 from ballast.planner.load import Loads
@@ -18,6 +18,10 @@ from ballast.planner.slowness import Evidence, evidence
 _STATE_UNIT_BYTES = float(1 << 30)
 _LOCALITY_WEIGHT = 10.0
 """Ten per cent dearer traffic weighs as much as a gibibyte of state."""
+_WARM_SECONDS = 3600.0
+"""An executor that has run for so long has compiled and cached all that it will."""
+_WARMTH_WEIGHT = 0.1
+"""All of that weighs as much as a tenth of a gibibyte of state."""
 
 
 class Candidates:
@@ -139,7 +143,7 @@ class Candidates:
         if not self._zone_takes(mover, node, arriving, total):
             return Reason.SPREAD_LIMIT
         for separation in topology.separate if topology else ():
-            if mover.component in separation.components and self._meets(separation, mover, node):
+            if mover.component in separation.components and self._meets(separation, mover, node, arriving):
                 return Reason.SEPARATED
         return None
 
@@ -166,21 +170,26 @@ class Candidates:
         executor = self._executors[key]
         return (executor.topology, executor.component)
 
-    def _meets(self, separation: Separation, mover: Executor, node: Node) -> bool:
-        depth = {"Zone": 1, "Rack": 2}.get(separation.by, len(node.location))
+    def _meets(self, separation: Separation, mover: Executor, node: Node, arriving: tuple[str, ...]) -> bool:
+        depth = separation_level(separation, len(node.location) - 1) + 1
         place = node.location[:depth]
-        for name in separation.components:
-            homes = self._homes[mover.topology, name] if name != mover.component else ()
-            if any(home in self._nodes and self._nodes[home].location[:depth] == place for home in homes):
-                return True
-        return False
+        others = {(mover.topology, name) for name in separation.components if name != mover.component}
+        if any(self._component(name) in others for name in arriving):
+            return True
+        homes = (home for key in others for home in self._homes[key])
+        return any(home in self._nodes and self._nodes[home].location[:depth] == place for home in homes)
 
     def cost(self, executor: str, target: str) -> float:
-        """State held, in gibibytes, plus locality lost."""
+        """State held, in gibibytes, plus warmth and locality lost."""
         mover = self._executors[executor]
         state = (mover.usage.state_bytes if mover.usage else None) or 0.0
         dearer = max(0.0, self.locality_delta_ratio(mover, target))
-        return state / _STATE_UNIT_BYTES + _LOCALITY_WEIGHT * dearer
+        return state / _STATE_UNIT_BYTES + _LOCALITY_WEIGHT * dearer + _WARMTH_WEIGHT * self._warmth(mover)
+
+    def _warmth(self, executor: Executor) -> float:
+        """What it has gained by running, 0…1; in tenths, so that those of about the same age stay alike."""
+        age = 0.0 if executor.running_since is None else self._now - executor.running_since
+        return round(min(max(age, 0.0) / _WARM_SECONDS, 1.0), 1)
 
     def locality_delta_ratio(self, executor: Executor, target: str) -> float:
         """Growth of its topology's cost of traffic if it went to `target`; 0 where a node is not of the pool."""

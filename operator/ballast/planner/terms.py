@@ -42,12 +42,14 @@ class Terms:
         rest = self._node(target)
         if rest is not None:
             return rest[0]
-        mover = self.candidates.executor(executor)
-        loss = self.candidates.locality_delta_ratio(mover, target)
-        return Reason.LOCALITY_LOSS if loss > self._policy.moves.max_locality_loss else None
+        dearer = self.locality_delta_ratio(executor, target)
+        return Reason.LOCALITY_LOSS if dearer > self._policy.moves.max_locality_loss else None
 
     def cost(self, executor: str, target: str) -> float:
         return self.candidates.cost(executor, target)
+
+    def locality_delta_ratio(self, executor: str, target: str) -> float:
+        return self.candidates.locality_delta_ratio(self.candidates.executor(executor), target)
 
     def _rest(self, executor: Executor) -> budget.Objection | None:
         return self._resting.get(executor.uid) or self._topology(executor.topology)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from statistics import fmean
 
 from ballast.model.reason import Reason
 from ballast.shedding.levelling import ROUNDING, Combination, Item, closest
@@ -53,6 +54,8 @@ class Levelling:
     chosen: Combination
     hot_after: float
     cold_after: float
+    locality_delta_ratio: float
+    """Mean of the chosen ones' growth of the cost of traffic; the lower, the nearer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +107,13 @@ class Search:
         hot_after = self.scores[source.name] - chosen.load * effect.source_points
         # Where both meet, rounding must not make the cold one the hotter.
         cold_after = min(hot_after, self.scores[target.name] + chosen.load * effect.target_points)
-        return Levelling(source, target, chosen, hot_after, cold_after), [*refused, *no_room]
+        levelling = Levelling(source, target, chosen, hot_after, cold_after, self._dearer(chosen, target))
+        return levelling, [*refused, *no_room]
+
+    def _dearer(self, chosen: Combination, target: UsageNode) -> float:
+        ratios = [self.terms.locality_delta_ratio(name, target.name) for name in chosen.names]
+        # Whoever is equally near but for rounding is.
+        return round(fmean(ratios), 9)
 
     def _wanted(self, source: UsageNode, items: list[Item], effect: Effect, meeting: float) -> float:
         """Cores that are to leave: half of what lies between the two, but no more than the source has to spare."""
@@ -151,12 +160,15 @@ class Search:
 
 
 def _nearest(options: list[Levelling]) -> Levelling:
-    """Of those that bring the hot node down as far as any, and then fill the cold one as little, the cheapest."""
+    """Of those that bring the hot node down as far as any, and then fill the cold one as little, the nearest.
+
+    What leaves costs the same state and warmth wherever it goes.
+    """
     coolest = min(option.hot_after for option in options) + _EQUALLY_LEVELLING_POINTS
     options = [option for option in options if option.hot_after <= coolest]
     coldest = min(option.cold_after for option in options) + _EQUALLY_LEVELLING_POINTS
     options = [option for option in options if option.cold_after <= coldest]
-    return min(options, key=lambda each: (each.chosen.cost, each.cold_after, each.hot_after, each.target.name))
+    return min(options, key=lambda each: (each.locality_delta_ratio, each.cold_after, each.hot_after, each.target.name))
 
 
 def movable(node: UsageNode) -> Iterator[tuple[UsageExecutor, float]]:

@@ -54,6 +54,9 @@ class Terms(Protocol):
     def cost(self, executor: str, target: str) -> float:
         """What the move costs beside the load: state held, warmth lost, locality lost. Any unit, at least 0."""
 
+    def locality_delta_ratio(self, executor: str, target: str) -> float:
+        """Growth of its topology's cost of traffic (0.1 = 10 % dearer); negative = cheaper, and so nearer."""
+
 
 class AnythingGoes:
     """Terms under which every move is possible and costs nothing."""
@@ -63,5 +66,9 @@ class AnythingGoes:
         return None
 
     def cost(self, executor: str, target: str) -> float:
+        del executor, target
+        return 0.0
+
+    def locality_delta_ratio(self, executor: str, target: str) -> float:
         del executor, target
         return 0.0

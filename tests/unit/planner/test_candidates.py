@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -114,24 +115,49 @@ def test_separated_components_share_no_place(by: str, refused: set[str]) -> None
     assert {name for name in targets if found.refusal(MOVER.key, name, ()) is Reason.SEPARATED} == refused
 
 
+def test_separated_components_do_not_arrive_together_either() -> None:
+    standby, other = crowd(1, "hot", "standby")[0], crowd(1, "hot", "other")[0]
+    found = candidates(standby, other, topologies=(a_topology(separate=(Separation(("ingest", "standby")),)),))
+    assert found.refusal(MOVER.key, "cold", (other.key,)) is None
+    assert found.refusal(MOVER.key, "cold", (other.key, standby.key)) is Reason.SEPARATED
+
+
+def test_racks_are_the_level_above_the_nodes_however_many_are_above_them() -> None:
+    places = {"hot": ("z1", "r1"), "standby": ("z1", "r2"), "same-rack": ("z1", "r2"), "same-zone": ("z1", "r3")}
+    nodes = tuple(replace(a_node(name), location=("region", *place, name)) for name, place in places.items())
+    separate = (Separation(("ingest", "standby"), "Rack"),)
+    found = candidates(*crowd(1, "standby", "standby"), nodes=nodes, topologies=(a_topology(separate=separate),))
+    assert found.refusal(MOVER.key, "same-rack", ()) is Reason.SEPARATED
+    assert found.refusal(MOVER.key, "same-zone", ()) is None
+
+
 def test_executors_of_one_component_are_not_kept_apart_from_each_other() -> None:
     separate = (Separation(("ingest", "standby")),)
     assert refusal("cold", *crowd(1, "cold"), *crowd(8, "zone-2"), topologies=(a_topology(separate=separate),)) is None
 
 
 def test_state_costs_by_the_gibibyte() -> None:
-    mover = an_executor("e1", node="hot", cpu=0.5, state_bytes=3 * GIB)
+    mover = an_executor("e1", node="hot", cpu=0.5, state_bytes=3 * GIB, running_since=NOW)
     assert candidates(mover=mover).cost(mover.key, "cold") == pytest.approx(3.0)
 
 
 @pytest.mark.parametrize("usage", [{"usage": None}, {"state_bytes": None}])
 def test_state_that_nobody_measured_costs_nothing(usage: dict[str, Any]) -> None:
-    mover = an_executor("e1", node="hot", **usage)
+    mover = an_executor("e1", node="hot", running_since=NOW, **usage)
     assert candidates(mover=mover).cost(mover.key, "cold") == 0.0
 
 
+@pytest.mark.parametrize(
+    ("since", "cost"),
+    [(None, 0.0), (NOW + 5.0, 0.0), (NOW - 170.0, 0.0), (NOW - 1800.0, 0.05), (NOW - 3600.0, 0.1), (0.0, 0.1)],
+)
+def test_an_executor_costs_more_the_longer_it_has_run_until_it_is_warm(since: float | None, cost: float) -> None:
+    mover = an_executor("e1", node="hot", state_bytes=0.0, running_since=since)
+    assert candidates(mover=mover).cost(mover.key, "cold") == pytest.approx(cost)
+
+
 def test_dearer_traffic_costs_and_cheaper_traffic_pays_nothing() -> None:
-    mover = an_executor("e1", node="hot", state_bytes=0.0)
+    mover = an_executor("e1", node="hot", state_bytes=0.0, running_since=NOW)
     with_mates = candidates(*crowd(3, "hot"), mover=mover)
     ratio = with_mates.locality_delta_ratio(mover, "zone-2")
     assert ratio > 0

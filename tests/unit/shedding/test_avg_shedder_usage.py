@@ -18,10 +18,11 @@ AT_ONCE = UsageSettings(low_hits=1, high_hits=1, max_moves=10, max_moves_per_nod
 
 @dataclass(frozen=True)
 class Stated:
-    """Terms in tables: who may not go where, what goes there costs, and how many a node takes."""
+    """Terms in tables: who may not go where, what it costs, how much dearer traffic gets, how many a node takes."""
 
     refused: Mapping[tuple[str, str], Reason] = field(default_factory=dict)
     costs: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    dearer: Mapping[tuple[str, str], float] = field(default_factory=dict)
     room: Mapping[str, int] = field(default_factory=dict)
 
     def refusal(self, executor: str, target: str, arriving: tuple[str, ...]) -> Reason | None:
@@ -31,6 +32,9 @@ class Stated:
 
     def cost(self, executor: str, target: str) -> float:
         return self.costs.get((executor, target), 0.0)
+
+    def locality_delta_ratio(self, executor: str, target: str) -> float:
+        return self.dearer.get((executor, target), 0.0)
 
 
 def one_pass(*nodes: UsageNode, settings: UsageSettings = AT_ONCE, terms: Terms | None = None) -> UsageResult:
@@ -279,13 +283,20 @@ class TestDestination:
         result = one_pass(used("hot", 90, [2.0]), used("c1", 30, receives=False), used("c2", 40))
         assert moves(result) == [("hot/0", "c2")]
 
-    def test_among_equally_levelling_ones_the_nearest(self) -> None:
-        terms = Stated(costs={("hot/0", "c1"): 1.0})
+    @pytest.mark.parametrize(("one", "other"), [(0.05, 0.0), (0.0, -0.05)])
+    def test_among_equally_levelling_ones_the_nearest(self, one: float, other: float) -> None:
+        terms = Stated(dearer={("hot/0", "c1"): one, ("hot/0", "c2"): other})
         result = one_pass(used("hot", 90, [2.0]), used("c1", 40), used("c2", 41), terms=terms)
         assert moves(result) == [("hot/0", "c2")]
 
+    def test_of_equally_near_ones_the_one_that_levels_more_though_more_executors_go_there(self) -> None:
+        every = {(f"hot/{i}", node): 0.1 for i in range(4) for node in ("c1", "c2")}
+        hot, cold = used("hot", 62.5, [0.6, 0.7, 0.7, 0.7]), [used("c1", 40), used("c2", 46)]
+        warm = one_pass(hot, *cold, terms=Stated(costs=every, dearer=every), settings=replace(AT_ONCE, min_hot_score=0))
+        assert {target for _, target in moves(warm)} == {"c1"}
+
     def test_a_near_one_that_hardly_levels_is_not_chosen(self) -> None:
-        terms = Stated(costs={("hot/0", "c1"): 1.0})
+        terms = Stated(dearer={("hot/0", "c1"): 0.05})
         result = one_pass(used("hot", 90, [2.0]), used("c1", 40), used("c2", 70), terms=terms)
         assert moves(result) == [("hot/0", "c1")]
 
