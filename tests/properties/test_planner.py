@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given, settings
+import hypothesis
+import pytest
+from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
 from ballast.model import (
     AvgShedderPolicy,
     Executor,
+    LoadUnit,
     Memory,
     MovesMode,
     MovesPolicy,
@@ -30,8 +33,18 @@ from tests.builders import NOW, a_node, a_policy, a_snapshot, an_executor, gated
 EAGER: Policy = a_policy(
     window_seconds=30.0,
     placement=PlacementPolicy(mode=PlacementMode.ENFORCE, max_executors_per_node_ratio=0.5),
-    moves=MovesPolicy(mode=MovesMode.ENFORCE, max_concurrent=5),
+    moves=MovesPolicy(mode=MovesMode.ENFORCE, max_concurrent=5, max_locality_loss=5.0),
     shedding=SheddingPolicy(avg_shedder=AvgShedderPolicy(low_hits=1, high_hits=1)),
+)
+BY_TRAFFIC = AvgShedderPolicy(unit=LoadUnit.TRAFFIC, low_hits=1, high_hits=1, min_rate=0.0, min_throughput_bytes=0.0)
+NO_MINIMUM = (("min_rate", 0.0), ("min_throughput", 0.0))
+SHEDDING = (
+    EAGER.shedding,
+    SheddingPolicy(avg_shedder=BY_TRAFFIC),
+    SheddingPolicy("ThresholdShedder", settings=(("lower_boundary", 1.0), *NO_MINIMUM)),
+    SheddingPolicy("OverloadShedder", settings=(("threshold", 60.0),)),
+    SheddingPolicy("UniformLoadShedder", settings=(("max_unload_ratio", 0.5), *NO_MINIMUM)),
+    SheddingPolicy("TransferShedder", settings=(("hits", 0.0), ("target_std_dev", 5.0))),
 )
 
 
@@ -56,38 +69,57 @@ def pools(draw: st.DrawFn) -> Snapshot:
                 ready=draw(st.integers(0, 9)) > 0,
             )
         )
-        executors += [
-            an_executor(f"e-{i}{j}", node=f"n{i}", cpu=draw(st.integers(1, 20)) / 10) for j in range(residents)
-        ]
+        executors += [_resident(draw, i, j) for j in range(residents)]
     executors += [gated(f"g-{k}", since=NOW - 20) for k in range(draw(st.integers(0, 4)))]
     return a_snapshot(*nodes, executors=tuple(executors))
 
 
+def _resident(draw: st.DrawFn, node: int, number: int) -> Executor:
+    executor = an_executor(f"e-{node}{number}", node=f"n{node}", cpu=draw(st.integers(1, 20)) / 10)
+    # Distinct roots, so that no two rates tie, nor sums of them.
+    records = 1000.0 * draw(st.integers(0, 20)) + (4.0 * node + number + 2.0) ** 0.5
+    traffic = {"records_per_second": records, "bytes_per_second": 1000.0 * records}
+    return replace(executor, usage=replace(executor.usage, **traffic)) if executor.usage else executor
+
+
 strategies = st.sampled_from(["Proximity", "LeastLongTermRate", "LeastResourceUsage", "AvgShedder", "RoundRobin"])
+shedders = st.sampled_from(SHEDDING)
 
 
-def decide(snapshot: Snapshot, strategy: str = "Proximity") -> tuple[Plan, Memory]:
-    return plan(snapshot, replace(EAGER, placement=replace(EAGER.placement, strategy=strategy)), Memory(), NOW)
+def eager(strategy: str = "Proximity", shedding: SheddingPolicy = EAGER.shedding) -> Policy:
+    return replace(EAGER, placement=replace(EAGER.placement, strategy=strategy), shedding=shedding)
 
 
-@given(pools())
-def test_a_move_has_a_destination_and_it_is_another_node(snapshot: Snapshot) -> None:
+def decide(snapshot: Snapshot, policy: Policy = EAGER) -> tuple[Plan, Memory]:
+    return plan(snapshot, policy, Memory(), NOW)
+
+
+@pytest.mark.parametrize("shedding", SHEDDING, ids=lambda each: f"{each.strategy}-{each.avg_shedder.unit}")
+def test_every_strategy_moves_something_in_some_pool(shedding: SheddingPolicy) -> None:
+    """Else nothing below would say anything about it."""
+    policy, any_one = eager(shedding=shedding), settings(phases=[hypothesis.Phase.generate], max_examples=500)
+    assert find(pools(), lambda snapshot: bool(decide(snapshot, policy)[0].moves), settings=any_one)
+
+
+@given(pools(), shedders)
+def test_a_move_has_a_destination_and_it_is_another_node(snapshot: Snapshot, shedding: SheddingPolicy) -> None:
     names = {node.name for node in snapshot.nodes}
-    for move in decide(snapshot)[0].moves:
+    for move in decide(snapshot, eager(shedding=shedding))[0].moves:
         assert move.target in names
         assert move.target != move.source
 
 
-@given(pools())
-def test_a_victim_never_makes_the_cold_node_the_hotter_one(snapshot: Snapshot) -> None:
-    for move in decide(snapshot)[0].moves:
+@given(pools(), shedders)
+def test_a_victim_never_makes_the_cold_node_the_hotter_one(snapshot: Snapshot, shedding: SheddingPolicy) -> None:
+    for move in decide(snapshot, eager(shedding=shedding))[0].moves:
+        assert move.hot_score > move.cold_score
         assert move.hot_after >= move.cold_after - 1e-9
         assert move.gain > 0
 
 
-@given(pools(), strategies)
-def test_what_is_placed_fits(snapshot: Snapshot, strategy: str) -> None:
-    decided, _ = decide(snapshot, strategy)
+@given(pools(), strategies, shedders)
+def test_what_is_placed_fits(snapshot: Snapshot, strategy: str, shedding: SheddingPolicy) -> None:
+    decided, _ = decide(snapshot, eager(strategy, shedding))
     requests = {e.uid: e.requests for e in snapshot.executors}
     for node in snapshot.nodes:
         arriving = [requests[p.uid] for p in decided.placements if p.node == node.name]
@@ -102,22 +134,24 @@ def test_what_is_placed_fits(snapshot: Snapshot, strategy: str) -> None:
 
 @given(pools(), strategies)
 def test_every_gated_executor_is_placed_released_or_held(snapshot: Snapshot, strategy: str) -> None:
-    decided, _ = decide(snapshot, strategy)
+    decided, _ = decide(snapshot, eager(strategy))
     waiting = {e.uid for e in snapshot.executors if e.phase is Phase.GATED}
     assert {p.uid for p in decided.placements} | {h.uid for h in decided.holds} == waiting
 
 
-@given(pools(), strategies, st.randoms(use_true_random=False))
+@given(pools(), strategies, shedders, st.randoms(use_true_random=False))
 def test_the_order_of_lists_decides_nothing(
     snapshot: Snapshot,
     strategy: str,
+    shedding: SheddingPolicy,
     random: st.random.Random,  # type: ignore[name-defined]
 ) -> None:
     nodes, executors = list(snapshot.nodes), list(snapshot.executors)
     random.shuffle(nodes)
     random.shuffle(executors)
     shuffled = replace(snapshot, nodes=tuple(nodes), executors=tuple(executors))
-    one, other = decide(snapshot, strategy)[0], decide(shuffled, strategy)[0]
+    policy = eager(strategy, shedding)
+    one, other = decide(snapshot, policy)[0], decide(shuffled, policy)[0]
     assert set(one.moves) == set(other.moves)
     assert set(one.placements) == set(other.placements)
 
@@ -139,33 +173,35 @@ def _after(snapshot: Snapshot, move: PlannedMove) -> Snapshot:
 
 @given(pools(), strategies)
 def test_a_second_pass_over_what_was_placed_places_nothing(snapshot: Snapshot, strategy: str) -> None:
-    decided, memory = decide(snapshot, strategy)
+    policy = eager(strategy)
+    decided, memory = decide(snapshot, policy)
     home = {p.uid: p.node for p in decided.placements}
     released = tuple(
         replace(e, phase=Phase.PENDING, node=home[e.uid], last_gate_since=None) if e.uid in home else e
         for e in snapshot.executors
     )
-    policy = replace(EAGER, placement=replace(EAGER.placement, strategy=strategy))
     again, _ = plan(replace(snapshot, executors=released), policy, memory, NOW)
     assert again.placements == ()
 
 
-@given(pools())
-def test_the_reverse_of_a_move_is_not_suggested(snapshot: Snapshot) -> None:
-    decided, _ = decide(snapshot)
+@given(pools(), shedders)
+def test_the_reverse_of_a_move_is_not_suggested(snapshot: Snapshot, shedding: SheddingPolicy) -> None:
+    policy = eager(shedding=shedding)
+    decided, _ = decide(snapshot, policy)
     for move in decided.moves[:1]:
-        again, _ = decide(_after(snapshot, move))
+        again, _ = decide(_after(snapshot, move), policy)
         assert (move.target, move.source) not in {(m.source, m.target) for m in again.moves}
 
 
-@given(pools(), strategies)
-def test_the_same_facts_give_the_same_plan(snapshot: Snapshot, strategy: str) -> None:
-    assert decide(snapshot, strategy) == decide(snapshot, strategy)
+@given(pools(), strategies, shedders)
+def test_the_same_facts_give_the_same_plan(snapshot: Snapshot, strategy: str, shedding: SheddingPolicy) -> None:
+    policy = eager(strategy, shedding)
+    assert decide(snapshot, policy) == decide(snapshot, policy)
 
 
 @settings(max_examples=60)
-@given(pools(), st.permutations(range(8)))
-def test_new_names_for_nodes_rename_the_moves(snapshot: Snapshot, order: list[int]) -> None:
+@given(pools(), shedders, st.permutations(range(8)))
+def test_new_names_for_nodes_rename_the_moves(snapshot: Snapshot, shedding: SheddingPolicy, order: list[int]) -> None:
     names = {f"n{i}": f"n{order[i]}" for i in range(8)}
     nodes = tuple(
         replace(n, name=names[n.name], location=(*n.location[:2], names[n.name]), labels={}) for n in snapshot.nodes
@@ -173,5 +209,6 @@ def test_new_names_for_nodes_rename_the_moves(snapshot: Snapshot, order: list[in
     executors = tuple(replace(e, node=names[e.node]) if e.node else e for e in snapshot.executors)
     plain = replace(snapshot, nodes=tuple(replace(n, labels={}) for n in snapshot.nodes))
     renamed = replace(snapshot, nodes=nodes, executors=executors)
-    one = {(m.uid, names[m.source], names[m.target]) for m in decide(plain)[0].moves}
-    assert one == {(m.uid, m.source, m.target) for m in decide(renamed)[0].moves}
+    policy = eager(shedding=shedding)
+    one = {(m.uid, names[m.source], names[m.target]) for m in decide(plain, policy)[0].moves}
+    assert one == {(m.uid, m.source, m.target) for m in decide(renamed, policy)[0].moves}
