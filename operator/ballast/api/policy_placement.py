@@ -125,7 +125,8 @@ class Placement(Model):
     (RoundRobin), or AvgShedder.
 
     Whichever it is, only nodes that admit the executor and have room are chosen from, within the limits below.
-    AvgShedder sends the replacements of moves where the moves say, and spreads all others at random.
+    AvgShedder sends the replacements of moves where the moves say, and spreads all others at random. Moves don't go by
+    it: where an executor moves to is decided with the move itself, by the scores that both nodes should end in.
     """
     order: ExecutorOrder = ExecutorOrder.PROXIMITY_NEEDS
     """Which executor is placed next: down the streams, each sender followed by its receivers (ProximityNeeds), or the
@@ -148,7 +149,7 @@ class Placement(Model):
     favoured_nodes: LabelSelector | None = None
     """Nodes to fill first."""
     unfavoured_nodes: LabelSelector | None = None
-    """Nodes to fill last."""
+    """Nodes to fill last. Levelling may still move executors there, where others are hot."""
     limits: Annotated[tuple[ComponentLimit, ...], Field(max_length=64), map_by("component")] = ()
     """Limits on single components."""
     debounce: Annotated[Duration, Between("0s", "10s")] = Duration.parse("2s")

@@ -102,7 +102,10 @@ class UniformLoadShedder(Model):
 
 
 class TransferShedder(Model):
-    """Transfers from the most to the least loaded nodes until the standard deviation is on target."""
+    """Transfers from the most to the least loaded nodes until the standard deviation is on target.
+
+    As with every strategy, no move makes its destination the hotter node, so nothing is taken back in exchange.
+    """
 
     target_std_dev: Points = 25
     """The standard deviation of scores to reach, in points."""
