@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from ballast.cli.main import app
 from ballast.prometheus import Preset
 from ballast.spark.errors import HistoryError
+from ballast.spark.file_system import FileSystem
 from ballast.spark.history import Day, Done, Origin, Range, Store, Written, collected, planned
 from tests.spark import known_cluster
 from tests.spark.filled_prometheus import FilledPrometheus, holding
@@ -141,7 +142,7 @@ def test_a_crash_leaves_the_old_part_and_the_next_run_clears_up(
 
     with monkeypatch.context() as dying:
         dying.setattr(Store, "_take_place", die)  # the new file is whole, and about to take its place
-        dying.setattr(Store, "_discard", lambda *_: None)  # killed outright, nothing is tidied up
+        dying.setattr(FileSystem, "discard", lambda *_: None)  # killed outright, nothing is tidied up
         with pytest.raises(KeyboardInterrupt):
             run(spark, history, cluster, days(FIRST, FIRST))
     assert {name: content for name, content in files(history).items() if not name.startswith("_")} == before

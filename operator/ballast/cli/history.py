@@ -9,7 +9,8 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ballast.cli.output import console
-from ballast.errors import BallastError, InvalidField
+from ballast.cli.spark import with_spark
+from ballast.errors import InvalidField
 from ballast.prometheus import Preset
 
 if TYPE_CHECKING:
@@ -20,10 +21,6 @@ EXAMPLES = (
     "ballast history --prometheus http://prometheus:9090 --path s3a://data/ballast",
     "ballast history --prometheus http://prometheus:9090 --pool 'streaming=ip-10-0-.*'",
 )
-
-
-class SparkMissingError(BallastError):
-    """The extra `spark` is not installed."""
 
 
 def history(
@@ -55,24 +52,19 @@ def history(
     given = {"bearerTokenFile": bearer_token_file, "caFile": ca_file, "timeout": timeout, "url": prometheus}
     headers = {f"headers.{name}": value for name, value in _pairs(header, field="--header").items()}
     source = {**{name: value for name, value in given.items() if value is not None}, **headers}
-    try:
-        from ballast.spark.failure import in_own_words  # noqa: PLC0415 -- Spark takes seconds to load
-        from ballast.spark.history import Origin  # noqa: PLC0415 -- as above
+    with with_spark():
+        from ballast.spark.history import Origin  # noqa: PLC0415 -- Spark takes seconds to load
         from ballast.spark.source.moment import span_ms  # noqa: PLC0415 -- as above
-    except ImportError as error:
-        raise SparkMissingError(
-            f"{error}: install ballast with its extra `spark`, such as pip install '.[spark]'"
-        ) from error
-    origin = Origin(
-        source,
-        preset,
-        step_seconds=span_ms(step, field="--step") / 1000,
-        window_seconds=span_ms(window, field="--window") / 1000,
-        pools=_pairs(pool, field="--pool"),
-    )
-    ripe_ms = time.time_ns() // 1_000_000 - span_ms(delay, field="--delay")
-    wanted = _range(first, last, back=back, ripe_ms=ripe_ms)
-    with in_own_words():
+
+        origin = Origin(
+            source,
+            preset,
+            step_seconds=span_ms(step, field="--step") / 1000,
+            window_seconds=span_ms(window, field="--window") / 1000,
+            pools=_pairs(pool, field="--pool"),
+        )
+        ripe_ms = time.time_ns() // 1_000_000 - span_ms(delay, field="--delay")
+        wanted = _range(first, last, back=back, ripe_ms=ripe_ms)
         _collect(origin, wanted, path=path, master=master)
 
 

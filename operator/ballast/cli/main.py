@@ -10,7 +10,7 @@ from importlib.metadata import version
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from ballast.errors import BallastError
@@ -25,10 +25,14 @@ COMMANDS = {
     "simulate": "Run a described load under policies, and compare them.",
     "run": "Run the operator.",
     "history": "Keep what happened in a cluster as Parquet, out of Prometheus.",
+    "backtest": "Run policies over many windows and seeds on Spark, and rank them.",
     "release": "Let go of executors that are held, with no operator at hand.",
     "crds": "Generate the custom resource definitions.",
 }
-"""Each is the function of its name in the module of its name, with EXAMPLES and, where there are tables, COLUMNS."""
+"""Each is the function of its name in the module of its name, with EXAMPLES.
+
+COLUMNS are there where it prints tables, COMMAND where the command is of a class of its own.
+"""
 
 _EXAMPLES = ("kubectl ballast status", "kubectl ballast plan -o yaml", "ballast plan -f snapshot.yaml")
 _EXIT_CODES = (
@@ -77,7 +81,7 @@ def _command(name: str) -> Any:
     module = import_module(f"ballast.cli.{name}")
     single = typer.Typer(**_STYLE)
     epilog = _listed("Columns", getattr(module, "COLUMNS", ())) + _listed("Examples", module.EXAMPLES)
-    single.command(name, epilog=epilog)(getattr(module, name))
+    single.command(name, cls=getattr(module, "COMMAND", TyperCommand), epilog=epilog)(getattr(module, name))
     return get_command(single)
 
 

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from ballast.api import BalancingPolicy
 from ballast.cli.output import Format, OutputOption, show, structured
 from ballast.cli.picture.simulated import simulated_page
 from ballast.cli.report.simulated import MEANINGS, simulated_document, simulated_report
@@ -18,7 +19,7 @@ from ballast.errors import BallastError, InvalidField
 from ballast.model import Policy
 from ballast.simulation.engine import Progress as Told
 from ballast.simulation.engine import simulate as run
-from ballast.simulation.policies import enforced, from_file, from_name
+from ballast.simulation.policies import FILES, enforced, from_name, in_file, policy_in
 from ballast.simulation.scenario import Scenario
 from ballast.simulation.trace import Trace
 
@@ -31,7 +32,6 @@ EXAMPLES = (
 
 COLUMNS = tuple(f"{column.upper():<12} {meaning}" for column, meaning in MEANINGS.items())
 _DEFAULT = ("AvgShedder", "None")
-_FILES = (".yaml", ".yml", ".json")
 
 
 class SamePolicyTwiceError(BallastError):
@@ -46,7 +46,7 @@ def simulate(
             "--policy",
             "-p",
             metavar="POLICY",
-            help="A BalancingPolicy's file or a strategy: SHEDDING[/UNIT][+PLACEMENT]. May be repeated; "
+            help="A file of BalancingPolicies or a strategy: SHEDDING[/UNIT][+PLACEMENT]. May be repeated; "
             "AvgShedder and None (no moves) if absent.",
         ),
     ] = None,
@@ -85,11 +85,17 @@ def named(policies: Iterable[str], world: Scenario) -> dict[str, Policy]:
     """Policies by what the table calls them. Raises BallastError for one that is not valid or stands there twice."""
     found: dict[str, Policy] = {}
     for text in policies:
-        policy = from_file(Path(text), world) if text.endswith(_FILES) else from_name(text, world)
-        if policy.name in found:
-            raise SamePolicyTwiceError(f"--policy: {text}: there is a policy {policy.name} already; rename one")
-        found[policy.name] = enforced(policy)
+        for policy in _read(text, world):
+            if policy.name in found:
+                raise SamePolicyTwiceError(f"--policy: {text}: there is a policy {policy.name} already; rename one")
+            found[policy.name] = enforced(policy)
     return found
+
+
+def _read(text: str, world: Scenario) -> list[Policy]:
+    if not text.endswith(FILES):
+        return [from_name(text, world)]
+    return [policy_in(BalancingPolicy.parse(raw), world) for raw in in_file(Path(text))]
 
 
 def traced(world: Scenario, policies: dict[str, Policy], seed: int | None) -> list[Trace]:

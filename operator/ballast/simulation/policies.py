@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
@@ -9,41 +10,60 @@ from pathlib import Path
 from typing import Any
 
 from ballast.api import BalancingPolicy
+from ballast.api.meta import API_VERSION
 from ballast.api.policy_placement import PlacementStrategy
 from ballast.api.policy_shedding import LoadUnit, SheddingStrategy
 from ballast.errors import InvalidField
 from ballast.model import MovesMode, PlacementMode, Policy
 from ballast.model.from_api import policy_from
-from ballast.simulation.document import document
+from ballast.simulation.document import documents
 from ballast.simulation.scenario import Scenario
 
-
-def from_file(path: Path, scenario: Scenario) -> Policy:
-    """A BalancingPolicy's file; the scenario's nodes are its pool. Raises InvalidResource or InvalidField."""
-    raw = document(path, field="policy", remedy="name a file or a strategy")
-    if not isinstance(raw, dict) or raw.get("kind") != "BalancingPolicy":
-        raise InvalidField("policy", str(path), "name a file with one BalancingPolicy in it, or a strategy")
-    return _policy(BalancingPolicy.parse(raw), scenario)
+FILES = (".yaml", ".yml", ".json")
+"""What tells a policy's file from a strategy's name."""
 
 
-def from_name(name: str, scenario: Scenario) -> Policy:
+def in_file(path: Path) -> list[dict[str, Any]]:
+    """The BalancingPolicies of a file, one or several, as they stand there. Raises InvalidResource or InvalidField."""
+    found = documents(path, field="policy", remedy="name a file or a strategy")
+    for raw in found or [None]:
+        if not isinstance(raw, dict) or raw.get("kind") != "BalancingPolicy":
+            raise InvalidField(
+                "policy", str(path), "name a file with BalancingPolicies and nothing else, or a strategy"
+            )
+        BalancingPolicy.parse(raw)
+    return found
+
+
+def by_name(name: str, figures: Mapping[str, Any]) -> dict[str, Any]:
     """`SHEDDING`, `SHEDDING/UNIT`, or either with `+PLACEMENT`, such as `AvgShedder/Traffic+RoundRobin`.
 
-    Figures are those of the scenario's `policy`, the rest as by default; everything is enforced. Raises InvalidField.
+    `figures`: fields of a spec that differ from the defaults. Everything is enforced. Raises InvalidField.
     """
     first, _, placement = name.partition("+")
     shedding, _, unit = first.partition("/")
-    spec = dict(scenario.spec.policy)
+    spec = dict(figures)
     spec["shedding"] = _shedding(_block(spec, "shedding"), shedding, unit)
     spec["placement"] = _placement(_block(spec, "placement"), placement)
     spec["moves"] = {**_block(spec, "moves"), "mode": "Enforce"}
-    return by_spec(spec, scenario, name=name)
+    return _document(re.sub("[^a-z0-9]+", "-", name.lower()), spec)
+
+
+def from_name(name: str, scenario: Scenario) -> Policy:
+    """The same, with the figures of the scenario's `policy`. Raises InvalidField or InvalidResource."""
+    found = BalancingPolicy.parse(by_name(name, scenario.spec.policy))
+    return replace(policy_in(found, scenario), name=name)
 
 
 def by_spec(spec: Mapping[str, Any], scenario: Scenario, *, name: str) -> Policy:
     """The policy of a spec without a node selector. Raises InvalidResource."""
-    raw = {"metadata": {"name": name}, "spec": {**spec, "nodeSelector": {}}}
-    return _policy(BalancingPolicy.parse(raw), scenario)
+    return policy_in(BalancingPolicy.parse(_document(name, spec)), scenario)
+
+
+def policy_in(resource: BalancingPolicy, scenario: Scenario) -> Policy:
+    """A policy whose pool is the scenario's nodes."""
+    hosts = {name: {"kubernetes.io/hostname": name} for each in scenario.spec.nodes for name in each.names}
+    return policy_from(resource, hosts)
 
 
 def enforced(policy: Policy) -> Policy:
@@ -56,9 +76,24 @@ def enforced(policy: Policy) -> Policy:
     return replace(policy, placement=placement, moves=moves)
 
 
-def _policy(resource: BalancingPolicy, scenario: Scenario) -> Policy:
-    hosts = {name: {"kubernetes.io/hostname": name} for each in scenario.spec.nodes for name in each.names}
-    return policy_from(resource, hosts)
+def own_block_only(spec: Mapping[str, Any], strategy: str, words: type[StrEnum]) -> dict[str, Any]:
+    """`spec` without the blocks of other strategies, for a policy has that of its own only."""
+    others = {block_of(word) for word in words} - {block_of(strategy)}
+    return {key: value for key, value in spec.items() if key not in others}
+
+
+def block_of(strategy: str) -> str:
+    """The key of the strategy's own figures."""
+    return strategy[0].lower() + strategy[1:]
+
+
+def _document(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "BalancingPolicy",
+        "metadata": {"name": name},
+        "spec": {"nodeSelector": {}, **spec},
+    }
 
 
 def _block(spec: Mapping[str, Any], key: str) -> dict[str, Any]:
@@ -73,27 +108,17 @@ def _shedding(spec: dict[str, Any], strategy: str, unit: str) -> dict[str, Any]:
             raise InvalidField("shedding.strategy", f"{strategy}/{unit}", "only AvgShedder has units")
         chosen = _known("shedding.avgShedder.unit", unit, LoadUnit)
         spec["avgShedder"] = {**_block(spec, "avgShedder"), "unit": chosen}
-    return _own_block_only(spec, strategy, SheddingStrategy)
+    return own_block_only(spec, strategy, SheddingStrategy)
 
 
 def _placement(spec: dict[str, Any], strategy: str) -> dict[str, Any]:
     spec["mode"] = "Enforce"
     if strategy:
         spec["strategy"] = _known("placement.strategy", strategy, PlacementStrategy)
-    return _own_block_only(spec, strategy or spec.get("strategy", "Proximity"), PlacementStrategy)
+    return own_block_only(spec, strategy or spec.get("strategy", "Proximity"), PlacementStrategy)
 
 
 def _known(field: str, value: str, words: type[StrEnum]) -> str:
     if value not in set(words):
         raise InvalidField(field, value, f"choose one of {', '.join(words)}, or name a policy's file")
     return value
-
-
-def _own_block_only(spec: dict[str, Any], strategy: str, words: type[StrEnum]) -> dict[str, Any]:
-    """A scenario may give figures for several strategies; a policy has those of its own only."""
-    others = {_key(word) for word in words} - {_key(strategy)}
-    return {key: value for key, value in spec.items() if key not in others}
-
-
-def _key(strategy: str) -> str:
-    return strategy[0].lower() + strategy[1:]

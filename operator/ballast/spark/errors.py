@@ -11,3 +11,7 @@ class SourceError(BallastError):
 
 class HistoryError(BallastError):
     """The history that is there can't be read or added to."""
+
+
+class BacktestError(BallastError):
+    """A run of a backtest failed, or what an earlier one left can't be used."""

@@ -20,7 +20,19 @@ from tests.unit.kube.scripted import Answer, kubeconfig, scripted
 
 ROOT = Path(__file__).parents[3]
 
-COMMANDS = ["status", "plan", "explain", "snapshot", "approve", "simulate", "run", "history", "release", "crds"]
+COMMANDS = [
+    "status",
+    "plan",
+    "explain",
+    "snapshot",
+    "approve",
+    "simulate",
+    "run",
+    "history",
+    "backtest",
+    "release",
+    "crds",
+]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

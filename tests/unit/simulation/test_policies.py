@@ -6,7 +6,7 @@ import pytest
 
 from ballast.errors import InvalidField
 from ballast.model import LoadUnit, MovesMode, PlacementMode
-from ballast.simulation.policies import enforced, from_file, from_name
+from ballast.simulation.policies import enforced, from_name, in_file
 from tests.unit.simulation.small_world import policy, scenario
 
 FIGURES = {
@@ -42,4 +42,4 @@ def test_a_file_must_hold_a_policy(tmp_path: Path) -> None:
     for text in (b"kind: Scenario", b"[]", b"a: [", b"\xff"):
         path.write_bytes(text)
         with pytest.raises(InvalidField, match="policy"):
-            from_file(path, scenario())
+            in_file(path)

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from ballast.api import BalancingPolicy
 from ballast.errors import InvalidField, InvalidResource
 from ballast.model import LoadUnit, MovesMode, PlacementMode
-from ballast.simulation.policies import by_spec, enforced, from_file, from_name
+from ballast.simulation.policies import by_spec, enforced, from_name, in_file, policy_in
 from tests.unit.simulation.small_world import scenario
 
 POLICY = """
@@ -28,7 +29,8 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_a_policys_file_is_read_as_it_is(tmp_path: Path) -> None:
-    found = from_file(written(tmp_path, POLICY), scenario())
+    (document,) = in_file(written(tmp_path, POLICY))
+    found = policy_in(BalancingPolicy.parse(document), scenario())
     assert (found.name, found.shedding.avg_shedder.low_hits, found.moves.mode) == ("mine", 3, MovesMode.RECOMMEND)
 
 
@@ -36,18 +38,24 @@ def test_a_policys_file_is_read_as_it_is(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("kind: [", "not readable as YAML"),
-        ("[]", "one BalancingPolicy in it"),
-        ("kind: Scenario", "one BalancingPolicy"),
+        ("[]", "BalancingPolicies and nothing else"),
+        ("", "BalancingPolicies and nothing else"),
+        ("kind: Scenario", "BalancingPolicies and nothing else"),
     ],
 )
 def test_a_file_that_is_no_policy_is_refused(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(InvalidField, match=words):
-        from_file(written(tmp_path, text), scenario())
+        in_file(written(tmp_path, text))
+
+
+def test_a_file_may_hold_several_policies(tmp_path: Path) -> None:
+    found = in_file(written(tmp_path, f"---\n{POLICY}---\n{POLICY.replace('mine', 'yours')}---\n"))
+    assert [document["metadata"]["name"] for document in found] == ["mine", "yours"]
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidField, match=r"gone\.yaml.*No such file.*; name a file or a strategy"):
-        from_file(tmp_path / "gone.yaml", scenario())
+        in_file(tmp_path / "gone.yaml")
 
 
 @pytest.mark.parametrize(

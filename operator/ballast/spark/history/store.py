@@ -7,23 +7,19 @@ a reader sees the old one or the new one, whole. A file that would not change is
 from __future__ import annotations
 
 import re
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from ballast.spark.errors import HistoryError
+from ballast.spark.file_system import FileSystem
 from ballast.spark.history.day import Day, Stretch
 from ballast.spark.history.schema import SORT, THROUGH, VERSION, VERSION_KEY, columns
 
 _FILE = "history.parquet"
-_STAGING = "_staging-"
-"""Readers of Parquet pass over names that begin with an underscore."""
-_OBJECT_STORES = frozenset({"s3a", "gs", "abfs", "abfss", "wasb", "wasbs", "oss", "cosn", "obs"})
 _PARTITION = re.compile(rf"/date=(?P<date>[^/]+)/pool=(?P<pool>[^/]+)/{re.escape(_FILE)}$")
 
 
@@ -51,74 +47,50 @@ class Store:
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         self._spark = spark
-        self._jvm: Any = spark._jvm  # noqa: SLF001 -- PySpark shows Hadoop's file systems in no other way
-        self._root = self._hadoop("fs.Path")(path)
-        conf = spark._jsc.hadoopConfiguration()  # noqa: SLF001 -- as above
-        self._system = self._root.getFileSystem(conf)
-        self._root = self._system.makeQualified(self._root)
-        self._files = self._hadoop("fs.FileContext").getFileContext(self._root.toUri(), conf)
+        self._files = FileSystem(spark, path)
 
     def parts(self) -> Mapping[Part, int]:
         """What is there, and up to when (milliseconds since 1970, exclusive) each part is known.
 
         Raises HistoryError for a file that is none of ours or of another version.
         """
-        found = self._system.globStatus(self._below(f"date=*/pool=*/{_FILE}")) or ()
-        return dict(self._known(status.getPath().toString()) for status in found)
+        return dict(self._known(path.toString()) for path in self._files.found(f"date=*/pool=*/{_FILE}"))
 
     def write(self, rows: DataFrame, stretch: Stretch, pool: str) -> Written:
         """Make `rows` the part of that day and pool. Until the last moment, the part stays as it was."""
-        staging = self._below(f"{_STAGING}{uuid.uuid4().hex}")
-        place = self._below(f"{Part(stretch.day, pool)}/{_FILE}")
+        staging = self._files.staging()
+        place = self._files.below(f"{Part(stretch.day, pool)}/{_FILE}")
         try:
             return self._take_place(self._staged(rows, staging, stretch.through_ms), place)
         finally:
-            self._discard(staging)
+            self._files.discard(staging)
 
     def clean(self) -> None:
         """Remove what a run that was killed has left beside the history."""
-        for status in self._system.globStatus(self._below(f"{_STAGING}*")) or ():
-            self._discard(status.getPath())
-
-    def _discard(self, staging: Any) -> None:
-        self._files.delete(staging, True)
+        self._files.clean()
 
     def _staged(self, rows: DataFrame, staging: Any, through_ms: int) -> Any:
         ordered = rows.repartition(1).sortWithinPartitions(*SORT)
         ordered.select(*columns(through_ms)).write.option("compression", "zstd").parquet(staging.toString())
-        written = [status.getPath() for status in self._system.listStatus(staging)]
+        written = [status.getPath() for status in self._files.system.listStatus(staging)]
         (file,) = (path for path in written if path.getName().endswith(".parquet"))
         return file
 
     def _take_place(self, file: Any, place: Any) -> Written:
-        there = self._system.exists(place)
+        there = self._files.system.exists(place)
         if there and self._same(file, place):
             return Written.UNCHANGED
         if there and self._rows(file) < self._rows(place):
             return Written.KEPT
-        self._system.mkdirs(place.getParent())
-        self._replace(file, place)
+        self._files.replace(file, place)
         return Written.CHANGED if there else Written.NEW
 
-    def _replace(self, file: Any, place: Any) -> None:
-        """In one moment, by the means of each kind of file system."""
-        scheme = place.toUri().getScheme()
-        if scheme == "file":
-            # Hadoop would delete what is there first.
-            Path(file.toUri().getPath()).replace(place.toUri().getPath())
-        elif scheme in _OBJECT_STORES:
-            # A rename deletes first there too; but an object is there when it is whole, in place of the old one.
-            conf = self._system.getConf()
-            self._hadoop("fs.FileUtil").copy(self._system, file, self._system, place, False, True, conf)
-        else:
-            self._files.rename(file, place, self._overwriting())
-
     def _same(self, one: Any, other: Any) -> bool:
-        if self._system.getFileStatus(one).getLen() != self._system.getFileStatus(other).getLen():
+        if self._files.system.getFileStatus(one).getLen() != self._files.system.getFileStatus(other).getLen():
             return False
-        streams = [self._system.open(path) for path in (one, other)]
+        streams = [self._files.system.open(path) for path in (one, other)]
         try:
-            return bool(self._jvm.org.apache.commons.io.IOUtils.contentEquals(*streams))
+            return bool(self._files.jvm.org.apache.commons.io.IOUtils.contentEquals(*streams))
         finally:
             for stream in streams:
                 stream.close()
@@ -144,21 +116,6 @@ class Store:
             )
         part = Part(Day.parse(partition["date"], field="date"), partition["pool"])
         return part, int(known[THROUGH])
-
-    def _below(self, name: str) -> Any:
-        return self._hadoop("fs.Path")(self._root, name)
-
-    def _overwriting(self) -> Any:
-        kind = self._hadoop("fs.Options$Rename")
-        options = self._spark.sparkContext._gateway.new_array(kind, 1)  # type: ignore[union-attr]  # noqa: SLF001 -- as above
-        options[0] = kind.OVERWRITE
-        return options
-
-    def _hadoop(self, name: str) -> Any:
-        found = self._jvm.org.apache.hadoop
-        for step in name.split("."):
-            found = getattr(found, step)
-        return found
 
 
 def _first_line(error: Exception) -> str:

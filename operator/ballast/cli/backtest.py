@@ -1,0 +1,116 @@
+"""`ballast backtest`: what policies would have come to, over many windows and seeds, on Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from ballast.cli.output import Format, OutputOption, show, structured
+from ballast.cli.report.backtested import EXPLAINED, backtested_document, backtested_report
+from ballast.cli.several import SeveralValues
+from ballast.cli.spark import with_spark
+from ballast.errors import InvalidField
+from ballast.simulation.candidates import candidates, shared_figures
+from ballast.simulation.grid import Axis
+from ballast.simulation.policies import FILES
+from ballast.simulation.ranking import ranking
+from ballast.simulation.scenario import Scenario
+from ballast.simulation.study import Document, Study
+
+if TYPE_CHECKING:
+    from ballast.spark.backtest import Job, Run, Source
+
+EXAMPLES = (
+    "ballast backtest --scenario flash-crowd.yaml --policies AvgShedder ThresholdShedder --seeds 5",
+    "ballast backtest --scenario *.yaml --policies a.yaml b.yaml --out s3a://data/backtest",
+    "ballast backtest --scenario day.yaml --grid 'shedding.avgShedder.lowThreshold=10,15,20'",
+)
+COLUMNS = tuple(f"{column.upper():<12} {meaning}" for column, meaning in EXPLAINED.items())
+COMMAND = SeveralValues
+
+_DEFAULT = ("AvgShedder",)
+_OUT = "backtest"
+
+
+def backtest(
+    scenario: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE…", help="Described loads, such as examples/scenarios.")
+    ] = None,
+    policies: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="POLICY…",
+            help="Files of BalancingPolicies, or strategies: SHEDDING[/UNIT][+PLACEMENT]. AvgShedder if absent.",
+        ),
+    ] = None,
+    grid: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATH=A,B…", help="Try these values of a field of the spec, in all combinations."),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="Runs of each policy in a window.")] = 1,
+    baseline: Annotated[
+        bool, typer.Option(help="Run the first policy without its moves, too, unless one moves nothing.")
+    ] = True,
+    out: Annotated[str, typer.Option(metavar="DIR", help="Where results are kept: a path, or a URI.")] = _OUT,
+    master: Annotated[str | None, typer.Option(help="Spark master; else spark-submit's own, or local[*].")] = None,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Run policies in every window with every seed, and rank them by what came of it.
+
+    Each run is a task of Spark. What has been run is kept below --out and not run again, so that a run that was
+    interrupted goes on. A policy that only recommends, or waits for approval, is run as if it enforced.
+    """
+    worlds = [Scenario.read(path) for path in scenario or ()]
+    if not worlds:
+        raise InvalidField("--scenario", "(absent)", "name the file of a scenario")
+    axes = [Axis.parse(text) for text in grid or ()]
+    named = policies or _DEFAULT
+    figures = {} if all(text.endswith(FILES) for text in named) else shared_figures(worlds)
+    chosen = candidates(named, axes, figures=figures, baseline=baseline)
+    with with_spark():
+        from ballast.spark.backtest import Scenarios  # noqa: PLC0415 -- Spark takes seconds to load
+
+        study = _Backtest(Scenarios(worlds), out=out, master=master).study(chosen, seeds=seeds)
+    found = ranking(study)
+    if output.for_programs:
+        typer.echo(structured(backtested_document(study, found), output))
+    else:
+        show(*backtested_report(study, found, output), form=output)
+
+
+@dataclass(frozen=True, slots=True)
+class _Backtest:
+    source: Source
+    out: str
+    master: str | None
+
+    def study(self, policies: dict[str, Document], *, seeds: int) -> Study:
+        """Runs what is missing. Raises BallastError or PySparkException; what has been kept stays."""
+        from ballast.spark.backtest import Job, Store, runs  # noqa: PLC0415 -- Spark takes seconds to load
+        from ballast.spark.session import session  # noqa: PLC0415 -- as above
+
+        wanted = runs(policies, self.source.windows, seeds=seeds)
+        spark = session("ballast backtest", master=self.master)
+        store = Store(spark, self.out)
+        store.clean()
+        job = Job(spark, self.source, store)
+        self._run(job, wanted)
+        study = store.study(wanted)
+        store.publish(ranking(study))
+        return study
+
+    def _run(self, job: Job, wanted: Sequence[Run]) -> None:
+        missing = job.missing(wanted)
+        told = Console(stderr=True, highlight=False)
+        kept = len({run.key for run in wanted}) - len(missing)
+        told.print(f"{len(wanted)} runs, {kept} of them reused from {self.out}, {len(missing)} to do")
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=told, transient=True, disable=not told.is_terminal) as progress:
+            task = progress.add_task("runs", total=len(missing))
+            job.run(missing, lambda: progress.advance(task))

@@ -1,0 +1,29 @@
+"""One window that policies are tried in: a scenario, or recorded time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from ballast.api import BalancingPolicy
+from ballast.simulation.engine import simulate
+from ballast.simulation.policies import enforced, policy_in
+from ballast.simulation.scenario import Scenario
+from ballast.simulation.study import Case, Result
+
+
+class Trial(Protocol):
+    """Equal arguments give equal results, in whichever process."""
+
+    def run(self, policy: BalancingPolicy, case: Case) -> Result:
+        """What only recommends, or waits for approval, is run as if it enforced. Raises BallastError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioTrial:
+    scenario: Scenario
+
+    def run(self, policy: BalancingPolicy, case: Case) -> Result:
+        obeyed = enforced(policy_in(policy, self.scenario))
+        return Result.of(case, simulate(self.scenario, obeyed, seed=case.seed, label=case.policy))

@@ -1,0 +1,69 @@
+"""What is to be run, and the key by which what has been run is known again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import ballast
+from ballast.api import BalancingPolicy
+from ballast.simulation.study import Case, Document
+
+_DECIDES = ("api", "grouping", "model", "placement", "planner", "shedding", "simulation")
+"""Packages that a run's outcome depends on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What all policies run in."""
+
+    name: str
+    digest: str
+    """Of everything in it that a run depends on."""
+    seed: int = 1
+    """The first; further ones count on from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    case: Case
+    document: Document
+    key: str
+    """Equal for runs that come to the same: same window, same spec, same seed, same program."""
+
+    @property
+    def policy(self) -> BalancingPolicy:
+        return BalancingPolicy.parse(self.document)
+
+
+def runs(policies: Mapping[str, Document], windows: Sequence[Window], *, seeds: int) -> list[Run]:
+    """Every policy in every window with every seed, window by window."""
+    edition = _edition()
+    return [
+        Run(Case(name, window.name, seed), document, _key(edition, window.digest, document, seed))
+        for window in windows
+        for seed in range(window.seed, window.seed + seeds)
+        for name, document in policies.items()
+    ]
+
+
+def digest(*parts: object) -> str:
+    """Of JSON-able values."""
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _key(edition: str, window: str, document: Document, seed: int) -> str:
+    return digest(edition, window, document["spec"], seed)
+
+
+def _edition() -> str:
+    """The program: its version, and the text of what decides, so that a changed checkout runs anew."""
+    root = Path(ballast.__file__).parent
+    files = (path for package in _DECIDES for path in sorted((root / package).rglob("*.py")))
+    code = hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
+    return digest(version("ballast-operator"), code)

@@ -1,0 +1,119 @@
+"""A result as a row of Parquet, and back. docs/backtest.md tells the columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from types import NoneType
+from typing import Any, get_args, get_type_hints
+
+import numpy as np
+import pyarrow as pa
+
+from ballast.simulation.arrays import FloatArray
+from ballast.simulation.figures import Figures
+from ballast.simulation.study import Case, Result, Series
+from ballast.simulation.trace import MoveRecord, Outcome
+from ballast.spark.backtest.cases import Run
+from ballast.spark.errors import BacktestError
+
+VERSION = "1"
+_VERSION_KEY = b"ballast.dev/backtest"
+_KINDS: Mapping[Any, pa.DataType] = {str: pa.string(), int: pa.int64(), float: pa.float64(), Outcome: pa.string()}
+_COURSE = ("times", "imbalance", "gap", "locality")
+"""Of a series: a figure for each instant."""
+_HELD = ("duration_seconds", "window_seconds", "level_points")
+"""Of a series: one figure for the whole."""
+
+
+def _typed(record: type) -> list[pa.Field]:
+    """A dataclass's fields as Arrow's."""
+    return [pa.field(name, _kind(hint)) for name, hint in get_type_hints(record).items()]
+
+
+def _kind(hint: Any) -> pa.DataType:
+    kinds = [each for each in get_args(hint) if each is not NoneType] or [hint]
+    return _KINDS[kinds[0]]
+
+
+SCHEMA = pa.schema(
+    [
+        pa.field("key", pa.string()),
+        pa.field("policy", pa.string()),
+        pa.field("window", pa.string()),
+        pa.field("seed", pa.int64()),
+        *_typed(Figures),
+        pa.field("moved", pa.list_(pa.struct(_typed(MoveRecord)))),
+        pa.field("unknown", pa.list_(pa.string())),
+        *(pa.field(name, pa.float64()) for name in _HELD),
+        *(pa.field(name, pa.list_(pa.float64())) for name in _COURSE),
+        pa.field("nodes", pa.list_(pa.string())),
+        pa.field("scores", pa.list_(pa.float32())),
+        pa.field("document", pa.string()),
+    ],
+    metadata={_VERSION_KEY: VERSION.encode()},
+)
+"""`scores` is node by node within each instant; `document` is the BalancingPolicy as JSON."""
+
+
+def row(result: Result, run: Run) -> pa.Table:
+    """One row of `SCHEMA`."""
+    series = result.series
+    values = {
+        "key": run.key,
+        **asdict(result.case),
+        **asdict(result.figures),
+        "moved": [asdict(move) for move in result.moves],
+        "unknown": list(result.unknown),
+        **{name: getattr(series, name) for name in (*_HELD, *_COURSE)},
+        "nodes": list(series.nodes),
+        "scores": series.scores.astype(np.float32).ravel(),
+        "document": json.dumps(run.document, default=str),
+    }
+    return pa.table({name: [value] for name, value in values.items()}, schema=SCHEMA)
+
+
+def labelled(table: pa.Table, run: Run) -> pa.Table:
+    """What may have been kept under other names, with those of this run."""
+    named = {"policy": run.case.policy, "window": run.case.window, "document": json.dumps(run.document, default=str)}
+    for name, value in named.items():
+        table = table.set_column(table.schema.get_field_index(name), SCHEMA.field(name), pa.array([value]))
+    return table
+
+
+def checked(table: pa.Table, *, where: str) -> pa.Table:
+    """Raises BacktestError for what is no table of results, or one of another version."""
+    found = (table.schema.metadata or {}).get(_VERSION_KEY, b"").decode() or None
+    if found != VERSION or table.schema.names != SCHEMA.names:
+        raise BacktestError(f"{where} has version {found} of the results' schema, not {VERSION}: use another folder")
+    return table
+
+
+def results(table: pa.Table) -> list[Result]:
+    """In the table's order."""
+    return [_result({name: table.column(name)[index] for name in table.schema.names}) for index in range(len(table))]
+
+
+def documents(table: pa.Table) -> dict[str, Any]:
+    """The policies' documents by what cases call them, in the order of their first rows."""
+    pairs = zip(table.column("policy").to_pylist(), table.column("document").to_pylist(), strict=True)
+    return {policy: json.loads(text) for policy, text in dict(pairs).items()}
+
+
+def _result(cells: Mapping[str, pa.Scalar]) -> Result:
+    nodes = tuple(cells["nodes"].as_py())
+    course: dict[str, Any] = {name: _array(cells[name]) for name in _COURSE}
+    course["scores"] = _array(cells["scores"]).reshape(len(course["times"]), len(nodes))
+    held = {name: cells[name].as_py() for name in _HELD}
+    return Result(
+        case=Case(**{field.name: cells[field.name].as_py() for field in fields(Case)}),
+        figures=Figures(**{field.name: cells[field.name].as_py() for field in fields(Figures)}),
+        series=Series(**held, **course, nodes=nodes),
+        moves=tuple(MoveRecord(**{**move, "outcome": Outcome(move["outcome"])}) for move in cells["moved"].as_py()),
+        unknown=tuple(cells["unknown"].as_py()),
+    )
+
+
+def _array(cell: pa.Scalar) -> FloatArray:
+    return np.asarray(cell.values.to_numpy(zero_copy_only=False), dtype=np.float64)

@@ -1,0 +1,24 @@
+"""The seam between the job and what is run in: scenarios, or recorded history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+
+from ballast.spark.backtest.cases import Run, Window
+
+
+class Source(Protocol):
+    @property
+    def windows(self) -> Sequence[Window]:
+        """What there is, in the order of tables."""
+        ...
+
+    def told(self, spark: SparkSession, runs: Sequence[Run]) -> DataFrame:
+        """What the runs came to: rows of `task.TOLD`, made by `task.told`, each run in a task of its own.
+
+        Runs that stand beside each other mostly share their window. Called from several threads at once.
+        """
+        ...

@@ -1,0 +1,81 @@
+"""What runs came to, below a folder of any Hadoop file system: a file for each run, and tables of the whole study.
+
+`DIR/cases/KEY.parquet` as each run ends, `DIR/results.parquet` and `DIR/ranking.parquet` when all have. A file is
+written beside its place and takes it at once: whatever has its name is whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from ballast.simulation.ranking import Ranking
+from ballast.simulation.study import Study
+from ballast.spark.backtest.cases import Run
+from ballast.spark.backtest.ranked import ranking_table
+from ballast.spark.backtest.row import checked, documents, labelled, results
+from ballast.spark.errors import BacktestError
+from ballast.spark.file_system import FileSystem
+
+_RESULTS, _RANKING = "results.parquet", "ranking.parquet"
+
+
+class Store:
+    """`path`: a local path, or a URI of any file system that Spark's Hadoop knows."""
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        self._files = FileSystem(spark, path)
+
+    def known(self) -> frozenset[str]:
+        """Keys of the runs that are there."""
+        return frozenset(path.getName().removesuffix(".parquet") for path in self._files.found("cases/*.parquet"))
+
+    def keep(self, key: str, table: pa.Table) -> None:
+        self._write(f"cases/{key}.parquet", table)
+
+    def study(self, runs: Sequence[Run]) -> Study:
+        """Of runs that are all there, in their order; published as one table, too. Raises BacktestError."""
+        with TemporaryDirectory(prefix="ballast-backtest-") as folder:
+            tables = [labelled(self._read(f"cases/{run.key}.parquet", Path(folder)), run) for run in runs]
+        table = pa.concat_tables(tables)
+        self._write(_RESULTS, table)
+        return _study(table)
+
+    def published(self) -> Study:
+        """The last study of this folder. Raises BacktestError."""
+        with TemporaryDirectory(prefix="ballast-backtest-") as folder:
+            return _study(self._read(_RESULTS, Path(folder)))
+
+    def publish(self, ranking: Ranking) -> None:
+        self._write(_RANKING, ranking_table(ranking))
+
+    def clean(self) -> None:
+        """Remove what a program that was killed has left."""
+        self._files.clean()
+
+    def _write(self, name: str, table: pa.Table) -> None:
+        with TemporaryDirectory(prefix="ballast-backtest-") as folder:
+            file = Path(folder) / "written.parquet"
+            pq.write_table(table, file, compression="zstd")
+            self._files.put(file, self._files.below(name))
+
+    def _read(self, name: str, folder: Path) -> pa.Table:
+        path = self._files.below(name)
+        if not self._files.system.exists(path):
+            raise BacktestError(f"{path.toString()} is not there: run the backtest again")
+        try:
+            table = pq.read_table(self._files.fetched(path, folder))
+        except (pa.ArrowInvalid, OSError) as error:
+            raise BacktestError(f"{path.toString()} can't be read: delete it and run the backtest again") from error
+        return checked(table, where=path.toString())
+
+
+def _study(table: pa.Table) -> Study:
+    found, policies = results(table), documents(table)
+    order = list(policies)
+    return Study(tuple(sorted(found, key=lambda result: order.index(result.case.policy))), policies)

@@ -1,0 +1,99 @@
+"""A folder on any file system that Hadoop knows, and files that take their place there in one moment."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+_OBJECT_STORES = frozenset({"s3a", "gs", "abfs", "abfss", "wasb", "wasbs", "oss", "cosn", "obs"})
+_STAGING = "_staging-"
+"""Readers of Parquet pass over names that begin with an underscore."""
+
+
+class FileSystem:
+    """`root`: a local path, or a URI. Paths are Hadoop's own."""
+
+    def __init__(self, spark: SparkSession, root: str) -> None:
+        self._spark = spark
+        self.jvm: Any = spark._jvm  # noqa: SLF001 -- PySpark shows Hadoop's file systems in no other way
+        conf = spark._jsc.hadoopConfiguration()  # noqa: SLF001 -- as above
+        path = self.hadoop("fs.Path")(root)
+        self.system = path.getFileSystem(conf)
+        self.root = self.system.makeQualified(path)
+        self._files = self.hadoop("fs.FileContext").getFileContext(self.root.toUri(), conf)
+
+    def below(self, name: str) -> Any:
+        return self.hadoop("fs.Path")(self.root, name)
+
+    def staging(self) -> Any:
+        """A path of nobody's, to write something beside its place."""
+        return self.below(f"{_STAGING}{uuid.uuid4().hex}")
+
+    def found(self, pattern: str) -> list[Any]:
+        """Paths below the root that match."""
+        return [status.getPath() for status in self.system.globStatus(self.below(pattern)) or ()]
+
+    def discard(self, path: Any) -> None:
+        self._files.delete(path, True)
+
+    def clean(self) -> None:
+        """Remove what a program that was killed has left beside its place."""
+        for path in self.found(f"{_STAGING}*"):
+            self.discard(path)
+
+    def replace(self, file: Any, place: Any) -> None:
+        """The file takes the place of what is there, in one moment, by the means of each kind of file system."""
+        self.system.mkdirs(place.getParent())
+        scheme = place.toUri().getScheme()
+        if scheme == "file":
+            # Hadoop would delete what is there first.
+            local(file).replace(local(place))
+        elif scheme in _OBJECT_STORES:
+            # A rename deletes first there too; but an object is there when it is whole, in place of the old one.
+            conf = self.system.getConf()
+            self.hadoop("fs.FileUtil").copy(self.system, file, self.system, place, False, True, conf)
+        else:
+            self._files.rename(file, place, self._overwriting())
+
+    def put(self, file: Path, place: Any) -> None:
+        """A copy of this machine's file takes that place, in one moment."""
+        staged = self.staging()
+        try:
+            if staged.toUri().getScheme() == "file":
+                self.system.mkdirs(staged.getParent())
+                shutil.copyfile(file, local(staged))
+            else:
+                self.system.copyFromLocalFile(False, True, self.hadoop("fs.Path")(file.as_uri()), staged)
+            self.replace(staged, place)
+        finally:
+            self.discard(staged)
+
+    def fetched(self, path: Any, folder: Path) -> Path:
+        """The file on this machine: itself, or a copy in `folder`."""
+        if path.toUri().getScheme() == "file":
+            return local(path)
+        copy = folder / path.getName()
+        # Without Hadoop's file of checksums beside it.
+        self.system.copyToLocalFile(False, path, self.hadoop("fs.Path")(copy.as_uri()), True)
+        return copy
+
+    def hadoop(self, name: str) -> Any:
+        found = self.jvm.org.apache.hadoop
+        for step in name.split("."):
+            found = getattr(found, step)
+        return found
+
+    def _overwriting(self) -> Any:
+        kind = self.hadoop("fs.Options$Rename")
+        options = self._spark.sparkContext._gateway.new_array(kind, 1)  # type: ignore[union-attr]  # noqa: SLF001 -- as above
+        options[0] = kind.OVERWRITE
+        return options
+
+
+def local(path: Any) -> Path:
+    """Hadoop's path of a file of this machine."""
+    return Path(str(path.toUri().getPath()))
