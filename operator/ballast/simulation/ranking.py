@@ -22,9 +22,9 @@ METHOD = (
     " window ended counts with the whole window."
 )
 RULE = (
-    "Recommended is, of the policies whose imbalance can't be told from the lowest (the 95 % interval of the"
-    " differences, case by case, holds 0), the one with the fewest moves; among equals the one with the lower locality"
-    " cost, then with the lower imbalance."
+    "Recommended is, of the policies whose imbalance can't be told from the lowest, the one with the fewest moves;"
+    " among equals the one with the lower locality cost, then with the lower imbalance. Told from the lowest is what is"
+    " higher in every case, or by more than the 95 % interval of the differences, case by case, leaves to chance."
 )
 
 
@@ -109,12 +109,10 @@ def _as_good(runs: Mapping[str, Sequence[Result]], means: Mapping[str, tuple[flo
 
 
 def _worse(results: Sequence[Result], best: Sequence[Result]) -> bool:
-    """Whether more than chance tells them apart; with a single case whatever differs does."""
+    """Higher in every case, for few cases leave any interval wide; or by more than chance tells."""
     by_case = {(result.case.window, result.case.seed): figure(result, JUDGED[0]) for result in best}
-    difference = Estimate.of(
-        [figure(result, JUDGED[0]) - by_case[result.case.window, result.case.seed] for result in results]
-    )
-    return difference.low > 0.0 if isfinite(difference.half_width) else difference.mean > _ROUNDING
+    apart = [figure(result, JUDGED[0]) - by_case[result.case.window, result.case.seed] for result in results]
+    return min(apart) > _ROUNDING or Estimate.of(apart).low > 0.0
 
 
 def _frugality(means: tuple[float, ...]) -> tuple[float, ...]:

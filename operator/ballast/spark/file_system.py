@@ -76,7 +76,7 @@ class FileSystem:
         """The file on this machine: itself, or a copy in `folder`."""
         if path.toUri().getScheme() == "file":
             return local(path)
-        copy = folder / path.getName()
+        copy = folder / str(path.getName())
         # Without Hadoop's file of checksums beside it.
         self.system.copyToLocalFile(False, path, self.hadoop("fs.Path")(copy.as_uri()), True)
         return copy

@@ -70,10 +70,16 @@ def test_where_chance_may_tell_policies_apart_fewer_moves_decide() -> None:
     assert found.recommended == "calm"
 
 
+def test_what_is_higher_in_every_case_is_told_apart_however_few_they_are() -> None:
+    found = ranked(*seeds("eager", [1.0, 50.0], moves=9), *seeds("calm", [2.0, 99.0], moves=0))
+    assert found.recommended == "eager"
+
+
 def test_policies_are_compared_case_by_case() -> None:
-    # Apart by one point in every case: told apart, however much the cases differ from each other.
-    found = ranked(*seeds("eager", [1.0, 50.0, 99.0], moves=9), *seeds("calm", [2.0, 51.0, 100.01], moves=2))
-    assert found.as_good == ("eager",)
+    # Apart by a point in all cases but one: told apart, however much the cases differ from each other.
+    eager = [1.0, 50.0, 99.0, 7.0, 20.0, 80.0]
+    calm = [*(value + 1.0 for value in eager[:-1]), eager[-1]]
+    assert ranked(*seeds("eager", eager, moves=9), *seeds("calm", calm, moves=2)).as_good == ("eager",)
 
 
 def test_equals_are_told_apart_by_locality_then_by_imbalance() -> None:
