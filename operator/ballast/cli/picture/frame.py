@@ -10,7 +10,7 @@ from html import escape
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10080)
 """Minutes between labels of the time."""
 BOTTOM = 24.0
-RIGHT = 8.0
+RIGHT = 14.0
 LETTER, STRONG_LETTER = 6.3, 7.6
 """Width of one in the mean, in pixels."""
 
