@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import groupby
 
+from ballast.cli.picture.frame import Scale
 from examples.demo.pool import Spread
 from tests.testbed.nodes import NodeSpec
 
@@ -56,8 +57,8 @@ class Frame:
     size: Size
 
     @property
-    def step(self) -> float:
-        return _step(self.top, most=_MOST_STEPS, steps=(0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500))
+    def scale(self) -> Scale:
+        return Scale.up_to(self.top, start=_HEIGHT - _BOTTOM, end=self._above, most=_MOST_STEPS)
 
     @property
     def labels(self) -> list[Label]:
@@ -79,14 +80,11 @@ class Frame:
         return _LEFT + (at - self.start) / (self.end - self.start) * (self.size.width - _LEFT - self.size.right)
 
     def y(self, value: float) -> float:
-        top = math.ceil(self.top / self.step) * self.step
-        return _HEIGHT - _BOTTOM - min(value, top) / top * (_HEIGHT - self._above - _BOTTOM)
+        return max(self.scale.at(value), self._above)
 
     def axes(self, unit: str) -> Iterable[str]:
         right = self.size.width - self.size.right
-        for index in range(math.ceil(self.top / self.step) + 1):
-            value = self.step * index
-            y = self.y(value)
+        for value, y in self.scale.ticks():
             yield f'<line class="grid" x1="{_LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>'
             yield f'<text class="tick" x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value:g}</text>'
         yield f'<text class="tick" x="{_LEFT}" y="12">{escape(unit)}</text>'
