@@ -12,6 +12,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ballast.cli.output import Format, OutputOption, show, structured
+from ballast.cli.picture.backtested import backtested_page
+from ballast.cli.picture.exhibits import exhibits
+from ballast.cli.picture.page import ReportOption, save_page
+from ballast.cli.picture.png import look_for_renderer, write_pngs
 from ballast.cli.report.backtested import EXPLAINED, backtested_document, backtested_report
 from ballast.cli.several import SeveralValues
 from ballast.cli.spark import with_spark
@@ -19,7 +23,7 @@ from ballast.errors import InvalidField
 from ballast.simulation.candidates import candidates, shared_figures
 from ballast.simulation.grid import Axis
 from ballast.simulation.policies import FILES
-from ballast.simulation.ranking import ranking
+from ballast.simulation.ranking import Ranking, ranking
 from ballast.simulation.scenario import Scenario
 from ballast.simulation.study import Document, Study
 
@@ -30,6 +34,7 @@ EXAMPLES = (
     "ballast backtest --scenario flash-crowd.yaml --policies AvgShedder ThresholdShedder --seeds 5",
     "ballast backtest --scenario *.yaml --policies a.yaml b.yaml --out s3a://data/backtest",
     "ballast backtest --scenario day.yaml --grid 'shedding.avgShedder.lowThreshold=10,15,20'",
+    "ballast backtest --scenario day.yaml --policies a.yaml b.yaml --report backtest.html --png plots",
 )
 COLUMNS = tuple(f"{column.upper():<12} {meaning}" for column, meaning in EXPLAINED.items())
 COMMAND = SeveralValues
@@ -59,6 +64,10 @@ def backtest(
     ] = True,
     out: Annotated[str, typer.Option(metavar="DIR", help="Where results are kept: a path, or a URI.")] = _OUT,
     master: Annotated[str | None, typer.Option(help="Spark master; else spark-submit's own, or local[*].")] = None,
+    report: ReportOption = None,
+    png: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write each plot of the page, too, as a PNG file.")
+    ] = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Run policies in every window with every seed, and rank them by what came of it.
@@ -66,6 +75,8 @@ def backtest(
     Each run is a task of Spark. What has been run is kept below --out and not run again, so that a run that was
     interrupted goes on. A policy that only recommends, or waits for approval, is run as if it enforced.
     """
+    if png is not None:
+        look_for_renderer()
     worlds = [Scenario.read(path) for path in scenario or ()]
     if not worlds:
         raise InvalidField("--scenario", "(absent)", "name the file of a scenario")
@@ -78,10 +89,21 @@ def backtest(
 
         study = _Backtest(Scenarios(worlds), out=out, master=master).study(chosen, seeds=seeds)
     found = ranking(study)
+    _draw(study, found, report=report, png=png)
     if output.for_programs:
         typer.echo(structured(backtested_document(study, found), output))
     else:
         show(*backtested_report(study, found, output), form=output)
+
+
+def _draw(study: Study, found: Ranking, *, report: Path | None, png: Path | None) -> None:
+    if report is None and png is None:
+        return
+    shown = exhibits(study, found)
+    if report is not None:
+        save_page(report, backtested_page(study, found, shown))
+    if png is not None:
+        write_pngs(shown, png)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,10 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ballast.api import BalancingPolicy
 from ballast.cli.output import Format, OutputOption, show, structured
+from ballast.cli.picture.page import ReportOption, save_page
 from ballast.cli.picture.simulated import simulated_page
 from ballast.cli.report.simulated import MEANINGS, simulated_document, simulated_report
-from ballast.errors import BallastError, InvalidField
+from ballast.errors import BallastError
 from ballast.model import Policy
 from ballast.simulation.engine import Progress as Told
 from ballast.simulation.engine import simulate as run
@@ -53,10 +54,7 @@ def simulate(
     seed: Annotated[
         int | None, typer.Option(min=0, metavar="N", help="Of all chances; the scenario's own if absent.")
     ] = None,
-    report: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write a page with plots, too: one HTML file, complete in itself."),
-    ] = None,
+    report: ReportOption = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Run a scenario under one or several policies, and compare what comes of it.
@@ -66,19 +64,11 @@ def simulate(
     world = Scenario.read(scenario)
     traces = traced(world, named(policy or _DEFAULT, world), seed)
     if report is not None:
-        _write(report, simulated_page(world, traces))
+        save_page(report, simulated_page(world, traces))
     if output.for_programs:
         typer.echo(structured(simulated_document(world, traces), output))
     else:
         show(*simulated_report(world, traces, output), form=output)
-
-
-def _write(path: Path, text: str) -> None:
-    """Raises InvalidField."""
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InvalidField("--report", str(path), f"{error.strerror}; name a file that can be written") from error
 
 
 def named(policies: Iterable[str], world: Scenario) -> dict[str, Policy]:

@@ -9,12 +9,13 @@ from types import MappingProxyType
 
 import yaml
 
+from ballast.cli.output import Format
 from ballast.cli.picture.exhibits import Choice, Exhibits, single
 from ballast.cli.picture.heat import MOST_ROWS
 from ballast.cli.picture.page import Strong, grid, page
 from ballast.cli.picture.timeline import MOST_MARKS
-from ballast.cli.report.ranked import COLUMNS, FIGURES, ranked_rows
-from ballast.cli.report.simulated import MEANINGS, MOST_MOVES, MOVE_COLUMNS, move_row
+from ballast.cli.report.backtested import EXPLAINED, ranked, ranked_columns
+from ballast.cli.report.simulated import MOST_MOVES, MOVE_COLUMNS, move_row
 from ballast.model import MovesMode
 from ballast.simulation.ranking import METHOD, RULE, Ranking
 from ballast.simulation.study import Result, Study
@@ -88,13 +89,10 @@ def _grounds(ranking: Ranking) -> str:
 def _ranking(ranking: Ranking) -> Iterator[str]:
     yield "<h2>Ranking</h2>"
     yield f'<p class="soft">Mean ± half of the 95 % interval; less is better. {escape(METHOD)} {escape(RULE)}</p>'
-    rows = [[Strong(cell) for cell in row] if row[1] == ranking.recommended else row for row in ranked_rows(ranking)]
-    yield grid(COLUMNS, rows, text=("policy", "front"))
-    meanings = "".join(f"<li><b>{escape(column)}</b>: {escape(MEANINGS[column])}</li>" for column in FIGURES)
-    yield (
-        "<details><summary>What the columns say</summary><ul><li><b>front</b>: no other policy is at least as good in "
-        f"imbalance, moves and locality, and better in one of them</li>{meanings}</ul></details>"
-    )
+    rows = [[Strong(cell) for cell in row] if row[0] == "1" else row for row in ranked(ranking, Format.WIDE)]
+    yield grid(ranked_columns(Format.WIDE), rows, text=("policy",))
+    meanings = "".join(f"<li><b>{escape(column)}</b>: {escape(words)}</li>" for column, words in EXPLAINED.items())
+    yield f"<details><summary>What the columns say</summary><ul>{meanings}</ul></details>"
 
 
 def _plots(study: Study, ranking: Ranking, shown: Exhibits) -> Iterator[str]:

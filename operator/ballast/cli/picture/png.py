@@ -23,7 +23,7 @@ class NoRendererError(BallastError):
 
 def write_pngs(plots: Iterable[Plot], folder: Path) -> list[Path]:
     """One file each, `NAME.png`; equal plots give equal bytes on one machine. Raises NoRendererError, InvalidField."""
-    _look_for_fonts()
+    look_for_renderer()
     written = []
     for plot in plots:
         path = folder / f"{plot.name}.png"
@@ -58,8 +58,8 @@ def _rendered(svg: str, *, zoom: float = 1.0) -> bytes:
     return bytes(svg_to_bytes(svg_string=svg, zoom=zoom))
 
 
-def _look_for_fonts() -> None:
-    """A picture without its words would be worse than none. Raises NoRendererError."""
+def look_for_renderer() -> None:
+    """And for a font: a picture without its words would be worse than none. Raises NoRendererError."""
     blank, written = (_PROBE.format(style=plain(), inside=inside) for inside in ("", '<text x="2" y="15">x</text>'))
     if _rendered(blank) == _rendered(written):
         raise NoRendererError("--png finds no font to write with: install DejaVu Sans (Debian: fonts-dejavu-core)")

@@ -51,9 +51,12 @@ def backtested_report(study: Study, found: Ranking, form: Format) -> list[Render
     windows, seeds = study.windows, study.seeds
     shown = windows if len(windows) <= 3 else (*windows[:2], f"{len(windows) - 2} more")
     head = line(("windows", ", ".join(shown)), ("seeds", str(len(seeds))), ("runs", str(len(study.results))))
-    columns = _columns(form)
-    rows = [[str(place), *_row(one, form)] for place, one in enumerate(found.standings, start=1)]
-    parts: list[RenderableType] = [head, Text(), table(columns, rows, right=columns[2:], cut=("policy",))]
+    columns = ranked_columns(form)
+    parts: list[RenderableType] = [
+        head,
+        Text(),
+        table(columns, ranked(found, form), right=columns[2:], cut=("policy",)),
+    ]
     parts += [Text(), *recommendation(study, found)]
     if study.unknown:
         parts += [heading("Not known"), *(Text(f"- {sentence}") for sentence in study.unknown)]
@@ -85,7 +88,12 @@ def _cases(study: Study) -> str:
     return "One case only, so that no interval can be given. " if count == 1 else f"{count} cases for each policy. "
 
 
-def _columns(form: Format) -> tuple[str, ...]:
+def ranked(found: Ranking, form: Format) -> list[list[str]]:
+    """By `ranked_columns`."""
+    return [[str(place), *_row(one, form)] for place, one in enumerate(found.standings, start=1)]
+
+
+def ranked_columns(form: Format) -> tuple[str, ...]:
     chosen = tuple(_FIGURES) if form is Format.WIDE else _NARROW
     return ("rank", "policy", *chosen, "never")
 
