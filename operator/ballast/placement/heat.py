@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 
 from ballast.model import LoadUnit, SheddingPolicy
@@ -9,14 +11,27 @@ from ballast.placement.arrays import BoolArray, FloatArray
 
 
 def would_be_unloaded(scores: FloatArray, shedding: SheddingPolicy) -> BoolArray:
-    """(nodes,): hot by the shedder's own measure, and far enough above the coldest node. NaN scores are not.
+    """(nodes,): hot by the shedder's own measure, were it to see these scores for long enough. NaN scores are not.
 
-    Only AvgShedder by usage looks at these scores; for every other strategy nothing is known to be hot.
+    Of strategies that go by traffic, nothing is known to be hot.
     """
-    rules = shedding.avg_shedder
     known = scores[~np.isnan(scores)]
-    if shedding.strategy != "AvgShedder" or rules.unit is not LoadUnit.USAGE or not len(known):
-        return np.zeros(len(scores), dtype=np.bool_)
-    limit = max(rules.min_hot_score, float(known.min()) + rules.low_threshold)
+    limit = _limit(known, shedding) if len(known) else inf
     result: BoolArray = np.nan_to_num(scores, nan=-np.inf) >= limit
     return result
+
+
+def _limit(known: FloatArray, shedding: SheddingPolicy) -> float:
+    """The score from which a node is unloaded; infinite where scores do not tell."""
+    rules, settings = shedding.avg_shedder, dict(shedding.settings)
+    threshold = settings.get("threshold", inf)
+    if shedding.strategy == "AvgShedder" and rules.unit is LoadUnit.USAGE:
+        return max(rules.min_hot_score, float(known.min()) + rules.low_threshold)
+    if shedding.strategy == "OverloadShedder":
+        return threshold
+    if shedding.strategy == "ThresholdShedder":
+        return float(known.mean()) + threshold
+    if shedding.strategy == "TransferShedder":
+        outlier = float(known.mean()) + settings.get("target_std_dev", inf)
+        return max(settings.get("overload_threshold", inf), outlier)
+    return inf
