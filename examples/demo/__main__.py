@@ -15,7 +15,7 @@ from rich.console import Console
 from examples.demo.acts import play
 from examples.demo.figures import Figures
 from examples.demo.findings import BUSY_LIMIT_PERCENT, Played
-from examples.demo.installation import images, keep_logs
+from examples.demo.installation import keep_logs
 from examples.demo.machine import Machine
 from examples.demo.manifests import WINDOW_SECONDS
 from examples.demo.pool import nodes, pool_nodes
@@ -70,7 +70,7 @@ def _perform(screen: Screen, output: Path) -> Played:
     screen.title("a real control plane, a kubelet for nine nodes, Prometheus")
     testbed = Testbed(progress=screen.say)
     data = tempfile.TemporaryDirectory(prefix="ballast-demo-")
-    with data as folder, testbed.up(nodes=nodes(), images=images()):
+    with data as folder, testbed.up(nodes=nodes()):
         try:
             specs = pool_nodes()
             figures = Figures(

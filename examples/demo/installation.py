@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from tests.testbed.errors import TestbedError
-from tests.testbed.nodes import IMAGES
 from tests.testbed.testbed import Testbed
 from tests.testbed.waiting import wait_until
 
@@ -21,11 +18,6 @@ NAMESPACE = "ballast-system"
 METRICS_PORT = 9464
 _ROLLOUT_SECONDS = 180
 _GATING_SECONDS = 60.0
-
-
-def images() -> dict[str, Mapping[str, Any]]:
-    """The testbed's images, and Ballast's: its entrypoint is this environment's console script."""
-    return {**IMAGES, "ballast*": {"kind": "command", "command": [str(Path(sys.prefix) / "bin" / "ballast")]}}
 
 
 def install(

@@ -115,6 +115,11 @@ def test_without_the_gates_policy_it_works_on_an_older_kubernetes(render: Render
         render({"gate": {"install": False}}, kubernetes="1.29.9")
 
 
+def test_two_servers_on_one_port_are_refused(render: Renderer) -> None:
+    with pytest.raises(TestbedError, match=r"health.port and metrics.port are both 9464: set them to different ports"):
+        render({"health": {"port": 9464}})
+
+
 def test_the_definitions_are_those_of_the_models_and_are_kept(defaults: Manifests) -> None:
     assert crd.check(CHART / "files" / "crds") == [], "run `ballast crds`"
     for kind in crd.KINDS:

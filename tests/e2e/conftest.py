@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from examples.demo.installation import await_gating, images, install, keep_logs
+from examples.demo.installation import await_gating, install, keep_logs
 from examples.demo.pool import POOL_LABEL, SYSTEM
 from examples.demo.streaming.application import Job
 from examples.demo.streaming.records import Stream
@@ -38,7 +38,7 @@ def cluster() -> Iterator[Cluster]:
     """Seven nodes, Prometheus, and Ballast as the chart installs it. A policy places; none levels yet."""
     with (
         tempfile.TemporaryDirectory(prefix="ballast-e2e-") as folder,
-        Testbed(progress=print).up(nodes=nodes(), images=images()) as testbed,
+        Testbed(progress=print).up(nodes=nodes()) as testbed,
     ):
         try:
             install(testbed, node_selector={POOL_LABEL: SYSTEM})

@@ -1,7 +1,9 @@
 """What the nodes of a testbed are, and how the process kubelet is told."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 ZONE_LABEL = "topology.kubernetes.io/zone"
@@ -14,7 +16,9 @@ IMAGES: Mapping[str, Mapping[str, Any]] = {
     "spark*": {"kind": "spark"},
     "apache/spark*": {"kind": "spark"},
     "busybox*": {"kind": "host"},
+    "ballast*": {"kind": "command", "command": [str(Path(sys.prefix) / "bin" / "ballast")]},
 }
+"""What a pod's image runs. Ballast's own is the console script of this environment."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,6 +106,7 @@ KINDS: tuple[Kind, ...] = (
             Column("Placement", ".spec.placement.mode"),
             Column("Moves", ".spec.moves.mode"),
             Column("Nodes", ".status.nodes.eligible", "integer", description="Nodes that can take part"),
+            Column("Metrics", '.status.conditions[?(@.type=="MetricsAvailable")].reason'),
             Column("Mean", ".status.nodes.mean", "number", description="Mean score"),
             Column("Std", ".status.nodes.stdDev", "number", description="Standard deviation of the scores"),
             Column("Gap", ".status.nodes.gap", "number", description="Highest score less the lowest"),

@@ -15,6 +15,7 @@ from ballast.controller.openmove import read_moves
 from ballast.errors import BallastError
 from ballast.kube import kinds
 from ballast.kube.client import Client
+from ballast.kube.errors import NotFound
 from ballast.kube.lists import Query, read_list
 from ballast.kube.objects import approve_move
 from ballast.model import MovePhase
@@ -23,6 +24,10 @@ EXAMPLES = (
     "kubectl ballast approve clickstream-exec-3-x7k2p -n analytics",
     "kubectl ballast approve --all -n analytics",
 )
+
+
+class NoSuchMoveError(BallastError):
+    """Nothing of that name in that namespace."""
 
 
 class NotProposedError(BallastError):
@@ -75,7 +80,12 @@ def proposed(client: Client, namespace: str) -> list[MoveState]:
 
 
 def _read(client: Client, namespace: str, name: str) -> MoveState:
-    raw = client.get(kinds.EXECUTOR_MOVE, name, namespace=namespace)
+    try:
+        raw = client.get(kinds.EXECUTOR_MOVE, name, namespace=namespace)
+    except NotFound as error:
+        raise NoSuchMoveError(
+            f"{namespace}/{name}: there is no such move: `kubectl get move -A` lists them; say its namespace with -n"
+        ) from error
     moves, broken = read_moves((raw,))
     if broken:
         raise broken[0]

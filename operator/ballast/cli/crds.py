@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ballast.api import crd, reference
-from ballast.errors import BallastError
+from ballast.errors import BallastError, InvalidField
 
 EXAMPLES = (
     "ballast crds",
@@ -71,7 +71,10 @@ def crds(
     if check:
         _report(files.drifted())
         return
-    changed = files.write()
+    try:
+        changed = files.write()
+    except OSError as error:
+        raise InvalidField("--directory", error.filename, f"{error.strerror}: name one that can be written") from error
     for path in changed:
         typer.echo(f"wrote {path}" if path.exists() else f"removed {path}")
     if not changed:

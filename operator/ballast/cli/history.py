@@ -9,6 +9,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ballast.cli.output import console
+from ballast.cli.source import address
 from ballast.cli.spark import with_spark
 from ballast.errors import InvalidField
 from ballast.prometheus import Preset
@@ -24,25 +25,42 @@ EXAMPLES = (
 
 
 def history(
-    prometheus: Annotated[str, typer.Option(help="Where Prometheus answers, such as http://localhost:9090.")],
-    path: Annotated[str, typer.Option(help="Folder to keep it in: a local path, or a URI such as s3a://…")] = "history",
+    prometheus: Annotated[
+        str,
+        typer.Option(help="Where Prometheus answers, such as http://localhost:9090.", metavar="URL", callback=address),
+    ],
+    path: Annotated[
+        str, typer.Option(help="Folder to keep it in: a local path, or a URI such as s3a://…", metavar="FOLDER")
+    ] = "history",
     first: Annotated[
-        str | None, typer.Option("--from", help="First day (UTC); else the first that is missing.")
+        str | None,
+        typer.Option(
+            "--from", help="First day (UTC), such as 2026-11-21; else the first that is missing.", metavar="DAY"
+        ),
     ] = None,
-    last: Annotated[str | None, typer.Option("--to", help="Last day (UTC); else today.")] = None,
-    back: Annotated[int, typer.Option(min=1, help="Days to go back where there is no history yet.")] = 7,
-    step: Annotated[str, typer.Option(help="Time between two figures of a series.")] = "60s",
-    window: Annotated[str, typer.Option(help="Time that rates are measured over, as in the policy.")] = "2m",
-    delay: Annotated[str, typer.Option(help="How old figures are when all of them are there.")] = "5m",
+    last: Annotated[str | None, typer.Option("--to", help="Last day (UTC); else today.", metavar="DAY")] = None,
+    back: Annotated[int, typer.Option(min=1, help="Days to go back where there is no history yet.", metavar="N")] = 7,
+    step: Annotated[str, typer.Option(help="Time between two figures of a series.", metavar="DURATION")] = "60s",
+    window: Annotated[
+        str, typer.Option(help="Time that rates are measured over, as in the policy.", metavar="DURATION")
+    ] = "2m",
+    delay: Annotated[
+        str, typer.Option(help="How old figures are when all of them are there.", metavar="DURATION")
+    ] = "5m",
     preset: Annotated[Preset, typer.Option(help="How Prometheus is set up.")] = Preset.KUBE_PROMETHEUS_STACK,
     pool: Annotated[
-        list[str] | None, typer.Option(help="NAME=REGEX of its nodes' names; else the operator's own policies.")
+        list[str] | None,
+        typer.Option(help="NAME=REGEX of its nodes' names; else the operator's own policies.", metavar="POOL"),
     ] = None,
-    header: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, sent to Prometheus.")] = None,
-    bearer_token_file: Annotated[str | None, typer.Option(help="File with a token for Prometheus.")] = None,
-    ca_file: Annotated[str | None, typer.Option(help="File with the certificates to trust.")] = None,
-    timeout: Annotated[str, typer.Option(help="For one answer of Prometheus.")] = "2m",
-    master: Annotated[str | None, typer.Option(help="Spark master; else spark-submit's own, or local[*].")] = None,
+    header: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, sent to Prometheus.", metavar="HEADER")] = None,
+    bearer_token_file: Annotated[
+        str | None, typer.Option(help="File with a token for Prometheus.", metavar="FILE")
+    ] = None,
+    ca_file: Annotated[str | None, typer.Option(help="File with the certificates to trust.", metavar="FILE")] = None,
+    timeout: Annotated[str, typer.Option(help="For one answer of Prometheus.", metavar="DURATION")] = "2m",
+    master: Annotated[
+        str | None, typer.Option(help="Spark master; else spark-submit's own, or local[*].", metavar="URL")
+    ] = None,
 ) -> None:
     """Keep usage, placements, moves and refusals as Parquet, one file for each day and pool.
 
@@ -63,6 +81,7 @@ def history(
             window_seconds=span_ms(window, field="--window") / 1000,
             pools=_pairs(pool, field="--pool"),
         )
+        span_ms(timeout, field="--timeout")
         ripe_ms = time.time_ns() // 1_000_000 - span_ms(delay, field="--delay")
         wanted = _range(first, last, back=back, ripe_ms=ripe_ms)
         _collect(origin, wanted, path=path, master=master)

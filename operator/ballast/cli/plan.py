@@ -10,6 +10,7 @@ from rich.text import Text
 from ballast.cli.access import ContextOption, KubeconfigOption
 from ballast.cli.output import Format, OutputOption, show, structured
 from ballast.cli.report.planned import Planned, plan_document, plan_report, planned
+from ballast.cli.report.remarks import remarks
 from ballast.cli.source import (
     SYSTEM_NAMESPACE,
     FileOption,
@@ -74,10 +75,13 @@ def plan(
     seen = look_once(Where(filename, kubeconfig, context, prometheus, system_namespace), policy)
     found = chosen(seen, name, namespace)
     if output.for_programs:
-        typer.echo(structured({"plans": [plan_document(each) for each in found]}, output))
+        typer.echo(
+            structured({"plans": [plan_document(each) for each in found], "problems": list(seen.problems)}, output)
+        )
         return
     for position, each in enumerate(found):
         show(*([Text()] if position else []), *plan_report(each, output), form=output)
+    show(*remarks(seen), form=output)
 
 
 def chosen(seen: Seen, name: str | None, namespace: str | None) -> list[Planned]:

@@ -24,7 +24,8 @@ class NotThatPolicyError(BallastError):
     """A file about another policy, or several policies where one is needed."""
 
 
-def _address(url: str | None) -> str | None:
+def address(url: str | None) -> str | None:
+    """Of an option. Raises BadParameter."""
     if url is not None and not url.startswith(("http://", "https://")):
         raise typer.BadParameter(f"{url!r}: write an address with its scheme, such as http://localhost:9090")
     return url
@@ -40,7 +41,7 @@ NamespaceOption = Annotated[
 PrometheusOption = Annotated[
     str | None,
     typer.Option(
-        help="Ask this Prometheus, when the policies' own can't be reached from here.", metavar="URL", callback=_address
+        help="Ask this Prometheus, when the policies' own can't be reached from here.", metavar="URL", callback=address
     ),
 ]
 SystemOption = Annotated[
@@ -67,6 +68,8 @@ class Seen:
     namespace: str | None = None
     """Of the kubeconfig's context; None for a file."""
     view: View | None = None
+
+    from_file: bool = False
 
 
 Look = Callable[[str | None], Seen]
@@ -117,6 +120,6 @@ def _kept(situation: Situation, file: Path) -> Look:
     def look(policy: str | None) -> Seen:
         if policy not in (None, situation.policy.name):
             raise NotThatPolicyError(f"{file} is about BalancingPolicy {situation.policy.name}, not about {policy}")
-        return Seen((situation,))
+        return Seen((situation,), from_file=True)
 
     return look

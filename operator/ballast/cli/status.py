@@ -14,6 +14,7 @@ from rich.text import Text
 from ballast.cli.access import ContextOption, KubeconfigOption
 from ballast.cli.output import Format, OutputOption, console, plain, show, structured
 from ballast.cli.report.pool import pool_document, pool_report
+from ballast.cli.report.remarks import remarks
 from ballast.cli.source import (
     SYSTEM_NAMESPACE,
     FileOption,
@@ -80,8 +81,7 @@ def status_report(seen: Seen, form: Format) -> list[RenderableType]:
     parts: list[RenderableType] = []
     for situation in seen.situations:
         parts += [Text(), *pool_report(situation, form)] if parts else pool_report(situation, form)
-    parts += [Text.assemble(("Problem ", "red"), problem, overflow="fold") for problem in seen.problems]
-    return parts
+    return [*parts, *remarks(seen)]
 
 
 def status_document(seen: Seen) -> dict[str, Any]:

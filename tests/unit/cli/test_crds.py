@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from ballast.api.crd import KINDS
 from ballast.cli.crds import CHART_COPY, DEFINITIONS, PAGE, Files, crds
 from ballast.errors import BallastError
+from tests.unit.cli.program import run
 
 CHECKOUT = Path(__file__).parents[3]
 
@@ -75,3 +76,11 @@ def test_outside_a_checkout_nothing_is_written(tmp_path: Path) -> None:
     with pytest.raises(BallastError, match="has no crds, charts/ballast/files/crds, docs: go to the top of a checkout"):
         Files.of_repository(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    told = run("crds", "--directory", str(file))
+    assert told.code == 1
+    assert told.err.strip() == f"Error: --directory: '{file}': File exists: name one that can be written"
