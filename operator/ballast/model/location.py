@@ -69,10 +69,16 @@ class Levels:
         last = len(self.ordered) - 1
         for index, (one, other) in enumerate(zip(here, there, strict=False)):
             if one is not None and other is not None and one != other:
-                if index == 0 and last >= 1:
+                if index == 0:
                     return Scope.CLUSTER
-                return Scope.RACK if index == last else Scope.ZONE
+                return Scope.RACK if index == last and last >= 2 else Scope.ZONE
         return Scope.NODE
+
+    @property
+    def steps(self) -> tuple[float, ...]:
+        """What differing on each level adds to the distance that the nearer levels make."""
+        distances = [level.distance for level in self.ordered]
+        return tuple(here - nearer for here, nearer in zip(distances, [*distances, 0.0][1:], strict=True))
 
 
 DEFAULT_LEVELS = Levels(

@@ -71,7 +71,7 @@ def grid(nodes: Sequence[Node], levels: Levels) -> Grid:
         sizes=sizes,
         labels=labels,
         values=values,
-        steps=_steps(levels, depth),
+        steps=np.array(levels.steps) if levels.ordered else np.zeros(depth),
     )
 
 
@@ -107,10 +107,3 @@ def _labels(nodes: tuple[Node, ...], depth: int) -> tuple[IntArray, tuple[dict[s
             if label is not None:
                 labels[level, position] = values[level].setdefault(label, len(values[level]))
     return labels, tuple(values)
-
-
-def _steps(levels: Levels, depth: int) -> FloatArray:
-    if not levels.ordered:
-        return np.zeros(depth)
-    distances = [level.distance for level in levels.ordered]
-    return np.array([here - nearer for here, nearer in zip(distances, [*distances[1:], 0.0], strict=True)])

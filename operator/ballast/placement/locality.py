@@ -79,7 +79,7 @@ class Locality:
         self._apart = [_differs_at(places, places, level) for level in range(len(levels.ordered))]
         self._even = _labelled_evenly(places, len(levels.ordered))
         self._near: list[dict[Location, FloatArray]] = []
-        self._steps = _steps(levels)
+        self._steps = levels.steps
         self.cost = self._cost()
         """Σ traffic × distance, in the unit of the rates."""
         nearest = levels.ordered[-1].distance if levels.ordered else 0.0
@@ -197,11 +197,6 @@ def _together(share: float) -> float:
     whole = int(1.0 / share + 1e-9)
     rest = max(0.0, 1.0 - whole * share)
     return whole * share**2 + rest**2
-
-
-def _steps(levels: Levels) -> list[float]:
-    distances = [level.distance for level in levels.ordered]
-    return [here - nearer for here, nearer in zip(distances, [*distances[1:], 0.0], strict=True)]
 
 
 def _labelled_evenly(places: Sequence[Location], depth: int) -> bool:

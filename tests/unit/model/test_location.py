@@ -23,6 +23,24 @@ def test_crossing_the_farthest_level_counts(there: Location, distance: float, sc
 
 
 @pytest.mark.parametrize(
+    ("levels", "there", "scope"),
+    [
+        (TWO, ("z1", "n2"), Scope.ZONE),
+        (TWO, ("z2", "n2"), Scope.CLUSTER),
+        (Levels((Level("host", 1.0),)), ("n2",), Scope.CLUSTER),
+    ],
+)
+def test_a_level_that_a_policy_does_not_have_is_no_scope(levels: Levels, there: Location, scope: Scope) -> None:
+    here = ("z1", "n1") if len(levels.ordered) == 2 else ("n1",)
+    assert levels.scope(here, there) is scope
+
+
+def test_each_level_adds_what_it_costs_beyond_the_next_nearer_one() -> None:
+    assert DEFAULT_LEVELS.steps == (7.0, 2.0, 1.0)
+    assert Levels(()).steps == ()
+
+
+@pytest.mark.parametrize(
     ("levels", "pin", "index"),
     [
         (DEFAULT_LEVELS, Pin.NONE, None),
