@@ -16,7 +16,7 @@ from ballast.model import Executor, Memory, Policy, Snapshot
 from ballast.placement.room import in_flight
 from ballast.planner.candidates import Candidates
 from ballast.planner.load import loads
-from ballast.planner.score import measured
+from ballast.planner.score import measured, points_per_core
 from ballast.prometheus import Reading
 
 Kin = tuple[str, str, str]
@@ -49,8 +49,7 @@ class Context:
     @cached_property
     def points_per_core(self) -> Mapping[str, float]:
         """Points of score that a core of load makes, by node."""
-        weights = self.policy.weights
-        return {node.name: weights.points_per_core(node.allocatable.cpu_cores) for node in self.snapshot.nodes}
+        return points_per_core(self.snapshot, self.policy)
 
     @cached_property
     def measured(self) -> Mapping[str, float]:

@@ -27,12 +27,18 @@ class MovePhase(StrEnum):
         return self.travelling or self is MovePhase.SETTLING
 
     @property
+    def departing(self) -> bool:
+        """Decided, and the executor still is where it soon will not be."""
+        return self in _DEPARTING
+
+    @property
     def travelling(self) -> bool:
         """Decided, and the replacement does not run yet: its load and its requests are still to come."""
         return self in _TRAVELLING
 
 
-_TRAVELLING = frozenset({MovePhase.APPROVED, MovePhase.LEAVING, MovePhase.ARRIVING})
+_DEPARTING = frozenset({MovePhase.APPROVED, MovePhase.LEAVING})
+_TRAVELLING = _DEPARTING | {MovePhase.ARRIVING}
 _ENDED = frozenset({MovePhase.SUCCEEDED, MovePhase.FAILED, MovePhase.EXPIRED, MovePhase.REFUSED})
 
 

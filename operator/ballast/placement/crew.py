@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ballast.model import Constraints, Executor, Memory, MovePhase, Phase, Resources, Snapshot, Topology
+from ballast.model import Constraints, Executor, Memory, Phase, Resources, Snapshot, Topology
 from ballast.placement.arrays import FloatArray, IntArray
 from ballast.placement.grid import Grid
 from ballast.placement.traffic import Traffic, traffic
@@ -88,7 +88,7 @@ _Staff = dict[str, Counter[str | None]]
 
 def _staff(snapshot: Snapshot, gated: Iterable[Executor], bound: Mapping[str, str]) -> dict[str, _Staff]:
     wanted = {executor.topology for executor in gated}
-    moving = {move.executor_uid for move in snapshot.moves if move.phase in (MovePhase.APPROVED, MovePhase.LEAVING)}
+    moving = {move.executor_uid for move in snapshot.moves if move.phase.departing}
     staff: dict[str, _Staff] = {key: defaultdict(Counter) for key in wanted}
     for executor in snapshot.executors:
         if executor.topology not in wanted:

@@ -14,7 +14,7 @@ from random import Random
 
 import numpy as np
 
-from ballast.model import Executor, MovePhase, Phase, Snapshot
+from ballast.model import Executor, Phase, Snapshot
 from ballast.placement.arrays import IntArray
 from ballast.placement.one_by_one import one_by_one
 from ballast.placement.outlook import Outlook, Pool
@@ -108,5 +108,4 @@ def _usual(rates: Iterable[float]) -> float:
 
 def _targets(snapshot: Snapshot) -> Mapping[str, str]:
     """Where executors that are about to leave count: where their replacements will be."""
-    leaving = (MovePhase.APPROVED, MovePhase.LEAVING)
-    return {move.executor_uid: move.target for move in snapshot.moves if move.phase in leaving}
+    return {move.executor_uid: move.target for move in snapshot.moves if move.phase.departing}

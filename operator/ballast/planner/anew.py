@@ -14,7 +14,7 @@ from ballast.planner.ledger import projected
 from ballast.planner.load import Loads, loads
 from ballast.planner.pin import untied
 from ballast.planner.placing import recalled
-from ballast.planner.score import measured
+from ballast.planner.score import measured, points_per_core
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def _relieved(snapshot: Snapshot, executors: Collection[Executor]) -> tuple[Node
 def _cooled(snapshot: Snapshot, policy: Policy, known: Loads, executors: Collection[Executor]) -> Mapping[str, float]:
     """Projected scores without the load of these executors."""
     ahead = projected(snapshot, policy, known, measured(snapshot, policy).by_node)
-    points = {node.name: policy.weights.points_per_core(node.allocatable.cpu_cores) for node in snapshot.nodes}
+    points = points_per_core(snapshot, policy)
     for executor in executors:
         home = executor.node
         if home in ahead and executor.phase in (Phase.RUNNING, Phase.PENDING):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from ballast.model import Placement, Policy, Resources, Snapshot
 from ballast.planner.load import Loads
+from ballast.planner.score import points_per_core
 
 
 def bookings(
@@ -28,7 +29,7 @@ def with_placed(
     chosen = {placement.uid: placement.node for placement in placements if placement.node in ahead}
     if not chosen:
         return ahead
-    points = {node.name: policy.weights.points_per_core(node.allocatable.cpu_cores) for node in snapshot.nodes}
+    points = points_per_core(snapshot, policy)
     for executor in snapshot.executors:
         node = chosen.get(executor.uid)
         if node is not None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from ballast.model import Executor, Move, Phase, Policy, Snapshot
 from ballast.planner.load import Loads
+from ballast.planner.score import points_per_core
 
 
 def projected(snapshot: Snapshot, policy: Policy, loads: Loads, measured: Mapping[str, float]) -> dict[str, float]:
@@ -18,7 +19,7 @@ def projected(snapshot: Snapshot, policy: Policy, loads: Loads, measured: Mappin
 
     The CPU weight applies as it does to the measured score; a node without a measured score has no projected one.
     """
-    points = {node.name: policy.weights.points_per_core(node.allocatable.cpu_cores) for node in snapshot.nodes}
+    points = points_per_core(snapshot, policy)
     cores = _unseen_cores(snapshot, policy, loads)
     return {name: max(0.0, score + cores.get(name, 0.0) * points.get(name, 0.0)) for name, score in measured.items()}
 

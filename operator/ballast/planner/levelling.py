@@ -22,6 +22,7 @@ from ballast.model import (
 from ballast.planner.by_traffic import by_traffic
 from ballast.planner.candidates import Candidates
 from ballast.planner.load import Loads
+from ballast.planner.planned_move import planned
 from ballast.planner.shelf import USAGE, restored, shelved
 from ballast.planner.terms import Terms
 from ballast.planner.unsettled import unsettled
@@ -175,26 +176,11 @@ def _pair_refusal(pair: PairState) -> Refusal:
 
 def _planned(suggestion: Suggestion, policy: Policy, candidates: Candidates) -> PlannedMove:
     executor = candidates.executor(suggestion.executor)
-    target = suggestion.target or suggestion.source
-    cold = suggestion.cold_score or 0.0
-    hot_after = suggestion.hot_score if suggestion.hot_after is None else suggestion.hot_after
-    cold_after = cold if suggestion.cold_after is None else suggestion.cold_after
-    return PlannedMove(
-        executor=executor.key,
-        uid=executor.uid,
-        topology=executor.topology,
-        component=executor.component,
-        source=suggestion.source,
-        target=target,
-        strategy=policy.shedding.strategy,
-        hot_score=suggestion.hot_score,
-        cold_score=cold,
-        hot_after=hot_after,
-        cold_after=cold_after,
-        gain=(suggestion.hot_score - cold) - (hot_after - cold_after),
-        hits=suggestion.hits,
-        load_cores=candidates.load_cores(executor),
-        locality_delta_ratio=candidates.locality_delta_ratio(executor, target),
+    strategy, load_cores = policy.shedding.strategy, candidates.load_cores(executor)
+    move = planned(suggestion, executor, strategy=strategy, load_cores=load_cores)
+    return replace(
+        move,
+        locality_delta_ratio=candidates.locality_delta_ratio(executor, move.target),
         slowness=candidates.slowness(executor),
-        pressure_ratio=candidates.pressure_ratio(suggestion.source),
+        pressure_ratio=candidates.pressure_ratio(move.source),
     )

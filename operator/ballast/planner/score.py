@@ -24,6 +24,11 @@ def measured(snapshot: Snapshot, policy: Policy) -> Scores:
     return scores(snapshot.nodes if snapshot.metrics.available else (), policy.weights)
 
 
+def points_per_core(snapshot: Snapshot, policy: Policy) -> dict[str, float]:
+    """By node, the points of score that a core of load makes there."""
+    return {node.name: policy.weights.points_per_core(node.allocatable.cpu_cores) for node in snapshot.nodes}
+
+
 def scores(nodes: Iterable[Node], weights: Weights) -> Scores:
     """The score of each node.
 

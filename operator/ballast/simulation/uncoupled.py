@@ -17,6 +17,7 @@ from ballast.placement.pulsar import avg_shedder, least_long_term_rate, least_re
 from ballast.placement.pulsar.candidate import Arrival, Candidate
 from ballast.planner.by_traffic import pool_load, settings_of
 from ballast.planner.plan import plan
+from ballast.planner.planned_move import planned
 from ballast.planner.score import measured
 from ballast.shedding.strategies import shed
 from ballast.shedding.suggestion import Suggestion
@@ -121,21 +122,7 @@ def _rate(executor: Executor) -> float:
 def _move(
     executor: Executor, suggestion: Suggestion, target: str, policy: Policy, scores: Mapping[str, float]
 ) -> PlannedMove:
-    """Pulsar expects nothing of a move: the scores after it are written down as they are before it."""
-    hot, cold = scores[suggestion.source], scores[target]
-    return PlannedMove(
-        executor=executor.key,
-        uid=executor.uid,
-        topology=executor.topology,
-        component=executor.component,
-        source=suggestion.source,
-        target=target,
-        strategy=policy.shedding.strategy,
-        hot_score=hot,
-        cold_score=cold,
-        hot_after=hot,
-        cold_after=cold,
-        gain=0.0,
-        hits=suggestion.hits,
-        load_cores=(executor.usage.cpu_cores if executor.usage else None) or 0.0,
-    )
+    """Pulsar expects nothing of a move, so nothing is predicted."""
+    seen = replace(suggestion, target=target, hot_score=scores[suggestion.source], cold_score=scores[target])
+    load_cores = (executor.usage.cpu_cores if executor.usage else None) or 0.0
+    return planned(seen, executor, strategy=policy.shedding.strategy, load_cores=load_cores)
