@@ -109,5 +109,6 @@ case ${1:-} in
 esac
 check_python
 uv=$(find_uv)
+[ -d "$repository/.venv" ] || say "making the Python environment, which takes minutes the first time"
 # The system's interpreter is readable by every user, and pods of the testbed run as several.
 (cd "$repository" && "$uv" sync --quiet --frozen --all-extras --all-groups --python /usr/bin/python3)

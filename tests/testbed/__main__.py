@@ -146,6 +146,8 @@ def _status(options: argparse.Namespace) -> None:
         print("no testbed is up")
     for each in found:
         print(f"testbed {each['id']}  {each['url']}  {len(each['nodes'])} nodes  {each['folder']}")
+        if each["prometheusUrl"]:
+            print(f"  Prometheus: {each['prometheusUrl']}")
         for part in each["parts"]:
             print(f"  {part['name']:<24} {'running' if part['alive'] else 'ENDED':<8} {part['pid']:>8}  {part['log']}")
 
