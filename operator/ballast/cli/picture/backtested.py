@@ -81,7 +81,7 @@ def _gain(ranking: Ranking, baseline: str) -> str:
 
 def _grounds(ranking: Ranking) -> str:
     if len(ranking.as_good) == 1:
-        return "No other policy comes near its imbalance."
+        return "The imbalance of every other policy is higher, in every case or by more than chance."
     others = ", ".join(policy for policy in ranking.as_good if policy != ranking.recommended)
     return f"Its imbalance can't be told from that of {others}; of these it has the fewest moves."
 
@@ -149,19 +149,21 @@ def _questions(study: Study, ranking: Ranking) -> Iterator[str]:
     yield '<p class="soft">Means over cases; less is better, and the best is bold.</p>'
     verdicts = {standing.policy: verdict(study.of(standing.policy)) for standing in ranking.standings}
     best = {question: min(getattr(each, question) for each in verdicts.values()) for question in QUESTIONS}
-    rows = [[policy, *_answers(found, best)] for policy, found in verdicts.items()]
+    cases = len(study.windows) * len(study.seeds)
+    rows = [[policy, *_answers(found, best, cases)] for policy, found in verdicts.items()]
     yield grid(("policy", *_ASKED), rows)
     asked = "".join(f"<li><b>{escape(question)}</b>: {escape(meaning)}</li>" for question, meaning in _ASKED.items())
     yield f"<details><summary>What is asked</summary><ul>{asked}</ul></details>"
 
 
-def _answers(found: Verdict, best: Mapping[str, object]) -> list[str]:
+def _answers(found: Verdict, best: Mapping[str, object], cases: int) -> list[str]:
+    unlevelled, rounds = found.slowness
     cells = [
         f"{found.points_left:.1f}",
         f"{found.needless_moves:.1f}",
         f"{found.wrong_placements:.1f}",
         f"{found.over_unloadings:.1f}",
-        f"{found.slowness[1]:.1f}, {found.slowness[0]}",
+        f"{'–' if unlevelled == cases else f'{rounds:.1f}'}, {unlevelled} of {cases}",
     ]
     return [
         Strong(cell) if getattr(found, question) == best[question] else cell
@@ -180,6 +182,8 @@ def _unknown(study: Study) -> Iterator[str]:
 def _to_apply(study: Study, ranking: Ranking) -> Iterator[str]:
     document = study.policies[ranking.recommended]
     yield '<h2 id="apply">Apply it</h2>'
+    if not document["spec"].get("nodeSelector"):
+        yield "<p>It holds for every node: name your pool&#8217;s in <code>nodeSelector</code>.</p>"
     mode = document["spec"].get("moves", {}).get("mode", MovesMode.RECOMMEND)
     if mode in (MovesMode.RECOMMEND, MovesMode.APPROVE):
         yield f"<p>With <code>moves.mode: {escape(mode)}</code>, as it stands here, it moves nothing by itself.</p>"

@@ -68,7 +68,8 @@ pre {{ overflow-x: auto; border: 1px solid var(--line); border-radius: .3rem; pa
   font-size: .85rem; user-select: all; }}
 summary {{ cursor: pointer; margin: .3rem 0; }}
 table {{ border-collapse: collapse; margin: .6rem 0; line-height: 1.3; }}
-th, td {{ text-align: right; padding: .25rem 0 .25rem 1rem; white-space: nowrap; font-variant-numeric: tabular-nums; }}
+th, td {{ text-align: right; padding: .25rem 0 .25rem .75rem; white-space: nowrap;
+  font-variant-numeric: tabular-nums; }}
 th:first-child, td:first-child {{ text-align: left; padding-left: 0; }}
 th {{ color: var(--soft); font-weight: 500; white-space: normal; vertical-align: bottom; max-width: 11rem;
   overflow-wrap: normal; }}

@@ -88,5 +88,18 @@ def test_a_policy_that_moves_nothing_by_itself_is_told_apart(mode: str, told: bo
     assert (f"moves.mode: {mode}</code>, as it stands here" in page(made)) == told
 
 
+def test_a_policy_for_every_node_is_not_applied_without_a_thought() -> None:
+    made = study([CAREFUL])
+    everywhere = {**document(CAREFUL), "spec": {"nodeSelector": {}}}
+    assert "name your pool&#8217;s in <code>nodeSelector</code>" in page(Study(made.results, {CAREFUL: everywhere}))
+    assert "nodeSelector</code>" not in page(made)
+
+
+def test_what_was_never_level_has_no_rounds() -> None:
+    found = {row[0]: row[5] for row in rows(section(page(study()), "PIP-364&#8217;s five questions"))}
+    assert found[STILL] == "–, 4 of 4"
+    assert found[CAREFUL] == "<b>2.0, 0 of 4</b>"
+
+
 def test_names_are_escaped() -> None:
     assert "<b>x</b>" not in page(study(["careful", "eager <b>x</b>"], windows=["<b>x</b>"]))
