@@ -10,11 +10,14 @@ from pyspark.sql import SparkSession
 
 from ballast.spark.source import register
 
+_ROOT = Path(__file__).parents[2]
+PATHS = os.pathsep.join([str(_ROOT / "operator"), str(_ROOT)])
+"""Where this project's packages are, as PYTHONPATH has it."""
+
 
 def local_session(name: str, *, cores: int = 2, memory: str = "700m") -> SparkSession:
-    root = Path(__file__).parents[2]
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(root / "operator"), str(root)])
+    os.environ["PYTHONPATH"] = PATHS
     session = (
         SparkSession.builder.master(f"local[{cores}]")
         .appName(name)

@@ -131,7 +131,7 @@ class _Backtest:
         missing = job.missing(wanted)
         told = Console(stderr=True, highlight=False)
         kept = len({run.key for run in wanted}) - len(missing)
-        told.print(f"{len(wanted)} runs, {kept} of them reused from {self.out}, {len(missing)} to do")
+        told.print(f"{len(wanted)} runs, {kept} of them reused from {self.out}, {len(missing)} to do", soft_wrap=True)
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         with Progress(*columns, console=told, transient=True, disable=not told.is_terminal) as progress:
             task = progress.add_task("runs", total=len(missing))

@@ -29,6 +29,8 @@ class Job:
     spark: SparkSession
     source: Source
     store: Store
+    size: int | None = None
+    """Runs in one Spark job; as many as Spark runs at a time if absent."""
 
     def missing(self, runs: Sequence[Run]) -> list[Run]:
         """Those that have not been kept yet, each key once, in their order."""
@@ -38,7 +40,7 @@ class Job:
     def run(self, missing: Sequence[Run], progress: Progress) -> None:
         """Raises PySparkException when a run fails; what has been kept stays."""
         context: Any = self.spark.sparkContext
-        size = max(1, context.defaultParallelism)
+        size = self.size or max(1, context.defaultParallelism)
         jobs = [missing[first : first + size] for first in range(0, len(missing), size)]
         lock = Lock()
 

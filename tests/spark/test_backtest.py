@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from pyspark.sql import DataFrame, SparkSession
+
+from ballast.simulation.candidates import NO_MOVES, candidates
+from ballast.simulation.ranking import ranking
+from ballast.simulation.study import Study
+from ballast.simulation.trial import ScenarioTrial
+from ballast.spark.backtest import Job, Run, Scenarios, Store, Window, runs
+from ballast.spark.backtest.ranked import ranking_table
+from ballast.spark.backtest.task import TOLD
+from ballast.spark.errors import BacktestError, HistoryError
+from ballast.spark.failure import in_own_words
+from tests.spark.session import PATHS
+from tests.testbed.waiting import wait_until
+from tests.unit.cli.program import run as command
+from tests.unit.simulation.small_world import EAGER, scenario
+
+NOISY = {"kind": "Noise", "deviation": 0.3}
+WORLD = scenario(
+    duration="10m",
+    applications=[
+        {
+            "name": "bundle",
+            "copies": 10,
+            "load": {"cores": 1, "vary": [NOISY]},
+            "runsOn": {"node-0": 8, "node-1": 2},
+        }
+    ],
+)
+POLICIES = candidates(["AvgShedder", "ThresholdShedder"], [], figures=EAGER, baseline=True)
+SOURCE = Scenarios([WORLD])
+RUNS = runs(POLICIES, SOURCE.windows, seeds=2)
+
+
+def kept(folder: Path) -> set[str]:
+    return {path.stem for path in (folder / "cases").glob("*.parquet")}
+
+
+def backtested(spark: SparkSession, folder: Path, *, size: int | None = None) -> Study:
+    store = Store(spark, str(folder))
+    job = Job(spark, SOURCE, store, size=size)
+    job.run(job.missing(RUNS), lambda: None)
+    return store.study(RUNS)
+
+
+def by_hand() -> Study:
+    """The same without Spark."""
+    trial = ScenarioTrial(WORLD)
+    order = list(POLICIES)
+    results = sorted((trial.run(run.policy, run.case) for run in RUNS), key=lambda one: order.index(one.case.policy))
+    return Study(tuple(results), POLICIES)
+
+
+@pytest.mark.parametrize("size", [1, 4])
+def test_the_table_is_the_same_whatever_the_number_of_tasks(spark: SparkSession, tmp_path: Path, size: int) -> None:
+    found, wanted = backtested(spark, tmp_path, size=size), by_hand()
+    assert [one.case for one in found.results] == [one.case for one in wanted.results]
+    assert [one.figures for one in found.results] == [one.figures for one in wanted.results]
+    assert [one.moves for one in found.results] == [one.moves for one in wanted.results]
+    assert found.policies == wanted.policies
+    assert ranking_table(ranking(found)).equals(ranking_table(ranking(wanted)))
+
+
+def test_a_study_is_read_again_from_its_table_alone(spark: SparkSession, tmp_path: Path) -> None:
+    study = backtested(spark, tmp_path)
+    again = Store(spark, str(tmp_path)).published()
+    assert [(one.case, one.figures) for one in again.results] == [(one.case, one.figures) for one in study.results]
+    assert again.policies == study.policies
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    path = tmp_path / "world.yaml"
+    document = {"apiVersion": "ballast.dev/v1alpha1", "kind": "Scenario", "metadata": {"name": "small"}}
+    path.write_text(yaml.safe_dump({**document, "spec": WORLD.to_dict()["spec"]}), encoding="utf-8")
+    return ["backtest", "--scenario", str(path), "--policies", "AvgShedder", "ThresholdShedder"]
+
+
+def test_a_killed_backtest_goes_on_where_it_was(spark: SparkSession, files: list[str], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    asked = [*files, "--seeds", "12", "--out", str(out), "-o", "json"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ballast", *asked, "--master", "local[2]"],
+        env={**os.environ, "PYTHONPATH": PATHS},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        wait_until(lambda: len(kept(out)) >= 3, what="some runs are kept", timeout_seconds=120)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    before = {key: (out / "cases" / f"{key}.parquet").stat().st_mtime_ns for key in kept(out)}
+    assert 3 <= len(before) < 36
+    assert not (out / "results.parquet").exists()
+
+    told = command(*asked)
+    assert told.code == 0
+    assert f"36 runs, {len(before)} of them reused from {out}, {36 - len(before)} to do" in told.err
+    assert {key: (out / "cases" / f"{key}.parquet").stat().st_mtime_ns for key in before} == before
+    assert len(kept(out)) == 36
+    assert not list(out.glob("_*"))
+    assert len(json.loads(told.out)["runs"]) == 36
+    del spark
+
+
+def test_the_command_prints_a_ranking_and_keeps_it_as_parquet(
+    spark: SparkSession, files: list[str], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    asked = [*files, "--seeds", "2", "--out", str(out)]
+    first, again = command(*asked), command(*asked, "-o", "wide")
+    assert (first.code, again.code) == (0, 0)
+    assert "6 runs, 0 of them reused" in first.err
+    assert "6 runs, 6 of them reused" in again.err
+    header, *rows = first.out.splitlines()[2:6]
+    assert header.split()[:3] == ["RANK", "POLICY", "IMBALANCE"]
+    table = pq.read_table(out / "ranking.parquet")
+    assert table.column("policy").to_pylist() == [row.split()[1] if "no moves" not in row else NO_MOVES for row in rows]
+    assert table.column("recommended").to_pylist() == [True, False, False]
+    assert f"Recommended: {table.column('policy')[0].as_py()}" in first.out
+    read = spark.read.parquet(str(out / "results.parquet"))
+    assert {row.policy for row in read.where("moves > 0").collect()} == {"AvgShedder", "ThresholdShedder"}
+    assert read.count() == 6
+
+
+def test_results_may_be_kept_on_any_file_system_that_hadoop_knows(spark: SparkSession, tmp_path: Path) -> None:
+    spark._jsc.hadoopConfiguration().set("fs.viewfs.mounttable.backtest.link./kept", tmp_path.as_uri())
+    local = backtested(spark, tmp_path / "local")
+    store = Store(spark, "viewfs://backtest/kept/there")
+    for run in RUNS[:2]:
+        for _ in range(2):
+            store.keep(run.key, pq.read_table(tmp_path / "local" / "cases" / f"{run.key}.parquet"))
+    assert store.known() == {run.key for run in RUNS[:2]}
+    found = store.study(RUNS[:2])
+    assert [one.case for one in found.results] == [one.case for one in local.results if one.case.seed == 1][:2]
+    assert {path.name for path in (tmp_path / "there").iterdir()} >= {"cases", "results.parquet"}
+
+
+@pytest.mark.parametrize("content", [b"", b"no Parquet at all", b"PAR1 and cut off"])
+def test_a_result_that_cannot_be_read_is_named(spark: SparkSession, tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "cases").mkdir()
+    for run in RUNS:
+        (tmp_path / "cases" / f"{run.key}.parquet").write_bytes(content)
+    with pytest.raises(BacktestError, match=rf"{RUNS[0].key}\.parquet can't be read: delete it and run"):
+        backtested(spark, tmp_path)
+
+
+class Failing:
+    """Has a run that fails, after others that do not."""
+
+    windows: Sequence[Window] = SOURCE.windows
+
+    def told(self, spark: SparkSession, runs: Sequence[Run]) -> DataFrame:
+        if RUNS[3] not in runs:
+            return SOURCE.told(spark, runs)
+
+        def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield from ()
+            raise BacktestError(f"{RUNS[3].case}: out of luck")
+
+        return spark.range(1).mapInArrow(task, TOLD)
+
+
+def test_a_run_that_fails_is_named_and_the_others_are_kept(spark: SparkSession, tmp_path: Path) -> None:
+    job = Job(spark, Failing(), Store(spark, str(tmp_path)), size=1)
+    with pytest.raises(HistoryError, match=f"^{RUNS[3].case}: out of luck$"), in_own_words():
+        job.run(RUNS[:4], lambda: None)
+    assert kept(tmp_path) <= {run.key for run in RUNS[:3]}

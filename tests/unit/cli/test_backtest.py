@@ -1,0 +1,118 @@
+"""`ballast backtest`: what it prints, and how it refuses before Spark is started."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ballast.cli.output import Format, plain, structured
+from ballast.cli.report.backtested import backtested_document, backtested_report
+from ballast.simulation.candidates import NO_MOVES, candidates
+from ballast.simulation.figures import figures
+from ballast.simulation.ranking import ranking
+from ballast.simulation.study import Case, Result, Series, Study
+from tests.unit.cli.program import run
+from tests.unit.simulation.small_world import scenario
+from tests.unit.simulation.traces import trace
+
+EVEN = trace([[50.0, 50.0]])
+POLICIES = candidates(["AvgShedder"], [], figures={}, baseline=True)
+
+
+def result(policy: str, seed: int, **known: Any) -> Result:
+    return Result(
+        Case(policy, "day", seed), replace(figures(EVEN), **known), Series.of(EVEN), (), ("zones are unknown",)
+    )
+
+
+def study(seeds: int) -> Study:
+    moved = [
+        result("AvgShedder", seed, moves=3 + seed, imbalance_point_hours=5.0, seconds_to_balance=60.0)
+        for seed in range(seeds)
+    ]
+    still = [result(NO_MOVES, seed, imbalance_point_hours=20.0, seconds_to_balance=None) for seed in range(seeds)]
+    return Study((*moved, *still), POLICIES)
+
+
+def shown(found: Study, form: Format = Format.TABLE) -> list[str]:
+    return plain(*backtested_report(found, ranking(found), form)).splitlines()
+
+
+def test_the_table_has_means_with_half_their_intervals_and_marks_the_front() -> None:
+    lines = shown(study(3))
+    assert lines[0] == "windows day   seeds 3   runs 6"
+    assert lines[2].split()[:4] == ["RANK", "POLICY", "IMBALANCE", "MOVES"]
+    assert lines[3].split()[:7] == ["1", "AvgShedder", "*", "5", "±0", "4", "±2.5"]
+    assert lines[4].split()[:5] == ["2", "no", "moves", "*", "20"]
+    assert lines[4].endswith("3 of 3")
+
+
+def test_the_recommendation_is_told_in_plain_words_with_its_rule() -> None:
+    lines = shown(study(3))
+    assert "Recommended: AvgShedder, 75% less imbalance than without moves, for 4 moves in each window." in lines
+    assert "- zones are unknown" in lines
+    assert lines[-1].startswith("3 cases for each policy. 95 % intervals of means by Student's t")
+
+
+def test_a_single_case_has_no_intervals_and_says_so() -> None:
+    lines = shown(study(1))
+    assert lines[3].split()[:5] == ["1", "AvgShedder", "*", "5", "3"]
+    assert lines[-1].startswith("One case only, so that no interval can be given.")
+
+
+def test_wide_has_all_figures() -> None:
+    assert {"ROUNDS", "BEYOND", "LIMITED"} <= set(shown(study(2), Format.WIDE)[2].split())
+
+
+def test_programs_get_every_estimate_run_and_document() -> None:
+    found = study(1)
+    document = json.loads(structured(backtested_document(found, ranking(found)), Format.JSON))
+    assert document["recommended"] == "AvgShedder"
+    first, second = document["policies"]
+    assert first["figures"]["moves"] == {"mean": 3.0, "low": None, "high": None, "cases": 1}
+    assert first["document"]["kind"] == "BalancingPolicy"
+    assert (second["policy"], second["neverLevel"]) == (NO_MOVES, 1)
+    assert [each["figures"]["secondsToBalance"] for each in document["runs"]] == [60.0, None]
+
+
+def test_where_moves_do_not_help_leaving_all_as_it_is_is_recommended() -> None:
+    alike = Study(
+        tuple(result(policy, 1, moves=moves) for policy, moves in (("AvgShedder", 3), (NO_MOVES, 0))), POLICIES
+    )
+    assert "Recommended: no moves, which moves nothing: no policy here is measurably more level." in shown(alike)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> str:
+    path = tmp_path / "world.yaml"
+    document = {"apiVersion": "ballast.dev/v1alpha1", "kind": "Scenario", "metadata": {"name": "small"}}
+    path.write_text(yaml.safe_dump({**document, "spec": scenario().to_dict()["spec"]}), encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--policies", "Foo"], "shedding.strategy: 'Foo': choose one of AvgShedder"),
+        (["--policies", "None", "absent.yaml"], "policy: 'absent.yaml': No such file or directory"),
+        (["--policies", "None", "None"], "--policies: 'None': there is a policy of that name already: rename one"),
+        (["--grid", "moves.zzz=1"], "--grid: 'moves.zzz': no such field; there are"),
+        (["--grid", "interval=2h"], "--grid: policy AvgShedder interval=2h is not valid: spec.interval: '2h'"),
+        (["--scenario", "absent.yaml"], "scenario: 'absent.yaml': No such file or directory"),
+    ],
+)
+def test_what_cannot_be_run_is_named_before_spark_is_started(world: str, options: list[str], words: str) -> None:
+    told = run("backtest", "--scenario", world, *options)
+    assert told.code == 1
+    assert words in told.err
+
+
+def test_a_backtest_of_nothing_says_what_to_name() -> None:
+    told = run("backtest")
+    assert told.code == 1
+    assert "--scenario" in told.err

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ballast.simulation.policies import by_name
+from ballast.simulation.study import Case
+from ballast.spark.backtest.cases import Window, runs
+
+WINDOW = Window("day", digest="of the day", seed=5)
+
+
+def document(**spec: Any) -> dict[str, Any]:
+    return by_name("AvgShedder", spec)
+
+
+def key(window: Window = WINDOW, **spec: Any) -> str:
+    (run,) = runs({"mine": document(**spec)}, [window], seeds=1)
+    return run.key
+
+
+def test_every_policy_runs_in_every_window_with_every_seed_window_by_window() -> None:
+    found = runs({"a": document(), "b": document(interval="30s")}, [WINDOW, Window("other", "x")], seeds=2)
+    assert [run.case for run in found] == [
+        Case(policy, window, seed)
+        for window, seed in (("day", 5), ("day", 6), ("other", 1), ("other", 2))
+        for policy in ("a", "b")
+    ]
+    assert len({run.key for run in found}) == len(found)
+
+
+def test_a_run_is_known_again_by_what_it_depends_on() -> None:
+    renamed = {**document(), "metadata": {"name": "other"}}
+    (run,) = runs({"other": renamed}, [replace(WINDOW, name="renamed")], seeds=1)
+    assert run.key == key()
+
+
+@pytest.mark.parametrize(
+    "other", [key(interval="30s"), key(replace(WINDOW, digest="changed")), key(replace(WINDOW, seed=6))]
+)
+def test_a_run_is_another_when_anything_that_it_depends_on_differs(other: str) -> None:
+    assert other != key()
