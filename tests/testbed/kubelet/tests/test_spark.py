@@ -2,20 +2,16 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.testbed.nodes import NodeSpec
+from tests.testbed.spark_driver import FILES, driver, log, prepare
 from tests.testbed.testbed import Testbed
 from tests.testbed.waiting import wait_until
 
-Json = dict[str, Any]
 pytestmark = pytest.mark.e2e
 NAMESPACE = "spark"
-SECRETS = "/var/run/secrets/kubernetes.io/serviceaccount"
-LEAN_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 JOB = """
 import time
@@ -45,82 +41,38 @@ spec:
 """
 
 
+SETTINGS = {
+    "spark.decommission.enabled": "true",
+    "spark.kubernetes.executor.podTemplateFile": f"{FILES}/executor.yaml",
+}
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Testbed]:
     with Testbed(progress=print).up(nodes=[NodeSpec("one", cpu="4")], prometheus=False) as testbed:
-        testbed.create_namespace(NAMESPACE)
-        testbed.kubectl("create", "serviceaccount", "spark", "-n", NAMESPACE)
-        testbed.kubectl(
-            "create", "rolebinding", "spark", "--clusterrole=edit", "--serviceaccount=spark:spark", "-n", NAMESPACE
-        )
-        data = {"job.py": JOB, "executor.yaml": TEMPLATE}
-        metadata = {"name": "job", "namespace": NAMESPACE}
-        testbed.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+        prepare(testbed, NAMESPACE, {"job.py": JOB, "executor.yaml": TEMPLATE})
         yield testbed
-
-
-def driver() -> Json:
-    """The driver's pod, as spark-submit in cluster mode would make it."""
-    settings = {
-        "spark.app.name": "job",
-        "spark.driver.host": "$(SPARK_DRIVER_BIND_ADDRESS)",
-        "spark.driver.extraJavaOptions": LEAN_JAVA,
-        "spark.ui.enabled": "false",
-        "spark.executor.instances": "1",
-        "spark.executor.memory": "512m",
-        "spark.executor.extraJavaOptions": LEAN_JAVA,
-        "spark.decommission.enabled": "true",
-        "spark.kubernetes.namespace": NAMESPACE,
-        "spark.kubernetes.driver.pod.name": "driver",
-        "spark.kubernetes.container.image": "apache/spark:4.3.0",
-        "spark.kubernetes.executor.podTemplateFile": "/job/executor.yaml",
-        "spark.kubernetes.executor.podNamePrefix": "job",
-        "spark.kubernetes.authenticate.caCertFile": f"{SECRETS}/ca.crt",
-        "spark.kubernetes.authenticate.oauthTokenFile": f"{SECRETS}/token",
-        "spark.kubernetes.authenticate.executor.serviceAccountName": "spark",
-    }
-    options = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
-    container = {
-        "name": "driver",
-        "image": "apache/spark:4.3.0",
-        "args": ["driver", "--master", "k8s://https://kubernetes.default.svc", *options, "local:///job/job.py"],
-        "env": [{"name": "SPARK_DRIVER_BIND_ADDRESS", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
-        "volumeMounts": [{"name": "job", "mountPath": "/job"}],
-    }
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "driver", "namespace": NAMESPACE},
-        "spec": {
-            "serviceAccountName": "spark",
-            "restartPolicy": "Never",
-            "containers": [container],
-            "volumes": [{"name": "job", "configMap": {"name": "job"}}],
-        },
-    }
-
-
-def log(testbed: Testbed, pod: str) -> str:
-    """A pod's log on disk, where it stays when the pod has gone."""
-    folder = testbed.instance.folder / "kubelet" / "logs"
-    return "".join(path.read_text() for path in Path(folder).glob(f"{NAMESPACE}_{pod}_*/*/0.log"))
 
 
 def test_a_deleted_executor_finishes_its_work_and_is_replaced(cluster: Testbed) -> None:
     def said(word: str) -> None:
         wait_until(
-            lambda: word in log(cluster, "driver"),
+            lambda: word in log(cluster, NAMESPACE, "driver"),
             what=f"the driver saying {word!r}",
             timeout_seconds=150,
             explain=lambda: "\n".join(
-                [cluster.kubectl("get", "events", "-n", NAMESPACE), log(cluster, "driver"), log(cluster, "job-exec-1")]
+                [
+                    cluster.kubectl("get", "events", "-n", NAMESPACE),
+                    log(cluster, NAMESPACE, "driver"),
+                    log(cluster, NAMESPACE, "job-exec-1"),
+                ]
             )[-6000:],
         )
 
-    cluster.apply(driver())
+    cluster.apply(driver(NAMESPACE, "job.py", settings=SETTINGS))
     said("sum 45 by ['job-exec-1']")
     cluster.kubectl("delete", "pod", "job-exec-1", "-n", NAMESPACE)
-    assert "Finished decommissioning" in log(cluster, "job-exec-1")
+    assert "Finished decommissioning" in log(cluster, NAMESPACE, "job-exec-1")
     said("executors 2")
     cluster.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/driver", "-n", NAMESPACE, "--timeout=60s")
     status = json.loads(cluster.kubectl("get", "pod", "driver", "-n", NAMESPACE, "-o", "json"))["status"]
