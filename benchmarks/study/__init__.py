@@ -1,0 +1,1 @@
+"""What the benchmark `backtest` runs, in processes of their own."""
