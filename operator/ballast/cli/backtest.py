@@ -11,10 +11,10 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ballast.cli.output import Format, OutputOption, show, structured
-from ballast.cli.picture.backtested import backtested_page
+from ballast.cli.output import Format, OutputOption, saved, show, structured
+from ballast.cli.picture.backtested import backtested_page, to_apply
 from ballast.cli.picture.exhibits import exhibits
-from ballast.cli.picture.page import ReportOption, save_page
+from ballast.cli.picture.page import ReportOption
 from ballast.cli.picture.png import look_for_renderer, write_pngs
 from ballast.cli.report.backtested import EXPLAINED, backtested_document, backtested_report
 from ballast.cli.several import SeveralValues
@@ -68,6 +68,9 @@ def backtest(
     png: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write each plot of the page, too, as a PNG file.")
     ] = None,
+    recommended: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the recommended policy, too, ready for kubectl apply.")
+    ] = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Run policies in every window with every seed, and rank them by what came of it.
@@ -90,6 +93,8 @@ def backtest(
         study = _Backtest(Scenarios(worlds), out=out, master=master).study(chosen, seeds=seeds)
     found = ranking(study)
     _draw(study, found, report=report, png=png)
+    if recommended is not None:
+        saved(recommended, to_apply(study, found), field="--recommended")
     if output.for_programs:
         typer.echo(structured(backtested_document(study, found), output))
     else:
@@ -101,7 +106,7 @@ def _draw(study: Study, found: Ranking, *, report: Path | None, png: Path | None
         return
     shown = exhibits(study, found)
     if report is not None:
-        save_page(report, backtested_page(study, found, shown))
+        saved(report, backtested_page(study, found, shown), field="--report")
     if png is not None:
         write_pngs(shown, png)
 

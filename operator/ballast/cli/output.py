@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +17,8 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
+
+from ballast.errors import InvalidField
 
 _UNBOUNDED = 10_000
 """Columns of what is no terminal: nothing is cut or wrapped there."""
@@ -73,6 +76,14 @@ def structured(document: Any, form: Format) -> str:
     if form is Format.JSON:
         return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
     return yaml.safe_dump(document, sort_keys=False, allow_unicode=True).rstrip()
+
+
+def saved(path: Path, text: str, *, field: str) -> None:
+    """Into a file that the user named by the option `field`. Raises InvalidField."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidField(field, str(path), f"{error.strerror}; name a file that can be written") from error
 
 
 def table(

@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ballast.api import BalancingPolicy
-from ballast.cli.output import Format, OutputOption, show, structured
-from ballast.cli.picture.page import ReportOption, save_page
+from ballast.cli.output import Format, OutputOption, saved, show, structured
+from ballast.cli.picture.page import ReportOption
 from ballast.cli.picture.simulated import simulated_page
 from ballast.cli.report.simulated import MEANINGS, simulated_document, simulated_report
 from ballast.errors import BallastError
@@ -64,7 +64,7 @@ def simulate(
     world = Scenario.read(scenario)
     traces = traced(world, named(policy or _DEFAULT, world), seed)
     if report is not None:
-        save_page(report, simulated_page(world, traces))
+        saved(report, simulated_page(world, traces), field="--report")
     if output.for_programs:
         typer.echo(structured(simulated_document(world, traces), output))
     else:

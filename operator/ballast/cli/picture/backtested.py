@@ -188,7 +188,12 @@ def _to_apply(study: Study, ranking: Ranking) -> Iterator[str]:
     if mode in (MovesMode.RECOMMEND, MovesMode.APPROVE):
         yield f"<p>With <code>moves.mode: {escape(mode)}</code>, as it stands here, it moves nothing by itself.</p>"
     yield "<p>Save this as <code>policy.yaml</code>, then <code>kubectl apply -f policy.yaml</code>.</p>"
-    yield f'<pre tabindex="0">{escape(yaml.safe_dump(dict(document), sort_keys=False, allow_unicode=True))}</pre>'
+    yield f'<pre tabindex="0">{escape(to_apply(study, ranking))}</pre>'
+
+
+def to_apply(study: Study, ranking: Ranking) -> str:
+    """The recommended policy as YAML."""
+    return yaml.safe_dump(dict(study.policies[ranking.recommended]), sort_keys=False, allow_unicode=True)
 
 
 def _counted(count: int, one: str, many: str = "") -> str:

@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from ballast.cli.picture.style import PAGE
-from ballast.errors import InvalidField
 
 ReportOption = Annotated[
     Path | None,
@@ -31,14 +30,6 @@ def page(title: str, body: Iterable[str], *, style: str = PAGE) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title><style>{style}</style></head><body><main>{''.join(body)}</main></body></html>\n"
     )
-
-
-def save_page(path: Path, text: str) -> None:
-    """Raises InvalidField."""
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InvalidField("--report", str(path), f"{error.strerror}; name a file that can be written") from error
 
 
 def grid(head: Sequence[str], rows: Iterable[Sequence[str]], *, text: Collection[str] = ()) -> str:
