@@ -72,6 +72,12 @@ def test_a_proposed_move_is_approved_and_twice_is_once(moves: Moves) -> None:
     assert moves.approved("m2")
 
 
+def test_a_name_that_no_move_has_is_told_with_what_helps(moves: Moves) -> None:
+    ended = moves.approve("m9")
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.startswith(f"Error: {NAMESPACE}/m9: there is no such move: `kubectl get move -A` lists them")
+
+
 @pytest.mark.parametrize("phase", ["Refused", "Expired", "Failed", "Succeeded"])
 def test_a_move_that_has_ended_can_t_be_approved(moves: Moves, phase: str) -> None:
     moves.create("m1", phase=phase)

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ballast.cli.output import Format, OutputOption, saved, show, structured
+from ballast.cli.output import Format, OutputOption, saved, show, structured, writable
 from ballast.cli.picture.backtested import backtested_page, to_apply
 from ballast.cli.picture.exhibits import exhibits
 from ballast.cli.picture.page import ReportOption
@@ -69,7 +69,10 @@ def backtest(
         Path | None, typer.Option(metavar="DIR", help="Write each plot of the page, too, as a PNG file.")
     ] = None,
     recommended: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the recommended policy, too, ready for kubectl apply.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write the recommended policy, too, ready for kubectl apply.", callback=writable
+        ),
     ] = None,
     output: OutputOption = Format.TABLE,
 ) -> None:

@@ -27,6 +27,9 @@ _NARROWEST = 12
 """Columns that a name or a sentence keeps in any case."""
 
 
+_WRITABLE = "name a file that can be written"
+
+
 class Format(StrEnum):
     TABLE = "table"
     WIDE = "wide"
@@ -78,12 +81,20 @@ def structured(document: Any, form: Format) -> str:
     return yaml.safe_dump(document, sort_keys=False, allow_unicode=True).rstrip()
 
 
+def writable(option: typer.CallbackParam, path: Path | None) -> Path | None:
+    """Tells before the work, not after it, that what comes of it has no place. Raises InvalidField."""
+    if path is not None and (path.is_dir() or not path.parent.is_dir()):
+        why = "Is a directory" if path.is_dir() else f"there is no folder {path.parent}"
+        raise InvalidField(option.opts[0], str(path), f"{why}; {_WRITABLE}")
+    return path
+
+
 def saved(path: Path, text: str, *, field: str) -> None:
     """Into a file that the user named by the option `field`. Raises InvalidField."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise InvalidField(field, str(path), f"{error.strerror}; name a file that can be written") from error
+        raise InvalidField(field, str(path), f"{error.strerror}; {_WRITABLE}") from error
 
 
 def table(

@@ -101,7 +101,9 @@ def test_a_page_with_plots_is_written_on_request(scenario: str, tmp_path: Path) 
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
-def test_a_page_that_cannot_be_written_is_an_error_with_a_remedy(scenario: str, tmp_path: Path) -> None:
-    told = run("simulate", scenario, "--report", str(tmp_path / "missing" / "runs.html"))
-    assert told.code != 0
+@pytest.mark.parametrize("name", ["missing/runs.html", "."])
+def test_a_page_that_cannot_be_written_is_told_before_anything_is_run(tmp_path: Path, name: str) -> None:
+    told = run("simulate", "absent.yaml", "--report", str(tmp_path / name))
+    assert told.code == 1
+    assert told.err.startswith(f"Error: --report: '{tmp_path / name}': ")
     assert "name a file that can be written" in told.err

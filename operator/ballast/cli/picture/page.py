@@ -9,11 +9,17 @@ from typing import Annotated
 
 import typer
 
+from ballast.cli.output import writable
 from ballast.cli.picture.style import PAGE
 
 ReportOption = Annotated[
     Path | None,
-    typer.Option("--report", metavar="FILE", help="Write a page with plots, too: one HTML file, complete in itself."),
+    typer.Option(
+        "--report",
+        metavar="FILE",
+        help="Write a page with plots, too: one HTML file, complete in itself.",
+        callback=writable,
+    ),
 ]
 
 
