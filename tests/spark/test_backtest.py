@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import html
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ import pytest
 import yaml
 from pyspark.sql import DataFrame, SparkSession
 
+from ballast.api import BalancingPolicy
 from ballast.simulation.candidates import NO_MOVES, candidates
 from ballast.simulation.ranking import ranking
 from ballast.simulation.study import Study
@@ -136,6 +138,19 @@ def test_the_command_prints_a_ranking_and_keeps_it_as_parquet(
     read = spark.read.parquet(str(out / "results.parquet"))
     assert {row.policy for row in read.where("moves > 0").collect()} == {"AvgShedder", "ThresholdShedder"}
     assert read.count() == 6
+
+
+def test_the_command_draws_what_it_found_and_hands_over_the_policy(files: list[str], tmp_path: Path) -> None:
+    page, pictures, policy = tmp_path / "page.html", tmp_path / "pictures", tmp_path / "policy.yaml"
+    named = ["--report", str(page), "--png", str(pictures), "--recommended", str(policy)]
+    told = command(*files, "--out", str(tmp_path / "out"), *named)
+    assert told.code == 0
+    handed = BalancingPolicy.parse(yaml.safe_load(policy.read_text(encoding="utf-8")))
+    assert f"recommended: {handed.metadata.name}" in told.out.lower()
+    assert policy.read_text(encoding="utf-8") in html.unescape(page.read_text(encoding="utf-8"))
+    assert {"pareto.png", "moves.png", "nodes-before.png", "nodes-after.png"} <= {
+        one.name for one in pictures.iterdir()
+    }
 
 
 def test_results_may_be_kept_on_any_file_system_that_hadoop_knows(spark: SparkSession, tmp_path: Path) -> None:
