@@ -92,7 +92,7 @@ def recorded(scenario: Scenario, policy: Policy) -> tuple[Trace, Recording, Snap
             index, size = names.index(each.name), each.allocatable
             present[step, index] = each.ready
             sizes[each.name] = RecordedNode(each.name, size.cpu_cores, size.memory_bytes, size.cpu_cores)
-            if each.usage is not None and each.usage.cpu_ratio is not None:
+            if each.ready and each.usage is not None and each.usage.cpu_ratio is not None:
                 node_cpu[step, index] = each.usage.cpu_ratio * size.cpu_cores
         for pod in snapshot.executors:
             if pod.phase not in (Phase.RUNNING, Phase.LEAVING) or pod.node is None:

@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ballast.simulation.policies import from_name
+from ballast.simulation.recorded.reading import recording as read
+from ballast.simulation.recording import RecordedExecutor, Recording, UnusableRecordingError
+from ballast.simulation.scenario import Scenario
+from tests.unit.simulation.histories import Row, history, table, time_of
+from tests.unit.simulation.recordings import executor, recorded, recording
+
+NODE_FAILURE = Path(__file__).parents[3] / "examples" / "scenarios" / "node-failure.yaml"
+GIVEN = recording([executor(1, 0, last=3), executor(2, 1, first=4), executor(3, 1)])
+
+
+def again(rows: list[Row], given: Recording = GIVEN) -> Recording:
+    end = time_of(given, given.steps)
+    return read(table(rows), pool=given.pool, start_ms=time_of(given, 0), end_ms=end)
+
+
+def same(one: Recording, other: Recording) -> None:
+    order = [[each.name for each in other.executors].index(each.name) for each in one.executors]
+    assert (one.start, one.step_seconds, one.nodes) == (other.start, other.step_seconds, other.nodes)
+    assert one.executors == tuple(other.executors[index] for index in order)
+    for name in ("present", "node_cpu", "node_memory", "scores"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+    for name in ("executor_cpu", "executor_memory"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name)[:, order], err_msg=name)
+
+
+def test_a_history_is_read_as_what_it_was_made_of() -> None:
+    found = again(history(GIVEN))
+    same(found, GIVEN)
+    assert found.unknown == ()
+
+
+def test_the_order_of_rows_does_not_count_nor_do_rows_that_stand_there_twice() -> None:
+    rows = history(GIVEN)
+    same(again([*reversed(rows), *rows[::3]]), GIVEN)
+
+
+def test_nodes_and_executors_that_came_and_went_are_found_again() -> None:
+    world = Scenario.read(NODE_FAILURE)
+    _, given, _ = recorded(world, from_name("None", world))
+    same(again(history(given), given), given)
+
+
+def without(signal: str) -> Callable[[list[Row]], list[Row]]:
+    return lambda rows: [row for row in rows if row.signal != signal]
+
+
+def changed(signal: str, value: float, *, every: int = 1) -> Callable[[list[Row]], list[Row]]:
+    """Every so many-th figure of the signal is another one."""
+
+    def spoil(rows: list[Row]) -> list[Row]:
+        numbers = [index for index, row in enumerate(rows) if row.signal == signal][::every]
+        return [row._replace(value=value) if index in numbers else row for index, row in enumerate(rows)]
+
+    return spoil
+
+
+def shifted(milliseconds: int, *, every: int) -> Callable[[list[Row]], list[Row]]:
+    return lambda rows: [
+        row._replace(time_ms=row.time_ms + milliseconds) if index % every == 0 else row
+        for index, row in enumerate(rows)
+    ]
+
+
+def doubled(signal: str, factor: float) -> Callable[[list[Row]], list[Row]]:
+    return lambda rows: [*rows, *(row._replace(value=row.value * factor) for row in rows if row.signal == signal)]
+
+
+def torn(rows: list[Row]) -> list[Row]:
+    return [*rows, *(row._replace(node="n1") for row in rows if row.pod == "clicks-exec-3")]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (changed("nodeCpu", float("nan"), every=4), "5 figures are negative or no numbers and were left out"),
+        (changed("nodeCpu", float("inf"), every=4), "5 figures are negative or no numbers and were left out"),
+        (changed("executorCpu", -1.0, every=10), "2 figures are negative or no numbers and were left out"),
+        (shifted(7, every=20), "figures are not at the times of the others and were left out"),
+        (doubled("executorCpu", 2.0), "40 figures contradict others of the same thing and time"),
+        (torn, "1 executors seem to be on several nodes"),
+        (without("nodeAllocatableCores"), "what 2 of 2 nodes offer to pods is not recorded"),
+        (changed("nodeScore", 99.0), "the operator's own scores differ from those of the recorded CPU by"),
+        (changed("nodeAllocatableCores", 8.0, every=3), "what nodes offer to pods has changed"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_used_is_left_out_and_told(spoil: Callable[[list[Row]], list[Row]], words: str) -> None:
+    given = replace(GIVEN, scores=100.0 * GIVEN.node_cpu / 4.0)
+    found = again(spoil(history(given)), given)
+    assert [line for line in found.unknown if words in line], found.unknown
+    known = np.isfinite(found.node_cpu)
+    np.testing.assert_array_equal(found.node_cpu[known], GIVEN.node_cpu[: found.steps][known])
+
+
+def test_replicas_that_agree_are_averaged() -> None:
+    found = again(doubled("nodeCpu", 1.05)(history(GIVEN)))
+    np.testing.assert_allclose(found.node_cpu, GIVEN.node_cpu * 1.025)
+    assert found.unknown == ()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (without("nodeCpu"), "no node has figures of its CPU at two times"),
+        (
+            lambda rows: [row for row in rows if row.time_ms == time_of(GIVEN, 0)],
+            "no node has figures of its CPU at two times",
+        ),
+        (shifted(7, every=3), "are not at the times of the others, which are [0-9.]+ s apart"),
+        (lambda rows: without("nodeCores")(without("nodeAllocatableCores")(rows)), "both size and CPU are known"),
+    ],
+)
+def test_what_would_give_wrong_figures_is_refused(spoil: Callable[[list[Row]], list[Row]], words: str) -> None:
+    with pytest.raises(UnusableRecordingError, match=f"pool streaming: .*{words}"):
+        again(spoil(history(GIVEN)))
+
+
+def test_a_gap_in_everything_leaves_nodes_and_executors_where_they_were() -> None:
+    given = recording([executor(1, 0, last=59), executor(2, 1, last=59)], steps=60)
+    rows = [row for row in history(given) if not time_of(given, 10) <= row.time_ms < time_of(given, 40)]
+    found = again(rows, given)
+    assert found.present.all()
+    assert [(each.first, each.last) for each in found.executors] == [(0, 59), (0, 59)]
+    assert np.isnan(found.node_cpu[10:40]).all()
+
+
+def test_a_node_of_which_nothing_is_heard_for_long_is_gone_and_its_executors_with_it() -> None:
+    given = recording([executor(1, 0, last=59), executor(2, 1, last=59)], steps=60)
+    rows = [
+        row for row in history(given) if row.node != "n2" or not time_of(given, 10) <= row.time_ms < time_of(given, 40)
+    ]
+    found = again(rows, given)
+    assert found.present[:, 1].tolist() == [True] * 10 + [False] * 30 + [True] * 20
+    assert [(each.name, each.first, each.last) for each in found.executors] == [
+        ("clicks-exec-1", 0, 59), ("clicks-exec-2", 0, 9),
+    ]  # fmt: skip
+    assert "1 of 2 nodes were not there all the time" in found.unknown
+
+
+def test_a_pool_whose_nodes_all_changed_is_told_of() -> None:
+    given = recording([executor(1, 0, last=24), executor(2, 1, first=35, last=59)], steps=60)
+    first, last = time_of(given, 25), time_of(given, 35)
+    rows = [row for row in history(given) if (row.time_ms < first if row.node == "n1" else row.time_ms >= last)]
+    found = again(rows, given)
+    assert found.present[:25, 0].all()
+    assert found.present[35:, 1].all()
+    assert not (found.present[:, 0] & found.present[:, 1]).any()
+    assert "at no time were all nodes there: what is said of the pool is said of those that were" in found.unknown
+
+
+def decisions(given: Recording, totals: dict[int, float]) -> list[Row]:
+    return [Row(time_of(given, step), "decisions", None, None, None, "move", total) for step, total in totals.items()]
+
+
+@pytest.mark.parametrize(
+    ("totals", "moved", "lost"),
+    [
+        ({}, [False, False, False], 0),
+        ({0: 3, 2: 3, 9: 3}, [False, False, False], 0),
+        ({0: 3, 3: 4, 9: 4}, [False, True, False], 0),
+        ({0: 3, 3: 1, 9: 1}, [False, True, False], 0),
+        ({0: 3, 3: 5, 9: 5}, [False, True, False], 1),
+        ({0: 3, 8: 4, 9: 4}, [False, False, False], 1),
+    ],
+    ids=["nobody counts", "none decided", "one decided", "the operator began anew", "two decided", "too late"],
+)
+def test_a_replacement_that_begins_elsewhere_right_after_a_decision_was_moved(
+    totals: dict[int, float], moved: list[bool], lost: int
+) -> None:
+    found = again([*history(GIVEN), *decisions(GIVEN, totals)])
+    executors: tuple[RecordedExecutor, ...] = found.executors
+    assert [each.moved for each in executors] == moved
+    assert sum("left no trace" in line for line in found.unknown) == lost
+
+
+def test_without_the_api_servers_view_executors_are_told_apart_by_their_names() -> None:
+    rows = [row for row in history(GIVEN) if not row.signal.startswith(("executorApplication", "executorRequest"))]
+    found = again(rows)
+    assert {each.application for each in found.executors} == {"clicks"}
+    assert found.executors[0].request_cores is None
+    assert found.lingering_seconds == 300.0
