@@ -24,6 +24,8 @@ class RecordedNode:
     """The same of its memory; infinite where not even the machine's is known."""
     machine_cores: float
     """What can be used at most."""
+    whole: bool = False
+    """What it offers to pods was not recorded: `cores` and `memory_bytes` are the machine's."""
 
 
 @dataclass(frozen=True, slots=True)

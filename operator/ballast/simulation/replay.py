@@ -17,6 +17,7 @@ from ballast.planner.plan import plan
 from ballast.simulation.change import Change, Kind
 from ballast.simulation.cluster import Cluster
 from ballast.simulation.engine import Planner, Progress, Run
+from ballast.simulation.recorded.completed import completed
 from ballast.simulation.recorded.crew import recorded_crew, recorded_fleet, recorded_topologies
 from ballast.simulation.recorded.demand import demand
 from ballast.simulation.recorded.known import Known
@@ -68,6 +69,7 @@ def replay(
     `seed`: of the chances of moves to fail, of which there are none unless `how` says so.
     """
     how = how or Replay()
+    recording = completed(recording, how.known)
     chain = slots(recording)
     fleet = recorded_fleet(recording, how.known)
     crew = recorded_crew(recording, chain, how.known)

@@ -88,7 +88,6 @@ def torn(rows: list[Row]) -> list[Row]:
         (shifted(7, every=20), "figures are not at the times of the others and were left out"),
         (doubled("executorCpu", 2.0), "40 figures contradict others of the same thing and time"),
         (torn, "1 executors seem to be on several nodes"),
-        (without("nodeAllocatableCores"), "what 2 of 2 nodes offer to pods is not recorded"),
         (changed("nodeScore", 99.0), "the operator's own scores differ from those of the recorded CPU by"),
         (changed("nodeAllocatableCores", 8.0, every=3), "what nodes offer to pods has changed"),
     ],

@@ -16,7 +16,7 @@ from ballast.simulation.recorded.life import Arrivals
 from ballast.simulation.replay import Replay, Replayed, replay
 from ballast.simulation.scenario import Scenario
 from ballast.simulation.trace import MoveRecord, Outcome
-from tests.builders import a_node, a_snapshot
+from tests.builders import a_move, a_node, a_snapshot
 from tests.unit.simulation.recordings import Witness, executor, node, recorded, recording
 from tests.unit.simulation.small_world import policy
 
@@ -173,6 +173,20 @@ def test_what_the_recording_lacks_is_told_unless_a_snapshot_has_it() -> None:
     assert any("zones, racks and speeds of 2 of 2 nodes are not known" in line for line in lines)
     whole = Known(nodes=known(a_snapshot(a_node("n1"), a_node("n2"))).nodes)
     assert not any("zones" in line for line in replay(given, OFF, how=Replay(known=whole)).unknown)
+
+
+def test_a_snapshot_tells_what_nodes_offer_and_which_moves_were_made() -> None:
+    machines = tuple(replace(node(name, cores=8.0), whole=True) for name in ("n1", "n2"))
+    before, after = long(1, 0, last=9), long(2, 1, first=10)
+    given = recording([before, after], nodes=machines, **LONG)
+    followed = replay(given, OFF)
+    assert (score(followed, "n1")[-1], score(followed, "n2")[-1]) == (0, 12)
+    assert any("what 2 of 2 nodes offer to pods is not known" in line for line in followed.unknown)
+    move = a_move(executor_name="clicks-exec-1", source="n1", target="n2", started_at=START + 550, left_at=START + 560)
+    told = known(a_snapshot(a_node("n1"), a_node("n2"), moves=(move,)))
+    stayed = replay(given, OFF, how=Replay(known=told))
+    assert (score(stayed, "n1")[-1], score(stayed, "n2")[-1]) == (25, 0)
+    assert any("were not repeated" in line for line in stayed.unknown)
 
 
 def decisions(moves: tuple[MoveRecord, ...]) -> list[tuple[str, str, str, float]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ballast.model import Executor, Node, Resources, Snapshot, Topology, Workload
+from ballast.model import Executor, Move, Node, Resources, Snapshot, Topology, Workload
 
 _RUN = re.compile(r"-[0-9a-f]{16}$")
 """What Spark puts behind an application's name in the names of its pods, anew for each run."""
@@ -38,6 +38,8 @@ class Known:
     applications: Mapping[tuple[str, str], KnownApplication] = field(default_factory=dict)
     """By namespace and name: the application's id, and what its pods are called in every run."""
     topologies: tuple[Topology, ...] = ()
+    moves: tuple[Move, ...] = ()
+    """That the operator made within their ttl before the snapshot."""
 
     def application(self, namespace: str, id_: str, pods: str) -> KnownApplication | None:
         """`pods`: what its executors' names begin with. Another run of the same application counts."""
@@ -69,6 +71,7 @@ def known(snapshot: Snapshot) -> Known:
         foreign=_foreign(snapshot),
         applications=applications,
         topologies=snapshot.topologies,
+        moves=snapshot.moves,
     )
 
 

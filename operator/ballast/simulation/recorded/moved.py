@@ -10,7 +10,7 @@ from ballast.simulation.arrays import IntArray
 from ballast.simulation.recorded.slots import slots
 from ballast.simulation.recording import Recording
 
-_MOVE_SECONDS = 360.0
+MOVE_SECONDS = 360.0
 """From the decision until the replacement is on its way: leaving and arriving, as a policy limits them by default."""
 
 
@@ -23,7 +23,7 @@ def with_moved(recording: Recording, decided: IntArray) -> Recording:
     if not decided.any():
         return recording
     members = list(recording.executors)
-    longest = max(1, int(np.ceil(_MOVE_SECONDS / recording.step_seconds)))
+    longest = max(1, int(np.ceil(MOVE_SECONDS / recording.step_seconds)))
     successor = slots(recording).successor
     waiting = sorted(
         (members[after].first, before, int(after)) for before, after in enumerate(successor.tolist()) if after >= 0

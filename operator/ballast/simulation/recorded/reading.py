@@ -84,6 +84,7 @@ def _nodes(found: Cells) -> tuple[tuple[RecordedNode, ...], list[str]]:
             cores=offered.get(name) or machine[name],
             memory_bytes=offered_memory.get(name) or memory.get(name) or np.inf,
             machine_cores=machine.get(name) or offered[name],
+            whole=not offered.get(name),
         )
         for name in sorted(measured)
         if offered.get(name) or machine.get(name)
@@ -92,11 +93,6 @@ def _nodes(found: Cells) -> tuple[tuple[RecordedNode, ...], list[str]]:
     left_out = sorted((measured.keys() | machine.keys() | offered.keys()) - {node.name for node in nodes})
     if left_out:
         told.append(f"nodes without figures or of unknown size were left out: {_some(left_out)}")
-    whole = sum(not offered.get(node.name) for node in nodes)
-    if whole:
-        told.append(
-            f"what {whole} of {len(nodes)} nodes offer to pods is not recorded: their scores are percent of the machine"
-        )
     changed = sorted(name for name, values in _range(found, "nodeAllocatableCores").items() if values[0] < values[1])
     if changed:
         told.append(f"what nodes offer to pods has changed, and the last figure counts throughout: {_some(changed)}")

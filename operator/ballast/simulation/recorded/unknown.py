@@ -32,6 +32,12 @@ def of_recording(recording: Recording, policy: Policy, known: Known, *, arrivals
 
 
 def _of_nodes(recording: Recording, known: Known) -> Iterator[str]:
+    whole = sum(node.whole for node in recording.nodes)
+    if whole:
+        yield (
+            f"what {whole} of {len(recording.nodes)} nodes offer to pods is not known: their scores are percent of the "
+            "machine"
+        )
     strange = sum(node.name not in known.nodes for node in recording.nodes)
     if strange:
         yield (
