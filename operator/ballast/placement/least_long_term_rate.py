@@ -16,10 +16,11 @@ import numpy as np
 
 from ballast.model import Executor, Phase, Snapshot
 from ballast.placement.arrays import IntArray
+from ballast.placement.figures import Figures
 from ballast.placement.one_by_one import one_by_one
 from ballast.placement.outlook import Outlook, Pool
 from ballast.placement.pulsar.choice import draw
-from ballast.placement.pulsar.least_long_term_rate import RateSettings, lowest
+from ballast.placement.pulsar.least_long_term_rate import RateSettings
 from ballast.placement.state import ComponentRate, Rates
 from ballast.placement.strategy import Seats
 
@@ -73,10 +74,13 @@ class LeastLongTermRate:
         rates = [self._rate(key, names[int(component)]) for component in view.component]
         scores = np.nan_to_num(view.pool.room.scores)
         overloaded = scores / 100 > self._settings.overload_threshold / 100
+        figures = Figures(np.where(overloaded, inf, self._load))
 
         def choose(able: IntArray, row: int) -> int:
-            node = draw(able[lowest(np.where(overloaded[able], inf, self._load[able]))], self._random)
+            figures.of(able)
+            node = int(able[draw(figures.lowest(), self._random)])
             self._load[node] += rates[row]
+            figures.set(node, inf if overloaded[node] else self._load[node])
             return node
 
         return one_by_one(view, turns, choose)

@@ -12,12 +12,13 @@ from random import Random
 import numpy as np
 
 from ballast.model import Executor, Phase, Snapshot
-from ballast.placement.arrays import FloatArray, IntArray
+from ballast.placement.arrays import IntArray
+from ballast.placement.figures import ROUNDING, Figures
 from ballast.placement.one_by_one import one_by_one
 from ballast.placement.outlook import Outlook, Pool
 from ballast.placement.pulsar.candidate import Candidate
 from ballast.placement.pulsar.choice import draw
-from ballast.placement.pulsar.least_resource_usage import Averages, UsageSettings, below_mean
+from ballast.placement.pulsar.least_resource_usage import Averages, UsageSettings, far_below
 from ballast.placement.pulsar.least_resource_usage import observed as averaged
 from ballast.placement.strategy import Seats
 
@@ -56,12 +57,18 @@ class LeastResourceUsage:
 
     def seats(self, view: Outlook, turns: Sequence[int]) -> Seats:
         space = view.pool.room
-        usage: FloatArray = space.scores / 100.0 + np.nan_to_num(self._lag)
+        figures = Figures(space.scores / 100.0 + np.nan_to_num(self._lag))
         cores = [view.crew.groups[int(group)].load_cores for group in view.groups]
 
+        threshold = self._settings.difference_threshold / 100
+
         def choose(able: IntArray, row: int) -> int:
-            node = draw(able[below_mean(usage[able], self._settings)], self._random)
-            usage[node] += space.points_per_core[node] * cores[row] / 100.0
+            usage = figures.of(able)
+            if usage.min() + threshold > figures.rough_mean() + ROUNDING:
+                node = draw(able, self._random)
+            else:
+                node = int(able[draw(far_below(usage, figures.mean(), self._settings), self._random)])
+            figures.set(node, figures.all[node] + space.points_per_core[node] * cores[row] / 100.0)
             return node
 
         return one_by_one(view, turns, choose)

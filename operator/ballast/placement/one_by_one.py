@@ -13,7 +13,10 @@ from ballast.placement.outlook import Outlook
 from ballast.placement.strategy import Seats
 
 Choose = Callable[[IntArray, int], int]
-"""One of these nodes (positions in the pool, ascending, at least one) for an executor of this row of the outlook."""
+"""One of these nodes (positions in the pool, ascending, at least one) for an executor of this row of the outlook.
+
+The same array again means the same nodes.
+"""
 
 
 def one_by_one(view: Outlook, turns: Sequence[int], choose: Choose) -> Seats:

@@ -18,11 +18,16 @@ class Openings:
         self._room = view.room.copy()
         self._node_left = view.node_limit.copy()
         self._zone_left = view.zone_limit.copy()
-        self._open = np.array([self._able(row) for row in range(len(view.groups))])
+        self._open = (view.capacity > 0) & (self._zone_left > 0)[view.component][:, self._codes[0]]
+        self._listed: dict[int, IntArray] = {}
+        """The open nodes of those rows that were asked for since they changed."""
 
     def able(self, row: int) -> IntArray:
-        """Positions of the nodes that can take one more of the group, ascending."""
-        return np.flatnonzero(self._open[row])
+        """Positions of the nodes that can take one more of the group, ascending; the same array until they change."""
+        known = self._listed.get(row)
+        if known is None:
+            known = self._listed[row] = np.flatnonzero(self._open[row])
+        return known
 
     def admits(self, row: int, node: int) -> bool:
         return bool(self._open[row, node])
@@ -32,6 +37,7 @@ class Openings:
         other._view, other._codes = self._view, self._codes
         other._room, other._open = self._room.copy(), self._open.copy()
         other._node_left, other._zone_left = self._node_left.copy(), self._zone_left.copy()
+        other._listed = self._listed.copy()
         return other
 
     def give_back(self, row: int, node: int) -> None:
@@ -41,6 +47,7 @@ class Openings:
         self._node_left[component, node] += 1
         self._zone_left[component, self._codes[0, node]] += 1
         self._open = np.array([self._able(each) for each in range(len(self._view.groups))])
+        self._listed.clear()
 
     def take(self, row: int, node: int) -> None:
         """One of the group goes to the node."""
@@ -51,13 +58,18 @@ class Openings:
         self._zone_left[component, zone] -= 1
         asked, left = view.demand, self._room[node] + view.slack
         holds = np.logical_and.reduce((left >= asked) | (asked <= 0), axis=1)
-        self._open[:, node] &= holds & (self._node_left[view.component, node] > 0)
+        still = holds & (self._node_left[view.component, node] > 0)
+        for closed in np.flatnonzero(self._open[:, node] & ~still).tolist():
+            self._open[closed, node] = False
+            self._listed.pop(closed, None)
         if self._zone_left[component, zone] <= 0:
             self._open[np.ix_(view.component == component, self._codes[0] == zone)] = False
+            self._listed.clear()
         for level, members in view.apart:
             if component in members:
                 others = np.isin(view.component, members[members != component])
                 self._open[np.ix_(others, self._codes[level] == self._codes[level, node])] = False
+                self._listed.clear()
 
     def _able(self, row: int) -> BoolArray:
         view, component = self._view, int(self._view.component[row])

@@ -49,7 +49,8 @@ class Pool:
 class Outlook:
     """Rows of groups follow `groups`; N is the number of nodes of the pool.
 
-    Without slots: what is asked for at every level and for every place is worked out once.
+    Without slots: what only some strategies ask for is worked out when it is first asked for, and kept; so a view must
+    not outlive what it saw of the pool.
     """
 
     pool: Pool
@@ -72,14 +73,27 @@ class Outlook:
     node_limit: IntArray
     zone_limit: IntArray
     apart: tuple[tuple[int, IntArray], ...]
-    weights: FloatArray
-    """(C, C): weight of each pair of executors."""
-    outer: FloatArray
-    """(C, N): pull of fixed ends outside on one executor."""
-    driver: FloatArray
-    """(N,): distance to the driver; zeros without one."""
-    preference: FloatArray
-    """(N,): coolness and favour, 0 … 2."""
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """(C, C): weight of each pair of executors."""
+        return self.crew.traffic.per_pair(self.crew.totals)
+
+    @cached_property
+    def outer(self) -> FloatArray:
+        """(C, N): pull of fixed ends outside on one executor."""
+        return _outer(self.pool.grid, self.crew)
+
+    @cached_property
+    def driver(self) -> FloatArray:
+        """(N,): distance to the driver; zeros without one."""
+        grid, anchor = self.pool.grid, self.crew.traffic.driver
+        return np.zeros(len(grid.nodes)) if anchor is None else grid.anchor_distance(anchor)
+
+    @cached_property
+    def preference(self) -> FloatArray:
+        """(N,): coolness and favour, 0 … 2."""
+        return _preference(self.pool, max(self.crew.groups[group].load_cores for group in self.groups.tolist()))
 
     def component_counts(self) -> IntArray:
         """(C,): executors to place of each component."""
@@ -121,8 +135,7 @@ def outlook(
     """`counts`: executors to place by group; `within`: (components, nodes), where each may go at most."""
     groups = [index for index, count in sorted(counts.items()) if count > 0]
     members = [crew.groups[index] for index in groups]
-    loads = np.array([group.load_cores for group in members])
-    demand = np.column_stack([np.array([pool.room.vector(g.requests) for g in members]), loads])
+    demand = np.array([[*pool.room.vector(group.requests), group.load_cores] for group in members])
     headroom = np.minimum(pool.room.headroom(pool.policy.max_score_percent), _PLENTY)
     if tier == TIERS - 1:
         demand[:, -1] = 0.0
@@ -153,12 +166,6 @@ def outlook(
         node_limit=node_limit,
         zone_limit=zone_limits(crew, pool.grid, pool.policy),
         apart=apart,
-        weights=crew.traffic.per_pair(crew.totals),
-        outer=_outer(pool.grid, crew),
-        driver=np.zeros(len(pool.grid.nodes))
-        if crew.traffic.driver is None
-        else pool.grid.anchor_distance(crew.traffic.driver),
-        preference=_preference(pool, float(loads.max())),
     )
 
 

@@ -7,6 +7,6 @@ from random import Random
 from ballast.placement.arrays import IntArray
 
 
-def draw(possible: IntArray, random: Random) -> int:
+def draw(possible: IntArray | list[int], random: Random) -> int:
     """One of the equally right positions, of which there is at least one; they must be in ascending order."""
     return int(possible[random.randrange(len(possible))])

@@ -57,6 +57,10 @@ def below_mean(usage: FloatArray, settings: UsageSettings) -> IntArray:
     """Positions of those far enough below the mean of the known (NaN: not known); of all when there is none."""
     known = usage[~np.isnan(usage)]
     # Added up in the given order: the last bit of the mean decides at the threshold.
-    mean = float(np.cumsum(known)[-1]) / len(known) if len(known) else 0.0
+    return far_below(usage, float(np.cumsum(known)[-1]) / len(known) if len(known) else 0.0, settings)
+
+
+def far_below(usage: FloatArray, mean: float, settings: UsageSettings) -> IntArray:
+    """Positions of those that are the threshold or more below this mean; of all when there is none."""
     best = np.flatnonzero(usage + settings.difference_threshold / 100 <= mean)
     return best if len(best) else np.arange(len(usage))
