@@ -3,7 +3,7 @@ SHELL := /bin/bash
 
 RUN := .venv/bin/python
 BENCH ?= all
-CORE := model placement shedding grouping planner
+CORE := model placement shedding grouping planner simulation
 
 .PHONY: help setup demo test check unit spark cluster e2e bench comparison generate format image clean
 
@@ -18,8 +18,8 @@ demo: setup ## Run the main job: place and move executors of a real streaming jo
 	@$(RUN) -m examples.demo
 
 test: setup check ## Run every test and check
-	@$(RUN) -m pytest -n auto tests/unit tests/properties tests/charts $(CORE:%=--ignore=tests/unit/%)
-	@$(RUN) -m tests.core_coverage $(CORE) simulation
+	@$(RUN) -m pytest -n auto tests/unit tests/properties tests/scenarios tests/charts $(CORE:%=--ignore=tests/unit/%)
+	@$(RUN) -m tests.core_coverage $(CORE)
 	@$(RUN) -m pytest tests/vectors
 	@$(RUN) -m pytest tests/pages
 	@$(RUN) -m pytest tests/spark
@@ -34,8 +34,8 @@ check: ## Format, lint, types, layers and generated files
 	@.venv/bin/ballast crds --check
 
 unit: ## Run the tests that need no control plane, and see that they take the core's branches
-	@$(RUN) -m pytest -n auto tests/unit tests/properties tests/charts $(CORE:%=--ignore=tests/unit/%)
-	@$(RUN) -m tests.core_coverage $(CORE) simulation
+	@$(RUN) -m pytest -n auto tests/unit tests/properties tests/scenarios tests/charts $(CORE:%=--ignore=tests/unit/%)
+	@$(RUN) -m tests.core_coverage $(CORE)
 	@$(RUN) -m pytest tests/vectors
 	@$(RUN) -m pytest tests/pages
 

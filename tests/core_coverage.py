@@ -1,8 +1,8 @@
 """`python -m tests.core_coverage PACKAGE…`: do the unit tests of the core's packages pass and take their branches?
 
 Runs them once, in this process, and fails when fewer than `AIM_PERCENT` of a package's branches are taken, naming
-them. Properties, recorded cases and simulated days don't count: they are slow under a tracer, and what only they
-reach no test names.
+them. Properties, recorded cases and scenarios don't count: they are slow under a tracer, and what only they reach
+no test names.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import pytest
 from coverage import Coverage
 
 AIM_PERCENT = 95.0
-DAYS = "tests/unit/simulation/test_scenarios.py"
 
 Files = Mapping[str, Mapping[str, Any]]
 """By path, each with the `summary`, `missing_lines` and `missing_branches` of coverage's JSON report."""
@@ -32,7 +31,7 @@ def main() -> int:
         return 2
     coverage = Coverage(config_file=False, data_file=None, branch=True, source_pkgs=[f"ballast.{p}" for p in packages])
     with coverage.collect():
-        failed = pytest.main(["-q", f"--ignore={DAYS}", *(f"tests/unit/{package}" for package in packages)])
+        failed = pytest.main(["-q", *(f"tests/unit/{package}" for package in packages)])
     if failed:
         return int(failed)
     short = [package for package, files in sorted(_measured(coverage).items()) if not _reaches_aim(package, files)]

@@ -14,7 +14,7 @@ from ballast.simulation.policies import from_name
 from ballast.simulation.scenario import Scenario
 from ballast.simulation.trace import Cause, Trace
 
-FOLDER = Path(__file__).parents[3] / "examples" / "scenarios"
+FOLDER = Path(__file__).parents[2] / "examples" / "scenarios"
 MINUTE = 60.0
 
 
