@@ -19,6 +19,7 @@ STRATEGIES = (
     {"strategy": "AvgShedder", "avgShedder": {"minHotScore": 0, "lowHits": 2}},
     {"strategy": "AvgShedder", "avgShedder": {"unit": "Traffic", "lowHits": 2}},
     {"strategy": "ThresholdShedder"},
+    {"strategy": "OverloadShedder", "overloadShedder": {"threshold": 60}},
     {"strategy": "UniformLoadShedder"},
     {"strategy": "TransferShedder", "transferShedder": {"targetStdDev": 5}},
 )

@@ -59,14 +59,14 @@ class _Book:
             return Refused(name, source, suggestion.target, Reason.UNKNOWN_LOAD, "its use of CPU is not known")
         if executor.refusal is not None:
             return Refused(name, source, suggestion.target, executor.refusal)
-        objection = Reason.NO_DESTINATION
+        objection, detail = Reason.NO_DESTINATION, ""
         for target in self._targets(suggestion):
             after = self._after(executor.load_cores, source, target)
-            reason = self._objection(name, target, after)
-            if reason is None:
+            found = self._objection(name, target, after)
+            if found is None:
                 return self._noted(suggestion, target, after)
-            objection = reason
-        return Refused(name, source, suggestion.target, objection)
+            objection, detail = found
+        return Refused(name, source, suggestion.target, objection, detail)
 
     def _targets(self, suggestion: Suggestion) -> Iterator[UsageNode]:
         if suggestion.target is not None:
@@ -81,13 +81,14 @@ class _Book:
         hot = self.scores[source] - load_cores * effect.source_points
         return hot, self.scores[target.name] + load_cores * effect.target_points
 
-    def _objection(self, name: str, target: UsageNode, after: tuple[float, float]) -> Reason | None:
+    def _objection(self, name: str, target: UsageNode, after: tuple[float, float]) -> tuple[Reason, str] | None:
         if not target.receives:
-            return Reason.NODE_UNAVAILABLE
+            return Reason.NODE_UNAVAILABLE, ""
         hot_after, cold_after = after
         if cold_after > hot_after:
-            return Reason.OVERSHOOT
-        return self.terms.refusal(name, target.name, self.arriving.get(target.name, ()))
+            return Reason.OVERSHOOT, f"{target.name} would end at {cold_after:.1f}, above {hot_after:.1f}"
+        refused = self.terms.refusal(name, target.name, self.arriving.get(target.name, ()))
+        return None if refused is None else (refused, "")
 
     def _noted(self, suggestion: Suggestion, target: UsageNode, after: tuple[float, float]) -> Suggestion:
         # A strategy may go by smoothed scores; these are what the prediction starts from.
