@@ -15,7 +15,7 @@ class Openings:
     def __init__(self, view: Outlook) -> None:
         self._view = view
         self._codes = view.pool.grid.codes
-        self._room = view.room.copy()
+        self._room, self._unasked = view.room.copy(), view.demand <= 0
         self._node_left = view.node_limit.copy()
         self._zone_left = view.zone_limit.copy()
         self._open = (view.capacity > 0) & (self._zone_left > 0)[view.component][:, self._codes[0]]
@@ -34,7 +34,7 @@ class Openings:
 
     def copy(self) -> Openings:
         other = object.__new__(Openings)
-        other._view, other._codes = self._view, self._codes
+        other._view, other._codes, other._unasked = self._view, self._codes, self._unasked
         other._room, other._open = self._room.copy(), self._open.copy()
         other._node_left, other._zone_left = self._node_left.copy(), self._zone_left.copy()
         other._listed = self._listed.copy()
@@ -56,12 +56,12 @@ class Openings:
         self._room[node] -= view.demand[row]
         self._node_left[component, node] -= 1
         self._zone_left[component, zone] -= 1
-        asked, left = view.demand, self._room[node] + view.slack
-        holds = np.logical_and.reduce((left >= asked) | (asked <= 0), axis=1)
-        still = holds & (self._node_left[view.component, node] > 0)
-        for closed in np.flatnonzero(self._open[:, node] & ~still).tolist():
+        holds = np.logical_and.reduce((self._room[node] + view.slack >= view.demand) | self._unasked, axis=1)
+        closed = self._open[:, node] & ~(holds & (self._node_left[view.component, node] > 0))
+        if closed.any():
             self._open[closed, node] = False
-            self._listed.pop(closed, None)
+            for each in np.flatnonzero(closed).tolist():
+                self._listed.pop(each, None)
         if self._zone_left[component, zone] <= 0:
             self._open[np.ix_(view.component == component, self._codes[0] == zone)] = False
             self._listed.clear()
