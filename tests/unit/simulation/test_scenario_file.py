@@ -62,3 +62,10 @@ def test_of_many_names_that_there_are_ten_are_told() -> None:
     machines = [{"name": f"pool-{letter}", "cores": 4} for letter in "abcdefghijkl"]
     with pytest.raises(InvalidResource, match=r"there are pool-a, .*pool-j, …"):
         scenario(nodes=machines, applications=[], events=[{"at": "1m", "fail": ["pool-z"]}])
+
+
+def test_a_file_holds_one_scenario(tmp_path: Path) -> None:
+    path = tmp_path / "two.yaml"
+    path.write_text("kind: Scenario\n---\nkind: Scenario\n", encoding="utf-8")
+    with pytest.raises(InvalidField, match="2 documents in one file: give each a file of its own"):
+        Scenario.read(path)
