@@ -18,12 +18,16 @@ from ballast.cli.picture.page import ReportOption
 from ballast.cli.picture.png import look_for_renderer, write_pngs
 from ballast.cli.report.backtested import EXPLAINED, backtested_document, backtested_report
 from ballast.cli.several import SeveralValues
+from ballast.cli.situation import load
 from ballast.cli.spark import with_spark
 from ballast.errors import InvalidField
 from ballast.simulation.candidates import candidates, shared_figures
 from ballast.simulation.grid import Axis
 from ballast.simulation.policies import FILES
 from ballast.simulation.ranking import Ranking, ranking
+from ballast.simulation.recorded.known import Known, known
+from ballast.simulation.recorded.life import Arrivals
+from ballast.simulation.replay import Replay
 from ballast.simulation.scenario import Scenario
 from ballast.simulation.study import Document, Study
 
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
     from ballast.spark.backtest import Job, Run, Source
 
 EXAMPLES = (
+    "ballast backtest --history history --policies a.yaml b.yaml --from 2026-11-14 --to 2026-11-21",
     "ballast backtest --scenario flash-crowd.yaml --policies AvgShedder ThresholdShedder --seeds 5",
     "ballast backtest --scenario *.yaml --policies a.yaml b.yaml --out s3a://data/backtest",
     "ballast backtest --scenario day.yaml --grid 'shedding.avgShedder.lowThreshold=10,15,20'",
@@ -46,6 +51,26 @@ _OUT = "backtest"
 def backtest(
     scenario: Annotated[
         list[Path] | None, typer.Option(metavar="FILE…", help="Described loads, such as examples/scenarios.")
+    ] = None,
+    history: Annotated[
+        str | None, typer.Option(metavar="PATH", help="What `ballast history` has kept: a path, or a URI.")
+    ] = None,
+    pool: Annotated[
+        list[str] | None, typer.Option(metavar="NAME…", help="Of the history; all pools if absent.")
+    ] = None,
+    first: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="Day of the history (UTC) to begin with, or a time.")
+    ] = None,
+    last: Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help="Last day of the history (UTC), or the time to end at.")
+    ] = None,
+    window: Annotated[str, typer.Option(metavar="SPAN", help="The history is run in pieces of this length.")] = "1d",
+    placements: Annotated[
+        Arrivals, typer.Option(help="Where executors of the history begin: as recorded, or where the policy puts them.")
+    ] = Arrivals.RECORDED,
+    snapshot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Of `ballast snapshot`: zones, speeds and topologies of the history's pool."),
     ] = None,
     policies: Annotated[
         list[str] | None,
@@ -84,16 +109,21 @@ def backtest(
     if png is not None:
         look_for_renderer()
     worlds = [Scenario.read(path) for path in scenario or ()]
-    if not worlds:
-        raise InvalidField("--scenario", "(absent)", "name the file of a scenario")
+    if bool(worlds) == (history is not None):
+        given = "(absent)" if history is None else history
+        raise InvalidField("--history", given, "name either a history or files of scenarios with --scenario")
+    if history is not None and seeds > 1:
+        raise InvalidField("--seeds", seeds, "leave it out: what was recorded holds no chances")
     axes = [Axis.parse(text) for text in grid or ()]
     named = policies or _DEFAULT
-    figures = {} if all(text.endswith(FILES) for text in named) else shared_figures(worlds)
+    figures = {} if not worlds or all(text.endswith(FILES) for text in named) else shared_figures(worlds)
     chosen = candidates(named, axes, figures=figures, baseline=baseline)
     with with_spark():
         from ballast.spark.backtest import Scenarios  # noqa: PLC0415 -- Spark takes seconds to load
 
-        study = _Backtest(Scenarios(worlds), out=out, master=master).study(chosen, seeds=seeds)
+        recorded = _Recorded(pool or [], first, last, window, placements, snapshot)
+        source = Scenarios(worlds) if history is None else recorded.source(history, master=master)
+        study = _Backtest(source, out=out, master=master).study(chosen, seeds=seeds)
     found = ranking(study)
     _draw(study, found, report=report, png=png)
     if recommended is not None:
@@ -112,6 +142,35 @@ def _draw(study: Study, found: Ranking, *, report: Path | None, png: Path | None
         saved(report, backtested_page(study, found, shown), field="--report")
     if png is not None:
         write_pngs(shown, png)
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """Which part of a history, and how it is run; texts are the user's."""
+
+    pools: list[str]
+    first: str | None
+    last: str | None
+    window: str
+    placements: Arrivals
+    snapshot: Path | None
+
+    def source(self, path: str, *, master: str | None) -> Source:
+        """Raises BallastError for what is no such part."""
+        from ballast.spark.backtest import Recordings, Selection  # noqa: PLC0415 -- Spark takes seconds to load
+        from ballast.spark.backtest.recordings import moment_ms  # noqa: PLC0415 -- as above
+        from ballast.spark.session import session  # noqa: PLC0415 -- as above
+        from ballast.spark.source.moment import span_ms  # noqa: PLC0415 -- as above
+
+        selection = Selection(
+            tuple(self.pools),
+            moment_ms(self.first, field="--from") if self.first else None,
+            moment_ms(self.last, field="--to", end=True) if self.last else None,
+            span_ms(self.window, field="--window"),
+        )
+        told = known(load(self.snapshot).snapshot) if self.snapshot is not None else Known()
+        how = Replay(arrivals=self.placements, known=told)
+        return Recordings(session("ballast backtest", master=master), path, selection, how)
 
 
 @dataclass(frozen=True, slots=True)

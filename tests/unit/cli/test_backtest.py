@@ -116,3 +116,16 @@ def test_a_backtest_of_nothing_says_what_to_name() -> None:
     told = run("backtest")
     assert told.code == 1
     assert "--scenario" in told.err
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ([], "--history: '(absent)': name either a history or files of scenarios"),
+        (["--history", "h", "--seeds", "2"], "--seeds: 2: leave it out: what was recorded holds no chances"),
+    ],
+)
+def test_it_takes_scenarios_or_a_history(asked: list[str], words: str) -> None:
+    told = run("backtest", *asked)
+    assert told.code == 1
+    assert words in " ".join(told.err.split())

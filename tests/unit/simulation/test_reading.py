@@ -156,6 +156,19 @@ def test_a_pool_whose_nodes_all_changed_is_told_of() -> None:
     assert "at no time were all nodes there: what is said of the pool is said of those that were" in found.unknown
 
 
+def test_executors_on_nodes_that_nobody_knows_are_left_out() -> None:
+    rows = [row for row in history(GIVEN) if row.node != "n2" or row.namespace is not None]
+    found = again(rows)
+    assert [each.name for each in found.executors] == ["clicks-exec-1"]
+    assert "2 executors were on nodes of which nothing was known meanwhile, and were left out" in found.unknown
+
+
+def test_a_history_without_executors_is_one_of_nodes_alone() -> None:
+    found = again([row for row in history(GIVEN) if row.namespace is None])
+    assert found.executors == ()
+    np.testing.assert_array_equal(found.node_cpu, GIVEN.node_cpu)
+
+
 def decisions(given: Recording, totals: dict[int, float]) -> list[Row]:
     return [Row(time_of(given, step), "decisions", None, None, None, "move", total) for step, total in totals.items()]
 

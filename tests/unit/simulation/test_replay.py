@@ -145,6 +145,20 @@ def test_an_executor_whose_node_goes_away_in_the_recording_is_replaced() -> None
     assert [(each.node in ("n1", "n3"), each.phase) for each in seen[1740]] == [(True, Phase.RUNNING)]
 
 
+def test_whoever_ends_in_the_recording_ends_wherever_it_is() -> None:
+    present = np.ones((30, 2), dtype=bool)
+    present[25:, 1] = False
+    ends = [long(1, 0, last=20), long(2, 0), long(3, 1, last=24, application="other")]
+    given = recording(ends, present=present, **LONG)
+    cpu = given.node_cpu.copy()
+    cpu[25:, 1] = np.nan
+    found = replay(replace(given, node_cpu=cpu), policy(), planner=moving("clicks-exec-1", "n1", "n2", at=300.0))
+    by_pass = dict(zip(found.trace.times.tolist(), found.trace.executors.tolist(), strict=True))
+    assert by_pass[1200.0] == [1, 2]
+    assert by_pass[1260.0] == [1, 1]
+    assert by_pass[1740.0] == [1, 0]
+
+
 def test_new_executors_begin_where_they_were_recorded_or_where_the_policy_puts_them() -> None:
     given = recording([long(1, 0), long(2, 1, first=10)], **LONG)
     as_recorded = replay(given, policy())

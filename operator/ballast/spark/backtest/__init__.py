@@ -2,8 +2,9 @@
 
 from ballast.spark.backtest.cases import Run, Window, runs
 from ballast.spark.backtest.job import Job, Progress
+from ballast.spark.backtest.recordings import Recordings, Selection
 from ballast.spark.backtest.scenarios import Scenarios
 from ballast.spark.backtest.source import Source
 from ballast.spark.backtest.store import Store
 
-__all__ = ["Job", "Progress", "Run", "Scenarios", "Source", "Store", "Window", "runs"]
+__all__ = ["Job", "Progress", "Recordings", "Run", "Scenarios", "Selection", "Source", "Store", "Window", "runs"]

@@ -3,6 +3,6 @@
 from ballast.spark.history.collect import Origin
 from ballast.spark.history.day import Day
 from ballast.spark.history.job import Done, Range, checked_once, collected, planned
-from ballast.spark.history.store import Store, Written
+from ballast.spark.history.store import Part, Store, Written
 
-__all__ = ["Day", "Done", "Origin", "Range", "Store", "Written", "checked_once", "collected", "planned"]
+__all__ = ["Day", "Done", "Origin", "Part", "Range", "Store", "Written", "checked_once", "collected", "planned"]

@@ -7,9 +7,11 @@ a reader sees the old one or the new one, whole. A file that would not change is
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -31,7 +33,7 @@ class Written(StrEnum):
     """What is there has more rows: Prometheus has forgotten some since."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Part:
     """A day of a pool."""
 
@@ -49,17 +51,28 @@ class Store:
         self._spark = spark
         self._files = FileSystem(spark, path)
 
-    def parts(self) -> Mapping[Part, int]:
-        """What is there, and up to when (milliseconds since 1970, exclusive) each part is known.
+    def parts(self, wanted: Callable[[Part], bool] = lambda _: True) -> Mapping[Part, int]:
+        """What is there and wanted, and up to when (milliseconds since 1970, exclusive) each part is known.
 
         Raises HistoryError for a file that is none of ours or of another version.
         """
-        return dict(self._known(path.toString()) for path in self._files.found(f"date=*/pool=*/{_FILE}"))
+        found = {_part(path.toString()): path.toString() for path in self._files.found(f"date=*/pool=*/{_FILE}")}
+        return {part: self._through_ms(uri) for part, uri in sorted(found.items()) if wanted(part)}
+
+    def state(self, part: Part) -> tuple[int, int]:
+        """Bytes, and when it was last written (milliseconds since 1970)."""
+        status = self._files.system.getFileStatus(self._place(part))
+        return status.getLen(), status.getModificationTime()
+
+    def content(self, part: Part) -> bytes:
+        """The part's file."""
+        with TemporaryDirectory(prefix="ballast-history-") as folder:
+            return self._files.fetched(self._place(part), Path(folder)).read_bytes()
 
     def write(self, rows: DataFrame, stretch: Stretch, pool: str) -> Written:
         """Make `rows` the part of that day and pool. Until the last moment, the part stays as it was."""
         staging = self._files.staging()
-        place = self._files.below(f"{Part(stretch.day, pool)}/{_FILE}")
+        place = self._place(Part(stretch.day, pool))
         try:
             return self._take_place(self._staged(rows, staging, stretch.through_ms), place)
         finally:
@@ -98,10 +111,10 @@ class Store:
     def _rows(self, path: Any) -> int:
         return self._spark.read.parquet(path.toString()).count()
 
-    def _known(self, uri: str) -> tuple[Part, int]:
-        partition = _PARTITION.search(uri)
-        if partition is None:
-            raise HistoryError(f"{uri} is no part of a history")
+    def _place(self, part: Part) -> Any:
+        return self._files.below(f"{part}/{_FILE}")
+
+    def _through_ms(self, uri: str) -> int:
         try:
             stored = self._spark.read.parquet(uri).schema
         except Exception as error:  # Spark tells a broken file in many ways
@@ -114,8 +127,14 @@ class Store:
                 f"{uri} has version {known.get(VERSION_KEY)} of the history's schema, not {VERSION}:"
                 " collect into another folder"
             )
-        part = Part(Day.parse(partition["date"], field="date"), partition["pool"])
-        return part, int(known[THROUGH])
+        return int(known[THROUGH])
+
+
+def _part(uri: str) -> Part:
+    partition = _PARTITION.search(uri)
+    if partition is None:
+        raise HistoryError(f"{uri} is no part of a history")
+    return Part(Day.parse(partition["date"], field="date"), partition["pool"])
 
 
 def _first_line(error: Exception) -> str:

@@ -1,0 +1,168 @@
+"""A history as what is run in: stretches of recorded time, each of which travels to its tasks as it is stored."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from threading import Lock
+from typing import Any
+
+import pyarrow as pa
+from pydantic import TypeAdapter
+from pyspark.sql import DataFrame, SparkSession
+
+from ballast.errors import BallastError, InvalidField
+from ballast.simulation.recorded.reading import recording
+from ballast.simulation.replay import Replay
+from ballast.simulation.trial import RecordingTrial
+from ballast.spark.backtest.cases import Run, Window, digest
+from ballast.spark.backtest.parquet_rows import rows
+from ballast.spark.backtest.task import TOLD, told
+from ballast.spark.errors import BacktestError, HistoryError
+from ballast.spark.history.day import DAY_MS, Day
+from ballast.spark.history.store import Part, Store
+from ballast.spark.source.moment import time_ms
+
+Batches = Iterator[pa.RecordBatch]
+Files = tuple[tuple[str, bytes], ...]
+
+_SENT = 8
+"""Windows that stay with the tasks that may ask for them; more than are in work at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which part of a history."""
+
+    pools: tuple[str, ...] = ()
+    """All, if empty."""
+    start_ms: int | None = None
+    """Since 1970; from the first day that there is, if absent."""
+    end_ms: int | None = None
+    """Exclusive; to the end, if absent."""
+    window_ms: int = DAY_MS
+
+    def holds(self, part: Part) -> bool:
+        early = self.start_ms is not None and part.day.end_ms <= self.start_ms
+        late = self.end_ms is not None and part.day.start_ms >= self.end_ms
+        return not (early or late) and (not self.pools or part.pool in self.pools)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """[start, end) of one pool, and the parts that tell of it."""
+
+    pool: str
+    start_ms: int
+    end_ms: int
+    parts: tuple[Part, ...]
+
+    @property
+    def name(self) -> str:
+        moment = datetime.fromtimestamp(self.start_ms / 1000, tz=UTC)
+        return f"{self.pool} {moment.date() if self.start_ms % DAY_MS == 0 else moment.strftime('%Y-%m-%dT%H:%MZ')}"
+
+
+class Recordings:
+    """`path`: of the history. Raises HistoryError or InvalidField."""
+
+    def __init__(self, spark: SparkSession, path: str, selection: Selection, how: Replay) -> None:
+        self._spark, self._how = spark, how
+        self._store = Store(spark, path)
+        parts = self._store.parts(selection.holds)
+        if not parts:
+            raise HistoryError(f"{path} holds no history of {_asked(selection)}")
+        self._stretches = {each.name: each for each in stretches(parts, selection)}
+        self._sent: OrderedDict[str, Any] = OrderedDict()
+        self._sending = Lock()
+        described = _described(how)
+        self.windows = tuple(
+            Window(each.name, digest("Recording", each.name, each.end_ms, self._states(each), described))
+            for each in self._stretches.values()
+        )
+
+    def _states(self, stretch: Stretch) -> list[tuple[str, int, int]]:
+        return [(str(part), *self._store.state(part)) for part in stretch.parts]
+
+    def told(self, spark: SparkSession, runs: Sequence[Run]) -> DataFrame:
+        sent = {name: self._broadcast(name) for name in sorted({run.case.window for run in runs})}
+        stretches = {name: self._stretches[name] for name in sent}
+        tasks = spark.range(0, len(runs), 1, len(runs))
+        return tasks.mapInArrow(recorded_task(list(runs), stretches, sent, self._how), TOLD)
+
+    def _broadcast(self, window: str) -> Any:
+        """The window's files as they are stored, for any task; the least recently asked for give way."""
+        with self._sending:
+            if window not in self._sent:
+                parts = self._stretches[window].parts
+                files: Files = tuple((str(part), self._store.content(part)) for part in parts)
+                self._sent[window] = self._spark.sparkContext.broadcast(files)
+            self._sent.move_to_end(window)
+            while len(self._sent) > _SENT:
+                self._sent.popitem(last=False)[1].unpersist()
+            return self._sent[window]
+
+
+def recorded_task(
+    runs: list[Run], stretches: Mapping[str, Stretch], sent: Mapping[str, Any], how: Replay
+) -> Callable[[Batches], Batches]:
+    def task(batches: Batches) -> Batches:
+        for batch in batches:
+            for index in batch.column("id").to_pylist():
+                run = runs[index]
+                yield told(run, _trial(stretches[run.case.window], sent[run.case.window].value, how))
+
+    return task
+
+
+def _trial(stretch: Stretch, files: Files, how: Replay) -> RecordingTrial:
+    """Raises BacktestError, which says what to do about a window that can't be replayed."""
+    try:
+        found = recording(rows(files), pool=stretch.pool, start_ms=stretch.start_ms, end_ms=stretch.end_ms)
+    except BallastError as error:
+        raise BacktestError(f"{stretch.name}: {error}; or leave it out with --from, --to or --pool") from error
+    return RecordingTrial(found, how)
+
+
+def stretches(parts: Mapping[Part, int], selection: Selection) -> Iterator[Stretch]:
+    """Windows pool by pool, one after the other; those of which nothing is known are left out.
+
+    `parts`: up to when each is known. Raises InvalidField.
+    """
+    window_ms = selection.window_ms
+    if window_ms % DAY_MS and DAY_MS % window_ms:
+        raise InvalidField("--window", f"{window_ms / 1000:g}s", "name a part of a day such as 6h, or whole days: 7d")
+    for pool in sorted({part.pool for part in parts}):
+        own = {part: through for part, through in sorted(parts.items()) if part.pool == pool}
+        start = max(min(part.day.start_ms for part in own), selection.start_ms or 0)
+        end = min(max(own.values()), selection.end_ms or max(own.values()))
+        while start < end:
+            inside = tuple(
+                part for part, through in own.items() if part.day.start_ms < start + window_ms and through > start
+            )
+            if inside:
+                yield Stretch(pool, start, min(start + window_ms, end), inside)
+            start += window_ms
+
+
+def moment_ms(text: str, *, field: str, end: bool = False) -> int:
+    """A day such as 2026-11-21 (its start, or its end), or a time. Raises InvalidField."""
+    if len(text) > len("2026-11-21"):
+        return time_ms(text, now_ms=0, field=field)
+    day = Day.parse(text, field=field)
+    return day.end_ms if end else day.start_ms
+
+
+def _described(how: Replay) -> Any:
+    return TypeAdapter(Replay).dump_python(how, mode="json")
+
+
+def _asked(selection: Selection) -> str:
+    pools = ", ".join(selection.pools) or "any pool"
+    ends = (("from", selection.start_ms), ("to", selection.end_ms))
+    times = [
+        f"{word} {datetime.fromtimestamp(at / 1000, tz=UTC):%Y-%m-%dT%H:%MZ}" for word, at in ends if at is not None
+    ]
+    return " ".join([pools, *times])

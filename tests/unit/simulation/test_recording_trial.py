@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+from ballast.api import BalancingPolicy
+from ballast.simulation.policies import by_name
+from ballast.simulation.recorded.known import known
+from ballast.simulation.replay import Replay
+from ballast.simulation.study import Case
+from ballast.simulation.trial import RecordingTrial, ScenarioTrial, Trial
+from tests.builders import a_node, a_snapshot
+from tests.unit.simulation.recordings import recorded
+from tests.unit.simulation.small_world import EAGER, policy, scenario
+
+POLICY = BalancingPolicy.parse(by_name("AvgShedder", EAGER))
+CASE = Case("eager", "here", 1)
+
+
+def test_recorded_time_and_a_scenario_are_tried_alike() -> None:
+    _, recording, _ = recorded(scenario(), policy(mode="Off"))
+    trials: list[Trial] = [ScenarioTrial(scenario()), RecordingTrial(recording, Replay())]
+    described, replayed = (trial.run(POLICY, CASE) for trial in trials)
+    assert described.case == replayed.case == CASE
+    assert described.figures.moves == replayed.figures.moves > 0
+    assert described.unknown == ()
+    assert replayed.unknown
+
+
+def test_a_policy_is_tried_as_if_it_enforced_with_the_labels_that_a_snapshot_tells() -> None:
+    _, recording, _ = recorded(scenario(), policy(mode="Off"))
+    seen = known(a_snapshot(a_node("node-0", labels={"pool": "a"}), a_node("node-1", labels={"pool": "b"})))
+    spec = {**EAGER, "moves": {**EAGER["moves"], "mode": "Recommend"}}
+    careful = BalancingPolicy.parse({"metadata": {"name": "careful"}, "spec": {"nodeSelector": {}, **spec}})
+    assert RecordingTrial(recording, Replay(known=seen)).run(careful, CASE).figures.moves > 0

@@ -1,0 +1,175 @@
+"""What becomes of a history's files in a task, without Spark."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from ballast.errors import InvalidField
+from ballast.simulation.candidates import candidates
+from ballast.simulation.recording import Recording
+from ballast.simulation.replay import Replay
+from ballast.simulation.trial import RecordingTrial
+from ballast.spark.backtest import Run, Selection, Window, runs
+from ballast.spark.backtest.parquet_rows import rows
+from ballast.spark.backtest.recordings import Files, moment_ms, recorded_task, stretches
+from ballast.spark.backtest.row import results
+from ballast.spark.errors import BacktestError, HistoryError
+from ballast.spark.history import Day, Part
+from tests.unit.simulation.histories import Row, history
+from tests.unit.simulation.recordings import recorded
+from tests.unit.simulation.small_world import EAGER, policy, scenario
+
+DAY = Day.parse("2026-01-05", field="day")
+LATER = DAY.plus(3)
+HOUR_MS = 3_600_000
+POLICIES = candidates(["AvgShedder"], [], figures=EAGER, baseline=True)
+TEXTS = ("signal", "node", "namespace", "pod", "detail")
+
+
+@dataclass(frozen=True)
+class Sent:
+    """As a broadcast variable of Spark's."""
+
+    value: Files
+
+
+@pytest.fixture(scope="module")
+def given() -> Recording:
+    """Half an hour of a pool that nobody levelled."""
+    return recorded(scenario(), policy(mode="Off"))[1]
+
+
+def parquet(found: list[Row]) -> bytes:
+    columns = {
+        "time": pa.array([row.time_ms * 1000 for row in found], pa.timestamp("us", "UTC")),
+        **{name: pa.array([getattr(row, name) for row in found], pa.string()) for name in TEXTS},
+        "value": pa.array([row.value for row in found], pa.float64()),
+    }
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns), sink)
+    return sink.getvalue()
+
+
+def part(day: Day = DAY, pool: str = "streaming") -> Part:
+    return Part(day, pool)
+
+
+def names(parts: dict[Part, int], **selection: Any) -> list[str]:
+    return [stretch.name for stretch in stretches(parts, Selection(**selection))]
+
+
+WHOLE = {part(): DAY.end_ms, part(DAY.plus(1)): DAY.plus(1).end_ms}
+
+
+@pytest.mark.parametrize(
+    ("parts", "selection", "expected"),
+    [
+        (WHOLE, {}, ["streaming 2026-01-05", "streaming 2026-01-06"]),
+        ({part(): DAY.end_ms, part(pool="b"): DAY.end_ms}, {}, ["b 2026-01-05", "streaming 2026-01-05"]),
+        (WHOLE, {"window_ms": 48 * HOUR_MS}, ["streaming 2026-01-05"]),
+        ({part(): DAY.start_ms + HOUR_MS}, {"window_ms": 12 * HOUR_MS}, ["streaming 2026-01-05"]),
+        ({part(): DAY.end_ms}, {"window_ms": 12 * HOUR_MS}, ["streaming 2026-01-05", "streaming 2026-01-05T12:00Z"]),
+        ({part(): DAY.end_ms}, {"start_ms": DAY.start_ms + HOUR_MS}, ["streaming 2026-01-05T01:00Z"]),
+        ({part(): DAY.end_ms, part(LATER): LATER.end_ms}, {}, ["streaming 2026-01-05", "streaming 2026-01-08"]),
+    ],
+    ids=["days", "pools", "two days", "a day that is not over", "half days", "from a time on", "days that are missing"],
+)  # fmt: skip
+def test_a_history_is_cut_into_windows(parts: dict[Part, int], selection: dict[str, int], expected: list[str]) -> None:
+    assert names(parts, **selection) == expected
+
+
+def test_the_last_window_ends_where_it_is_told_to() -> None:
+    (only,) = stretches(WHOLE, Selection(start_ms=DAY.end_ms - HOUR_MS, end_ms=DAY.end_ms + HOUR_MS))
+    assert (only.start_ms, only.end_ms) == (DAY.end_ms - HOUR_MS, DAY.end_ms + HOUR_MS)
+    assert only.parts == tuple(WHOLE)
+
+
+def test_windows_must_fit_into_days_or_days_into_them() -> None:
+    with pytest.raises(InvalidField, match="--window: '25200s': name a part of a day"):
+        names(WHOLE, window_ms=7 * HOUR_MS)
+
+
+@pytest.mark.parametrize(
+    ("text", "end", "expected"),
+    [
+        ("2026-01-05", False, DAY.start_ms),
+        ("2026-01-05", True, DAY.end_ms),
+        ("2026-01-05T02:00:00Z", True, DAY.start_ms + 2 * HOUR_MS),
+    ],
+)
+def test_times_are_days_or_moments(text: str, end: bool, expected: int) -> None:
+    assert moment_ms(text, field="--from", end=end) == expected
+
+
+@pytest.mark.parametrize("text", ["2026-13-05", "yesterday, or so"])
+def test_what_is_no_time_is_named(text: str) -> None:
+    with pytest.raises(InvalidField, match=f"--from: '{text}'"):
+        moment_ms(text, field="--from")
+
+
+def test_a_file_is_read_as_what_was_written(given: Recording) -> None:
+    found, wanted = rows([("a", parquet(history(given)))]), history(given)
+    assert found.time_ms.tolist() == [row.time_ms for row in wanted]
+    for name in TEXTS:
+        column = getattr(found, name)
+        assert [column.words[code] if code >= 0 else None for code in column.codes] == [
+            getattr(r, name) for r in wanted
+        ]
+    np.testing.assert_array_equal(found.value, [row.value for row in wanted])
+
+
+def told(content: bytes, *, chosen: Callable[[Run], bool] = lambda _: True) -> list[pa.RecordBatch]:
+    (stretch,) = stretches({part(): DAY.end_ms}, Selection())
+    wanted = [run for run in runs(POLICIES, [Window(stretch.name, "d")], seeds=1) if chosen(run)]
+    task = recorded_task(wanted, {stretch.name: stretch}, {stretch.name: Sent(((str(part()), content),))}, Replay())
+    return list(task(iter([pa.RecordBatch.from_pydict({"id": list(range(len(wanted)))})])))
+
+
+def test_a_task_replays_the_files_that_were_sent_to_it(given: Recording) -> None:
+    (result,) = results(
+        pa.ipc.open_stream(told(parquet(history(given)), chosen=lambda run: run.case.policy == "AvgShedder")[0]
+                           .column("told")[0].as_py()).read_all()
+    )  # fmt: skip
+    (run,) = [each for each in runs(POLICIES, [Window(result.case.window, "d")], seeds=1) if each.case == result.case]
+    by_hand = RecordingTrial(given, Replay()).run(run.policy, run.case)
+    assert (result.figures, result.moves, result.unknown) == (by_hand.figures, by_hand.moves, by_hand.unknown)
+    assert result.figures.moves > 0
+
+
+def truncated(content: bytes) -> bytes:
+    return content[:-100]
+
+
+def hollow(content: bytes) -> bytes:
+    """Its end is whole, what comes before is not."""
+    return content[:4] + bytes(1996) + content[2000:]
+
+
+@pytest.mark.parametrize("spoil", [truncated, hollow, lambda _: b"no Parquet at all"])
+def test_a_file_that_cannot_be_read_is_named_with_its_window(given: Recording, spoil: Callable[[bytes], bytes]) -> None:
+    content = spoil(parquet(history(given)))
+    with pytest.raises(HistoryError, match=r"a can't be read, delete it and collect its day again: [^\n]+$"):
+        rows([("a", content)])
+    with pytest.raises(BacktestError, match=r"^streaming 2026-01-05: date=2026-01-05/pool=streaming can't be read"):
+        told(content)
+
+
+def test_a_file_of_other_columns_is_named() -> None:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"signal": ["nodeCpu"]}), sink)
+    with pytest.raises(HistoryError, match="a can't be read"):
+        rows([("a", sink.getvalue())])
+
+
+def test_a_day_that_cannot_be_replayed_is_named_with_what_to_do(given: Recording) -> None:
+    bare = [row for row in history(given) if row.signal != "nodeCpu"]
+    with pytest.raises(BacktestError, match=r"streaming 2026-01-05: .*no node has figures .*leave it out with --from"):
+        told(parquet(bare))
