@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,8 @@ from ballast.simulation.trace import MoveRecord, Trace
 
 INSTANTS = 240
 """The most that a series keeps of a run."""
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 Document = Mapping[str, Any]
 """A BalancingPolicy as YAML has it."""
@@ -119,8 +122,15 @@ class Study:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """Of all results, each sentence once."""
-        return tuple(dict.fromkeys(sentence for result in self.results for sentence in result.unknown))
+        """Of all results, each sentence once; of those that differ in nothing but numbers, the first one."""
+        kinds: dict[str, dict[str, None]] = {}
+        for sentence in (sentence for result in self.results for sentence in result.unknown):
+            kinds.setdefault(_NUMBER.sub("0", sentence), {})[sentence] = None
+        return tuple(_first(list(alike)) for alike in kinds.values())
+
+
+def _first(alike: Sequence[str]) -> str:
+    return alike[0] if len(alike) == 1 else f"{alike[0]} (and with {len(alike) - 1} other figures in other runs)"
 
 
 def moves_anything(document: Document) -> bool:
