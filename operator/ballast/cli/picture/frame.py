@@ -67,6 +67,8 @@ class Frame:
     seconds: float
     """What the whole width stands for."""
     height: float
+    head: float = 4.0
+    """Where lines begin; above it there are words."""
 
     def x(self, at: float) -> float:
         return self.size.left + at / max(self.seconds, 1.0) * (self.size.width - self.size.left - RIGHT)
@@ -77,7 +79,7 @@ class Frame:
         step = next((step for step in _STEPS if minutes / step <= self.size.labels), _STEPS[-1])
         for index in range(math.floor(minutes / step) + 1):
             at, x = index * step, self.x(index * step * 60.0)
-            yield f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="4" y2="{self.height - BOTTOM:.1f}"/>'
+            yield f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{self.head:g}" y2="{self.height - BOTTOM:.1f}"/>'
             y = self.height - 8
             yield f'<text class="tick" x="{x:.1f}" y="{y:.1f}" text-anchor="middle">{_time(at)}</text>'
 

@@ -55,7 +55,7 @@ def _panels(courses: Sequence[Course], size: Size, seconds: float, *, every: str
     """`every`: id of the lines of all policies, which each panel shows in grey below its own."""
     across = min(len(courses), 3 if size.width > 500.0 else 2)
     panel = Size(size.name, (size.width - _GAP * (across - 1)) / across, _LEFT, 4 if size.width > 500.0 else 2)
-    frame = Frame(panel, seconds, _HEIGHT)
+    frame = Frame(panel, seconds, _HEIGHT, head=_TITLE)
     highest = max(float(np.nanmax(course.high, initial=0.0)) for course in courses)
     scale = Scale.up_to(highest, start=_HEIGHT - BOTTOM, end=_TITLE + 6.0, most=3)
     lines = (mark for course in courses for mark in polylines(course.mean, frame, scale))
