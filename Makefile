@@ -5,7 +5,7 @@ RUN := .venv/bin/python
 BENCH ?= all
 CORE := model placement shedding grouping planner simulation
 
-.PHONY: help setup demo test check unit spark cluster e2e bench comparison generate format image clean
+.PHONY: help setup demo backtest test check unit spark cluster e2e bench comparison generate format image clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -16,6 +16,9 @@ setup: ## Get everything the project needs on a Debian or Ubuntu machine (as roo
 
 demo: setup ## Run the main job: place and move executors of a real streaming job on a real control plane
 	@$(RUN) -m examples.demo
+
+backtest: setup ## Run history, backtest and recommendation on two days of a described pool
+	@$(RUN) -m examples.backtest
 
 test: setup check ## Run every test and check
 	@$(RUN) -m pytest -n auto tests/unit tests/properties tests/scenarios tests/charts $(CORE:%=--ignore=tests/unit/%)

@@ -1,0 +1,1 @@
+"""A backtest from end to end, on two days of a described cluster."""
