@@ -20,6 +20,7 @@ STEPS = 8
 END_MS = START_MS + STEPS * 60_000
 SIGNALS = (
     "nodeCpu", "nodeCpu", "nodeMemory", "nodeCores", "nodeAllocatableCores", "nodeAllocatableMemory", "nodeScore",
+    "nodeUnschedulable",
     "placement", "placement", "executorCpu", "executorMemory", "executorNetwork", "executorRequestCores",
     "executorApplication", "decisions", "somethingElse",
 )  # fmt: skip

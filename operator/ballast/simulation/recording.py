@@ -69,6 +69,8 @@ class Recording:
     executor_cpu: FloatArray
     """Cores used, as a query gave it."""
     executor_memory: FloatArray
+    cordoned: BoolArray | None = None
+    """By step and node: whether it took no new pods; None where that was not recorded."""
     lingering_seconds: float = 0.0
     """How long an executor may seem to be there after it has gone."""
     unknown: tuple[str, ...] = ()
@@ -104,7 +106,8 @@ def _problems(recording: Recording) -> list[str]:
     steps, nodes, executors = recording.steps, len(recording.nodes), len(recording.executors)
     if not (steps and nodes):
         return ["it has no steps" if not steps else "it has no nodes"]
-    of_nodes = (recording.present, recording.node_cpu, recording.node_memory, recording.scores)
+    cordoned = recording.present if recording.cordoned is None else recording.cordoned
+    of_nodes = (cordoned, recording.present, recording.node_cpu, recording.node_memory, recording.scores)
     of_executors = (recording.executor_cpu, recording.executor_memory)
     found = []
     if any(array.shape != (steps, nodes) for array in of_nodes):

@@ -110,9 +110,18 @@ def _at(change: Change) -> float:
 
 
 def _changes(recording: Recording) -> Iterator[Change]:
-    """Nodes that come and go; the very first ones are there from the beginning."""
+    """Nodes that come and go or are cordoned; the very first ones are there, and open, from the beginning."""
+    cordoned = np.zeros_like(recording.present) if recording.cordoned is None else recording.cordoned
     for node in range(len(recording.nodes)):
-        there = recording.present[:, node]
-        for step in (np.flatnonzero(there[1:] != there[:-1]) + 1).tolist():
-            kind = Kind.BACK if there[step] else Kind.GONE
-            yield Change(step * recording.step_seconds, node, kind)
+        there, closed = recording.present[:, node], recording.present[:, node] & cordoned[:, node]
+        before = (bool(there[0]), False)
+        for step, now in enumerate(zip(there.tolist(), closed.tolist(), strict=True)):
+            if now != before:
+                yield from (Change(step * recording.step_seconds, node, kind) for kind in _kinds(*now))
+            before = now
+
+
+def _kinds(there: bool, closed: bool) -> tuple[Kind, ...]:
+    if not there:
+        return (Kind.GONE,)
+    return (Kind.BACK, Kind.WARNED) if closed else (Kind.BACK,)

@@ -53,6 +53,7 @@ def _of_nodes(recording: Recording) -> Iterator[Row]:
                 "nodeCpu": recording.node_cpu[step, index],
                 "nodeMemory": recording.node_memory[step, index],
                 "nodeScore": recording.scores[step, index],
+                "nodeUnschedulable": np.nan if recording.cordoned is None else recording.cordoned[step, index],
             }
             for signal, value in figures.items():
                 if np.isfinite(value):

@@ -56,6 +56,7 @@ def recording(
         "scores": np.full((steps, len(nodes)), np.nan),
         "executor_cpu": executor_cpu,
         "executor_memory": np.where(np.isfinite(executor_cpu), GIB, np.nan),
+        "cordoned": np.zeros((steps, len(nodes)), dtype=bool),
     }
     return Recording(**{**settings, **changes})
 
@@ -82,6 +83,7 @@ def recorded(scenario: Scenario, policy: Policy) -> tuple[Trace, Recording, Snap
     seen = {round((each.taken_at - EPOCH) / every): each for each in witness.seen if _on_grid(each, every)}
     names = trace.nodes
     present = np.zeros((steps, len(names)), dtype=bool)
+    cordoned = np.zeros((steps, len(names)), dtype=bool)
     node_cpu, memory, executor_cpu = (np.full((steps, len(names)), np.nan) for _ in range(3))
     sizes: dict[str, RecordedNode] = {}
     found: dict[str, RecordedExecutor] = {}
@@ -90,7 +92,7 @@ def recorded(scenario: Scenario, policy: Policy) -> tuple[Trace, Recording, Snap
     for step, snapshot in sorted(seen.items()):
         for each in snapshot.nodes:
             index, size = names.index(each.name), each.allocatable
-            present[step, index] = each.ready
+            present[step, index], cordoned[step, index] = each.ready, each.ready and not each.open
             sizes[each.name] = RecordedNode(each.name, size.cpu_cores, size.memory_bytes, size.cpu_cores)
             if each.ready and each.usage is not None and each.usage.cpu_ratio is not None:
                 node_cpu[step, index] = each.usage.cpu_ratio * size.cpu_cores
@@ -118,6 +120,7 @@ def recorded(scenario: Scenario, policy: Policy) -> tuple[Trace, Recording, Snap
         scores=np.full(node_cpu.shape, np.nan),
         executor_cpu=executor_cpu,
         executor_memory=np.full(executor_cpu.shape, np.nan),
+        cordoned=cordoned,
     )
     return trace, history, witness.seen[-1]
 

@@ -27,7 +27,7 @@ def same(one: Recording, other: Recording) -> None:
     order = [[each.name for each in other.executors].index(each.name) for each in one.executors]
     assert (one.start, one.step_seconds, one.nodes) == (other.start, other.step_seconds, other.nodes)
     assert one.executors == tuple(other.executors[index] for index in order)
-    for name in ("present", "node_cpu", "node_memory", "scores"):
+    for name in ("present", "cordoned", "node_cpu", "node_memory", "scores"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
     for name in ("executor_cpu", "executor_memory"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name)[:, order], err_msg=name)

@@ -170,6 +170,19 @@ def test_new_executors_begin_where_they_were_recorded_or_where_the_policy_puts_t
     assert (score(placed, "n1")[-1], score(placed, "n2")[-1]) == (50, 0)
 
 
+def test_a_node_that_was_cordoned_takes_nobody_meanwhile() -> None:
+    cordoned = np.zeros((30, 2), dtype=bool)
+    cordoned[:20, 1] = True
+    alone = long(4, 0, application="alone", name="alone-exec-4")
+    members = [long(1, 0), long(2, 0), long(3, 0), alone]
+    given = recording(members, cordoned=cordoned, cpu=dict.fromkeys(range(1, 5), 0.5), **LONG)
+    eager = policy({"avgShedder": {"minHotScore": 0, "lowHits": 1, "highHits": 1}})
+    (late,) = replay(given, eager).trace.moves
+    assert (late.executor, late.target, late.decided_at) == ("team/alone-exec-4", "n2", 1200.0)
+    (early,) = replay(replace(given, cordoned=None), eager).trace.moves
+    assert (early.executor, early.target, early.decided_at) == ("team/alone-exec-4", "n2", 0.0)
+
+
 def test_figures_that_are_missing_move_nobody_and_are_told() -> None:
     given = recording([long(1, 0), long(2, 0)], **LONG)
     cpu = given.node_cpu.copy()

@@ -37,6 +37,7 @@ def gap(*, nodes: slice) -> np.ndarray[Any, Any]:
         ({"node_cpu": gap(nodes=slice(0, 1))}, "1 nodes lack figures at some steps"),
         ({"nodes": (node("n1", cores=1.0), node("n2"))}, "nodes were full at 10 of 20 node-steps"),
         ({}, "executors' records are not recorded"),
+        ({"cordoned": None}, "which nodes were cordoned is not recorded"),
         ({}, "hits are counted from the window's first pass on"),
     ],
 )
@@ -47,7 +48,9 @@ def test_what_a_recording_lacks_is_said(given: dict[str, Any], words: str) -> No
 def test_what_a_recording_has_is_not_complained_of() -> None:
     found = lines({})
     assert not [
-        words for words in ("offer", "apart", "lack figures", "nodes were full", "weight", "20 s") if words in found
+        words
+        for words in ("offer", "cordoned", "apart", "lack figures", "nodes were full", "weight", "20 s")
+        if words in found
     ]
 
 

@@ -39,10 +39,10 @@ def demand(recording: Recording, slots: Slots, speed: FloatArray, *, window_seco
         cpu[:, index] *= speed[each.node]
     work = _by_slot(cpu, slots)
     return RecordedDemand(
-        work=np.nan_to_num(_held(work)),
-        memory=np.nan_to_num(_held(_by_slot(recording.executor_memory, slots))),
+        work=np.nan_to_num(held(work)),
+        memory=np.nan_to_num(held(_by_slot(recording.executor_memory, slots))),
         guessed=np.asarray(~np.isfinite(work).any(axis=0)),
-        others=np.nan_to_num(_held(recording.node_cpu)),
+        others=np.nan_to_num(held(recording.node_cpu)),
     )
 
 
@@ -54,7 +54,7 @@ def _by_slot(values: FloatArray, slots: Slots) -> FloatArray:
     return found
 
 
-def _held(values: FloatArray) -> FloatArray:
+def held(values: FloatArray) -> FloatArray:
     """Each column's gaps filled with the last known value, those at its beginning with the first one."""
     return _forward(_forward(values)[::-1])[::-1]
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ballast.simulation.arrays import BoolArray, FloatArray, IntArray
+from ballast.simulation.recorded.demand import held
 from ballast.simulation.recorded.moved import with_moved
 from ballast.simulation.recorded.pods import pods
 from ballast.simulation.recorded.rows import Cells, Rows, cells
@@ -54,9 +55,20 @@ def _recording(found: Cells, told: tuple[str, ...], pool: str) -> Recording:
         scores=scores,
         executor_cpu=crowd.cpu,
         executor_memory=crowd.memory,
+        cordoned=_cordoned(found, columns),
         lingering_seconds=0.0 if any(len(found.of(signal).rows) for signal in _FROM_API) else _LINGERING_SECONDS,
         unknown=(*told, *without, *crowd.told, *_of_changes(present), *_of_scores(nodes, node_cpu, scores)),
     )
+
+
+def _cordoned(found: Cells, columns: dict[str, int]) -> BoolArray | None:
+    """A step without a figure is as the one before."""
+    chosen = found.of("nodeUnschedulable")
+    if not len(chosen.rows):
+        return None
+    table = chosen.table(columns)
+    table[0] = np.nan_to_num(table[0])
+    return np.asarray(held(table) > 0)
 
 
 def _decided(found: Cells) -> IntArray:

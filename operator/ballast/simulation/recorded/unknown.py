@@ -38,6 +38,8 @@ def _of_nodes(recording: Recording, known: Known) -> Iterator[str]:
             f"what {whole} of {len(recording.nodes)} nodes offer to pods is not known: their scores are percent of the "
             "machine"
         )
+    if recording.cordoned is None:
+        yield "which nodes were cordoned is not recorded: all that were there took executors"
     strange = sum(node.name not in known.nodes for node in recording.nodes)
     if strange:
         yield (

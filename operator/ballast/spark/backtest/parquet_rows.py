@@ -20,6 +20,7 @@ _SIGNALS = (
     "nodeMemoryCapacity",
     "nodeAllocatableCores",
     "nodeAllocatableMemory",
+    "nodeUnschedulable",
     "nodeScore",
     "placement",
     "executorCpu",

@@ -91,6 +91,8 @@ def _capacity(preset: Preset) -> Iterator[Signal]:
     allocatable = 'max by (node) (kube_node_status_allocatable{resource="%s"})'
     yield Signal("nodeAllocatableCores", Subject.NODE, allocatable % "cpu", "cores that pods may ask for")
     yield Signal("nodeAllocatableMemory", Subject.NODE, allocatable % "memory", "bytes that pods may ask for")
+    cordoned = "max by (node) (kube_node_spec_unschedulable)"
+    yield Signal("nodeUnschedulable", Subject.NODE, cordoned, "1 while the node is cordoned, else 0")
 
 
 def _placements(preset: Preset) -> Iterator[Signal]:
