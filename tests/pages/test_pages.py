@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,12 @@ def _large() -> Study:
 
 def _simulation() -> str:
     usage = [[90.0, 20.0], [70.0, 40.0], [60.0, 50.0]]
-    runs = [trace(usage, policy="AvgShedder", moves=(move(0, 1, 60.0),)), trace(usage[:1] * 3, policy="None")]
+    nodes = ("streaming-memory-1", "streaming-memory-2")
+    moves = (replace(move(0, 1, 60.0), source=nodes[0], target=nodes[1]),)
+    runs = [
+        trace(usage, nodes=nodes, policy="AvgShedder", moves=moves),
+        trace(usage[:1] * 3, nodes=nodes, policy="None"),
+    ]
     return simulated_page(Scenario.read(SCENARIO), runs)
 
 

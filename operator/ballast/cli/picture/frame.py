@@ -12,7 +12,7 @@ _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10080)
 BOTTOM = 24.0
 RIGHT = 14.0
 LETTER, STRONG_LETTER = 6.3, 7.6
-"""Width of one in the mean, in pixels."""
+"""Width of one in the mean, in pixels; with the latter, bold words and short ones of wide letters have room, too."""
 
 
 @dataclass(frozen=True, slots=True)

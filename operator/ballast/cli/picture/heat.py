@@ -8,7 +8,7 @@ from html import escape
 
 import numpy as np
 
-from ballast.cli.picture.frame import BOTTOM, Drawing, Frame, Plot, Size, fitting
+from ballast.cli.picture.frame import BOTTOM, STRONG_LETTER, Drawing, Frame, Plot, Size, fitting
 from ballast.cli.picture.style import SHADES
 from ballast.simulation.arrays import FloatArray
 from ballast.simulation.trace import MoveRecord, Trace
@@ -100,7 +100,7 @@ def _shade(values: FloatArray) -> int | None:
 
 
 def _name(name: str, y: float, size: Size) -> str:
-    short = escape(fitting(name, size.left - 4.0))
+    short = escape(fitting(name, size.left - 6.0, letter=STRONG_LETTER))
     return f'<text class="name" x="{size.left - 6}" y="{y:.1f}" text-anchor="end">{short}</text>'
 
 
