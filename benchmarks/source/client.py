@@ -1,6 +1,7 @@
-"""`python -m benchmarks.source.client URL whole|span`: prometheus-api-client and pandas.
+"""`python -m benchmarks.source.client URL CORES whole|span|plain`: prometheus-api-client and pandas.
 
-`whole` gathers the answers and makes one frame of them; `span` makes a frame of each answer and joins the frames.
+`whole` gathers the answers and makes one frame of them, as the client's documentation does; `span` makes a frame of
+each answer and joins the frames; `plain` does so too and asks for answers that are not compressed.
 """
 
 from __future__ import annotations
@@ -13,25 +14,24 @@ from typing import Any
 import pandas as pd
 from prometheus_api_client import MetricRangeDataFrame, PrometheusConnect
 
-from benchmarks.source.span import MOST_STEPS, QUERY, START, STEP_SECONDS, STEPS, Outcome
+from benchmarks.source.span import QUERY, STEP_SECONDS, Outcome, keep_to, spans
 
 
-def answer(api: PrometheusConnect, first: int) -> list[dict[str, Any]]:
-    last = min(first + MOST_STEPS, STEPS) - 1
-    start, end = (datetime.fromtimestamp(START + at * STEP_SECONDS, tz=UTC) for at in (first, last))
+def answer(api: PrometheusConnect, first: int, last: int) -> list[dict[str, Any]]:
+    start, end = (datetime.fromtimestamp(second, tz=UTC) for second in (first, last))
     found: list[dict[str, Any]] = api.custom_query_range(QUERY, start, end, step=f"{STEP_SECONDS}s")
     return found
 
 
 def main() -> None:
-    url, way = sys.argv[1:]
-    api = PrometheusConnect(url=url)
+    url, cores, way = sys.argv[1:]
+    keep_to(int(cores))
+    api = PrometheusConnect(url=url, headers={"Accept-Encoding": "identity"} if way == "plain" else None)
     began = perf_counter()
-    firsts = range(0, STEPS, MOST_STEPS)
     if way == "whole":
-        frame = MetricRangeDataFrame([series for first in firsts for series in answer(api, first)])
+        frame = MetricRangeDataFrame([series for span in spans() for series in answer(api, *span)])
     else:
-        frame = pd.concat([MetricRangeDataFrame(answer(api, first)) for first in firsts])
+        frame = pd.concat([MetricRangeDataFrame(answer(api, *span)) for span in spans()])
     means = frame.groupby("pod")["value"].mean().to_dict()
     Outcome(len(frame), perf_counter() - began, means).tell()
 

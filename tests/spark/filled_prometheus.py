@@ -38,11 +38,9 @@ def holding(openmetrics: Iterable[str], folder: Path) -> Iterator[FilledPromethe
     text = folder / "data.om"
     with text.open("w") as file:
         file.writelines(openmetrics)
-    subprocess.run(
-        ["promtool", "tsdb", "create-blocks-from", "openmetrics", text, folder / "data"],
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
+    # As large as compaction makes them in time; for each block promtool reads the whole text again.
+    blocks = ["promtool", "tsdb", "create-blocks-from", "--max-block-duration=744h"]
+    subprocess.run([*blocks, "openmetrics", text, folder / "data"], check=True, stdout=subprocess.DEVNULL)
     with running(folder, "global: {}\n") as filled:
         yield filled
 
