@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
+from typing import TYPE_CHECKING
+
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import DoubleType, MapType, StringType, StructField, StructType, TimestampType
 
 from ballast.errors import InvalidField
-from ballast.spark.source.batch_reader import PrometheusReader
 from ballast.spark.source.options import Options
-from ballast.spark.source.stream_reader import PrometheusStreamReader
+
+if TYPE_CHECKING:
+    from ballast.spark.source.batch_reader import PrometheusReader
+    from ballast.spark.source.stream_reader import PrometheusStreamReader
+
+# Readers are imported where they are made: a process that Spark starts for the schema needs neither Arrow nor HTTP.
 
 
 class PrometheusDataSource(DataSource):
@@ -24,12 +29,18 @@ class PrometheusDataSource(DataSource):
         return _spark_schema(Options.read(self.options).label_columns)
 
     def reader(self, schema: StructType) -> PrometheusReader:
+        from ballast.spark.source.batch_reader import PrometheusReader  # noqa: PLC0415
+        from ballast.spark.source.matrix import arrow_schema  # noqa: PLC0415
+
         options = self._checked(schema)
-        return PrometheusReader(options, _arrow_schema(options.label_columns))
+        return PrometheusReader(options, arrow_schema(options.label_columns))
 
     def streamReader(self, schema: StructType) -> PrometheusStreamReader:  # noqa: N802 -- Spark's name
+        from ballast.spark.source.matrix import arrow_schema  # noqa: PLC0415
+        from ballast.spark.source.stream_reader import PrometheusStreamReader  # noqa: PLC0415
+
         options = self._checked(schema)
-        return PrometheusStreamReader(options, _arrow_schema(options.label_columns))
+        return PrometheusStreamReader(options, arrow_schema(options.label_columns))
 
     def _checked(self, schema: StructType) -> Options:
         options = Options.read(self.options)
@@ -52,13 +63,3 @@ def _spark_schema(label_columns: tuple[str, ...] | None) -> StructType:
         else [StructField(name, StringType()) for name in label_columns]
     )
     return StructType([StructField("timestamp", TimestampType()), StructField("value", DoubleType()), *labels])
-
-
-def _arrow_schema(label_columns: tuple[str, ...] | None) -> pa.Schema:
-    """The same as Spark hands it to its workers: they compare both."""
-    labels = (
-        [pa.field("labels", pa.map_(pa.string(), pa.string()))]
-        if label_columns is None
-        else [pa.field(name, pa.string()) for name in label_columns]
-    )
-    return pa.schema([pa.field("timestamp", pa.timestamp("us", tz="UTC")), pa.field("value", pa.float64()), *labels])

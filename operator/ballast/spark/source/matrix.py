@@ -49,6 +49,16 @@ class Series:
     """`[time,"value"],…`, at least one."""
 
 
+def arrow_schema(label_columns: tuple[str, ...] | None) -> pa.Schema:
+    """The data source's schema as Spark hands it to its workers: they compare both."""
+    labels = (
+        [pa.field("labels", pa.map_(pa.string(), pa.string()))]
+        if label_columns is None
+        else [pa.field(name, pa.string()) for name in label_columns]
+    )
+    return pa.schema([pa.field("timestamp", _TIME), pa.field("value", pa.float64()), *labels])
+
+
 def batches(
     body: bytes, *, schema: pa.Schema, keep: Callable[[Labels], bool], batch_bytes: int = _BATCH_BYTES
 ) -> Iterator[pa.RecordBatch]:
