@@ -26,6 +26,7 @@ MEASUREMENTS: Mapping[str, tuple[str, ...]] = {
     "two-cores": ("on_spark", "2"),
     "one-process": ("without_spark", "1"),
     "two-processes": ("without_spark", "2"),
+    **{f"history-{days}": ("on_history", str(days)) for days in DAYS},
 }
 
 
