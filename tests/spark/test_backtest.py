@@ -120,6 +120,20 @@ def test_a_killed_backtest_goes_on_where_it_was(spark: SparkSession, files: list
     del spark
 
 
+def test_who_interrupts_a_backtest_is_told_that_it_can_go_on(
+    spark: SparkSession, files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as pressing:
+        pressing.setattr(Job, "run", interrupted)
+        told = command(*files, "--out", str(tmp_path / "out"))
+    assert told.code == 130
+    assert f"Interrupted. What has ended is kept in {tmp_path / 'out'}: the same command goes on." in told.err
+    del spark
+
+
 def test_the_command_prints_a_ranking_and_keeps_it_as_parquet(
     spark: SparkSession, files: list[str], tmp_path: Path
 ) -> None:

@@ -202,4 +202,10 @@ class _Backtest:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         with Progress(*columns, console=told, transient=True, disable=not told.is_terminal) as progress:
             task = progress.add_task("runs", total=len(missing))
-            job.run(missing, lambda: progress.advance(task))
+            try:
+                job.run(missing, lambda: progress.advance(task))
+            except KeyboardInterrupt:
+                told.print(
+                    f"Interrupted. What has ended is kept in {self.out}: the same command goes on.", soft_wrap=True
+                )
+                raise
