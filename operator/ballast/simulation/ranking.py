@@ -16,6 +16,9 @@ from ballast.simulation.study import Result, Study
 JUDGED = ("imbalance_point_hours", "moves", "locality_cost")
 """What the front is of: figures of which each may only be had at the price of another."""
 _ROUNDING = 1e-9
+_LEAST_SHARE = 0.01
+_LEAST_POINT_HOURS = 0.1
+"""What tables round to: less would tell policies apart by figures that read the same."""
 
 METHOD = (
     "95 % intervals of means by Student's t; each window with each seed is one case. A pool that was not level when its"
@@ -24,7 +27,8 @@ METHOD = (
 RULE = (
     "Recommended is, of the policies whose imbalance can't be told from the lowest, the one with the fewest moves;"
     " among equals the one with the lower locality cost, then with the lower imbalance. Told from the lowest is what is"
-    " higher in every case, or by more than the 95 % interval of the differences, case by case, leaves to chance."
+    " higher in every case, or by more than the 95 % interval of the differences, case by case, leaves to chance; what"
+    " is less than 1 %, or less than 0.1 point-hours, higher in the mean can't be told from it."
 )
 
 
@@ -109,10 +113,13 @@ def _as_good(runs: Mapping[str, Sequence[Result]], means: Mapping[str, tuple[flo
 
 
 def _worse(results: Sequence[Result], best: Sequence[Result]) -> bool:
-    """Higher in every case, for few cases leave any interval wide; or by more than chance tells."""
+    """By something that matters; in every case, for few cases leave any interval wide, or by more than chance tells."""
     by_case = {(result.case.window, result.case.seed): figure(result, JUDGED[0]) for result in best}
     apart = [figure(result, JUDGED[0]) - by_case[result.case.window, result.case.seed] for result in results]
-    return min(apart) > _ROUNDING or Estimate.of(apart).low > 0.0
+    lowest, difference = Estimate.of(list(by_case.values())).mean, Estimate.of(apart)
+    if difference.mean < max(_LEAST_SHARE * lowest, _LEAST_POINT_HOURS):
+        return False
+    return min(apart) > _ROUNDING or difference.low > 0.0
 
 
 def _frugality(means: tuple[float, ...]) -> tuple[float, ...]:

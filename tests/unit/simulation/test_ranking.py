@@ -52,7 +52,7 @@ def test_unknown_locality_is_left_out_of_the_front() -> None:
 
 def test_with_one_case_the_lowest_imbalance_is_recommended() -> None:
     found = ranked(
-        result("lazy", imbalance_point_hours=5.0, moves=0), result("level", imbalance_point_hours=4.9, moves=9)
+        result("lazy", imbalance_point_hours=5.0, moves=0), result("level", imbalance_point_hours=4.5, moves=9)
     )
     assert found.recommended == found.standings[0].policy == "level"
 
@@ -73,6 +73,23 @@ def test_where_chance_may_tell_policies_apart_fewer_moves_decide() -> None:
 def test_what_is_higher_in_every_case_is_told_apart_however_few_they_are() -> None:
     found = ranked(*seeds("eager", [1.0, 50.0], moves=9), *seeds("calm", [2.0, 99.0], moves=0))
     assert found.recommended == "eager"
+
+
+@pytest.mark.parametrize(
+    ("lowest", "higher", "as_good"),
+    [
+        pytest.param(19.16, 19.24, True, id="both read 19.2"),
+        pytest.param(100.0, 100.9, True, id="less than 1 %"),
+        pytest.param(100.0, 101.1, False, id="more than 1 %"),
+        pytest.param(0.5, 0.55, True, id="less than 0.1 point-hours"),
+        pytest.param(0.5, 0.65, False, id="more than 0.1 point-hours"),
+    ],
+)
+def test_a_difference_too_small_to_matter_tells_nothing_even_in_every_case(
+    lowest: float, higher: float, *, as_good: bool
+) -> None:
+    found = ranked(*seeds("eager", [lowest] * 3, moves=9), *seeds("calm", [higher] * 3, moves=2))
+    assert ("calm" in found.as_good) is as_good
 
 
 def test_policies_are_compared_case_by_case() -> None:
