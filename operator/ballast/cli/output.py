@@ -90,11 +90,12 @@ def writable(option: typer.CallbackParam, path: Path | None) -> Path | None:
 
 
 def saved(path: Path, text: str, *, field: str) -> None:
-    """Into a file that the user named by the option `field`. Raises InvalidField."""
+    """Into a file that the user named by the option `field`, and a line on stderr. Raises InvalidField."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InvalidField(field, str(path), f"{error.strerror}; {_WRITABLE}") from error
+    typer.echo(f"wrote {path}", err=True)
 
 
 def table(

@@ -97,7 +97,8 @@ def test_a_scenario_that_is_not_there_is_refused() -> None:
 
 def test_a_page_with_plots_is_written_on_request(scenario: str, tmp_path: Path) -> None:
     page = tmp_path / "runs.html"
-    assert run("simulate", scenario, "--report", str(page)).code == 0
+    told = run("simulate", scenario, "--report", str(page))
+    assert (told.code, told.err) == (0, f"wrote {page}\n")
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
