@@ -71,7 +71,7 @@ def history(
     headers = {f"headers.{name}": value for name, value in _pairs(header, field="--header").items()}
     source = {**{name: value for name, value in given.items() if value is not None}, **headers}
     with with_spark():
-        from ballast.spark.history import Origin  # noqa: PLC0415 -- Spark takes seconds to load
+        from ballast.spark.history import Origin, ask_once  # noqa: PLC0415 -- Spark takes seconds to load
         from ballast.spark.source.moment import span_ms  # noqa: PLC0415 -- as above
 
         origin = Origin(
@@ -82,8 +82,9 @@ def history(
             pools=_pairs(pool, field="--pool"),
         )
         span_ms(timeout, field="--timeout")
-        ripe_ms = time.time_ns() // 1_000_000 - span_ms(delay, field="--delay")
-        wanted = _range(first, last, back=back, ripe_ms=ripe_ms)
+        now_ms = time.time_ns() // 1_000_000
+        wanted = _range(first, last, back=back, ripe_ms=now_ms - span_ms(delay, field="--delay"))
+        ask_once(source, now_ms=now_ms)
         _collect(origin, wanted, path=path, master=master)
 
 

@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from ballast.errors import BallastError
+from ballast.spark import session
 from tests.unit.cli.program import run
+from tests.unit.spark.faults import Answer, failure, matrix, serving
 
 
 @pytest.mark.parametrize(
@@ -30,3 +33,49 @@ def test_an_address_without_its_scheme_is_refused_before_spark_is_started() -> N
     told = run("history", "--prometheus", "prometheus:9090")
     assert told.code == 2
     assert "'prometheus:9090': write an address with its scheme" in told.err
+
+
+@pytest.fixture
+def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(name: str, *, master: str | None = None) -> None:
+        raise AssertionError(f"{name}: Spark was started, on {master}")
+
+    monkeypatch.setattr(session, "session", refused)
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_a_prometheus_that_cannot_be_reached_is_told_before_spark_is_started() -> None:
+    told = run("history", "--prometheus", "http://127.0.0.1:1")
+    assert told.code == 1
+    assert told.err.startswith("Error: --prometheus: http://127.0.0.1:1: can't be read: ")
+    assert "Connection refused" in told.err
+    assert "kubectl port-forward" in told.err
+    assert len(told.err.splitlines()) == 1
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_a_prometheus_that_is_silent_is_waited_for_as_long_as_was_said() -> None:
+    with serving(Answer(never=True), Answer(never=True)) as server:
+        told = run("history", "--prometheus", server.url, "--timeout", "200ms")
+    assert told.code == 1
+    assert "no answer within 0.2 s" in told.err
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_a_prometheus_that_lets_nobody_in_is_told_before_spark_is_started() -> None:
+    with serving(failure(403, "forbidden", "who are you")) as server:
+        told = run("history", "--prometheus", server.url)
+    assert told.code == 1
+    assert "who are you" in told.err
+    assert "--bearer-token-file" in told.err
+
+
+def test_spark_is_started_once_prometheus_has_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    def started(name: str, *, master: str | None = None) -> None:
+        raise BallastError(f"{name} starts Spark on {master}")
+
+    monkeypatch.setattr(session, "session", started)
+    with serving(matrix()) as server:
+        told = run("history", "--prometheus", server.url, "--master", "local[1]")
+    assert told.err == "Error: ballast history starts Spark on local[1]\n"
+    assert [asked.path for asked in server.asked] == ["/api/v1/query_range"]

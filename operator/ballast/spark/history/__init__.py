@@ -3,6 +3,19 @@
 from ballast.spark.history.collect import Origin
 from ballast.spark.history.day import Day
 from ballast.spark.history.job import Done, Range, checked_once, collected, planned
+from ballast.spark.history.reach import ask_once
 from ballast.spark.history.store import Part, Store, Written
 
-__all__ = ["Day", "Done", "Origin", "Part", "Range", "Store", "Written", "checked_once", "collected", "planned"]
+__all__ = [
+    "Day",
+    "Done",
+    "Origin",
+    "Part",
+    "Range",
+    "Store",
+    "Written",
+    "ask_once",
+    "checked_once",
+    "collected",
+    "planned",
+]

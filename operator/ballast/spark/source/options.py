@@ -56,7 +56,7 @@ class Options:
         step_ms = span_ms(_needed(options, "step", "say how far apart the points are, such as 15s"), field="step")
         span_steps = _steps(options, "partitionSpan", step_ms)
         return cls(
-            server=_server(options),
+            server=server(options),
             query=_needed(options, "query", "say what to ask, in PromQL"),
             step_ms=step_ms,
             start=options.get("start"),
@@ -83,7 +83,9 @@ class Options:
         return Grid.between(*self.range_ms(now_ms=now_ms), self.step_ms)
 
 
-def _server(options: Mapping[str, str]) -> Server:
+def server(given: Mapping[str, str]) -> Server:
+    """Of all options, those about the server. Raises InvalidField."""
+    options = {name.lower(): value for name, value in given.items()}
     url = _needed(options, "url", "say where Prometheus answers, such as http://prometheus.monitoring:9090")
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
