@@ -16,6 +16,9 @@ from ballast.model import Anchor, Component, Grouping, Location, Separation, Str
 Rates = Mapping[tuple[str, str], float]
 """Bytes per second by topology key and query, where queries are allowed and had an answer."""
 
+EXTERNAL_NAMESPACE_NOT_ALLOWED = "ExternalNamespaceNotAllowed"
+EXTERNAL_NOT_FOUND = "ExternalNotFound"
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -137,12 +140,12 @@ def _anchors(
             f"component {name}: namespace {namespace} is not among the policy's externalNamespaces; "
             "ask whoever keeps the policy to add it"
         )
-        return (), [Finding(key_of(topology), "ExternalNamespaceNotAllowed", message)]
+        return (), [Finding(key_of(topology), EXTERNAL_NAMESPACE_NOT_ALLOWED, message)]
     anchors = _pod_anchors(external, around.pods.get(namespace, ()), around)
     if anchors:
         return anchors, []
     message = f"component {name}: no running pod in {namespace} matches external.selector"
-    return (), [Finding(key_of(topology), "ExternalNotFound", message)]
+    return (), [Finding(key_of(topology), EXTERNAL_NOT_FOUND, message)]
 
 
 def _pod_anchors(external: External, pods: Sequence[Pod], around: Surroundings) -> tuple[Anchor, ...]:

@@ -10,7 +10,7 @@ from ballast.api import BalancingPolicy, SparkTopology
 from ballast.controller.advice import Adviser
 from ballast.controller.context import Context
 from ballast.controller.declaration import QUERY_NOT_ALLOWED
-from ballast.controller.ends import Finding
+from ballast.controller.ends import EXTERNAL_NAMESPACE_NOT_ALLOWED, EXTERNAL_NOT_FOUND, Finding
 from ballast.controller.membership import key_of
 from ballast.controller.status import Outlook, policy_status, stalled_status, topology_status
 from ballast.controller.survey import Read
@@ -24,6 +24,7 @@ from ballast.kube.objects import write_status
 from ballast.model import Memory, Plan
 
 _LOG = logging.getLogger(__name__)
+_UNSEEN = (EXTERNAL_NAMESPACE_NOT_ALLOWED, EXTERNAL_NOT_FOUND)
 QUIET_SECONDS = 60.0
 """Between two writes of one object's status."""
 
@@ -54,6 +55,7 @@ class Reporter:
             context.snapshot.taken_at,
             adviser.recommendations(context, renew=renew),
             {each.topology: each for each in context.findings if each.reason == QUERY_NOT_ALLOWED},
+            {each.topology: each for each in context.findings if each.reason in _UNSEEN},
         )
         status = policy_status(context.read.resource, outlook).to_dict()
         self._write(kinds.BALANCING_POLICY, context.read.raw, status)

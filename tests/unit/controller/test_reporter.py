@@ -155,6 +155,15 @@ def test_a_query_that_may_not_run_is_a_condition_of_its_topology(stage: Stage) -
     assert verdicts["MetricsAvailable"] == ("False", "QueryNotAllowed")
 
 
+@pytest.mark.parametrize("reason", ["ExternalNamespaceNotAllowed", "ExternalNotFound"])
+def test_an_external_component_that_is_not_seen_is_a_condition_of_its_topology(stage: Stage, reason: str) -> None:
+    stage.report(findings=(Finding("team/clicks", reason, "ask for it"),), topologies=(a_topology(),))
+    (written,) = (a.body["status"] for a in stage.script.asked if "/sparktopologies/" in a.path)
+    verdicts = {c["type"]: (c["status"], c["reason"], c["message"]) for c in written["conditions"]}
+    assert verdicts["ExternalFound"] == ("False", reason, "ask for it")
+    assert verdicts["Ready"][0] == "True"
+
+
 def test_what_is_gone_is_forgotten(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     broken = BallastError("SparkTopology team/odd is not valid")
     stage.report()

@@ -183,6 +183,16 @@ def test_a_topology_whose_queries_may_not_run_says_so_until_they_may() -> None:
     assert {c.type: c.reason for c in after.conditions}["MetricsAvailable"] == "Available"
 
 
+def test_a_topology_whose_external_component_is_not_seen_says_so_until_it_is() -> None:
+    seen = outlook(a_snapshot(a_node("a", cpu=0.1)))
+    denied = replace(seen, unseen={"team/clicks": Finding("team/clicks", "ExternalNamespaceNotAllowed", "ask for it")})
+    told = topology_status(topology_resource(), denied)
+    verdicts = {c.type: (c.status.value, c.reason, c.message) for c in told.conditions}
+    assert verdicts["ExternalFound"] == ("False", "ExternalNamespaceNotAllowed", "ask for it")
+    after = topology_status(topology_resource(status=told.to_dict()), seen)
+    assert "ExternalFound" not in {c.type for c in after.conditions}
+
+
 def test_a_stalled_topology_keeps_what_was_known_of_it() -> None:
     seen = outlook(a_snapshot(a_node("a"), executors=(an_executor("exec-1", node="a"),)))
     before = topology_status(topology_resource(), seen)

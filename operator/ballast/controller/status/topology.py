@@ -82,6 +82,11 @@ def _topology_conditions(
     else:
         judge.set("MetricsAvailable", holds=health.available, reason=health.reason, message=health.message)
     judge.drop("Stalled")
+    unseen = outlook.unseen.get(key)
+    if unseen is not None:
+        judge.set("ExternalFound", holds=False, reason=unseen.reason, message=unseen.message)
+    else:
+        judge.drop("ExternalFound")
     if key in outlook.plan.paused:
         judge.set("MovesPaused", holds=True, reason="MovesDidNotHelp", message="its last moves did not help")
     else:
