@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 
 from pyspark.sql import SparkSession
 
@@ -13,8 +12,6 @@ from ballast.spark.source import register
 
 def session(name: str, *, master: str | None = None) -> SparkSession:
     """The session that spark-submit has set up, or one with `master` (else `local[*]`)."""
-    # Wherever Arrow is used; no data of ours goes through pandas there.
-    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     builder = SparkSession.builder.appName(name).config("spark.sql.session.timeZone", "UTC")
     if master or not os.environ.get("SPARK_ENV_LOADED"):
         builder = builder.master(master or "local[*]").config("spark.ui.showConsoleProgress", "false")
