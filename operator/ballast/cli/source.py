@@ -18,6 +18,7 @@ from ballast.errors import BallastError
 
 if TYPE_CHECKING:
     from ballast.controller.viewer import View
+    from ballast.kube.client import Client
 
 
 class NotThatPolicyError(BallastError):
@@ -48,6 +49,10 @@ SystemOption = Annotated[
     str, typer.Option(help="The operator's own namespace, where the secrets for Prometheus are.", metavar="NAME")
 ]
 SYSTEM_NAMESPACE = "ballast-system"
+_LEASE_NAME_PART = "ballast"
+"""The chart's names have it, whatever the release is called."""
+_LEASE_GRACE_SECONDS = 10.0
+"""How far a user's clock may be off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,9 @@ class Seen:
     view: View | None = None
 
     from_file: bool = False
+    operator_runs: bool | None = None
+    """Whether somebody holds its lease; None for a file, or where leases may not be read."""
+    system_namespace: str = SYSTEM_NAMESPACE
 
 
 Look = Callable[[str | None], Seen]
@@ -102,13 +110,33 @@ def _cluster(where: Where) -> Iterator[Look]:
             error.add_note(FIRST_POLICY)
             raise
         situations = tuple(Situation(seen.policy, seen.memory, seen.snapshot) for seen in view.contexts)
-        return Seen(situations, view.problems, connection.namespace, view)
+        runs = _operator_runs(client, where.system_namespace)
+        return Seen(
+            situations,
+            view.problems,
+            connection.namespace,
+            view,
+            operator_runs=runs,
+            system_namespace=where.system_namespace,
+        )
 
     try:
         yield look
     finally:
         viewer.close()
         client.close()
+
+
+def _operator_runs(client: Client, namespace: str) -> bool | None:
+    """As in Seen."""
+    from ballast.kube.errors import Forbidden  # noqa: PLC0415 -- slow to load, unused for a file
+    from ballast.kube.lease import somebody_leads  # noqa: PLC0415 -- as above
+
+    now, part = time.time(), _LEASE_NAME_PART
+    try:
+        return somebody_leads(client, namespace=namespace, name_part=part, now=now, grace_seconds=_LEASE_GRACE_SECONDS)
+    except Forbidden:
+        return None
 
 
 def look_once(where: Where, policy: str | None = None) -> Seen:

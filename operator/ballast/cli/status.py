@@ -81,11 +81,25 @@ def status_report(seen: Seen, form: Format) -> list[RenderableType]:
     parts: list[RenderableType] = []
     for situation in seen.situations:
         parts += [Text(), *pool_report(situation, form)] if parts else pool_report(situation, form)
-    return [*parts, *remarks(seen)]
+    return [*parts, *_unled(seen), *remarks(seen)]
+
+
+def _unled(seen: Seen) -> list[RenderableType]:
+    if seen.operator_runs is not False:
+        return []
+    words = (
+        f"nobody holds its lease in namespace {seen.system_namespace}; is it in another one? Say --system-namespace."
+    )
+    return [Text(), Text.assemble(("No operator runs: ", "red"), words, overflow="fold")]
 
 
 def status_document(seen: Seen) -> dict[str, Any]:
-    return {"policies": [pool_document(each) for each in seen.situations], "problems": list(seen.problems)}
+    """`operatorRuns` is null for a file, and where leases may not be read."""
+    return {
+        "operatorRuns": seen.operator_runs,
+        "policies": [pool_document(each) for each in seen.situations],
+        "problems": list(seen.problems),
+    }
 
 
 def _watch(look: Look, policy: str | None, form: Format, *, every_seconds: float) -> None:

@@ -15,6 +15,7 @@ from ballast.kube.client import Client, Limits
 from ballast.kube.document import JSON
 from ballast.kube.errors import Conflict, KubeError, NotFound
 from ballast.kube.kinds import LEASE
+from ballast.kube.lists import Query, read_list
 from ballast.kube.timestamp import micro_text
 
 
@@ -182,11 +183,22 @@ def lease_is_stale(client: Client, *, namespace: str, name: str, now: float, gra
         lease = client.get(LEASE, name, namespace=namespace)
     except NotFound:
         return True
+    return not _held(lease, now=now, grace_seconds=grace_seconds)
+
+
+def somebody_leads(client: Client, *, namespace: str, name_part: str, now: float, grace_seconds: float) -> bool:
+    """Whether any lease of the namespace with `name_part` in its name is held, by its own times as above."""
+    found = read_list(client, Query(LEASE, namespace=namespace), lambda lease: lease).items
+    ours = [lease for lease in found if name_part in lease["metadata"]["name"]]
+    return any(_held(lease, now=now, grace_seconds=grace_seconds) for lease in ours)
+
+
+def _held(lease: JSON, *, now: float, grace_seconds: float) -> bool:
     spec = lease.get("spec") or {}
     if not spec.get("holderIdentity") or not spec.get("renewTime"):
-        return True
+        return False
     renewed_at = datetime.fromisoformat(spec["renewTime"]).timestamp()
-    return now - renewed_at > float(spec.get("leaseDurationSeconds") or 0) + grace_seconds
+    return now - renewed_at <= float(spec.get("leaseDurationSeconds") or 0) + grace_seconds
 
 
 def _fingerprint(lease: JSON) -> tuple[str, str, int]:

@@ -129,6 +129,20 @@ def test_problems_of_other_objects_are_told_below() -> None:
     assert text.endswith("Problem BalancingPolicy old: its nodes overlap")
 
 
+def test_without_an_operator_it_says_so() -> None:
+    seen = Seen((a_situation(),), operator_runs=False)
+    told = plain(*status_report(seen, Format.TABLE)).splitlines()[-1]
+    assert told.startswith("No operator runs: nobody holds its lease in namespace ballast-system;")
+    assert status_document(seen)["operatorRuns"] is False
+
+
+@pytest.mark.parametrize("runs", [True, None])
+def test_with_an_operator_or_where_leases_may_not_be_read_nothing_is_said_of_it(*, runs: bool | None) -> None:
+    seen = Seen((a_situation(),), operator_runs=runs)
+    assert "operator" not in plain(*status_report(seen, Format.TABLE))
+    assert status_document(seen)["operatorRuns"] is runs
+
+
 def test_programs_get_all_of_it_as_one_document() -> None:
     document = status_document(Seen((a_situation(), with_a_proposed_move())))
     assert [each["policy"] for each in document["policies"]] == ["streaming", "streaming"]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.kube.errors import AlreadyExists, Conflict, NotFound, Unavailable
-from ballast.kube.lease import Election, LeaseSettings, Sight, Step, decide, lease_is_stale
+from ballast.kube.lease import Election, LeaseSettings, Sight, Step, decide, lease_is_stale, somebody_leads
 from tests.unit.kube.builders import CREATED_AT
 from tests.unit.kube.scripted import Answer, scripted
 
@@ -221,3 +221,23 @@ def test_a_lease_is_stale_when_nobody_renewed_it_in_time(tmp_path: Path, answer:
             script.client(tmp_path), namespace="ballast-system", name="ballast", now=CREATED_AT, grace_seconds=4.0
         )
         assert found is stale
+
+
+@pytest.mark.parametrize(
+    ("name", "renewed", "leads"),
+    [
+        ("prod-ballast", "2026-11-21T10:00:00.000000Z", True),
+        ("prod-ballast", "2026-11-21T09:59:00.000000Z", False),
+        ("another-controller", "2026-11-21T10:00:00.000000Z", False),
+    ],
+)
+def test_somebody_leads_who_holds_a_lease_with_the_operators_name_in_its_own(
+    tmp_path: Path, name: str, renewed: str, *, leads: bool
+) -> None:
+    held = {"metadata": {"name": name}, **lease("one", renewed=renewed)}
+    with scripted(Answer(body={"metadata": {}, "items": [held]})) as script:
+        client = script.client(tmp_path)
+        found = somebody_leads(
+            client, namespace="ballast-system", name_part="ballast", now=CREATED_AT, grace_seconds=4.0
+        )
+        assert found is leads
