@@ -103,7 +103,10 @@ def test_the_columns_of_a_policy_come_from_its_spec_and_status(control_plane: Te
         "observedGeneration": 1,
         "nodes": {"total": 6, "eligible": 5, "stale": 1, "mean": 48.5, "stdDev": 12.1, "gap": 40},
         "moved": 3,
-        "conditions": [{**CONDITION, "type": "Balanced", "status": "False", "reason": "GapTooWide"}],
+        "conditions": [
+            {**CONDITION, "type": "Balanced", "status": "False", "reason": "GapTooWide"},
+            {**CONDITION, "type": "MetricsAvailable", "status": "True", "reason": "Available"},
+        ],
     }
 
     with crd_server.existing(policy):
@@ -112,8 +115,20 @@ def test_the_columns_of_a_policy_come_from_its_spec_and_status(control_plane: Te
 
     assert (answer.code, answer.body.get("status")) == (200, status)
     header, row = (line.split() for line in table.splitlines())
-    assert header == ["NAME", "PLACEMENT", "MOVES", "NODES", "MEAN", "STD", "GAP", "MOVED", "BALANCED", "AGE"]
-    assert row[:-1] == ["streaming", "Recommend", "Recommend", "5", "48.5", "12.1", "40", "3", "False"]
+    assert header == [
+        "NAME",
+        "PLACEMENT",
+        "MOVES",
+        "NODES",
+        "METRICS",
+        "MEAN",
+        "STD",
+        "GAP",
+        "MOVED",
+        "BALANCED",
+        "AGE",
+    ]
+    assert row[:-1] == ["streaming", "Recommend", "Recommend", "5", "Available", "48.5", "12.1", "40", "3", "False"]
 
 
 def test_a_status_that_is_not_of_the_schema_is_refused(crd_server: Server) -> None:

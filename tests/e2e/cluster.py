@@ -71,7 +71,7 @@ class Cluster:
         folder = self.folder / f"{namespace}-{name}"
         return Job(name=name, namespace=namespace, folder=folder, driver_node_selector=selector, **fields)
 
-    def enforce(self, *, moves: Json | None = None, namespace: str | None = None, interval_seconds: int = 2) -> str:
+    def enforce(self, *, moves: Json | None = None, namespace: str | None = None) -> str:
         """A policy that places; with `moves` it levels as well. In place of the one before, and with no memory of it.
 
         Returns its name. Times are short and limits wide, unless `moves` says otherwise. It steers the executors of
@@ -80,11 +80,11 @@ class Cluster:
         self.testbed.kubectl("delete", "bpol", "--all", "--wait=true")
         self._policies += 1
         name = f"pool-{self._policies}"
-        self.testbed.apply(self._policy(name, moves=moves, namespace=namespace, interval_seconds=interval_seconds))
+        self.testbed.apply(self._policy(name, moves=moves, namespace=namespace))
         self.await_(lambda: self.policy(name).get("status", {}).get("observedGeneration", -1) >= 0, f"{name} is seen")
         return name
 
-    def _policy(self, name: str, *, moves: Json | None, namespace: str | None, interval_seconds: int) -> Json:
+    def _policy(self, name: str, *, moves: Json | None, namespace: str | None) -> Json:
         thresholds = {"lowThreshold": 15, "highThreshold": 30, "lowHits": 2, "highHits": 1, "minHotScore": 60}
         levelling = {"strategy": "AvgShedder", "avgShedder": thresholds}
         chosen = {"matchLabels": {"kubernetes.io/metadata.name": namespace}} if namespace else {}
@@ -103,7 +103,7 @@ class Cluster:
             "spec": {
                 "nodeSelector": {"matchLabels": {POOL_LABEL: POOL}},
                 "namespaceSelector": chosen,
-                "interval": f"{interval_seconds}s",
+                "interval": "2s",
                 "metrics": {
                     "prometheus": {"url": self.testbed.prometheus_url},
                     "window": f"{WINDOW_SECONDS}s",

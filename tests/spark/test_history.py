@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from ballast.cli.main import app
 from ballast.prometheus import Preset
 from ballast.spark.errors import HistoryError
+from ballast.spark.failure import in_own_words
 from ballast.spark.file_system import FileSystem
 from ballast.spark.history import Day, Done, Origin, Range, Store, Written, collected, planned
 from tests.spark import known_cluster
@@ -175,7 +176,7 @@ def foreign(file: Path) -> None:
     file.write_bytes(b"no Parquet at all")
 
 
-@pytest.mark.parametrize(("spoil", "words"), [(truncated, "can't be read, delete it"), (foreign, "can't be read")])
+@pytest.mark.parametrize(("spoil", "words"), [(truncated, "can't be read .*delete it"), (foreign, "can't be read")])
 def test_a_part_that_cannot_be_read_is_named(
     spark: SparkSession, history: Path, spoil: Callable[[Path], None], words: str
 ) -> None:
@@ -183,6 +184,11 @@ def test_a_part_that_cannot_be_read_is_named(
     spoil(file)
     with pytest.raises(HistoryError, match=rf"date={SECOND}/pool=batch/history\.parquet {words}"):
         planned(Store(spark, str(history)), days(None, None))
+
+
+def test_a_file_system_that_hadoop_does_not_know_is_told_in_one_sentence(spark: SparkSession) -> None:
+    with pytest.raises(HistoryError, match=r"No FileSystem for scheme \"nosuch\"$"), in_own_words():
+        Store(spark, "nosuch://data/history")
 
 
 def test_a_part_of_another_version_is_not_added_to(spark: SparkSession, tmp_path: Path) -> None:

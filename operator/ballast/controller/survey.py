@@ -65,11 +65,13 @@ class Surveyor:
 
     def look(self) -> Survey:
         """Raises KubeError when a list can't be read: a pass over half of a cluster is worse than none."""
+        moves = self._installed(kinds.EXECUTOR_MOVE)
+        lists = self._lists()
+        # After the pods: whoever made a policy and then an executor must not see it let go as nobody's.
         broken: list[InvalidResource] = []
         policies = self._ours(kinds.BALANCING_POLICY, BalancingPolicy, broken)
         topologies = self._ours(kinds.SPARK_TOPOLOGY, SparkTopology, broken)
-        moves = self._list(kinds.EXECUTOR_MOVE, _as_is)
-        return Survey(self._lists(), _oldest_first(policies), tuple(topologies), tuple(moves), tuple(broken))
+        return Survey(lists, _oldest_first(policies), tuple(topologies), tuple(moves), tuple(broken))
 
     def _lists(self) -> Lists:
         pods = read_known(self._client, Query(kinds.POD), self._pods).items
@@ -83,13 +85,16 @@ class Surveyor:
     def _list(self, kind: Kind, read: Callable[[JSON], T], *, metadata_only: bool = False) -> list[T]:
         return read_list(self._client, Query(kind, metadata_only=metadata_only), read).items
 
-    def _ours(self, kind: Kind, model: type[R], broken: list[InvalidResource]) -> list[Read[R]]:
-        found: list[Read[R]] = []
+    def _installed(self, kind: Kind) -> list[JSON]:
+        """Raises NotInstalledError where nobody has defined such objects."""
         try:
-            listed = self._list(kind, _as_is)
+            return self._list(kind, _as_is)
         except NotFound as error:
             raise NotInstalledError(kind.plural) from error
-        for raw in listed:
+
+    def _ours(self, kind: Kind, model: type[R], broken: list[InvalidResource]) -> list[Read[R]]:
+        found: list[Read[R]] = []
+        for raw in self._installed(kind):
             try:
                 found.append(Read(raw, model.parse({"apiVersion": kind.api_version, "kind": kind.kind, **raw})))
             except InvalidResource as error:

@@ -63,8 +63,7 @@ def _to_apply(raw: Document) -> Document:
 
 
 def _still(document: Document) -> Document:
-    """The policy with its placement alone."""
+    """The policy with its placement alone. Its name stays, so that applied it takes the place of the one that moves."""
     still = copy.deepcopy(dict(document))
-    still["metadata"] = {**still["metadata"], "name": f"{still['metadata']['name']}-without-moves"}
     still["spec"]["moves"] = {**still["spec"].get("moves", {}), "mode": "Off"}
     return still

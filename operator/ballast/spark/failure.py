@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from ballast.spark.errors import HistoryError
@@ -20,6 +21,11 @@ def in_own_words() -> Iterator[None]:
         yield
     except PySparkException as error:
         raise HistoryError(_told(str(error))) from error
+    except Py4JJavaError as error:
+        # Hadoop's file systems are called without Spark between, which would have made it one of the above.
+        raise HistoryError(_told(error.java_exception.toString())) from error
+    except OSError as error:
+        raise HistoryError(f"{error.filename or 'a file'}: {error.strerror or error}") from error
 
 
 def _told(text: str) -> str:

@@ -63,6 +63,7 @@ def test_the_first_policy_without_its_moves_is_what_others_are_compared_with(fil
     found = chosen(file)
     assert list(found) == ["mine", "yours", NO_MOVES]
     assert found[NO_MOVES]["spec"] == {"nodeSelector": {}, "moves": {"mode": "Off"}}
+    assert found[NO_MOVES]["metadata"]["name"] == "mine", "applied, it takes the place of the one that moves"
     assert not moves_anything(found[NO_MOVES])
     assert list(chosen(file, baseline=False)) == ["mine", "yours"]
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+
 import pytest
 from pyspark.errors import PySparkException
 
@@ -28,6 +30,11 @@ def test_what_spark_raises_is_told_in_one_sentence(text: str, told: str) -> None
     with pytest.raises(HistoryError) as caught, in_own_words():
         raise PySparkException(text)
     assert str(caught.value) == told
+
+
+def test_what_the_file_system_refuses_is_told_in_one_sentence() -> None:
+    with pytest.raises(HistoryError, match=r"^/history: Permission denied$"), in_own_words():
+        raise PermissionError(errno.EACCES, "Permission denied", "/history")
 
 
 def test_other_errors_stay_what_they_are() -> None:

@@ -54,7 +54,7 @@ def _rendered(svg: str, *, zoom: float = 1.0) -> bytes:
     try:
         from resvg_py import svg_to_bytes  # noqa: PLC0415 -- part of an extra
     except ImportError as error:
-        raise NoRendererError("--png needs resvg: pip install 'ballast-operator[spark]'") from error
+        raise NoRendererError("--png needs resvg: pip install '.[spark]' from a checkout") from error
     return bytes(svg_to_bytes(svg_string=svg, zoom=zoom))
 
 

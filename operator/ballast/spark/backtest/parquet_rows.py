@@ -64,7 +64,9 @@ def _table(name: str, content: bytes) -> pa.Table:
         )
     except (pa.ArrowException, OSError, KeyError) as error:
         words = " ".join(str(error).split())
-        raise HistoryError(f"{name} can't be read, delete it and collect its day again: {words}") from error
+        raise HistoryError(
+            f"{name} can't be read ({words}): if the file itself is broken, delete it and collect its day again"
+        ) from error
 
 
 def _words(column: pa.ChunkedArray) -> Words:

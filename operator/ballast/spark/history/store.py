@@ -119,7 +119,8 @@ class Store:
             stored = self._spark.read.parquet(uri).schema
         except Exception as error:  # Spark tells a broken file in many ways
             raise HistoryError(
-                f"{uri} can't be read, delete it and collect its day again: {_first_line(error)}"
+                f"{uri} can't be read ({_first_line(error)}): if the file itself is broken, delete it and collect its"
+                " day again"
             ) from error
         known = stored["time"].metadata if "time" in stored.names else {}
         if known.get(VERSION_KEY) != VERSION:

@@ -45,7 +45,7 @@ def test_marks_and_words_are_in_the_picture(tmp_path: Path) -> None:
 
 def test_without_the_renderer_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "resvg_py", None)
-    with pytest.raises(NoRendererError, match=r"pip install 'ballast-operator\[spark\]'"):
+    with pytest.raises(NoRendererError, match=r"pip install '\.\[spark\]' from a checkout"):
         write_pngs([plot()], tmp_path)
 
 

@@ -156,7 +156,10 @@ def hollow(content: bytes) -> bytes:
 @pytest.mark.parametrize("spoil", [truncated, hollow, lambda _: b"no Parquet at all"])
 def test_a_file_that_cannot_be_read_is_named_with_its_window(given: Recording, spoil: Callable[[bytes], bytes]) -> None:
     content = spoil(parquet(history(given)))
-    with pytest.raises(HistoryError, match=r"a can't be read, delete it and collect its day again: [^\n]+$"):
+    with pytest.raises(
+        HistoryError,
+        match=r"a can't be read \([^\n]+\): if the file itself is broken, delete it and collect its day again$",
+    ):
         rows([("a", content)])
     with pytest.raises(BacktestError, match=r"^streaming 2026-01-05: date=2026-01-05/pool=streaming can't be read"):
         told(content)

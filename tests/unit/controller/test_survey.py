@@ -1,0 +1,36 @@
+"""In which order the cluster is read, and what it is called when it can't be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ballast.controller.survey import NotInstalledError, Surveyor
+from tests.unit.kube.scripted import Answer, Asked, scripted
+
+EMPTY = Answer(body={"items": [], "metadata": {}})
+
+
+def resource(asked: Asked) -> str:
+    return asked.path.split("?")[0].rsplit("/", 1)[-1]
+
+
+def test_who_is_seen_is_seen_with_the_policy_and_the_namespace_that_were_there_before(tmp_path: Path) -> None:
+    with scripted() as script:
+        script.by = lambda _: EMPTY
+        Surveyor(script.client(tmp_path)).look()
+        order = [resource(asked) for asked in script.asked]
+
+    pods = order.index("pods")
+    later = ["balancingpolicies", "sparktopologies", "namespaces", "nodes"]
+    assert [name for name in later if order.index(name) < pods] == []
+    assert order.index("executormoves") < pods, "what a move has brought about is in the pods"
+
+
+@pytest.mark.parametrize("missing", ["executormoves", "balancingpolicies", "sparktopologies"])
+def test_a_cluster_without_a_definition_is_told_what_to_install(tmp_path: Path, missing: str) -> None:
+    with scripted() as script:
+        script.by = lambda asked: Answer(status=404, body={}) if resource(asked) == missing else EMPTY
+        with pytest.raises(NotInstalledError, match=f"knows no {missing}: install the chart"):
+            Surveyor(script.client(tmp_path)).look()
