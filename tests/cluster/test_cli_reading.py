@@ -212,7 +212,7 @@ def test_who_may_not_look_is_told_what_is_missing(scene: Scene) -> None:
     config = scene.cluster.testbed.service_account_kubeconfig(NAMESPACE, "default")
     ended = run("status", "--kubeconfig", str(config))
     assert (ended.code, ended.out) == (1, "")
-    assert ended.err.startswith("Error: you may not list balancingpolicies")
+    assert ended.err.startswith("Error: you may not list executormoves")
     assert "operator" not in ended.err
 
 
