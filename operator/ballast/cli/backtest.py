@@ -123,8 +123,7 @@ def backtest(
 
         recorded = _Recorded(pool or [], first, last, window, placements, snapshot)
         source = Scenarios(worlds) if history is None else recorded.source(history, master=master)
-        study = _Backtest(source, out=out, master=master).study(chosen, seeds=seeds)
-    found = ranking(study)
+        study, found = _Backtest(source, out=out, master=master).ranked(chosen, seeds=seeds)
     _draw(study, found, report=report, png=png)
     if recommended is not None:
         saved(recommended, to_apply(study, found), field="--recommended")
@@ -179,7 +178,7 @@ class _Backtest:
     out: str
     master: str | None
 
-    def study(self, policies: dict[str, Document], *, seeds: int) -> Study:
+    def ranked(self, policies: dict[str, Document], *, seeds: int) -> tuple[Study, Ranking]:
         """Runs what is missing. Raises BallastError or PySparkException; what has been kept stays."""
         from ballast.spark.backtest import Job, Store, runs  # noqa: PLC0415 -- Spark takes seconds to load
         from ballast.spark.session import session  # noqa: PLC0415 -- as above
@@ -191,8 +190,9 @@ class _Backtest:
         job = Job(spark, self.source, store)
         self._run(job, wanted)
         study = store.study(wanted)
-        store.publish(ranking(study))
-        return study
+        found = ranking(study)
+        store.publish(found)
+        return study, found
 
     def _run(self, job: Job, wanted: Sequence[Run]) -> None:
         missing = job.missing(wanted)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
@@ -54,14 +54,11 @@ class Job:
         with ThreadPoolExecutor(_IN_FLIGHT) as threads:
             futures = [threads.submit(one, batch) for batch in jobs]
             try:
-                done, _ = wait(futures, return_when=FIRST_EXCEPTION)
-            except BaseException:
+                for future in as_completed(futures):
+                    future.result()
+            except BaseException:  # Ctrl-C, too, must end Spark's jobs: they would hold the threads until they are done
                 self._stop(threads)
                 raise
-            failed = next((future for future in done if future.exception() is not None), None)
-            if failed is not None:
-                self._stop(threads)
-                failed.result()
 
     def _stop(self, threads: ThreadPoolExecutor) -> None:
         threads.shutdown(wait=False, cancel_futures=True)
