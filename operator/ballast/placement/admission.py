@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ballast.model import Constraints, Executor, Node, Reason, Requirement, Taint, Toleration
-from ballast.placement.arrays import BoolArray
+from ballast.model.arrays import BoolArray
 
 _Terms = tuple[tuple[Requirement, ...], ...]
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from random import Random
 
 from ballast.model import Executor, MovePhase, Snapshot
-from ballast.placement.arrays import IntArray
+from ballast.model.arrays import IntArray
 from ballast.placement.one_by_one import one_by_one
 from ballast.placement.outlook import Outlook
 from ballast.placement.pulsar.avg_shedder import Destinations

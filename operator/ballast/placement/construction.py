@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ballast.placement.arrays import FloatArray, IntArray
+from ballast.model.arrays import FloatArray, IntArray
 from ballast.placement.problem import Layout, Problem
 
 _TIE = 1e-7

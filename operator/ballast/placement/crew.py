@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ballast.model import Constraints, Executor, Memory, Phase, Resources, Snapshot, Topology
-from ballast.placement.arrays import FloatArray, IntArray
+from ballast.model.arrays import FloatArray, IntArray
 from ballast.placement.grid import Grid
 from ballast.placement.traffic import Traffic, traffic
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ballast.placement.arrays import BoolArray, FloatArray, IntArray
+from ballast.model.arrays import BoolArray, FloatArray, IntArray
 from ballast.placement.outlook import Outlook
 
 _LARGEST = 256

@@ -7,7 +7,7 @@ from math import isnan
 
 import numpy as np
 
-from ballast.placement.arrays import FloatArray, IntArray
+from ballast.model.arrays import FloatArray, IntArray
 from ballast.placement.pulsar.least_long_term_rate import lowest
 
 ROUNDING = 1e-6

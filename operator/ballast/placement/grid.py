@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ballast.model import Anchor, Levels, Location, Node
-from ballast.placement.arrays import FloatArray, IntArray
+from ballast.model.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)

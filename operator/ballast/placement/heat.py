@@ -7,7 +7,7 @@ from math import inf
 import numpy as np
 
 from ballast.model import LoadUnit, SheddingPolicy
-from ballast.placement.arrays import BoolArray, FloatArray
+from ballast.model.arrays import BoolArray, FloatArray
 
 
 def would_be_unloaded(scores: FloatArray, shedding: SheddingPolicy) -> BoolArray:

@@ -12,7 +12,7 @@ from random import Random
 import numpy as np
 
 from ballast.model import Executor, Phase, Snapshot
-from ballast.placement.arrays import IntArray
+from ballast.model.arrays import IntArray
 from ballast.placement.figures import ROUNDING, Figures
 from ballast.placement.one_by_one import one_by_one
 from ballast.placement.outlook import Outlook, Pool

@@ -7,7 +7,7 @@ from math import floor
 import numpy as np
 
 from ballast.model import PlacementPolicy, Separation, Topology
-from ballast.placement.arrays import BoolArray, FloatArray, IntArray
+from ballast.model.arrays import BoolArray, FloatArray, IntArray
 from ballast.placement.crew import Crew
 from ballast.placement.grid import Grid
 

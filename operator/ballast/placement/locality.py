@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from ballast.model import Anchor, Executor, Levels, LocalityView, Location, Node, Phase, Topology
-from ballast.placement.arrays import BoolArray, FloatArray, IntArray
+from ballast.model.arrays import BoolArray, FloatArray, IntArray
 from ballast.placement.limit import allowance
 from ballast.placement.traffic import Traffic, traffic
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ballast.placement.arrays import BoolArray, FloatArray, IntArray
+from ballast.model.arrays import BoolArray, FloatArray, IntArray
 from ballast.placement.problem import Layout
 from ballast.placement.room import fits
 

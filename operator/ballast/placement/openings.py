@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ballast.placement.arrays import BoolArray, IntArray
+from ballast.model.arrays import BoolArray, IntArray
 from ballast.placement.outlook import Outlook
 from ballast.placement.room import fits
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ballast.model import Executor, Location, Node, Reason
+from ballast.model.arrays import FloatArray
 from ballast.placement.admission import refusal
-from ballast.placement.arrays import FloatArray
 from ballast.placement.crew import Crew
 from ballast.placement.limit import node_limits, zone_limits
 from ballast.placement.outlook import Pool

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from ballast.model import PlacementPolicy
+from ballast.model.arrays import BoolArray, FloatArray, IntArray
 from ballast.placement.admission import Admission
-from ballast.placement.arrays import BoolArray, FloatArray, IntArray
 from ballast.placement.crew import Crew
 from ballast.placement.grid import Grid
 from ballast.placement.limit import kept_away, node_limits, separations, zone_limits

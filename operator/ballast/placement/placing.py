@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ballast.model import Executor, Memory, Phase, Pin, Placement, Policy, Reason, Resources, Snapshot
+from ballast.model.arrays import BoolArray
 from ballast.placement.admission import Admission, refusal
-from ballast.placement.arrays import BoolArray
 from ballast.placement.avg_shedder import destinations
 from ballast.placement.crew import Crew, crews
 from ballast.placement.grid import grid

@@ -12,7 +12,7 @@ from math import floor
 
 import numpy as np
 
-from ballast.placement.arrays import BoolArray, FloatArray, IntArray
+from ballast.model.arrays import BoolArray, FloatArray, IntArray
 from ballast.placement.room import counts_that_fit, fits
 
 

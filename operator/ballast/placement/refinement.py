@@ -12,7 +12,7 @@ from random import Random
 
 import numpy as np
 
-from ballast.placement.arrays import FloatArray, IntArray
+from ballast.model.arrays import FloatArray, IntArray
 from ballast.placement.construction import construct, hardest_first
 from ballast.placement.neighbourhood import NO_CHANGE, Change, best_node_change, best_shift, best_swap
 from ballast.placement.problem import Layout

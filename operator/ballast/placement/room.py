@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from ballast.model import Constraints, Demand, Executor, Phase, Resources, Snapshot, Weights
+from ballast.model.arrays import BoolArray, FloatArray, IntArray
 from ballast.placement.admission import Admission
-from ballast.placement.arrays import BoolArray, FloatArray, IntArray
 from ballast.placement.grid import Grid
 
 UNBOUNDED = 1 << 40

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ballast.model import Executor
-from ballast.placement.arrays import IntArray
+from ballast.model.arrays import IntArray
 from ballast.placement.grid import Grid
 from ballast.placement.one_by_one import one_by_one
 from ballast.placement.outlook import Outlook

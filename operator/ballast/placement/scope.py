@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ballast.model import Executor, Levels, Memory, Node, Phase, PlacementPolicy, Policy, Resources, Scope, Snapshot
-from ballast.placement.arrays import BoolArray, IntArray
+from ballast.model.arrays import BoolArray, IntArray
 from ballast.placement.crew import Crew
 from ballast.placement.grid import Grid, grid
 from ballast.placement.limit import most_per_node

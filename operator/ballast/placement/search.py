@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 
-from ballast.placement.arrays import FloatArray, IntArray
+from ballast.model.arrays import FloatArray, IntArray
 from ballast.placement.construction import construct, hardest_first
 from ballast.placement.domain import domains, settles_for_one_place
 from ballast.placement.grid import Grid

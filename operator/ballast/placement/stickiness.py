@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ballast.placement.arrays import IntArray
+from ballast.model.arrays import IntArray
 from ballast.placement.openings import Openings
 from ballast.placement.outlook import Outlook
 from ballast.placement.strategy import Seats

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ballast.model import Anchor, Component, Topology
-from ballast.placement.arrays import FloatArray
+from ballast.model.arrays import FloatArray
 
 _DRIVER_SHARE = 0.05
 """Weight of the driver beside the topology's whole traffic: it decides between equals and never splits a set."""

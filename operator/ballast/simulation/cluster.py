@@ -11,7 +11,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from ballast.simulation.arrays import BoolArray, FloatArray, IntArray
+from ballast.model.arrays import BoolArray, FloatArray, IntArray
 from ballast.simulation.change import Change, Kind
 from ballast.simulation.crew import Crew
 from ballast.simulation.fleet import Fleet

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ballast.model import Resources, Workload
-from ballast.simulation.arrays import FloatArray, IntArray
+from ballast.model.arrays import FloatArray, IntArray
 from ballast.simulation.fleet import Fleet
 from ballast.simulation.scenario import ScenarioSpec
 from ballast.simulation.scenario_application import Application

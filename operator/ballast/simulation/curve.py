@@ -15,7 +15,7 @@ from zlib import crc32
 
 import numpy as np
 
-from ballast.simulation.arrays import FloatArray
+from ballast.model.arrays import FloatArray
 from ballast.simulation.scenario_load import (
     Bursts,
     Diurnal,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ballast.simulation.arrays import FloatArray, IntArray
+from ballast.model.arrays import FloatArray, IntArray
 from ballast.simulation.crew import Crew
 from ballast.simulation.curve import Curve, curve, random_for
 from ballast.simulation.fleet import Fleet

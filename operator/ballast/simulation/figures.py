@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ballast.model import Reason
-from ballast.simulation.arrays import BoolArray, FloatArray
+from ballast.model.arrays import BoolArray, FloatArray
 from ballast.simulation.optimum import fewest_moves
 from ballast.simulation.trace import MoveRecord, Outcome, Trace
 

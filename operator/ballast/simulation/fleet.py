@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from ballast.model import Levels, Location
-from ballast.simulation.arrays import FloatArray
+from ballast.model.arrays import FloatArray
 from ballast.simulation.scenario_pool import Machines
 
 T = TypeVar("T")

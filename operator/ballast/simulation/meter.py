@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from ballast.model import Policy
-from ballast.simulation.arrays import FloatArray
+from ballast.model.arrays import FloatArray
 from ballast.simulation.change import blackouts
 from ballast.simulation.cluster import Cluster
 from ballast.simulation.curve import random_for

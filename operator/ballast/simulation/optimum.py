@@ -19,7 +19,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ballast.simulation.arrays import FloatArray
+from ballast.model.arrays import FloatArray
 from ballast.simulation.trace import Stretch
 
 _STEP_POINTS = 0.25

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ballast.model import Plan
-from ballast.simulation.arrays import BoolArray, FloatArray, IntArray
+from ballast.model.arrays import BoolArray, FloatArray, IntArray
 from ballast.simulation.cluster import Cluster, State
 from ballast.simulation.meter import Moment
 from ballast.simulation.trace import MoveRecord, PlacementRecord, Stretch, Trace

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from ballast.errors import BallastError
-from ballast.simulation.arrays import BoolArray, FloatArray
+from ballast.model.arrays import BoolArray, FloatArray
 
 
 class UnusableRecordingError(BallastError):

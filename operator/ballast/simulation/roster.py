@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ballast.model import Executor, ExecutorUsage, Phase
-from ballast.simulation.arrays import FloatArray, IntArray
+from ballast.model.arrays import FloatArray, IntArray
 from ballast.simulation.cluster import Cluster, State
 from ballast.simulation.meter import Reading
 from ballast.simulation.uid import uid_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ballast.model import Location
-from ballast.simulation.arrays import BoolArray, FloatArray
+from ballast.model.arrays import BoolArray, FloatArray
 from ballast.simulation.cluster import Cluster
 
 _FORGIVEN = np.array([1e-6, 1.0, 1e-6])

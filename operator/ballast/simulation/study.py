@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ballast.model import MovesMode
-from ballast.simulation.arrays import FloatArray
+from ballast.model.arrays import FloatArray
 from ballast.simulation.figures import Figures, figures, gap, imbalance
 from ballast.simulation.trace import MoveRecord, Trace
 

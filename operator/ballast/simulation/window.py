@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ballast.simulation.arrays import BoolArray, FloatArray
+from ballast.model.arrays import BoolArray, FloatArray
 
 
 class Window:

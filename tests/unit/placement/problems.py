@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator, default_rng
 
-from ballast.placement.arrays import FloatArray, IntArray
+from ballast.model.arrays import FloatArray, IntArray
 from ballast.placement.problem import Layout, Problem
 
 DISTANCES = (10.0, 3.0, 1.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ballast.model import Component, PlacementPolicy, Separation
-from ballast.placement.arrays import IntArray
+from ballast.model.arrays import IntArray
 from ballast.placement.one_by_one import one_by_one
 from tests.builders import a_node, a_topology, an_executor, gated
 from tests.unit.placement.situations import the_outlook

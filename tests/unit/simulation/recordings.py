@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ballast.model import Memory, Phase, Plan, Policy, Snapshot
+from ballast.model.arrays import FloatArray
 from ballast.planner.plan import plan
-from ballast.simulation.arrays import FloatArray
 from ballast.simulation.engine import EPOCH, simulate
 from ballast.simulation.recording import RecordedExecutor, RecordedNode, Recording
 from ballast.simulation.scenario import Scenario

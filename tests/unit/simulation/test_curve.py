@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ballast.simulation.arrays import FloatArray
+from ballast.model.arrays import FloatArray
 from ballast.simulation.curve import curve, random_for
 from ballast.simulation.scenario_load import Load
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ballast.cli.picture.frame import BOTTOM, STRONG_LETTER, Drawing, Frame, Plot, Size, fitting
 from ballast.cli.picture.style import SHADES
-from ballast.simulation.arrays import FloatArray
+from ballast.model.arrays import FloatArray
 from ballast.simulation.trace import MoveRecord, Trace
 
 _HEAD, _LEGEND = 10.0, 26.0

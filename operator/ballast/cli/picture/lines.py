@@ -11,7 +11,7 @@ import numpy as np
 
 from ballast.cli.picture.frame import BOTTOM, Drawing, Frame, Plot, Scale, Size
 from ballast.cli.picture.style import SERIES
-from ballast.simulation.arrays import FloatArray
+from ballast.model.arrays import FloatArray
 
 _HEIGHT, _HEAD = 230.0, 10.0
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ballast.cli.picture.frame import BOTTOM, RIGHT, STRONG_LETTER, Drawing, Frame, Plot, Scale, Size, fitting
 from ballast.cli.picture.lines import Line, polylines
-from ballast.simulation.arrays import FloatArray
+from ballast.model.arrays import FloatArray
 from ballast.simulation.study import INSTANTS, Series
 
 _HEIGHT, _TITLE, _GAP, _LEFT = 118.0, 18.0, 10.0, 30.0

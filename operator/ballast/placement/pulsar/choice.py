@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from ballast.placement.arrays import IntArray
+from ballast.model.arrays import IntArray
 
 
 def draw(possible: IntArray | list[int], random: Random) -> int:

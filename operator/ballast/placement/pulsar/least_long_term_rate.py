@@ -11,7 +11,7 @@ from math import inf
 
 import numpy as np
 
-from ballast.placement.arrays import FloatArray, IntArray
+from ballast.model.arrays import FloatArray, IntArray
 from ballast.placement.pulsar.candidate import Candidate
 
 

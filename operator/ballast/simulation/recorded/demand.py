@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ballast.simulation.arrays import BoolArray, FloatArray
+from ballast.model.arrays import BoolArray, FloatArray
 from ballast.simulation.recorded.slots import Slots
 from ballast.simulation.recording import Recording
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from ballast.simulation.arrays import BoolArray, IntArray
+from ballast.model.arrays import BoolArray, IntArray
 from ballast.simulation.cluster import Cluster, State
 from ballast.simulation.recorded.slots import Slots
 from ballast.simulation.recording import Recording

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ballast.simulation.arrays import BoolArray, FloatArray, IntArray
+from ballast.model.arrays import BoolArray, FloatArray, IntArray
 from ballast.simulation.cluster import Cluster
 from ballast.simulation.meter import Moment, Reading
 from ballast.simulation.recorded.demand import RecordedDemand

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ballast.simulation.arrays import IntArray
+from ballast.model.arrays import IntArray
 from ballast.simulation.recorded.slots import slots
 from ballast.simulation.recording import Recording
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ballast.simulation.arrays import BoolArray, FloatArray
+from ballast.model.arrays import BoolArray, FloatArray
 from ballast.simulation.recorded.known import pods_of
 from ballast.simulation.recorded.rows import Cells
 from ballast.simulation.recording import RecordedExecutor

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ballast.simulation.arrays import BoolArray, FloatArray, IntArray
+from ballast.model.arrays import BoolArray, FloatArray, IntArray
 from ballast.simulation.recorded.demand import held
 from ballast.simulation.recorded.moved import with_moved
 from ballast.simulation.recorded.pods import pods

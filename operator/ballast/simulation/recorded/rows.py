@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ballast.simulation.arrays import BoolArray, FloatArray, IntArray
+from ballast.model.arrays import BoolArray, FloatArray, IntArray
 from ballast.simulation.recording import UnusableRecordingError
 
 _AGREEMENT_RATIO = 1.1

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ballast.simulation.arrays import IntArray
+from ballast.model.arrays import IntArray
 from ballast.simulation.recording import RecordedExecutor, Recording
 
 _REPLACED_SECONDS = 300.0

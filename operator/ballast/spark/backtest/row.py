@@ -11,7 +11,7 @@ from typing import Any, get_args, get_type_hints
 import numpy as np
 import pyarrow as pa
 
-from ballast.simulation.arrays import FloatArray
+from ballast.model.arrays import FloatArray
 from ballast.simulation.figures import Figures
 from ballast.simulation.study import Case, Result, Series
 from ballast.simulation.trace import MoveRecord, Outcome

@@ -1,4 +1,4 @@
-"""The array types of placement."""
+"""The array types of figures by node, by executor or by slot."""
 
 from __future__ import annotations
 
