@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import yaml
+
 from examples.demo.figures import Figures
 from examples.demo.pool import POOL, POOL_LABEL, SYSTEM
 from examples.demo.streaming.application import Job
@@ -195,8 +197,11 @@ class Cluster:
         )
 
     def _explanation(self) -> str:
+        """What there is, then what each policy says of itself: last, where a reader of a long output looks."""
         found = self.testbed.kubectl("get", "bpol,stopo,move,pods", "--all-namespaces", "--output=wide")
-        return found + self.testbed.kubectl("get", "bpol", "--output=yaml")
+        policies = self.testbed.api.get(f"{_API}/balancingpolicies")["items"]
+        told = {policy["metadata"]["name"]: policy.get("status", {}) for policy in policies}
+        return f"{found}\n{yaml.safe_dump(told, width=160)}"
 
 
 def _noise(node: str, cores: float) -> Json:
