@@ -15,14 +15,14 @@ from urllib3.util import Retry, Timeout
 from ballast.errors import InvalidField
 from ballast.spark.errors import SourceError
 from ballast.spark.source.grid import Grid
-from ballast.spark.source.options import Server
+from ballast.spark.source.server import Server
 
 PATIENCE = Retry(
     total=6,
     backoff_factor=0.5,
     backoff_max=30.0,
     backoff_jitter=0.5,
-    status_forcelist=(429, 500, 502, 503, 504),
+    status_forcelist=(429, *range(500, 600)),
     allowed_methods=None,
     raise_on_status=False,
 )
@@ -83,8 +83,7 @@ class Api:
         if form:
             headers["Content-Type"] = "application/x-www-form-urlencoded"
         if self._server.bearer_token_file:
-            token = _readable(self._server.bearer_token_file, field="bearerTokenFile").strip()
-            headers["Authorization"] = f"Bearer {token}"
+            headers["Authorization"] = f"Bearer {_token(self._server.bearer_token_file)}"
         given = {name.lower() for name in self._server.headers}
         return {**{name: value for name, value in headers.items() if name.lower() not in given}, **self._server.headers}
 
@@ -112,12 +111,19 @@ def _seconds(milliseconds: int) -> str:
     return f"{milliseconds // 1000}.{milliseconds % 1000:03d}"
 
 
+def _token(path: str) -> str:
+    token = _readable(path, field="bearerTokenFile").strip()
+    if not (token.isascii() and token.isprintable() and token) or " " in token:
+        raise InvalidField("bearerTokenFile", path, "name a file that holds a token and nothing else")
+    return token
+
+
 def _readable(path: str, *, field: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        remedy = f"name a file that can be read where the data is read ({error.strerror})"
-        raise InvalidField(field, path, remedy) from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not text"
+        raise InvalidField(field, path, f"name a file that can be read where the data is read ({reason})") from None
 
 
 def _why(error: HTTPError, timeout_seconds: float) -> str:

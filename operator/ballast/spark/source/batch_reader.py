@@ -16,7 +16,8 @@ from ballast.spark.source.api import Api
 from ballast.spark.source.grid import Grid
 from ballast.spark.source.label_test import Asks, LabelTest
 from ballast.spark.source.matrix import batches
-from ballast.spark.source.options import Options, Server
+from ballast.spark.source.options import Options
+from ballast.spark.source.server import Server
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter

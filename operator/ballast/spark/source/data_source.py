@@ -9,7 +9,7 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import DoubleType, MapType, StringType, StructField, StructType, TimestampType
 
 from ballast.errors import InvalidField
-from ballast.spark.source.options import Options
+from ballast.spark.source.options import Options, refuse_for_batches
 
 if TYPE_CHECKING:
     from ballast.spark.source.batch_reader import PrometheusReader
@@ -32,6 +32,7 @@ class PrometheusDataSource(DataSource):
         from ballast.spark.source.batch_reader import PrometheusReader  # noqa: PLC0415
         from ballast.spark.source.matrix import arrow_schema  # noqa: PLC0415
 
+        refuse_for_batches(self.options)
         options = self._checked(schema)
         return PrometheusReader(options, arrow_schema(options.label_columns))
 

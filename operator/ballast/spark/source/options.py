@@ -4,30 +4,19 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from urllib.parse import urlsplit
+from dataclasses import dataclass
 
 from ballast.errors import InvalidField
 from ballast.spark.source.grid import MOST_STEPS, Grid
 from ballast.spark.source.moment import as_rfc3339, span_ms, time_ms
+from ballast.spark.source.server import HEADERS, Server, server
 
-_HEADERS = "headers."
 _KNOWN = (
     "url", "query", "start", "end", "step", "timeout", "bearerTokenFile", "caFile",
     "partitionSpan", "partitionBy", "labels", "delay", "maxSpanPerTrigger",
 )  # fmt: skip
 _COLUMNS = ("timestamp", "value")
-
-
-@dataclass(frozen=True, slots=True)
-class Server:
-    """How to reach a Prometheus server. Files are read where the data is read, each time."""
-
-    url: str
-    timeout_seconds: float = 120.0
-    headers: Mapping[str, str] = field(default_factory=dict)
-    bearer_token_file: str | None = None
-    ca_file: str | None = None
+_STREAMS_ONLY = ("delay", "maxSpanPerTrigger")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,20 +72,13 @@ class Options:
         return Grid.between(*self.range_ms(now_ms=now_ms), self.step_ms)
 
 
-def server(given: Mapping[str, str]) -> Server:
-    """Of all options, those about the server. Raises InvalidField."""
+def refuse_for_batches(given: Mapping[str, str]) -> None:
+    """Raises InvalidField for an option that only a stream heeds."""
     options = {name.lower(): value for name, value in given.items()}
-    url = _needed(options, "url", "say where Prometheus answers, such as http://prometheus.monitoring:9090")
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InvalidField("url", url, "write http:// or https:// and a host, without /api/v1")
-    return Server(
-        url=url.rstrip("/"),
-        timeout_seconds=span_ms(options.get("timeout", "120s"), field="timeout") / 1000,
-        headers={name[len(_HEADERS) :]: value for name, value in options.items() if name.startswith(_HEADERS)},
-        bearer_token_file=options.get("bearertokenfile"),
-        ca_file=options.get("cafile"),
-    )
+    for name in _STREAMS_ONLY:
+        if name.lower() in options:
+            remedy = "leave it out, it is for streams (readStream): this reads all from start to end, as it is now"
+            raise InvalidField(name, options[name.lower()], remedy)
 
 
 def _needed(options: Mapping[str, str], name: str, remedy: str) -> str:
@@ -137,8 +119,10 @@ def _lower(names: tuple[str, ...]) -> tuple[str, ...]:
 def _refuse_unknown(options: Mapping[str, str]) -> None:
     known = {name.lower(): name for name in _KNOWN}
     for name, value in options.items():
-        if name in known or name.startswith(_HEADERS):
+        if name in known or name.startswith(HEADERS):
             continue
+        if name in ("path", "paths"):
+            raise InvalidField(name, value, "call load() with nothing: url says where Prometheus answers")
         close = difflib.get_close_matches(name, known, n=1)
         meant = f"did you mean {known[close[0]]}?" if close else f"there are {', '.join(_KNOWN)} and headers.*"
         raise InvalidField(name, value, f"there is no such option: {meant}")

@@ -54,7 +54,7 @@ class PrometheusStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         now_ms = self._clock()
         start = self._options.start
         start_ms = now_ms - self._options.delay_ms if start is None else time_ms(start, now_ms=now_ms, field="start")
-        self._reached_ms = -(-start_ms // self._options.step_ms) * self._options.step_ms
+        self._reached_ms = _step_from(start_ms, self._options.step_ms)
         return _offset(self._reached_ms)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 -- Spark's name
@@ -76,7 +76,8 @@ class PrometheusStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         start_ms, end_ms = _moment(start), _moment(end)
         self._reached_ms = end_ms
-        grid = Grid.between(start_ms, end_ms - 1, self._options.step_ms)
+        # A checkpoint of another step may have got to between two steps.
+        grid = Grid.between(_step_from(start_ms, self._options.step_ms), end_ms - 1, self._options.step_ms)
         return list(parts(self._options, self._options.query, grid, ())) if grid.count else []
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -89,6 +90,11 @@ class PrometheusStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         """The first step that is not `delay` old yet."""
         step_ms = self._options.step_ms
         return ((self._clock() - self._options.delay_ms) // step_ms + 1) * step_ms
+
+
+def _step_from(start_ms: int, step_ms: int) -> int:
+    """The first step that is not before a time."""
+    return -(-start_ms // step_ms) * step_ms
 
 
 def _offset(milliseconds: int) -> Offset:

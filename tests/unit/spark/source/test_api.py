@@ -9,7 +9,7 @@ from ballast.errors import InvalidField
 from ballast.spark.errors import SourceError
 from ballast.spark.source.api import PATIENCE, Api
 from ballast.spark.source.grid import Grid
-from ballast.spark.source.options import Server
+from ballast.spark.source.server import Server
 from tests.unit.spark.faults import Answer, failure, matrix, serving
 
 GRID = Grid(1_767_225_600_250, 15_000, 3)
@@ -46,6 +46,7 @@ def test_a_range_is_asked_for_with_its_ends_included() -> None:
         failure(503, "unavailable", "starting"),
         Answer(b"bad gateway", 502),
         failure(500, "internal", "disk"),
+        Answer(b"no room for it", 507),
         Answer(b'{"status":"succ', promised_bytes=1000),
     ],
 )
@@ -124,6 +125,15 @@ def test_a_header_of_the_users_own_takes_the_place_of_ours() -> None:
 def test_a_token_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidField, match=r"bearerTokenFile: .*can be read where the data is read"):
         ask(Server("http://127.0.0.1:1", bearer_token_file=str(tmp_path / "none")))
+
+
+@pytest.mark.parametrize("text", [b"", b"\n", b"one\ntwo", b"Bearer one", b"\xff\xfe", "tökén".encode()])
+def test_a_file_that_holds_no_token_is_named_and_not_shown(text: bytes, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_bytes(text)
+    with pytest.raises(InvalidField, match=r"bearerTokenFile: .*/token': name a file that") as told:
+        ask(Server("http://127.0.0.1:1", bearer_token_file=str(token)))
+    assert "one" not in str(told.value)
 
 
 def test_a_certificate_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

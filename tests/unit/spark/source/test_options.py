@@ -27,6 +27,7 @@ def test_names_are_read_whatever_their_case() -> None:
     options = Options.read(
         {
             **NEEDED,
+            "url": "https://prometheus:9090",
             "partitionspan": "1h",
             "BEARERTOKENFILE": "/token",
             "caFile": "/ca",
@@ -57,13 +58,13 @@ def test_options_travel_to_the_executors() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"url": ""}, "url: '': say where Prometheus answers"),
-        ({"url": "prometheus:9090"}, "url: .*write http://"),
         ({"query": " "}, "query: .*in PromQL"),
         ({"step": ""}, "step: .*how far apart"),
         ({"step": "often"}, "step: 'often': write a span"),
         ({"stpe": "15s"}, "stpe: .*did you mean step"),
         ({"zzz": "1"}, "zzz: .*there are url, query"),
+        ({"path": "here"}, r"path: 'here': call load\(\) with nothing"),
+        ({"maxSpanPerTriger": "1h"}, "did you mean maxSpanPerTrigger"),
         ({"partitionSpan": "1s"}, "partitionSpan: '1s': .*at least one step"),
         ({"maxSpanPerTrigger": "1s"}, "maxSpanPerTrigger: "),
         ({"labels": " , "}, "labels: .*names of labels"),

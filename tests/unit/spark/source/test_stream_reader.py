@@ -113,6 +113,17 @@ def test_a_batch_that_is_read_again_has_the_same_steps() -> None:
     assert steps(first) == steps(again)
 
 
+def test_a_stream_whose_step_was_changed_goes_on_with_multiples_of_the_new_one() -> None:
+    offset = {"next": "1970-01-01T00:00:15.000Z"}
+    stream = reader(Clock(400_000), step="60s", maxSpanPerTrigger="2m")
+    read = []
+    for _ in range(4):
+        end = stream.latestOffset(offset)
+        read += steps(stream.partitions(offset, end))
+        offset = end
+    assert read == [60_000, 120_000, 180_000, 240_000, 300_000, 360_000]
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [({"end": "now"}, "end: 'now': leave it out"), ({"query": "x - x @ end()"}, "query: .*use @ with a time")],
