@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -167,6 +167,30 @@ def test_the_command_draws_what_it_found_and_hands_over_the_policy(files: list[s
     }
 
 
+def test_two_backtests_do_not_write_into_one_folder(spark: SparkSession, files: list[str], tmp_path: Path) -> None:
+    half_written = tmp_path / "_staging-of-the-first"
+    with Store(spark, str(tmp_path)).alone():
+        half_written.touch()
+        told = command(*files, "--out", str(tmp_path))
+        assert half_written.exists()
+    assert told.code == 1
+    assert f"--out: '{tmp_path}': another backtest is at work there: wait until it has ended, or name" in told.err
+    assert command(*files, "--out", str(tmp_path)).code == 0
+    assert not half_written.exists()
+
+
+def test_where_nobody_can_be_kept_out_what_was_just_written_stays(spark: SparkSession, tmp_path: Path) -> None:
+    spark._jsc.hadoopConfiguration().set("fs.viewfs.mounttable.shared.link./kept", tmp_path.as_uri())
+    new, old = tmp_path / "_staging-new", tmp_path / "_staging-old"
+    for path in (new, old):
+        path.touch()
+    os.utime(old, (0, 0))
+    one, other = (Store(spark, "viewfs://shared/kept") for _ in range(2))
+    with one.alone(), other.alone():
+        assert new.exists()
+        assert not old.exists()
+
+
 def test_results_may_be_kept_on_any_file_system_that_hadoop_knows(spark: SparkSession, tmp_path: Path) -> None:
     spark._jsc.hadoopConfiguration().set("fs.viewfs.mounttable.backtest.link./kept", tmp_path.as_uri())
     local = backtested(spark, tmp_path / "local")
@@ -193,6 +217,7 @@ class Failing:
     """Has a run that fails, after others that do not."""
 
     windows: Sequence[Window] = SOURCE.windows
+    left_out: Mapping[str, str] = SOURCE.left_out
 
     def told(self, spark: SparkSession, runs: Sequence[Run]) -> DataFrame:
         if RUNS[3] not in runs:

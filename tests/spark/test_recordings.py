@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from ballast.cli.main import app
+from ballast.errors import InvalidField
 from ballast.simulation.candidates import candidates
+from ballast.simulation.recorded.reading import recording as read
 from ballast.simulation.recording import Recording
 from ballast.simulation.replay import Replay
 from ballast.simulation.trial import RecordingTrial
@@ -21,11 +22,14 @@ from ballast.spark.errors import HistoryError
 from ballast.spark.failure import in_own_words
 from ballast.spark.history import Day, Part
 from ballast.spark.history.schema import SORT, columns
-from tests.unit.simulation.histories import Row, history
+from tests.unit.cli.program import run as command
+from tests.unit.simulation.histories import Row, history, table
 from tests.unit.simulation.recordings import recorded
 from tests.unit.simulation.small_world import EAGER, policy, scenario
 
 DAY = Day.parse("2026-01-05", field="day")
+SPAN_MS = 1_800_000
+BOTH = Selection(start_ms=DAY.end_ms - SPAN_MS, end_ms=DAY.end_ms + SPAN_MS, window_ms=SPAN_MS)
 POLICIES = candidates(["AvgShedder"], [], figures=EAGER, baseline=True)
 
 
@@ -52,34 +56,45 @@ def write(spark: SparkSession, folder: Path, found: Iterable[Row], *, day: Day =
 
 
 @pytest.fixture(scope="module")
-def kept(spark: SparkSession, given: Recording, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def half_hours(given: Recording) -> list[list[Row]]:
+    """The last half hour of the day, and the first of the next: in both, the same."""
+    half = [row for row in history(given) if row.time_ms < DAY.start_ms + SPAN_MS]
+    return [
+        [row._replace(time_ms=row.time_ms - DAY.start_ms + at) for row in half]
+        for at in (DAY.end_ms - SPAN_MS, DAY.end_ms)
+    ]
+
+
+@pytest.fixture(scope="module")
+def kept(spark: SparkSession, half_hours: list[list[Row]], tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("history")
-    write(spark, folder, history(given))
-    write(spark, folder, (row._replace(time_ms=row.time_ms + 86_400_000) for row in history(given)), day=DAY.plus(1))
+    for day, found in enumerate(half_hours):
+        write(spark, folder, found, day=DAY.plus(day))
     return folder
 
 
-def test_what_spark_has_written_is_read_as_it_was(given: Recording, kept: Path) -> None:
+def test_what_spark_has_written_is_read_as_it_was(half_hours: list[list[Row]], kept: Path) -> None:
     file = kept / str(Part(DAY, "streaming")) / "history.parquet"
     found = rows([(file.name, file.read_bytes())])
-    wanted = history(given)
+    wanted = half_hours[0]
     assert len(found) == len(wanted)
     assert sorted(found.time_ms.tolist()) == sorted(row.time_ms for row in wanted)
     assert set(found.signal.words) == {row.signal for row in wanted}
-    np.testing.assert_allclose(found.of("nodeCpu").value.sum(), given.node_cpu.sum())
+    np.testing.assert_allclose(found.of("nodeCpu").value.sum(), sum(r.value for r in wanted if r.signal == "nodeCpu"))
 
 
-def test_a_history_is_backtested_day_by_day_as_without_spark(
-    spark: SparkSession, given: Recording, kept: Path, tmp_path: Path
+def test_a_history_is_backtested_window_by_window_as_without_spark(
+    spark: SparkSession, half_hours: list[list[Row]], kept: Path, tmp_path: Path
 ) -> None:
-    source = Recordings(spark, str(kept), Selection(), Replay())
-    assert [window.name for window in source.windows] == ["streaming 2026-01-05", "streaming 2026-01-06"]
+    source = Recordings(spark, str(kept), BOTH, Replay())
+    assert [window.name for window in source.windows] == ["streaming 2026-01-05T23:30Z", "streaming 2026-01-06"]
     wanted = runs(POLICIES, source.windows, seeds=1)
     store = Store(spark, str(tmp_path))
     job = Job(spark, source, store)
     job.run(job.missing(wanted), lambda: None)
     study = store.study(wanted)
-    trial = RecordingTrial(given, Replay())
+    first = read(table(half_hours[0]), pool="streaming", start_ms=DAY.end_ms - SPAN_MS, end_ms=DAY.end_ms)
+    trial = RecordingTrial(first, Replay())
     for result in study.results[:1]:
         by_hand = trial.run(next(run.policy for run in wanted if run.case == result.case), result.case)
         assert (result.figures, result.moves) == (by_hand.figures, by_hand.moves)
@@ -87,12 +102,24 @@ def test_a_history_is_backtested_day_by_day_as_without_spark(
     assert len(moved) == 4
     assert {case.policy for case, moves in moved.items() if moves} == {"AvgShedder"}
     assert any("what 10 of 10 applications are is not known" in line for line in study.unknown)
-    assert job.missing(runs(POLICIES, Recordings(spark, str(kept), Selection(), Replay()).windows, seeds=1)) == []
+    assert job.missing(runs(POLICIES, Recordings(spark, str(kept), BOTH, Replay()).windows, seeds=1)) == []
 
 
-def test_a_history_without_such_a_pool_is_told_of(spark: SparkSession, kept: Path) -> None:
-    with pytest.raises(HistoryError, match="holds no history of batch from 2026-01-05T00:00Z"):
-        Recordings(spark, str(kept), Selection(pools=("batch",), start_ms=DAY.start_ms), Replay())
+def test_a_history_without_such_a_pool_or_time_is_told_of(spark: SparkSession, kept: Path, tmp_path: Path) -> None:
+    with pytest.raises(InvalidField, match=r"--pool: 'batch': there is no such pool in .*, but streaming"):
+        Recordings(spark, str(kept), Selection(pools=("streaming", "batch")), Replay())
+    with pytest.raises(HistoryError, match="holds no history of streaming from 2026-01-08T00:00Z"):
+        Recordings(spark, str(kept), Selection(pools=("streaming",), start_ms=DAY.plus(3).start_ms), Replay())
+    with pytest.raises(HistoryError, match="holds no history: name the folder that"):
+        Recordings(spark, str(tmp_path), Selection(), Replay())
+
+
+def test_days_between_that_are_not_there_are_left_out(spark: SparkSession, kept: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(kept, tmp_path / "history"))
+    write(spark, folder, [], day=DAY.plus(4))
+    found = Recordings(spark, str(folder), Selection(), Replay())
+    assert list(found.left_out) == ["streaming 2026-01-07", "streaming 2026-01-08"]
+    assert [window.name for window in found.windows] == [f"streaming 2026-01-0{day}" for day in (5, 6, 9)]
 
 
 def run_one(spark: SparkSession, history: Path, out: Path, selection: Selection) -> None:
@@ -126,13 +153,34 @@ def test_a_file_that_cannot_be_used_is_named(
     folder = Path(shutil.copytree(kept, tmp_path / "history"))
     spoil(folder / str(Part(DAY.plus(1), "streaming")) / "history.parquet")
     with pytest.raises(HistoryError, match=words):
-        run_one(spark, folder, tmp_path / "out", Selection(start_ms=DAY.end_ms))
+        run_one(spark, folder, tmp_path / "out", Selection(start_ms=DAY.end_ms, end_ms=BOTH.end_ms))
 
 
-def test_the_command_takes_a_history(
-    spark: SparkSession, kept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_the_command_leaves_out_what_cannot_be_replayed_and_says_so(
+    spark: SparkSession, kept: Path, tmp_path: Path
 ) -> None:
     del spark
-    asked = ["--history", str(kept), "--to", str(DAY), "--out", str(tmp_path), "-o", "json"]
-    app("ballast")(args=["backtest", *asked], standalone_mode=False)
-    assert "streaming 2026-01-05" in capsys.readouterr().out
+    until = ["--from", "2026-01-05T23:30:00Z", "--to", "2026-01-06T01:00:00Z", "--window", "30m"]
+    asked = ["backtest", "--history", str(kept), *until, "--out", str(tmp_path / "out")]
+    page = tmp_path / "page.html"
+    first, again = command(*asked, "--report", str(page)), command(*asked, "-o", "json")
+    assert (first.code, again.code) == (0, 0), first.err + again.err
+    silent = "streaming 2026-01-06T00:30Z"
+    why = "no node has figures of its CPU at two times, which are the fewest"
+    assert "windows streaming 2026-01-05T23:30Z, streaming 2026-01-06   seeds 1   runs 4" in first.out
+    assert f"- {silent}: {why}" in first.out
+    assert f"{silent}: {why}" in page.read_text(encoding="utf-8")
+    assert "6 runs, 6 of them reused" in again.err
+    told = json.loads(again.out)
+    assert told["leftOut"] == {silent: why}
+    assert {run["window"] for run in told["runs"]} == {"streaming 2026-01-05T23:30Z", "streaming 2026-01-06"}
+
+
+def test_a_history_of_which_no_window_can_be_used_says_why_and_what_helps(
+    spark: SparkSession, kept: Path, tmp_path: Path
+) -> None:
+    del spark
+    told = command("backtest", "--history", str(kept), "--out", str(tmp_path))
+    assert told.code == 1
+    assert "no window can be used: streaming 2026-01-05: there are figures of 0.5 of 24 hours" in told.err
+    assert "(and so 1 more window). Name a shorter --window, or with --from and --to the time" in told.err

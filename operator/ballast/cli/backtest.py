@@ -46,6 +46,7 @@ COMMAND = SeveralValues
 
 _DEFAULT = ("AvgShedder",)
 _OUT = "backtest"
+_WINDOW = "1d"
 
 
 def backtest(
@@ -64,10 +65,15 @@ def backtest(
     last: Annotated[
         str | None, typer.Option("--to", metavar="TIME", help="Last day of the history (UTC), or the time to end at.")
     ] = None,
-    window: Annotated[str, typer.Option(metavar="SPAN", help="The history is run in pieces of this length.")] = "1d",
+    window: Annotated[
+        str | None, typer.Option(metavar="SPAN", help="The history is run in pieces of this length; 1d if absent.")
+    ] = None,
     placements: Annotated[
-        Arrivals, typer.Option(help="Where executors of the history begin: as recorded, or where the policy puts them.")
-    ] = Arrivals.RECORDED,
+        Arrivals | None,
+        typer.Option(
+            help="Where executors of the history begin: as recorded (if absent), or where the policy puts them."
+        ),
+    ] = None,
     snapshot: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Of `ballast snapshot`: zones, speeds and topologies of the history's pool."),
@@ -108,12 +114,15 @@ def backtest(
     """
     if png is not None:
         look_for_renderer()
-    worlds = [Scenario.read(path) for path in scenario or ()]
-    if bool(worlds) == (history is not None):
+    recorded = _Recorded(pool, first, last, window, placements, snapshot)
+    if bool(scenario) == (history is not None):
         given = "(absent)" if history is None else history
         raise InvalidField("--history", given, "name either a history or files of scenarios with --scenario")
-    if history is not None and seeds > 1:
+    if history is None:
+        recorded.refuse()
+    elif seeds > 1:
         raise InvalidField("--seeds", seeds, "leave it out: what was recorded holds no chances")
+    worlds = [Scenario.read(path) for path in scenario or ()]
     axes = [Axis.parse(text) for text in grid or ()]
     named = policies or _DEFAULT
     figures = {} if not worlds or all(text.endswith(FILES) for text in named) else shared_figures(worlds)
@@ -121,7 +130,6 @@ def backtest(
     with with_spark():
         from ballast.spark.backtest import Scenarios  # noqa: PLC0415 -- Spark takes seconds to load
 
-        recorded = _Recorded(pool or [], first, last, window, placements, snapshot)
         source = Scenarios(worlds) if history is None else recorded.source(history, master=master)
         study, found = _Backtest(source, out=out, master=master).ranked(chosen, seeds=seeds)
     _draw(study, found, report=report, png=png)
@@ -147,12 +155,28 @@ def _draw(study: Study, found: Ranking, *, report: Path | None, png: Path | None
 class _Recorded:
     """Which part of a history, and how it is run; texts are the user's."""
 
-    pools: list[str]
+    pools: list[str] | None
     first: str | None
     last: str | None
-    window: str
-    placements: Arrivals
+    window: str | None
+    placements: Arrivals | None
     snapshot: Path | None
+
+    def refuse(self) -> None:
+        """Raises InvalidField for the first option that was given: there is no history."""
+        given = {
+            "--pool": " ".join(self.pools or ()) or None,
+            "--from": self.first,
+            "--to": self.last,
+            "--window": self.window,
+            "--placements": self.placements,
+            "--snapshot": self.snapshot,
+        }
+        for option, value in given.items():
+            if value is not None:
+                raise InvalidField(
+                    option, str(value), "leave it out: it is about a --history, of which a --scenario knows nothing"
+                )
 
     def source(self, path: str, *, master: str | None) -> Source:
         """Raises BallastError for what is no such part."""
@@ -161,14 +185,14 @@ class _Recorded:
         from ballast.spark.session import session  # noqa: PLC0415 -- as above
         from ballast.spark.source.moment import span_ms  # noqa: PLC0415 -- as above
 
-        selection = Selection(
-            tuple(self.pools),
-            moment_ms(self.first, field="--from") if self.first else None,
-            moment_ms(self.last, field="--to", end=True) if self.last else None,
-            span_ms(self.window, field="--window"),
-        )
+        start_ms = moment_ms(self.first, field="--from") if self.first else None
+        end_ms = moment_ms(self.last, field="--to", end=True) if self.last else None
+        if self.last and start_ms is not None and end_ms is not None and end_ms <= start_ms:
+            raise InvalidField("--to", self.last, f"name a time after --from {self.first}")
+        span = span_ms(self.window or _WINDOW, field="--window")
         told = known(load(self.snapshot).snapshot) if self.snapshot is not None else Known()
-        how = Replay(arrivals=self.placements, known=told)
+        how = Replay(arrivals=self.placements or Arrivals.RECORDED, known=told)
+        selection = Selection(tuple(self.pools or ()), start_ms, end_ms, span)
         return Recordings(session("ballast backtest", master=master), path, selection, how)
 
 
@@ -186,12 +210,11 @@ class _Backtest:
         wanted = runs(policies, self.source.windows, seeds=seeds)
         spark = session("ballast backtest", master=self.master)
         store = Store(spark, self.out)
-        store.clean()
-        job = Job(spark, self.source, store)
-        self._run(job, wanted)
-        study = store.study(wanted)
-        found = ranking(study)
-        store.publish(found)
+        with store.alone():
+            self._run(Job(spark, self.source, store), wanted)
+            study = store.study(wanted, left_out=self.source.left_out)
+            found = ranking(study)
+            store.publish(found)
         return study, found
 
     def _run(self, job: Job, wanted: Sequence[Run]) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -103,6 +103,8 @@ class Study:
     """In the order of `policies`, then of windows and seeds."""
     policies: Mapping[str, Document]
     """By what cases call them, in the order in which they were given; at least one. As a user would apply them."""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Windows that can't be run in, of which there are no results, and why."""
 
     def of(self, policy: str) -> tuple[Result, ...]:
         return tuple(result for result in self.results if result.case.policy == policy)
@@ -123,14 +125,35 @@ class Study:
     @property
     def unknown(self) -> tuple[str, ...]:
         """Of all results, each sentence once; of those that differ in nothing but numbers, the first one."""
-        kinds: dict[str, dict[str, None]] = {}
-        for sentence in (sentence for result in self.results for sentence in result.unknown):
-            kinds.setdefault(_NUMBER.sub("0", sentence), {})[sentence] = None
-        return tuple(_first(list(alike)) for alike in kinds.values())
+        told = dict.fromkeys(sentence for result in self.results for sentence in result.unknown)
+        return tuple(_first(alike) for alike in _kinds(told))
+
+    @property
+    def left_out_told(self) -> tuple[str, ...]:
+        """A sentence for each kind of reason: the first window of that kind with its own, and how many there are."""
+        return left_out_told(self.left_out)
+
+
+def left_out_told(left_out: Mapping[str, str]) -> tuple[str, ...]:
+    """As in Study."""
+    return tuple(_left_out(alike) for alike in _kinds([f"{window}: {why}" for window, why in left_out.items()]))
+
+
+def _kinds(sentences: Iterable[str]) -> Iterable[list[str]]:
+    """Those together that differ in nothing but numbers."""
+    kinds: dict[str, list[str]] = {}
+    for sentence in sentences:
+        kinds.setdefault(_NUMBER.sub("0", sentence), []).append(sentence)
+    return kinds.values()
 
 
 def _first(alike: Sequence[str]) -> str:
     return alike[0] if len(alike) == 1 else f"{alike[0]} (and with {len(alike) - 1} other figures in other runs)"
+
+
+def _left_out(alike: Sequence[str]) -> str:
+    others = len(alike) - 1
+    return alike[0] + (f" (and so {others} more window{'s' if others > 1 else ''})" if others else "")
 
 
 def moves_anything(document: Document) -> bool:

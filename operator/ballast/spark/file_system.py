@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
+import time
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +45,31 @@ class FileSystem:
     def discard(self, path: Any) -> None:
         self._files.delete(path, True)
 
-    def clean(self) -> None:
-        """Remove what a program that was killed has left beside its place."""
-        for path in self.found(f"{_STAGING}*"):
-            self.discard(path)
+    def clean(self, *, older_than_seconds: float = 0.0) -> None:
+        """Remove what a program that was killed has left beside its place.
+
+        `older_than_seconds`: how long ago it was written, at least; by the clocks of this machine and of the storage.
+        """
+        for status in self.system.globStatus(self.below(f"{_STAGING}*")) or ():
+            if time.time() - status.getModificationTime() / 1000 >= older_than_seconds:
+                self.discard(status.getPath())
+
+    @contextmanager
+    def alone(self) -> Iterator[bool]:
+        """Nobody else is in here meanwhile; False where that can't be had: on any but a local file system.
+
+        Raises BlockingIOError while another program is. The lock ends with the program, however that ends.
+        """
+        if self.root.toUri().getScheme() != "file":
+            yield False
+            return
+        local(self.root).mkdir(parents=True, exist_ok=True)
+        folder = os.open(local(self.root), os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield True
+        finally:
+            os.close(folder)
 
     def replace(self, file: Any, place: Any) -> None:
         """The file takes the place of what is there, in one moment, by the means of each kind of file system."""

@@ -65,6 +65,15 @@ def test_a_single_case_has_no_intervals_and_says_so() -> None:
     assert lines[-1].startswith("One case only, so that no interval can be given.")
 
 
+def test_windows_that_were_left_out_are_told_with_the_reason() -> None:
+    found = replace(study(2), left_out={"other day": "there are figures of 3 of 24 hours, less than 75%"})
+    lines = shown(found)
+    assert lines[lines.index("Left out") + 1] == "- other day: there are figures of 3 of 24 hours, less than 75%"
+    document = json.loads(structured(backtested_document(found, ranking(found)), Format.JSON))
+    assert document["leftOut"] == found.left_out
+    assert "Left out" not in shown(study(2))
+
+
 def test_wide_has_all_figures() -> None:
     assert {"ROUNDS", "BEYOND", "LIMITED"} <= set(shown(study(2), Format.WIDE)[2].split())
 
@@ -122,10 +131,22 @@ def test_a_backtest_of_nothing_says_what_to_name() -> None:
     ("asked", "words"),
     [
         ([], "--history: '(absent)': name either a history or files of scenarios"),
+        (["--history", "h", "--scenario", "s"], "--history: 'h': name either a history or files of scenarios"),
         (["--history", "h", "--seeds", "2"], "--seeds: 2: leave it out: what was recorded holds no chances"),
+        *(
+            (["--scenario", "s", option, value], f"{option}: '{value}': leave it out: it is about a --history")
+            for option, value in (
+                ("--pool", "streaming"),
+                ("--from", "2026-11-20"),
+                ("--to", "2026-11-21"),
+                ("--window", "1d"),
+                ("--placements", "recorded"),
+                ("--snapshot", "pool.yaml"),
+            )
+        ),
     ],
 )
-def test_it_takes_scenarios_or_a_history(asked: list[str], words: str) -> None:
+def test_it_takes_scenarios_or_a_history_and_only_options_of_that(asked: list[str], words: str) -> None:
     told = run("backtest", *asked)
     assert told.code == 1
     assert words in " ".join(told.err.split())

@@ -5,7 +5,7 @@ import pytest
 
 from ballast.simulation.engine import simulate
 from ballast.simulation.figures import figures, gap, imbalance
-from ballast.simulation.study import INSTANTS, Case, Document, Result, Series, Study, moves_anything
+from ballast.simulation.study import INSTANTS, Case, Document, Result, Series, Study, left_out_told, moves_anything
 from tests.unit.simulation.small_world import policy, scenario
 from tests.unit.simulation.traces import trace
 
@@ -76,4 +76,16 @@ def test_what_is_not_known_is_said_once_however_many_runs_say_it() -> None:
     assert Study(tuple(results), {"policy": {"spec": {}}}).unknown == (
         "zones are not known",
         "3 of 10 steps have no figures (and with 1 other figures in other runs)",
+    )
+
+
+def test_windows_that_are_left_out_for_one_reason_are_told_of_together() -> None:
+    reasons = {
+        "pool 2026-11-01": "there are 2 of 24 hours",
+        "pool 2026-11-02": "there are 3 of 24 hours",
+        "b": "no nodes",
+    }
+    assert left_out_told(reasons) == (
+        "pool 2026-11-01: there are 2 of 24 hours (and so 1 more window)",
+        "b: no nodes",
     )

@@ -44,6 +44,7 @@ def _body(study: Study, ranking: Ranking, shown: Exhibits) -> Iterator[str]:
     yield from _ranking(ranking)
     yield from _plots(study, ranking, shown)
     yield from _questions(study, ranking)
+    yield from _left_out(study)
     yield from _unknown(study)
     yield from _to_apply(study, ranking)
 
@@ -57,6 +58,8 @@ def _recommendation(study: Study, ranking: Ranking) -> Iterator[str]:
         f"with {_counted(len(study.seeds), 'seed')}: {_counted(cases, 'case')} each, with the operator&#8217;s own "
         "planner. What only recommends was run as if it enforced.</p>"
     )
+    if study.left_out:
+        yield f"<p>{_counted(len(study.left_out), 'window')} could not be used: see Windows left out.</p>"
     if study.baseline is not None and not still:
         yield f"<p>{escape(_gain(ranking, study.baseline))}</p>"
     yield f"<p>{escape(_grounds(ranking))}</p>"
@@ -169,6 +172,12 @@ def _answers(found: Verdict, best: Mapping[str, object], cases: int) -> list[str
         Strong(cell) if getattr(found, question) == best[question] else cell
         for question, cell in zip(QUESTIONS, cells, strict=True)
     ]
+
+
+def _left_out(study: Study) -> Iterator[str]:
+    if study.left_out:
+        yield "<h2>Windows left out</h2>"
+        yield f"<ul>{''.join(f'<li>{escape(sentence)}</li>' for sentence in study.left_out_told)}</ul>"
 
 
 def _unknown(study: Study) -> Iterator[str]:

@@ -58,6 +58,8 @@ def backtested_report(study: Study, found: Ranking, form: Format) -> list[Render
         table(columns, ranked(found, form), right=columns[2:], cut=("policy",)),
     ]
     parts += [Text(), *recommendation(study, found)]
+    if study.left_out:
+        parts += [heading("Left out"), *(Text(f"- {sentence}") for sentence in study.left_out_told)]
     if study.unknown:
         parts += [heading("Not known"), *(Text(f"- {sentence}") for sentence in study.unknown)]
     return [*parts, Text(), Text(f"{_cases(study)}{METHOD} {RULE}", style="dim")]
@@ -135,6 +137,7 @@ def backtested_document(study: Study, found: Ranking) -> dict[str, Any]:
         "rule": RULE,
         "windows": list(study.windows),
         "seeds": list(study.seeds),
+        "leftOut": dict(study.left_out),
         "unknown": list(study.unknown),
         "policies": [_standing(one, study) for one in found.standings],
         "runs": [

@@ -25,11 +25,8 @@ _FROM_API = ("executorApplication", "executorRequestCores", "executorRequestMemo
 
 def recording(rows: Rows, *, pool: str, start_ms: int, end_ms: int) -> Recording:
     """What happened in [start, end), in milliseconds since 1970. Raises UnusableRecordingError."""
-    try:
-        found, told = cells(rows, start_ms=start_ms, end_ms=end_ms)
-        return with_moved(_recording(found, told, pool), _decided(found))
-    except UnusableRecordingError as error:
-        raise UnusableRecordingError(f"pool {pool}: {error}") from error
+    found, told = cells(rows, start_ms=start_ms, end_ms=end_ms)
+    return with_moved(_recording(found, told, pool), _decided(found))
 
 
 def _recording(found: Cells, told: tuple[str, ...], pool: str) -> Recording:

@@ -13,8 +13,8 @@ import ballast
 from ballast.api import BalancingPolicy
 from ballast.simulation.study import Case, Document
 
-_DECIDES = ("api", "grouping", "model", "placement", "planner", "shedding", "simulation")
-"""Packages that a run's outcome depends on."""
+DECIDES = ("api", "grouping", "model", "placement", "planner", "shedding", "simulation", "spark/backtest")
+"""Packages that a run's outcome depends on, and what is kept of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Run:
 
 def runs(policies: Mapping[str, Document], windows: Sequence[Window], *, seeds: int) -> list[Run]:
     """Every policy in every window with every seed, window by window."""
-    edition = _edition()
+    edition = program(Path(ballast.__file__).parent)
     return [
         Run(Case(name, window.name, seed), document, _key(edition, window.digest, document, seed))
         for window in windows
@@ -61,9 +61,8 @@ def _key(edition: str, window: str, document: Document, seed: int) -> str:
     return digest(edition, window, document["spec"], seed)
 
 
-def _edition() -> str:
-    """The program: its version, and the text of what decides, so that a changed checkout runs anew."""
-    root = Path(ballast.__file__).parent
-    files = (path for package in _DECIDES for path in sorted((root / package).rglob("*.py")))
+def program(root: Path) -> str:
+    """The program in that folder: its version, and the text of what decides, so that a changed checkout runs anew."""
+    files = (path for package in DECIDES for path in sorted((root / package).rglob("*.py")))
     code = hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
     return digest(version("ballast-operator"), code)

@@ -13,13 +13,15 @@ import pyarrow as pa
 from pydantic import TypeAdapter
 from pyspark.sql import DataFrame, SparkSession
 
-from ballast.errors import BallastError, InvalidField
+from ballast.errors import InvalidField
+from ballast.simulation.recorded.extent import extended
 from ballast.simulation.recorded.reading import recording
+from ballast.simulation.recording import UnusableRecordingError
 from ballast.simulation.replay import Replay
 from ballast.simulation.trial import RecordingTrial
 from ballast.spark.backtest.cases import Run, Window, digest
 from ballast.spark.backtest.parquet_rows import rows
-from ballast.spark.backtest.task import TOLD, told
+from ballast.spark.backtest.task import TOLD, left_out, told
 from ballast.spark.errors import BacktestError, HistoryError
 from ballast.spark.history.day import DAY_MS, Day
 from ballast.spark.history.store import Part, Store
@@ -28,6 +30,7 @@ from ballast.spark.source.moment import time_ms
 Batches = Iterator[pa.RecordBatch]
 Files = tuple[tuple[str, bytes], ...]
 
+_NOTHING = "the history has nothing of it: collect it with `ballast history --from … --to …`"
 _SENT = 8
 """Windows that stay with the tasks that may ask for them; more than are in work at a time."""
 
@@ -60,6 +63,10 @@ class Stretch:
     parts: tuple[Part, ...]
 
     @property
+    def seconds(self) -> float:
+        return (self.end_ms - self.start_ms) / 1000
+
+    @property
     def name(self) -> str:
         moment = datetime.fromtimestamp(self.start_ms / 1000, tz=UTC)
         return f"{self.pool} {moment.date() if self.start_ms % DAY_MS == 0 else moment.strftime('%Y-%m-%dT%H:%MZ')}"
@@ -71,10 +78,10 @@ class Recordings:
     def __init__(self, spark: SparkSession, path: str, selection: Selection, how: Replay) -> None:
         self._spark, self._how = spark, how
         self._store = Store(spark, path)
-        parts = self._store.parts(selection.holds)
-        if not parts:
-            raise HistoryError(f"{path} holds no history of {_asked(selection)}")
-        self._stretches = {each.name: each for each in stretches(parts, selection)}
+        parts = self._parts(path, selection)
+        found = {each.name: each for each in stretches(parts, selection)}
+        self._stretches = {name: each for name, each in found.items() if each.parts}
+        self.left_out: Mapping[str, str] = dict.fromkeys(found.keys() - self._stretches.keys(), _NOTHING)
         self._sent: OrderedDict[str, Any] = OrderedDict()
         self._sending = Lock()
         described = _described(how)
@@ -82,6 +89,23 @@ class Recordings:
             Window(each.name, digest("Recording", each.name, each.end_ms, self._states(each), described))
             for each in self._stretches.values()
         )
+
+    def _parts(self, path: str, selection: Selection) -> Mapping[Part, int]:
+        pools: set[str] = set()
+
+        def wanted(part: Part) -> bool:
+            pools.add(part.pool)
+            return selection.holds(part)
+
+        parts = self._store.parts(wanted)
+        if not pools:
+            raise HistoryError(f"{path} holds no history: name the folder that `ballast history` has written")
+        for name in selection.pools:
+            if name not in pools:
+                raise InvalidField("--pool", name, f"there is no such pool in {path}, but {', '.join(sorted(pools))}")
+        if not parts:
+            raise HistoryError(f"{path} holds no history of {_asked(selection)}")
+        return parts
 
     def _states(self, stretch: Stretch) -> list[tuple[str, int, int]]:
         return [(str(part), *self._store.state(part)) for part in stretch.parts]
@@ -112,24 +136,30 @@ def recorded_task(
         for batch in batches:
             for index in batch.column("id").to_pylist():
                 run = runs[index]
-                yield told(run, _trial(stretches[run.case.window], sent[run.case.window].value, how))
+                try:
+                    trial = _trial(stretches[run.case.window], sent[run.case.window].value, how)
+                except UnusableRecordingError as error:
+                    yield left_out(run, str(error))
+                else:
+                    yield told(run, trial)
 
     return task
 
 
 def _trial(stretch: Stretch, files: Files, how: Replay) -> RecordingTrial:
-    """Raises BacktestError, which says what to do about a window that can't be replayed."""
+    """Raises UnusableRecordingError, or BacktestError for files that can't be read."""
     try:
-        found = recording(rows(files), pool=stretch.pool, start_ms=stretch.start_ms, end_ms=stretch.end_ms)
-    except BallastError as error:
+        read = rows(files)
+    except HistoryError as error:
         raise BacktestError(f"{stretch.name}: {error}; or leave it out with --from, --to or --pool") from error
-    return RecordingTrial(found, how)
+    found = recording(read, pool=stretch.pool, start_ms=stretch.start_ms, end_ms=stretch.end_ms)
+    return RecordingTrial(extended(found, window_seconds=stretch.seconds), how)
 
 
 def stretches(parts: Mapping[Part, int], selection: Selection) -> Iterator[Stretch]:
-    """Windows pool by pool, one after the other; those of which nothing is known are left out.
+    """Windows pool by pool, one after the other; those of which nothing is known have no parts.
 
-    `parts`: up to when each is known. Raises InvalidField.
+    `parts`: up to when each is known. A window goes on to its own end even where no more is known. Raises InvalidField.
     """
     window_ms = selection.window_ms
     if window_ms % DAY_MS and DAY_MS % window_ms:
@@ -137,14 +167,12 @@ def stretches(parts: Mapping[Part, int], selection: Selection) -> Iterator[Stret
     for pool in sorted({part.pool for part in parts}):
         own = {part: through for part, through in sorted(parts.items()) if part.pool == pool}
         start = max(min(part.day.start_ms for part in own), selection.start_ms or 0)
-        end = min(max(own.values()), selection.end_ms or max(own.values()))
-        while start < end:
-            inside = tuple(
-                part for part, through in own.items() if part.day.start_ms < start + window_ms and through > start
-            )
-            if inside:
-                yield Stretch(pool, start, min(start + window_ms, end), inside)
-            start += window_ms
+        until = selection.end_ms or max(own.values()) + window_ms
+        while start < min(max(own.values()), until):
+            end = min(start + window_ms, until)
+            inside = (part for part, through in own.items() if part.day.start_ms < end and through > start)
+            yield Stretch(pool, start, end, tuple(inside))
+            start = end
 
 
 def moment_ms(text: str, *, field: str, end: bool = False) -> int:

@@ -10,6 +10,7 @@ from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ballast.model.arrays import FloatArray
 from ballast.simulation.figures import Figures
@@ -18,7 +19,7 @@ from ballast.simulation.trace import MoveRecord, Outcome
 from ballast.spark.backtest.cases import Run
 from ballast.spark.errors import BacktestError
 
-VERSION = "1"
+VERSION = "2"
 _VERSION_KEY = b"ballast.dev/backtest"
 _KINDS: Mapping[Any, pa.DataType] = {str: pa.string(), int: pa.int64(), float: pa.float64(), Outcome: pa.string()}
 _COURSE = ("times", "imbalance", "gap", "locality")
@@ -51,10 +52,12 @@ SCHEMA = pa.schema(
         pa.field("nodes", pa.list_(pa.string())),
         pa.field("scores", pa.list_(pa.float32())),
         pa.field("document", pa.string()),
+        pa.field("left_out", pa.string()),
     ],
     metadata={_VERSION_KEY: VERSION.encode()},
 )
-"""`scores` is node by node within each instant; `document` is the BalancingPolicy as JSON."""
+"""`scores` is node by node within each instant; `document` is the BalancingPolicy as JSON. `left_out`: why the window
+can't be run in; then the key, the case and the document are all else that there is."""
 
 
 def row(result: Result, run: Run) -> pa.Table:
@@ -71,7 +74,17 @@ def row(result: Result, run: Run) -> pa.Table:
         "scores": series.scores.astype(np.float32).ravel(),
         "document": json.dumps(run.document, default=str),
     }
-    return pa.table({name: [value] for name, value in values.items()}, schema=SCHEMA)
+    return _table(values)
+
+
+def left_out_row(run: Run, why: str) -> pa.Table:
+    """One row of `SCHEMA`, of a run in a window that can't be run in."""
+    document = json.dumps(run.document, default=str)
+    return _table({"key": run.key, **asdict(run.case), "document": document, "left_out": why})
+
+
+def _table(values: Mapping[str, Any]) -> pa.Table:
+    return pa.table({name: [values.get(name)] for name in SCHEMA.names}, schema=SCHEMA)
 
 
 def labelled(table: pa.Table, run: Run) -> pa.Table:
@@ -91,8 +104,16 @@ def checked(table: pa.Table, *, where: str) -> pa.Table:
 
 
 def results(table: pa.Table) -> list[Result]:
-    """In the table's order."""
-    return [_result({name: table.column(name)[index] for name in table.schema.names}) for index in range(len(table))]
+    """In the table's order; of windows that are left out there are none."""
+    told = table.filter(pc.is_null(table.column("left_out")))
+    return [_result({name: told.column(name)[index] for name in told.schema.names}) for index in range(len(told))]
+
+
+def left_out(table: pa.Table) -> dict[str, str]:
+    """Windows that can't be run in, and why."""
+    names = ("window", "left_out")
+    windows, reasons = (table.column(name).to_pylist() for name in names)
+    return {window: why for window, why in zip(windows, reasons, strict=True) if why is not None}
 
 
 def documents(table: pa.Table) -> dict[str, Any]:

@@ -25,6 +25,7 @@ class Scenarios:
             names = [each.name for each in scenarios]
             twice = next(name for name in names if names.count(name) > 1)
             raise InvalidField("--scenario", twice, "two scenarios have this name: rename one")
+        self.left_out: Mapping[str, str] = {}
         self.windows = tuple(
             Window(each.name, digest("Scenario", self._documents[each.name]["spec"]), each.spec.seed)
             for each in scenarios

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,6 +14,11 @@ class Source(Protocol):
     @property
     def windows(self) -> Sequence[Window]:
         """What there is, in the order of tables."""
+        ...
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """Windows that would be among them, were it known what happened in them; and why they are not."""
         ...
 
     def told(self, spark: SparkSession, runs: Sequence[Run]) -> DataFrame:

@@ -6,7 +6,8 @@ written beside its place and takes it at once: whatever has its name is whole.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,14 +15,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from ballast.errors import InvalidField
 from ballast.simulation.ranking import Ranking
-from ballast.simulation.study import Study
+from ballast.simulation.study import Study, left_out_told
 from ballast.spark.backtest.cases import Run
 from ballast.spark.backtest.ranked import ranking_table
-from ballast.spark.backtest.row import checked, documents, labelled, results
+from ballast.spark.backtest.row import checked, documents, labelled, left_out, results
 from ballast.spark.errors import BacktestError
 from ballast.spark.file_system import FileSystem
 
+_ABANDONED_SECONDS = 3600.0
+"""A file takes its place seconds after it was begun."""
 _RESULTS, _RANKING = "results.parquet", "ranking.parquet"
 
 
@@ -29,7 +33,7 @@ class Store:
     """`path`: a local path, or a URI of any file system that Spark's Hadoop knows."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:
-        self._files = FileSystem(spark, path)
+        self._path, self._files = path, FileSystem(spark, path)
 
     def known(self) -> frozenset[str]:
         """Keys of the runs that are there."""
@@ -38,25 +42,43 @@ class Store:
     def keep(self, key: str, table: pa.Table) -> None:
         self._write(f"cases/{key}.parquet", table)
 
-    def study(self, runs: Sequence[Run]) -> Study:
-        """Of runs that are all there, in their order; published as one table, too. Raises BacktestError."""
+    def study(self, runs: Sequence[Run], *, left_out: Mapping[str, str] | None = None) -> Study:
+        """Of runs that are all there, in their order; published as one table, too. Raises BacktestError.
+
+        `left_out`: windows without runs, and why.
+        """
         with TemporaryDirectory(prefix="ballast-backtest-") as folder:
             tables = [labelled(self._read(f"cases/{run.key}.parquet", Path(folder)), run) for run in runs]
         table = pa.concat_tables(tables)
         self._write(_RESULTS, table)
-        return _study(table)
+        return _study(table, left_out or {})
 
     def published(self) -> Study:
-        """The last study of this folder. Raises BacktestError."""
+        """The last study of this folder, as far as it had runs. Raises BacktestError."""
         with TemporaryDirectory(prefix="ballast-backtest-") as folder:
-            return _study(self._read(_RESULTS, Path(folder)))
+            return _study(self._read(_RESULTS, Path(folder)), {})
 
     def publish(self, ranking: Ranking) -> None:
         self._write(_RANKING, ranking_table(ranking))
 
-    def clean(self) -> None:
-        """Remove what a program that was killed has left."""
-        self._files.clean()
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Two programs would do the same runs twice, and each replace the other's tables.
+
+        Removes what a program that was killed has left. Raises InvalidField while another one is at work in the folder,
+        where that can be told: on a local file system. Elsewhere both go on, and what one has just written stays.
+        """
+        with ExitStack() as held:
+            try:
+                locked = held.enter_context(self._files.alone())
+            except BlockingIOError as error:
+                raise InvalidField(
+                    "--out",
+                    self._path,
+                    "another backtest is at work there: wait until it has ended, or name another folder",
+                ) from error
+            self._files.clean(older_than_seconds=0.0 if locked else _ABANDONED_SECONDS)
+            yield
 
     def _write(self, name: str, table: pa.Table) -> None:
         with TemporaryDirectory(prefix="ballast-backtest-") as folder:
@@ -75,7 +97,16 @@ class Store:
         return checked(table, where=path.toString())
 
 
-def _study(table: pa.Table) -> Study:
-    found, policies = results(table), documents(table)
+def _study(table: pa.Table, without_runs: Mapping[str, str]) -> Study:
+    """Raises BacktestError when no window remains."""
+    unusable = {**without_runs, **left_out(table)}
+    found = [result for result in results(table) if result.case.window not in unusable]
+    policies = documents(table)
+    if not found:
+        reasons = "; ".join(left_out_told(unusable))
+        raise BacktestError(
+            f"no window can be used: {reasons}. Name a shorter --window, or with --from and --to the time that there is"
+        )
     order = list(policies)
-    return Study(tuple(sorted(found, key=lambda result: order.index(result.case.policy))), policies)
+    ordered = sorted(found, key=lambda result: order.index(result.case.policy))
+    return Study(tuple(ordered), policies, dict(sorted(unusable.items())))

@@ -73,6 +73,13 @@ def test_what_could_not_be_known_is_said() -> None:
     assert "Nothing was missing" in section(page(study()), "What could not be known")
 
 
+def test_windows_that_were_left_out_are_told_with_the_reason() -> None:
+    text = page(replace(study(), left_out={"pool <b>": "an outage"}))
+    assert "<li>pool &lt;b&gt;: an outage</li>" in section(text, "Windows left out")
+    assert "1 window could not be used" in text
+    assert "left out" not in page(study())
+
+
 def test_the_policy_is_ready_to_apply() -> None:
     text = section(page(study([CAREFUL, STILL])), "Apply it")
     written = unescape(text.partition('<pre tabindex="0">')[2].partition("</pre>")[0])

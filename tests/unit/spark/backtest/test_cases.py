@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import ballast
 from ballast.simulation.policies import by_name
 from ballast.simulation.study import Case
-from ballast.spark.backtest.cases import Window, runs
+from ballast.spark.backtest.cases import DECIDES, Window, program, runs
 
 WINDOW = Window("day", digest="of the day", seed=5)
 
@@ -42,3 +47,37 @@ def test_a_run_is_known_again_by_what_it_depends_on() -> None:
 )
 def test_a_run_is_another_when_anything_that_it_depends_on_differs(other: str) -> None:
     assert other != key()
+
+
+ROOT = Path(ballast.__file__).parent
+
+
+@pytest.mark.parametrize(
+    ("module", "decides"),
+    [
+        ("planner/plan.py", True),
+        ("simulation/recorded/reading.py", True),
+        ("spark/backtest/row.py", True),
+        ("spark/backtest/parquet_rows.py", True),
+        ("cli/report/backtested.py", False),
+    ],
+)
+def test_a_run_is_another_when_the_code_that_it_depends_on_has_changed(
+    tmp_path: Path, module: str, decides: bool
+) -> None:
+    other = Path(shutil.copytree(ROOT, tmp_path / "ballast", ignore=shutil.ignore_patterns("__pycache__")))
+    assert program(other) == program(ROOT)
+    (other / module).write_text((other / module).read_text(encoding="utf-8") + "\n# changed\n", encoding="utf-8")
+    assert (program(other) != program(ROOT)) == decides
+
+
+_LOADED = """
+import sys
+import ballast.simulation.trial
+print(*sorted({name.split(".")[1] for name in sys.modules if name.startswith("ballast.")}))
+"""
+
+
+def test_all_that_a_trial_loads_is_code_that_a_run_depends_on() -> None:
+    told = subprocess.run([sys.executable, "-c", _LOADED], capture_output=True, text=True, check=True).stdout
+    assert set(told.split()) - {"errors"} <= set(DECIDES)

@@ -20,7 +20,7 @@ from ballast.simulation.trial import RecordingTrial
 from ballast.spark.backtest import Run, Selection, Window, runs
 from ballast.spark.backtest.parquet_rows import rows
 from ballast.spark.backtest.recordings import Files, moment_ms, recorded_task, stretches
-from ballast.spark.backtest.row import results
+from ballast.spark.backtest.row import left_out, results
 from ballast.spark.errors import BacktestError, HistoryError
 from ballast.spark.history import Day, Part
 from tests.unit.simulation.histories import Row, history
@@ -30,6 +30,8 @@ from tests.unit.simulation.small_world import EAGER, policy, scenario
 DAY = Day.parse("2026-01-05", field="day")
 LATER = DAY.plus(3)
 HOUR_MS = 3_600_000
+HALF_PAST = DAY.start_ms + 31 * 60_000
+"""When the recording has ended."""
 POLICIES = candidates(["AvgShedder"], [], figures=EAGER, baseline=True)
 TEXTS = ("signal", "node", "namespace", "pod", "detail")
 
@@ -78,12 +80,22 @@ WHOLE = {part(): DAY.end_ms, part(DAY.plus(1)): DAY.plus(1).end_ms}
         ({part(): DAY.start_ms + HOUR_MS}, {"window_ms": 12 * HOUR_MS}, ["streaming 2026-01-05"]),
         ({part(): DAY.end_ms}, {"window_ms": 12 * HOUR_MS}, ["streaming 2026-01-05", "streaming 2026-01-05T12:00Z"]),
         ({part(): DAY.end_ms}, {"start_ms": DAY.start_ms + HOUR_MS}, ["streaming 2026-01-05T01:00Z"]),
-        ({part(): DAY.end_ms, part(LATER): LATER.end_ms}, {}, ["streaming 2026-01-05", "streaming 2026-01-08"]),
+        ({part(): DAY.end_ms, part(LATER): LATER.end_ms}, {}, [f"streaming 2026-01-0{day}" for day in range(5, 9)]),
     ],
     ids=["days", "pools", "two days", "a day that is not over", "half days", "from a time on", "days that are missing"],
 )  # fmt: skip
 def test_a_history_is_cut_into_windows(parts: dict[Part, int], selection: dict[str, int], expected: list[str]) -> None:
     assert names(parts, **selection) == expected
+
+
+def test_days_that_are_missing_are_windows_without_parts() -> None:
+    found = stretches({part(): DAY.end_ms, part(LATER): LATER.end_ms}, Selection())
+    assert [stretch.parts for stretch in found] == [(part(),), (), (), (part(LATER),)]
+
+
+def test_a_window_goes_on_to_its_own_end_where_no_more_is_known() -> None:
+    (only,) = stretches({part(): DAY.start_ms + HOUR_MS}, Selection())
+    assert only.seconds == 86_400
 
 
 def test_the_last_window_ends_where_it_is_told_to() -> None:
@@ -126,18 +138,22 @@ def test_a_file_is_read_as_what_was_written(given: Recording) -> None:
     np.testing.assert_array_equal(found.value, [row.value for row in wanted])
 
 
-def told(content: bytes, *, chosen: Callable[[Run], bool] = lambda _: True) -> list[pa.RecordBatch]:
-    (stretch,) = stretches({part(): DAY.end_ms}, Selection())
+def told(
+    content: bytes, *, chosen: Callable[[Run], bool] = lambda _: True, end_ms: int = HALF_PAST
+) -> list[pa.RecordBatch]:
+    (stretch,) = stretches({part(): DAY.end_ms}, Selection(end_ms=end_ms))
     wanted = [run for run in runs(POLICIES, [Window(stretch.name, "d")], seeds=1) if chosen(run)]
     task = recorded_task(wanted, {stretch.name: stretch}, {stretch.name: Sent(((str(part()), content),))}, Replay())
     return list(task(iter([pa.RecordBatch.from_pydict({"id": list(range(len(wanted)))})])))
 
 
+def table(batch: pa.RecordBatch) -> pa.Table:
+    return pa.ipc.open_stream(batch.column("told")[0].as_py()).read_all()
+
+
 def test_a_task_replays_the_files_that_were_sent_to_it(given: Recording) -> None:
-    (result,) = results(
-        pa.ipc.open_stream(told(parquet(history(given)), chosen=lambda run: run.case.policy == "AvgShedder")[0]
-                           .column("told")[0].as_py()).read_all()
-    )  # fmt: skip
+    (batch,) = told(parquet(history(given)), chosen=lambda run: run.case.policy == "AvgShedder")
+    (result,) = results(table(batch))
     (run,) = [each for each in runs(POLICIES, [Window(result.case.window, "d")], seeds=1) if each.case == result.case]
     by_hand = RecordingTrial(given, Replay()).run(run.policy, run.case)
     assert (result.figures, result.moves, result.unknown) == (by_hand.figures, by_hand.moves, by_hand.unknown)
@@ -172,7 +188,14 @@ def test_a_file_of_other_columns_is_named() -> None:
         rows([("a", sink.getvalue())])
 
 
-def test_a_day_that_cannot_be_replayed_is_named_with_what_to_do(given: Recording) -> None:
+def test_a_window_that_cannot_be_replayed_is_left_out_with_the_reason_for_every_policy(given: Recording) -> None:
     bare = [row for row in history(given) if row.signal != "nodeCpu"]
-    with pytest.raises(BacktestError, match=r"streaming 2026-01-05: .*no node has figures .*leave it out with --from"):
-        told(parquet(bare))
+    found = [left_out(table(batch)) for batch in told(parquet(bare))]
+    why = "no node has figures of its CPU at two times, which are the fewest"
+    assert found == [{"streaming 2026-01-05": why}] * len(POLICIES)
+
+
+def test_a_day_of_which_little_is_known_is_left_out(given: Recording) -> None:
+    found = [left_out(table(batch)) for batch in told(parquet(history(given)), end_ms=DAY.end_ms)]
+    why = "there are figures of 0.517 of 24 hours, less than 75%"
+    assert found == [{"streaming 2026-01-05": why}] * len(POLICIES)

@@ -10,7 +10,7 @@ from ballast.simulation.policies import by_name
 from ballast.simulation.study import Case
 from ballast.simulation.trial import ScenarioTrial
 from ballast.spark.backtest.cases import Run
-from ballast.spark.backtest.row import SCHEMA, checked, documents, labelled, results, row
+from ballast.spark.backtest.row import SCHEMA, checked, documents, labelled, left_out, left_out_row, results, row
 from ballast.spark.errors import BacktestError
 from tests.unit.simulation.small_world import EAGER, scenario
 
@@ -41,10 +41,21 @@ def test_a_result_that_was_kept_under_another_name_gets_the_one_asked_for() -> N
     assert read.case == Case("mine", "renamed", 1)
 
 
+def test_a_window_that_is_left_out_has_a_reason_and_no_result() -> None:
+    day = replace(RUN, case=Case("AvgShedder", "day", 1))
+    table = pa.concat_tables(
+        [left_out_row(RUN, "no figures"), row(ScenarioTrial(scenario()).run(RUN.policy, RUN.case), day)]
+    )
+    assert left_out(table) == {"small": "no figures"}
+    assert len(results(table)) == 1
+    assert left_out(labelled(table.slice(0, 1), day)) == {"day": "no figures"}
+    assert documents(table) == {"AvgShedder": RUN.document}
+
+
 @pytest.mark.parametrize(
     ("schema", "version"),
     [(SCHEMA.remove_metadata(), "None"), (SCHEMA.with_metadata({"ballast.dev/backtest": "0"}), "0")],
 )
 def test_results_of_another_version_are_refused(schema: pa.Schema, version: str) -> None:
-    with pytest.raises(BacktestError, match=f"there has version {version} of the results' schema, not 1"):
+    with pytest.raises(BacktestError, match=f"there has version {version} of the results' schema, not 2"):
         checked(schema.empty_table(), where="there")
