@@ -29,6 +29,9 @@ NOISE_CORES = 0.46
 HOT_SCORE = 75.0
 NOISE_NAMESPACE = "noise"
 ENDED = frozenset({"Succeeded", "Failed", "Expired", "Refused"})
+HOME_ZONE = "zone-b"
+"""Where Ballast places three executors: zone a has too few nodes for them."""
+CALM_POINTS = 20.0
 _API = "/apis/ballast.dev/v1alpha1"
 
 
@@ -48,6 +51,9 @@ def nodes() -> list[NodeSpec]:
         for index, (zone, rack) in enumerate(places, start=1)
     ]
     return [*pool, NodeSpec(SYSTEM, zone="zone-b", rack="rack-b0", cpu="4", memory="12Gi", labels={POOL_LABEL: SYSTEM})]
+
+
+HOME = frozenset(spec.name for spec in nodes() if spec.zone == HOME_ZONE and spec.labels[POOL_LABEL] == POOL)
 
 
 @dataclass(slots=True)
@@ -119,10 +125,18 @@ class Cluster:
 
     @contextmanager
     def noise(self, node: str, cores: float = NOISE_CORES) -> Iterator[None]:
-        """A neighbour that makes a node hot; entered when the node's score shows it."""
+        """A neighbour that makes a node hot; entered when the scores show it, and nothing else changes them.
+
+        A policy that begins while scores rise or fall learns that as the pool's noise, and is slow to act on a gap.
+        """
         self.testbed.apply(_noise(node, cores))
         try:
-            self.await_(lambda: self.score(node) >= HOT_SCORE, f"{node} is hot", explain=lambda: str(self.score(node)))
+            self.await_(
+                lambda: self.score(node) >= HOT_SCORE and self._calm(),
+                f"{node} is hot and the pool is calm",
+                timeout_seconds=120,
+                explain=lambda: str(self._recent_scores()),
+            )
             yield
         finally:
             self.testbed.kubectl("delete", "pod", "noise", f"-n={NOISE_NAMESPACE}", "--ignore-not-found", "--wait=true")
@@ -132,6 +146,15 @@ class Cluster:
         now = time.time()
         points = self.figures.history(now, now).get(node, [])
         return points[-1][1] if points else 0.0
+
+    def _recent_scores(self) -> Mapping[str, list[float]]:
+        """Scores by node, over the last window."""
+        now = time.time()
+        points = self.figures.history(now - WINDOW_SECONDS, now)
+        return {node: [score for _, score in series] for node, series in points.items()}
+
+    def _calm(self) -> bool:
+        return all(max(scores) - min(scores) < CALM_POINTS for scores in self._recent_scores().values() if scores)
 
     def policy(self, name: str) -> Json:
         return self.testbed.api.get(f"{_API}/balancingpolicies/{name}")
@@ -143,13 +166,26 @@ class Cluster:
         found: list[Json] = self.testbed.api.get(f"{_API}/namespaces/{namespace}/executormoves")["items"]
         return sorted(found, key=lambda move: str(move["metadata"]["creationTimestamp"]))
 
-    def come_to_rest(self, namespace: str) -> None:
-        """Nothing is levelled until the next policy, and the moves of before are forgotten.
+    def come_to_rest(self, job: RunningJob) -> None:
+        """As at the beginning: nothing is levelled, the moves of before are forgotten, and the job is where it belongs.
 
         The policy goes first: with its budget free again, it would answer the next noise at once.
         """
         self.enforce()
-        self.testbed.kubectl("delete", "move", "--all", f"--namespace={namespace}", "--wait=true")
+        self.testbed.kubectl("delete", "move", "--all", f"--namespace={job.job.namespace}", "--wait=true")
+        self._bring_home(job)
+
+    def _bring_home(self, job: RunningJob) -> None:
+        """An executor that was let go while Ballast was dead may run anywhere; its replacement is placed."""
+        names = [each.name for each in job.running_executors() if each.node not in HOME]
+        if names:
+            self.testbed.kubectl("delete", "pods", *names, f"--namespace={job.job.namespace}", "--wait=true")
+
+        def at_home() -> bool:
+            found = job.running_executors()
+            return len(found) == job.job.executors and all(each.node in HOME for each in found)
+
+        self.await_(at_home, f"{job.job.executors} executors run in {HOME_ZONE}", timeout_seconds=120)
 
     def await_move(self, namespace: str, *, phases: frozenset[str], timeout_seconds: float = 90.0) -> Json:
         """The namespace's move, once it is in one of the phases."""

@@ -32,8 +32,7 @@ def kill_outright(cluster: Cluster, pods: list[Json]) -> None:
 
 
 def test_a_move_goes_on_when_every_replica_is_killed_in_its_middle(cluster: Cluster, steady: RunningJob) -> None:
-    cluster.come_to_rest(STEADY_NAMESPACE)
-    steady.await_executors()
+    cluster.come_to_rest(steady)
     before = {executor.uid for executor in steady.running_executors()}
     node = min(names_by_node(steady))
     with cluster.noise(node):

@@ -18,8 +18,7 @@ PASSES = 3
 @pytest.fixture(scope="module", autouse=True)
 def hot(cluster: Cluster, steady: RunningJob) -> Iterator[str]:
     """A node with an executor, hot all the time."""
-    cluster.come_to_rest(STEADY_NAMESPACE)
-    steady.await_executors()
+    cluster.come_to_rest(steady)
     node = min(names_by_node(steady))
     with cluster.noise(node):
         yield node

@@ -29,8 +29,7 @@ class Moved:
 
 @pytest.fixture(scope="module")
 def moved(cluster: Cluster, steady: RunningJob) -> Moved:
-    cluster.come_to_rest(STEADY_NAMESPACE)
-    steady.await_executors()
+    cluster.come_to_rest(steady)
     node = min(names_by_node(steady))
     with cluster.noise(node):
         cluster.enforce(moves={"mode": "Enforce", "budgets": [{"moves": 1, "per": "1h"}]})

@@ -19,8 +19,7 @@ WORKLOAD = "/spec/components/0/workload"
 @pytest.fixture(scope="module")
 def hot(cluster: Cluster, steady: RunningJob) -> Iterator[str]:
     """The name of the steady job's executor on a node that stays hot; nothing is moved, only said."""
-    cluster.come_to_rest(STEADY_NAMESPACE)
-    steady.await_executors()
+    cluster.come_to_rest(steady)
     node = min(names_by_node(steady))
     with cluster.noise(node):
         yield names_by_node(steady)[node]
