@@ -26,7 +26,8 @@ test: setup check ## Run every test and check
 	@$(RUN) -m pytest tests/vectors
 	@$(RUN) -m pytest tests/pages
 	@$(RUN) -m pytest tests/spark
-	@$(RUN) -m pytest tests/testbed tests/cluster tests/e2e
+	@$(RUN) -m pytest tests/testbed tests/cluster
+	@$(RUN) -m pytest tests/e2e
 
 check: ## Format, lint, types, layers and generated files
 	@scripts/setup.sh --python-only
