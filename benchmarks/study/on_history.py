@@ -17,7 +17,7 @@ from ballast.simulation.policies import by_name, policy_in
 from ballast.simulation.replay import Replay
 from ballast.spark.backtest import Job, Recordings, Selection, Store, runs
 from ballast.spark.history import Day, Part
-from ballast.spark.history.schema import SORT, columns
+from ballast.spark.history.schema import SORT, Metadata, columns
 from benchmarks.study.days import FIGURES, Outcome, day, policies
 from benchmarks.study.workers import Workers
 from tests.spark.session import local_session
@@ -27,6 +27,9 @@ from tests.unit.simulation.recordings import recorded
 FIRST = Day.parse("2026-01-05", field="day")
 RUNS = 30
 """However many days there are, since a worker that runs longer has come across more."""
+
+_STEP_MS, _WINDOW_MS = 120_000, 240_000
+"""As the policies of `benchmarks.study.days` have it."""
 
 
 def write(spark: SparkSession, folder: Path, rows: Iterable[Row], days: int) -> None:
@@ -42,7 +45,9 @@ def write(spark: SparkSession, folder: Path, rows: Iterable[Row], days: int) -> 
             *[name for name in SORT if name != "time"],
         )
         staged, part = folder / "_staged", folder / str(Part(one, "streaming"))
-        dated.coalesce(1).sortWithinPartitions(*SORT).select(*columns(one.end_ms)).write.parquet(str(staged))
+        dated.coalesce(1).sortWithinPartitions(*SORT).select(
+            *columns(Metadata(one.end_ms, _STEP_MS, _WINDOW_MS))
+        ).write.parquet(str(staged))
         part.mkdir(parents=True)
         (file,) = staged.glob("*.parquet")
         file.rename(part / "history.parquet")

@@ -11,7 +11,12 @@ EVERY_SECONDS = 240
 NODES = {"10.0.0.1:9100": "n1", "10.0.0.2:9100": "n2", "10.0.0.3:9100": "n3"}
 POLICIES = {"n1": "streaming", "n2": "streaming", "n3": "batch"}
 PLACED = [("clicks-exec-1", "n1"), ("clicks-exec-2", "n2")]
+"""As the labels of cAdvisor's series tell."""
+PLACED_BY_API = [("clicks-exec-3", "n2")]
+"""As kube-state-metrics tells, which alone knows of it."""
 REFUSALS = ["Cooldown", "NoGain"]
+KINDS = ["move", "placement"]
+PHASES = ["Failed", "Succeeded"]
 NODE_CPU = (
     'sum by (node, instance) (rate(node_cpu_seconds_total{job="node-exporter",mode!~"idle|iowait|steal"}[1800s]))'
 )
@@ -26,6 +31,8 @@ def openmetrics(*, late: bool = False) -> Iterator[str]:
             yield from _node(address, node, second)
         for pod, node in PLACED:
             yield from _executor(pod, node, second)
+        for pod, node in PLACED_BY_API:
+            yield from _pod(pod, node, second)
         if late and START <= second < _LATE_UNTIL:
             yield from _executor("clicks-exec-9", "n1", second)
         yield from _operator(second)
@@ -41,7 +48,13 @@ def _node(address: str, node: str, second: int) -> Iterator[str]:
     yield f"node_memory_MemTotal_bytes{{{exporter}}} 16000000000 {second}\n"
     yield f"node_memory_MemAvailable_bytes{{{exporter}}} {number * 10**9} {second}\n"
     yield f'up{{job="kubelet",node="{node}",instance="{address.removesuffix(":9100")}:10250"}} 1 {second}\n'
-    yield f'ballast_node_score_percent{{policy="{POLICIES[node]}",node="{node}"}} {20 * number} {second}\n'
+    yield f'kube_node_status_allocatable{{node="{node}",resource="cpu"}} {4 * number} {second}\n'
+    yield f'kube_node_status_allocatable{{node="{node}",resource="memory"}} {number * 10**10} {second}\n'
+    yield f'kube_node_spec_unschedulable{{node="{node}"}} {int(number == 1)} {second}\n'
+    labels = f'policy="{POLICIES[node]}",node="{node}"'
+    yield f"ballast_node_score_percent{{{labels}}} {20 * number} {second}\n"
+    for threshold, hits in (("high", 0), ("low", number)):
+        yield f'ballast_node_hits{{{labels},threshold="{threshold}"}} {hits} {second}\n'
 
 
 def _executor(pod: str, node: str, second: int) -> Iterator[str]:
@@ -54,8 +67,23 @@ def _executor(pod: str, node: str, second: int) -> Iterator[str]:
     yield f"container_memory_working_set_bytes{{{labels}}} 4000000000 {second}\n"
 
 
+def _pod(pod: str, node: str, second: int) -> Iterator[str]:
+    labels = f'job="kube-state-metrics",namespace="analytics",pod="{pod}"'
+    yield f'kube_pod_info{{{labels},node="{node}"}} 1 {second}\n'
+    yield f'kube_pod_labels{{{labels},label_spark_role="executor",label_spark_app_selector="spark-1"}} 1 {second}\n'
+    for resource, asked in (("cpu", 2), ("memory", 5 * 10**9)):
+        requests = f'{labels},container="executor",resource="{resource}"'
+        yield f"kube_pod_container_resource_requests{{{requests}}} {asked} {second}\n"
+
+
 def _operator(second: int) -> Iterator[str]:
     for policy in sorted(set(POLICIES.values())):
         yield f'ballast_pool_gap_points{{policy="{policy}"}} 20 {second}\n'
         for count, reason in enumerate(REFUSALS):
             yield f'ballast_refusals_total{{policy="{policy}",reason="{reason}"}} {count} {second}\n'
+        for metric, label, words in (("decisions", "kind", KINDS), ("moves", "phase", PHASES)):
+            for count, word in enumerate(words):
+                total = count + (second - START) // 86_400
+                yield f'ballast_{metric}_total{{policy="{policy}",{label}="{word}"}} {total} {second}\n'
+        for gain, points in (("predicted", 12.5), ("measured", 11)):
+            yield f'ballast_move_{gain}_gain_points{{policy="{policy}"}} {points} {second}\n'

@@ -1,9 +1,15 @@
 from __future__ import annotations
 
+import os
+import re
 import shutil
+import signal
+import subprocess
+import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -14,8 +20,10 @@ from ballast.spark.errors import HistoryError
 from ballast.spark.failure import in_own_words
 from ballast.spark.file_system import FileSystem
 from ballast.spark.history import Day, Done, Origin, Range, Store, Written, collected, planned
+from ballast.spark.history.signal import Signal, signals
 from tests.spark import known_cluster
 from tests.spark.filled_prometheus import FilledPrometheus, holding
+from tests.testbed.waiting import wait_until
 
 FIRST = Day.parse("2026-01-01", field="from")
 SECOND = FIRST.plus(1)
@@ -29,16 +37,25 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FilledPromethe
         yield filled
 
 
-def origin(prometheus: FilledPrometheus) -> Origin:
-    return Origin({"url": prometheus.url}, Preset.KUBE_PROMETHEUS_STACK, step_seconds=1800, window_seconds=1800)
+def origin(
+    prometheus: FilledPrometheus,
+    *,
+    step_ms: int = 1_800_000,
+    window_ms: int = 1_800_000,
+    pools: Mapping[str, str] | None = None,
+) -> Origin:
+    expressions = {name: re.compile(expression) for name, expression in (pools or {}).items()}
+    stack = Preset.KUBE_PROMETHEUS_STACK
+    return Origin({"url": prometheus.url}, stack, step_ms=step_ms, window_ms=window_ms, pools=expressions)
 
 
-def run(spark: SparkSession, path: Path, prometheus: FilledPrometheus, wanted: Range) -> list[Done]:
+def run(spark: SparkSession, path: Path | str, asked: FilledPrometheus | Origin, wanted: Range) -> list[Done]:
     store = Store(spark, str(path))
+    source = asked if isinstance(asked, Origin) else origin(asked)
     return [
         done
-        for stretch in planned(store, wanted)
-        for done in collected(spark, store, origin(prometheus), stretch)
+        for stretch in planned(store, source, wanted)
+        for done in collected(spark, store, source, stretch)
     ]  # fmt: skip
 
 
@@ -53,7 +70,7 @@ def files(path: Path) -> Files:
 
 
 def written(done: Iterable[Done]) -> dict[str, Written]:
-    return {str(one.part): one.written for one in done}
+    return {f"date={one.day}/pool={one.pool}": one.written for one in done}
 
 
 @pytest.fixture(scope="module")
@@ -77,21 +94,53 @@ def test_a_cluster_is_kept_by_day_and_pool(
     assert written(done) == {
         f"date={day}/pool={pool}": Written.NEW for day in (FIRST, SECOND) for pool in ("batch", "streaming")
     }
-    assert list(files(folder)) == [f"{one.part}/history.parquet" for one in done]
+    assert list(files(folder)) == [f"{part}/history.parquet" for part in written(done)]
     rows = spark.read.parquet(str(folder)).where("date = '2026-01-02' and pool = 'streaming'").collect()
     assert {row.node for row in rows if row.signal == "nodeCores"} == {"n1", "n2"}
-    assert {(row.pod, row.node) for row in rows if row.signal == "placement"} == set(known_cluster.PLACED)
+    placed = {*known_cluster.PLACED, *known_cluster.PLACED_BY_API}
+    assert {(row.pod, row.node) for row in rows if row.signal == "placement"} == placed
     assert {row.detail for row in rows if row.signal == "refusals"} == set(known_cluster.REFUSALS)
     assert Counter(row.signal for row in rows)["poolGap"] == 48
-    start, end = SECOND.start_ms // 1000, SECOND.end_ms // 1000 - 1800
-    own = cluster.matrix(known_cluster.NODE_CPU, start=str(start), end=str(end), step="1800")
-    wanted = {
-        (known_cluster.NODES[series["metric"]["instance"]], at, float(text))
-        for series in own
-        for at, text in series["values"]
-    }
-    found = {(row.node, row.time.timestamp(), row.value) for row in rows if row.signal == "nodeCpu"}
-    assert found == {one for one in wanted if one[0] != "n3"}
+
+
+def test_every_figure_is_what_prometheus_answers_itself(
+    spark: SparkSession, cluster: FilledPrometheus, collected_once: tuple[Path, list[Done]]
+) -> None:
+    rows = spark.read.parquet(str(collected_once[0])).where("date = '2026-01-02' and pool = 'streaming'").collect()
+    start, end = str(SECOND.start_ms // 1000), str(SECOND.end_ms // 1000 - 1800)
+    asked = signals(Preset.KUBE_PROMETHEUS_STACK, window_seconds=1800)
+    silent = {"nodeNetworkReceive", "nodeNetworkTransmit", "nodePressure", "executorNetwork"}
+    for each in asked:
+        own = cluster.matrix(each.query, start=start, end=end, step="1800")
+        wanted = {
+            (*whose(each, series["metric"]), at, float(text))
+            for series in own
+            if in_pool(series["metric"])
+            for at, text in series["values"]
+        }
+        found = [
+            (row.node if row.pod is None else row.pod, row.detail, row.time.timestamp(), row.value)
+            for row in rows
+            if row.signal == each.name
+        ]
+        assert sorted(found, key=str) == sorted(wanted, key=str), each.name
+        assert bool(found) is (each.name not in silent), each.name
+
+
+def node_of(labels: dict[str, str]) -> str | None:
+    addresses = {address.split(":")[0]: node for address, node in known_cluster.NODES.items()}
+    return labels.get("node") or addresses.get(labels.get("instance", "").split(":")[0])
+
+
+def in_pool(labels: dict[str, str]) -> bool:
+    node = node_of(labels)
+    return labels.get("policy", "streaming") == "streaming" and (
+        node is None or known_cluster.POLICIES[node] == "streaming"
+    )
+
+
+def whose(kept: Signal, labels: dict[str, str]) -> tuple[str | None, str | None]:
+    return labels.get("pod") or node_of(labels), labels[kept.detail] if kept.detail else None
 
 
 def test_collected_again_no_byte_changes_and_then_nothing_is_left_to_do(
@@ -100,7 +149,7 @@ def test_collected_again_no_byte_changes_and_then_nothing_is_left_to_do(
     before = files(history)
     assert set(written(run(spark, history, cluster, days(FIRST, SECOND))).values()) == {Written.UNCHANGED}
     assert files(history) == before
-    assert planned(Store(spark, str(history)), days(None, None)) == []
+    assert planned(Store(spark, str(history)), origin(cluster), days(None, None)) == []
 
 
 def test_a_day_that_was_not_over_is_collected_again_and_others_are_left(
@@ -113,7 +162,9 @@ def test_a_day_that_was_not_over_is_collected_again_and_others_are_left(
     done = run(spark, history, cluster, days(None, None))
     assert written(done) == {f"date={SECOND}/pool={pool}": Written.CHANGED for pool in ("batch", "streaming")}
     after = files(history)
-    assert {name for name in after if after[name] != before[name]} == {f"{one.part}/history.parquet" for one in done}
+    assert {name for name in after if after[name] != before[name]} == {
+        f"{part}/history.parquet" for part in written(done)
+    }
 
 
 def test_late_data_changes_its_part_alone_and_forgotten_data_none(
@@ -129,7 +180,96 @@ def test_late_data_changes_its_part_alone_and_forgotten_data_none(
 
     forgotten = run(spark, history, cluster, days(FIRST, FIRST))
     assert written(forgotten)[changed] is Written.KEPT
+    assert any(re.search(r"rows, kept: .* Delete the file to have it", str(done)) for done in forgotten)
     assert files(history) == after
+
+
+def test_a_day_without_figures_is_told_and_those_after_it_are_left_as_they_are(
+    spark: SparkSession, cluster: FilledPrometheus, history: Path
+) -> None:
+    before = FIRST.plus(-2)
+    assert [str(done) for done in run(spark, history, cluster, days(before, before))] == [
+        f"date={before}: no figures of any pool"
+    ]
+    shutil.rmtree(history / f"date={FIRST}")
+    shutil.copytree(history / f"date={SECOND}", history / f"date={before}")  # a day that is not known to its end
+    left = planned(Store(spark, str(history)), origin(cluster), days(None, None))
+    assert [str(stretch.day) for stretch in left] == [str(before.plus(number)) for number in range(3)]
+    done = run(spark, history, cluster, days(None, before))
+    assert [str(one) for one in done] == [
+        f"date={before}/pool={pool}: no figures; a file that is there is kept" for pool in ("batch", "streaming")
+    ]
+
+
+def test_each_pool_that_is_asked_for_is_told_of(spark: SparkSession, cluster: FilledPrometheus, tmp_path: Path) -> None:
+    asked = origin(cluster, pools={"mine": "n[12]", "both": "n.", "part": "[12]"})
+    done = run(spark, tmp_path, asked, days(FIRST, FIRST, ripe_ms=FIRST.start_ms + 2 * HOUR_MS))
+    assert {one.pool: one.written for one in done} == {
+        "mine": Written.NEW, "both": Written.NEW, "part": Written.NOTHING
+    }  # fmt: skip
+    nodes = spark.read.parquet(str(tmp_path)).where("signal = 'nodeCores'").select("pool", "node").distinct().collect()
+    assert {(row.pool, row.node) for row in nodes} == {
+        ("mine", "n1"), ("mine", "n2"), ("both", "n1"), ("both", "n2"), ("both", "n3")
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("spans", "words"),
+    [
+        ({"step_ms": 3_600_000}, "--step 1800s --window 1800s, not with --step 3600s --window 1800s"),
+        ({"step_ms": 600_000}, "--step 1800s --window 1800s, not with --step 600s --window 1800s"),
+        ({"window_ms": 120_000}, "--step 1800s --window 1800s, not with --step 1800s --window 120s"),
+    ],
+)
+def test_a_history_goes_on_with_the_spans_it_was_begun_with(
+    spark: SparkSession, cluster: FilledPrometheus, history: Path, spans: dict[str, Any], words: str
+) -> None:
+    before = files(history)
+    with pytest.raises(HistoryError, match=rf"^date={FIRST}/pool=batch was collected with {words}: .*--path$"):
+        run(spark, history, origin(cluster, **spans), days(FIRST, SECOND))
+    assert files(history) == before
+
+
+def test_what_else_the_session_caches_stays(spark: SparkSession, cluster: FilledPrometheus, tmp_path: Path) -> None:
+    other = spark.range(7).persist()
+    try:
+        other.count()
+        cached = set(spark.sparkContext._jsc.getPersistentRDDs().keySet())
+        run(spark, tmp_path, cluster, days(FIRST, FIRST, ripe_ms=FIRST.start_ms + HOUR_MS))
+        assert other.storageLevel.useMemory
+        assert set(spark.sparkContext._jsc.getPersistentRDDs().keySet()) == cached
+    finally:
+        other.unpersist()
+
+
+def test_a_run_that_is_killed_leaves_whole_files_and_the_next_one_ends_it(
+    spark: SparkSession, history: Path, tmp_path: Path
+) -> None:
+    count = spark.read.parquet(str(history)).count()
+    told = tmp_path / "told"
+    with holding(known_cluster.openmetrics(late=True), tmp_path) as later:
+        asked = ["--prometheus", later.url, "--path", str(history), "--from", str(FIRST), "--to", str(FIRST)]
+        command = [sys.executable, "-m", "ballast", "history", *asked, "--step", "30m", "--window", "30m"]
+        with told.open("wb") as log:
+            process = subprocess.Popen([*command, "--master", "local[2]"], stdout=log, stderr=log, process_group=0)
+        try:
+            wait_until(
+                lambda: process.poll() is not None or any(history.glob("_staging-*")),
+                what="a part is being written",
+                timeout_seconds=240,
+                explain=told.read_text,
+            )
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(timeout=30)
+        assert process.returncode == -signal.SIGKILL, told.read_text()
+        assert spark.read.parquet(str(history)).count() >= count
+        Store(spark, str(history)).clean()
+        done = run(spark, history, later, days(FIRST, FIRST))
+    assert {str(one.day) for one in done} == {str(FIRST)}
+    assert not list(history.glob("_*"))
+    rows = spark.read.parquet(str(history)).where("pod = 'clicks-exec-9'")
+    assert {str(row.date) for row in rows.select("date").distinct().collect()} == {str(FIRST)}
 
 
 def test_a_crash_leaves_the_old_part_and_the_next_run_clears_up(
@@ -153,19 +293,31 @@ def test_a_crash_leaves_the_old_part_and_the_next_run_clears_up(
     assert files(history) == before
 
 
+@pytest.mark.parametrize(
+    ("scheme", "authority"),
+    [("viewfs", "history"), ("s3a", "bucket")],
+    ids=["renamed into place", "an object store, where a rename would delete what is there first"],
+)
 def test_a_history_may_lie_on_any_file_system_that_hadoop_knows(
-    spark: SparkSession, cluster: FilledPrometheus, tmp_path: Path
+    spark: SparkSession, cluster: FilledPrometheus, tmp_path: Path, scheme: str, authority: str
 ) -> None:
-    mounted = "fs.viewfs.mounttable.history.link./kept"
-    spark._jsc.hadoopConfiguration().set(mounted, tmp_path.as_uri())
-    wanted = days(FIRST, FIRST, ripe_ms=FIRST.start_ms + 2 * HOUR_MS)
-    store = Store(spark, "viewfs://history/kept/here")
-    for how in (Written.NEW, Written.UNCHANGED):
-        (stretch,) = planned(store, wanted)
-        assert {done.written for done in collected(spark, store, origin(cluster), stretch)} == {how}
-    (longer,) = planned(store, days(FIRST, FIRST, ripe_ms=FIRST.start_ms + 4 * HOUR_MS))
-    assert {done.written for done in collected(spark, store, origin(cluster), longer)} == {Written.CHANGED}
+    conf = spark._jsc.hadoopConfiguration()
+    conf.set(f"fs.viewfs.mounttable.{authority}.link./kept", tmp_path.as_uri())
+    # Under the name of an object store, folders of this machine. Hadoop has no other file system of that name here
+    # that could rename: what is asked to would fail.
+    conf.set("fs.s3a.impl", "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme")
+    path = f"{scheme}://{authority}/kept/here"
+
+    def hours(count: int) -> Range:
+        return days(FIRST, FIRST, ripe_ms=FIRST.start_ms + count * HOUR_MS)
+
+    assert set(written(run(spark, path, cluster, hours(2))).values()) == {Written.NEW}
+    assert set(written(run(spark, path, cluster, hours(2))).values()) == {Written.UNCHANGED}
+    assert set(written(run(spark, path, cluster, hours(4))).values()) == {Written.CHANGED}
     assert len(list((tmp_path / "here").rglob("history.parquet"))) == 2
+    assert not list((tmp_path / "here").glob("_*"))
+    rows = spark.read.parquet(str(tmp_path / "here")).where("pool = 'streaming'")
+    assert {row.time.hour for row in rows.select("time").distinct().collect()} == {0, 1, 2, 3}
 
 
 def truncated(file: Path) -> None:
@@ -178,12 +330,12 @@ def foreign(file: Path) -> None:
 
 @pytest.mark.parametrize(("spoil", "words"), [(truncated, "can't be read .*delete it"), (foreign, "can't be read")])
 def test_a_part_that_cannot_be_read_is_named(
-    spark: SparkSession, history: Path, spoil: Callable[[Path], None], words: str
+    spark: SparkSession, cluster: FilledPrometheus, history: Path, spoil: Callable[[Path], None], words: str
 ) -> None:
     file = history / f"date={SECOND}" / "pool=batch" / "history.parquet"
     spoil(file)
     with pytest.raises(HistoryError, match=rf"date={SECOND}/pool=batch/history\.parquet {words}"):
-        planned(Store(spark, str(history)), days(None, None))
+        planned(Store(spark, str(history)), origin(cluster), days(None, None))
 
 
 def test_a_file_system_that_hadoop_does_not_know_is_told_in_one_sentence(spark: SparkSession) -> None:
@@ -197,7 +349,7 @@ def test_a_part_of_another_version_is_not_added_to(spark: SparkSession, tmp_path
     place = tmp_path / f"date={FIRST}" / "pool=streaming"
     place.mkdir(parents=True)
     file.rename(place / "history.parquet")
-    with pytest.raises(HistoryError, match="has version None of the history's schema, not 1"):
+    with pytest.raises(HistoryError, match="has version None of the history's schema, not 2"):
         Store(spark, str(tmp_path)).parts()
 
 

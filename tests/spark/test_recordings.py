@@ -21,7 +21,7 @@ from ballast.spark.backtest.parquet_rows import rows
 from ballast.spark.errors import HistoryError
 from ballast.spark.failure import in_own_words
 from ballast.spark.history import Day, Part
-from ballast.spark.history.schema import SORT, columns
+from ballast.spark.history.schema import SORT, VERSION, Metadata, columns
 from tests.unit.cli.program import run as command
 from tests.unit.simulation.histories import Row, history, table
 from tests.unit.simulation.recordings import recorded
@@ -30,6 +30,8 @@ from tests.unit.simulation.small_world import EAGER, policy, scenario
 DAY = Day.parse("2026-01-05", field="day")
 SPAN_MS = 1_800_000
 BOTH = Selection(start_ms=DAY.end_ms - SPAN_MS, end_ms=DAY.end_ms + SPAN_MS, window_ms=SPAN_MS)
+MEASURED = ("--grid", "metrics.window=60s")
+"""As the history is."""
 POLICIES = candidates(["AvgShedder"], [], figures=EAGER, baseline=True)
 
 
@@ -39,15 +41,24 @@ def given() -> Recording:
     return recorded(scenario(), policy(mode="Off"))[1]
 
 
-def write(spark: SparkSession, folder: Path, found: Iterable[Row], *, day: Day = DAY, pool: str = "streaming") -> Path:
+def write(
+    spark: SparkSession,
+    folder: Path,
+    found: Iterable[Row],
+    *,
+    day: Day = DAY,
+    pool: str = "streaming",
+    window_ms: int = 60_000,
+) -> Path:
     """As `ballast history` leaves it."""
     part = folder / str(Part(day, pool))
     frame = spark.createDataFrame(
         [tuple(row) for row in found],
         "time_ms long, signal string, node string, namespace string, pod string, detail string, value double",
     ).selectExpr("timestamp_millis(time_ms) as time", *[name for name in SORT if name != "time"])
+    metadata = Metadata(day.end_ms, step_ms=60_000, window_ms=window_ms)
     staged = folder / "_staged"
-    frame.coalesce(1).sortWithinPartitions(*SORT).select(*columns(day.end_ms)).write.parquet(str(staged))
+    frame.coalesce(1).sortWithinPartitions(*SORT).select(*columns(metadata)).write.parquet(str(staged))
     part.mkdir(parents=True)
     (file,) = staged.glob("*.parquet")
     file.rename(part / "history.parquet")
@@ -132,11 +143,11 @@ def truncated(file: Path) -> None:
     file.write_bytes(file.read_bytes()[:-100])
 
 
-def of_version_2(file: Path) -> None:
+def of_another_version(file: Path) -> None:
     table = pq.read_table(file)
     key = b"org.apache.spark.sql.parquet.row.metadata"
     described = json.loads(table.schema.metadata[key])
-    described["fields"][0]["metadata"]["ballast.dev/schema"] = 2
+    described["fields"][0]["metadata"]["ballast.dev/schema"] = VERSION + 1
     pq.write_table(table.replace_schema_metadata({key: json.dumps(described).encode()}), file)
 
 
@@ -144,7 +155,10 @@ def of_version_2(file: Path) -> None:
     ("spoil", "words"),
     [
         (truncated, r"date=2026-01-06/pool=streaming/history\.parquet can't be read .*delete it"),
-        (of_version_2, r"date=2026-01-06/pool=streaming/history\.parquet has version 2 of the history's schema, not 1"),
+        (
+            of_another_version,
+            rf"date=2026-01-06/pool=streaming/history\.parquet has version {VERSION + 1} of .* not {VERSION}: collect",
+        ),
     ],
 )
 def test_a_file_that_cannot_be_used_is_named(
@@ -161,7 +175,7 @@ def test_the_command_leaves_out_what_cannot_be_replayed_and_says_so(
 ) -> None:
     del spark
     until = ["--from", "2026-01-05T23:30:00Z", "--to", "2026-01-06T01:00:00Z", "--window", "30m"]
-    asked = ["backtest", "--history", str(kept), *until, "--out", str(tmp_path / "out")]
+    asked = ["backtest", "--history", str(kept), *until, *MEASURED, "--out", str(tmp_path / "out")]
     page = tmp_path / "page.html"
     first, again = command(*asked, "--report", str(page)), command(*asked, "-o", "json")
     assert (first.code, again.code) == (0, 0), first.err + again.err
@@ -180,7 +194,25 @@ def test_a_history_of_which_no_window_can_be_used_says_why_and_what_helps(
     spark: SparkSession, kept: Path, tmp_path: Path
 ) -> None:
     del spark
-    told = command("backtest", "--history", str(kept), "--out", str(tmp_path))
+    told = command("backtest", "--history", str(kept), *MEASURED, "--out", str(tmp_path))
     assert told.code == 1
     assert "no window can be used: streaming 2026-01-05: there are figures of 0.5 of 24 hours" in told.err
     assert "(and so 1 more window). Name a shorter --window, or with --from and --to the time" in told.err
+
+
+def test_a_policy_of_another_metric_window_is_refused_before_anything_is_run(spark: SparkSession, kept: Path) -> None:
+    source = Recordings(spark, str(kept), Selection(), Replay())
+    slow = candidates(["AvgShedder"], [], figures={**EAGER, "metrics": {"window": "30s"}}, baseline=False)
+    with pytest.raises(InvalidField, match=r"metrics\.window: '30s': .*streaming 2026-01-05 are means over 60s"):
+        runs(slow, source.windows, seeds=1)
+
+
+def test_days_of_different_metric_windows_are_not_run_as_one(
+    spark: SparkSession, given: Recording, kept: Path, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(kept, tmp_path / "history"))
+    later = DAY.plus(2)
+    rows_later = [row._replace(time_ms=row.time_ms + 2 * 86_400_000) for row in history(given)]
+    write(spark, folder, rows_later, day=later, window_ms=120_000)
+    with pytest.raises(HistoryError, match=r"streaming 2026-01-05: .*different windows \(60s, 120s\): .* --window$"):
+        Recordings(spark, str(folder), Selection(window_ms=7 * 86_400_000), Replay())

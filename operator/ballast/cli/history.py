@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,8 +18,13 @@ from ballast.prometheus import Preset
 if TYPE_CHECKING:
     from ballast.spark.history import Origin, Range
 
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_LONGEST_NAME = 253
+"""As of any resource of Kubernetes."""
+
 EXAMPLES = (
     "ballast history --prometheus http://prometheus:9090",
+    "ballast history --prometheus http://prometheus:9090 --from 2026-11-18 --to 2026-11-19",
     "ballast history --prometheus http://prometheus:9090 --path s3a://data/ballast",
     "ballast history --prometheus http://prometheus:9090 --pool 'streaming=ip-10-0-.*'",
 )
@@ -35,11 +41,15 @@ def history(
     first: Annotated[
         str | None,
         typer.Option(
-            "--from", help="First day (UTC), such as 2026-11-21; else the first that is missing.", metavar="DAY"
+            "--from",
+            help="First day (UTC) to collect, again if it is there; else those that are missing.",
+            metavar="DAY",
         ),
     ] = None,
     last: Annotated[str | None, typer.Option("--to", help="Last day (UTC); else today.", metavar="DAY")] = None,
-    back: Annotated[int, typer.Option(min=1, help="Days to go back where there is no history yet.", metavar="N")] = 7,
+    back: Annotated[
+        int, typer.Option(min=1, max=3650, help="Days to go back where there is no history yet.", metavar="N")
+    ] = 7,
     step: Annotated[str, typer.Option(help="Time between two figures of a series.", metavar="DURATION")] = "60s",
     window: Annotated[
         str, typer.Option(help="Time that rates are measured over, as in the policy.", metavar="DURATION")
@@ -50,7 +60,10 @@ def history(
     preset: Annotated[Preset, typer.Option(help="How Prometheus is set up.")] = Preset.KUBE_PROMETHEUS_STACK,
     pool: Annotated[
         list[str] | None,
-        typer.Option(help="NAME=REGEX of its nodes' names; else the operator's own policies.", metavar="POOL"),
+        typer.Option(
+            help="NAME=REGEX of its nodes' whole names, once for each; else the operator's own policies.",
+            metavar="POOL",
+        ),
     ] = None,
     header: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, sent to Prometheus.", metavar="HEADER")] = None,
     bearer_token_file: Annotated[
@@ -64,8 +77,8 @@ def history(
 ) -> None:
     """Keep usage, placements, moves and refusals as Parquet, one file for each day and pool.
 
-    It goes on where it ended. Days named by --from are collected again: a file is replaced only if it would change,
-    in one moment, and never by one with fewer rows.
+    Days that are there and complete are left out, but for those named by --from, which are collected again: a file is
+    replaced only if it would change, in one moment, and never by one with fewer rows.
     """
     given = {"bearerTokenFile": bearer_token_file, "caFile": ca_file, "timeout": timeout, "url": prometheus}
     headers = {f"headers.{name}": value for name, value in _pairs(header, field="--header").items()}
@@ -74,39 +87,55 @@ def history(
         from ballast.spark.history import Origin, ask_once  # noqa: PLC0415 -- Spark takes seconds to load
         from ballast.spark.source.moment import span_ms  # noqa: PLC0415 -- as above
 
+        span_ms(timeout, field="--timeout")
         origin = Origin(
             source,
             preset,
-            step_seconds=span_ms(step, field="--step") / 1000,
-            window_seconds=span_ms(window, field="--window") / 1000,
-            pools=_pairs(pool, field="--pool"),
+            step_ms=_span_ms(step, field="--step", least="1s", most="1h"),
+            window_ms=_span_ms(window, field="--window", least="5s", most="1h"),
+            pools=_pools(pool),
         )
-        span_ms(timeout, field="--timeout")
         now_ms = time.time_ns() // 1_000_000
-        wanted = _range(first, last, back=back, ripe_ms=now_ms - span_ms(delay, field="--delay"))
+        wanted = _range(first, last, back=back, now_ms=now_ms, delay_ms=span_ms(delay, field="--delay"))
         ask_once(source, now_ms=now_ms)
         _collect(origin, wanted, path=path, master=master)
 
 
-def _range(first: str | None, last: str | None, *, back: int, ripe_ms: int) -> Range:
+def _span_ms(text: str, *, field: str, least: str, most: str) -> int:
     """Raises InvalidField."""
-    from ballast.spark.history import Day, Range  # noqa: PLC0415 -- Spark takes seconds to load
+    from ballast.spark.source.moment import span_ms  # noqa: PLC0415 -- Spark takes seconds to load
+
+    milliseconds = span_ms(text, field=field)
+    if milliseconds % 1000 or not span_ms(least, field=field) <= milliseconds <= span_ms(most, field=field):
+        raise InvalidField(field, text, f"write a span of whole seconds, from {least} to {most}")
+    return milliseconds
+
+
+def _range(first: str | None, last: str | None, *, back: int, now_ms: int, delay_ms: int) -> Range:
+    """Raises InvalidField."""
+    from ballast.spark.history import Day, Range  # noqa: PLC0415 -- as above
 
     begin = Day.parse(first, field="--from") if first else None
     end = Day.parse(last, field="--to") if last else None
+    today = Day.of(now_ms)
+    for field, text, day in (("--from", first, begin), ("--to", last, end)):
+        if day is not None and day > today:
+            raise InvalidField(field, text, f"name a day that has begun: in UTC it is {today}")
     if begin is not None and end is not None and end < begin:
         raise InvalidField("--to", last, f"name a day that is not before {begin}")
+    ripe_ms = now_ms - delay_ms
     return Range(begin, end, otherwise=Day.of(ripe_ms).plus(-back), ripe_ms=ripe_ms)
 
 
 def _collect(origin: Origin, wanted: Range, *, path: str, master: str | None) -> None:
     from ballast.spark.history import Store, checked_once, collected, planned  # noqa: PLC0415 -- as above
     from ballast.spark.session import session  # noqa: PLC0415 -- as above
+    from ballast.spark.source.moment import as_rfc3339  # noqa: PLC0415 -- as above
 
     spark = session("ballast history", master=master)
     store = Store(spark, path)
     store.clean()
-    stretches = planned(store, wanted)
+    stretches = planned(store, origin, wanted)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     done = []
     with Progress(*columns, console=console(), transient=True) as progress:
@@ -114,16 +143,39 @@ def _collect(origin: Origin, wanted: Range, *, path: str, master: str | None) ->
         for stretch in stretches:
             for each in collected(spark, store, origin, stretch):
                 done.append(each)
-                progress.console.print(f"{each.part}: {each.rows} rows, {each.written}")
+                progress.console.print(str(each), soft_wrap=True)
             progress.advance(task)
-    checked_once(done, len(stretches))
+        if not stretches:
+            until = as_rfc3339(wanted.ripe_ms)
+            progress.console.print(f"{path}: nothing to collect of what was known at {until}", soft_wrap=True)
+    checked_once(done)
+
+
+def _pools(texts: list[str] | None) -> dict[str, re.Pattern[str]]:
+    """Raises InvalidField."""
+    pools = {}
+    for name, expression in _pairs(texts, field="--pool").items():
+        if len(name) > _LONGEST_NAME or not _NAME.fullmatch(name):
+            raise InvalidField(
+                "--pool", name, "name it as a policy: at most 253 lower-case letters, digits, dots and dashes"
+            )
+        try:
+            pools[name] = re.compile(expression)
+        except re.error as error:
+            raise InvalidField(
+                "--pool", expression, f"write a regular expression of Python's that whole names match ({error})"
+            ) from None
+    return pools
 
 
 def _pairs(texts: list[str] | None, *, field: str) -> dict[str, str]:
     pairs = {}
     for text in texts or ():
         name, equals, value = text.partition("=")
+        # Of a value nothing is shown: a header may hold a secret.
         if not (name and equals and value):
-            raise InvalidField(field, text, "write NAME=VALUE")
+            raise InvalidField(field, re.split(r"[\s:]", text)[0], "write NAME=VALUE")
+        if name in pairs:
+            raise InvalidField(field, name, "it is given twice: leave one out")
         pairs[name] = value
     return pairs

@@ -9,6 +9,7 @@ from ballast.api import BalancingPolicy
 from ballast.model.from_api import policy_from
 from ballast.simulation.engine import simulate
 from ballast.simulation.policies import enforced, policy_in
+from ballast.simulation.recorded.unknown import of_queries
 from ballast.simulation.recording import Recording
 from ballast.simulation.replay import Replay, replay
 from ballast.simulation.scenario import Scenario
@@ -45,4 +46,4 @@ class RecordingTrial:
         }
         obeyed = enforced(policy_from(policy, hosts))
         found = replay(self.recording, obeyed, how=self.how, seed=case.seed, label=case.policy)
-        return Result.of(case, found.trace, found.unknown)
+        return Result.of(case, found.trace, (*of_queries(policy), *found.unknown))

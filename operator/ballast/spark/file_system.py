@@ -14,7 +14,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-_OBJECT_STORES = frozenset({"s3a", "gs", "abfs", "abfss", "wasb", "wasbs", "oss", "cosn", "obs"})
+_OBJECT_STORES = frozenset({"s3a", "s3", "gs", "abfs", "abfss", "wasb", "wasbs", "oss", "cosn", "obs"})
 _STAGING = "_staging-"
 """Readers of Parquet pass over names that begin with an underscore."""
 
@@ -29,7 +29,6 @@ class FileSystem:
         path = self.hadoop("fs.Path")(root)
         self.system = path.getFileSystem(conf)
         self.root = self.system.makeQualified(path)
-        self._files = self.hadoop("fs.FileContext").getFileContext(self.root.toUri(), conf)
 
     def below(self, name: str) -> Any:
         return self.hadoop("fs.Path")(self.root, name)
@@ -43,7 +42,7 @@ class FileSystem:
         return [status.getPath() for status in self.system.globStatus(self.below(pattern)) or ()]
 
     def discard(self, path: Any) -> None:
-        self._files.delete(path, True)
+        self.system.delete(path, True)
 
     def clean(self, *, older_than_seconds: float = 0.0) -> None:
         """Remove what a program that was killed has left beside its place.
@@ -83,7 +82,10 @@ class FileSystem:
             conf = self.system.getConf()
             self.hadoop("fs.FileUtil").copy(self.system, file, self.system, place, False, True, conf)
         else:
-            self._files.rename(file, place, self._overwriting())
+            conf = self.system.getConf()
+            self.hadoop("fs.FileContext").getFileContext(self.root.toUri(), conf).rename(
+                file, place, self._overwriting()
+            )
 
     def put(self, file: Path, place: Any) -> None:
         """A copy of this machine's file takes that place, in one moment."""

@@ -12,7 +12,16 @@ from tests.unit.spark.faults import Answer, failure, matrix, serving
     ("options", "words"),
     [
         (["--pool", "streaming"], "--pool: 'streaming': write NAME=VALUE"),
+        (["--pool", "a=n1", "--pool", "a=n2"], "--pool: 'a': it is given twice: leave one out"),
+        (["--pool", "a/b=n1"], "--pool: 'a/b': name it as a policy: at most 253 lower-case letters"),
+        (["--pool", "a=n[1"], "--pool: 'n[1': write a regular expression of Python's that whole names match (unter"),
         (["--header", "=x"], "--header: '=x': write NAME=VALUE"),
+        (["--header", "Authorization: secret"], "--header: 'Authorization': write NAME=VALUE"),
+        (["--header", "X=secret", "--header", "X=2"], "--header: 'X': it is given twice: leave one out"),
+        (["--step", "2h"], "--step: '2h': write a span of whole seconds, from 1s to 1h"),
+        (["--window", "1500ms"], "--window: '1500ms': write a span of whole seconds, from 5s to 1h"),
+        (["--from", "2999-01-01"], "--from: '2999-01-01': name a day that has begun: in UTC it is 2"),
+        (["--from", "2026-01-01", "--to", "2999-01-01"], "--to: '2999-01-01': name a day that has begun"),
         (["--step", "often"], "--step: 'often': write a span such as 15s"),
         (["--from", "yesterday"], "--from: 'yesterday': write a day such as 2026-11-21"),
         (["--timeout", "soon"], "--timeout: 'soon': write a span such as 15s"),
@@ -27,6 +36,7 @@ def test_an_option_that_cannot_be_used_is_named_before_spark_is_started(options:
     told = run("history", "--prometheus", "http://prometheus:9090", *options)
     assert told.code == 1
     assert words in told.err
+    assert "secret" not in told.err
 
 
 def test_an_address_without_its_scheme_is_refused_before_spark_is_started() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ballast.api import BalancingPolicy
 from ballast.model import LoadUnit, Policy
 from ballast.simulation.recorded.demand import RecordedDemand
 from ballast.simulation.recorded.known import Known, KnownApplication, pods_of
@@ -29,6 +30,15 @@ def of_recording(recording: Recording, policy: Policy, known: Known, *, arrivals
     yield from _of_figures(recording, policy)
     if arrivals is Arrivals.POLICY:
         yield "executors that the policy places start in 20 s on any node"
+
+
+def of_queries(policy: BalancingPolicy) -> Iterator[str]:
+    own = sorted(policy.spec.metrics.queries.to_dict())
+    if own:
+        yield (
+            f"the policy's own queries ({', '.join(own)}) were not asked: the history holds what the queries of its "
+            "preset gave"
+        )
 
 
 def _of_nodes(recording: Recording, known: Known) -> Iterator[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import ballast
 from ballast.api import BalancingPolicy
+from ballast.errors import InvalidField
 from ballast.simulation.study import Case, Document
 
 DECIDES = ("api", "grouping", "model", "placement", "planner", "shedding", "simulation", "spark/backtest")
@@ -26,6 +27,8 @@ class Window:
     """Of everything in it that a run depends on."""
     seed: int = 1
     """The first; further ones count on from it."""
+    metric_window_seconds: float | None = None
+    """What its figures are means over; None where they are made as the policy says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +44,33 @@ class Run:
 
 
 def runs(policies: Mapping[str, Document], windows: Sequence[Window], *, seeds: int) -> list[Run]:
-    """Every policy in every window with every seed, window by window."""
+    """Every policy in every window with every seed, window by window.
+
+    Raises InvalidField for a policy that goes by figures of another metric window than a window has.
+    """
     edition = program(Path(ballast.__file__).parent)
+    for window in windows:
+        for name, document in policies.items():
+            _check_metric_window(name, document, window)
     return [
         Run(Case(name, window.name, seed), document, _key(edition, window.digest, document, seed))
         for window in windows
         for seed in range(window.seed, window.seed + seeds)
         for name, document in policies.items()
     ]
+
+
+def _check_metric_window(name: str, document: Document, window: Window) -> None:
+    asked = BalancingPolicy.parse(document).spec.metrics.window.seconds
+    if window.metric_window_seconds not in (None, asked):
+        there = f"{window.metric_window_seconds:g}s"
+        raise InvalidField(
+            "metrics.window",
+            f"{asked:g}s",
+            f"of policy {name}: the figures of {window.name} are means over {there}, and scores over another time can't"
+            f" be told from them. Say {there} in the policy (--grid metrics.window={there}), or collect a history with"
+            f" --window {asked:g}s into another folder",
+        )
 
 
 def digest(*parts: object) -> str:

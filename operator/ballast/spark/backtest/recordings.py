@@ -24,6 +24,7 @@ from ballast.spark.backtest.parquet_rows import rows
 from ballast.spark.backtest.task import TOLD, left_out, told
 from ballast.spark.errors import BacktestError, HistoryError
 from ballast.spark.history.day import DAY_MS, Day
+from ballast.spark.history.schema import Metadata
 from ballast.spark.history.store import Part, Store
 from ballast.spark.source.moment import time_ms
 
@@ -79,18 +80,23 @@ class Recordings:
         self._spark, self._how = spark, how
         self._store = Store(spark, path)
         parts = self._parts(path, selection)
-        found = {each.name: each for each in stretches(parts, selection)}
+        through_ms = {part: metadata.through_ms for part, metadata in parts.items()}
+        found = {each.name: each for each in stretches(through_ms, selection)}
         self._stretches = {name: each for name, each in found.items() if each.parts}
         self.left_out: Mapping[str, str] = dict.fromkeys(found.keys() - self._stretches.keys(), _NOTHING)
         self._sent: OrderedDict[str, Any] = OrderedDict()
         self._sending = Lock()
         described = _described(how)
         self.windows = tuple(
-            Window(each.name, digest("Recording", each.name, each.end_ms, self._states(each), described))
+            Window(
+                each.name,
+                digest("Recording", each.name, each.end_ms, self._states(each), described),
+                metric_window_seconds=_metric_window_seconds(each, parts),
+            )
             for each in self._stretches.values()
         )
 
-    def _parts(self, path: str, selection: Selection) -> Mapping[Part, int]:
+    def _parts(self, path: str, selection: Selection) -> Mapping[Part, Metadata]:
         pools: set[str] = set()
 
         def wanted(part: Part) -> bool:
@@ -181,6 +187,18 @@ def moment_ms(text: str, *, field: str, end: bool = False) -> int:
         return time_ms(text, now_ms=0, field=field)
     day = Day.parse(text, field=field)
     return day.end_ms if end else day.start_ms
+
+
+def _metric_window_seconds(stretch: Stretch, parts: Mapping[Part, Metadata]) -> float:
+    """Raises HistoryError where parts that are run together differ."""
+    found = sorted({parts[part].window_ms / 1000 for part in stretch.parts})
+    if len(found) > 1:
+        windows = ", ".join(f"{each:g}s" for each in found)
+        raise HistoryError(
+            f"{stretch.name}: its days were collected with different windows ({windows}): collect them into one folder"
+            " with one --window"
+        )
+    return found[0]
 
 
 def _described(how: Replay) -> Any:

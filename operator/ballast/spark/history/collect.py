@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
 
@@ -26,10 +28,10 @@ class Origin:
     source: Mapping[str, str]
     """Options of the data source: url, headers.*, bearerTokenFile, caFile, timeout."""
     preset: Preset
-    step_seconds: float
-    window_seconds: float
-    pools: Mapping[str, str] = field(default_factory=dict)
-    """Regular expressions of nodes' whole names, by pool. None: the pools are the operator's policies."""
+    step_ms: int
+    window_ms: int
+    pools: Mapping[str, re.Pattern[str]] = field(default_factory=dict)
+    """What nodes' whole names match, by pool. None: the pools are the operator's policies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class _Reader:
     stretch: Stretch
 
     def subject(self, subject: Subject, labels: Sequence[str]) -> DataFrame:
-        asked = signals(self.origin.preset, window_seconds=self.origin.window_seconds)
+        asked = signals(self.origin.preset, window_seconds=self.origin.window_ms / 1000)
         query = combined([signal for signal in asked if signal.subject is subject])
         return self.read(query, ("signal", *labels, "detail"))
 
@@ -47,26 +49,37 @@ class _Reader:
         options = {
             **self.origin.source,
             "query": query,
-            "step": str(self.origin.step_seconds),
+            "step": f"{self.origin.step_ms}ms",
             "start": as_rfc3339(self.stretch.day.start_ms),
             "end": as_rfc3339(self.stretch.through_ms - 1),
             "labels": ",".join(labels),
-            "partitionSpan": str(_PARTITION_STEPS * self.origin.step_seconds),
+            "partitionSpan": f"{_PARTITION_STEPS * self.origin.step_ms}ms",
         }
         return self.spark.read.format("prometheus").options(**options).load()
 
 
-def collect(spark: SparkSession, origin: Origin, stretch: Stretch) -> DataFrame:
+@contextmanager
+def collecting(spark: SparkSession, origin: Origin, stretch: Stretch) -> Iterator[DataFrame]:
     """The stretch's rows with their `pool`, unordered.
 
     A node is in a pool all day when it was for a moment. Figures of nodes that are in no pool, and of executors that
-    were on no known node, are left out.
+    were on no known node, are left out. Of what the session caches, only what was cached here is let go.
     """
-    reader = _Reader(spark, origin, stretch)
+    with ExitStack() as cached:
+
+        def keep(frame: DataFrame) -> DataFrame:
+            frame.persist()
+            cached.callback(frame.unpersist)
+            return frame
+
+        yield keep(_rows(_Reader(spark, origin, stretch), keep))
+
+
+def _rows(reader: _Reader, keep: Callable[[DataFrame], DataFrame]) -> DataFrame:
     known = _known_nodes(reader)
-    nodes = _with_node(reader.subject(Subject.NODE, ("node", "instance", "policy")), known).cache()
-    executors = _with_node(reader.subject(Subject.EXECUTOR, ("namespace", "pod", "node", "instance")), known).cache()
-    pools = _pools(origin, nodes)
+    nodes = keep(_with_node(reader.subject(Subject.NODE, ("node", "instance", "policy")), known))
+    executors = keep(_with_node(reader.subject(Subject.EXECUTOR, ("namespace", "pod", "node", "instance")), known))
+    pools = _pools(reader.origin.pools, nodes)
     # What the operator says of a node belongs to the policy that it says it of.
     of_nodes = nodes.join(sql.broadcast(pools), "node").where("policy is null or policy = pool")
     of_executors = _on_their_nodes(executors).join(sql.broadcast(pools), "node")
@@ -101,14 +114,17 @@ def _known_nodes(reader: _Reader) -> DataFrame:
     return by_address.where(sql.size("nodes") == 1).select("address", sql.element_at("nodes", 1).alias("known"))
 
 
-def _pools(origin: Origin, nodes: DataFrame) -> DataFrame:
+def _pools(asked: Mapping[str, re.Pattern[str]], nodes: DataFrame) -> DataFrame:
     """Each node of each pool, once."""
-    if not origin.pools:
+    if not asked:
         return nodes.where("policy is not null").select("node", sql.col("policy").alias("pool")).distinct()
-    every = nodes.select("node").distinct()
+    every = nodes.where("node is not null").select("node").distinct()
+    names = sorted(row["node"] for row in every.collect())
     chosen = [
-        every.where(sql.col("node").rlike(f"^(?:{expression})$")).withColumn("pool", sql.lit(name))
-        for name, expression in sorted(origin.pools.items())
+        every.where(sql.col("node").isin([name for name in names if expression.fullmatch(name)])).withColumn(
+            "pool", sql.lit(pool)
+        )
+        for pool, expression in sorted(asked.items())
     ]
     return reduce(DataFrame.unionByName, chosen)
 

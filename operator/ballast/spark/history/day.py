@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
@@ -65,14 +65,6 @@ def stretches(first: Day, last: Day, *, ripe_ms: int) -> Iterator[Stretch]:
         day = day.plus(1)
 
 
-def first_missing(through_ms: Mapping[Day, int], *, otherwise: Day) -> Day:
-    """Where an incremental run begins. `through_ms`: what each day of the history is known up to.
-
-    That is the first day that is not complete or not there, after the history's first day.
-    """
-    if not through_ms:
-        return otherwise
-    day = min(through_ms)
-    while through_ms.get(day) == day.end_ms:
-        day = day.plus(1)
-    return day
+def missing(wanted: Iterable[Stretch], through_ms: Mapping[Day, int]) -> list[Stretch]:
+    """Those that a history lacks wholly or in part. `through_ms`: what each of its days is known up to."""
+    return [stretch for stretch in wanted if through_ms.get(stretch.day) != stretch.day.end_ms]

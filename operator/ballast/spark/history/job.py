@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
 from ballast.spark.errors import HistoryError
-from ballast.spark.history.collect import Origin, collect
-from ballast.spark.history.day import Day, Stretch, first_missing, stretches
+from ballast.spark.history.collect import Origin, collecting
+from ballast.spark.history.day import Day, Stretch, missing, stretches
+from ballast.spark.history.schema import Metadata
 from ballast.spark.history.store import Part, Store, Written
 
 
@@ -26,38 +27,72 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    part: Part
+    """What has become of a day of one pool; of a day without any figures where no pool is known."""
+
+    day: Day
+    pool: str | None
     written: Written
-    rows: int
+    rows: int = 0
+
+    def __str__(self) -> str:
+        if self.pool is None:
+            return f"date={self.day}: {self.written} of any pool"
+        part = Part(self.day, self.pool)
+        if self.written is Written.NOTHING:
+            return f"{part}: {self.written}; a file that is there is kept"
+        told = f"{part}: {self.rows} rows, {self.written}"
+        if self.written is Written.KEPT:
+            told += ": what is there has more, Prometheus forgets. Delete the file to have it collected anew"
+        return told
 
 
-def planned(store: Store, wanted: Range) -> list[Stretch]:
+def planned(store: Store, origin: Origin, wanted: Range) -> list[Stretch]:
     """The days to collect, oldest first. Raises HistoryError for a history that can't be added to."""
     known: dict[Day, int] = {}
-    for part, through_ms in store.parts().items():
-        known[part.day] = min(through_ms, known.get(part.day, through_ms))
-    first = wanted.first or first_missing(known, otherwise=wanted.otherwise)
-    return list(stretches(first, wanted.last or Day.of(wanted.ripe_ms), ripe_ms=wanted.ripe_ms))
+    for part, metadata in store.parts().items():
+        _check_alike(origin, part, metadata)
+        known[part.day] = min(metadata.through_ms, known.get(part.day, metadata.through_ms))
+    first = wanted.first or min(known, default=wanted.otherwise)
+    days = stretches(first, wanted.last or Day.of(wanted.ripe_ms), ripe_ms=wanted.ripe_ms)
+    return list(days) if wanted.first else missing(days, known)
+
+
+def _check_alike(origin: Origin, part: Part, metadata: Metadata) -> None:
+    """All of a history has one step and one window, or its figures could not be compared."""
+    there = {"--step": metadata.step_ms, "--window": metadata.window_ms}
+    asked = {"--step": origin.step_ms, "--window": origin.window_ms}
+    if there != asked:
+        raise HistoryError(
+            f"{part} was collected with {_options(there)}, not with {_options(asked)}: go on with what it has, or"
+            " collect into another folder with --path"
+        )
+
+
+def _options(spans_ms: Mapping[str, int]) -> str:
+    return " ".join(f"{name} {ms / 1000:g}s" for name, ms in spans_ms.items())
 
 
 def collected(spark: SparkSession, store: Store, origin: Origin, stretch: Stretch) -> Iterator[Done]:
-    """Collect one day, pool by pool. A day of which Prometheus has nothing leaves what is there.
+    """Collect one day, pool by pool: those asked for, or else those that are found or were found before.
 
     One file at a time is written: Parquet's writer sizes its row groups by what else is being written.
     """
-    rows = collect(spark, origin, stretch).persist()
-    try:
+    metadata = Metadata(stretch.through_ms, origin.step_ms, origin.window_ms)
+    with collecting(spark, origin, stretch) as rows:
         counts = {row["pool"]: row["count"] for row in rows.groupBy("pool").count().collect()}
-        for pool in sorted(counts):
-            written = store.write(rows.where(rows["pool"] == pool), stretch, pool)
-            yield Done(Part(stretch.day, pool), written, counts[pool])
-    finally:
-        spark.catalog.clearCache()
+        pools = counts.keys() | (origin.pools.keys() or store.pools(stretch.day))
+        for pool in sorted(pools):
+            written = Written.NOTHING
+            if pool in counts:
+                written = store.write(rows.where(rows["pool"] == pool), Part(stretch.day, pool), metadata)
+            yield Done(stretch.day, pool, written, counts.get(pool, 0))
+        if not pools:
+            yield Done(stretch.day, None, Written.NOTHING)
 
 
-def checked_once(done: list[Done], days: int) -> None:
-    """Raises HistoryError if days were looked at and no pool was found in any."""
-    if days and not done:
+def checked_once(done: list[Done]) -> None:
+    """Raises HistoryError if days were looked at and none had any figures."""
+    if done and all(one.written is Written.NOTHING for one in done):
         raise HistoryError(
             "no figures of any pool were found: is the preset the one that Prometheus is set up like? Without the"
             " operator's own metrics, say which nodes form a pool with --pool NAME=REGEX"

@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ballast.spark.errors import HistoryError
 from ballast.spark.file_system import FileSystem
-from ballast.spark.history.day import Day, Stretch
-from ballast.spark.history.schema import SORT, THROUGH, VERSION, VERSION_KEY, columns
+from ballast.spark.history.day import Day
+from ballast.spark.history.schema import SORT, VERSION, VERSION_KEY, Metadata, columns
 
 _FILE = "history.parquet"
 _PARTITION = re.compile(rf"/date=(?P<date>[^/]+)/pool=(?P<pool>[^/]+)/{re.escape(_FILE)}$")
@@ -31,6 +31,8 @@ class Written(StrEnum):
     UNCHANGED = "unchanged"
     KEPT = "kept"
     """What is there has more rows: Prometheus has forgotten some since."""
+    NOTHING = "no figures"
+    """Of the day, or of the pool on it; what is there stays."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -51,13 +53,13 @@ class Store:
         self._spark = spark
         self._files = FileSystem(spark, path)
 
-    def parts(self, wanted: Callable[[Part], bool] = lambda _: True) -> Mapping[Part, int]:
-        """What is there and wanted, and up to when (milliseconds since 1970, exclusive) each part is known.
+    def parts(self, wanted: Callable[[Part], bool] = lambda _: True) -> Mapping[Part, Metadata]:
+        """What is there and wanted, in order.
 
         Raises HistoryError for a file that is none of ours or of another version.
         """
         found = {_part(path.toString()): path.toString() for path in self._files.found(f"date=*/pool=*/{_FILE}")}
-        return {part: self._through_ms(uri) for part, uri in sorted(found.items()) if wanted(part)}
+        return {part: self._metadata(uri) for part, uri in sorted(found.items()) if wanted(part)}
 
     def state(self, part: Part) -> tuple[int, int]:
         """Bytes, and when it was last written (milliseconds since 1970)."""
@@ -69,12 +71,15 @@ class Store:
         with TemporaryDirectory(prefix="ballast-history-") as folder:
             return self._files.fetched(self._place(part), Path(folder)).read_bytes()
 
-    def write(self, rows: DataFrame, stretch: Stretch, pool: str) -> Written:
-        """Make `rows` the part of that day and pool. Until the last moment, the part stays as it was."""
+    def pools(self, day: Day) -> set[str]:
+        """Those that have a part of that day."""
+        return {_part(path.toString()).pool for path in self._files.found(f"date={day}/pool=*/{_FILE}")}
+
+    def write(self, rows: DataFrame, part: Part, metadata: Metadata) -> Written:
+        """Make `rows` that part. Until the last moment, it stays as it was."""
         staging = self._files.staging()
-        place = self._place(Part(stretch.day, pool))
         try:
-            return self._take_place(self._staged(rows, staging, stretch.through_ms), place)
+            return self._take_place(self._staged(rows, staging, metadata), self._place(part))
         finally:
             self._files.discard(staging)
 
@@ -82,9 +87,9 @@ class Store:
         """Remove what a run that was killed has left beside the history."""
         self._files.clean()
 
-    def _staged(self, rows: DataFrame, staging: Any, through_ms: int) -> Any:
+    def _staged(self, rows: DataFrame, staging: Any, metadata: Metadata) -> Any:
         ordered = rows.repartition(1).sortWithinPartitions(*SORT)
-        ordered.select(*columns(through_ms)).write.option("compression", "zstd").parquet(staging.toString())
+        ordered.select(*columns(metadata)).write.option("compression", "zstd").parquet(staging.toString())
         written = [status.getPath() for status in self._files.system.listStatus(staging)]
         (file,) = (path for path in written if path.getName().endswith(".parquet"))
         return file
@@ -114,7 +119,7 @@ class Store:
     def _place(self, part: Part) -> Any:
         return self._files.below(f"{part}/{_FILE}")
 
-    def _through_ms(self, uri: str) -> int:
+    def _metadata(self, uri: str) -> Metadata:
         try:
             stored = self._spark.read.parquet(uri).schema
         except Exception as error:  # Spark tells a broken file in many ways
@@ -128,7 +133,7 @@ class Store:
                 f"{uri} has version {known.get(VERSION_KEY)} of the history's schema, not {VERSION}:"
                 " collect into another folder"
             )
-        return int(known[THROUGH])
+        return Metadata.stored(known)
 
 
 def _part(uri: str) -> Part:

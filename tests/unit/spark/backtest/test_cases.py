@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import ballast
+from ballast.errors import InvalidField
 from ballast.simulation.policies import by_name
 from ballast.simulation.study import Case
 from ballast.spark.backtest.cases import DECIDES, Window, program, runs
@@ -81,3 +82,19 @@ print(*sorted({name.split(".")[1] for name in sys.modules if name.startswith("ba
 def test_all_that_a_trial_loads_is_code_that_a_run_depends_on() -> None:
     told = subprocess.run([sys.executable, "-c", _LOADED], capture_output=True, text=True, check=True).stdout
     assert set(told.split()) - {"errors"} <= set(DECIDES)
+
+
+@pytest.mark.parametrize(("seconds", "refused"), [(None, False), (90.0, False), (120.0, True)])
+def test_figures_of_another_metric_window_than_the_policys_are_refused(seconds: float | None, refused: bool) -> None:
+    windows = [replace(WINDOW, metric_window_seconds=seconds)]
+    asked = document(metrics={"window": "90s"})
+    if not refused:
+        assert len(runs({"mine": asked}, windows, seeds=1)) == 1
+        return
+    with pytest.raises(InvalidField) as told:
+        runs({"mine": asked}, windows, seeds=1)
+    assert str(told.value) == (
+        "metrics.window: '90s': of policy mine: the figures of day are means over 120s, and scores over another time "
+        "can't be told from them. Say 120s in the policy (--grid metrics.window=120s), or collect a history with "
+        "--window 90s into another folder"
+    )

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.errors import InvalidField
-from ballast.spark.history.day import DAY_MS, Day, Stretch, first_missing, stretches
+from ballast.spark.history.day import DAY_MS, Day, Stretch, missing, stretches
 
 FIRST = Day.parse("2026-02-27", field="from")
 
@@ -35,17 +35,19 @@ def test_days_are_collected_as_far_as_they_are_ripe(length: int, ripe: int) -> N
 
 
 @pytest.mark.parametrize(
-    ("known", "first"),
+    ("known", "lacking"),
     [
-        ({}, FIRST.plus(-7)),
-        ({FIRST: FIRST.end_ms}, FIRST.plus(1)),
-        ({FIRST: FIRST.end_ms - 1}, FIRST),
-        ({FIRST: FIRST.end_ms, FIRST.plus(2): FIRST.plus(2).end_ms}, FIRST.plus(1)),
-        ({FIRST: FIRST.end_ms, FIRST.plus(1): FIRST.plus(1).start_ms + 1}, FIRST.plus(1)),
+        ({}, [0, 1, 2]),
+        ({0: FIRST.end_ms}, [1, 2]),
+        ({0: FIRST.end_ms - 1}, [0, 1, 2]),
+        ({0: FIRST.end_ms, 2: FIRST.plus(2).end_ms}, [1]),
+        ({0: FIRST.end_ms, 1: FIRST.plus(1).start_ms + 1}, [1, 2]),
     ],
 )
-def test_a_run_goes_on_at_the_first_day_that_is_not_complete(known: dict[Day, int], first: Day) -> None:
-    assert first_missing(known, otherwise=FIRST.plus(-7)) == first
+def test_a_history_lacks_the_days_that_it_does_not_know_to_their_end(known: dict[int, int], lacking: list[int]) -> None:
+    wanted = stretches(FIRST, FIRST.plus(2), ripe_ms=FIRST.plus(3).start_ms)
+    found = missing(wanted, {FIRST.plus(number): through_ms for number, through_ms in known.items()})
+    assert [stretch.day for stretch in found] == [FIRST.plus(number) for number in lacking]
 
 
 def test_a_stretch_is_complete_when_it_reaches_midnight() -> None:
