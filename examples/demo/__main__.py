@@ -60,8 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             screen.say(f"not shown: {failure}")
         if failures:
             screen.say(f"the logs of all parts are in {output / 'logs'}")
-        busiest = played.findings.busiest_percent
-        screen.say(f"the machine was at most {busiest:.0f} % busy while scores counted" if busiest else "")
+        busiest = played.findings.busiest
+        screen.say(f"the machine was at most {busiest} while scores counted" if busiest else "")
         screen.title(f"done in {time.monotonic() - started:.0f} s: {output / 'summary.json'}, {output / 'report.html'}")
     return 1 if failures else 0
 

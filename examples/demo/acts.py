@@ -110,7 +110,7 @@ def play(testbed: Testbed, screen: Screen, *, watch: Watch, figures: Figures, fo
         batches = running.batches()
         records = compared(acts, running, first=first)
         durations = Durations.around(move, batches, quiet_at=quiet_at, noise_at=noise_at, until=until)
-        findings = Findings(default, placed, move, durations, records, watch.busiest_percent)
+        findings = Findings(default, placed, move, durations, records, watch.busiest)
         scores = figures.history(quiet_at, until)
         return Played(findings, after, acts.trail, scores, batches, quiet_at, until)
 

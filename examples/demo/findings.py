@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Self
 
+from examples.demo.machine import Use
 from examples.demo.pool import Spread
 from examples.demo.streaming.batches import Batch, between, quantile_seconds
 from examples.demo.streaming.records import Comparison
@@ -118,8 +119,8 @@ class Findings:
     move: Move
     durations: Durations
     records: Comparison
-    busiest_percent: float | None
-    """Of the whole machine, while scores counted."""
+    busiest: Use | None
+    """The whole machine, while scores counted."""
 
     def summary(self) -> Json:
         """The content of summary.json."""
@@ -163,9 +164,9 @@ class Findings:
                 self.move.landed_on == self.move.target
             ),
             f"source and sink disagree: {self.records}": self.records.agree,
-            f"the machine was {_percent(self.busiest_percent)} busy while scores counted, "
+            f"the machine was {self.busiest or 'an unknown share busy'} while scores counted, "
             f"more than {busy_limit_percent:.0f} %: a node's usage means nothing then": (
-                self.busiest_percent is not None and self.busiest_percent < busy_limit_percent
+                self.busiest is not None and self.busiest.busy_percent < busy_limit_percent
             ),
         }
         return [words for words, holds in checks.items() if not holds]
@@ -204,7 +205,3 @@ def _ratios(spread: Spread) -> Json:
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 3)
-
-
-def _percent(value: float | None) -> str:
-    return "an unknown share" if value is None else f"{value:.0f} %"

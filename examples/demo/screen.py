@@ -13,6 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from examples.demo.machine import Use
 from tests.testbed.nodes import NodeSpec
 
 _BAR_CELLS = 20
@@ -35,7 +36,7 @@ class State:
     """One look at everything."""
 
     nodes: Sequence[NodeState]
-    busy_percent: float | None
+    machine: Use | None
     batch_seconds: float | None
     records: int
     move: str
@@ -125,7 +126,7 @@ def _bar(score: float | None) -> Text:
 
 def _foot(state: State) -> str:
     parts = [
-        "" if state.busy_percent is None else f"machine {state.busy_percent:.0f} % busy",
+        "" if state.machine is None else f"machine {state.machine}",
         "" if state.batch_seconds is None else f"last batch {state.batch_seconds:.1f} s",
         f"{state.records} records written" if state.records else "",
         state.move,

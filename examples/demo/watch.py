@@ -12,7 +12,7 @@ from typing import Self
 import requests
 
 from examples.demo.figures import Figures
-from examples.demo.machine import Machine
+from examples.demo.machine import Machine, Use
 from examples.demo.screen import NodeState, Screen, State
 from examples.demo.streaming.running import RunningJob
 from tests.testbed.errors import TestbedError
@@ -32,7 +32,7 @@ class Watch:
         self.job: RunningJob | None = None
         self.noisy: str | None = None
         self.move = ""
-        self.busiest_percent: float | None = None
+        self.busiest: Use | None = None
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -52,16 +52,16 @@ class Watch:
 
     def _run(self) -> None:
         while not self._stop.wait(_EVERY_SECONDS):
-            busy = self._machine.look()
-            if self._counting and busy is not None:
-                self.busiest_percent = max(busy, self.busiest_percent or 0.0)
+            use = self._machine.look()
+            if self._counting and use is not None:
+                self.busiest = max(use, self.busiest or use)
             try:
-                self._screen.show(self._state(busy))
+                self._screen.show(self._state(use))
             except (requests.RequestException, TestbedError, KeyError):
                 # The next look is two seconds away; what matters is checked by the acts themselves.
                 continue
 
-    def _state(self, busy: float | None) -> State:
+    def _state(self, use: Use | None) -> State:
         scores, hits = self._scores(), self._figures.hits()
         executors = Counter(each.node for each in self.job.running_executors()) if self.job else Counter[str | None]()
         batches = self.job.batches() if self.job else []
@@ -76,7 +76,7 @@ class Watch:
                 )
                 for spec in self._specs
             ],
-            busy_percent=busy,
+            machine=use,
             batch_seconds=batches[-1].seconds if batches else None,
             records=self.job.source.written if self.job else 0,
             move=self.move,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from examples.demo.findings import Durations, Findings, Move, Played, Trail
+from examples.demo.machine import Use
 from examples.demo.pool import Spread, pool_nodes
 from examples.demo.streaming.batches import Batch
 from examples.demo.streaming.records import Comparison
@@ -47,7 +48,7 @@ def findings(**changes: Any) -> Findings:
         "move": made,
         "durations": durations,
         "records": Comparison(source=28_000, sink=28_000, lost=0, duplicated=0, altered=0),
-        "busiest_percent": 71.0,
+        "busiest": Use(71.0),
     }
     return Findings(**{**fields, **changes})
 

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from examples.demo.findings import Durations, Move
+from examples.demo.machine import Use
 from examples.demo.pool import Spread
 from examples.demo.streaming.records import Comparison
 from tests.unit.demo.builders import START, batches, findings, move
@@ -38,8 +39,9 @@ def test_nothing_is_missing_when_all_went_well() -> None:
         ({"move": move(landed_on="large-b2-1")}, "not large-b2-2"),
         ({"records": Comparison(source=5, sink=4, lost=1, duplicated=0, altered=0)}, "source and sink disagree"),
         ({"records": Comparison(source=5, sink=5, lost=0, duplicated=0, altered=1)}, "source and sink disagree"),
-        ({"busiest_percent": 85.0}, "85 % busy"),
-        ({"busiest_percent": None}, "an unknown share busy"),
+        ({"busiest": Use(85.0)}, "was 85 % busy while"),
+        ({"busiest": Use(91.0, 20.4)}, "91 % busy (20 % stolen by its host)"),
+        ({"busiest": None}, "an unknown share busy"),
     ],
 )
 def test_what_was_not_shown_is_told(changes: dict[str, Any], words: str) -> None:

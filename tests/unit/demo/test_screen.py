@@ -2,6 +2,7 @@ from io import StringIO
 
 from rich.console import Console
 
+from examples.demo.machine import Use
 from examples.demo.pool import pool_nodes
 from examples.demo.screen import NodeState, Screen, State
 
@@ -11,7 +12,7 @@ def state(score: float | None = 91.0) -> State:
         NodeState(spec, score if spec.name == "large-b1-1" else None, 2 if spec.zone == "zone-b" else 0, (1, 0), False)
         for spec in pool_nodes()
     ]
-    return State(nodes, busy_percent=61.0, batch_seconds=1.25, records=1200, move="")
+    return State(nodes, machine=Use(61.0), batch_seconds=1.25, records=1200, move="")
 
 
 def test_lines_are_plain_where_there_is_no_terminal() -> None:
