@@ -237,10 +237,10 @@ def test_a_policy_that_cannot_be_followed_says_why_and_hinders_nobody(installed:
 class _Fragile(FakeFigures):
     """Something in the pass of one policy goes wrong."""
 
-    def read(self, policy: BalancingPolicy, nodes: list[NodeFacts], executors: list[Pod]) -> Reading:
+    def read(self, policy: BalancingPolicy, nodes: list[NodeFacts], executors: list[Pod], *, now: float) -> Reading:
         if policy.metadata.name.endswith("-1"):
             raise ZeroDivisionError("a mistake of ours")
-        return super().read(policy, nodes, executors)
+        return super().read(policy, nodes, executors, now=now)
 
 
 def test_a_pass_that_fails_hinders_no_other_and_holds_nobody(installed: Installation) -> None:

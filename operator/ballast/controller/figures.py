@@ -31,6 +31,7 @@ from ballast.prometheus import (
     Reading,
     queries,
     reading,
+    settled,
     single,
 )
 
@@ -57,7 +58,7 @@ class Figures:
         self._client, self._namespace = client, namespace
         self._open: dict[str, _Open] = {}
 
-    def read(self, policy: BalancingPolicy, nodes: list[NodeFacts], executors: list[Pod]) -> Reading:
+    def read(self, policy: BalancingPolicy, nodes: list[NodeFacts], executors: list[Pod], *, now: float) -> Reading:
         """What Prometheus has about these nodes and executors; its health says why when it has nothing."""
         spec = policy.spec.metrics
         if spec.prometheus is None:
@@ -67,7 +68,8 @@ class Figures:
         except BallastError as error:
             return Reading(health=MetricsHealth(available=False, reason="SecretNotRead", message=str(error)))
         asked = queries(Preset(spec.preset.value), spec.queries.to_dict()).rendered(spec.window.seconds)
-        answers, failures = server.query_all(asked)
+        at = settled(now)
+        answers, failures = server.query_all(asked, at=at)
         found = reading(
             answers,
             nodes=[_node_frame(node, spec) for node in nodes],
@@ -76,10 +78,11 @@ class Figures:
             failures=failures,
         )
         if found.health.available:
-            return found
-        return replace(found, health=replace(found.health, message=f"{spec.prometheus.url}: {found.health.message}"))
+            return replace(found, at=at)
+        health = replace(found.health, message=f"{spec.prometheus.url}: {found.health.message}")
+        return replace(found, at=at, health=health)
 
-    def rates(self, policy: BalancingPolicy, topologies: list[SparkTopology]) -> Rates:
+    def rates(self, policy: BalancingPolicy, topologies: list[SparkTopology], *, now: float) -> Rates:
         """Answers to the topologies' own queries, where the policy allows them."""
         spec = policy.spec.metrics
         if spec.prometheus is None or spec.topology_queries is not Permission.ALLOW:
@@ -87,7 +90,7 @@ class Figures:
         asked = {(key_of(t), text): text for t in topologies for text in queries_of(t)}
         try:
             answers, _ = self._server(policy.metadata.name, spec.prometheus).query_all(
-                {f"{key}\n{text}": text for key, text in asked}
+                {f"{key}\n{text}": text for key, text in asked}, at=settled(now)
             )
         except BallastError:
             return {}

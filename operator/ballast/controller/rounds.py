@@ -196,6 +196,9 @@ class Rounds:
         if context.snapshot.metrics.age_seconds is not None:
             telemetry.metrics_age.labels(name).set(context.snapshot.metrics.age_seconds)
         telemetry.keep_nodes(name, decided.pool.nodes)
+        if full and context.reading.at is not None:
+            # Last, so that whoever sees it sees what came of these figures.
+            telemetry.figures_at.labels(name).set(context.reading.at)
 
 
 def _with_moves(context: Context, moves: list[OpenMove]) -> Context:

@@ -31,8 +31,8 @@ class Sight:
         nodes = [node for node in self.survey.lists.nodes if node.name in mine]
         executors = [pod for pod in self.survey.lists.pods if pod.executor is not None and not pod.ended]
         topologies = [topology.resource for topology in self.survey.topologies]
-        reading = figures.read(read.resource, nodes, executors)
-        return replace(reading, rates=figures.rates(read.resource, topologies))
+        reading = figures.read(read.resource, nodes, executors, now=self.now)
+        return replace(reading, rates=figures.rates(read.resource, topologies, now=self.now))
 
     def context(self, read: Read[BalancingPolicy], memory: Memory, reading: Reading, moves: list[OpenMove]) -> Context:
         name = read.resource.metadata.name

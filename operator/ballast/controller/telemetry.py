@@ -44,6 +44,10 @@ class Telemetry:
             "ballast_gate_hold_seconds", "How long executors were held", ["policy"], registry=registry,
             buckets=_HOLD_BUCKETS,
         )  # fmt: skip
+        self.figures_at = Gauge(
+            "ballast_figures_timestamp_seconds", "The moment that the figures of the newest full pass are of",
+            ["policy"], registry=registry,
+        )  # fmt: skip
         self.metrics_age = Gauge(
             "ballast_metrics_age_seconds", "Age of the oldest node figure used", ["policy"], registry=registry
         )
@@ -63,7 +67,7 @@ class Telemetry:
         self._of_policies = (
             self.pass_seconds, self.passes, self.last_pass, self.decisions, self.refusals, self.transitions,
             self.moves, self.predicted_gain, self.measured_gain, self.gate_hold, self.metrics_age, self.node_score,
-            self.node_hits, self.imbalance,
+            self.node_hits, self.imbalance, self.figures_at,
         )  # fmt: skip
 
     def introduce(self, policy: str) -> None:

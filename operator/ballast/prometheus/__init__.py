@@ -1,6 +1,6 @@
 """Reading Prometheus: queries, presets, freshness. The only importer of `prometheus_api_client`."""
 
-from ballast.prometheus.client import Endpoint, Prometheus, PrometheusError
+from ballast.prometheus.client import Endpoint, Prometheus, PrometheusError, settled
 from ballast.prometheus.preset import Preset, Queries, queries
 from ballast.prometheus.series import single
 from ballast.prometheus.usage import ExecutorFrame, NodeFrame, Reading, reading
@@ -16,5 +16,6 @@ __all__ = [
     "Reading",
     "queries",
     "reading",
+    "settled",
     "single",
 ]

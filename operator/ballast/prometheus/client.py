@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from math import floor
 from typing import Any
 
 import requests
@@ -17,6 +18,16 @@ from urllib3.util.retry import Retry
 from ballast.errors import BallastError
 
 _AT_ONCE = 6
+_STORED_SECONDS = 1.0
+"""A scrape carries the time at which it began, and is stored when it has ended."""
+
+
+def settled(now: float) -> float:
+    """The newest whole second of which all is stored at `now`, both in seconds since the epoch.
+
+    What is asked about it has the same answer later, at any step of a range query of whole seconds.
+    """
+    return float(floor(now - _STORED_SECONDS))
 
 
 class PrometheusError(BallastError):
@@ -48,20 +59,23 @@ class Prometheus:
         self._session = session
         self._timeout_seconds = endpoint.timeout_seconds
 
-    def query(self, text: str) -> list[dict[str, Any]]:
-        """The result of one instant query. Raises PrometheusError."""
+    def query(self, text: str, *, at: float | None = None) -> list[dict[str, Any]]:
+        """The result of one instant query, as of `at` (seconds since the epoch) or now. Raises PrometheusError."""
+        moment = {} if at is None else {"time": f"{at:.3f}"}
         try:
-            answer: list[dict[str, Any]] = self._api.custom_query(text, timeout=self._timeout_seconds)
+            answer: list[dict[str, Any]] = self._api.custom_query(text, params=moment, timeout=self._timeout_seconds)
         except (requests.RequestException, PrometheusApiClientException, ValueError, KeyError) as error:
             raise PrometheusError(_words(error)) from error
         if answer and not isinstance(answer[0], dict):
             raise PrometheusError("it gives a scalar, not a vector: wrap it in vector(…)")
         return answer
 
-    def query_all(self, texts: Mapping[str, str]) -> tuple[dict[str, list[dict[str, Any]]], dict[str, str]]:
-        """Answers by name, and for those that failed, why."""
+    def query_all(
+        self, texts: Mapping[str, str], *, at: float | None = None
+    ) -> tuple[dict[str, list[dict[str, Any]]], dict[str, str]]:
+        """Answers by name, and for those that failed, why. All of them as of the same moment, if it is given."""
         with ThreadPoolExecutor(max_workers=_AT_ONCE, thread_name_prefix="prometheus") as threads:
-            asked = {name: threads.submit(self.query, text) for name, text in texts.items()}
+            asked = {name: threads.submit(self.query, text, at=at) for name, text in texts.items()}
         answers: dict[str, list[dict[str, Any]]] = {}
         failures: dict[str, str] = {}
         for name, future in asked.items():

@@ -43,6 +43,8 @@ class Reading:
     batch_p95_seconds: Mapping[str, float] = field(default_factory=dict)
     """By application id."""
     health: MetricsHealth = field(default_factory=MetricsHealth)
+    at: float | None = None
+    """The moment that the figures are of, in seconds since the epoch; None where nothing was asked."""
     rates: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """Bytes per second by topology key and query, where topologies' own queries are allowed."""
 

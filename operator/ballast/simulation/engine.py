@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 
@@ -74,6 +75,7 @@ def _described(scenario: Scenario, policy: Policy, *, seed: int, label: str) -> 
         topologies=topologies(slots.apps, spec, policy.levels),
         moving=spec.moving,
         epoch=EPOCH,
+        passes=count(0.0, policy.interval_seconds),
         step_seconds=min(every, policy.interval_seconds),
         scrape_seconds=every,
     )
@@ -100,7 +102,8 @@ class Run:
         self._recorder = Recorder(world.title, self._cluster)
         self._scores: dict[str, float] = {}
         self._wishes: dict[int, _Wish] = {}
-        self._next_pass = self._next_scrape = 0.0
+        self._next_scrape = 0.0
+        self._next_pass = next(world.passes)
 
     def to_the_end(self, progress: Progress) -> Trace:
         step = self._world.step_seconds
@@ -121,7 +124,7 @@ class Run:
         gated = bool((cluster.state == State.GATED).any())
         if gated or time >= self._next_pass - 1e-9:
             while self._next_pass <= time + 1e-9:
-                self._next_pass += self._policy.interval_seconds
+                self._next_pass = next(self._world.passes)
             self._pass(time)
 
     def _schedule(self, time: float) -> None:

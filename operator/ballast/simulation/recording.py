@@ -71,6 +71,8 @@ class Recording:
     executor_memory: FloatArray
     cordoned: BoolArray | None = None
     """By step and node: whether it took no new pods; None where that was not recorded."""
+    passes: tuple[float, ...] = ()
+    """Of the operator, seconds since the first step, ascending: the moments that their figures were of."""
     lingering_seconds: float = 0.0
     """How long an executor may seem to be there after it has gone."""
     unknown: tuple[str, ...] = ()

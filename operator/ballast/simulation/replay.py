@@ -1,7 +1,8 @@
 """Runs a policy over a recording: what would have happened, had it been in force?
 
-The engine, the planner and the order of things are those of `simulate`. The policy's passes are at its own interval
-from the window's first step on, with an empty memory: hits are counted anew, and everyone has run for long.
+The engine, the planner and the order of things are those of `simulate`. The policy's passes are when the operator had
+its own, or else at the policy's interval from the window's first step on. The memory is empty at first: hits are
+counted anew, and everyone has run for long.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from ballast.simulation.recorded.demand import demand
 from ballast.simulation.recorded.known import Known
 from ballast.simulation.recorded.life import Arrivals, RecordedLife
 from ballast.simulation.recorded.meter import RecordedMeter
+from ballast.simulation.recorded.passes import due
 from ballast.simulation.recorded.slots import slots
 from ballast.simulation.recorded.unknown import of_recording, of_replay
 from ballast.simulation.recorder import Title
@@ -90,6 +92,7 @@ def replay(
         topologies=recorded_topologies(crew, how.known),
         moving=how.moving,
         epoch=recording.start,
+        passes=due(recording.passes, policy.interval_seconds),
         step_seconds=step,
         scrape_seconds=step,
     )  # fmt: skip

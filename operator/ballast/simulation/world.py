@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ballast.model import Topology
@@ -22,5 +23,7 @@ class World:
     moving: Moving
     epoch: float
     """The planner's time when the run begins."""
+    passes: Iterator[float]
+    """When they are due, in seconds since the run began; ascending and without end."""
     step_seconds: float
     scrape_seconds: float

@@ -124,8 +124,8 @@ class FakeFigures:
     cores: float = 0.9
     """CPU that each executor uses."""
 
-    def read(self, policy: BalancingPolicy, nodes: list[NodeFacts], executors: list[Pod]) -> Reading:
-        del policy
+    def read(self, policy: BalancingPolicy, nodes: list[NodeFacts], executors: list[Pod], *, now: float) -> Reading:
+        del policy, now
         if not self.noise:
             return Reading(health=NOT_CONFIGURED)
         busy = [pod for pod in executors if pod.status_phase == "Running"]
@@ -139,8 +139,8 @@ class FakeFigures:
         here = sum(pod.node == node.name for pod in busy)
         return self.noise.get(node.name, 0.0) + here * self.cores / node.allocatable.cpu_cores
 
-    def rates(self, policy: BalancingPolicy, topologies: list[SparkTopology]) -> Rates:
-        del policy, topologies
+    def rates(self, policy: BalancingPolicy, topologies: list[SparkTopology], *, now: float) -> Rates:
+        del policy, topologies, now
         return {}
 
 

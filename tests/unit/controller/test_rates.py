@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlparse
 
 import pytest
 
@@ -15,6 +16,7 @@ from tests.unit.kube.builders import node, topology
 from tests.unit.kube.scripted import Answer, Scripted, scripted
 
 NODES = [NodeReader().read(node("node-1"))]
+NOW = 1_767_571_200.0
 ASKING = topology(components=[{"name": "ingest", "exchange": {"query": "sum(x)"}}])
 
 
@@ -44,7 +46,7 @@ def policy(server: Scripted, **metrics: Any) -> BalancingPolicy:
 def rates(server: Scripted, folder: Path, **metrics: Any) -> Rates:
     figures = Figures(server.client(folder), namespace="ballast-system")
     try:
-        return figures.rates(policy(server, **metrics), [ASKING])
+        return figures.rates(policy(server, **metrics), [ASKING], now=NOW)
     finally:
         figures.close()
 
@@ -69,6 +71,17 @@ def test_what_is_not_one_finite_figure_is_no_rate(tmp_path: Path, given: Answer)
 def test_a_policys_query_of_another_kind_gives_no_figures_and_ends_no_pass(tmp_path: Path, given: Answer) -> None:
     with scripted(given) as server:
         figures = Figures(server.client(tmp_path), namespace="ballast-system")
-        found = figures.read(policy(server), NODES, [])
+        found = figures.read(policy(server), NODES, [], now=NOW)
         figures.close()
     assert (found.nodes, found.health.available) == ({}, False)
+
+
+def test_all_queries_of_a_look_are_about_one_moment_that_can_be_asked_about_again(tmp_path: Path) -> None:
+    """A whole second, of which everything is stored."""
+    with scripted(vector("7")) as server:
+        figures = Figures(server.client(tmp_path), namespace="ballast-system")
+        found = figures.read(policy(server), NODES, [], now=NOW + 0.7)
+        figures.rates(policy(server, topologyQueries="Allow"), [ASKING], now=NOW + 0.7)
+        figures.close()
+    moments = {text for asked in server.asked for text in parse_qs(urlparse(asked.path).query)["time"]}
+    assert (found.at, {float(text) for text in moments}) == (NOW - 1.0, {NOW - 1.0})

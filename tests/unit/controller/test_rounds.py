@@ -178,15 +178,15 @@ class _Slow(Figures):
         self.asked: list[str] = []
         self.answers = threading.Event()
 
-    def read(self, policy: BalancingPolicy, nodes: list[NodeFacts], executors: list[Pod]) -> Reading:
-        del executors
+    def read(self, policy: BalancingPolicy, nodes: list[NodeFacts], executors: list[Pod], *, now: float) -> Reading:
+        del executors, now
         self.asked.append(policy.metadata.name)
         assert self.answers.wait(30)
         usage = {node.name: NodeUsage(cpu_ratio=0.5) for node in nodes}
         return Reading(nodes=usage, health=MetricsHealth(available=True, reason="Available"))
 
-    def rates(self, policy: BalancingPolicy, topologies: list[SparkTopology]) -> Rates:
-        del policy, topologies
+    def rates(self, policy: BalancingPolicy, topologies: list[SparkTopology], *, now: float) -> Rates:
+        del policy, topologies, now
         return {}
 
 

@@ -22,7 +22,7 @@ class Row(NamedTuple):
 
 
 def history(recording: Recording) -> list[Row]:
-    return [*_of_nodes(recording), *_of_executors(recording)]
+    return [*_of_nodes(recording), *_of_executors(recording), *_of_passes(recording)]
 
 
 def table(rows: Iterable[Row]) -> Rows:
@@ -40,6 +40,13 @@ def table(rows: Iterable[Row]) -> Rows:
 
 def time_of(recording: Recording, step: int) -> int:
     return round((recording.start + step * recording.step_seconds) * 1000)
+
+
+def _of_passes(recording: Recording) -> Iterator[Row]:
+    for step in range(recording.steps):
+        known = [at for at in recording.passes if at <= step * recording.step_seconds]
+        if known:
+            yield Row(time_of(recording, step), "pass", None, None, None, None, recording.start + known[-1])
 
 
 def _of_nodes(recording: Recording) -> Iterator[Row]:

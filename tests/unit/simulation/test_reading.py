@@ -50,6 +50,12 @@ def test_nodes_and_executors_that_came_and_went_are_found_again() -> None:
     same(again(history(given), given), given)
 
 
+def test_the_operators_passes_are_found_once_each_and_only_those_of_the_window() -> None:
+    given = replace(GIVEN, passes=(30.0, 150.0, 270.0))
+    before = Row(time_of(given, 0), "pass", None, None, None, None, given.start - 90.0)
+    assert again([before, *history(given)], given).passes == given.passes
+
+
 def without(signal: str) -> Callable[[list[Row]], list[Row]]:
     return lambda rows: [row for row in rows if row.signal != signal]
 

@@ -71,6 +71,12 @@ def test_a_move_takes_its_load_along_and_shows_over_the_metric_window() -> None:
     assert (hot[-1], cold[-1]) == (25, 25)
 
 
+def test_passes_are_at_the_times_of_the_operators_own() -> None:
+    made = (15.0, 75.0, 150.0, 210.0)
+    given = recording([executor(1, 0)], passes=made)
+    assert replay(given, policy()).trace.times.tolist()[:4] == list(made)
+
+
 def test_a_core_of_load_is_half_a_core_on_a_machine_of_twice_the_speed() -> None:
     fast = known(a_snapshot(a_node("n1"), a_node("n2", speed=2.0)))
     given = recording([long(1, 0), long(2, 0)], **LONG)

@@ -53,6 +53,7 @@ def _recording(found: Cells, told: tuple[str, ...], pool: str) -> Recording:
         executor_cpu=crowd.cpu,
         executor_memory=crowd.memory,
         cordoned=_cordoned(found, columns),
+        passes=_passes(found),
         lingering_seconds=0.0 if any(len(found.of(signal).rows) for signal in _FROM_API) else _LINGERING_SECONDS,
         unknown=(*told, *without, *crowd.told, *_of_changes(present), *_of_scores(nodes, node_cpu, scores)),
     )
@@ -66,6 +67,12 @@ def _cordoned(found: Cells, columns: dict[str, int]) -> BoolArray | None:
     table = chosen.table(columns)
     table[0] = np.nan_to_num(table[0])
     return np.asarray(held(table) > 0)
+
+
+def _passes(found: Cells) -> tuple[float, ...]:
+    told = np.unique(found.of("pass").rows.value) - found.grid.start_ms / 1000
+    inside = (told >= 0) & (told <= (found.grid.steps - 1) * found.grid.step_ms / 1000)
+    return tuple(told[inside].tolist())
 
 
 def _decided(found: Cells) -> IntArray:

@@ -130,6 +130,10 @@ def _decisions() -> Iterator[Signal]:
     yield Signal(
         "poolGap", Subject.POOL, "max by (policy) (ballast_pool_gap_points)", "points between hottest and coldest"
     )
+    yield Signal(
+        "pass", Subject.POOL, "max by (policy) (ballast_figures_timestamp_seconds)",
+        "the moment, in seconds since 1970, that the figures of the newest pass are of",
+    )  # fmt: skip
     counted = "since the operator's start"
     for name, metric, label, what in (
         ("decisions", "ballast_decisions_total", "kind", "placements and moves decided"),
