@@ -11,9 +11,11 @@ EVERY_SECONDS = 240
 NODES = {"10.0.0.1:9100": "n1", "10.0.0.2:9100": "n2", "10.0.0.3:9100": "n3"}
 POLICIES = {"n1": "streaming", "n2": "streaming", "n3": "batch"}
 PLACED = [("clicks-exec-1", "n1"), ("clicks-exec-2", "n2")]
-"""As the labels of cAdvisor's series tell."""
-PLACED_BY_API = [("clicks-exec-3", "n2")]
-"""As kube-state-metrics tells, which alone knows of it."""
+"""As the labels of cAdvisor's series tell, which have no word of others."""
+PLACED_BY_OPERATOR = [*PLACED, ("clicks-exec-4", "n2")]
+"""As the operator tells, which was installed at noon of the first day."""
+PLACED_BY_API = [*PLACED, ("clicks-exec-3", "n2")]
+"""As kube-state-metrics tells, which came on the second day: where it is, nobody else is believed."""
 REFUSALS = ["Cooldown", "NoGain"]
 KINDS = ["move", "placement"]
 PHASES = ["Failed", "Succeeded"]
@@ -31,7 +33,10 @@ def openmetrics(*, late: bool = False) -> Iterator[str]:
             yield from _node(address, node, second)
         for pod, node in PLACED:
             yield from _executor(pod, node, second)
-        for pod, node in PLACED_BY_API:
+        for pod, node in PLACED_BY_OPERATOR if second >= START + 43_200 else ():
+            labels = f'policy="{POLICIES[node]}",namespace="analytics",pod="{pod}",node="{node}",application="spark-0"'
+            yield f"ballast_executor_info{{{labels}}} 1 {second}\n"
+        for pod, node in PLACED_BY_API if second >= START + 86_400 else ():
             yield from _pod(pod, node, second)
         if late and START <= second < _LATE_UNTIL:
             yield from _executor("clicks-exec-9", "n1", second)
@@ -79,6 +84,7 @@ def _pod(pod: str, node: str, second: int) -> Iterator[str]:
 def _operator(second: int) -> Iterator[str]:
     for policy in sorted(set(POLICIES.values())):
         yield f'ballast_pool_gap_points{{policy="{policy}"}} 20 {second}\n'
+        yield f'ballast_figures_timestamp_seconds{{policy="{policy}"}} {second - 5} {second}\n'
         for count, reason in enumerate(REFUSALS):
             yield f'ballast_refusals_total{{policy="{policy}",reason="{reason}"}} {count} {second}\n'
         for metric, label, words in (("decisions", "kind", KINDS), ("moves", "phase", PHASES)):

@@ -24,6 +24,7 @@ from ballast.spark.history.signal import Signal, signals
 from tests.spark import known_cluster
 from tests.spark.filled_prometheus import FilledPrometheus, holding
 from tests.testbed.waiting import wait_until
+from tests.unit.cli.program import run as command
 
 FIRST = Day.parse("2026-01-01", field="from")
 SECOND = FIRST.plus(1)
@@ -97,10 +98,31 @@ def test_a_cluster_is_kept_by_day_and_pool(
     assert list(files(folder)) == [f"{part}/history.parquet" for part in written(done)]
     rows = spark.read.parquet(str(folder)).where("date = '2026-01-02' and pool = 'streaming'").collect()
     assert {row.node for row in rows if row.signal == "nodeCores"} == {"n1", "n2"}
-    placed = {*known_cluster.PLACED, *known_cluster.PLACED_BY_API}
-    assert {(row.pod, row.node) for row in rows if row.signal == "placement"} == placed
     assert {row.detail for row in rows if row.signal == "refusals"} == set(known_cluster.REFUSALS)
     assert Counter(row.signal for row in rows)["poolGap"] == 48
+
+
+@pytest.mark.parametrize(
+    ("hours", "placed", "application"),
+    [
+        (range(12), known_cluster.PLACED, set()),
+        (range(12, 24), known_cluster.PLACED_BY_OPERATOR, {"spark-0"}),
+        (range(24, 48), known_cluster.PLACED_BY_API, {"spark-1"}),
+    ],
+    ids=["containers", "the operator", "kube-state-metrics"],
+)
+def test_executors_are_where_the_best_that_is_known_says(
+    spark: SparkSession,
+    collected_once: tuple[Path, list[Done]],
+    hours: range,
+    placed: list[tuple[str, str]],
+    application: set[str],
+) -> None:
+    rows = spark.read.parquet(str(collected_once[0])).where("signal in ('placement', 'executorApplication')").collect()
+    start = FIRST.start_ms / 1000
+    inside = [row for row in rows if int((row.time.timestamp() - start) // 3600) in hours]
+    assert {(row.pod, row.node) for row in inside if row.signal == "placement"} == set(placed)
+    assert {row.detail for row in inside if row.detail} == application
 
 
 def test_every_figure_is_what_prometheus_answers_itself(
@@ -264,7 +286,8 @@ def test_a_run_that_is_killed_leaves_whole_files_and_the_next_one_ends_it(
             process.wait(timeout=30)
         assert process.returncode == -signal.SIGKILL, told.read_text()
         assert spark.read.parquet(str(history)).count() >= count
-        Store(spark, str(history)).clean()
+        with Store(spark, str(history)).alone():
+            pass
         done = run(spark, history, later, days(FIRST, FIRST))
     assert {str(one.day) for one in done} == {str(FIRST)}
     assert not list(history.glob("_*"))
@@ -289,8 +312,8 @@ def test_a_crash_leaves_the_old_part_and_the_next_run_clears_up(
     assert {name: content for name, content in files(history).items() if not name.startswith("_")} == before
     assert len(files(history)) > len(before)
     assert spark.read.parquet(str(history)).count() == count
-    Store(spark, str(history)).clean()
-    assert files(history) == before
+    with Store(spark, str(history)).alone():
+        assert files(history) == before
 
 
 @pytest.mark.parametrize(
@@ -361,6 +384,17 @@ def test_the_command_collects_and_says_what_it_wrote(
     app("ballast")(args=["history", *asked, *sized], standalone_mode=False)
     assert f"date={FIRST}/pool=mine: " in capsys.readouterr().out
     assert {row.pool for row in spark.read.parquet(str(tmp_path)).select("pool").distinct().collect()} == {"mine"}
+
+
+def test_a_second_run_in_the_folder_is_told_to_wait(
+    spark: SparkSession, cluster: FilledPrometheus, history: Path
+) -> None:
+    before = files(history)
+    with Store(spark, str(history)).alone():
+        told = command("history", "--prometheus", cluster.url, "--path", str(history), "--from", str(FIRST))
+    assert told.code == 1
+    assert f"--path: '{history}': another run adds to this history: wait until it has ended" in told.err
+    assert files(history) == before
 
 
 def test_a_prometheus_without_such_a_pool_is_told_with_what_to_say(

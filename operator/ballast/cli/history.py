@@ -134,17 +134,14 @@ def _collect(origin: Origin, wanted: Range, *, path: str, master: str | None) ->
 
     spark = session("ballast history", master=master)
     store = Store(spark, path)
-    store.clean()
-    stretches = planned(store, origin, wanted)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     done = []
-    with Progress(*columns, console=console(), transient=True) as progress:
-        task = progress.add_task("days", total=len(stretches))
-        for stretch in stretches:
+    with store.alone(), Progress(*columns, console=console(), transient=True) as progress:
+        stretches = planned(store, origin, wanted)
+        for stretch in progress.track(stretches, description="days"):
             for each in collected(spark, store, origin, stretch):
                 done.append(each)
                 progress.console.print(str(each), soft_wrap=True)
-            progress.advance(task)
         if not stretches:
             until = as_rfc3339(wanted.ripe_ms)
             progress.console.print(f"{path}: nothing to collect of what was known at {until}", soft_wrap=True)

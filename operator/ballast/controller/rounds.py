@@ -196,6 +196,7 @@ class Rounds:
         if context.snapshot.metrics.age_seconds is not None:
             telemetry.metrics_age.labels(name).set(context.snapshot.metrics.age_seconds)
         telemetry.keep_nodes(name, decided.pool.nodes)
+        telemetry.keep_executors(name, context.snapshot.executors)
         if full and context.reading.at is not None:
             # Last, so that whoever sees it sees what came of these figures.
             telemetry.figures_at.labels(name).set(context.reading.at)

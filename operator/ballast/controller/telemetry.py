@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from ballast.model import MovePhase, NodeView, Reason
+from ballast.model import Executor, MovePhase, NodeView, Phase, Reason
 
 _PASS_BUCKETS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 _HOLD_BUCKETS = (0.1, 0.3, 1.0, 2.0, 3.0, 5.0, 7.5, 10.0, 15.0, 30.0)
 
 
+class _Place(NamedTuple):
+    namespace: str
+    pod: str
+    node: str
+    application: str
+
+
 class Telemetry:
-    """Counters and gauges under the prefix `ballast_`; no pod names or uids as labels."""
+    """Counters and gauges under the prefix `ballast_`; pod names are labels of executors' places alone."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
         self._nodes: dict[str, frozenset[str]] = {}
+        self._places: dict[str, frozenset[_Place]] = {}
         self.pass_seconds = Histogram(
             "ballast_pass_duration_seconds", "Time of one pass over a pool", ["policy"], registry=registry,
             buckets=_PASS_BUCKETS,
@@ -60,11 +69,16 @@ class Telemetry:
             "ballast_pool_gap_points", "Score of the hottest less that of the coldest node", ["policy"],
             registry=registry,
         )  # fmt: skip
+        self.executor = Gauge(
+            "ballast_executor_info", "1 while the executor is on the node", ["policy", *_Place._fields],
+            registry=registry,
+        )  # fmt: skip
         self.leading = Gauge("ballast_leading", "1 while this replica leads", registry=registry)
         self.writes = Counter("ballast_api_writes", "Writes to the API by kind and result", ["kind", "result"],
                               registry=registry)  # fmt: skip
 
         self._of_policies = (
+            self.executor,
             self.pass_seconds, self.passes, self.last_pass, self.decisions, self.refusals, self.transitions,
             self.moves, self.predicted_gain, self.measured_gain, self.gate_hold, self.metrics_age, self.node_score,
             self.node_hits, self.imbalance, self.figures_at,
@@ -86,6 +100,7 @@ class Telemetry:
     def forget(self, policy: str) -> None:
         """Drop the series of a policy that is gone, lest they look like those of one that hangs."""
         self._nodes.pop(policy, None)
+        self._places.pop(policy, None)
         for metric in self._of_policies:
             metric.remove_by_labels({"policy": policy})
 
@@ -105,3 +120,17 @@ class Telemetry:
         self._nodes[policy] = frozenset(scores)
         if scores:
             self.imbalance.labels(policy).set(max(scores.values()) - min(scores.values()))
+
+    def keep_executors(self, policy: str, executors: Sequence[Executor]) -> None:
+        """Where they are; of those that are nowhere, and not any more, there are no series."""
+        places = frozenset(
+            _Place(each.namespace, each.name, each.node, each.application)
+            for each in executors
+            if each.node is not None and each.phase is not Phase.ENDED
+        )
+        known = self._places.get(policy, frozenset())
+        for gone in known - places:
+            self.executor.remove(policy, *gone)
+        for new in places - known:
+            self.executor.labels(policy, *new).set(1)
+        self._places[policy] = places

@@ -5,7 +5,8 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry
 
 from ballast.controller.telemetry import Telemetry
-from ballast.model import NodeView
+from ballast.model import NodeView, Phase
+from tests.builders import an_executor
 
 
 def policies(telemetry: Telemetry) -> set[str]:
@@ -22,7 +23,37 @@ def test_a_policy_that_is_gone_leaves_no_series() -> None:
         telemetry.figures_at.labels(name).set(1.0)
         telemetry.pass_seconds.labels(name).observe(0.1)
         telemetry.keep_nodes(name, [NodeView("a", ("z", "r", "a"), 50.0, 50.0, 1)])
+        telemetry.keep_executors(name, [an_executor("clicks-exec-1", node="a")])
     assert policies(telemetry) == {"streaming", "batch"}
     telemetry.forget("batch")
     assert policies(telemetry) == {"streaming"}
     telemetry.forget("batch")
+
+
+def places(telemetry: Telemetry) -> set[tuple[str, ...]]:
+    samples = (sample for metric in telemetry.registry.collect() for sample in metric.samples)
+    names = ("policy", "namespace", "pod", "node", "application")
+    return {
+        tuple(sample.labels[name] for name in names) for sample in samples if sample.name == "ballast_executor_info"
+    }
+
+
+def test_executors_are_told_to_be_where_they_are_and_those_that_went_are_not() -> None:
+    telemetry = Telemetry(CollectorRegistry())
+    first = [
+        an_executor("clicks-exec-1", node="a", application="spark-1"),
+        an_executor("clicks-exec-2", node="b", application="spark-1", phase=Phase.LEAVING),
+        an_executor("clicks-exec-3", node=None, application="spark-1", phase=Phase.PENDING),
+        an_executor("clicks-exec-4", node="b", application="spark-1", phase=Phase.ENDED),
+    ]
+    telemetry.keep_executors("streaming", first)
+    (space,) = {each.namespace for each in first}
+    assert places(telemetry) == {
+        ("streaming", space, "clicks-exec-1", "a", "spark-1"),
+        ("streaming", space, "clicks-exec-2", "b", "spark-1"),
+    }
+    telemetry.keep_executors("streaming", [first[0], an_executor("clicks-exec-3", node="b", application="spark-1")])
+    assert places(telemetry) == {
+        ("streaming", space, "clicks-exec-1", "a", "spark-1"),
+        ("streaming", space, "clicks-exec-3", "b", "spark-1"),
+    }

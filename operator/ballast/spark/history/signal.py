@@ -100,8 +100,11 @@ def _placements(preset: Preset) -> Iterator[Signal]:
     yield Signal(
         "placement",
         Subject.EXECUTOR,
-        'group by (namespace, pod, node) (kube_pod_info{pod=~".+-exec-[0-9]+",node!=""}) or on (namespace, pod)'
-        f" group by (namespace, pod, node, instance) (container_memory_working_set_bytes{{{containers}}})",
+        # Where somebody tells of the API server's view, a container that Prometheus has not forgotten yet is gone.
+        'group by (namespace, pod, node) (kube_pod_info{pod=~".+-exec-[0-9]+",node!=""})'
+        " or group by (namespace, pod, node) (ballast_executor_info) unless on (namespace) kube_pod_info"
+        f" or group by (namespace, pod, node, instance) (container_memory_working_set_bytes{{{containers}}})"
+        " unless on (namespace) kube_pod_info unless on (namespace) ballast_executor_info",
         "1 while the executor is on the node",
     )
     requests = 'sum by (namespace, pod) (kube_pod_container_resource_requests{pod=~".+-exec-[0-9]+",resource="%s"})'
@@ -110,7 +113,10 @@ def _placements(preset: Preset) -> Iterator[Signal]:
     yield Signal(
         "executorApplication",
         Subject.EXECUTOR,
-        'group by (namespace, pod, label_spark_app_selector) (kube_pod_labels{label_spark_role="executor"})',
+        'group by (namespace, pod, label_spark_app_selector) (kube_pod_labels{label_spark_role="executor"})'
+        " or on (namespace, pod) label_replace("
+        "group by (namespace, pod, application) (ballast_executor_info),"
+        ' "label_spark_app_selector", "$1", "application", "(.*)")',
         "1; `detail` is the application's id",
         detail="label_spark_app_selector",
     )

@@ -7,7 +7,8 @@ a reader sees the old one or the new one, whole. A file that would not change is
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -16,12 +17,15 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from ballast.errors import InvalidField
 from ballast.spark.errors import HistoryError
 from ballast.spark.file_system import FileSystem
 from ballast.spark.history.day import Day
 from ballast.spark.history.schema import SORT, VERSION, VERSION_KEY, Metadata, columns
 
 _FILE = "history.parquet"
+_ABANDONED_SECONDS = 3600.0
+"""A file takes its place seconds after it was begun."""
 _PARTITION = re.compile(rf"/date=(?P<date>[^/]+)/pool=(?P<pool>[^/]+)/{re.escape(_FILE)}$")
 
 
@@ -51,7 +55,7 @@ class Store:
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         self._spark = spark
-        self._files = FileSystem(spark, path)
+        self._path, self._files = path, FileSystem(spark, path)
 
     def parts(self, wanted: Callable[[Part], bool] = lambda _: True) -> Mapping[Part, Metadata]:
         """What is there and wanted, in order.
@@ -83,9 +87,21 @@ class Store:
         finally:
             self._files.discard(staging)
 
-    def clean(self) -> None:
-        """Remove what a run that was killed has left beside the history."""
-        self._files.clean()
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Nobody else adds to the history meanwhile. Removes what a run that was killed has left beside it.
+
+        Raises InvalidField while another run is at work in the folder, where that can be told: on a local file system.
+        """
+        with ExitStack() as held:
+            try:
+                locked = held.enter_context(self._files.alone())
+            except BlockingIOError as error:
+                raise InvalidField(
+                    "--path", self._path, "another run adds to this history: wait until it has ended"
+                ) from error
+            self._files.clean(older_than_seconds=0.0 if locked else _ABANDONED_SECONDS)
+            yield
 
     def _staged(self, rows: DataFrame, staging: Any, metadata: Metadata) -> Any:
         ordered = rows.repartition(1).sortWithinPartitions(*SORT)

@@ -16,7 +16,7 @@ def test_every_signal_has_a_name_of_its_own_and_a_whole_query(preset: Preset) ->
     names = [signal.name for signal in found]
     assert len(names) == len(set(names))
     assert {"nodeCpu", "nodeCores", "executorCpu", "placement", "nodeScore", "moves", "refusals"} <= set(names)
-    assert not any("$" in signal.query for signal in found)
+    assert not any("$window" in signal.query for signal in found)
 
 
 @pytest.mark.parametrize("preset", list(Preset))
