@@ -6,6 +6,7 @@ a reader sees the old one or the new one, whole. A file that would not change is
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -15,6 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
 from ballast.errors import InvalidField
@@ -24,6 +26,8 @@ from ballast.spark.history.day import Day
 from ballast.spark.history.schema import SORT, VERSION, VERSION_KEY, Metadata, columns
 
 _FILE = "history.parquet"
+_SPARK_SCHEMA = "org.apache.spark.sql.parquet.row.metadata"
+"""Key of the footer where Spark keeps the schema as it has it."""
 _ABANDONED_SECONDS = 3600.0
 """A file takes its place seconds after it was begun."""
 _PARTITION = re.compile(rf"/date=(?P<date>[^/]+)/pool=(?P<pool>[^/]+)/{re.escape(_FILE)}$")
@@ -137,19 +141,31 @@ class Store:
 
     def _metadata(self, uri: str) -> Metadata:
         try:
-            stored = self._spark.read.parquet(uri).schema
-        except Exception as error:  # Spark tells a broken file in many ways
+            known = self._of_time(uri)
+        except (Py4JJavaError, ValueError, KeyError) as error:  # a broken file is told in many ways
             raise HistoryError(
                 f"{uri} can't be read ({_first_line(error)}): if the file itself is broken, delete it and collect its"
                 " day again"
             ) from error
-        known = stored["time"].metadata if "time" in stored.names else {}
         if known.get(VERSION_KEY) != VERSION:
             raise HistoryError(
                 f"{uri} has version {known.get(VERSION_KEY)} of the history's schema, not {VERSION}:"
                 " collect into another folder"
             )
         return Metadata.stored(known)
+
+    def _of_time(self, uri: str) -> Mapping[str, Any]:
+        """Metadata of the column `time`, out of the file's footer: Spark's own readers run a job for each file."""
+        parquet = self._files.jvm.org.apache.parquet.hadoop
+        path = self._files.hadoop("fs.Path")(uri)
+        source = parquet.util.HadoopInputFile.fromPath(path, self._files.system.getConf())
+        reader = parquet.ParquetFileReader.open(source)
+        try:
+            described = reader.getFileMetaData().getKeyValueMetaData().get(_SPARK_SCHEMA)
+        finally:
+            reader.close()
+        fields = json.loads(described)["fields"] if described else ()
+        return next((field["metadata"] for field in fields if field["name"] == "time"), {})
 
 
 def _part(uri: str) -> Part:
@@ -160,4 +176,5 @@ def _part(uri: str) -> Part:
 
 
 def _first_line(error: Exception) -> str:
-    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    text = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
+    return next((line for line in text.splitlines() if line.strip()), type(error).__name__)
