@@ -155,9 +155,12 @@ def node_of(labels: dict[str, str]) -> str | None:
 
 
 def in_pool(labels: dict[str, str]) -> bool:
-    node = node_of(labels)
-    return labels.get("policy", "streaming") == "streaming" and (
-        node is None or known_cluster.POLICIES[node] == "streaming"
+    """Of a pod whose place is not believed, nothing is kept."""
+    node, pod = node_of(labels), labels.get("pod")
+    return (
+        labels.get("policy", "streaming") == "streaming"
+        and (node is None or known_cluster.POLICIES[node] == "streaming")
+        and (pod is None or pod in dict(known_cluster.PLACED_BY_API))
     )
 
 
