@@ -177,6 +177,21 @@ def test_collected_again_no_byte_changes_and_then_nothing_is_left_to_do(
     assert planned(Store(spark, str(history)), origin(cluster), days(None, None)) == []
 
 
+def test_collected_again_by_another_program_no_byte_changes(
+    spark: SparkSession, cluster: FilledPrometheus, history: Path
+) -> None:
+    """Another JVM lists in another order what Parquet used for a column."""
+    del spark
+    before = files(history)
+    asked = ["--prometheus", cluster.url, "--path", str(history), "--from", str(FIRST), "--to", str(FIRST)]
+    command = [sys.executable, "-m", "ballast", "history", *asked, "--step", "30m", "--window", "30m"]
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert re.findall(r"pool=(\w+): \d+ rows, (\w+)$", told, re.MULTILINE) == [
+        ("batch", "unchanged"), ("streaming", "unchanged")
+    ]  # fmt: skip
+    assert files(history) == before
+
+
 def test_a_day_that_was_not_over_is_collected_again_and_others_are_left(
     spark: SparkSession, cluster: FilledPrometheus, history: Path
 ) -> None:

@@ -124,11 +124,17 @@ class Store:
         return Written.CHANGED if there else Written.NEW
 
     def _same(self, one: Any, other: Any) -> bool:
-        if self._files.system.getFileStatus(one).getLen() != self._files.system.getFileStatus(other).getLen():
+        """Whether they hold the same. Their bytes differ where Parquet's footer lists in another order what it used
+        for a column, which is another in each run of the JVM.
+        """
+        lengths = {self._files.system.getFileStatus(path).getLen() for path in (one, other)}
+        if len(lengths) > 1 or self._footer(one) != self._footer(other):
             return False
-        streams = [self._files.system.open(path) for path in (one, other)]
+        _, data_bytes = self._footer(one)
+        io = self._files.jvm.org.apache.commons.io
+        streams = [io.input.BoundedInputStream(self._files.system.open(path), data_bytes) for path in (one, other)]
         try:
-            return bool(self._files.jvm.org.apache.commons.io.IOUtils.contentEquals(*streams))
+            return bool(io.IOUtils.contentEquals(*streams))
         finally:
             for stream in streams:
                 stream.close()
@@ -155,17 +161,22 @@ class Store:
         return Metadata.stored(known)
 
     def _of_time(self, uri: str) -> Mapping[str, Any]:
-        """Metadata of the column `time`, out of the file's footer: Spark's own readers run a job for each file."""
+        """Metadata of the column `time`."""
+        described, _ = self._footer(self._files.hadoop("fs.Path")(uri))
+        fields = json.loads(described)["fields"] if described else ()
+        return next((field["metadata"] for field in fields if field["name"] == "time"), {})
+
+    def _footer(self, path: Any) -> tuple[str | None, int]:
+        """The schema as Spark keeps it, and where the columns end. Spark's own readers run a job for each file."""
         parquet = self._files.jvm.org.apache.parquet.hadoop
-        path = self._files.hadoop("fs.Path")(uri)
         source = parquet.util.HadoopInputFile.fromPath(path, self._files.system.getConf())
         reader = parquet.ParquetFileReader.open(source)
         try:
             described = reader.getFileMetaData().getKeyValueMetaData().get(_SPARK_SCHEMA)
+            chunks = [chunk for block in reader.getRowGroups() for chunk in block.getColumns()]
         finally:
             reader.close()
-        fields = json.loads(described)["fields"] if described else ()
-        return next((field["metadata"] for field in fields if field["name"] == "time"), {})
+        return described, max((chunk.getStartingPos() + chunk.getTotalSize() for chunk in chunks), default=0)
 
 
 def _part(uri: str) -> Part:
