@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -42,7 +43,16 @@ def locality(topology: Topology, counts: Counts, levels: Levels, *, max_node_rat
     Cost is Σ traffic × distance with the traffic normalised to 1. `max_node_ratio` is the policy's
     maxExecutorsPerNodeRatio, which no placement may beat the bound with.
     """
-    return measure(topology, counts, levels).view(max_node_ratio)
+    # Most passes find executors where the pass before has left them.
+    frozen = tuple((component, tuple(places.items())) for component, places in counts.items())
+    return _view(topology, frozen, levels, max_node_ratio)
+
+
+@lru_cache(maxsize=256)
+def _view(
+    topology: Topology, counts: tuple[tuple[str, tuple[tuple[Location, int], ...]], ...], levels: Levels, ratio: float
+) -> LocalityView:
+    return measure(topology, {component: dict(places) for component, places in counts}, levels).view(ratio)
 
 
 def locality_delta_ratio(measured: Locality, component: str, source: Location, target: Location) -> float:

@@ -97,18 +97,19 @@ class _Moment:
                 residents[executor.node].append(executor)
         nodes = (node for node in self.snapshot.nodes if node.name in self.scores)
         silent = frozenset(node.name for node in self.snapshot.nodes if node.name not in self.scores)
-        looked_at = (self._node(node, residents.get(node.name, ())) for node in nodes)
-        seen = tuple(replace(each, gives=each.score < from_score or bool(each.executors)) for each in looked_at)
-        return UsagePool(seen, silent, unsettled(self.snapshot, self.policy, self.now))
+        seen = (self._node(node, residents.get(node.name, ()), from_score) for node in nodes)
+        return UsagePool(tuple(seen), silent, unsettled(self.snapshot, self.policy, self.now))
 
-    def _node(self, node: Node, residents: Sequence[Executor]) -> UsageNode:
+    def _node(self, node: Node, residents: Sequence[Executor], from_score: float) -> UsageNode:
+        score = self.scores[node.name]
         return UsageNode(
             name=node.name,
-            score=self.scores[node.name],
+            score=score,
             capacity_cores=max(node.allocatable.cpu_cores / (self.policy.weights.cpu or 1.0), 1e-6),
             speed=node.speed,
             receives=node.open,
             executors=tuple(UsageExecutor(e.key, self.loads.known(e), self.terms.objection(e)) for e in residents),
+            gives=score < from_score or bool(residents),
         )
 
 

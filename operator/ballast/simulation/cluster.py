@@ -112,6 +112,8 @@ class Cluster:
             self._change(self._changes.popleft(), time)
         self._life.advance(self, time)
         due = np.flatnonzero(self.due <= time)
+        if not len(due):
+            return
         for slot in due[self.state[due] == State.PENDING].tolist():
             self._set(slot, State.RUNNING)
             self.running_since[slot] = time
