@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ballast.model import Phase
+from ballast.model.arrays import BoolArray, FloatArray
 from ballast.simulation.policies import by_spec
 from ballast.simulation.recorded.life import Arrivals
 from ballast.simulation.recorded.slots import slots
@@ -45,11 +46,18 @@ def recordings(draw: st.DrawFn) -> Recording:
         executors=members,
         present=present,
         node_cpu=node_cpu,
-        node_memory=np.full(node_cpu.shape, np.nan),
+        node_memory=_memory(draw, present) if draw(st.booleans()) else np.full(node_cpu.shape, np.nan),
         scores=np.full(node_cpu.shape, np.nan),
         executor_cpu=executor_cpu,
         executor_memory=np.full(executor_cpu.shape, np.nan),
     )
+
+
+def _memory(draw: st.DrawFn, present: BoolArray) -> FloatArray:
+    """Bytes, of 16 GiB."""
+    shares = st.one_of(st.just(np.nan), st.floats(0, 1).map(lambda value: round(value, 6)))
+    drawn = np.array([[draw(shares) for _ in row] for row in present])
+    return np.where(present, 16 * GIB * drawn, np.nan)
 
 
 def _stay(draw: st.DrawFn, earliest: int, latest: int) -> tuple[int, int]:
@@ -81,6 +89,27 @@ def test_a_policy_that_moves_nothing_gives_the_recorded_scores(recording: Record
     assert trace.times.tolist() == [step * recording.step_seconds for step in range(recording.steps)]
     np.testing.assert_allclose(trace.scores, 100.0 * recording.node_cpu / sizes, rtol=1e-12)
     assert trace.moves == ()
+
+
+def as_the_operator_scores(recording: Recording, *, cpu: float, memory: float) -> FloatArray:
+    """Percent, by the weights: the larger of both, where the pool has memory's figures at all in that step."""
+    used = cpu * recording.node_cpu / np.array([node.cores for node in recording.nodes])
+    filled = memory * recording.node_memory / np.array([node.memory_bytes for node in recording.nodes])
+    both = np.isfinite(used) & np.isfinite(filled)
+    with_memory = both.any(axis=1, keepdims=True)
+    return 100.0 * np.where(with_memory, np.where(both, np.maximum(used, filled), np.nan), used)
+
+
+@thorough
+@given(recordings(), st.sampled_from([0.5, 1.0, 2.0]))
+def test_so_does_one_that_goes_by_memory_too(recording: Recording, weight: float) -> None:
+    weighted = {
+        **spec(recording, "Off"),
+        "metrics": {**EAGER.get("metrics", {}), "weights": {"cpu": 1, "memory": weight}},
+    }
+    trace = replay(recording, by_spec(weighted, scenario(), name="any")).trace
+    expected = as_the_operator_scores(recording, cpu=1.0, memory=weight)
+    np.testing.assert_allclose(trace.scores, expected, rtol=1e-12)
 
 
 @thorough

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import contextlib
 import html
 import json
 import os
+import pty
+import re
+import select
 import signal
 import subprocess
 import sys
@@ -118,6 +122,63 @@ def test_a_killed_backtest_goes_on_where_it_was(spark: SparkSession, files: list
     assert not list(out.glob("_*"))
     assert len(json.loads(told.out)["runs"]) == 36
     del spark
+
+
+def test_progress_is_told_of_each_run_once_it_is_kept(spark: SparkSession, tmp_path: Path) -> None:
+    kept_at: list[int] = []
+    job = Job(spark, SOURCE, Store(spark, str(tmp_path)), size=2)
+    job.run(RUNS, lambda: kept_at.append(len(kept(tmp_path))))
+    assert len(kept_at) == len(RUNS)
+    assert all(there >= told for told, there in enumerate(kept_at, start=1))
+
+
+def test_ctrl_c_ends_a_backtest_whose_bar_advances_and_keeps_what_has_ended(files: list[str], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    screen, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ballast", *files, "--seeds", "12", "--out", str(out), "--master", "local[2]"],
+        env={**os.environ, "PYTHONPATH": PATHS, "TERM": "xterm", "COLUMNS": "200"},
+        stdout=subprocess.DEVNULL,
+        stderr=terminal,
+        start_new_session=True,
+    )
+    os.close(terminal)
+    try:
+        shown = Shown(screen)
+        wait_until(lambda: len(shown.counts(of=36)) >= 3, what="the bar has advanced twice", timeout_seconds=120)
+        # As a terminal does: to the program and to all that it has started.
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(timeout=60) == 130
+        assert "Interrupted. What has ended is kept in" in shown.text()
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        os.close(screen)
+    ended = kept(out)
+    assert 2 <= len(ended) < 36
+    again = command(*files, "--seeds", "12", "--out", str(out))
+    assert again.code == 0
+    assert f"36 runs, {len(ended)} of them reused" in again.err
+
+
+class Shown:
+    """What a program has written to its terminal."""
+
+    def __init__(self, screen: int) -> None:
+        self._screen, self._bytes = screen, bytearray()
+
+    def text(self) -> str:
+        while select.select([self._screen], [], [], 0)[0]:
+            try:
+                self._bytes += os.read(self._screen, 65_536)
+            except OSError:  # The program has closed it.
+                break
+        return self._bytes.decode(errors="replace")
+
+    def counts(self, *, of: int) -> set[int]:
+        """Runs that the bar has told of."""
+        return {int(found) for found in re.findall(rf"(\d+)/{of}\b", self.text())}
 
 
 def test_who_interrupts_a_backtest_is_told_that_it_can_go_on(

@@ -77,6 +77,13 @@ def shifted(milliseconds: int, *, every: int) -> Callable[[list[Row]], list[Row]
     ]
 
 
+def set_clock(milliseconds: int) -> Callable[[list[Row]], list[Row]]:
+    """In the middle, somebody sets the clock that times come from."""
+    return lambda rows: [
+        row._replace(time_ms=row.time_ms + milliseconds) if row.time_ms >= time_of(GIVEN, 5) else row for row in rows
+    ]
+
+
 def doubled(signal: str, factor: float) -> Callable[[list[Row]], list[Row]]:
     return lambda rows: [*rows, *(row._replace(value=row.value * factor) for row in rows if row.signal == signal)]
 
@@ -121,12 +128,29 @@ def test_replicas_that_agree_are_averaged() -> None:
             "no node has figures of its CPU at two times",
         ),
         (shifted(7, every=3), "are not at the times of the others, which are [0-9.]+ s apart"),
+        (set_clock(20_000), "are not at the times of the others, which are 60 s apart"),
+        (set_clock(-20_000), "are not at the times of the others, which are 60 s apart"),
         (lambda rows: without("nodeCores")(without("nodeAllocatableCores")(rows)), "both size and CPU are known"),
     ],
 )
 def test_what_would_give_wrong_figures_is_refused(spoil: Callable[[list[Row]], list[Row]], words: str) -> None:
     with pytest.raises(UnusableRecordingError, match=words):
         again(spoil(history(GIVEN)))
+
+
+def test_a_clock_that_goes_forward_by_whole_steps_leaves_a_gap() -> None:
+    rows = set_clock(180_000)(history(GIVEN))
+    found = read(table(rows), pool="streaming", start_ms=time_of(GIVEN, 0), end_ms=time_of(GIVEN, 13))
+    assert np.isnan(found.node_cpu[5:8]).all()
+    np.testing.assert_array_equal(found.node_cpu[8:], GIVEN.node_cpu[5:])
+
+
+def test_a_clock_that_goes_back_by_whole_steps_leaves_out_what_contradicts_itself() -> None:
+    rising = replace(GIVEN, node_cpu=np.arange(1.0, 11.0)[:, None] * [1.0, 2.0])
+    found = again(set_clock(-180_000)(history(rising)), rising)
+    assert np.isnan(found.node_cpu[2:5]).all()
+    np.testing.assert_array_equal(found.node_cpu[:2], rising.node_cpu[:2])
+    assert any("figures contradict others of the same thing and time" in line for line in found.unknown)
 
 
 def test_a_gap_in_everything_leaves_nodes_and_executors_where_they_were() -> None:

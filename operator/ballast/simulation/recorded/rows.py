@@ -113,18 +113,17 @@ def cells(rows: Rows, *, start_ms: int, end_ms: int) -> tuple[Cells, tuple[str, 
     inside = rows.chosen((rows.time_ms >= start_ms) & (rows.time_ms < end_ms))
     grid = _grid(inside, start_ms)
     told: list[str] = []
-    last_ms = grid.start_ms + grid.step_ms * grid.steps
-    ranged = inside.chosen((inside.time_ms >= grid.start_ms) & (inside.time_ms < last_ms))
-    aligned = (ranged.time_ms - grid.start_ms) % grid.step_ms == 0
+    aligned = (inside.time_ms - grid.start_ms) % grid.step_ms == 0
     stray = int((~aligned).sum())
-    if stray > _STRAY_RATIO * len(ranged):
+    if stray > _STRAY_RATIO * len(inside):
         raise UnusableRecordingError(
-            f"{stray} of {len(ranged)} figures are not at the times of the others, which are {grid.step_ms / 1000:g} s "
+            f"{stray} of {len(inside)} figures are not at the times of the others, which are {grid.step_ms / 1000:g} s "
             "apart: collect the days again, all with the same --step"
         )
     if stray:
         told.append(f"{stray} figures are not at the times of the others and were left out")
-    usable = ranged.chosen(aligned)
+    last_ms = grid.start_ms + grid.step_ms * grid.steps
+    usable = inside.chosen(aligned & (inside.time_ms >= grid.start_ms) & (inside.time_ms < last_ms))
     sound = np.isfinite(usable.value) & (usable.value >= 0)
     if not sound.all():
         told.append(f"{int((~sound).sum())} figures are negative or no numbers and were left out")

@@ -30,6 +30,7 @@ _SIGNALS = (
     "executorRequestMemory",
     "executorApplication",
     "decisions",
+    "pass",
 )
 """Those that a recording is made of."""
 
