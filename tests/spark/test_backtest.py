@@ -136,7 +136,7 @@ def test_ctrl_c_ends_a_backtest_whose_bar_advances_and_keeps_what_has_ended(file
     out = tmp_path / "out"
     screen, terminal = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "ballast", *files, "--seeds", "12", "--out", str(out), "--master", "local[2]"],
+        [sys.executable, "-m", "ballast", *files, "--seeds", "8", "--out", str(out), "--master", "local[2]"],
         env={**os.environ, "PYTHONPATH": PATHS, "TERM": "xterm", "COLUMNS": "200"},
         stdout=subprocess.DEVNULL,
         stderr=terminal,
@@ -145,10 +145,11 @@ def test_ctrl_c_ends_a_backtest_whose_bar_advances_and_keeps_what_has_ended(file
     os.close(terminal)
     try:
         shown = Shown(screen)
-        wait_until(lambda: len(shown.counts(of=36)) >= 3, what="the bar has advanced twice", timeout_seconds=120)
+        wait_until(lambda: len(shown.counts(of=24)) >= 3, what="the bar has advanced twice", timeout_seconds=120)
         # As a terminal does: to the program and to all that it has started.
         os.killpg(process.pid, signal.SIGINT)
-        assert process.wait(timeout=60) == 130
+        wait_until(lambda: shown.text() and process.poll() is not None, what="it has ended", timeout_seconds=60)
+        assert process.returncode == 130
         assert "Interrupted. What has ended is kept in" in shown.text()
     finally:
         with contextlib.suppress(ProcessLookupError):
@@ -156,10 +157,10 @@ def test_ctrl_c_ends_a_backtest_whose_bar_advances_and_keeps_what_has_ended(file
         process.wait()
         os.close(screen)
     ended = kept(out)
-    assert 2 <= len(ended) < 36
-    again = command(*files, "--seeds", "12", "--out", str(out))
+    assert 2 <= len(ended) < 24
+    again = command(*files, "--seeds", "8", "--out", str(out))
     assert again.code == 0
-    assert f"36 runs, {len(ended)} of them reused" in again.err
+    assert f"24 runs, {len(ended)} of them reused" in again.err
 
 
 class Shown:

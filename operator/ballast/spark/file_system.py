@@ -24,11 +24,13 @@ class FileSystem:
 
     def __init__(self, spark: SparkSession, root: str) -> None:
         self._spark = spark
+        self._classes: dict[str, Any] = {}
         self.jvm: Any = spark._jvm  # noqa: SLF001 -- PySpark shows Hadoop's file systems in no other way
         conf = spark._jsc.hadoopConfiguration()  # noqa: SLF001 -- as above
         path = self.hadoop("fs.Path")(root)
         self.system = path.getFileSystem(conf)
         self.root = self.system.makeQualified(path)
+        self._local = local(self.root) if self.root.toUri().getScheme() == "file" else None
 
     def below(self, name: str) -> Any:
         return self.hadoop("fs.Path")(self.root, name)
@@ -59,11 +61,11 @@ class FileSystem:
 
         Raises BlockingIOError while another program is. The lock ends with the program, however that ends.
         """
-        if self.root.toUri().getScheme() != "file":
+        if self._local is None:
             yield False
             return
-        local(self.root).mkdir(parents=True, exist_ok=True)
-        folder = os.open(local(self.root), os.O_RDONLY)
+        self._local.mkdir(parents=True, exist_ok=True)
+        folder = os.open(self._local, os.O_RDONLY)
         try:
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield True
@@ -89,16 +91,25 @@ class FileSystem:
 
     def put(self, file: Path, place: Any) -> None:
         """A copy of this machine's file takes that place, in one moment."""
+        if self._local is not None:
+            self._put_here(file, local(place), self._local)
+            return
         staged = self.staging()
         try:
-            if staged.toUri().getScheme() == "file":
-                self.system.mkdirs(staged.getParent())
-                shutil.copyfile(file, local(staged))
-            else:
-                self.system.copyFromLocalFile(False, True, self.hadoop("fs.Path")(file.as_uri()), staged)
+            self.system.copyFromLocalFile(False, True, self.hadoop("fs.Path")(file.as_uri()), staged)
             self.replace(staged, place)
         finally:
             self.discard(staged)
+
+    def _put_here(self, file: Path, place: Path, root: Path) -> None:
+        """Without a call of the JVM."""
+        place.parent.mkdir(parents=True, exist_ok=True)
+        staged = root / f"{_STAGING}{uuid.uuid4().hex}"
+        try:
+            shutil.copyfile(file, staged)
+            staged.replace(place)
+        finally:
+            staged.unlink(missing_ok=True)
 
     def fetched(self, path: Any, folder: Path) -> Path:
         """The file on this machine: itself, or a copy in `folder`."""
@@ -110,10 +121,13 @@ class FileSystem:
         return copy
 
     def hadoop(self, name: str) -> Any:
-        found = self.jvm.org.apache.hadoop
-        for step in name.split("."):
-            found = getattr(found, step)
-        return found
+        if name not in self._classes:
+            # Each step asks the JVM, which takes longer than what the class is asked for.
+            found = self.jvm.org.apache.hadoop
+            for step in name.split("."):
+                found = getattr(found, step)
+            self._classes[name] = found
+        return self._classes[name]
 
     def _overwriting(self) -> Any:
         kind = self.hadoop("fs.Options$Rename")

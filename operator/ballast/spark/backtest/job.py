@@ -21,6 +21,8 @@ Progress = Callable[[], None]
 _IN_FLIGHT = 3
 """Spark jobs at a time. Results reach the driver job by job, and while one job's last task runs, the tasks of the next
 keep the other cores busy; so jobs can be small, and little is lost when the program is killed."""
+_JOBS = 100
+"""More make nothing finer that anybody would see, and planning one takes as much CPU as a short run."""
 _GROUP = "ballast backtest"
 
 
@@ -30,7 +32,7 @@ class Job:
     source: Source
     store: Store
     size: int | None = None
-    """Runs in one Spark job; as many as Spark runs at a time if absent."""
+    """Runs in one Spark job; if absent as many as Spark runs at a time, and more where there are many runs."""
 
     def missing(self, runs: Sequence[Run]) -> list[Run]:
         """Those that have not been kept yet, each key once, in their order."""
@@ -40,7 +42,7 @@ class Job:
     def run(self, missing: Sequence[Run], progress: Progress) -> None:
         """Raises PySparkException when a run fails; what has been kept stays."""
         context: Any = self.spark.sparkContext
-        size = self.size or max(1, context.defaultParallelism)
+        size = self.size or max(1, context.defaultParallelism, len(missing) // _JOBS)
         jobs = [missing[first : first + size] for first in range(0, len(missing), size)]
         lock = Lock()
 
