@@ -98,10 +98,12 @@ def server() -> Iterator[tuple[Server, Scripted]]:
 
 
 @contextmanager
-def operating(script: Scripted, folder: Path, figures: Figures | None = None) -> Iterator[Rounds]:
+def operating(
+    script: Scripted, folder: Path, figures: Figures | None = None, telemetry: Telemetry | None = None
+) -> Iterator[Rounds]:
     client = script.client(folder)
     events = EventRecorder(client, instance="one", clock=lambda: NOW, on_error=_fail)
-    telemetry = Telemetry(CollectorRegistry())
+    telemetry = telemetry or Telemetry(CollectorRegistry())
     crew = Crew(
         surveyor=Surveyor(client),
         figures=figures or Figures(client, namespace="ballast-system"),
@@ -169,6 +171,18 @@ def test_a_server_that_does_not_answer_ends_the_round(server: tuple[Server, Scri
     found.refused["/executormoves/of-ads/status"] = Answer(503, {"message": "etcd is down"})
     with pytest.raises(Unavailable, match="etcd is down"):
         one_round(script, tmp_path)
+
+
+def test_the_operators_metrics_tell_where_executors_run(server: tuple[Server, Scripted], tmp_path: Path) -> None:
+    found, script = server
+    found.lists["pods"].append(executor(2, application="web", namespace="web", node="node-web"))
+    telemetry = Telemetry(CollectorRegistry())
+    with operating(script, tmp_path, telemetry=telemetry) as rounds:
+        rounds.run()
+    (told,) = [sample for metric in telemetry.executor.collect() for sample in metric.samples]
+    assert told.labels == {
+        "policy": "web", "namespace": "web", "pod": "web-exec-2", "node": "node-web", "application": "web"
+    }  # fmt: skip
 
 
 class _Slow(Figures):
