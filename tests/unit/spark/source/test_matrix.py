@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -74,6 +76,23 @@ def test_named_labels_have_columns_and_are_null_where_a_series_has_none() -> Non
     schema = pa.schema([TIME, VALUE, pa.field("pod", pa.string()), pa.field("node", pa.string())])
     body = answer([({"pod": "p", "x": "y"}, [(1, "1"), (2, "2")]), ({"node": "n", "pod": ""}, [(3, "3")])])
     assert [(row["pod"], row["node"]) for row in rows(body, schema)] == [("p", None), ("p", None), (None, "n")]
+
+
+WORKER = """
+import sys
+from ballast.spark.source.matrix import arrow_schema, batches
+
+body = sys.stdin.buffer.read()
+for columns in (None, ("pod",)):
+    print(sum(batch.num_rows for batch in batches(body, schema=arrow_schema(columns), keep=bool)))
+print("pandas" in sys.modules)
+"""
+
+
+def test_a_worker_of_spark_need_not_load_pandas() -> None:
+    body = answer([({"pod": "p"}, [(1, "1"), (2, "2")])])
+    told = subprocess.run([sys.executable, "-c", WORKER], input=body, capture_output=True, check=True).stdout
+    assert told.split() == [b"2", b"2", b"False"]
 
 
 def test_only_the_series_to_keep_are_read() -> None:
