@@ -79,16 +79,18 @@ class Cluster:
         folder = self.folder / f"{namespace}-{name}"
         return Job(name=name, namespace=namespace, folder=folder, driver_node_selector=selector, **fields)
 
-    def enforce(self, *, moves: Json | None = None, namespace: str | None = None) -> str:
+    def enforce(self, *, moves: Json | None = None, namespace: str | None = None, **spec: Json | str) -> str:
         """A policy that places; with `moves` it levels as well. In place of the one before, and with no memory of it.
 
         Returns its name. Times are short and limits wide, unless `moves` says otherwise. It steers the executors of
-        one namespace alone, if that is named.
+        one namespace alone, if that is named. `spec`: fields of it that are to be otherwise.
         """
         self.testbed.kubectl("delete", "bpol", "--all", "--wait=true")
         self._policies += 1
         name = f"pool-{self._policies}"
-        self.testbed.apply(self._policy(name, moves=moves, namespace=namespace))
+        policy = self._policy(name, moves=moves, namespace=namespace)
+        policy["spec"] |= spec
+        self.testbed.apply(policy)
         self.await_(lambda: self.policy(name).get("status", {}).get("observedGeneration", -1) >= 0, f"{name} is seen")
         return name
 
@@ -129,14 +131,20 @@ class Cluster:
 
         A policy that begins while scores rise or fall learns that as the pool's noise, and is slow to act on a gap.
         """
-        self.testbed.apply(_noise(node, cores))
-        try:
+        with self.neighbour(node, cores):
             self.await_(
                 lambda: self.score(node) >= HOT_SCORE and self._calm(),
                 f"{node} is hot and the pool is calm",
                 timeout_seconds=120,
                 explain=lambda: str(self._recent_scores()),
             )
+            yield
+
+    @contextmanager
+    def neighbour(self, node: str, cores: float = NOISE_CORES) -> Iterator[None]:
+        """One that keeps so many cores of the node busy; entered at once."""
+        self.testbed.apply(_noise(node, cores))
+        try:
             yield
         finally:
             self.testbed.kubectl("delete", "pod", "noise", f"-n={NOISE_NAMESPACE}", "--ignore-not-found", "--wait=true")

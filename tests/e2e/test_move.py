@@ -15,6 +15,8 @@ from tests.e2e.conftest import STEADY_NAMESPACE
 pytestmark = pytest.mark.e2e
 
 GRACE_SECONDS = 60
+WARM = "60s"
+"""A replacement has ended tasks by then, and there is something to say of how long they take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +34,8 @@ def moved(cluster: Cluster, steady: RunningJob) -> Moved:
     cluster.come_to_rest(steady)
     node = min(names_by_node(steady))
     with cluster.noise(node):
-        cluster.enforce(moves={"mode": "Enforce", "budgets": [{"moves": 1, "per": "1h"}]})
-        document = cluster.await_move(STEADY_NAMESPACE, phases=ENDED, timeout_seconds=180)
+        cluster.enforce(moves={"mode": "Enforce", "budgets": [{"moves": 1, "per": "1h"}], "settle": WARM})
+        document = cluster.await_move(STEADY_NAMESPACE, phases=ENDED, timeout_seconds=240)
     name = document["status"].get("replacement", {}).get("pod", "")
     executors = steady.running_executors()
     found = next((each.document for each in executors if each.name == name), {})
@@ -53,6 +55,14 @@ def test_it_is_judged_by_what_was_measured(moved: Moved) -> None:
     helped = all(after < before for before, after in pairs if before is not None and after is not None)
     verdict = ("Succeeded", "Helped") if helped else ("Failed", "DidNotHelp")
     assert (status["phase"], status["reason"]) == verdict, status
+
+
+def test_what_the_job_felt_is_recorded_beside_the_prediction(moved: Moved) -> None:
+    spec, measured = moved.document["spec"], moved.document["status"]["measured"]
+    felt = [measured.get(f"{figure}{when}") for figure in ("slowness", "batchP95") for when in ("Before", "After")]
+    assert all(isinstance(value, int | float) and value > 0 for value in felt), felt
+    predicted = spec["reason"]["difference"] - (spec["predicted"]["hotAfter"] - spec["predicted"]["coldAfter"])
+    assert predicted > 0, spec
 
 
 def test_the_replacement_runs_where_the_decision_said(moved: Moved) -> None:
