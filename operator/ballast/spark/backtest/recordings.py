@@ -83,7 +83,7 @@ class Recordings:
         through_ms = {part: metadata.through_ms for part, metadata in parts.items()}
         found = {each.name: each for each in stretches(through_ms, selection)}
         self._stretches = {name: each for name, each in found.items() if each.parts}
-        self.left_out: Mapping[str, str] = dict.fromkeys(found.keys() - self._stretches.keys(), _NOTHING)
+        self.left_out: Mapping[str, str] = {name: _NOTHING for name, each in found.items() if not each.parts}
         self._sent: OrderedDict[str, Any] = OrderedDict()
         self._sending = Lock()
         described = _described(how)
