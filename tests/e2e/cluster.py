@@ -32,6 +32,8 @@ ENDED = frozenset({"Succeeded", "Failed", "Expired", "Refused"})
 HOME_ZONE = "zone-b"
 """Where Ballast places three executors: zone a has too few nodes for them."""
 CALM_POINTS = 20.0
+DECIDED_SECONDS = 240.0
+"""Executors that have just begun make scores swing, which a new policy takes for noise and looks at for longer."""
 _API = "/apis/ballast.dev/v1alpha1"
 
 
@@ -135,7 +137,7 @@ class Cluster:
             self.await_(
                 lambda: self.score(node) >= HOT_SCORE and self._calm(),
                 f"{node} is hot and the pool is calm",
-                timeout_seconds=120,
+                timeout_seconds=180,
                 explain=lambda: str(self._recent_scores()),
             )
             yield
@@ -195,7 +197,7 @@ class Cluster:
 
         self.await_(at_home, f"{job.job.executors} executors run in {HOME_ZONE}", timeout_seconds=120)
 
-    def await_move(self, namespace: str, *, phases: frozenset[str], timeout_seconds: float = 90.0) -> Json:
+    def await_move(self, namespace: str, *, phases: frozenset[str], timeout_seconds: float = DECIDED_SECONDS) -> Json:
         """The namespace's move, once it is in one of the phases."""
 
         def current() -> Json | None:
@@ -211,8 +213,8 @@ class Cluster:
         items = self.policy(name).get("status", {}).get("refusals", {}).get("items", [])
         return {item["reason"]: item for item in items}
 
-    def await_refusal(self, name: str, reason: str, *, timeout_seconds: float = 75.0) -> Json:
-        """The status's entry. Figures in a status are renewed once a minute, so it may take that long."""
+    def await_refusal(self, name: str, reason: str, *, timeout_seconds: float = DECIDED_SECONDS) -> Json:
+        """The status's entry. Figures in a status are renewed once a minute, so it takes longer than a decision."""
         return self.await_(
             lambda: self.refusals(name).get(reason),
             f"{reason} is among the refusals of {name}",

@@ -39,7 +39,7 @@ def test_a_move_goes_on_when_every_replica_is_killed_in_its_middle(cluster: Clus
         cluster.enforce(moves={"mode": "Enforce", "budgets": [{"moves": 1, "per": "1h"}]})
         cluster.await_move(STEADY_NAMESPACE, phases=frozenset({"Leaving", "Arriving"}))
         kill_outright(cluster, cluster.operator_pods())
-        ended = cluster.await_move(STEADY_NAMESPACE, phases=ENDED, timeout_seconds=180)
+        ended = cluster.await_move(STEADY_NAMESPACE, phases=ENDED)
     steady.await_executors()
     after = {executor.uid for executor in steady.running_executors()}
     assert len(cluster.moves(STEADY_NAMESPACE)) == 1

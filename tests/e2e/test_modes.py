@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from examples.demo.streaming.running import RunningJob
-from tests.e2e.cluster import Cluster, names_by_node
+from tests.e2e.cluster import DECIDED_SECONDS, Cluster, names_by_node
 from tests.e2e.conftest import STEADY_NAMESPACE
 
 pytestmark = pytest.mark.e2e
@@ -45,7 +45,7 @@ def test_recommend_says_what_it_would_do_and_changes_nothing(cluster: Cluster, s
         )  # fmt: skip
         return found
 
-    (move,) = cluster.await_(recommended, "a move is recommended", timeout_seconds=75)
+    (move,) = cluster.await_(recommended, "a move is recommended", timeout_seconds=DECIDED_SECONDS)
     assert (move["from"], move["executor"]) == (hot, names_by_node(steady)[hot])
     await_passes(cluster, name)
     assert cluster.moves(STEADY_NAMESPACE) == []
@@ -66,6 +66,6 @@ def test_an_approved_proposal_leaves(cluster: Cluster, steady: RunningJob) -> No
     (proposed,) = cluster.moves(STEADY_NAMESPACE)
     where, name = f"--namespace={STEADY_NAMESPACE}", proposed["metadata"]["name"]
     cluster.testbed.kubectl("patch", "move", name, where, "--type=merge", '-p={"spec": {"approved": true}}')
-    arrived = cluster.await_move(STEADY_NAMESPACE, phases=frozenset({"Settling"}), timeout_seconds=120)
+    arrived = cluster.await_move(STEADY_NAMESPACE, phases=frozenset({"Settling"}))
     assert arrived["status"]["replacement"]["node"] == proposed["spec"]["to"]
     steady.await_executors()

@@ -9,7 +9,7 @@ import pytest
 
 from examples.demo.streaming.records import Comparison
 from examples.demo.streaming.running import RunningJob
-from tests.e2e.cluster import ENDED, Cluster, Json, names_by_node
+from tests.e2e.cluster import DECIDED_SECONDS, ENDED, Cluster, Json, names_by_node
 from tests.e2e.conftest import STEADY_NAMESPACE
 
 pytestmark = pytest.mark.e2e
@@ -35,7 +35,7 @@ def moved(cluster: Cluster, steady: RunningJob) -> Moved:
     node = min(names_by_node(steady))
     with cluster.noise(node):
         cluster.enforce(moves={"mode": "Enforce", "budgets": [{"moves": 1, "per": "1h"}], "settle": WARM})
-        document = cluster.await_move(STEADY_NAMESPACE, phases=ENDED, timeout_seconds=240)
+        document = cluster.await_move(STEADY_NAMESPACE, phases=ENDED, timeout_seconds=DECIDED_SECONDS + 120)
     name = document["status"].get("replacement", {}).get("pod", "")
     executors = steady.running_executors()
     found = next((each.document for each in executors if each.name == name), {})

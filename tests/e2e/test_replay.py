@@ -85,7 +85,7 @@ def made(cluster: Cluster, steady: RunningJob, tmp_path_factory: pytest.TempPath
     }
     with cluster.noise(min(names_by_node(steady))):
         name = cluster.enforce(moves=LIMITS, shedding=LEVELLING, metrics=metrics, interval=f"{INTERVAL_SECONDS}s")
-        move = cluster.await_move(STEADY_NAMESPACE, phases=ARRIVED, timeout_seconds=240)
+        move = cluster.await_move(STEADY_NAMESPACE, phases=ARRIVED)
     passes = f'ballast_figures_timestamp_seconds{{policy="{name}"}}'
     first, last = (cluster.figures.value(f"{edge}_over_time({passes}[10m])") for edge in ("min", "max"))
     assert first is not None
