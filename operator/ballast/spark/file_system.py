@@ -14,7 +14,11 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from ballast.errors import InvalidField
+
 _OBJECT_STORES = frozenset({"s3a", "s3", "gs", "abfs", "abfss", "wasb", "wasbs", "oss", "cosn", "obs"})
+_ABANDONED_SECONDS = 3600.0
+"""A file takes its place seconds after it was begun."""
 _STAGING = "_staging-"
 """Readers of Parquet pass over names that begin with an underscore."""
 
@@ -23,7 +27,7 @@ class FileSystem:
     """`root`: a local path, or a URI. Paths are Hadoop's own."""
 
     def __init__(self, spark: SparkSession, root: str) -> None:
-        self._spark = spark
+        self._spark, self._given = spark, root
         self._classes: dict[str, Any] = {}
         self.jvm: Any = spark._jvm  # noqa: SLF001 -- PySpark shows Hadoop's file systems in no other way
         conf = spark._jsc.hadoopConfiguration()  # noqa: SLF001 -- as above
@@ -46,31 +50,39 @@ class FileSystem:
     def discard(self, path: Any) -> None:
         self.system.delete(path, True)
 
-    def clean(self, *, older_than_seconds: float = 0.0) -> None:
-        """Remove what a program that was killed has left beside its place.
-
-        `older_than_seconds`: how long ago it was written, at least; by the clocks of this machine and of the storage.
-        """
-        for status in self.system.globStatus(self.below(f"{_STAGING}*")) or ():
-            if time.time() - status.getModificationTime() / 1000 >= older_than_seconds:
-                self.discard(status.getPath())
-
     @contextmanager
-    def alone(self) -> Iterator[bool]:
-        """Nobody else is in here meanwhile; False where that can't be had: on any but a local file system.
+    def alone(self, *, field: str, remedy: str) -> Iterator[None]:
+        """Nobody else is in here meanwhile; removes what a program that was killed has left beside its place.
 
-        Raises BlockingIOError while another program is. The lock ends with the program, however that ends.
+        Raises InvalidField, of the option that names the folder, while another program is in here. That can be told on
+        a local file system; elsewhere all go on, and what one has just written stays. The lock ends with the program,
+        however that ends.
         """
+        lock = self._lock(field, remedy)
+        try:
+            self._clean(older_than_seconds=_ABANDONED_SECONDS if lock is None else 0.0)
+            yield
+        finally:
+            if lock is not None:
+                os.close(lock)
+
+    def _lock(self, field: str, remedy: str) -> int | None:
         if self._local is None:
-            yield False
-            return
+            return None
         self._local.mkdir(parents=True, exist_ok=True)
         folder = os.open(self._local, os.O_RDONLY)
         try:
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield True
-        finally:
+        except BlockingIOError as error:
             os.close(folder)
+            raise InvalidField(field, self._given, remedy) from error
+        return folder
+
+    def _clean(self, *, older_than_seconds: float) -> None:
+        """Of what was written so long ago, at least; by the clocks of this machine and of the storage."""
+        for status in self.system.globStatus(self.below(f"{_STAGING}*")) or ():
+            if time.time() - status.getModificationTime() / 1000 >= older_than_seconds:
+                self.discard(status.getPath())
 
     def replace(self, file: Any, place: Any) -> None:
         """The file takes the place of what is there, in one moment, by the means of each kind of file system."""

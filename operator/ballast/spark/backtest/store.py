@@ -6,8 +6,8 @@ written beside its place and takes it at once: whatever has its name is whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from ballast.errors import InvalidField
 from ballast.simulation.ranking import Ranking
 from ballast.simulation.study import Study, left_out_told
 from ballast.spark.backtest.cases import Run
@@ -24,8 +23,6 @@ from ballast.spark.backtest.row import checked, documents, labelled, left_out, r
 from ballast.spark.errors import BacktestError
 from ballast.spark.file_system import FileSystem
 
-_ABANDONED_SECONDS = 3600.0
-"""A file takes its place seconds after it was begun."""
 _RESULTS, _RANKING = "results.parquet", "ranking.parquet"
 
 
@@ -33,7 +30,7 @@ class Store:
     """`path`: a local path, or a URI of any file system that Spark's Hadoop knows."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:
-        self._path, self._files = path, FileSystem(spark, path)
+        self._files = FileSystem(spark, path)
 
     def known(self) -> frozenset[str]:
         """Keys of the runs that are there."""
@@ -61,24 +58,11 @@ class Store:
     def publish(self, ranking: Ranking) -> None:
         self._write(_RANKING, ranking_table(ranking))
 
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Two programs would do the same runs twice, and each replace the other's tables.
-
-        Removes what a program that was killed has left. Raises InvalidField while another one is at work in the folder,
-        where that can be told: on a local file system. Elsewhere both go on, and what one has just written stays.
-        """
-        with ExitStack() as held:
-            try:
-                locked = held.enter_context(self._files.alone())
-            except BlockingIOError as error:
-                raise InvalidField(
-                    "--out",
-                    self._path,
-                    "another backtest is at work there: wait until it has ended, or name another folder",
-                ) from error
-            self._files.clean(older_than_seconds=0.0 if locked else _ABANDONED_SECONDS)
-            yield
+    def alone(self) -> AbstractContextManager[None]:
+        """Two programs would do the same runs twice, and each replace the other's tables. As FileSystem.alone."""
+        return self._files.alone(
+            field="--out", remedy="another backtest is at work there: wait until it has ended, or name another folder"
+        )
 
     def _write(self, name: str, table: pa.Table) -> None:
         with TemporaryDirectory(prefix="ballast-backtest-") as folder:

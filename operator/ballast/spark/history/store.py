@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -19,7 +19,6 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
-from ballast.errors import InvalidField
 from ballast.spark.errors import HistoryError
 from ballast.spark.file_system import FileSystem
 from ballast.spark.history.day import Day
@@ -28,8 +27,6 @@ from ballast.spark.history.schema import SORT, VERSION, VERSION_KEY, Metadata, c
 _FILE = "history.parquet"
 _SPARK_SCHEMA = "org.apache.spark.sql.parquet.row.metadata"
 """Key of the footer where Spark keeps the schema as it has it."""
-_ABANDONED_SECONDS = 3600.0
-"""A file takes its place seconds after it was begun."""
 _PARTITION = re.compile(rf"/date=(?P<date>[^/]+)/pool=(?P<pool>[^/]+)/{re.escape(_FILE)}$")
 
 
@@ -59,7 +56,7 @@ class Store:
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         self._spark = spark
-        self._path, self._files = path, FileSystem(spark, path)
+        self._files = FileSystem(spark, path)
 
     def parts(self, wanted: Callable[[Part], bool] = lambda _: True) -> Mapping[Part, Metadata]:
         """What is there and wanted, in order.
@@ -91,21 +88,9 @@ class Store:
         finally:
             self._files.discard(staging)
 
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Nobody else adds to the history meanwhile. Removes what a run that was killed has left beside it.
-
-        Raises InvalidField while another run is at work in the folder, where that can be told: on a local file system.
-        """
-        with ExitStack() as held:
-            try:
-                locked = held.enter_context(self._files.alone())
-            except BlockingIOError as error:
-                raise InvalidField(
-                    "--path", self._path, "another run adds to this history: wait until it has ended"
-                ) from error
-            self._files.clean(older_than_seconds=0.0 if locked else _ABANDONED_SECONDS)
-            yield
+    def alone(self) -> AbstractContextManager[None]:
+        """Nobody else adds to the history meanwhile. As FileSystem.alone."""
+        return self._files.alone(field="--path", remedy="another run adds to this history: wait until it has ended")
 
     def _staged(self, rows: DataFrame, staging: Any, metadata: Metadata) -> Any:
         ordered = rows.repartition(1).sortWithinPartitions(*SORT)
