@@ -26,9 +26,11 @@ class NotThatPolicyError(BallastError):
 
 
 def address(url: str | None) -> str | None:
-    """Of an option. Raises BadParameter."""
+    """Of an option. Raises BadParameter, whose text shows no password."""
     if url is not None and not url.startswith(("http://", "https://")):
-        raise typer.BadParameter(f"{url!r}: write an address with its scheme, such as http://localhost:9090")
+        raise typer.BadParameter(
+            f"{url.rpartition('@')[2]!r}: write an address with its scheme, such as http://localhost:9090"
+        )
     return url
 
 

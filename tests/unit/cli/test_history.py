@@ -45,6 +45,12 @@ def test_an_address_without_its_scheme_is_refused_before_spark_is_started() -> N
     assert "'prometheus:9090': write an address with its scheme" in told.err
 
 
+def test_a_password_in_an_address_without_its_scheme_is_not_shown() -> None:
+    told = run("history", "--prometheus", "me:secret@prometheus:9090")
+    assert "'prometheus:9090': write an address with its scheme" in told.err
+    assert "secret" not in told.err
+
+
 @pytest.fixture
 def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(name: str, *, master: str | None = None) -> None:

@@ -56,6 +56,16 @@ def test_the_operators_passes_are_found_once_each_and_only_those_of_the_window()
     assert again([before, *history(given)], given).passes == given.passes
 
 
+def test_scores_are_held_against_the_figures_of_the_pass_that_they_are_of() -> None:
+    """Steps are of a minute, passes of three, and the figures rise every minute."""
+    rising = GIVEN.node_cpu + 0.2 * np.arange(GIVEN.steps)[:, None]
+    current, of_pass = 100.0 * rising / 4.0, [step - step % 3 for step in range(GIVEN.steps)]
+    passes = tuple(60.0 * step for step in range(0, GIVEN.steps, 3))
+    given = replace(GIVEN, node_cpu=rising, scores=current[of_pass], passes=passes)
+    assert np.abs(current - given.scores).mean() > 2.0, "step by step, they are far apart"
+    assert again(history(given), given).unknown == ()
+
+
 def without(signal: str) -> Callable[[list[Row]], list[Row]]:
     return lambda rows: [row for row in rows if row.signal != signal]
 

@@ -40,6 +40,8 @@ def _recording(found: Cells, told: tuple[str, ...], pool: str) -> Recording:
     present = _present(found, columns)
     node_cpu[~present] = node_memory[~present] = np.nan
     crowd = pods(found, columns, present)
+    passes = _passes(found)
+    turns = (np.array(passes) * 1000 // found.grid.step_ms).astype(np.int64)
     return Recording(
         pool=pool,
         start=found.grid.start_ms / 1000,
@@ -53,9 +55,9 @@ def _recording(found: Cells, told: tuple[str, ...], pool: str) -> Recording:
         executor_cpu=crowd.cpu,
         executor_memory=crowd.memory,
         cordoned=_cordoned(found, columns),
-        passes=_passes(found),
+        passes=passes,
         lingering_seconds=0.0 if any(len(found.of(signal).rows) for signal in _FROM_API) else _LINGERING_SECONDS,
-        unknown=(*told, *without, *crowd.told, *_of_changes(present), *_of_scores(nodes, node_cpu, scores)),
+        unknown=(*told, *without, *crowd.told, *_of_changes(present), *_of_scores(nodes, node_cpu, scores, turns)),
     )
 
 
@@ -166,8 +168,14 @@ def _of_changes(present: BoolArray) -> Iterator[str]:
         yield f"{partly} of {present.shape[1]} nodes were not there all the time"
 
 
-def _of_scores(nodes: tuple[RecordedNode, ...], node_cpu: FloatArray, scores: FloatArray) -> Iterator[str]:
+def _of_scores(
+    nodes: tuple[RecordedNode, ...], node_cpu: FloatArray, scores: FloatArray, turns: IntArray
+) -> Iterator[str]:
+    """`turns`: steps of the operator's passes, ascending."""
     found = 100.0 * node_cpu / np.array([node.cores for node in nodes])
+    if len(turns) > 1 and np.median(np.diff(turns)) > 1:
+        # A score stands until the next pass, while the figures that it was made of go on.
+        found, scores = found[turns[:-1]], scores[turns[1:] - 1]
     both = np.isfinite(found) & np.isfinite(scores)
     if both.any():
         apart = float(np.abs(found - scores)[both].mean())
