@@ -133,11 +133,15 @@ def test_a_pod_talks_to_the_api_as_its_service_account(testbed: Testbed, namespa
     assert log(testbed, namespace) == f"system:serviceaccount:{namespace}:default\n"
 
 
+WHO_IS_THERE = """
+import ssl, urllib.request
+context = ssl.create_default_context(cafile="/var/run/secrets/kubernetes.io/serviceaccount/ca.crt")
+print(urllib.request.urlopen("https://kubernetes.default.svc/version", context=context).read().decode())
+"""
+
+
 def test_the_api_server_is_found_by_its_name(testbed: Testbed, namespace: str) -> None:
-    text = (
-        "curl -s --cacert /var/run/secrets/kubernetes.io/serviceaccount/ca.crt https://kubernetes.default.svc/version"
-    )
-    testbed.apply(pod(namespace, script(text)))
+    testbed.apply(pod(namespace, {"name": "main", "image": "host", "command": ["python3", "-c", WHO_IS_THERE]}))
     awaited(testbed, namespace, ended, what="the pod's end")
     assert "gitVersion" in json.loads(log(testbed, namespace))
 
@@ -375,6 +379,7 @@ def test_replicas_listen_on_the_same_port_and_are_found_by_name(testbed: Testbed
     testbed.kubectl("rollout", "status", "deployment/web", "-n", namespace, "--timeout=60s")
     name = f"web.{namespace}.svc"
     both = f"until [ $(getent ahostsv4 {name} | grep -c STREAM) = 2 ]; do sleep 0.1; done"
-    testbed.apply(pod(namespace, script(f"{both}; curl -s http://web:8080/name"), name="client"))
+    ask = "import urllib.request; print(urllib.request.urlopen('http://web:8080/name').read().decode())"
+    testbed.apply(pod(namespace, script(f'{both}; python3 -c "{ask}"'), name="client"))
     awaited(testbed, namespace, ended, what="the client's end", name="client")
     assert log(testbed, namespace, "client").startswith("web-")
