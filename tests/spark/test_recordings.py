@@ -94,21 +94,28 @@ def test_what_spark_has_written_is_read_as_it_was(half_hours: list[list[Row]], k
     np.testing.assert_allclose(found.of("nodeCpu").value.sum(), sum(r.value for r in wanted if r.signal == "nodeCpu"))
 
 
-def test_a_history_is_backtested_window_by_window_as_without_spark(
-    spark: SparkSession, half_hours: list[list[Row]], kept: Path, tmp_path: Path
+@pytest.mark.parametrize("size", [1, 4])
+def test_a_history_is_backtested_window_by_window_as_without_spark_whatever_the_number_of_tasks(
+    spark: SparkSession, half_hours: list[list[Row]], kept: Path, tmp_path: Path, size: int
 ) -> None:
     source = Recordings(spark, str(kept), BOTH, Replay())
     assert [window.name for window in source.windows] == ["streaming 2026-01-05T23:30Z", "streaming 2026-01-06"]
     wanted = runs(POLICIES, source.windows, seeds=1)
     store = Store(spark, str(tmp_path))
-    job = Job(spark, source, store)
+    job = Job(spark, source, store, size=size)
     job.run(job.missing(wanted), lambda: None)
     study = store.study(wanted)
-    first = read(table(half_hours[0]), pool="streaming", start_ms=DAY.end_ms - SPAN_MS, end_ms=DAY.end_ms)
-    trial = RecordingTrial(first, Replay())
-    for result in study.results[:1]:
-        by_hand = trial.run(next(run.policy for run in wanted if run.case == result.case), result.case)
-        assert (result.figures, result.moves) == (by_hand.figures, by_hand.moves)
+    trials = {
+        window.name: RecordingTrial(
+            read(table(found), pool="streaming", start_ms=start_ms, end_ms=start_ms + SPAN_MS), Replay()
+        )
+        for window, found, start_ms in zip(source.windows, half_hours, (DAY.end_ms - SPAN_MS, DAY.end_ms), strict=True)
+    }
+    for result in study.results:
+        policy_of_it = next(run.policy for run in wanted if run.case == result.case)
+        by_hand = trials[result.case.window].run(policy_of_it, result.case)
+        assert (result.figures, result.moves, result.unknown) == (by_hand.figures, by_hand.moves, by_hand.unknown)
+        np.testing.assert_array_equal(result.series.scores, by_hand.series.scores.astype(np.float32))
     moved = {result.case: result.figures.moves for result in study.results}
     assert len(moved) == 4
     assert {case.policy for case, moves in moved.items() if moves} == {"AvgShedder"}
@@ -177,7 +184,7 @@ def test_the_command_leaves_out_what_cannot_be_replayed_and_says_so(
     until = ["--from", "2026-01-05T23:30:00Z", "--to", "2026-01-06T01:00:00Z", "--window", "30m"]
     asked = ["backtest", "--history", str(kept), *until, *MEASURED, "--out", str(tmp_path / "out")]
     page = tmp_path / "page.html"
-    first, again = command(*asked, "--report", str(page)), command(*asked, "-o", "json")
+    first, again = command(*asked, "--report", str(page)), command(*asked, "--seeds", "5", "-o", "json")
     assert (first.code, again.code) == (0, 0), first.err + again.err
     silent = "streaming 2026-01-06T00:30Z"
     why = "no node has figures of its CPU at two times, which are the fewest"
@@ -187,6 +194,10 @@ def test_the_command_leaves_out_what_cannot_be_replayed_and_says_so(
     assert "6 runs, 6 of them reused" in again.err
     told = json.loads(again.out)
     assert told["leftOut"] == {silent: why}
+    assert (told["seeds"], len(told["runs"])) == ([1], 4)
+    assert told["doneOtherwise"] == [
+        "what was recorded holds no chances: each case was run once, for more seeds would tell nothing new"
+    ]
     assert {run["window"] for run in told["runs"]} == {"streaming 2026-01-05T23:30Z", "streaming 2026-01-06"}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,6 +47,7 @@ COMMAND = SeveralValues
 _DEFAULT = ("AvgShedder",)
 _OUT = "backtest"
 _WINDOW = "1d"
+_ONE_SEED = "what was recorded holds no chances: each case was run once, for more seeds would tell nothing new"
 
 
 def backtest(
@@ -89,7 +90,9 @@ def backtest(
         list[str] | None,
         typer.Option(metavar="PATH=A,B…", help="Try these values of a field of the spec, in all combinations."),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="Runs of each policy in a window.")] = 1,
+    seeds: Annotated[
+        int, typer.Option(min=1, max=10_000, metavar="N", help="Runs of each policy in a scenario; of a history one.")
+    ] = 1,
     baseline: Annotated[
         bool, typer.Option(help="Run the first policy without its moves, too, unless one moves nothing.")
     ] = True,
@@ -120,8 +123,6 @@ def backtest(
         raise InvalidField("--history", given, "name either a history or files of scenarios with --scenario")
     if history is None:
         recorded.refuse()
-    elif seeds > 1:
-        raise InvalidField("--seeds", seeds, "leave it out: what was recorded holds no chances")
     worlds = [Scenario.read(path) for path in scenario or ()]
     axes = [Axis.parse(text) for text in grid or ()]
     named = policies or _DEFAULT
@@ -131,7 +132,10 @@ def backtest(
         from ballast.spark.backtest import Scenarios  # noqa: PLC0415 -- Spark takes seconds to load
 
         source = Scenarios(worlds) if history is None else recorded.source(history, master=master)
-        study, found = _Backtest(source, out=out, master=master).ranked(chosen, seeds=seeds)
+        once = history is not None
+        study, found = _Backtest(source, out=out, master=master).ranked(chosen, seeds=1 if once else seeds)
+    if once and seeds > 1:
+        study = replace(study, remarks=(_ONE_SEED,))
     _draw(study, found, report=report, png=png)
     if recommended is not None:
         saved(recommended, to_apply(study, found), field="--recommended")

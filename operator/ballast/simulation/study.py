@@ -105,6 +105,8 @@ class Study:
     """By what cases call them, in the order in which they were given; at least one. As a user would apply them."""
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Windows that can't be run in, of which there are no results, and why."""
+    remarks: tuple[str, ...] = ()
+    """What was asked for and done otherwise, and why: a sentence each."""
 
     def of(self, policy: str) -> tuple[Result, ...]:
         return tuple(result for result in self.results if result.case.policy == policy)

@@ -74,6 +74,15 @@ def test_windows_that_were_left_out_are_told_with_the_reason() -> None:
     assert "Left out" not in shown(study(2))
 
 
+def test_what_was_done_otherwise_than_asked_is_told() -> None:
+    found = replace(study(1), remarks=("each case was run once",))
+    lines = shown(found)
+    assert lines[lines.index("Done otherwise") + 1] == "- each case was run once"
+    document = json.loads(structured(backtested_document(found, ranking(found)), Format.JSON))
+    assert document["doneOtherwise"] == ["each case was run once"]
+    assert "Done otherwise" not in shown(study(2))
+
+
 def test_wide_has_all_figures() -> None:
     assert {"ROUNDS", "BEYOND", "LIMITED"} <= set(shown(study(2), Format.WIDE)[2].split())
 
@@ -132,7 +141,6 @@ def test_a_backtest_of_nothing_says_what_to_name() -> None:
     [
         ([], "--history: '(absent)': name either a history or files of scenarios"),
         (["--history", "h", "--scenario", "s"], "--history: 'h': name either a history or files of scenarios"),
-        (["--history", "h", "--seeds", "2"], "--seeds: 2: leave it out: what was recorded holds no chances"),
         *(
             (["--scenario", "s", option, value], f"{option}: '{value}': leave it out: it is about a --history")
             for option, value in (

@@ -58,6 +58,7 @@ def _recommendation(study: Study, ranking: Ranking) -> Iterator[str]:
         f"with {_counted(len(study.seeds), 'seed')}: {_counted(cases, 'case')} each, with the operator&#8217;s own "
         "planner. What only recommends was run as if it enforced.</p>"
     )
+    yield from (f"<p>Done otherwise: {escape(sentence)}.</p>" for sentence in study.remarks)
     if study.left_out:
         yield f"<p>{_counted(len(study.left_out), 'window')} could not be used: see Windows left out.</p>"
     if study.baseline is not None and not still:

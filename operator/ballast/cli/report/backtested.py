@@ -58,6 +58,8 @@ def backtested_report(study: Study, found: Ranking, form: Format) -> list[Render
         table(columns, ranked(found, form), right=columns[2:], cut=("policy",)),
     ]
     parts += [Text(), *recommendation(study, found)]
+    if study.remarks:
+        parts += [heading("Done otherwise"), *(Text(f"- {sentence}") for sentence in study.remarks)]
     if study.left_out:
         parts += [heading("Left out"), *(Text(f"- {sentence}") for sentence in study.left_out_told)]
     if study.unknown:
@@ -137,6 +139,7 @@ def backtested_document(study: Study, found: Ranking) -> dict[str, Any]:
         "rule": RULE,
         "windows": list(study.windows),
         "seeds": list(study.seeds),
+        "doneOtherwise": list(study.remarks),
         "leftOut": dict(study.left_out),
         "unknown": list(study.unknown),
         "policies": [_standing(one, study) for one in found.standings],

@@ -73,6 +73,10 @@ def test_what_could_not_be_known_is_said() -> None:
     assert "Nothing was missing" in section(page(study()), "What could not be known")
 
 
+def test_what_was_done_otherwise_than_asked_is_told() -> None:
+    assert "Done otherwise: each case was run once." in page(replace(study(), remarks=("each case was run once",)))
+
+
 def test_windows_that_were_left_out_are_told_with_the_reason() -> None:
     text = page(replace(study(), left_out={"pool <b>": "an outage"}))
     assert "<li>pool &lt;b&gt;: an outage</li>" in section(text, "Windows left out")
