@@ -15,8 +15,8 @@ from ballast.simulation.recorded.life import Arrivals
 from ballast.simulation.recorded.slots import slots
 from ballast.simulation.recording import RecordedExecutor, RecordedNode, Recording
 from ballast.simulation.replay import Replay, replay
-from tests.unit.simulation.recordings import GIB, Witness
-from tests.unit.simulation.small_world import EAGER, scenario
+from tests.unit.simulation.recordings import GIB, Witness, recorded
+from tests.unit.simulation.small_world import EAGER, policy, scenario
 
 thorough = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 cores = st.floats(0, 12).map(lambda value: round(value, 6))
@@ -89,6 +89,20 @@ def test_a_policy_that_moves_nothing_gives_the_recorded_scores(recording: Record
     assert trace.times.tolist() == [step * recording.step_seconds for step in range(recording.steps)]
     np.testing.assert_allclose(trace.scores, 100.0 * recording.node_cpu / sizes, rtol=1e-12)
     assert trace.moves == ()
+
+
+@thorough
+@given(st.integers(0, 2**16), st.floats(0.05, 1.0))
+def test_a_run_that_moved_nothing_is_replayed_with_the_scores_that_it_had(seed: int, deviation: float) -> None:
+    noise = {"kind": "Noise", "deviation": deviation}
+    bundles = {"name": "bundle", "copies": 10, "runsOn": {"node-0": 8, "node-1": 2}}
+    world = scenario(duration="10m", seed=seed, applications=[{**bundles, "load": {"cores": 1, "vary": [noise]}}])
+    still = policy(mode="Off")
+    trace, history, _ = recorded(world, still)
+    again = replay(history, still).trace
+    np.testing.assert_array_equal(again.times, trace.times)
+    assert np.isfinite(trace.scores).any()
+    np.testing.assert_allclose(again.scores, trace.scores, rtol=1e-9)
 
 
 def as_the_operator_scores(recording: Recording, *, cpu: float, memory: float) -> FloatArray:

@@ -40,8 +40,14 @@ class _Answering(BaseHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
+        self._answer(urlparse(self.path).query)
+
+    def do_POST(self) -> None:
+        self._answer(self.rfile.read(int(self.headers["Content-Length"])).decode())
+
+    def _answer(self, fields: str) -> None:
         self.server.headers.append(dict(self.headers))
-        query = parse_qs(urlparse(self.path).query)["query"][0]
+        query = parse_qs(fields)["query"][0]
         if query == "slow":
             self.server.ended.wait(30)
             return

@@ -10,6 +10,8 @@ from ballast.spark.errors import SourceError
 from ballast.spark.source.api import PATIENCE, Api
 from ballast.spark.source.grid import Grid
 from ballast.spark.source.server import Server
+from tests.testbed.pki import create_pki
+from tests.unit.prometheus import server as tls
 from tests.unit.spark.faults import Answer, failure, matrix, serving
 
 GRID = Grid(1_767_225_600_250, 15_000, 3)
@@ -139,6 +141,16 @@ def test_a_file_that_holds_no_token_is_named_and_not_shown(text: bytes, tmp_path
 def test_a_certificate_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidField, match=r"caFile: .*can be read where the data is read"):
         ask(Server("https://127.0.0.1:1", ca_file=str(tmp_path / "none")))
+
+
+def test_a_server_is_trusted_by_the_certificates_named_alone(tmp_path: Path) -> None:
+    pki = create_pki(tmp_path / "pki", control_hosts=["127.0.0.1"], node_hosts=["127.0.0.1"])
+    with tls.serving(pki.apiserver) as server:
+        assert ask(Server(server.url, ca_file=str(pki.cluster_ca.files.certificate))) == tls.EMPTY.encode()
+        for ca_file in (None, str(pki.etcd_ca.files.certificate)):
+            with pytest.raises(SourceError, match=f"^{server.url}: can't be read: .*certificate verify failed"):
+                ask(Server(server.url, ca_file=ca_file))
+    assert len(server.headers) == 1
 
 
 def test_values_of_a_label_are_asked_for_with_the_selector() -> None:
