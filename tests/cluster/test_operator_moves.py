@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+from ballast.controller.failures import Failure
 from ballast.kube import names
-from ballast.kube.kinds import EXECUTOR_MOVE, NODE, SPARK_TOPOLOGY
+from ballast.kube.kinds import EXECUTOR_MOVE, NODE, POD, SPARK_TOPOLOGY
 from ballast.kube.lists import Query, read_list
 from tests.cluster.chart.installation import Installation
-from tests.cluster.controller.hand import Clock, FakeFigures, Hand, hand
+from tests.cluster.controller.hand import Clock, FakeFigures, Hand, hand, watching
 from tests.cluster.controller.pool import ENFORCE, POOL_LABEL, Pool, pool, required_labels, zones
 from tests.cluster.controller.scene import Driver
 from tests.testbed.waiting import wait_until
@@ -79,7 +80,14 @@ class Stage:
 
 
 @contextmanager
-def stage(installed: Installation, name: str, *, labels: JSON | None = None, **policy: Any) -> Iterator[Stage]:
+def stage(
+    installed: Installation,
+    name: str,
+    *,
+    labels: JSON | None = None,
+    reported: Callable[[], Iterable[Failure]] = tuple,
+    **policy: Any,
+) -> Iterator[Stage]:
     clock = Clock()
     with pool(installed.testbed, name, zones()) as mine:
         figures = FakeFigures({mine.node(HOT): 0.7, mine.node(COLD): 0.1, mine.node(WARM): 0.3, mine.node("b2"): 0.3})
@@ -91,7 +99,7 @@ def stage(installed: Installation, name: str, *, labels: JSON | None = None, **p
             driver.start(gates=(), nodeName=mine.node(node))
         driver.await_running()
         driver.grow_old()
-        operator = hand(installed.testbed, clock=clock, figures=figures)
+        operator = hand(installed.testbed, clock=clock, figures=figures, reported=reported)
         try:
             yield Stage(mine, operator, clock, driver)
         finally:
@@ -137,6 +145,28 @@ def test_nobody_is_evicted_whom_the_arbiter_would_not_let_go(installed: Installa
         on.clock.ahead_seconds += 60.0
         assert on.outcome("from-nowhere") == ("Refused", "NoPolicy")
         assert {pod["metadata"]["uid"] for each in (on.mine, others) for pod in each.pods()} == before
+
+
+def test_who_failed_counts_although_its_pod_is_deleted_before_anybody_lists_it(installed: Installation) -> None:
+    failed: list[Failure] = []
+    with watching(installed.testbed, failed.append), stage(installed, "failed", reported=lambda: tuple(failed)) as on:
+        _fail(on, 3)
+        wait_until(lambda: failed, what="the watch is at work")
+        on.mine.delete(POD, "spark-failed-exec-3")
+        _fail(on, 4)
+        on.mine.delete(POD, "spark-failed-exec-4")
+        wait_until(lambda: len({each.uid for each in failed}) == 2, what="the watch has seen both fail")
+        assert len(on.driver.pods()) == 2
+        on.ask("asked", on.executor(HOT))
+        assert on.outcome("asked") == ("Refused", "FailureBudget")
+
+
+def _fail(on: Stage, number: int) -> None:
+    """One executor more, which fails."""
+    on.driver.start(gates=(), nodeName=on.mine.node(WARM))
+    on.driver.await_running()
+    failed = {"status": {"phase": "Failed"}}
+    on.mine.admin.patch(POD, f"spark-failed-exec-{number}", failed, namespace=on.mine.name, subresource="status")
 
 
 @pytest.mark.parametrize("mode", ["Recommend", "Off"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -12,6 +12,7 @@ from ballast.api.policy_metrics import Permission
 from ballast.api.topology import SparkTopology
 from ballast.controller.declaration import remarks
 from ballast.controller.ends import Finding, Rates, Surroundings, declared, implicit
+from ballast.controller.failures import Failures
 from ballast.controller.gateclock import GateClock
 from ballast.controller.membership import Belonging, Membership, key_of
 from ballast.kube import names
@@ -95,12 +96,15 @@ def observe(
     moves: Iterable[Move] = (),
     metrics: Metrics | None = None,
     rates: Rates | None = None,
+    failures: Failures | None = None,
 ) -> Observation:
-    """One pool at one moment. `clock` must have seen `lists.pods` already."""
+    """One pool at one moment. `clock` and `failures` must have seen `lists.pods` already."""
     figures = metrics or Metrics()
     steered = _steered(topologies, lists, pool)
     membership = Membership(steered, lists.namespaces)
-    pass_ = _Pass(lists, policy, pool=pool, membership=membership, clock=clock, metrics=figures)
+    pass_ = _Pass(
+        lists, policy, pool=pool, membership=membership, clock=clock, metrics=figures, failures=failures or Failures()
+    )
     views, findings = pass_.topologies(steered, rates=rates or {})
     stalled = {finding.topology for finding in findings if finding.stalls}
     executors = tuple(replace(e, enforced=False) if e.topology in stalled else e for e in pass_.executors)
@@ -140,6 +144,7 @@ class _Pass:
         membership: Membership,
         clock: GateClock,
         metrics: Metrics,
+        failures: Failures,
     ) -> None:
         self._lists, self._policy, self._pool = lists, policy, pool
         self._membership, self._clock, self._metrics = membership, clock, metrics
@@ -149,8 +154,7 @@ class _Pass:
         self._members: dict[str, dict[str, Pod]] = defaultdict(dict)
         self._applications: dict[str, set[str]] = defaultdict(set)
         self._strays: dict[str, set[str]] = defaultdict(set)
-        self._failed: Counter[str] = Counter()
-        """By topology: those that Spark has deleted are not seen any more."""
+        self._failed = failures.counts()
         self.executors: list[Executor] = []
         self.pending: list[Demand] = []
         self._walk()
@@ -175,7 +179,6 @@ class _Pass:
     def _take(self, pod: Pod, facts: SparkExecutor, belonging: Belonging) -> None:
         self._members[belonging.topology].setdefault(belonging.component, pod)
         self._applications[belonging.topology].add(facts.application)
-        self._failed[belonging.topology] += pod.status_phase == "Failed"
         if not belonging.known:
             self._strays[belonging.topology].add(belonging.component)
         self.executors.append(
@@ -239,7 +242,7 @@ class _Pass:
         for topology in steered:
             key = key_of(topology)
             applications = self._applications.get(key, ())
-            view, found = declared(topology, around, rates=rates, applications=applications, failed=self._failed[key])
+            view, found = declared(topology, around, rates=rates, applications=applications, failed=self._failures(key))
             strays = implicit(key, self._strays.get(key, ()), around, workloads={}).components
             views.append(replace(view, components=(*view.components, *strays)))
             findings += [*found, *_stray_findings(key, self._strays.get(key, set()))]
@@ -248,8 +251,13 @@ class _Pass:
         for key, members in sorted(self._members.items()):
             if key not in known:
                 workloads = {name: pod.labels.get(names.WORKLOAD, "") for name, pod in members.items()}
-                views.append(implicit(key, members, around, workloads=workloads, failed=self._failed[key]))
+                views.append(implicit(key, members, around, workloads=workloads, failed=self._failures(key)))
         return views, findings
+
+    def _failures(self, topology: str) -> int:
+        """Of all the applications whose executors belong to it."""
+        namespace = topology.partition("/")[0]
+        return sum(self._failed[namespace, each] for each in self._applications.get(topology, ()))
 
     def _surroundings(self, levels: Levels) -> Surroundings:
         facts = {node.name: node for node in self._lists.nodes}

@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 from ballast.controller.actuator import Actuator
 from ballast.controller.agenda import Agenda
 from ballast.controller.background import in_background
+from ballast.controller.failures import FailureReports
 from ballast.controller.figures import Figures
 from ballast.controller.health import HealthServer, Pulse
 from ballast.controller.movers import Movers
@@ -89,6 +90,7 @@ class Operator:
         self._parting_switch = named(self._election_client)
         """With short timeouts, for turning it off at the end."""
         self._figures = Figures(self._client, namespace=settings.namespace)
+        self._failed = FailureReports()
         self._stale = StaleGates(self._client, clock=time.time)
         self._rounds = self._build_rounds()
 
@@ -108,7 +110,12 @@ class Operator:
             switch=self._switch,
             telemetry=self._telemetry,
         )
-        return Rounds(crew, clock=time.time, leading=lambda: self._election.leading and not self._stopped)
+        return Rounds(
+            crew,
+            clock=time.time,
+            leading=lambda: self._election.leading and not self._stopped,
+            reported=self._failed.take,
+        )
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop` is set. Raises what no restart of a round can mend."""
@@ -185,7 +192,8 @@ class Operator:
             await _pause(stop, _STALE_EVERY_SECONDS)
 
     async def _watch(self, stop: asyncio.Event) -> None:
-        await watch(self._connection, lambda: self._agenda.mark(ROUND, after_seconds=CALM_SECONDS), stop=stop)
+        mark = partial(self._agenda.mark, ROUND, after_seconds=CALM_SECONDS)
+        await watch(self._connection, mark, failed=self._failed.put, stop=stop)
 
     async def _leave_behind(self, doing: list[asyncio.Task[None]], stop: asyncio.Event) -> None:
         """What hangs when the operator is to stop is not waited for long: the pod would be killed meanwhile."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from time import perf_counter
@@ -13,6 +13,7 @@ from ballast.api import BalancingPolicy
 from ballast.controller.actuator import Actuator
 from ballast.controller.context import Context
 from ballast.controller.defects import defect
+from ballast.controller.failures import Failure, Failures
 from ballast.controller.figures import Figures
 from ballast.controller.gateclock import GateClock
 from ballast.controller.memory import recalled
@@ -63,11 +64,22 @@ class _Kept:
 
 
 class Rounds:
-    """Runs passes. `clock`: seconds since the epoch; `leading`: asked before everything that acts."""
+    """Runs passes. `clock`: seconds since the epoch; `leading`: asked before everything that acts.
 
-    def __init__(self, crew: Crew, *, clock: Callable[[], float], leading: Callable[[], bool]) -> None:
+    `reported`: executors that were seen to fail since it was last asked.
+    """
+
+    def __init__(
+        self,
+        crew: Crew,
+        *,
+        clock: Callable[[], float],
+        leading: Callable[[], bool],
+        reported: Callable[[], Iterable[Failure]] = tuple,
+    ) -> None:
         self._crew, self._clock, self._leading = crew, clock, leading
-        self._gates = GateClock()
+        self._reported = reported
+        self._gates, self._failures = GateClock(), Failures()
         self._kept: dict[str, _Kept] = {}
         self._forgetful = False
         """Set by another thread than that of the rounds."""
@@ -91,11 +103,12 @@ class Rounds:
         self._patient_until = perf_counter() + _PATIENCE_SECONDS
         survey = self._crew.surveyor.look()
         self._gates = self._gates.after(survey.lists.pods, self._clock())
+        self._failures = self._failures.after(survey.lists.pods, self._reported())
         if not self._leading():
             return None
         self._keep_switch(survey)
         lands = territories(survey.policies, survey.lists.nodes)
-        sight = Sight(survey, lands, self._gates, self._clock())
+        sight = Sight(survey, lands, self._gates, self._clock(), self._failures)
         moves, broken = read_moves(survey.moves)
         names = {read.resource.metadata.name for read in survey.policies}
         self._crew.reporter.begin(names, [*survey.broken, *broken])

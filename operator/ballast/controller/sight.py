@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ballast.api import BalancingPolicy
 from ballast.controller.context import Context
+from ballast.controller.failures import Failures
 from ballast.controller.figures import Figures
 from ballast.controller.gateclock import GateClock
 from ballast.controller.observe import Metrics, Pool, observe
@@ -24,6 +25,8 @@ class Sight:
     gates: GateClock
     """Has seen the survey's pods."""
     now: float
+    failures: Failures = field(default_factory=Failures)
+    """Have seen them, too."""
 
     def figures(self, read: Read[BalancingPolicy], figures: Figures) -> Reading:
         """Ask the policy's Prometheus about its nodes and all executors."""
@@ -50,6 +53,7 @@ class Sight:
             moves=planner_moves(moves, points),
             metrics=Metrics(reading.nodes, reading.executors, reading.health),
             rates=reading.rates,
+            failures=self.failures,
         )
         return Context(
             read=read,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from ballast.api import BalancingPolicy
 from ballast.api.policy_metrics import Prometheus
 from ballast.controller.context import Context
+from ballast.controller.failures import Failures
 from ballast.controller.figures import Figures
 from ballast.controller.gateclock import GateClock
 from ballast.controller.memory import recalled
@@ -78,7 +79,8 @@ class Viewer:
             names = ", ".join(_name(read) for read in survey.policies)
             raise NoSuchPolicyError(f"there is no BalancingPolicy {policy}; there are: {names or 'none'}")
         now = self._clock()
-        sight = Sight(survey, lands, GateClock().after(survey.lists.pods, now), now)
+        pods = survey.lists.pods
+        sight = Sight(survey, lands, GateClock().after(pods, now), now, Failures().after(pods))
         contexts = [self._context(sight, read, moves) for read in chosen if _name(read) not in lands.stalled]
         if not contexts:
             raise NoSuchPolicyError("; ".join(problems))

@@ -6,12 +6,14 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import kopf
 
 from ballast.api.meta import GROUP, VERSION
 from ballast.controller.background import in_background
+from ballast.controller.failures import Failure, failure
 from ballast.errors import BallastError
 from ballast.kube import names
 from ballast.kube.connection import Connection
@@ -26,14 +28,17 @@ class WatchEndedError(BallastError):
     """Nothing would be noticed any more; the process is to be started anew."""
 
 
-async def watch(connection: Connection, changed: Callable[[], None], *, stop: asyncio.Event) -> None:
+async def watch(
+    connection: Connection, changed: Callable[[], None], *, failed: Callable[[Failure], None], stop: asyncio.Event
+) -> None:
     """Call `changed` after everything that a round could act upon, until `stop` is set. Raises if kopf gives up.
 
     kopf takes over the signals of the main thread and cancels every task of the loop it ran in, so it gets a thread
-    and a loop of its own; `changed` is called in the caller's.
+    and a loop of its own; `changed` is called in the caller's, `failed` in kopf's, perhaps twice about one executor.
     """
     loop, ending = asyncio.get_running_loop(), threading.Event()
-    work = in_background(_run, connection, lambda: loop.call_soon_threadsafe(changed), ending)
+    hears = _Hears(lambda: loop.call_soon_threadsafe(changed), failed)
+    work = in_background(_run, connection, hears, ending)
     watching, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
     try:
         await asyncio.wait((watching, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -46,9 +51,17 @@ async def watch(connection: Connection, changed: Callable[[], None], *, stop: as
     await watching
 
 
-def _run(connection: Connection, changed: Callable[[], object], ending: threading.Event) -> None:
+@dataclass(frozen=True, slots=True)
+class _Hears:
+    """Who is told of what."""
+
+    changed: Callable[[], object]
+    failed: Callable[[Failure], None]
+
+
+def _run(connection: Connection, hears: _Hears, ending: threading.Event) -> None:
     operator = kopf.operator(
-        registry=_registry(connection, changed),
+        registry=_registry(connection, hears),
         settings=_settings(),
         clusterwide=True,
         standalone=True,
@@ -59,18 +72,21 @@ def _run(connection: Connection, changed: Callable[[], object], ending: threadin
     asyncio.run(operator)
 
 
-def _registry(connection: Connection, changed: Callable[[], object]) -> kopf.OperatorRegistry:
+def _registry(connection: Connection, hears: _Hears) -> kopf.OperatorRegistry:
     """Event handlers only: no annotation, no finalizer, nothing stored on users' objects."""
     registry = kopf.OperatorRegistry()
     news = News()
 
     async def on_ours(body: Mapping[str, Any], type: str | None, **_: Any) -> None:  # noqa: A002 -- kopf's name
         if news.of_spec(body, deleted=type == _DELETED):
-            changed()
+            hears.changed()
 
     async def on_executor(body: Mapping[str, Any], type: str | None, **_: Any) -> None:  # noqa: A002 -- kopf's name
+        found = failure(body)
+        if found is not None:
+            hears.failed(found)
         if news.of_pod(body, deleted=type == _DELETED):
-            changed()
+            hears.changed()
 
     async def log_in(**_: Any) -> kopf.ConnectionInfo:
         return _credentials(connection)

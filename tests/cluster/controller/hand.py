@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeVar
@@ -14,6 +17,7 @@ from ballast.api import BalancingPolicy
 from ballast.api.topology import SparkTopology
 from ballast.controller.actuator import Actuator
 from ballast.controller.ends import Rates
+from ballast.controller.failures import Failure
 from ballast.controller.figures import NOT_CONFIGURED
 from ballast.controller.movers import Movers
 from ballast.controller.reporter import Reporter
@@ -21,6 +25,7 @@ from ballast.controller.rounds import Crew, Rounds
 from ballast.controller.survey import Surveyor
 from ballast.controller.switch import Switch
 from ballast.controller.telemetry import Telemetry
+from ballast.controller.watching import watch
 from ballast.kube.client import Client, Limits
 from ballast.kube.connection import Connection
 from ballast.kube.events import EventRecorder
@@ -167,7 +172,13 @@ class Hand:
 
 
 def hand(
-    testbed: Testbed, *, clock: Clock, figures: FakeFigures | None = None, fate: Fate | None = None, identity: str = "x"
+    testbed: Testbed,
+    *,
+    clock: Clock,
+    figures: FakeFigures | None = None,
+    fate: Fate | None = None,
+    identity: str = "x",
+    reported: Callable[[], Iterable[Failure]] = tuple,
 ) -> Hand:
     """An operator with its own account's rights, that leads."""
     found = fate or Fate()
@@ -184,7 +195,25 @@ def hand(
         switch=Switch(client, name=RELEASE, identity=identity, clock=clock),
         telemetry=telemetry,
     )
-    return Hand(Rounds(crew, clock=clock, leading=lambda: True), client, found, telemetry)
+    rounds = Rounds(crew, clock=clock, leading=lambda: True, reported=reported)
+    return Hand(rounds, client, found, telemetry)
+
+
+@contextmanager
+def watching(testbed: Testbed, failed: Callable[[Failure], None]) -> Iterator[None]:
+    """The operator's own watch, in a thread; it wakes nobody."""
+    connection = Connection.from_kubeconfig(testbed.service_account_kubeconfig(NAMESPACE, RELEASE))
+    loop, stop = asyncio.new_event_loop(), asyncio.Event()
+    whole = watch(connection, lambda: None, failed=failed, stop=stop)
+    thread = threading.Thread(target=loop.run_until_complete, args=(whole,))
+    thread.start()
+    try:
+        yield
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(timeout=30)
+        assert not thread.is_alive(), "the watch does not end"
+        loop.close()
 
 
 def _raise(error: Exception) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from ballast.api.labels import LabelSelector
 from ballast.api.topology import SparkTopology
+from ballast.controller.failures import Failure, Failures
 from ballast.controller.gateclock import GateClock
 from ballast.controller.observe import Lists, Metrics, Observation, Pool, observe
 from ballast.kube.nodes import NodeReader
@@ -38,6 +39,7 @@ def look(
     topologies: list[SparkTopology] | None = None,
     pool: Pool | None = None,
     volumes: Volumes | None = None,
+    failed: tuple[Failure, ...] = (),
     **more: Any,
 ) -> Observation:
     reader, node_reader = PodReader(), NodeReader()
@@ -50,6 +52,7 @@ def look(
         topologies=topologies or [],
         clock=GateClock().after(read, CREATED_AT),
         now=CREATED_AT + 100,
+        failures=Failures().after(read, failed),
         **more,
     )
 
@@ -204,6 +207,20 @@ def test_failed_executors_count_for_the_topology_that_they_belong_to(
     failed = [executor(n, labels=labels, phase="Failed") for n in (1, 2)]
     found = look(*failed, executor(3, labels=labels), topologies=topologies)
     assert {view.key: view.failed_executors for view in found.snapshot.topologies} == {key: 2}
+
+
+def test_executors_that_failed_count_for_their_application_although_their_pods_are_gone() -> None:
+    failed = tuple(
+        Failure(f"uid-{number}", application)
+        for number, application in enumerate(
+            [("analytics", "spark-1"), ("analytics", "spark-1"), ("analytics", "spark-2"), ("other", "spark-1")]
+        )
+    )
+    found = look(executor(7), executor(8, application="spark-2"), failed=failed)
+    assert {view.key: view.failed_executors for view in found.snapshot.topologies} == {
+        "analytics/spark-1": 2,
+        "analytics/spark-2": 1,
+    }
 
 
 def observed(namespace: str | None = None) -> SparkTopology:
