@@ -18,6 +18,7 @@ from time import process_time
 import numpy as np
 from pydantic import TypeAdapter
 
+from ballast.api.policy_placement import PlacementStrategy
 from ballast.grouping.load import Loads
 from ballast.grouping.place import Place
 from ballast.grouping.shuffle import Shuffle
@@ -38,7 +39,7 @@ from benchmarks.report import Aim, Baseline, Result, machine, write
 SIZES = ((100, 10), (1000, 10), (5000, 20))
 """Nodes, and executors on each."""
 SHEDDERS = ("AvgShedderUsage", *STRATEGIES)
-PLACEMENTS = ("Proximity", "LeastLongTermRate", "LeastResourceUsage", "AvgShedder", "RoundRobin")
+PLACEMENTS = tuple(map(str, PlacementStrategy))
 CORES = 16.0
 PASSES = 16
 STATUS_BYTES = 64 * 1024

@@ -11,6 +11,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ballast.api.policy_placement import PlacementStrategy
 from ballast.model import (
     Component,
     ComponentLimit,
@@ -38,7 +39,7 @@ from ballast.placement.placing import place
 from ballast.placement.state import ComponentRate, PlacementState, Rates
 from tests.builders import GIB, a_node, a_snapshot, an_executor, gated
 
-STRATEGIES = ("Proximity", "LeastLongTermRate", "LeastResourceUsage", "AvgShedder", "RoundRobin")
+STRATEGIES = tuple(map(str, PlacementStrategy))
 ZONE_A = Constraints(affinity_terms=((Requirement("zone", "In", ("za",)),),))
 VOLUME_B = Constraints(volume_terms=(((Requirement("zone", "In", ("zb",)),),),))
 SELECTOR = Constraints(node_selector=(("disk", "fast"),))

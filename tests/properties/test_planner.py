@@ -9,6 +9,7 @@ import pytest
 from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
+from ballast.api.policy_placement import PlacementStrategy
 from ballast.model import (
     AvgShedderPolicy,
     Executor,
@@ -82,7 +83,7 @@ def _resident(draw: st.DrawFn, node: int, number: int) -> Executor:
     return replace(executor, usage=replace(executor.usage, **traffic)) if executor.usage else executor
 
 
-strategies = st.sampled_from(["Proximity", "LeastLongTermRate", "LeastResourceUsage", "AvgShedder", "RoundRobin"])
+strategies = st.sampled_from(list(map(str, PlacementStrategy)))
 shedders = st.sampled_from(SHEDDING)
 
 

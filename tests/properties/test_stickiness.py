@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ballast.api.policy_placement import PlacementStrategy
 from ballast.model import Component, Memory, PlacementPolicy, Policy, Resources, Separation
 from ballast.placement.placing import place
 from ballast.placement.samza.by_locality import by_locality
 from tests.builders import GIB, a_node, a_snapshot, a_topology, gated
 
-STRATEGIES = ("Proximity", "LeastLongTermRate", "LeastResourceUsage", "AvgShedder", "RoundRobin")
+STRATEGIES = tuple(map(str, PlacementStrategy))
 NODES = "ABCDE"
 nodes = st.sampled_from(NODES)
 held_counts = st.dictionaries(nodes, st.integers(1, 4), min_size=1)

@@ -32,6 +32,7 @@ class PlacementStrategy(StrEnum):
     LEAST_RESOURCE_USAGE = "LeastResourceUsage"
     AVG_SHEDDER = "AvgShedder"
     ROUND_ROBIN = "RoundRobin"
+    RESOURCE_AWARE = "ResourceAware"
 
 
 class ExecutorOrder(StrEnum):
@@ -122,7 +123,7 @@ class Placement(Model):
     strategy: PlacementStrategy = PlacementStrategy.PROXIMITY
     """How a node is chosen: near what the executor talks to (Proximity), with the least traffic in the long run
     (LeastLongTermRate), at random of those well below the mean score (LeastResourceUsage), one after the other
-    (RoundRobin), or AvgShedder.
+    (RoundRobin), where its topology is already and then where most is free (ResourceAware), or AvgShedder.
 
     Whichever it is, only nodes that admit the executor and have room are chosen from, within the limits below.
     AvgShedder sends the replacements of moves where the moves say, and spreads all others at random. Moves don't go by

@@ -37,6 +37,10 @@ class Grid:
         """Index of the nearest level."""
         return len(self.steps) - 1
 
+    def paths(self) -> list[tuple[str, ...]]:
+        """Per node the names of its places, far to near, then its own; a place without a label has an empty one."""
+        return [(*_named(_path(node, self.last + 1)), node.name) for node in self.nodes]
+
     def anchor_distance(self, anchor: Anchor) -> FloatArray:
         """Distance of every node to a fixed end, as `Levels.distance` defines it."""
         result = np.zeros(len(self.nodes))

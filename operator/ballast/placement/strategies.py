@@ -16,6 +16,7 @@ from ballast.placement.part import parts
 from ballast.placement.proximity import Proximity
 from ballast.placement.pulsar.least_long_term_rate import RateSettings
 from ballast.placement.pulsar.least_resource_usage import UsageSettings
+from ballast.placement.resource_aware import ResourceAware
 from ballast.placement.round_robin import RoundRobin
 from ballast.placement.search import Effort
 from ballast.placement.state import PlacementState
@@ -45,6 +46,8 @@ def chosen(
         return AvgShedder(random)
     if policy.strategy == "RoundRobin":
         return RoundRobin(pool.grid, state.turn)
+    if policy.strategy == "ResourceAware":
+        return ResourceAware(pool)
     return Proximity(len(gated), search_seconds=policy.search_seconds, effort=effort)
 
 

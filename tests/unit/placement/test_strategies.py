@@ -1,4 +1,4 @@
-"""The placement strategies that look at load, through the same door as Proximity."""
+"""The placement strategies that go from node to node, through the same door as Proximity."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ballast.api.policy_placement import PlacementStrategy
 from ballast.model import (
     Constraints,
     Executor,
@@ -31,7 +32,7 @@ from ballast.placement.pulsar.least_resource_usage import Averages, UsageSetting
 from ballast.placement.state import ComponentRate, PlacementState, Rates
 from tests.builders import GIB, NOW, a_move, a_node, a_snapshot, an_executor, gated
 
-LOAD_STRATEGIES = ("LeastLongTermRate", "LeastResourceUsage", "AvgShedder", "RoundRobin")
+OTHERS = tuple(str(strategy) for strategy in PlacementStrategy if strategy is not PlacementStrategy.PROXIMITY)
 
 
 def policy(strategy: str, **changes: Any) -> Policy:
@@ -66,14 +67,14 @@ def nodes(count: int, **changes: Any) -> list[Node]:
     return [a_node(f"n{number}", **changes) for number in range(count)]
 
 
-@pytest.mark.parametrize("strategy", LOAD_STRATEGIES)
+@pytest.mark.parametrize("strategy", OTHERS)
 def test_a_full_pool_is_said_to_be_full(strategy: str) -> None:
     result = placed(strategy, nodes(1, cores=2.0), many(3))
     assert homes(result) == {"n0": 2, None: 1}
     assert {p.reason for p in result.placements if p.node is None} == {Reason.POOL_FULL}
 
 
-@pytest.mark.parametrize("strategy", LOAD_STRATEGIES)
+@pytest.mark.parametrize("strategy", OTHERS)
 def test_constraints_and_limits_hold(strategy: str) -> None:
     only_n1 = Constraints(affinity_terms=((Requirement("kubernetes.io/hostname", "In", ("n1",)),),))
     assert homes(placed(strategy, nodes(3), many(2, constraints=only_n1))) == {"n1": 2}
@@ -81,7 +82,7 @@ def test_constraints_and_limits_hold(strategy: str) -> None:
     assert set(homes(spread).values()) == {2}
 
 
-@pytest.mark.parametrize("strategy", LOAD_STRATEGIES)
+@pytest.mark.parametrize("strategy", OTHERS)
 def test_hot_and_unfavoured_nodes_come_last_and_favoured_ones_first(strategy: str) -> None:
     result = placed(strategy, nodes(3), many(4), scores={"n0": 95.0, "n1": 20.0, "n2": 20.0})
     assert homes(result)["n0"] == 0
@@ -89,7 +90,7 @@ def test_hot_and_unfavoured_nodes_come_last_and_favoured_ones_first(strategy: st
     assert homes(placed(strategy, nodes(3), many(4), favoured_nodes=("n2",))) == {"n2": 4}
 
 
-@pytest.mark.parametrize("strategy", LOAD_STRATEGIES)
+@pytest.mark.parametrize("strategy", OTHERS)
 def test_a_component_stays_within_its_scope_while_there_is_room(strategy: str) -> None:
     pool = [a_node(f"{zone}{n}", zone=zone, rack=zone) for zone in "ab" for n in (1, 2)]
     memory = Memory(scopes=(("team/clicks", "ingest", "Zone"),))
@@ -229,7 +230,7 @@ def test_an_avg_shedders_destination_that_is_full_is_explained() -> None:
     assert (placement.node, placement.reason, placement.detail) == ("n1", Reason.NO_ROOM, "n0 can't take it any more")
 
 
-@pytest.mark.parametrize("strategy", LOAD_STRATEGIES)
+@pytest.mark.parametrize("strategy", OTHERS)
 def test_the_order_of_lists_decides_nothing(strategy: str) -> None:
     pool, waiting = nodes(7), many(15)
     shuffled = Random(1).sample(pool, 7), Random(2).sample(waiting, 15)

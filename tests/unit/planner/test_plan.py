@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from ballast.api.policy_placement import PlacementStrategy
 from ballast.model import (
     AvgShedderPolicy,
     ComponentLimit,
@@ -148,7 +149,7 @@ def test_a_second_pass_over_placed_executors_does_nothing() -> None:
     assert (again, after) == (found, memory)
 
 
-PLACEMENT_STRATEGIES = ("Proximity", "LeastLongTermRate", "LeastResourceUsage", "AvgShedder", "RoundRobin")
+PLACEMENT_STRATEGIES = tuple(map(str, PlacementStrategy))
 
 
 def placing_by(strategy: str) -> Policy:

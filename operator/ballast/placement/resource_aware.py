@@ -1,0 +1,74 @@
+"""Strategy ResourceAware: to the first node that can take the executor, in Storm's order of nodes.
+
+From zone to rack to node, the place that already runs most of its topology, then the one with the largest part of what
+is free there. Extended resources (GPUs) attract those that ask for them and repel all others.
+Source: Storm's node order (`storm/node_order`) under its rule COMMON.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+
+from ballast.model import Executor, Phase
+from ballast.model.arrays import FloatArray, IntArray
+from ballast.placement.one_by_one import one_by_one
+from ballast.placement.outlook import Outlook, Pool
+from ballast.placement.room import Room
+from ballast.placement.storm.node_order import Layout, able_in_order
+from ballast.placement.storm.node_order import Room as Availability
+from ballast.placement.strategy import Seats
+
+_PODS = 2
+"""Column of a room; how many pods a node may run is no resource that speaks for it."""
+_ORDINARY = 2
+"""CPU and memory, the first columns; all further ones are rare."""
+
+
+class ResourceAware:
+    def __init__(self, pool: Pool) -> None:
+        self._layout = Layout(pool.grid.paths())
+        offered = Counter(name for node in pool.grid.nodes for name, _ in node.allocatable.extended)
+        # A GPU repels also when nobody in this pass asks for one; what all nodes have (ephemeral storage) does not.
+        rare = {name for name, count in offered.items() if count < len(pool.grid.nodes)}
+        self._whole = Room(pool.grid, ("cpu", "memory", "pods", *sorted(rare.union(pool.room.kinds[3:]))))
+        self._sent: dict[str, Counter[int]] = defaultdict(Counter)
+
+    def seats(self, view: Outlook, turns: Sequence[int]) -> Seats:
+        demands = [self._whole.vector(view.crew.groups[int(group)].requests) for group in view.groups]
+        demand = np.delete(np.array(demands), _PODS, axis=1)
+        left = Availability(
+            free=np.maximum(self._free(view.pool.room), 0.0),
+            placed=self._placed(view),
+            rare=np.arange(demand.shape[1]) >= _ORDINARY,
+        )
+
+        def choose(able: IntArray, row: int) -> int:
+            mask = np.zeros(len(left.placed), dtype=np.bool_)
+            mask[able] = True
+            node = next(able_in_order(self._layout, left, mask, requested=demand[row] > 0))
+            left.free[node] = np.maximum(left.free[node] - demand[row], 0.0)
+            left.placed[node] += 1
+            return node
+
+        return one_by_one(view, turns, choose)
+
+    def took(self, executor: Executor, node: int) -> None:
+        """Only those that were sent before and are not bound yet: all others are present in their crew."""
+        if executor.phase is Phase.PENDING:
+            self._sent[executor.topology][node] += 1
+
+    def _free(self, space: Room) -> FloatArray:
+        """(nodes, kinds but for pods)"""
+        free = self._whole.free.copy()
+        free[:, [self._whole.kinds.index(kind) for kind in space.kinds]] = space.free
+        return np.delete(free, _PODS, axis=1)
+
+    def _placed(self, view: Outlook) -> IntArray:
+        """(nodes,): executors of the topology that are there, or will be."""
+        placed: IntArray = view.crew.present.sum(axis=0)
+        for node, count in self._sent[view.crew.topology.key].items():
+            placed[node] += count
+        return placed
