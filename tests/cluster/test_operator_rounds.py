@@ -145,6 +145,25 @@ def _running(mine: Pool, *nodes: str, labels: JSON | None = None) -> Driver:
     return driver
 
 
+def test_a_policy_that_only_recommends_says_what_would_be_better_and_holds_nobody(installed: Installation) -> None:
+    with pool(installed.testbed, "advised", zones()) as mine:
+        _running(mine, "a1", "b1")
+        mine.topology("clicks", {"name": "ingest", "workload": "Streaming", "executors": 2})
+        mine.policy(placement={**ENFORCE, "mode": "Recommend"})
+        with life(installed, Clock()) as operator:
+            operator.rounds.run()
+            found = mine.read(SPARK_TOPOLOGY, "clicks")["status"]
+            assert found["placement"] == {"ingest": {mine.node("a1"): 1, mine.node("b1"): 1}}
+            assert found["locality"]["crossZoneRatio"] == 0.5
+            assert found["recommendation"]["locality"]["crossZoneRatio"] == 0.0
+            together = [{"ingest": {mine.node(f"{zone}{number}"): 1 for number in (1, 2)}} for zone in "ab"]
+            assert found["recommendation"]["placement"] in together
+            (newcomer,) = mine.executors(1, first=3, labels={names.TOPOLOGY: "clicks"})
+            operator.rounds.run()
+        assert not mine.gated(newcomer)
+        assert "affinity" not in mine.pod(newcomer)["spec"]
+
+
 def test_replacements_return_to_where_executors_were_before_a_restart(installed: Installation) -> None:
     clock = Clock()
     with pool(installed.testbed, "sticky", zones(2)) as mine:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ballast.api.topology_status import Locality, Recommendation
 from ballast.controller.context import Context
+from ballast.controller.memory import PLACEMENT_BYTES, bounded_placement
 from ballast.model import LocalityView, PlacementMode
-from ballast.planner.anew import topology_anew
+from ballast.planner.anew import Anew, topology_anew
 
 AT_ONCE = 5
 """Topologies worked out in one pass; each may take as long as a placement."""
@@ -35,7 +36,16 @@ class Adviser:
         if found is None:
             self._known.pop(key, None)
         else:
-            self._known[key] = Recommendation(locality=in_status(found.after))
+            self._known[key] = recommendation(found)
+
+
+def recommendation(found: Anew) -> Recommendation:
+    """Small enough for a status, at any size of the topology."""
+    places = {component: counts.items() for component, counts in found.places.items()}
+    return Recommendation(
+        locality=in_status(found.after),
+        placement=bounded_placement(places, most_bytes=PLACEMENT_BYTES // 2) or None,
+    )
 
 
 def in_status(view: LocalityView) -> Locality:

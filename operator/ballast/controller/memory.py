@@ -20,7 +20,8 @@ Places = tuple[tuple[str, str, tuple[tuple[str, int], ...]], ...]
 _MOST_HITS = 80
 _MOST_APPLICATIONS = 32
 _APPLICATIONS_BYTES = 8_000
-_PLACEMENT_BYTES = 40_000
+PLACEMENT_BYTES = 40_000
+"""Of a topology's status; where a placement is recommended, each of the two has half of it."""
 _STATE_BYTES = 16_000
 _PUNCTUATION_BYTES = 4
 _MOST_ATTEMPTS = 32
@@ -103,9 +104,14 @@ def application_status(memory: Memory, declared: frozenset[str]) -> tuple[Applic
     )
 
 
-def topology_placement(memory: Memory, key: str, *, most_bytes: int = _PLACEMENT_BYTES) -> dict[str, dict[str, int]]:
-    """Executors per component and node of one topology; of too many nodes, those with the most executors."""
+def topology_placement(memory: Memory, key: str, *, most_bytes: int = PLACEMENT_BYTES) -> dict[str, dict[str, int]]:
+    """Executors per component and node of one topology."""
     places = {component: counts for topology, component, counts in memory.placements if topology == key}
+    return bounded_placement(places, most_bytes=most_bytes)
+
+
+def bounded_placement(places: Mapping[str, Iterable[tuple[str, int]]], *, most_bytes: int) -> dict[str, dict[str, int]]:
+    """Executors per component and node; of too many nodes, those with the most executors."""
     share = most_bytes // max(1, len(places))
     return {component: dict(_most(counts, share)) for component, counts in places.items()}
 

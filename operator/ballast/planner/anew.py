@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
@@ -26,6 +26,8 @@ class Anew:
     """Those on the pool's nodes, and those that wait for a place."""
     before: LocalityView
     after: LocalityView
+    places: Mapping[str, Mapping[str, int]]
+    """Executors per component and node after it."""
     relocated: int
     """How many executors would have to be elsewhere."""
     unplaced: tuple[Placement, ...]
@@ -46,6 +48,7 @@ def topology_anew(snapshot: Snapshot, policy: Policy, key: str) -> Anew | None:
         executors=len(members),
         before=_locality(snapshot, policy, key, members),
         after=_locality(snapshot, policy, key, after),
+        places=_places(after),
         relocated=_relocated(members, target),
         unplaced=tuple(placement for placement in placements if placement.node is None),
     )
@@ -122,6 +125,14 @@ def _locality(snapshot: Snapshot, policy: Policy, key: str, executors: Collectio
     found = next((topology for topology in snapshot.topologies if topology.key == key), None)
     topology = found or Topology(key, key.split("/", 1)[0], key.split("/", 1)[-1], components=(), implicit=True)
     return locality(topology, counts, policy.levels, max_node_ratio=policy.placement.max_executors_per_node_ratio)
+
+
+def _places(executors: Collection[Executor]) -> Mapping[str, Mapping[str, int]]:
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for executor in executors:
+        if executor.node is not None:
+            found[executor.component][executor.node] += 1
+    return found
 
 
 def _relocated(members: Collection[Executor], target: Mapping[str, str | None]) -> int:

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from ballast.api import BalancingPolicy, SparkTopology
+from ballast.controller.advice import recommendation
 from ballast.controller.ends import Finding
 from ballast.controller.status import Outlook, policy_status, stalled_status, topology_status
 from ballast.model import (
@@ -25,6 +27,7 @@ from ballast.model import (
     Workload,
 )
 from ballast.model.policy import SheddingPolicy
+from ballast.planner.anew import Anew
 from ballast.planner.plan import plan
 from tests.builders import NOW, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
 
@@ -98,20 +101,41 @@ def _topologies(*, declared: bool) -> tuple[Topology, ...]:
     )
 
 
-@pytest.mark.parametrize("declared", [True, False])
-def test_status_stays_small_at_a_thousand_nodes_and_ten_thousand_executors(*, declared: bool) -> None:
+def busy(*, declared: bool) -> Outlook:
+    """A pass over the crowd in which much is decided."""
     hasty = a_policy(
         shedding=SheddingPolicy(avg_shedder=AvgShedderPolicy(low_hits=1, high_hits=1, min_hot_score=10.0)),
         moves=MovesPolicy(max_concurrent=50),
     )
-    seen = outlook(crowd(declared=declared), hasty)
-    found = policy_status(policy_resource(), seen)
+    return outlook(crowd(declared=declared), hasty)
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_policys_status_stays_small_at_a_thousand_nodes_and_ten_thousand_executors(*, declared: bool) -> None:
+    found = policy_status(policy_resource(), busy(declared=declared))
     assert found.hits
     assert size(found) < 64 * KIB
-    if declared:
-        topology = topology_status(topology_resource(*PARTS), seen)
-        assert sum(len(nodes) for nodes in (topology.placement or {}).values()) > 300
-        assert size(topology) < 64 * KIB
+
+
+def recommended(seen: Outlook) -> Outlook:
+    """As if every executor were to go to the next node."""
+    names = [node.name for node in seen.snapshot.nodes]
+    after = dict(zip(names, names[1:] + names[:1], strict=True))
+    places = {part: Counter[str]() for part in PARTS}
+    for executor in seen.snapshot.executors:
+        places[executor.component][after[executor.node or ""]] += 1
+    (view,) = seen.locality.values()
+    anew = Anew(view.topology, 10_000, before=view, after=view, places=places, relocated=10_000, unplaced=())
+    return replace(seen, recommendations={view.topology: recommendation(anew)})
+
+
+@pytest.mark.parametrize("advised", [False, True])
+def test_a_topologys_status_stays_small_at_a_thousand_nodes_and_ten_thousand_executors(*, advised: bool) -> None:
+    seen = busy(declared=True)
+    topology = topology_status(topology_resource(*PARTS), recommended(seen) if advised else seen)
+    placements = [topology.placement, topology.recommendation.placement if topology.recommendation else None]
+    assert [sum(map(len, (places or {}).values())) > 300 for places in placements] == [True, advised]
+    assert size(topology) < 64 * KIB
 
 
 def test_a_policys_status_tells_the_pools_figures() -> None:

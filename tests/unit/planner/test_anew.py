@@ -36,6 +36,7 @@ def test_a_topology_over_two_zones_would_come_together() -> None:
     assert found.before.cross_zone_ratio == pytest.approx(0.5)
     assert found.after.cross_zone_ratio == 0.0
     assert (found.executors, found.relocated, found.unplaced) == (4, 2, ())
+    assert found.places == {"ingest": {"a1": 2, "a2": 2}}
 
 
 def test_what_is_placed_well_would_stay_as_it_is() -> None:

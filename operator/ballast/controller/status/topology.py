@@ -7,7 +7,7 @@ from ballast.api.topology import SparkTopology
 from ballast.api.topology_status import ComponentStatus, ExecutorCounts, TopologyStatus
 from ballast.controller.advice import in_status
 from ballast.controller.membership import key_of
-from ballast.controller.memory import topology_placement
+from ballast.controller.memory import PLACEMENT_BYTES, topology_placement
 from ballast.controller.status.judge import Judge
 from ballast.controller.status.outlook import Outlook
 from ballast.model import Executor, Phase
@@ -23,7 +23,8 @@ def topology_status(resource: SparkTopology, outlook: Outlook) -> TopologyStatus
         if component.external is None
     )
     expected = [component.executors for component in resource.spec.components if component.executors]
-    locality = outlook.locality.get(key)
+    locality, recommendation = outlook.locality.get(key), outlook.recommendations.get(key)
+    room = PLACEMENT_BYTES if recommendation is None else PLACEMENT_BYTES // 2
     return TopologyStatus(
         observed_generation=resource.metadata.generation,
         conditions=_topology_conditions(resource, key, executors, outlook),
@@ -31,8 +32,8 @@ def topology_status(resource: SparkTopology, outlook: Outlook) -> TopologyStatus
         executors=_counts(executors, sum(expected)),
         components=components,
         locality=in_status(locality) if locality else None,
-        placement=topology_placement(outlook.memory, key) or None,
-        recommendation=outlook.recommendations.get(key),
+        placement=topology_placement(outlook.memory, key, most_bytes=room) or None,
+        recommendation=recommendation,
         sizing=resource.status.sizing,
     )
 

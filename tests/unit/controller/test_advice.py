@@ -1,0 +1,81 @@
+"""What a policy that only recommends says of its topologies' placement."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ballast.api.topology_status import Locality
+from ballast.controller.advice import AT_ONCE, Adviser
+from ballast.controller.context import Context
+from ballast.controller.observe import Lists
+from ballast.controller.survey import Read, Survey
+from ballast.model import Executor, Memory, Node, PlacementMode, Topology
+from ballast.prometheus import Reading
+from tests.builders import a_node, a_policy, a_snapshot, a_topology, an_executor
+from tests.unit.controller.test_status import policy_resource
+
+NODES = (a_node("a1", zone="a"), a_node("a2", zone="a", rack="r2"), a_node("b1", zone="b", rack="r3"))
+
+
+def apart(topology: str = "team/clicks") -> tuple[Executor, ...]:
+    """Two executors in each of two zones."""
+    return tuple(
+        an_executor(f"{topology[5:]}-{number}", node=node, topology=topology)
+        for number, node in enumerate(("a1", "a1", "b1", "b1"))
+    )
+
+
+def context(
+    *topologies: Topology,
+    mode: PlacementMode = PlacementMode.RECOMMEND,
+    executors: tuple[Executor, ...] = (),
+    nodes: tuple[Node, ...] = NODES,
+) -> Context:
+    """At most half of a component may be on one node."""
+    placement = replace(a_policy().placement, mode=mode, max_executors_per_node_ratio=0.5)
+    return Context(
+        read=Read({}, policy_resource()),
+        policy=a_policy(placement=placement),
+        survey=Survey(Lists((), ()), (), (), ()),
+        snapshot=a_snapshot(*nodes, executors=executors, topologies=topologies),
+        memory=Memory(),
+        reading=Reading(),
+        findings=(),
+        pods={},
+    )
+
+
+def test_it_says_where_executors_would_be_and_what_that_would_bring() -> None:
+    (found,) = Adviser().recommendations(context(a_topology(), executors=apart()), renew=True).values()
+    assert found.placement == {"ingest": {"a1": 2, "a2": 2}}
+    assert isinstance(found.locality, Locality)
+    assert found.locality.cross_zone_ratio == 0.0
+
+
+@pytest.mark.parametrize("mode", [PlacementMode.OFF, PlacementMode.ENFORCE])
+def test_only_a_policy_that_recommends_does(mode: PlacementMode) -> None:
+    assert Adviser().recommendations(context(a_topology(), mode=mode, executors=apart()), renew=True) == {}
+
+
+def test_a_topology_without_executors_or_that_nobody_declared_gets_none() -> None:
+    implicit = replace(a_topology(), key="team/spark-1", implicit=True)
+    seen = context(a_topology(), implicit, executors=apart("team/spark-1"))
+    assert Adviser().recommendations(seen, renew=True) == {}
+
+
+def test_many_topologies_have_their_turns_with_new_figures() -> None:
+    keys = [f"team/t{number}" for number in range(AT_ONCE + 2)]
+    executors = tuple(executor for key in keys for executor in apart(key))
+    seen = context(*(replace(a_topology(), key=key) for key in keys), executors=executors)
+    adviser = Adviser()
+    assert sorted(adviser.recommendations(seen, renew=True)) == keys[:AT_ONCE]
+    assert sorted(adviser.recommendations(seen, renew=False)) == keys[:AT_ONCE]
+    assert sorted(adviser.recommendations(seen, renew=True)) == keys
+
+
+def test_what_is_gone_is_forgotten() -> None:
+    adviser = Adviser()
+    adviser.recommendations(context(a_topology(), executors=apart()), renew=True)
+    assert adviser.recommendations(context(), renew=False) == {}
