@@ -6,19 +6,21 @@ from typing import Any
 
 from tests.charts.rendering import NAMESPACE, Manifests, Renderer
 
-READ = frozenset({"get", "list", "watch"})
+LIST = frozenset({"list"})
+WATCH = LIST | {"watch"}
+READ = WATCH | {"get"}
 PATCH = frozenset({"patch"})
 
 OPERATOR_EVERYWHERE = {
-    "nodes": READ,
-    "namespaces": READ,
-    "persistentvolumes": READ,
-    "persistentvolumeclaims": READ,
+    "nodes": LIST,
+    "namespaces": LIST,
+    "persistentvolumes": LIST,
+    "persistentvolumeclaims": LIST,
     "pods": READ | {"patch", "delete"},
     "pods/eviction": frozenset({"create"}),
-    "balancingpolicies.ballast.dev": READ,
+    "balancingpolicies.ballast.dev": WATCH,
     "balancingpolicies/status.ballast.dev": PATCH,
-    "sparktopologies.ballast.dev": READ,
+    "sparktopologies.ballast.dev": WATCH,
     "sparktopologies/status.ballast.dev": PATCH,
     "executormoves.ballast.dev": READ | {"create", "delete"},
     "executormoves/status.ballast.dev": PATCH,
@@ -26,7 +28,7 @@ OPERATOR_EVERYWHERE = {
     "gateswitches.ballast.dev ballast": frozenset({"get", "patch"}),
     "gateswitches/status.ballast.dev ballast": PATCH,
     "events.events.k8s.io": frozenset({"create", "patch"}),
-    "customresourcedefinitions.apiextensions.k8s.io": frozenset({"list", "watch"}),
+    "customresourcedefinitions.apiextensions.k8s.io": WATCH,
 }
 OPERATOR_AT_HOME = {
     "leases.coordination.k8s.io": frozenset({"create"}),
