@@ -107,7 +107,7 @@ def test_who_comes_later_is_placed_within_a_second(installed: Installation) -> N
             waits.append(mine.await_released(late))
             assert {node[0] for node in mine.nodes_of(late)} == {zone}
         assert max(waits) < 5.0, f"held as long as a set: {waits}"
-        assert min(waits) < 1.0, waits
+        assert sorted(waits)[1] < 1.0, waits
 
 
 @pytest.mark.parametrize("mode", ["Off", "Recommend"])
