@@ -11,12 +11,13 @@ import pytest
 
 from ballast.api.topology import SparkTopology
 from ballast.controller.actuator import Actuator
+from ballast.controller.context import Context
 from ballast.controller.survey import Read
 from ballast.kube.events import EventRecorder
-from ballast.model import Move, MovePhase, Plan, PlannedMove
+from ballast.model import Move, MovePhase, Pin, Placement, Plan, PlannedMove
 from tests.builders import a_move
 from tests.unit.controller.stage import NOW, Stage, stage, streaming
-from tests.unit.kube.builders import driver
+from tests.unit.kube.builders import GATE, driver
 from tests.unit.kube.scripted import Answer
 
 JSON = dict[str, Any]
@@ -35,6 +36,8 @@ MOVE = PlannedMove(
     gain=50.0,
     hits=2,
     load_cores=0.5,
+    slowness=1.8,
+    pressure_ratio=0.25,
 )
 
 
@@ -47,15 +50,29 @@ def pool(tmp_path: Path) -> Iterator[Stage]:
 
 def ordered(pool: Stage, folder: Path, *, topology: str | None = None, moves: tuple[Move, ...] = ()) -> list[JSON]:
     """The ExecutorMoves that are created for the move; `topology`: the one SparkTopology there is."""
+    actuator, context = acting(pool, folder, topology=topology)
+    context = replace(context, snapshot=replace(context.snapshot, moves=moves))
+    actuator.create_moves(context, Plan(moves=(MOVE,)))
+    return [asked.body for asked in pool.script.writes if asked.path.split("?")[0].endswith("/executormoves")]
+
+
+def acting(pool: Stage, folder: Path, *, topology: str | None = None) -> tuple[Actuator, Context]:
     client = pool.script.client(folder)
     events = EventRecorder(client, instance="one", clock=lambda: NOW, on_error=_fail)
     actuator = Actuator(client, events=events, telemetry=pool.telemetry, clock=lambda: NOW)
     context = pool.context([])
-    context = replace(context, snapshot=replace(context.snapshot, moves=moves))
     if topology is not None:
         context = replace(context, survey=replace(context.survey, topologies=(_read(topology),)))
-    actuator.create_moves(context, Plan(moves=(MOVE,)))
-    return [asked.body for asked in pool.script.writes if asked.path.split("?")[0].endswith("/executormoves")]
+    return actuator, context
+
+
+def posted(pool: Stage) -> list[JSON]:
+    return [asked.body for asked in pool.script.writes if asked.path.split("?")[0].endswith("/events")]
+
+
+def placed(number: int, node: str) -> Placement:
+    name = f"spark-1-exec-{number}"
+    return Placement(f"analytics/{name}", f"uid-{name}", node, ("a", "a-1", node), Pin.ZONE)
 
 
 def _read(name: str) -> Read[SparkTopology]:
@@ -105,13 +122,45 @@ def test_a_move_is_created_as_its_mode_has_it_and_counted(
     assert pool.metric("ballast_move_predicted_gain_points") == 50.0
 
 
+@pytest.mark.parametrize(("mode", "words"), [("Enforce", "leaves now"), ("Approve", "waits for approval")])
+def test_the_executors_event_tells_the_figures_that_its_move_was_decided_by(
+    pool: Stage, tmp_path: Path, *, mode: str, words: str
+) -> None:
+    pool.spec = {"mode": mode}
+    ordered(pool, tmp_path)
+    (event,) = posted(pool)
+    assert (event["reason"], event["type"], event["regarding"]["name"]) == ("MoveDecided", "Normal", "spark-1-exec-1")
+    assert event["note"] == (
+        "hot at 90 and cold at 20 become 65 and 45; its tasks take 1.80 times the median, something waits for CPU on "
+        f"its node 25% of the time, which confirms the node as cause; {words}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("topology", "subject"),
+    [("spark-1", ("SparkTopology", "spark-1")), (None, ("Pod", "spark-1-driver"))],
+    ids=["the SparkTopology", "else the driver"],
+)
+def test_one_event_about_a_topology_tells_how_many_executors_went_where(
+    pool: Stage, tmp_path: Path, *, topology: str | None, subject: tuple[str, str]
+) -> None:
+    pool.add(driver(), *(streaming(number, gates=[GATE]) for number in (2, 3, 4)))
+    plan = Plan(placements=tuple(placed(number, node) for number, node in ((2, "cold"), (3, "mild"), (4, "cold"))))
+    actuator, context = acting(pool, tmp_path, topology=topology)
+    actuator.release(context, plan)
+    (event,) = posted(pool)
+    regarding = event["regarding"]
+    assert (event["reason"], event["type"], (regarding["kind"], regarding["name"])) == ("Placed", "Normal", subject)
+    assert event["note"] == "3 executors: 2 on cold, 1 on mild"
+
+
 @pytest.mark.parametrize("status", [403, 404, 422])
 def test_a_move_that_its_namespace_does_not_take_is_told_and_hinders_nobody(
     pool: Stage, tmp_path: Path, status: int
 ) -> None:
     pool.refusals["/executormoves"] = Answer(status, {"message": "exceeded quota: moves"})
     assert len(ordered(pool, tmp_path)) == 1
-    (event,) = (asked.body for asked in pool.script.writes if asked.path.split("?")[0].endswith("/events"))
+    (event,) = posted(pool)
     assert (event["reason"], event["type"], event["regarding"]["name"]) == (
         "MoveNotCreated",
         "Warning",

@@ -147,6 +147,18 @@ def test_the_replacement_is_recognised_and_sent_to_the_destination(pool: Stage) 
     assert values == ["cold"]
 
 
+@pytest.mark.parametrize(
+    "newcomer", [{"application": "spark-2"}, {"profile": "1"}], ids=["another application", "another resource profile"]
+)
+def test_a_newcomer_of_another_kind_is_no_replacement(pool: Stage, newcomer: JSON) -> None:
+    pool.run()
+    gone(pool)
+    pool.add(streaming(4, created=NOW, gates=[GATE], **newcomer))
+    pool.run()
+    assert pool.phase("m1") == ("Arriving", "AwaitingReplacement")
+    assert "replacement" not in pool.moves["m1"]["status"]
+
+
 def test_a_replacement_whose_pin_is_refused_is_released_without_one(pool: Stage) -> None:
     pool.run()
     gone(pool)
