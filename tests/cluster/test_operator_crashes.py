@@ -15,6 +15,7 @@ from tests.cluster.chart.installation import Installation
 from tests.cluster.controller.hand import FakeFigures, Fate, When
 from tests.cluster.controller.pool import ENFORCE, Pool, pool, zones
 from tests.cluster.controller.scene import Scene
+from tests.testbed.nodes import ZONE_LABEL
 
 pytestmark = pytest.mark.cluster
 
@@ -47,6 +48,11 @@ def placing(installed: Installation, mine: Pool, name: str, fate: Fate) -> JSON:
 
 def _all_run(scene: Scene) -> bool:
     return all(pod["status"].get("phase") == "Running" for pod in scene.driver.pods())
+
+
+def assert_placed(found: JSON) -> None:
+    assert len(found["required"]) == 3
+    assert all(ZONE_LABEL in place for place in found["required"]), found["required"]
 
 
 MOVES = {
@@ -85,10 +91,18 @@ def _moved(scene: Scene) -> bool:
     return bool(phases) and all(phase in ("Succeeded", "Failed", "Refused", "Expired") for phase in phases)
 
 
-@pytest.mark.parametrize("play", [placing, moving])
-def test_it_ends_alike_wherever_the_process_ends(installed: Installation, mine: Pool, play: Play) -> None:
+def assert_moved(found: JSON) -> None:
+    (move,) = found["moves"]
+    assert (move["phase"], move["node"], move["pinned"]) == ("Succeeded", move["to"], True), move
+
+
+@pytest.mark.parametrize(("play", "assert_done"), [(placing, assert_placed), (moving, assert_moved)])
+def test_it_ends_alike_wherever_the_process_ends(
+    installed: Installation, mine: Pool, play: Play, assert_done: Callable[[JSON], None]
+) -> None:
     undisturbed = Fate()
     expected = play(installed, mine, f"{play.__name__}-0", undisturbed)
+    assert_done(expected)
     assert len(undisturbed.writes) > 8, undisturbed.writes
     for at, when in _ends(undisturbed):
         fate = Fate(at, when)
