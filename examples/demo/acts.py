@@ -104,12 +104,13 @@ def play(testbed: Testbed, screen: Screen, *, watch: Watch, figures: Figures, fo
         testbed.create_namespace(manifests.BROKERS)
         default, first = by_default(acts)
         running, placed = by_ballast(acts)
-        move, quiet_at, noise_at = off_the_hot_node(acts, running, placed=placed)
+        move, quiet_at, noise_at = off_the_hot_node(acts, placed)
         after = running_spread(running)
         until = time.time()
         batches = running.batches()
-        records = compared(acts, running, first=first)
         durations = Durations.around(move, batches, quiet_at=quiet_at, noise_at=noise_at, until=until)
+        _say_durations(acts, durations)
+        records = compared(acts, running, first=first)
         findings = Findings(default, placed, move, durations, records, watch.busiest)
         scores = figures.history(quiet_at, until)
         return Played(findings, after, acts.trail, scores, batches, quiet_at, until)
@@ -163,7 +164,7 @@ def _await_calm(acts: Play) -> None:
     )
 
 
-def off_the_hot_node(acts: Play, running: RunningJob, *, placed: Spread) -> tuple[Move, float, float]:
+def off_the_hot_node(acts: Play, placed: Spread) -> tuple[Move, float, float]:
     """(c) A noisy neighbour, and what Ballast does about it. With the times when levelling and noise began."""
     acts.screen.title("(c) a noisy neighbour on the node that hosts the most")
     policy = manifests.policy(acts.testbed.prometheus_url, levelling=True)
@@ -174,7 +175,6 @@ def off_the_hot_node(acts: Play, running: RunningJob, *, placed: Spread) -> tupl
     quiet_at = acts.mark("levelling on")
     acts.watch.count(scores=True)
     time.sleep(_QUIET_SECONDS)
-    _say_batches(acts, _since(running, quiet_at), words="batches before the noise took")
     node = _busiest(placed)
     acts.testbed.apply(manifests.noise(node, NOISE_CORES))
     acts.watch.noisy = node
@@ -197,16 +197,15 @@ def _busiest(placed: Spread) -> str:
 
 def _followed(acts: Play) -> Move:
     """The move from its decision to its end, told as it goes."""
-    document = _awaited(acts, bool, what="a move is decided", timeout_seconds=_DECISION_SECONDS)
-    _tell_decision(acts, document)
+    _tell_decision(acts, _awaited(acts, bool, what="a move is decided", timeout_seconds=_DECISION_SECONDS))
     told = ""
-    deadline = time.monotonic() + _MOVE_SECONDS
-    while document.get("status", {}).get("phase") not in _ENDED and time.monotonic() < deadline:
-        document = _first_move(acts) or document
+
+    def has_ended(document: Json) -> bool:
+        nonlocal told
         told = _tell_phase(acts, document, told=told)
-        time.sleep(0.5)
-    document = _awaited(acts, _has_ended, what="the move has ended", timeout_seconds=1.0)
-    move = _finished(document)
+        return told in _ENDED
+
+    move = _finished(_awaited(acts, has_ended, what="the move has ended", timeout_seconds=_MOVE_SECONDS))
     _tell_end(acts, move)
     return move
 
@@ -271,10 +270,6 @@ def _awaited(acts: Play, holds: Callable[[Json], bool], *, what: str, timeout_se
     return found
 
 
-def _has_ended(document: Json) -> bool:
-    return document.get("status", {}).get("phase") in _ENDED
-
-
 def _first_move(acts: Play) -> Json | None:
     path = f"/apis/ballast.dev/v1alpha1/namespaces/{manifests.NAMESPACE}/executormoves"
     items = acts.testbed.api.get(path)["items"]
@@ -293,8 +288,13 @@ def compared(acts: Play, running: RunningJob, *, first: Comparison) -> Compariso
     return records
 
 
-def _since(running: RunningJob, since: float) -> list[Batch]:
-    return [batch for batch in running.batches() if batch.started_at >= since]
+def _say_durations(acts: Play, durations: Durations) -> None:
+    for when, count, middle, high, longest in durations.table():
+        if middle is not None:
+            acts.screen.say(
+                f"batches {when}: {count}, {middle:.2f} s at the median, {high:.2f} s at the 95th percentile, "
+                f"{longest:.2f} s at the longest"
+            )
 
 
 def _say_batches(acts: Play, batches: list[Batch], *, words: str) -> None:

@@ -154,9 +154,7 @@ class Findings:
         """What was to be shown and was not; empty when all is well."""
         checks = {
             f"the executors were not placed nearer: {self.ballast} against {self.default}": (
-                self.ballast.cross_zone_ratio <= self.default.cross_zone_ratio
-                and self.ballast.cross_rack_ratio <= self.default.cross_rack_ratio
-                and self.ballast != self.default
+                _is_nearer(self.ballast, self.default)
             ),
             f"the move ended {self.move.phase}: {self.move.message}": self.move.phase == "Succeeded",
             f"the gap did not narrow: {self.move.measured_gain}": (self.move.measured_gain or 0.0) > 0.0,
@@ -194,6 +192,12 @@ class Played:
     batches: list[Batch]
     quiet_at: float
     until: float
+
+
+def _is_nearer(one: Spread, other: Spread) -> bool:
+    """By zones or by racks, and by neither farther."""
+    pairs = [(one.cross_zone_ratio, other.cross_zone_ratio), (one.cross_rack_ratio, other.cross_rack_ratio)]
+    return all(ours <= theirs for ours, theirs in pairs) and any(ours < theirs for ours, theirs in pairs)
 
 
 def _ratios(spread: Spread) -> Json:

@@ -29,10 +29,17 @@ def test_nothing_is_missing_when_all_went_well() -> None:
     assert findings().failures() == []
 
 
+@pytest.mark.parametrize("ballast", [Spread(0.44, 0.5, {}), Spread(0.2, 0.72, {})])
+def test_nearer_by_zones_or_by_racks_is_nearer(ballast: Spread) -> None:
+    assert findings(ballast=ballast).failures() == []
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"ballast": Spread(0.5, 0.8, {})}, "not placed nearer"),
+        ({"ballast": Spread(0.5, 0.4, {})}, "not placed nearer"),
+        ({"ballast": Spread(0.4, 0.8, {})}, "not placed nearer"),
+        ({"ballast": Spread(0.44, 0.72, {"large-b1-1": 6})}, "not placed nearer"),
         ({"move": move(phase="Failed")}, "the move ended Failed"),
         ({"move": move(measured_gain=-1.0)}, "the gap did not narrow"),
         ({"move": move(measured_gain=None)}, "the gap did not narrow"),
