@@ -6,9 +6,10 @@ BENCH ?= all
 CORE := model placement shedding grouping planner simulation
 
 .PHONY: help setup demo backtest test check unit spark cluster e2e bench comparison generate format image clean
+.NOTPARALLEL:
 
 help: ## Show this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 setup: ## Get everything the project needs on a Debian or Ubuntu machine (as root)
 	@scripts/setup.sh
@@ -20,17 +21,11 @@ demo: setup ## Run the main job: place and move executors of a real streaming jo
 backtest: setup ## Run history, backtest and recommendation on two days of a described pool
 	@$(RUN) -m examples.backtest
 
-test: setup check ## Run every test and check
-	@$(RUN) -m pytest -n auto tests/unit tests/properties tests/scenarios tests/charts $(CORE:%=--ignore=tests/unit/%)
-	@$(RUN) -m tests.core_coverage $(CORE)
-	@$(RUN) -m pytest tests/vectors
-	@$(RUN) -m pytest tests/pages
-	@$(RUN) -m pytest tests/spark
-	@$(RUN) -m pytest tests/testbed tests/cluster
-	@$(RUN) -m pytest tests/e2e
+test: setup check unit spark cluster e2e ## Run every test and check
 
 check: ## Format, lint, types, layers and generated files
 	@scripts/setup.sh --python-only
+	@test ! -e operator/__init__.py || { echo "operator/__init__.py hides the standard library's: delete it"; exit 1; }
 	@.venv/bin/ruff format --check operator tests benchmarks examples
 	@.venv/bin/ruff check operator tests benchmarks examples
 	@.venv/bin/mypy operator tests benchmarks examples

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import urllib.error
 import urllib.request
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from tests.testbed.instance import free_port
 from tests.testbed.waiting import wait_until
 
 
@@ -49,7 +49,7 @@ def holding(openmetrics: Iterable[str], folder: Path) -> Iterator[FilledPromethe
 def running(folder: Path, config: str) -> Iterator[FilledPrometheus]:
     """With what the folder's `data` holds, and what the configuration makes it scrape."""
     (folder / "prometheus.yaml").write_text(config)
-    port = _free_port()
+    port = free_port("127.0.0.1")
     command = [
         "prometheus",
         f"--config.file={folder / 'prometheus.yaml'}",
@@ -81,10 +81,3 @@ def _wait_until_ready(url: str, process: subprocess.Popen[bytes], log: Path) -> 
             return False
 
     wait_until(ready, what="Prometheus is ready", explain=log.read_text)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

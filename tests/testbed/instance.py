@@ -124,7 +124,7 @@ def _is_unused(address: str) -> bool:
         return probe.connect_ex((address, 6443)) != 0
 
 
-def free_port(address: str, *, preferred: int) -> int:
+def free_port(address: str, *, preferred: int = 0) -> int:
     """`preferred` when it is free at `address`, else any free port."""
     for port in (preferred, 0):
         with socket.socket() as probe:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ import requests
 from ballast.kube.kinds import GATE_SWITCH
 from tests.cluster.chart.installation import NAMESPACE, RELEASE, Installation
 from tests.testbed.audit import Request
+from tests.testbed.instance import free_port
 from tests.testbed.testbed import Testbed
 from tests.testbed.waiting import wait_until
 
@@ -79,7 +79,7 @@ def command(testbed: Testbed, *arguments: str, account: str = RELEASE) -> list[s
 @contextmanager
 def replica(testbed: Testbed, identity: str, folder: Path, *, lease_seconds: int = 6) -> Iterator[Replica]:
     """Started, not yet ready; killed in the end if it still runs."""
-    health_port, metrics_port = free_port(), free_port()
+    health_port, metrics_port = free_port("127.0.0.1"), free_port("127.0.0.1")
     log = folder / f"{identity}.log"
     line = command(testbed, "run")
     line += [f"--identity={identity}", "--host=127.0.0.1", "--log-format=json", f"--lease-duration={lease_seconds}s"]
@@ -105,12 +105,6 @@ def release(testbed: Testbed, *arguments: str) -> str:
 def _environment() -> dict[str, str]:
     """Nothing of this process' own cluster access."""
     return {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 @contextmanager
