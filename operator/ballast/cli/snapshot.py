@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ballast.cli.access import ContextOption, KubeconfigOption
+from ballast.cli.output import saved, writable
 from ballast.cli.situation import Situation, dump
 from ballast.cli.source import (
     SYSTEM_NAMESPACE,
@@ -19,7 +20,6 @@ from ballast.cli.source import (
     Where,
     look_once,
 )
-from ballast.errors import BallastError
 
 EXAMPLES = (
     "kubectl ballast snapshot -o snapshot.yaml",
@@ -27,14 +27,13 @@ EXAMPLES = (
 )
 
 
-class UnwritableFileError(BallastError):
-    """The file can't be written."""
-
-
 def snapshot(
     policy: PolicyOption = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write; standard output if absent.", metavar="FILE")
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="File to write; standard output if absent.", metavar="FILE", callback=writable
+        ),
     ] = None,
     prometheus: PrometheusOption = None,
     system_namespace: SystemOption = SYSTEM_NAMESPACE,
@@ -53,12 +52,9 @@ def snapshot(
     if output is None:
         typer.echo(text, nl=False)
         return
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UnwritableFileError(f"{output}: {error.strerror}") from error
+    saved(output, text, field="--output")
     nodes, executors = len(situation.snapshot.nodes), len(situation.snapshot.executors)
-    typer.echo(f"wrote {output}: policy {situation.policy.name}, {nodes} nodes, {executors} executors")
+    typer.echo(f"policy {situation.policy.name}: {nodes} nodes, {executors} executors", err=True)
 
 
 def only(seen: Seen) -> Situation:
