@@ -19,8 +19,10 @@ from ballast.prometheus import Preset
 from ballast.spark.errors import HistoryError
 from ballast.spark.failure import in_own_words
 from ballast.spark.file_system import FileSystem
-from ballast.spark.history import Day, Done, Origin, Range, Store, Written, collected, planned
+from ballast.spark.history import Day, Done, Origin, Part, Range, Store, Written, collected, planned
+from ballast.spark.history.schema import Metadata
 from ballast.spark.history.signal import Signal, signals
+from ballast.spark.history.store import MOST_ROWS
 from tests.spark import known_cluster
 from tests.spark.filled_prometheus import FilledPrometheus, holding
 from tests.testbed.waiting import wait_until
@@ -50,8 +52,15 @@ def origin(
     return Origin({"url": prometheus.url}, stack, step_ms=step_ms, window_ms=window_ms, pools=expressions)
 
 
-def run(spark: SparkSession, path: Path | str, asked: FilledPrometheus | Origin, wanted: Range) -> list[Done]:
-    store = Store(spark, str(path))
+def run(
+    spark: SparkSession,
+    path: Path | str,
+    asked: FilledPrometheus | Origin,
+    wanted: Range,
+    *,
+    most_rows: int = MOST_ROWS,
+) -> list[Done]:
+    store = Store(spark, str(path), most_rows=most_rows)
     source = asked if isinstance(asked, Origin) else origin(asked)
     return [
         done
@@ -220,8 +229,74 @@ def test_late_data_changes_its_part_alone_and_forgotten_data_none(
 
     forgotten = run(spark, history, cluster, days(FIRST, FIRST))
     assert written(forgotten)[changed] is Written.KEPT
-    assert any(re.search(r"rows, kept: .* Delete the file to have it", str(done)) for done in forgotten)
+    assert any(re.search(r"rows, kept: .* Delete it to have it", str(done)) for done in forgotten)
     assert files(history) == after
+
+
+def test_a_day_of_many_rows_is_several_files_of_which_only_those_that_change_are_replaced(
+    spark: SparkSession, cluster: FilledPrometheus, collected_once: tuple[Path, list[Done]], tmp_path: Path
+) -> None:
+    def until(hour: int) -> list[Done]:
+        return run(spark, tmp_path, cluster, days(FIRST, FIRST, ripe_ms=FIRST.start_ms + hour * HOUR_MS), most_rows=650)
+
+    assert set(written(until(12)).values()) == {Written.NEW}
+    before = files(tmp_path)
+    assert {Path(name).name for name in before if "streaming" in name} == {
+        "history-00-08.parquet", "history-08-16.parquet"
+    }  # fmt: skip
+    assert set(written(until(24)).values()) == {Written.CHANGED}
+    after = files(tmp_path)
+    early = f"date={FIRST}/pool=streaming/history-00-08.parquet"
+    assert after[early] == before[early]
+    assert len([name for name in after if "streaming" in name]) == 3
+    once = spark.read.parquet(str(collected_once[0])).where(f"date = '{FIRST}'")
+    split = spark.read.parquet(str(tmp_path))
+    assert split.exceptAll(once).count() == once.exceptAll(split).count() == 0
+
+    assert set(written(until(24)).values()) == {Written.UNCHANGED}
+    assert files(tmp_path) == after
+    assert planned(Store(spark, str(tmp_path)), origin(cluster), days(None, FIRST)) == []
+
+
+def test_a_day_of_which_a_file_is_missing_is_collected_again(
+    spark: SparkSession, cluster: FilledPrometheus, tmp_path: Path
+) -> None:
+    run(spark, tmp_path, cluster, days(FIRST, FIRST), most_rows=900)
+    whole = files(tmp_path)
+    (tmp_path / f"date={FIRST}" / "pool=streaming" / "history-08-16.parquet").unlink()
+    part = next(part for part in Store(spark, str(tmp_path)).parts() if part.pool == "streaming")
+    assert Store(spark, str(tmp_path)).parts()[part].through_ms == FIRST.start_ms + 8 * HOUR_MS
+    done = run(spark, tmp_path, cluster, days(None, FIRST))
+    assert written(done) == {f"{part}": Written.CHANGED, f"date={FIRST}/pool=batch": Written.UNCHANGED}
+    assert {name: content for name, (content, _) in files(tmp_path).items()} == {
+        name: content for name, (content, _) in whole.items()
+    }
+
+
+def test_hours_without_figures_are_a_file_without_rows(spark: SparkSession, tmp_path: Path) -> None:
+    store = Store(spark, str(tmp_path), most_rows=1)
+    rows = spark.createDataFrame(
+        [(at * HOUR_MS, "nodeCpu", "n1", None, None, None, 1.0) for at in (0, 2)],
+        "at long, signal string, node string, namespace string, pod string, detail string, value double",
+    ).selectExpr(f"timestamp_millis({FIRST.start_ms} + at) as time", "signal", "node", "namespace", "pod", "detail",
+                 "value")  # fmt: skip
+    part, metadata = Part(FIRST, "streaming"), Metadata(FIRST.start_ms + 3 * HOUR_MS, HOUR_MS, HOUR_MS)
+    assert store.write(rows, part, metadata, count=3) is Written.NEW
+    assert [file.rpartition("/")[2] for file in store.files(part, start_ms=0, end_ms=FIRST.end_ms)] == [
+        "history-00-01.parquet", "history-01-02.parquet", "history-02-03.parquet"
+    ]  # fmt: skip
+    assert store.parts() == {part: metadata}
+    assert store.write(rows, part, metadata, count=3) is Written.UNCHANGED
+    assert store.files(part, start_ms=FIRST.start_ms + HOUR_MS, end_ms=FIRST.start_ms + 2 * HOUR_MS) == [
+        f"{part}/history-01-02.parquet"
+    ]
+
+
+def test_files_that_overlap_are_told_of(spark: SparkSession, history: Path) -> None:
+    folder = history / f"date={FIRST}" / "pool=batch"
+    shutil.copy(folder / "history.parquet", folder / "history-00-12.parquet")
+    with pytest.raises(HistoryError, match=r"pool=batch has files of different hours that overlap .*: delete it and"):
+        Store(spark, str(history)).files(Part(FIRST, "batch"), start_ms=0, end_ms=FIRST.end_ms)
 
 
 def test_a_day_without_figures_is_told_and_those_after_it_are_left_as_they_are(

@@ -86,7 +86,7 @@ def kept(spark: SparkSession, half_hours: list[list[Row]], tmp_path_factory: pyt
 
 def test_what_spark_has_written_is_read_as_it_was(half_hours: list[list[Row]], kept: Path) -> None:
     file = kept / str(Part(DAY, "streaming")) / "history.parquet"
-    found = rows([(file.name, file.read_bytes())])
+    found = rows([(file.name, file.read_bytes())], start_ms=DAY.start_ms, end_ms=DAY.end_ms)
     wanted = half_hours[0]
     assert len(found) == len(wanted)
     assert sorted(found.time_ms.tolist()) == sorted(row.time_ms for row in wanted)

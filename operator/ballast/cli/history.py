@@ -75,7 +75,7 @@ def history(
         str | None, typer.Option(help="Spark master; else spark-submit's own, or local[*].", metavar="URL")
     ] = None,
 ) -> None:
-    """Keep usage, placements, moves and refusals as Parquet, one file for each day and pool.
+    """Keep usage, placements, moves and refusals as Parquet, a file or several for each day and pool.
 
     Days that are there and complete are left out, but for those named by --from, which are collected again: a file is
     replaced only if it would change, in one moment, and never by one with fewer rows.

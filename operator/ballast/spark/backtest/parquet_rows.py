@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from ballast.simulation.recorded.rows import Rows, Words
 from ballast.spark.errors import HistoryError
 
+_TEXT = pa.dictionary(pa.int32(), pa.string())
 _TEXTS = ("signal", "node", "namespace", "pod", "detail")
 _SIGNALS = (
     "nodeCpu",
@@ -35,9 +36,13 @@ _SIGNALS = (
 """Those that a recording is made of."""
 
 
-def rows(files: Iterable[tuple[str, bytes]]) -> Rows:
-    """All rows of the files, each given by its name and its content. Raises HistoryError, which names the file."""
-    table = pa.concat_tables(_table(name, content) for name, content in files)
+def rows(files: Iterable[tuple[str, bytes]], *, start_ms: int, end_ms: int) -> Rows:
+    """The files' rows of [start, end), each file given by its name and its content.
+
+    Raises HistoryError, which names the file.
+    """
+    tables = (_inside(_table(name, content), start_ms, end_ms) for name, content in files)
+    table = pa.concat_tables(tables).unify_dictionaries()
     texts = {name: _words(table.column(name)) for name in _TEXTS}
     return Rows(
         time_ms=table.column("time").to_numpy(),
@@ -50,16 +55,22 @@ def rows(files: Iterable[tuple[str, bytes]]) -> Rows:
     )
 
 
+def _inside(table: pa.Table, start_ms: int, end_ms: int) -> pa.Table:
+    """A time that is missing is outside."""
+    times = table.column("time")
+    return table.filter(pc.and_(pc.greater_equal(times, start_ms), pc.less(times, end_ms)))
+
+
 def _table(name: str, content: bytes) -> pa.Table:
-    wanted = [("signal", "in", list(_SIGNALS))]
+    columns, wanted = ["time", *_TEXTS, "value"], pc.field("signal").isin(_SIGNALS)
     try:
-        found = pq.read_table(pa.BufferReader(content), columns=["time", *_TEXTS, "value"], filters=wanted)
-        times = pc.cast(pc.cast(found.column("time"), pa.timestamp("ms", "UTC"), safe=False), pa.int64())
-        # A time that is missing is outside of every window.
+        # Texts as they are stored, each once: there may be thousands of times as many rows.
+        found = pq.read_table(pa.BufferReader(content), columns=columns, filters=wanted, read_dictionary=_TEXTS)
+        times = pc.cast(found.column("time"), pa.timestamp("ms", "UTC"), safe=False)
         return pa.table(
             {
-                "time": pc.fill_null(times, -1),
-                **{each: pc.cast(found.column(each), pa.string()) for each in _TEXTS},
+                "time": pc.cast(times, pa.int64()),
+                **{each: pc.cast(found.column(each), _TEXT) for each in _TEXTS},
                 "value": pc.fill_null(pc.cast(found.column("value"), pa.float64()), float("nan")),
             }
         )
@@ -71,6 +82,6 @@ def _table(name: str, content: bytes) -> pa.Table:
 
 
 def _words(column: pa.ChunkedArray) -> Words:
-    encoded = column.combine_chunks().dictionary_encode()
+    encoded = column.combine_chunks()
     codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
     return Words(codes, tuple(encoded.dictionary.to_pylist()))

@@ -114,7 +114,12 @@ class Recordings:
         return parts
 
     def _states(self, stretch: Stretch) -> list[tuple[str, int, int]]:
-        return [(str(part), *self._store.state(part)) for part in stretch.parts]
+        return [(file, *self._store.state(file)) for file in self._files(stretch)]
+
+    def _files(self, stretch: Stretch) -> list[str]:
+        parts = stretch.parts
+        span = {"start_ms": stretch.start_ms, "end_ms": stretch.end_ms}
+        return [file for part in parts for file in self._store.files(part, **span)]
 
     def told(self, spark: SparkSession, runs: Sequence[Run]) -> DataFrame:
         sent = {name: self._broadcast(name) for name in sorted({run.case.window for run in runs})}
@@ -126,8 +131,8 @@ class Recordings:
         """The window's files as they are stored, for any task; the least recently asked for give way."""
         with self._sending:
             if window not in self._sent:
-                parts = self._stretches[window].parts
-                files: Files = tuple((str(part), self._store.content(part)) for part in parts)
+                names = self._files(self._stretches[window])
+                files: Files = tuple((name, self._store.content(name)) for name in names)
                 self._sent[window] = self._spark.sparkContext.broadcast(files)
             self._sent.move_to_end(window)
             while len(self._sent) > _SENT:
@@ -155,7 +160,7 @@ def recorded_task(
 def _trial(stretch: Stretch, files: Files, how: Replay) -> RecordingTrial:
     """Raises UnusableRecordingError, or BacktestError for files that can't be read."""
     try:
-        read = rows(files)
+        read = rows(files, start_ms=stretch.start_ms, end_ms=stretch.end_ms)
     except HistoryError as error:
         raise BacktestError(f"{stretch.name}: {error}; or leave it out with --from, --to or --pool") from error
     found = recording(read, pool=stretch.pool, start_ms=stretch.start_ms, end_ms=stretch.end_ms)

@@ -42,7 +42,7 @@ class Done:
             return f"{part}: {self.written}; a file that is there is kept"
         told = f"{part}: {self.rows} rows, {self.written}"
         if self.written is Written.KEPT:
-            told += ": what is there has more, Prometheus forgets. Delete the file to have it collected anew"
+            told += ": what is there has more, Prometheus forgets. Delete it to have it collected anew"
         return told
 
 
@@ -84,7 +84,8 @@ def collected(spark: SparkSession, store: Store, origin: Origin, stretch: Stretc
         for pool in sorted(pools):
             written = Written.NOTHING
             if pool in counts:
-                written = store.write(rows.where(rows["pool"] == pool), Part(stretch.day, pool), metadata)
+                own = rows.where(rows["pool"] == pool)
+                written = store.write(own, Part(stretch.day, pool), metadata, count=counts[pool])
             yield Done(stretch.day, pool, written, counts.get(pool, 0))
         if not pools:
             yield Done(stretch.day, None, Written.NOTHING)

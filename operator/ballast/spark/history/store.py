@@ -1,7 +1,9 @@
-"""Where the history lies: one Parquet file for each day and pool, below a folder of any Hadoop file system.
+"""Where the history lies: Parquet for each day and pool, below a folder of any Hadoop file system.
 
-`PATH/date=2026-11-21/pool=streaming/history.parquet`. A file is written beside its place and takes it at once, so that
-a reader sees the old one or the new one, whole. A file that would not change is not touched.
+`PATH/date=2026-11-21/pool=streaming/history.parquet`, or for a day of many rows `history-00-06.parquet` and so on. A
+file is written beside its place and takes it at once, so that a reader sees the old one or the new one, whole. A file
+that would not change is not touched. How a day is cut is settled when its first file is written: files that overlap, or
+that have to go when others come, could not be replaced without a reader seeing rows twice, or never.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,16 +20,19 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
 
 from ballast.spark.errors import HistoryError
 from ballast.spark.file_system import FileSystem
 from ballast.spark.history.day import Day
+from ballast.spark.history.piece import Piece, fitting_hours, pieces
 from ballast.spark.history.schema import SORT, VERSION, VERSION_KEY, Metadata, columns
 
-_FILE = "history.parquet"
+MOST_ROWS = 25_000_000
+"""In one file: of a day that goes on as it began. A figure takes up to 8 bytes, and so a file some 200 MB."""
 _SPARK_SCHEMA = "org.apache.spark.sql.parquet.row.metadata"
 """Key of the footer where Spark keeps the schema as it has it."""
-_PARTITION = re.compile(rf"/date=(?P<date>[^/]+)/pool=(?P<pool>[^/]+)/{re.escape(_FILE)}$")
+_PARTITION = re.compile(r"/date=(?P<date>[^/]+)/pool=(?P<pool>[^/]+)/(?P<file>[^/]+)$")
 
 
 class Written(StrEnum):
@@ -54,8 +59,8 @@ class Part:
 class Store:
     """`path`: a local path, or a URI of any file system that Spark's Hadoop knows."""
 
-    def __init__(self, spark: SparkSession, path: str) -> None:
-        self._spark = spark
+    def __init__(self, spark: SparkSession, path: str, *, most_rows: int = MOST_ROWS) -> None:
+        self._spark, self._most_rows = spark, most_rows
         self._files = FileSystem(spark, path)
 
     def parts(self, wanted: Callable[[Part], bool] = lambda _: True) -> Mapping[Part, Metadata]:
@@ -63,28 +68,57 @@ class Store:
 
         Raises HistoryError for a file that is none of ours or of another version.
         """
-        found = {_part(path.toString()): path.toString() for path in self._files.found(f"date=*/pool=*/{_FILE}")}
-        return {part: self._metadata(uri) for part, uri in sorted(found.items()) if wanted(part)}
+        found: dict[Part, dict[Piece, str]] = {}
+        for path in self._files.found("date=*/pool=*/history*.parquet"):
+            part, piece = _part(path.toString())
+            found.setdefault(part, {})[piece] = path.toString()
+        return {part: self._known(part, uris) for part, uris in sorted(found.items()) if wanted(part)}
 
-    def state(self, part: Part) -> tuple[int, int]:
+    def files(self, part: Part, *, start_ms: int, end_ms: int) -> list[str]:
+        """Names of the part's files that hold anything of [start, end), below the history's folder."""
+        chosen = [
+            piece
+            for piece in self._pieces(part)
+            if piece.start_ms(part.day) < end_ms and piece.end_ms(part.day) > start_ms
+        ]
+        return [f"{part}/{piece.file}" for piece in chosen]
+
+    def state(self, file: str) -> tuple[int, int]:
         """Bytes, and when it was last written (milliseconds since 1970)."""
-        status = self._files.system.getFileStatus(self._place(part))
+        status = self._files.system.getFileStatus(self._files.below(file))
         return status.getLen(), status.getModificationTime()
 
-    def content(self, part: Part) -> bytes:
-        """The part's file."""
+    def content(self, file: str) -> bytes:
         with TemporaryDirectory(prefix="ballast-history-") as folder:
-            return self._files.fetched(self._place(part), Path(folder)).read_bytes()
+            return self._files.fetched(self._files.below(file), Path(folder)).read_bytes()
 
     def pools(self, day: Day) -> set[str]:
         """Those that have a part of that day."""
-        return {_part(path.toString()).pool for path in self._files.found(f"date={day}/pool=*/{_FILE}")}
+        return {_part(path.toString())[0].pool for path in self._files.found(f"date={day}/pool=*/history*.parquet")}
 
-    def write(self, rows: DataFrame, part: Part, metadata: Metadata) -> Written:
-        """Make `rows` that part. Until the last moment, it stays as it was."""
+    def write(self, rows: DataFrame, part: Part, metadata: Metadata, *, count: int) -> Written:
+        """Make `rows`, which are so many, that part, one file after the other. Each stays as it was until the last
+        moment. A day that has files is cut as it was, any other so that its files keep to the bound on rows.
+        """
+        there = self._pieces(part)
+        known_ms = metadata.through_ms - part.day.start_ms
+        hours = there[0].hours if there else fitting_hours(count, known_ms=known_ms, most_rows=self._most_rows)
+        begun = [piece for piece in pieces(hours) if piece.start_ms(part.day) < metadata.through_ms]
+        done = {self._write(rows, part, piece, metadata) for piece in begun}
+        if not there:
+            return Written.NEW
+        changed = Written.CHANGED if done & {Written.NEW, Written.CHANGED} else Written.UNCHANGED
+        return Written.KEPT if Written.KEPT in done else changed
+
+    def _write(self, rows: DataFrame, part: Part, piece: Piece, metadata: Metadata) -> Written:
+        start_ms, end_ms = piece.start_ms(part.day), piece.end_ms(part.day)
+        first, end = (sql.timestamp_millis(sql.lit(at)) for at in (start_ms, end_ms))
+        inside = (sql.col("time") >= first) & (sql.col("time") < end)
+        own = replace(metadata, through_ms=min(metadata.through_ms, end_ms))
         staging = self._files.staging()
         try:
-            return self._take_place(self._staged(rows, staging, metadata), self._place(part))
+            file = self._staged(rows.where(inside), staging, own)
+            return self._take_place(file, self._files.below(f"{part}/{piece.file}"))
         finally:
             self._files.discard(staging)
 
@@ -127,8 +161,24 @@ class Store:
     def _rows(self, path: Any) -> int:
         return self._spark.read.parquet(path.toString()).count()
 
-    def _place(self, part: Part) -> Any:
-        return self._files.below(f"{part}/{_FILE}")
+    def _pieces(self, part: Part) -> list[Piece]:
+        """That are there, in order. Raises HistoryError for those of days that were cut in several ways."""
+        found = sorted(_part(path.toString())[1] for path in self._files.found(f"{part}/history*.parquet"))
+        if len({piece.hours for piece in found}) > 1:
+            raise HistoryError(
+                f"{part} has files of different hours that overlap ({', '.join(piece.file for piece in found)}): delete"
+                " it and collect its day again"
+            )
+        return found
+
+    def _known(self, part: Part, uris: Mapping[Piece, str]) -> Metadata:
+        """Of all of the part: it is known up to where its files follow each other without a gap."""
+        found = [(piece, self._metadata(uri)) for piece, uri in sorted(uris.items())]
+        through_ms = part.day.start_ms
+        for piece, metadata in found:
+            if piece.start_ms(part.day) == through_ms:
+                through_ms = metadata.through_ms
+        return replace(found[0][1], through_ms=through_ms)
 
     def _metadata(self, uri: str) -> Metadata:
         try:
@@ -164,11 +214,12 @@ class Store:
         return described, max((chunk.getStartingPos() + chunk.getTotalSize() for chunk in chunks), default=0)
 
 
-def _part(uri: str) -> Part:
+def _part(uri: str) -> tuple[Part, Piece]:
     partition = _PARTITION.search(uri)
-    if partition is None:
-        raise HistoryError(f"{uri} is no part of a history")
-    return Part(Day.parse(partition["date"], field="date"), partition["pool"])
+    piece = Piece.named(partition["file"]) if partition else None
+    if partition is None or piece is None:
+        raise HistoryError(f"{uri} is no file of a history: move it elsewhere")
+    return Part(Day.parse(partition["date"], field="date"), partition["pool"]), piece
 
 
 def _first_line(error: Exception) -> str:

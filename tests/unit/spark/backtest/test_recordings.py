@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 
 from ballast.errors import InvalidField
 from ballast.simulation.candidates import candidates
+from ballast.simulation.recorded.rows import Rows
 from ballast.simulation.recording import Recording
 from ballast.simulation.replay import Replay
 from ballast.simulation.trial import RecordingTrial
@@ -128,14 +130,16 @@ def test_what_is_no_time_is_named(text: str) -> None:
         moment_ms(text, field="--from")
 
 
+def texts(found: Rows, name: str) -> list[str | None]:
+    column = getattr(found, name)
+    return [column.words[code] if code >= 0 else None for code in column.codes]
+
+
 def test_a_file_is_read_as_what_was_written(given: Recording) -> None:
-    found, wanted = rows([("a", parquet(history(given)))]), history(given)
+    found, wanted = rows([("a", parquet(history(given)))], start_ms=DAY.start_ms, end_ms=DAY.end_ms), history(given)
     assert found.time_ms.tolist() == [row.time_ms for row in wanted]
     for name in TEXTS:
-        column = getattr(found, name)
-        assert [column.words[code] if code >= 0 else None for code in column.codes] == [
-            getattr(r, name) for r in wanted
-        ]
+        assert texts(found, name) == [getattr(row, name) for row in wanted]
     np.testing.assert_array_equal(found.value, [row.value for row in wanted])
 
 
@@ -177,16 +181,26 @@ def test_a_file_that_cannot_be_read_is_named_with_its_window(given: Recording, s
         HistoryError,
         match=r"a can't be read \([^\n]+\): if the file itself is broken, delete it and collect its day again$",
     ):
-        rows([("a", content)])
+        rows([("a", content)], start_ms=0, end_ms=DAY.end_ms)
     with pytest.raises(BacktestError, match=r"^streaming 2026-01-05: date=2026-01-05/pool=streaming can't be read"):
         told(content)
+
+
+def test_of_several_files_the_rows_of_the_time_asked_for_are_read(given: Recording) -> None:
+    wanted = history(given)
+    halves = [wanted[::2], wanted[1::2]]
+    until = HALF_PAST - 10 * 60_000
+    found = rows([(str(n), parquet(half)) for n, half in enumerate(halves)], start_ms=DAY.start_ms, end_ms=until)
+    assert Counter(zip(found.time_ms.tolist(), texts(found, "node"), texts(found, "signal"), strict=True)) == Counter(
+        (row.time_ms, row.node, row.signal) for row in wanted if row.time_ms < until
+    )
 
 
 def test_a_file_of_other_columns_is_named() -> None:
     sink = io.BytesIO()
     pq.write_table(pa.table({"signal": ["nodeCpu"]}), sink)
     with pytest.raises(HistoryError, match="a can't be read"):
-        rows([("a", sink.getvalue())])
+        rows([("a", sink.getvalue())], start_ms=0, end_ms=DAY.end_ms)
 
 
 def test_a_window_that_cannot_be_replayed_is_left_out_with_the_reason_for_every_policy(given: Recording) -> None:
