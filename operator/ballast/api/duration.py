@@ -66,12 +66,6 @@ class Duration:
         return cls(-magnitude if whole[1] == "-" else magnitude, text)
 
     @classmethod
-    def of_seconds(cls, seconds: float) -> Duration:
-        """The duration of so many seconds, rounded to a nanosecond, in the shortest usual writing."""
-        nanoseconds = round(seconds * 1_000_000_000)
-        return cls(nanoseconds, canonical(nanoseconds))
-
-    @classmethod
     def __get_pydantic_core_schema__(cls, _source: Any, _handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         from_text = core_schema.no_info_after_validator_function(
             cls.parse, core_schema.str_schema(max_length=_MAX_LENGTH)
@@ -124,19 +118,6 @@ def comparing(cel: str, *fields: str) -> str:
     """`cel`, which compares the durations in `fields`, silent if one of them is malformed: that has its own rule."""
     malformed = f"[{', '.join(fields)}].exists(d, !d.matches('{_CEL_PATTERN}'))"
     return f"{cel} || {malformed}"
-
-
-def canonical(nanoseconds: int) -> str:
-    """The shortest usual writing: whole hours, minutes and seconds, else the largest unit without a fraction."""
-    if nanoseconds == 0:
-        return "0s"
-    sign, rest = ("-", -nanoseconds) if nanoseconds < 0 else ("", nanoseconds)
-    parts = []
-    for unit in ("h", "m", "s", "ms", "us", "ns"):
-        count, rest = divmod(rest, NANOSECONDS[unit])
-        if count:
-            parts.append(f"{count}{unit}")
-    return sign + "".join(parts)
 
 
 def _number(text: str) -> str:

@@ -71,18 +71,3 @@ class LabelSelector(Model):
     @property
     def is_empty(self) -> bool:
         return not self.match_labels and not self.match_expressions
-
-    def to_query(self) -> str:
-        """The selector in the syntax of the API's `labelSelector` parameter."""
-        terms = [f"{key}={value}" for key, value in sorted(self.match_labels.items())]
-        return ",".join([*terms, *(_term(requirement) for requirement in self.match_expressions)])
-
-
-def _term(requirement: Requirement) -> str:
-    values = ",".join(requirement.values)
-    return {
-        Operator.IN: f"{requirement.key} in ({values})",
-        Operator.NOT_IN: f"{requirement.key} notin ({values})",
-        Operator.EXISTS: requirement.key,
-        Operator.DOES_NOT_EXIST: f"!{requirement.key}",
-    }[requirement.operator]

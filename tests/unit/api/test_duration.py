@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ballast.api.duration import NANOSECONDS, Duration, canonical
+from ballast.api.duration import NANOSECONDS, Duration
 from ballast.errors import InvalidField
 from tests.cluster.crds.grammar import DURATIONS, NO_DURATIONS
 
@@ -30,19 +30,6 @@ def test_durations_are_equal_by_length_and_keep_their_text() -> None:
     assert hash(Duration.parse("60s")) == hash(Duration.parse("1m"))
     assert str(Duration.parse("60s")) == "60s"
     assert Duration.parse("90s") < Duration.parse("2m")
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0, "0s"), (30, "30s"), (90, "1m30s"), (3600, "1h"), (5400, "1h30m"), (0.25, "250ms"), (-1.5, "-1s500ms")],
-)
-def test_a_length_is_written_in_whole_units(seconds: float, text: str) -> None:
-    assert Duration.of_seconds(seconds).text == text
-
-
-@given(st.integers(min_value=-(2**62), max_value=2**62))
-def test_what_is_written_reads_back_the_same(nanoseconds: int) -> None:
-    assert Duration.parse(canonical(nanoseconds)).nanoseconds == nanoseconds
 
 
 @given(st.lists(st.tuples(st.integers(0, 1000), st.sampled_from(sorted(NANOSECONDS))), min_size=1, max_size=5))

@@ -34,22 +34,6 @@ def test_a_selector_matches_as_kubernetes_does(selector: dict[str, Any], matches
     assert LabelSelector.model_validate(selector).matches(LABELS) is matches
 
 
-def test_a_selector_is_written_as_a_query() -> None:
-    selector = LabelSelector.model_validate(
-        {
-            "matchLabels": {"b": "2", "a": "1"},
-            "matchExpressions": [
-                {"key": "c", "operator": "In", "values": ["x", "y"]},
-                {"key": "d", "operator": "NotIn", "values": ["z"]},
-                {"key": "e", "operator": "Exists"},
-                {"key": "f", "operator": "DoesNotExist"},
-            ],
-        }
-    )
-
-    assert selector.to_query() == "a=1,b=2,c in (x,y),d notin (z),e,!f"
-
-
 def test_only_a_selector_without_conditions_is_empty() -> None:
     assert LabelSelector().is_empty
     assert not LabelSelector(match_labels={"a": "b"}).is_empty
