@@ -33,17 +33,24 @@ Less is better everywhere; the best of a column is bold. `make comparison` write
 """
 NOTES = """
 - **Pulsar:** one strategy says what is unloaded, another one then chooses where each goes. Nothing is predicted, and
-  what was unloaded rests for half an hour. AvgShedder and TransferShedder name the destination themselves.
+  what was unloaded rests for half an hour. AvgShedder and TransferShedder name the destination themselves, so that
+  no placement strategy has a part in their moves: every other one would repeat the row that each of them has.
 - **Ballast:** the same shedding strategies inside Ballast's planner, which chooses the destination in the same
   decision, predicts both scores and refuses what would not help. `placement.strategy` has no part in its moves.
+- **Settings** are the same in all rows. The examples: scores over a minute, up to 100 moves at once, no cooldown, no
+  budgets, no minimum gain, and no least score or throughput (`avgShedder.minHotScore`,
+  `thresholdShedder.minThroughput`). The noisy day: scores over a minute, six moves at once, no cooldown, no budgets.
+  Thresholds and hits are as by default. "The default" is thus the default strategy with its thresholds and hits, not
+  with the limits of a policy that says nothing, under which moves are fewer.
 - **Unequal machines:** three nodes and one four times as large. How many points hottest and coldest are apart at the
   end, beyond the ten or so that count as level.
 - **Over placement, over unloading:** moves, over all runs, whose destination ended too far above the mean, or whose
   source ended too far below it. The mean weighs nodes by their capacity.
 - **Slow balancing:** executions until the pool was level, in the mean over the examples that were levelled, and how
   many were not.
-- **Minutes** are not judged. A strategy that acts on a single look is quick where nothing is noisy; the moves of a
-  noisy day are the price.
+- **Minutes**, in the mean over the examples that were levelled, are judged among the combinations that move nothing on
+  the noisy day. A strategy that acts on a single look is quick where nothing is noisy; the moves of a noisy day are the
+  price.
 """
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import inf
 from random import Random
+from typing import Any
 
 from ballast.simulation.engine import simulate
 from ballast.simulation.figures import figures, gap
@@ -65,11 +67,16 @@ class Judgement:
     rounds: float
     """Slow balancing: executions until level, in the mean over the examples that were levelled; 0 when none was."""
     minutes: float
-    """The same in time; it is not judged, for acting on a single look is quick, and what noise asks for."""
+    """The same in time."""
 
     @property
     def slowness(self) -> tuple[int, float]:
         return self.unlevelled, self.rounds
+
+    @property
+    def quiet_minutes(self) -> float:
+        """The time of who moves nothing for noise; inf otherwise, for acting on a single look is quick."""
+        return self.minutes if self.rounds and not self.jitter_moves else inf
 
 
 _HEADINGS = (
@@ -81,7 +88,7 @@ _HEADINGS = (
     "Slow balancing: rounds, not levelled",
     "Minutes",
 )
-COLUMNS = ("unequal_points", "jitter_moves", "wrong_placements", "over_unloadings", "slowness")
+COLUMNS = ("unequal_points", "jitter_moves", "wrong_placements", "over_unloadings", "slowness", "quiet_minutes")
 
 
 def combinations() -> Iterator[Combination]:
@@ -135,10 +142,14 @@ def table(judgements: Mapping[Combination, Judgement]) -> str:
     best = {column: min(getattr(each, column) for each in judgements.values()) for column in COLUMNS}
     lines = [f"| {' | '.join(_HEADINGS)} |", "|---|---:|---:|---:|---:|---:|---:|"]
     for combination, judgement in judgements.items():
-        cells = [_cell(judgement, column, best=getattr(judgement, column) == best[column]) for column in COLUMNS]
-        minutes = f"{judgement.minutes:.0f}" if judgement.rounds else "–"
-        lines.append(f"| {_title(combination)} | {' | '.join(cells)} | {minutes} |")
+        cells = [_cell(judgement, column, best=_is_best(judgement, column, best)) for column in COLUMNS]
+        lines.append(f"| {_title(combination)} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def _is_best(judgement: Judgement, column: str, best: Mapping[str, Any]) -> bool:
+    """Nobody is the best where nobody is judged."""
+    return bool(getattr(judgement, column) == best[column] != inf)
 
 
 def _title(combination: Combination) -> str:
@@ -150,6 +161,8 @@ def _cell(judgement: Judgement, column: str, *, best: bool) -> str:
     if column == "slowness":
         rounds = f"{judgement.rounds:.1f}" if judgement.rounds else "–"
         text = f"{rounds}, {judgement.unlevelled} of {len(EXAMPLES)}"
+    elif column == "quiet_minutes":
+        text = f"{judgement.minutes:.0f}" if judgement.rounds else "–"
     elif column == "unequal_points":
         text = f"{judgement.unequal_points:.0f}"
     else:
