@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ballast.cli.output import Format, OutputOption, saved, show, structured, writable
+from ballast.cli.output import Format, OutputOption, folder, saved, show, structured, writable
 from ballast.cli.picture.backtested import backtested_page, to_apply
 from ballast.cli.picture.exhibits import exhibits
 from ballast.cli.picture.page import ReportOption
@@ -100,7 +100,8 @@ def backtest(
     master: Annotated[str | None, typer.Option(help="Spark master; else spark-submit's own, or local[*].")] = None,
     report: ReportOption = None,
     png: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write each plot of the page, too, as a PNG file.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Write each plot of the page, too, as a PNG file.", callback=folder),
     ] = None,
     recommended: Annotated[
         Path | None,
@@ -153,6 +154,7 @@ def _draw(study: Study, found: Ranking, *, report: Path | None, png: Path | None
         saved(report, backtested_page(study, found, shown), field="--report")
     if png is not None:
         write_pngs(shown, png)
+        typer.echo(f"wrote {png}", err=True)
 
 
 @dataclass(frozen=True, slots=True)

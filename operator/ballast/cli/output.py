@@ -89,6 +89,18 @@ def writable(option: typer.CallbackParam, path: Path | None) -> Path | None:
     return path
 
 
+def folder(option: typer.CallbackParam, path: Path | None) -> Path | None:
+    """As `writable`, of a folder, which is made. Raises InvalidField."""
+    if path is not None:
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidField(
+                option.opts[0], str(path), f"{error.strerror}; name a folder that can be written"
+            ) from error
+    return path
+
+
 def saved(path: Path, text: str, *, field: str) -> None:
     """Into a file that the user named by the option `field`, and a line on stderr. Raises InvalidField."""
     try:

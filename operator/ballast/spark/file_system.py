@@ -7,7 +7,7 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,10 +24,10 @@ _STAGING = "_staging-"
 
 
 class FileSystem:
-    """`root`: a local path, or a URI. Paths are Hadoop's own."""
+    """`root`: a local path, or a URI. Paths are Hadoop's own. `now`: seconds since 1970."""
 
-    def __init__(self, spark: SparkSession, root: str) -> None:
-        self._spark, self._given = spark, root
+    def __init__(self, spark: SparkSession, root: str, *, now: Callable[[], float] = time.time) -> None:
+        self._spark, self._given, self._now = spark, root, now
         self._classes: dict[str, Any] = {}
         self.jvm: Any = spark._jvm  # noqa: SLF001 -- PySpark shows Hadoop's file systems in no other way
         conf = spark._jsc.hadoopConfiguration()  # noqa: SLF001 -- as above
@@ -41,7 +41,7 @@ class FileSystem:
 
     def staging(self) -> Any:
         """A path of nobody's, to write something beside its place."""
-        return self.below(f"{_STAGING}{uuid.uuid4().hex}")
+        return self.below(_staging_name())
 
     def found(self, pattern: str) -> list[Any]:
         """Paths below the root that match."""
@@ -54,9 +54,9 @@ class FileSystem:
     def alone(self, *, field: str, remedy: str) -> Iterator[None]:
         """Nobody else is in here meanwhile; removes what a program that was killed has left beside its place.
 
-        Raises InvalidField, of the option that names the folder, while another program is in here. That can be told on
-        a local file system; elsewhere all go on, and what one has just written stays. The lock ends with the program,
-        however that ends.
+        Raises InvalidField, of the option that names the folder, while another program is in here, with `remedy`, and
+        where there can be no such folder. That can be told on a local file system; elsewhere all go on, and what one
+        has just written stays. The lock ends with the program, however that ends.
         """
         lock = self._lock(field, remedy)
         try:
@@ -69,8 +69,11 @@ class FileSystem:
     def _lock(self, field: str, remedy: str) -> int | None:
         if self._local is None:
             return None
-        self._local.mkdir(parents=True, exist_ok=True)
-        folder = os.open(self._local, os.O_RDONLY)
+        try:
+            self._local.mkdir(parents=True, exist_ok=True)
+            folder = os.open(self._local, os.O_RDONLY)
+        except OSError as error:
+            raise InvalidField(field, self._given, f"{error.strerror}: name a folder that can be written") from error
         try:
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -81,7 +84,7 @@ class FileSystem:
     def _clean(self, *, older_than_seconds: float) -> None:
         """Of what was written so long ago, at least; by the clocks of this machine and of the storage."""
         for status in self.system.globStatus(self.below(f"{_STAGING}*")) or ():
-            if time.time() - status.getModificationTime() / 1000 >= older_than_seconds:
+            if self._now() - status.getModificationTime() / 1000 >= older_than_seconds:
                 self.discard(status.getPath())
 
     def replace(self, file: Any, place: Any) -> None:
@@ -116,7 +119,7 @@ class FileSystem:
     def _put_here(self, file: Path, place: Path, root: Path) -> None:
         """Without a call of the JVM."""
         place.parent.mkdir(parents=True, exist_ok=True)
-        staged = root / f"{_STAGING}{uuid.uuid4().hex}"
+        staged = root / _staging_name()
         try:
             shutil.copyfile(file, staged)
             staged.replace(place)
@@ -146,6 +149,10 @@ class FileSystem:
         options = self._spark.sparkContext._gateway.new_array(kind, 1)  # type: ignore[union-attr]  # noqa: SLF001 -- as above
         options[0] = kind.OVERWRITE
         return options
+
+
+def _staging_name() -> str:
+    return f"{_STAGING}{uuid.uuid4().hex}"
 
 
 def local(path: Any) -> Path:

@@ -130,6 +130,12 @@ def test_what_cannot_be_run_is_named_before_spark_is_started(world: str, options
     assert words in told.err
 
 
+def test_a_place_for_pictures_that_is_no_folder_is_told_before_anything_is_run(world: str) -> None:
+    told = run("backtest", "--scenario", world, "--png", world)
+    assert told.code == 1
+    assert f"--png: '{world}': File exists; name a folder that can be written" in told.err
+
+
 def test_a_backtest_of_nothing_says_what_to_name() -> None:
     told = run("backtest")
     assert told.code == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,12 +27,14 @@ from ballast.spark.errors import BacktestError, HistoryError
 from ballast.spark.history.day import DAY_MS, Day
 from ballast.spark.history.schema import Metadata
 from ballast.spark.history.store import Part, Store
-from ballast.spark.source.moment import time_ms
+from ballast.spark.source.moment import rfc3339_ms
 
 Batches = Iterator[pa.RecordBatch]
 Files = tuple[tuple[str, bytes], ...]
 
 _NOTHING = "the history has nothing of it: collect it with `ballast history --from … --to …`"
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_TIME_REMEDY = "write a day such as 2026-11-21, or a time such as 2026-11-21T14:00:00Z"
 _SENT = 8
 """Windows that stay with the tasks that may ask for them; more than are in work at a time."""
 
@@ -188,10 +191,13 @@ def stretches(parts: Mapping[Part, int], selection: Selection) -> Iterator[Stret
 
 def moment_ms(text: str, *, field: str, end: bool = False) -> int:
     """A day such as 2026-11-21 (its start, or its end), or a time. Raises InvalidField."""
-    if len(text) > len("2026-11-21"):
-        return time_ms(text, now_ms=0, field=field)
-    day = Day.parse(text, field=field)
-    return day.end_ms if end else day.start_ms
+    if _DAY.fullmatch(text):
+        day = Day.parse(text, field=field)
+        return day.end_ms if end else day.start_ms
+    try:
+        return rfc3339_ms(text, field=field)
+    except InvalidField as error:
+        raise InvalidField(field, text, _TIME_REMEDY) from error
 
 
 def _metric_window_seconds(stretch: Stretch, parts: Mapping[Part, Metadata]) -> float:

@@ -47,7 +47,7 @@ def time_ms(text: str, *, now_ms: int, field: str) -> int:
         shift = span_ms(relative[2], field=field) if relative[2] else 0
         return now_ms - shift if relative[1] == "-" else now_ms + shift
     if re.match(r"\d{4}-\d{2}-\d{2}", words, re.ASCII):
-        return _rfc3339_ms(words, field)
+        return rfc3339_ms(words, field=field)
     return _seconds_as_ms(words, field, _TIME_REMEDY)
 
 
@@ -63,7 +63,8 @@ def as_rfc3339(milliseconds: int) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03d}Z"
 
 
-def _rfc3339_ms(words: str, field: str) -> int:
+def rfc3339_ms(words: str, *, field: str) -> int:
+    """Milliseconds since 1970 of a time with its offset. Raises InvalidField."""
     try:
         moment = datetime.fromisoformat(words)
     except ValueError:

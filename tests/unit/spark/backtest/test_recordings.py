@@ -124,9 +124,20 @@ def test_times_are_days_or_moments(text: str, end: bool, expected: int) -> None:
     assert moment_ms(text, field="--from", end=end) == expected
 
 
-@pytest.mark.parametrize("text", ["2026-13-05", "yesterday, or so"])
-def test_what_is_no_time_is_named(text: str) -> None:
-    with pytest.raises(InvalidField, match=f"--from: '{text}'"):
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-13-05",
+        "yesterday",
+        "now - 1000h",
+        "1767225600.0",
+        "2026-01-05T25:00:00Z",
+        "2026-01-05T02:00:00",
+        "20260105",
+    ],
+)
+def test_what_is_no_time_is_named_with_what_to_write(text: str) -> None:
+    with pytest.raises(InvalidField, match=f"^--from: '{text}': write a day such as 2026-11-21"):
         moment_ms(text, field="--from")
 
 
