@@ -15,7 +15,7 @@ import pytest
 
 from ballast.cli.main import app
 from ballast.simulation.study import Result
-from ballast.spark.backtest import Store
+from ballast.spark.backtest.row import results
 from examples.demo.streaming.running import RunningJob
 from tests.e2e.cluster import WINDOW_SECONDS, Cluster, Json, names_by_node
 from tests.e2e.conftest import STEADY_NAMESPACE
@@ -113,7 +113,7 @@ def replayed(cluster: Cluster, made: Run) -> Result:
         files = ("--policies", str(made.folder / "policy.yaml"), "--snapshot", str(made.folder / "snapshot.json"))
         window = ("--pool", made.policy, "--from", first, "--to", end)
         ballast("backtest", "--history", history, *window, *files, "--out", out, "--no-baseline", "-o", "json")
-        (result,) = Store(spark, out).published().results
+        (result,) = results(pq.read_table(f"{out}/results.parquet"))
     finally:
         spark.stop()
     return result

@@ -27,7 +27,7 @@ from ballast.simulation.trial import ScenarioTrial
 from ballast.spark.backtest import Job, Run, Scenarios, Store, Window, runs
 from ballast.spark.backtest.ranked import ranking_table
 from ballast.spark.backtest.task import TOLD
-from ballast.spark.errors import BacktestError, HistoryError
+from ballast.spark.errors import BacktestError, SparkFailedError
 from ballast.spark.failure import in_own_words
 from tests.spark.session import PATHS
 from tests.testbed.waiting import wait_until
@@ -80,13 +80,6 @@ def test_the_table_is_the_same_whatever_the_number_of_tasks(spark: SparkSession,
     assert ranking_table(ranking(found)).equals(ranking_table(ranking(wanted)))
 
 
-def test_a_study_is_read_again_from_its_table_alone(spark: SparkSession, tmp_path: Path) -> None:
-    study = backtested(spark, tmp_path)
-    again = Store(spark, str(tmp_path)).published()
-    assert [(one.case, one.figures) for one in again.results] == [(one.case, one.figures) for one in study.results]
-    assert again.policies == study.policies
-
-
 @pytest.fixture
 def files(tmp_path: Path) -> list[str]:
     path = tmp_path / "world.yaml"
@@ -95,7 +88,8 @@ def files(tmp_path: Path) -> list[str]:
     return ["backtest", "--scenario", str(path), "--policies", "AvgShedder", "ThresholdShedder"]
 
 
-def test_a_killed_backtest_goes_on_where_it_was(spark: SparkSession, files: list[str], tmp_path: Path) -> None:
+@pytest.mark.usefixtures("spark")
+def test_a_killed_backtest_goes_on_where_it_was(files: list[str], tmp_path: Path) -> None:
     out = tmp_path / "out"
     asked = [*files, "--seeds", "12", "--out", str(out), "-o", "json"]
     process = subprocess.Popen(
@@ -121,7 +115,6 @@ def test_a_killed_backtest_goes_on_where_it_was(spark: SparkSession, files: list
     assert len(kept(out)) == 36
     assert not list(out.glob("_*"))
     assert len(json.loads(told.out)["runs"]) == 36
-    del spark
 
 
 def test_progress_is_told_of_each_run_once_it_is_kept(spark: SparkSession, tmp_path: Path) -> None:
@@ -182,8 +175,9 @@ class Shown:
         return {int(found) for found in re.findall(rf"(\d+)/{of}\b", self.text())}
 
 
+@pytest.mark.usefixtures("spark")
 def test_who_interrupts_a_backtest_is_told_that_it_can_go_on(
-    spark: SparkSession, files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
@@ -193,7 +187,6 @@ def test_who_interrupts_a_backtest_is_told_that_it_can_go_on(
         told = command(*files, "--out", str(tmp_path / "out"))
     assert told.code == 130
     assert f"Interrupted. What has ended is kept in {tmp_path / 'out'}: the same command goes on." in told.err
-    del spark
 
 
 def test_the_command_prints_a_ranking_and_keeps_it_as_parquet(
@@ -221,6 +214,9 @@ def test_the_command_draws_what_it_found_and_hands_over_the_policy(files: list[s
     named = ["--report", str(page), "--png", str(pictures), "--recommended", str(policy)]
     told = command(*files, "--out", str(tmp_path / "out"), *named)
     assert told.code == 0
+    assert [line for line in told.err.splitlines() if line.startswith("wrote")] == [
+        f"wrote {place}" for place in (page, pictures, policy)
+    ]
     handed = BalancingPolicy.parse(yaml.safe_load(policy.read_text(encoding="utf-8")))
     assert f"recommended: {handed.metadata.name}" in told.out.lower()
     assert policy.read_text(encoding="utf-8") in html.unescape(page.read_text(encoding="utf-8"))
@@ -239,18 +235,6 @@ def test_two_backtests_do_not_write_into_one_folder(spark: SparkSession, files: 
     assert f"--out: '{tmp_path}': another backtest is at work there: wait until it has ended, or name" in told.err
     assert command(*files, "--out", str(tmp_path)).code == 0
     assert not half_written.exists()
-
-
-def test_where_nobody_can_be_kept_out_what_was_just_written_stays(spark: SparkSession, tmp_path: Path) -> None:
-    spark._jsc.hadoopConfiguration().set("fs.viewfs.mounttable.shared.link./kept", tmp_path.as_uri())
-    new, old = tmp_path / "_staging-new", tmp_path / "_staging-old"
-    for path in (new, old):
-        path.touch()
-    os.utime(old, (0, 0))
-    one, other = (Store(spark, "viewfs://shared/kept") for _ in range(2))
-    with one.alone(), other.alone():
-        assert new.exists()
-        assert not old.exists()
 
 
 def test_results_may_be_kept_on_any_file_system_that_hadoop_knows(spark: SparkSession, tmp_path: Path) -> None:
@@ -294,6 +278,6 @@ class Failing:
 
 def test_a_run_that_fails_is_named_and_the_others_are_kept(spark: SparkSession, tmp_path: Path) -> None:
     job = Job(spark, Failing(), Store(spark, str(tmp_path)), size=1)
-    with pytest.raises(HistoryError, match=f"^{RUNS[3].case}: out of luck$"), in_own_words():
+    with pytest.raises(SparkFailedError, match=f"^{RUNS[3].case}: out of luck$"), in_own_words():
         job.run(RUNS[:4], lambda: None)
     assert kept(tmp_path) <= {run.key for run in RUNS[:3]}

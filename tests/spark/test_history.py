@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from ballast.cli.main import app
 from ballast.prometheus import Preset
-from ballast.spark.errors import HistoryError
+from ballast.spark.errors import HistoryError, SparkFailedError
 from ballast.spark.failure import in_own_words
 from ballast.spark.file_system import FileSystem
 from ballast.spark.history import Day, Done, Origin, Part, Range, Store, Written, collected, planned
@@ -111,6 +111,15 @@ def test_a_cluster_is_kept_by_day_and_pool(
     assert Counter(row.signal for row in rows)["poolGap"] == 48
 
 
+def test_the_documentation_has_every_column_with_its_type(
+    spark: SparkSession, collected_once: tuple[Path, list[Done]]
+) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "history.md").read_text(encoding="utf-8")
+    table = text.partition("## Columns")[2].partition("##")[0]
+    told = [tuple(cell.strip() for cell in line.split("|")[1:3]) for line in table.splitlines() if line.startswith("|")]
+    assert told[2:] == spark.read.parquet(str(collected_once[0])).dtypes
+
+
 @pytest.mark.parametrize(
     ("hours", "placed", "application"),
     [
@@ -186,11 +195,9 @@ def test_collected_again_no_byte_changes_and_then_nothing_is_left_to_do(
     assert planned(Store(spark, str(history)), origin(cluster), days(None, None)) == []
 
 
-def test_collected_again_by_another_program_no_byte_changes(
-    spark: SparkSession, cluster: FilledPrometheus, history: Path
-) -> None:
+@pytest.mark.usefixtures("spark")
+def test_collected_again_by_another_program_no_byte_changes(cluster: FilledPrometheus, history: Path) -> None:
     """Another JVM lists in another order what Parquet used for a column."""
-    del spark
     before = files(history)
     asked = ["--prometheus", cluster.url, "--path", str(history), "--from", str(FIRST), "--to", str(FIRST)]
     command = [sys.executable, "-m", "ballast", "history", *asked, "--step", "30m", "--window", "30m"]
@@ -455,7 +462,7 @@ def test_a_part_that_cannot_be_read_is_named(
 
 
 def test_a_file_system_that_hadoop_does_not_know_is_told_in_one_sentence(spark: SparkSession) -> None:
-    with pytest.raises(HistoryError, match=r"No FileSystem for scheme \"nosuch\"$"), in_own_words():
+    with pytest.raises(SparkFailedError, match=r"No FileSystem for scheme \"nosuch\"$"), in_own_words():
         Store(spark, "nosuch://data/history")
 
 
@@ -490,10 +497,8 @@ def test_a_second_run_in_the_folder_is_told_to_wait(
     assert files(history) == before
 
 
-def test_a_prometheus_without_such_a_pool_is_told_with_what_to_say(
-    spark: SparkSession, cluster: FilledPrometheus, tmp_path: Path
-) -> None:
-    del spark
+@pytest.mark.usefixtures("spark")
+def test_a_prometheus_without_such_a_pool_is_told_with_what_to_say(cluster: FilledPrometheus, tmp_path: Path) -> None:
     asked = ["--prometheus", cluster.url, "--path", str(tmp_path), "--from", str(FIRST), "--to", str(FIRST)]
     with pytest.raises(HistoryError, match=r"no figures of any pool were found: .*--pool NAME=REGEX"):
         app("ballast")(args=["history", *asked, "--step", "30m", "--pool", "mine=nowhere"], standalone_mode=False)

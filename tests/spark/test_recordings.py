@@ -177,10 +177,8 @@ def test_a_file_that_cannot_be_used_is_named(
         run_one(spark, folder, tmp_path / "out", Selection(start_ms=DAY.end_ms, end_ms=BOTH.end_ms))
 
 
-def test_the_command_leaves_out_what_cannot_be_replayed_and_says_so(
-    spark: SparkSession, kept: Path, tmp_path: Path
-) -> None:
-    del spark
+@pytest.mark.usefixtures("spark")
+def test_the_command_leaves_out_what_cannot_be_replayed_and_says_so(kept: Path, tmp_path: Path) -> None:
     until = ["--from", "2026-01-05T23:30:00Z", "--to", "2026-01-06T01:00:00Z", "--window", "30m"]
     asked = ["backtest", "--history", str(kept), *until, *MEASURED, "--out", str(tmp_path / "out")]
     page = tmp_path / "page.html"
@@ -201,10 +199,8 @@ def test_the_command_leaves_out_what_cannot_be_replayed_and_says_so(
     assert {run["window"] for run in told["runs"]} == {"streaming 2026-01-05T23:30Z", "streaming 2026-01-06"}
 
 
-def test_a_history_of_which_no_window_can_be_used_says_why_and_what_helps(
-    spark: SparkSession, kept: Path, tmp_path: Path
-) -> None:
-    del spark
+@pytest.mark.usefixtures("spark")
+def test_a_history_of_which_no_window_can_be_used_says_why_and_what_helps(kept: Path, tmp_path: Path) -> None:
     told = command("backtest", "--history", str(kept), *MEASURED, "--out", str(tmp_path))
     assert told.code == 1
     assert "no window can be used: streaming 2026-01-05: there are figures of 0.5 of 24 hours" in told.err

@@ -9,23 +9,23 @@ from contextlib import contextmanager
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from ballast.spark.errors import HistoryError
+from ballast.spark.errors import SparkFailedError
 
 _OWN_WORDS = re.compile(r"^\s*(?:\S+: )?ballast\.[\w.]+: (.+)$", re.MULTILINE)
 
 
 @contextmanager
 def in_own_words() -> Iterator[None]:
-    """Raises HistoryError for what Spark raises: with the words of Ballast's own error where one has caused it."""
+    """Raises SparkFailedError for what Spark raises: with the words of Ballast's own error where one has caused it."""
     try:
         yield
     except PySparkException as error:
-        raise HistoryError(_told(str(error))) from error
+        raise SparkFailedError(_told(str(error))) from error
     except Py4JJavaError as error:
         # Hadoop's file systems are called without Spark between, which would have made it one of the above.
-        raise HistoryError(_told(error.java_exception.toString())) from error
+        raise SparkFailedError(_told(error.java_exception.toString())) from error
     except OSError as error:
-        raise HistoryError(f"{error.filename or 'a file'}: {error.strerror or error}") from error
+        raise SparkFailedError(f"{error.filename or 'a file'}: {error.strerror or error}") from error
 
 
 def _told(text: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from ballast.errors import InvalidField
-from ballast.spark.errors import HistoryError
+from ballast.spark.errors import SparkFailedError
 from ballast.spark.failure import in_own_words
 
 TASK = """An exception was thrown from the Python worker:
@@ -27,13 +27,13 @@ ballast.spark.errors.SourceError: http://prometheus:9090: can't be read: connect
     ],
 )
 def test_what_spark_raises_is_told_in_one_sentence(text: str, told: str) -> None:
-    with pytest.raises(HistoryError) as caught, in_own_words():
+    with pytest.raises(SparkFailedError) as caught, in_own_words():
         raise PySparkException(text)
     assert str(caught.value) == told
 
 
 def test_what_the_file_system_refuses_is_told_in_one_sentence() -> None:
-    with pytest.raises(HistoryError, match=r"^/history: Permission denied$"), in_own_words():
+    with pytest.raises(SparkFailedError, match=r"^/history: Permission denied$"), in_own_words():
         raise PermissionError(errno.EACCES, "Permission denied", "/history")
 
 

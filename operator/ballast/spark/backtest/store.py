@@ -50,11 +50,6 @@ class Store:
         self._write(_RESULTS, table)
         return _study(table, left_out or {})
 
-    def published(self) -> Study:
-        """The last study of this folder, as far as it had runs. Raises BacktestError."""
-        with TemporaryDirectory(prefix="ballast-backtest-") as folder:
-            return _study(self._read(_RESULTS, Path(folder)), {})
-
     def publish(self, ranking: Ranking) -> None:
         self._write(_RANKING, ranking_table(ranking))
 

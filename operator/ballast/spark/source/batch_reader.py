@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -54,11 +53,11 @@ class Reading:
 
 
 class PrometheusReader(DataSourceReader):
-    """Every row that the query gives at each step from `start` to `end`, both included."""
+    """Every row that the query gives at each step from `start` to `end`, both included, as of `now_ms`."""
 
-    def __init__(self, options: Options, schema: pa.Schema) -> None:
+    def __init__(self, options: Options, schema: pa.Schema, *, now_ms: int) -> None:
         self._options = options
-        self._now_ms = time.time_ns() // 1_000_000
+        self._now_ms = now_ms
         self._grid = options.grid(now_ms=self._now_ms)
         self._reading = Reading(options.server, schema)
 

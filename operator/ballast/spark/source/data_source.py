@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
@@ -34,7 +35,8 @@ class PrometheusDataSource(DataSource):
 
         refuse_for_batches(self.options)
         options = self._checked(schema)
-        return PrometheusReader(options, arrow_schema(options.label_columns))
+        now_ms = time.time_ns() // 1_000_000
+        return PrometheusReader(options, arrow_schema(options.label_columns), now_ms=now_ms)
 
     def streamReader(self, schema: StructType) -> PrometheusStreamReader:  # noqa: N802 -- Spark's name
         from ballast.spark.source.matrix import arrow_schema  # noqa: PLC0415
