@@ -24,7 +24,7 @@ class Window:
 
     name: str
     digest: str
-    """Of everything in it that a run depends on."""
+    """Of everything in it that a run depends on; names, sizes and times of files stand for what they hold."""
     seed: int = 1
     """The first; further ones count on from it."""
     metric_window_seconds: float | None = None
