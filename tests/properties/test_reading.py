@@ -8,12 +8,11 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ballast.simulation.policies import by_spec
 from ballast.simulation.recorded.reading import recording
 from ballast.simulation.recording import Recording, UnusableRecordingError
 from ballast.simulation.replay import replay
 from tests.unit.simulation.histories import Row, table
-from tests.unit.simulation.small_world import EAGER, scenario
+from tests.unit.simulation.small_world import EAGER, by_spec, scenario
 
 START_MS = 1_767_571_200_000
 STEPS = 8

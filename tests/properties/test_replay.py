@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 
 from ballast.model import Phase
 from ballast.model.arrays import BoolArray, FloatArray
-from ballast.simulation.policies import by_spec
 from ballast.simulation.recorded.life import Arrivals
 from ballast.simulation.recorded.slots import slots
 from ballast.simulation.recording import RecordedExecutor, RecordedNode, Recording
 from ballast.simulation.replay import Replay, replay
 from tests.unit.simulation.recordings import GIB, Witness, recorded
-from tests.unit.simulation.small_world import EAGER, policy, scenario
+from tests.unit.simulation.small_world import EAGER, by_spec, policy, scenario
 
 thorough = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 cores = st.floats(0, 12).map(lambda value: round(value, 6))

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from ballast.model import Memory, Phase, Plan, Policy, Snapshot
 from ballast.planner.plan import plan
 from ballast.simulation.engine import simulate
-from ballast.simulation.policies import by_spec
 from ballast.simulation.scenario import Scenario
 from ballast.simulation.trace import Trace
+from tests.unit.simulation.small_world import by_spec
 
 STRATEGIES = (
     {"strategy": "AvgShedder", "avgShedder": {"minHotScore": 0, "lowHits": 2}},

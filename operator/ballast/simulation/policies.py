@@ -55,11 +55,6 @@ def from_name(name: str, scenario: Scenario) -> Policy:
     return replace(policy_in(found, scenario), name=name)
 
 
-def by_spec(spec: Mapping[str, Any], scenario: Scenario, *, name: str) -> Policy:
-    """The policy of a spec without a node selector. Raises InvalidResource."""
-    return policy_in(BalancingPolicy.parse(_document(name, spec)), scenario)
-
-
 def policy_in(resource: BalancingPolicy, scenario: Scenario) -> Policy:
     """A policy whose pool is the scenario's nodes."""
     hosts = {name: {"kubernetes.io/hostname": name} for each in scenario.spec.nodes for name in each.names}

@@ -99,7 +99,7 @@ def replay(
     trace = Run(world, policy, planner).to_the_end(progress or _unheard)
     told = (
         *of_recording(recording, policy, how.known, arrivals=how.arrivals),
-        *of_replay(recording, policy, demand=given, meter=meter, stayed=len(life.stayed)),
+        *of_replay(recording, demand=given, meter=meter, stayed=len(life.stayed)),
     )
     return Replayed(trace, told)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from ballast.api import BalancingPolicy
+from ballast.api.meta import API_VERSION
 from ballast.model import Policy
-from ballast.simulation.policies import by_spec
+from ballast.simulation.policies import policy_in
 from ballast.simulation.scenario import Scenario
 
 EAGER: dict[str, Any] = {
@@ -33,6 +36,17 @@ def scenario(**spec: Any) -> Scenario:
         ],
     }
     return Scenario.parse({"metadata": {"name": "small"}, "spec": {**base, **spec}})
+
+
+def by_spec(spec: Mapping[str, Any], scenario: Scenario, *, name: str) -> Policy:
+    """The policy of a spec without a node selector. Raises InvalidResource."""
+    document = {
+        "apiVersion": API_VERSION,
+        "kind": "BalancingPolicy",
+        "metadata": {"name": name},
+        "spec": {"nodeSelector": {}, **spec},
+    }
+    return policy_in(BalancingPolicy.parse(document), scenario)
 
 
 def policy(shedding: dict[str, Any] | None = None, **moves: Any) -> Policy:

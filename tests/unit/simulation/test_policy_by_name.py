@@ -9,8 +9,8 @@ import pytest
 from ballast.api import BalancingPolicy
 from ballast.errors import InvalidField, InvalidResource
 from ballast.model import LoadUnit, MovesMode, PlacementMode
-from ballast.simulation.policies import by_spec, enforced, from_name, in_file, policy_in
-from tests.unit.simulation.small_world import scenario
+from ballast.simulation.policies import enforced, from_name, in_file, policy_in
+from tests.unit.simulation.small_world import by_spec, scenario
 
 POLICY = """
 apiVersion: ballast.dev/v1alpha1

@@ -118,11 +118,8 @@ def _of_figures(recording: Recording, policy: Policy) -> Iterator[str]:
         )
 
 
-def of_replay(
-    recording: Recording, policy: Policy, *, demand: RecordedDemand, meter: RecordedMeter, stayed: int
-) -> Iterator[str]:
+def of_replay(recording: Recording, *, demand: RecordedDemand, meter: RecordedMeter, stayed: int) -> Iterator[str]:
     """What came up in the run."""
-    del policy
     guessed = int(demand.guessed.sum())
     if guessed:
         yield f"{guessed} of {len(demand.guessed)} executors have no figures at all: they count as idle when moved"

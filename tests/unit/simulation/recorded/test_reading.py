@@ -14,7 +14,7 @@ from ballast.simulation.scenario import Scenario
 from tests.unit.simulation.histories import Row, history, table, time_of
 from tests.unit.simulation.recordings import executor, recorded, recording
 
-NODE_FAILURE = Path(__file__).parents[3] / "examples" / "scenarios" / "node-failure.yaml"
+NODE_FAILURE = Path(__file__).parents[4] / "examples" / "scenarios" / "node-failure.yaml"
 GIVEN = recording([executor(1, 0, last=3), executor(2, 1, first=4), executor(3, 1)])
 
 
