@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pytest
 
 from examples.demo.streaming.running import RunningJob
-from tests.e2e.cluster import DECIDED_SECONDS, Cluster, names_by_node
+from tests.e2e.cluster import CALM_POINTS, DECIDED_SECONDS, Cluster, Json, names_by_node
 from tests.e2e.conftest import STEADY_NAMESPACE
+from tests.unit.cli.program import run
 
 pytestmark = pytest.mark.e2e
 
@@ -35,37 +38,92 @@ def await_passes(cluster: Cluster, name: str, count: int = PASSES) -> None:
     cluster.await_(lambda: (cluster.figures.value(query) or 0.0) >= before + count, f"{count} more passes of {name}")
 
 
-def test_recommend_says_what_it_would_do_and_changes_nothing(cluster: Cluster, steady: RunningJob, hot: str) -> None:
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A move that a policy found, and who ran before the policy came."""
+
+    policy: str
+    move: Json
+    before: set[str]
+
+
+def recommendations(cluster: Cluster, policy: str) -> list[Json]:
+    found: list[Json] = cluster.policy(policy)["status"].get("recommendations", {}).get("items", [])
+    return found
+
+
+@pytest.fixture(scope="module")
+def recommended(cluster: Cluster, steady: RunningJob, hot: str) -> Decided:
     before = uids(steady)
     name = cluster.enforce(moves={"mode": "Recommend"})
-
-    def recommended() -> list[dict[str, object]]:
-        found: list[dict[str, object]] = (
-            cluster.policy(name)["status"].get("recommendations", {}).get("items", [])
-        )  # fmt: skip
-        return found
-
-    (move,) = cluster.await_(recommended, "a move is recommended", timeout_seconds=DECIDED_SECONDS)
-    assert (move["from"], move["executor"]) == (hot, names_by_node(steady)[hot])
-    await_passes(cluster, name)
-    assert cluster.moves(STEADY_NAMESPACE) == []
-    assert uids(steady) == before
+    (move,) = cluster.await_(
+        lambda: recommendations(cluster, name), "a move is recommended", timeout_seconds=DECIDED_SECONDS
+    )
+    return Decided(name, move, before)
 
 
-def test_approve_proposes_and_waits(cluster: Cluster, steady: RunningJob, hot: str) -> None:
+@pytest.fixture(scope="module")
+def proposed(cluster: Cluster, steady: RunningJob, hot: str) -> Decided:
     before = uids(steady)
     name = cluster.enforce(moves={"mode": "Approve"})
-    proposed = cluster.await_move(STEADY_NAMESPACE, phases=frozenset({"Proposed"}))
-    assert (proposed["spec"]["from"], proposed["spec"].get("approved", False)) == (hot, False)
-    await_passes(cluster, name)
+    return Decided(name, cluster.await_move(STEADY_NAMESPACE, phases=frozenset({"Proposed"})), before)
+
+
+def told(cluster: Cluster, *arguments: str) -> Json:
+    """What a user's `kubectl ballast` says."""
+    ended = run(*arguments, "--output=json", f"--kubeconfig={cluster.testbed.kubeconfig}")
+    assert ended.code == 0, ended.err
+    document: Json = json.loads(ended.out)
+    return document
+
+
+def test_recommend_says_what_it_would_do_and_changes_nothing(
+    cluster: Cluster, steady: RunningJob, hot: str, recommended: Decided
+) -> None:
+    move = recommended.move
+    assert (move["from"], move["executor"]) == (hot, names_by_node(steady)[hot])
+    await_passes(cluster, recommended.policy)
+    assert cluster.moves(STEADY_NAMESPACE) == []
+    assert uids(steady) == recommended.before
+
+
+def test_a_user_finds_the_recommended_move_and_the_operators_scores(
+    cluster: Cluster, hot: str, recommended: Decided
+) -> None:
+    def planned() -> bool:
+        (plan,) = told(cluster, "plan")["plans"]
+        found = [(move["executor"], move["from"], move["to"]) for move in plan["moves"]]
+        shown = recommendations(cluster, recommended.policy)
+        return bool(shown) and found == [(f"{m['namespace']}/{m['executor']}", m["from"], m["to"]) for m in shown]
+
+    def explained() -> object:
+        found = told(cluster, "explain", recommended.move["executor"], f"--namespace={STEADY_NAMESPACE}")
+        return found["node"] == hot and found["verdict"].startswith(f"would move to {recommended.move['to']} ")
+
+    cluster.await_(planned, "`plan` has the moves that the status recommends")
+    cluster.await_(explained, "`explain` says where the executor would go")
+    (pool,) = told(cluster, "status")["policies"]
+    scores = {node["name"]: node["score"] for node in pool["nodes"]["items"]}
+    assert scores == pytest.approx(cluster.figures.scores(), abs=CALM_POINTS)
+    assert pool["nodes"]["hottest"] == hot
+
+
+def test_approve_proposes_and_waits(cluster: Cluster, steady: RunningJob, hot: str, proposed: Decided) -> None:
+    spec = proposed.move["spec"]
+    assert (spec["from"], spec.get("approved", False)) == (hot, False)
+    await_passes(cluster, proposed.policy)
     assert [move["status"]["phase"] for move in cluster.moves(STEADY_NAMESPACE)] == ["Proposed"]
-    assert uids(steady) == before
+    assert uids(steady) == proposed.before
 
 
-def test_an_approved_proposal_leaves(cluster: Cluster, steady: RunningJob) -> None:
-    (proposed,) = cluster.moves(STEADY_NAMESPACE)
-    where, name = f"--namespace={STEADY_NAMESPACE}", proposed["metadata"]["name"]
-    cluster.testbed.kubectl("patch", "move", name, where, "--type=merge", '-p={"spec": {"approved": true}}')
+def test_an_approved_proposal_leaves(cluster: Cluster, steady: RunningJob, proposed: Decided) -> None:
+    ended = run(
+        "approve",
+        proposed.move["metadata"]["name"],
+        f"--namespace={STEADY_NAMESPACE}",
+        f"--kubeconfig={cluster.testbed.kubeconfig}",
+    )
+    assert ended.code == 0, ended.err
     arrived = cluster.await_move(STEADY_NAMESPACE, phases=frozenset({"Settling"}))
-    assert arrived["status"]["replacement"]["node"] == proposed["spec"]["to"]
+    assert arrived["status"]["replacement"]["node"] == proposed.move["spec"]["to"]
     steady.await_executors()
