@@ -292,7 +292,7 @@ def _say_durations(acts: Play, durations: Durations) -> None:
     for when, count, middle, high, longest in durations.table():
         if middle is not None:
             acts.screen.say(
-                f"batches {when}: {count}, {middle:.2f} s at the median, {high:.2f} s at the 95th percentile, "
+                f"{when}: {count} batches, {middle:.2f} s at the median, {high:.2f} s at the 95th percentile, "
                 f"{longest:.2f} s at the longest"
             )
 
