@@ -21,6 +21,7 @@ from ballast.model import ExecutorUsage, MetricsHealth, NodeUsage
 from tests.cluster.crds.server import Server
 from tests.cluster.kube.cluster import Cluster
 from tests.testbed.testbed import Testbed
+from tests.testbed.waiting import wait_until
 from tests.unit.cli.program import Ended, run
 
 pytestmark = pytest.mark.cluster
@@ -81,6 +82,7 @@ def scene(control_plane: Testbed, crd_server: Server, tmp_path_factory: pytest.T
     try:
         for name, (zone, rack) in NODES.items():
             cluster.node(name, pool="cli", **{ZONE: zone, RACK: rack})
+        wait_until(lambda: not any(_taints(cluster, name) for name in NODES), what="the new nodes take pods")
         cluster.client.create(BALANCING_POLICY, policy())
         cluster.client.create(SPARK_TOPOLOGY, topology(), namespace=NAMESPACE)
         for name, node in (("exec-1", "cli-a1"), ("exec-2", "cli-b1")):
@@ -92,6 +94,11 @@ def scene(control_plane: Testbed, crd_server: Server, tmp_path_factory: pytest.T
     finally:
         for kind, name in made:
             cluster.client.delete(kind, name)
+
+
+def _taints(cluster: Cluster, node: str) -> Any:
+    """A node is born with one, which goes when a controller has seen that it is ready."""
+    return cluster.client.get(NODE, node)["spec"].get("taints")
 
 
 @pytest.fixture(autouse=True)
