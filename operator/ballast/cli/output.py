@@ -56,7 +56,9 @@ def console(form: Format = Format.TABLE) -> Console:
 
 
 def show(*parts: RenderableType, form: Format = Format.TABLE) -> None:
-    """Print for people; where stdout is no terminal, without colours and trailing blanks."""
+    """Print for people; where stdout is no terminal, without colours and trailing blanks. Nothing for no parts."""
+    if not parts:
+        return
     out = console(form)
     if out.is_terminal:
         out.print(*parts, sep="\n")

@@ -96,3 +96,8 @@ def test_programs_get_the_same_document_either_way() -> None:
     document = {"from": "a", "score": 1.5, "none": None, "many": [{"x": "é"}]}
     assert json.loads(structured(document, Format.JSON)) == document
     assert yaml.safe_load(structured(document, Format.YAML)) == document
+
+
+def test_where_there_is_nothing_to_show_not_even_a_line_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    show()
+    assert capsys.readouterr().out == ""
