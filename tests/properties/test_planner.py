@@ -15,6 +15,8 @@ from ballast.model import (
     Executor,
     LoadUnit,
     Memory,
+    Move,
+    MovePhase,
     MovesMode,
     MovesPolicy,
     Node,
@@ -183,6 +185,39 @@ def test_a_second_pass_over_what_was_placed_places_nothing(snapshot: Snapshot, s
     )
     again, _ = plan(replace(snapshot, executors=released), policy, memory, NOW)
     assert again.placements == ()
+
+
+def _under_way(move: PlannedMove) -> Move:
+    return Move(
+        name=move.pod,
+        namespace=move.namespace,
+        topology=move.topology,
+        component=move.component,
+        executor_uid=move.uid,
+        executor_name=move.executor,
+        source=move.source,
+        target=move.target,
+        phase=MovePhase.APPROVED,
+        started_at=NOW,
+        load_cores=move.load_cores,
+    )
+
+
+def _hits(decided: Plan) -> dict[str, tuple[int, int]]:
+    return {node.name: (node.low_hits, node.high_hits) for node in decided.pool.nodes}
+
+
+@given(pools(), shedders)
+def test_a_second_pass_over_what_is_about_to_move_moves_nothing(snapshot: Snapshot, shedding: SheddingPolicy) -> None:
+    """By the limits that a policy has unless it says otherwise: of a topology, one move at a time."""
+    policy = eager(shedding=shedding)
+    settled = replace(snapshot, executors=tuple(e for e in snapshot.executors if e.phase is Phase.RUNNING))
+    decided, memory = decide(settled, policy)
+    moves = tuple(map(_under_way, decided.moves))
+    again, _ = plan(replace(settled, moves=moves), policy, memory, NOW)
+    assert again.moves == ()
+    assert moves or _hits(again) == _hits(decided)
+    assert all(low <= 1 and high <= 1 for low, high in _hits(again).values()), "a window counts once"
 
 
 @given(pools(), shedders)
