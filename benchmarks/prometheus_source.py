@@ -10,7 +10,9 @@ Python workers and of its first query; a second read in the same session stands 
 of all processes of the reader, JVM included, pages that are shared counted once.
 
 Judged is the client as its documentation has it: one frame of all the answers. Beside stand a frame for each answer,
-which needs less memory, the same without compression, and what Prometheus alone takes to answer.
+which needs less memory, the same without compression, and what Prometheus alone takes to answer. The data source reads
+partitions of 24 hours, to which it was tuned. That memory is bounded by one of them is judged by the largest of Spark's
+Python workers, over all of the range beside half of it.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from pathlib import Path
 import psutil
 
 from benchmarks.report import Aim, Baseline, Result, machine, write
-from benchmarks.source.span import START, STEP_SECONDS, STEPS, Outcome
+from benchmarks.source.span import PARTITION_SPAN, START, STEP_SECONDS, STEPS, Outcome
 from tests.spark.filled_prometheus import holding
 
 SERIES = 160
@@ -41,6 +43,7 @@ LOOK_SECONDS = 0.3
 BESIDE = {"whole": "one frame", "span": "a frame per span", "plain": "a frame per span, plain"}
 FASTER = Aim(3.0, at_least=True, of_ratio=True)
 SMALLER = Aim(0.25, of_ratio=True)
+BOUNDED = Aim(1.1, of_ratio=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +127,16 @@ def on_cores(url: str, cores: int) -> Iterator[Result]:
     clients = {way: run("client", url, str(cores), way) for way in ways}
     for shape in ("columns", "map", "pod") if cores == 2 else ("columns",):
         ours = run("reader", url, str(cores), shape)
-        case = f"{ours.outcome.rows:,} rows, {cores} core{'s' * (cores > 1)}, labels as {shape}"
+        case = f"{ours.outcome.rows:,} rows by {PARTITION_SPAN}, {cores} core{'s' * (cores > 1)}, labels as {shape}"
         for way, theirs in clients.items() if shape == "columns" else [("whole", clients["whole"])]:
             yield from compared(case, ours, way, theirs, cores=cores)
+
+
+def as_the_range_grows(url: str) -> Result:
+    half, whole = (run("worker", url, str(steps)).outcome for steps in (STEPS // 2, STEPS))
+    base = Baseline(f"{half.rows:,} rows", half.worker_bytes / 2**20)
+    case = f"{whole.rows:,} rows by {PARTITION_SPAN}, 2 cores, labels as columns"
+    return Result(case, "memory per task", whole.worker_bytes / 2**20, "MiB", base, BOUNDED)
 
 
 def answers(url: str, rows: int) -> Iterator[Result]:
@@ -141,7 +151,8 @@ def main() -> None:
     series = parser.parse_args().series
     before = machine()
     with tempfile.TemporaryDirectory(prefix="prometheus-source-") as folder, holding(data(series), Path(folder)) as own:
-        results = [*answers(own.url, series * STEPS), *on_cores(own.url, 1), *on_cores(own.url, 2)]
+        beside = [*answers(own.url, series * STEPS), *on_cores(own.url, 1), *on_cores(own.url, 2)]
+        results = [*beside, as_the_range_grows(own.url)]
     write("prometheus-source", results, before=before)
 
 

@@ -11,19 +11,16 @@ from time import perf_counter
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as sql
 
-from benchmarks.source.span import LABELS, QUERY, START, STEP_SECONDS, STEPS, Outcome, keep_to
+from benchmarks.source.span import LABELS, PARTITION_SPAN, QUERY, START, STEP_SECONDS, STEPS, Outcome, keep_to
 from tests.spark.session import local_session
 
 SHAPES = {"columns": {"labels": ",".join(LABELS)}, "map": {}, "pod": {"labels": "pod"}}
 
 
-def by_pod(spark: SparkSession, url: str, shape: str) -> list[Row]:
-    frame = (
-        spark.read.format("prometheus")
-        .options(url=url, query=QUERY, step=f"{STEP_SECONDS}s", start=str(START), partitionSpan="24h", **SHAPES[shape])
-        .option("end", str(START + (STEPS - 1) * STEP_SECONDS))
-        .load()
-    )
+def by_pod(spark: SparkSession, url: str, shape: str, *, steps: int = STEPS) -> list[Row]:
+    asked = {"url": url, "query": QUERY, "step": f"{STEP_SECONDS}s", "partitionSpan": PARTITION_SPAN}
+    ends = {"start": str(START), "end": str(START + (steps - 1) * STEP_SECONDS)}
+    frame = spark.read.format("prometheus").options(**asked, **ends, **SHAPES[shape]).load()
     pod = sql.col("labels")["pod"] if shape == "map" else sql.col("pod")
     found: list[Row] = (
         frame.groupBy(pod.alias("pod")).agg(sql.count("*").alias("rows"), sql.avg("value").alias("mean")).collect()

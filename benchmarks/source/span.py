@@ -13,6 +13,8 @@ STEP_SECONDS = 15
 STEPS = 66_000
 """Eleven and a half days: six times what Prometheus answers at once."""
 MOST_STEPS = 11_000
+PARTITION_SPAN = "24h"
+"""What the data source is tuned to here; with its own default, 11 000 steps, there would be six partitions."""
 QUERY = "load"
 LABELS = ("cluster", "container", "instance", "job", "namespace", "node", "pod")
 
@@ -25,6 +27,8 @@ class Outcome:
     """By pod."""
     again_seconds: float | None = None
     """For the same once more in the same process."""
+    worker_bytes: int = 0
+    """The most that any one of Spark's Python workers had for itself."""
 
     def tell(self) -> None:
         json.dump(asdict(self), sys.stdout)
