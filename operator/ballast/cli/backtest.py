@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ballast.cli.output import Format, OutputOption, folder, saved, show, structured, writable
 from ballast.cli.picture.backtested import backtested_page, to_apply
@@ -19,7 +18,7 @@ from ballast.cli.picture.png import look_for_renderer, write_pngs
 from ballast.cli.report.backtested import EXPLAINED, backtested_document, backtested_report
 from ballast.cli.several import SeveralValues
 from ballast.cli.situation import load
-from ballast.cli.spark import with_spark
+from ballast.cli.spark import progress, with_spark
 from ballast.errors import InvalidField
 from ballast.simulation.candidates import candidates, shared_figures
 from ballast.simulation.grid import Axis
@@ -32,7 +31,7 @@ from ballast.simulation.scenario import Scenario
 from ballast.simulation.study import Document, Study
 
 if TYPE_CHECKING:
-    from ballast.spark.backtest import Job, Run, Source
+    from ballast.spark.backtest import Job, Run, Selection, Source
 
 EXAMPLES = (
     "ballast backtest --history history --policies a.yaml b.yaml --from 2026-11-14 --to 2026-11-21",
@@ -130,12 +129,15 @@ def backtest(
     figures = {} if not worlds or all(text.endswith(FILES) for text in named) else shared_figures(worlds)
     chosen = candidates(named, axes, figures=figures, baseline=baseline)
     with with_spark():
-        from ballast.spark.backtest import Scenarios  # noqa: PLC0415 -- Spark takes seconds to load
+        from ballast.spark.backtest import Job, Recordings, Scenarios, Store  # noqa: PLC0415 -- Spark takes seconds
+        from ballast.spark.session import session  # noqa: PLC0415 -- as above
 
-        source = Scenarios(worlds) if history is None else recorded.source(history, master=master)
-        once = history is not None
-        study, found = _Backtest(source, out=out, master=master).ranked(chosen, seeds=1 if once else seeds)
-    if once and seeds > 1:
+        described, (selection, how) = Scenarios(worlds), recorded.asked()
+        spark = session("ballast backtest", master=master)
+        source: Source = described if history is None else Recordings(spark, history, selection, how)
+        job = Job(spark, source, Store(spark, out))
+        study, found = _ranked(job, chosen, seeds=seeds if history is None else 1, out=out)
+    if history is not None and seeds > 1:
         study = replace(study, remarks=(_ONE_SEED,))
     _draw(study, found, report=report, png=png)
     if recommended is not None:
@@ -184,11 +186,10 @@ class _Recorded:
                     option, str(value), "leave it out: it is about a --history, of which a --scenario knows nothing"
                 )
 
-    def source(self, path: str, *, master: str | None) -> Source:
-        """Raises BallastError for what is no such part."""
-        from ballast.spark.backtest import Recordings, Selection  # noqa: PLC0415 -- Spark takes seconds to load
+    def asked(self) -> tuple[Selection, Replay]:
+        """Raises BallastError for what can be no part of any history."""
+        from ballast.spark.backtest import Selection  # noqa: PLC0415 -- Spark takes seconds to load
         from ballast.spark.backtest.recordings import moment_ms  # noqa: PLC0415 -- as above
-        from ballast.spark.session import session  # noqa: PLC0415 -- as above
         from ballast.spark.source.moment import span_ms  # noqa: PLC0415 -- as above
 
         start_ms = moment_ms(self.first, field="--from") if self.first else None
@@ -198,43 +199,31 @@ class _Recorded:
         span = span_ms(self.window or _WINDOW, field="--window")
         told = known(load(self.snapshot).snapshot) if self.snapshot is not None else Known()
         how = Replay(arrivals=self.placements or Arrivals.RECORDED, known=told)
-        selection = Selection(tuple(self.pools or ()), start_ms, end_ms, span)
-        return Recordings(session("ballast backtest", master=master), path, selection, how)
+        return Selection(tuple(self.pools or ()), start_ms, end_ms, span), how
 
 
-@dataclass(frozen=True, slots=True)
-class _Backtest:
-    source: Source
-    out: str
-    master: str | None
+def _ranked(job: Job, policies: dict[str, Document], *, seeds: int, out: str) -> tuple[Study, Ranking]:
+    """Runs what is missing. Raises BallastError or PySparkException; what has been kept stays."""
+    from ballast.spark.backtest import runs  # noqa: PLC0415 -- Spark takes seconds to load
 
-    def ranked(self, policies: dict[str, Document], *, seeds: int) -> tuple[Study, Ranking]:
-        """Runs what is missing. Raises BallastError or PySparkException; what has been kept stays."""
-        from ballast.spark.backtest import Job, Store, runs  # noqa: PLC0415 -- Spark takes seconds to load
-        from ballast.spark.session import session  # noqa: PLC0415 -- as above
+    wanted = runs(policies, job.source.windows, seeds=seeds)
+    with job.store.alone():
+        _run(job, wanted, out)
+        study = job.store.study(wanted, left_out=job.source.left_out)
+        found = ranking(study)
+        job.store.publish(found)
+    return study, found
 
-        wanted = runs(policies, self.source.windows, seeds=seeds)
-        spark = session("ballast backtest", master=self.master)
-        store = Store(spark, self.out)
-        with store.alone():
-            self._run(Job(spark, self.source, store), wanted)
-            study = store.study(wanted, left_out=self.source.left_out)
-            found = ranking(study)
-            store.publish(found)
-        return study, found
 
-    def _run(self, job: Job, wanted: Sequence[Run]) -> None:
-        missing = job.missing(wanted)
-        told = Console(stderr=True, highlight=False)
-        kept = len({run.key for run in wanted}) - len(missing)
-        told.print(f"{len(wanted)} runs, {kept} of them reused from {self.out}, {len(missing)} to do", soft_wrap=True)
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=told, transient=True, disable=not told.is_terminal) as progress:
-            task = progress.add_task("runs", total=len(missing))
-            try:
-                job.run(missing, lambda: progress.advance(task))
-            except KeyboardInterrupt:
-                told.print(
-                    f"Interrupted. What has ended is kept in {self.out}: the same command goes on.", soft_wrap=True
-                )
-                raise
+def _run(job: Job, wanted: Sequence[Run], out: str) -> None:
+    missing = job.missing(wanted)
+    told = Console(stderr=True, highlight=False)
+    kept = len({run.key for run in wanted}) - len(missing)
+    told.print(f"{len(wanted)} runs, {kept} of them reused from {out}, {len(missing)} to do", soft_wrap=True)
+    with progress(told) as bar:
+        task = bar.add_task("runs", total=len(missing))
+        try:
+            job.run(missing, lambda: bar.advance(task))
+        except KeyboardInterrupt:
+            told.print(f"Interrupted. What has ended is kept in {out}: the same command goes on.", soft_wrap=True)
+            raise

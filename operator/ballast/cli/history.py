@@ -7,11 +7,10 @@ import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ballast.cli.output import console
 from ballast.cli.source import address
-from ballast.cli.spark import with_spark
+from ballast.cli.spark import progress, with_spark
 from ballast.errors import InvalidField
 from ballast.prometheus import Preset
 
@@ -134,17 +133,16 @@ def _collect(origin: Origin, wanted: Range, *, path: str, master: str | None) ->
 
     spark = session("ballast history", master=master)
     store = Store(spark, path)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     done = []
-    with store.alone(), Progress(*columns, console=console(), transient=True) as progress:
+    with store.alone(), progress(console()) as bar:
         stretches = planned(store, origin, wanted)
-        for stretch in progress.track(stretches, description="days"):
+        for stretch in bar.track(stretches, description="days"):
             for each in collected(spark, store, origin, stretch):
                 done.append(each)
-                progress.console.print(str(each), soft_wrap=True)
+                bar.console.print(str(each), soft_wrap=True)
         if not stretches:
             until = as_rfc3339(wanted.ripe_ms)
-            progress.console.print(f"{path}: nothing to collect of what was known at {until}", soft_wrap=True)
+            bar.console.print(f"{path}: nothing to collect of what was known at {until}", soft_wrap=True)
     checked_once(done)
 
 

@@ -16,7 +16,7 @@ from ballast.cli.output import Format, OutputOption, saved, show, structured
 from ballast.cli.picture.page import ReportOption
 from ballast.cli.picture.simulated import simulated_page
 from ballast.cli.report.simulated import MEANINGS, simulated_document, simulated_report
-from ballast.errors import BallastError
+from ballast.errors import InvalidField
 from ballast.model import Policy
 from ballast.simulation.engine import Progress as Told
 from ballast.simulation.engine import simulate as run
@@ -33,10 +33,6 @@ EXAMPLES = (
 
 COLUMNS = tuple(f"{column.upper():<12} {meaning}" for column, meaning in MEANINGS.items())
 _DEFAULT = ("AvgShedder", "None")
-
-
-class SamePolicyTwiceError(BallastError):
-    """Two policies with one name could not be told apart in the table."""
 
 
 def simulate(
@@ -77,7 +73,7 @@ def named(policies: Iterable[str], world: Scenario) -> dict[str, Policy]:
     for text in policies:
         for policy in _read(text, world):
             if policy.name in found:
-                raise SamePolicyTwiceError(f"--policy: {text}: there is a policy {policy.name} already; rename one")
+                raise InvalidField("--policy", text, f"there is a policy {policy.name} already: rename one")
             found[policy.name] = enforced(policy)
     return found
 

@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
 from ballast.errors import BallastError
 
 
 class SparkMissingError(BallastError):
     """The extra `spark` is not installed."""
+
+
+def progress(told: Console) -> Progress:
+    """A bar that counts, while it lasts, where that is a terminal."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=told, transient=True, disable=not told.is_terminal)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A history as what is run in: stretches of recorded time, each of which travels to its tasks as it is stored."""
+"""A history as what is run in: excerpts of recorded time, each of which travels to its tasks as it is stored."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class Excerpt:
     """[start, end) of one pool, and the parts that tell of it."""
 
     pool: str
@@ -84,8 +84,8 @@ class Recordings:
         self._store = Store(spark, path)
         parts = self._parts(path, selection)
         through_ms = {part: metadata.through_ms for part, metadata in parts.items()}
-        found = {each.name: each for each in stretches(through_ms, selection)}
-        self._stretches = {name: each for name, each in found.items() if each.parts}
+        found = {each.name: each for each in excerpts(through_ms, selection)}
+        self._excerpts = {name: each for name, each in found.items() if each.parts}
         self.left_out: Mapping[str, str] = {name: _NOTHING for name, each in found.items() if not each.parts}
         self._sent: OrderedDict[str, Any] = OrderedDict()
         self._sending = Lock()
@@ -96,7 +96,7 @@ class Recordings:
                 digest("Recording", each.name, each.end_ms, self._states(each), described),
                 metric_window_seconds=_metric_window_seconds(each, parts),
             )
-            for each in self._stretches.values()
+            for each in self._excerpts.values()
         )
 
     def _parts(self, path: str, selection: Selection) -> Mapping[Part, Metadata]:
@@ -116,25 +116,25 @@ class Recordings:
             raise HistoryError(f"{path} holds no history of {_asked(selection)}")
         return parts
 
-    def _states(self, stretch: Stretch) -> list[tuple[str, int, int]]:
-        return [(file, *self._store.state(file)) for file in self._files(stretch)]
+    def _states(self, excerpt: Excerpt) -> list[tuple[str, int, int]]:
+        return [(file, *self._store.state(file)) for file in self._files(excerpt)]
 
-    def _files(self, stretch: Stretch) -> list[str]:
-        parts = stretch.parts
-        span = {"start_ms": stretch.start_ms, "end_ms": stretch.end_ms}
+    def _files(self, excerpt: Excerpt) -> list[str]:
+        parts = excerpt.parts
+        span = {"start_ms": excerpt.start_ms, "end_ms": excerpt.end_ms}
         return [file for part in parts for file in self._store.files(part, **span)]
 
     def told(self, spark: SparkSession, runs: Sequence[Run]) -> DataFrame:
         sent = {name: self._broadcast(name) for name in sorted({run.case.window for run in runs})}
-        stretches = {name: self._stretches[name] for name in sent}
+        excerpts = {name: self._excerpts[name] for name in sent}
         tasks = spark.range(0, len(runs), 1, len(runs))
-        return tasks.mapInArrow(recorded_task(list(runs), stretches, sent, self._how), TOLD)
+        return tasks.mapInArrow(recorded_task(list(runs), excerpts, sent, self._how), TOLD)
 
     def _broadcast(self, window: str) -> Any:
         """The window's files as they are stored, for any task; the least recently asked for give way."""
         with self._sending:
             if window not in self._sent:
-                names = self._files(self._stretches[window])
+                names = self._files(self._excerpts[window])
                 files: Files = tuple((name, self._store.content(name)) for name in names)
                 self._sent[window] = self._spark.sparkContext.broadcast(files)
             self._sent.move_to_end(window)
@@ -144,14 +144,14 @@ class Recordings:
 
 
 def recorded_task(
-    runs: list[Run], stretches: Mapping[str, Stretch], sent: Mapping[str, Any], how: Replay
+    runs: list[Run], excerpts: Mapping[str, Excerpt], sent: Mapping[str, Any], how: Replay
 ) -> Callable[[Batches], Batches]:
     def task(batches: Batches) -> Batches:
         for batch in batches:
             for index in batch.column("id").to_pylist():
                 run = runs[index]
                 try:
-                    trial = _trial(stretches[run.case.window], sent[run.case.window].value, how)
+                    trial = _trial(excerpts[run.case.window], sent[run.case.window].value, how)
                 except UnusableRecordingError as error:
                     yield left_out(run, str(error))
                 else:
@@ -160,17 +160,17 @@ def recorded_task(
     return task
 
 
-def _trial(stretch: Stretch, files: Files, how: Replay) -> RecordingTrial:
+def _trial(excerpt: Excerpt, files: Files, how: Replay) -> RecordingTrial:
     """Raises UnusableRecordingError, or BacktestError for files that can't be read."""
     try:
-        read = rows(files, start_ms=stretch.start_ms, end_ms=stretch.end_ms)
+        read = rows(files, start_ms=excerpt.start_ms, end_ms=excerpt.end_ms)
     except HistoryError as error:
-        raise BacktestError(f"{stretch.name}: {error}; or leave it out with --from, --to or --pool") from error
-    found = recording(read, pool=stretch.pool, start_ms=stretch.start_ms, end_ms=stretch.end_ms)
-    return RecordingTrial(extended(found, window_seconds=stretch.seconds), how)
+        raise BacktestError(f"{excerpt.name}: {error}; or leave it out with --from, --to or --pool") from error
+    found = recording(read, pool=excerpt.pool, start_ms=excerpt.start_ms, end_ms=excerpt.end_ms)
+    return RecordingTrial(extended(found, window_seconds=excerpt.seconds), how)
 
 
-def stretches(parts: Mapping[Part, int], selection: Selection) -> Iterator[Stretch]:
+def excerpts(parts: Mapping[Part, int], selection: Selection) -> Iterator[Excerpt]:
     """Windows pool by pool, one after the other; those of which nothing is known have no parts.
 
     `parts`: up to when each is known. A window goes on to its own end even where no more is known. Raises InvalidField.
@@ -185,7 +185,7 @@ def stretches(parts: Mapping[Part, int], selection: Selection) -> Iterator[Stret
         while start < min(max(own.values()), until):
             end = min(start + window_ms, until)
             inside = (part for part, through in own.items() if part.day.start_ms < end and through > start)
-            yield Stretch(pool, start, end, tuple(inside))
+            yield Excerpt(pool, start, end, tuple(inside))
             start = end
 
 
@@ -200,13 +200,13 @@ def moment_ms(text: str, *, field: str, end: bool = False) -> int:
         raise InvalidField(field, text, _TIME_REMEDY) from error
 
 
-def _metric_window_seconds(stretch: Stretch, parts: Mapping[Part, Metadata]) -> float:
+def _metric_window_seconds(excerpt: Excerpt, parts: Mapping[Part, Metadata]) -> float:
     """Raises HistoryError where parts that are run together differ."""
-    found = sorted({parts[part].window_ms / 1000 for part in stretch.parts})
+    found = sorted({parts[part].window_ms / 1000 for part in excerpt.parts})
     if len(found) > 1:
         windows = ", ".join(f"{each:g}s" for each in found)
         raise HistoryError(
-            f"{stretch.name}: its days were collected with different windows ({windows}): collect them into one folder"
+            f"{excerpt.name}: its days were collected with different windows ({windows}): collect them into one folder"
             " with one --window"
         )
     return found[0]

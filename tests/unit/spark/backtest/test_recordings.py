@@ -21,7 +21,7 @@ from ballast.simulation.replay import Replay
 from ballast.simulation.trial import RecordingTrial
 from ballast.spark.backtest import Run, Selection, Window, runs
 from ballast.spark.backtest.parquet_rows import rows
-from ballast.spark.backtest.recordings import Files, moment_ms, recorded_task, stretches
+from ballast.spark.backtest.recordings import Files, excerpts, moment_ms, recorded_task
 from ballast.spark.backtest.row import left_out, results
 from ballast.spark.errors import BacktestError, HistoryError
 from ballast.spark.history import Day, Part
@@ -68,7 +68,7 @@ def part(day: Day = DAY, pool: str = "streaming") -> Part:
 
 
 def names(parts: dict[Part, int], **selection: Any) -> list[str]:
-    return [stretch.name for stretch in stretches(parts, Selection(**selection))]
+    return [excerpt.name for excerpt in excerpts(parts, Selection(**selection))]
 
 
 WHOLE = {part(): DAY.end_ms, part(DAY.plus(1)): DAY.plus(1).end_ms}
@@ -92,17 +92,17 @@ def test_a_history_is_cut_into_windows(parts: dict[Part, int], selection: dict[s
 
 
 def test_days_that_are_missing_are_windows_without_parts() -> None:
-    found = stretches({part(): DAY.end_ms, part(LATER): LATER.end_ms}, Selection())
-    assert [stretch.parts for stretch in found] == [(part(),), (), (), (part(LATER),)]
+    found = excerpts({part(): DAY.end_ms, part(LATER): LATER.end_ms}, Selection())
+    assert [excerpt.parts for excerpt in found] == [(part(),), (), (), (part(LATER),)]
 
 
 def test_a_window_goes_on_to_its_own_end_where_no_more_is_known() -> None:
-    (only,) = stretches({part(): DAY.start_ms + HOUR_MS}, Selection())
+    (only,) = excerpts({part(): DAY.start_ms + HOUR_MS}, Selection())
     assert only.seconds == 86_400
 
 
 def test_the_last_window_ends_where_it_is_told_to() -> None:
-    (only,) = stretches(WHOLE, Selection(start_ms=DAY.end_ms - HOUR_MS, end_ms=DAY.end_ms + HOUR_MS))
+    (only,) = excerpts(WHOLE, Selection(start_ms=DAY.end_ms - HOUR_MS, end_ms=DAY.end_ms + HOUR_MS))
     assert (only.start_ms, only.end_ms) == (DAY.end_ms - HOUR_MS, DAY.end_ms + HOUR_MS)
     assert only.parts == tuple(WHOLE)
 
@@ -157,9 +157,9 @@ def test_a_file_is_read_as_what_was_written(given: Recording) -> None:
 def told(
     content: bytes, *, chosen: Callable[[Run], bool] = lambda _: True, end_ms: int = HALF_PAST
 ) -> list[pa.RecordBatch]:
-    (stretch,) = stretches({part(): DAY.end_ms}, Selection(end_ms=end_ms))
-    wanted = [run for run in runs(POLICIES, [Window(stretch.name, "d")], seeds=1) if chosen(run)]
-    task = recorded_task(wanted, {stretch.name: stretch}, {stretch.name: Sent(((str(part()), content),))}, Replay())
+    (excerpt,) = excerpts({part(): DAY.end_ms}, Selection(end_ms=end_ms))
+    wanted = [run for run in runs(POLICIES, [Window(excerpt.name, "d")], seeds=1) if chosen(run)]
+    task = recorded_task(wanted, {excerpt.name: excerpt}, {excerpt.name: Sent(((str(part()), content),))}, Replay())
     return list(task(iter([pa.RecordBatch.from_pydict({"id": list(range(len(wanted)))})])))
 
 
