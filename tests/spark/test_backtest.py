@@ -26,6 +26,7 @@ from ballast.simulation.study import Study
 from ballast.simulation.trial import ScenarioTrial
 from ballast.spark.backtest import Job, Run, Scenarios, Store, Window, runs
 from ballast.spark.backtest.ranked import ranking_table
+from ballast.spark.backtest.row import results
 from ballast.spark.backtest.task import TOLD
 from ballast.spark.errors import BacktestError, SparkFailedError
 from ballast.spark.failure import in_own_words
@@ -207,6 +208,7 @@ def test_the_command_prints_a_ranking_and_keeps_it_as_parquet(
     read = spark.read.parquet(str(out / "results.parquet"))
     assert {row.policy for row in read.where("moves > 0").collect()} == {"AvgShedder", "ThresholdShedder"}
     assert read.count() == 6
+    assert len(results(pq.read_table(out / "results.parquet"))) == 6
 
 
 def test_the_command_draws_what_it_found_and_hands_over_the_policy(files: list[str], tmp_path: Path) -> None:

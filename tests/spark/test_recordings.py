@@ -15,12 +15,14 @@ from ballast.simulation.candidates import candidates
 from ballast.simulation.recorded.reading import recording as read
 from ballast.simulation.recording import Recording
 from ballast.simulation.replay import Replay
+from ballast.simulation.study import Study
 from ballast.simulation.trial import RecordingTrial
 from ballast.spark.backtest import Job, Recordings, Selection, Store, runs
 from ballast.spark.backtest.parquet_rows import rows
 from ballast.spark.errors import HistoryError
 from ballast.spark.failure import in_own_words
 from ballast.spark.history import Day, Part
+from ballast.spark.history import Store as HistoryStore
 from ballast.spark.history.schema import SORT, VERSION, Metadata, columns
 from tests.unit.cli.program import run as command
 from tests.unit.simulation.histories import Row, history, table
@@ -121,6 +123,32 @@ def test_a_history_is_backtested_window_by_window_as_without_spark_whatever_the_
     assert {case.policy for case, moves in moved.items() if moves} == {"AvgShedder"}
     assert any("what 10 of 10 applications are is not known" in line for line in study.unknown)
     assert job.missing(runs(POLICIES, Recordings(spark, str(kept), BOTH, Replay()).windows, seeds=1)) == []
+
+
+def test_a_day_of_several_files_is_backtested_as_one_of_one_file(
+    spark: SparkSession, kept: Path, tmp_path: Path
+) -> None:
+    folder, part = tmp_path / "history", Part(DAY, "streaming")
+    found = spark.read.parquet(str(kept / str(part)))
+    metadata = Metadata(DAY.end_ms, step_ms=60_000, window_ms=60_000)
+    HistoryStore(spark, str(folder), most_rows=1).write(found, part, metadata, count=found.count())
+    assert len(list(folder.rglob("*.parquet"))) == 24
+    last_hour = Selection(start_ms=DAY.end_ms - 2 * SPAN_MS, window_ms=SPAN_MS)
+
+    def backtested(history: Path) -> Study:
+        source, store = Recordings(spark, str(history), last_hour, Replay()), Store(spark, f"{history}-out")
+        wanted = runs(POLICIES, source.windows, seeds=1)
+        Job(spark, source, store).run(wanted, lambda: None)
+        return store.study(wanted)
+
+    one = tmp_path / "one"
+    shutil.copytree(kept / str(part), one / str(part))
+    split, whole = backtested(folder), backtested(one)
+    assert [(each.case, each.figures, each.moves) for each in split.results] == [
+        (each.case, each.figures, each.moves) for each in whole.results
+    ]
+    assert split.left_out == whole.left_out
+    assert len(split.results) == 2
 
 
 def test_a_history_without_such_a_pool_or_time_is_told_of(spark: SparkSession, kept: Path, tmp_path: Path) -> None:
