@@ -18,7 +18,7 @@ from ballast.api.topology import SparkTopology
 from ballast.controller.actuator import Actuator
 from ballast.controller.ends import Rates
 from ballast.controller.failures import Failure
-from ballast.controller.figures import NOT_CONFIGURED
+from ballast.controller.figures import NOT_CONFIGURED, Figures
 from ballast.controller.movers import Movers
 from ballast.controller.reporter import Reporter
 from ballast.controller.rounds import Crew, Rounds
@@ -175,7 +175,7 @@ def hand(
     testbed: Testbed,
     *,
     clock: Clock,
-    figures: FakeFigures | None = None,
+    figures: FakeFigures | Figures | None = None,
     fate: Fate | None = None,
     identity: str = "x",
     reported: Callable[[], Iterable[Failure]] = tuple,

@@ -26,6 +26,7 @@ class Server(ThreadingHTTPServer):
         self.ended = threading.Event()
         self.headers: list[dict[str, str]] = []
         """Of every request, in their order."""
+        self.queries: list[str] = []
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that doesn't trust the certificate hangs up, which is what it should do."""
@@ -48,6 +49,7 @@ class _Answering(BaseHTTPRequestHandler):
     def _answer(self, fields: str) -> None:
         self.server.headers.append(dict(self.headers))
         query = parse_qs(fields)["query"][0]
+        self.server.queries.append(query)
         if query == "slow":
             self.server.ended.wait(30)
             return
