@@ -10,11 +10,11 @@ import pytest
 
 from ballast.controller.failures import Failure
 from ballast.kube import names
-from ballast.kube.kinds import EXECUTOR_MOVE, NODE, POD, SPARK_TOPOLOGY
+from ballast.kube.kinds import CLAIM, EXECUTOR_MOVE, NODE, POD, SPARK_TOPOLOGY, VOLUME
 from ballast.kube.lists import Query, read_list
 from tests.cluster.chart.installation import Installation
 from tests.cluster.controller.hand import Clock, FakeFigures, Hand, hand, watching
-from tests.cluster.controller.pool import ENFORCE, POOL_LABEL, Pool, pool, required_labels, zones
+from tests.cluster.controller.pool import ENFORCE, POOL_LABEL, ZONE_LABEL, Pool, pool, required_labels, zones
 from tests.cluster.controller.scene import Driver
 from tests.testbed.waiting import wait_until
 
@@ -167,6 +167,50 @@ def _fail(on: Stage, number: int) -> None:
     on.driver.await_running()
     failed = {"status": {"phase": "Failed"}}
     on.mine.admin.patch(POD, f"spark-failed-exec-{number}", failed, namespace=on.mine.name, subresource="status")
+
+
+def test_an_executor_is_placed_and_stays_where_its_volume_is(installed: Installation) -> None:
+    clock = Clock()
+    with pool(installed.testbed, "volumes", zones(per_zone=1)) as mine, _volume(mine, "data", zone="b"):
+        figures = FakeFigures({mine.node("a1"): 0.1, mine.node("b1"): 0.7})
+        mine.topology("clicks", {"name": "ingest", "workload": "Streaming", "executors": 2})
+        anywhere = {**ENFORCE, "maxExecutorsPerNodeRatio": 1}
+        mine.policy(interval="1s", metrics={"window": "5s"}, placement=anywhere, moves=MOVES)
+        driver = Driver(mine, "spark-volumes", 2, CLICKS)
+        driver.start(gates=(), nodeName=mine.node("a1"))
+        driver.await_running()
+        driver.start(volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}])
+        clock.ahead_seconds += 5.0
+        operator = hand(installed.testbed, clock=clock, figures=figures)
+        on = Stage(mine, operator, clock, driver)
+        try:
+            operator.round()
+            driver.await_running()
+            assert required_labels(mine.pod("spark-volumes-exec-2")) == {ZONE_LABEL: ["b"]}
+            driver.grow_old()
+            on.ask("asked", on.executor("b1"), to=mine.node("a1"))
+            assert on.outcome("asked") == ("Refused", "VolumePinned")
+        finally:
+            operator.close()
+            installed.switch(gating=False)
+
+
+@contextmanager
+def _volume(mine: Pool, name: str, *, zone: str) -> Iterator[None]:
+    """A volume that only nodes of the zone reach, and the claim `name` that is bound to it."""
+    volume, size = f"{mine.name}-{name}", {"storage": "1Gi"}
+    here = {"matchExpressions": [{"key": ZONE_LABEL, "operator": "In", "values": [zone]}]}
+    common = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
+    claimed = {"namespace": mine.name, "name": name}
+    reach = {"required": {"nodeSelectorTerms": [here]}}
+    path = {"hostPath": {"path": "/nowhere"}, "capacity": size}
+    mine.apply(VOLUME, volume, {**common, **path, "claimRef": claimed, "nodeAffinity": reach})
+    try:
+        mine.apply(CLAIM, name, {**common, "volumeName": volume, "resources": {"requests": size}})
+        wait_until(lambda: mine.read(CLAIM, name)["status"].get("phase") == "Bound", what="the claim is bound")
+        yield
+    finally:
+        mine.delete(VOLUME, volume)
 
 
 @pytest.mark.parametrize("mode", ["Recommend", "Off"])
