@@ -131,6 +131,44 @@ def test_the_columns_of_a_policy_come_from_its_spec_and_status(control_plane: Te
     assert row[:-1] == ["streaming", "Recommend", "Recommend", "5", "Available", "48.5", "12.1", "40", "3", "False"]
 
 
+def test_the_columns_of_a_move_come_from_its_spec_and_status(control_plane: Testbed, crd_server: Server) -> None:
+    move = base_of("executormove").object
+    status = {
+        "observedGeneration": 1,
+        "phase": "Succeeded",
+        "reason": "Helped",
+        "replacement": {"pod": "ingest-exec-9", "uid": "u9", "node": "n3", "pinned": True},
+        "measured": {"gain": 41.5},
+    }
+
+    with crd_server.existing(move):
+        answer = crd_server.patch_status(move, status)
+        short = control_plane.kubectl("get", "move", "clickstream-ingest-4")
+        wide = control_plane.kubectl("get", "move", "clickstream-ingest-4", "--output=wide")
+
+    assert (answer.code, answer.body.get("status")) == (200, status)
+    columns = {
+        "NAME": "clickstream-ingest-4",
+        "PHASE": "Succeeded",
+        "REASON": "Helped",
+        "EXECUTOR": "ingest-exec-4",
+        "FROM": "n1",
+        "TO": "n2",
+        "GAIN": "41.5",
+    }
+    more = {"TOPOLOGY": "clickstream", "REPLACEMENT": "ingest-exec-9", "LANDED": "n3"}
+    assert _shown(short) == columns
+    assert _shown(wide) == columns | more
+
+
+def _shown(table: str) -> dict[str, str]:
+    """The one row by its columns, but for its age."""
+    header, row = (line.split() for line in table.splitlines())
+    found = dict(zip(header, row, strict=True))
+    del found["AGE"]
+    return found
+
+
 def test_a_status_that_is_not_of_the_schema_is_refused(crd_server: Server) -> None:
     move = base_of("executormove").object
 

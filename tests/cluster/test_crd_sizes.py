@@ -36,8 +36,17 @@ from ballast.api.topology_status import (
     SizingVariable,
     TopologyStatus,
 )
+from ballast.controller.status import policy_status, topology_status
 from tests.cluster.crds.server import Server
 from tests.cluster.crds.table import cases
+from tests.unit.controller.test_status import (
+    KIB,
+    PARTS,
+    busy,
+    policy_resource,
+    recommended,
+    topology_resource,
+)
 
 pytestmark = pytest.mark.cluster
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -203,3 +212,26 @@ def test_a_full_status_is_kept_as_it_was_written(kind: str, status: StatusModel,
 
     assert (answer.code, answer.warnings) == (200, ""), answer.message
     assert type(status).model_validate_json(json.dumps(answer.body["status"])) == status
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_policys_status_at_a_thousand_nodes_and_ten_thousand_executors_is_taken(
+    crd_server: Server, *, declared: bool
+) -> None:
+    assert_taken(crd_server, "balancingpolicy", policy_status(policy_resource(), busy(declared=declared)))
+
+
+def test_a_topologys_status_at_a_thousand_nodes_and_ten_thousand_executors_is_taken(crd_server: Server) -> None:
+    seen = recommended(busy(declared=True))
+    assert_taken(crd_server, "sparktopology", topology_status(topology_resource(*PARTS), seen))
+
+
+def assert_taken(server: Server, kind: str, status: StatusModel) -> None:
+    obj, written = base_of(kind), status.to_dict()
+
+    with server.existing(obj):
+        answer = server.patch_status(obj, written)
+
+    assert (answer.code, answer.warnings) == (200, ""), answer.message
+    assert answer.body["status"] == written
+    assert 8 * KIB < len(json.dumps(answer.body["status"])) < 64 * KIB

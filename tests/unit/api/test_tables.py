@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from ballast.api import BalancingPolicy, ExecutorMove, GateSwitch, SparkTopology
+from ballast.api.crd import KINDS, Kind, schema
 from ballast.api.meta import Resource
 from ballast.errors import InvalidResource
 from tests.cluster.crds.table import Case, cases, value_at
 
+INDEX = re.compile(r"\[\d+]")
 MODELS: dict[str, type[Resource]] = {
     "sparktopology": SparkTopology,
     "balancingpolicy": BalancingPolicy,
@@ -58,9 +62,39 @@ def test_the_models_have_the_defaults_of_the_table(case: Case) -> None:
     assert {path: value_at(written, path) for path in case.expect} == case.expect
 
 
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_the_table_has_every_default_of_the_definition(kind: Kind) -> None:
+    named = {path for case in cases("defaults") if case.kind == kind.name.lower() for path in leaves(case.expect)}
+    declared = set(defaults(schema(kind)))
+
+    assert {path for path in declared if not any(is_within(other, path) for other in named)} == set()
+
+
+def leaves(value: Any, path: str = "") -> Iterator[str]:
+    """The paths of all values, `[]` for any item of a list; that of an empty map or list, too."""
+    if isinstance(value, dict) and value:
+        for name, inner in value.items():
+            yield from leaves(inner, f"{path}.{INDEX.sub('[]', name)}".removeprefix("."))
+    elif isinstance(value, list) and value:
+        for inner in value:
+            yield from leaves(inner, f"{path}[]")
+    else:
+        yield path
+
+
+def defaults(part: Any, path: str = "") -> Iterator[str]:
+    """The paths of everything in a schema that has a default."""
+    if "default" in part:
+        yield path
+    for name, inner in part.get("properties", {}).items():
+        yield from defaults(inner, f"{path}.{name}".removeprefix("."))
+    if "items" in part:
+        yield from defaults(part["items"], f"{path}[]")
+
+
 def is_within(field: str, outer: str) -> bool:
-    """Whether `field` is `outer` or, for a map, one of its keys."""
-    return field == outer or field.startswith(f"{outer}.")
+    """Whether `field` is `outer` or, for a map or a list, in it."""
+    return field == outer or field.startswith((f"{outer}.", f"{outer}[]"))
 
 
 def assert_contains(whole: Any, part: Any) -> None:
