@@ -18,6 +18,9 @@ from scipy.sparse import coo_array
 from ballast.model import Resources
 from benchmarks.quality.instance import Instance
 
+_SOLVED, _INFEASIBLE = 0, 2
+"""What `milp` says has become of a model."""
+
 
 @dataclass(slots=True)
 class _Model:
@@ -47,7 +50,7 @@ def least_cost(instance: Instance, *, seconds: float) -> float | None:
     counts = _assignment(model, instance)
     constant = _savings(model, instance, counts)
     result = _solved(model, seconds)
-    return constant + float(result.fun) if result.status == 0 else None
+    return constant + float(result.fun) if result.status == _SOLVED else None
 
 
 def _solved(model: _Model, seconds: float) -> Any:
@@ -60,12 +63,11 @@ def _solved(model: _Model, seconds: float) -> Any:
     )
 
 
-def feasible(instance: Instance, *, seconds: float) -> bool:
-    """Whether a placement of every executor was found within the time."""
+def feasible(instance: Instance, *, seconds: float) -> bool | None:
+    """Whether there is a placement of every executor; None when that was not decided within the time."""
     model = _Model()
     _assignment(model, instance)
-    result = _solved(model, seconds)
-    return bool(result.status == 0)
+    return {_SOLVED: True, _INFEASIBLE: False}.get(_solved(model, seconds).status)
 
 
 _Counts = dict[tuple[str, str], dict[int, float]]
