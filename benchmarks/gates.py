@@ -2,7 +2,8 @@
 
 Three runs in one testbed, each with fresh pods: (a) kube-scheduler alone binds pods without a gate; (b) a bare HTTP
 loop sends the same release patches with nothing decided; (c) Ballast decides and releases. Timed from the first
-patch (or, for (a), from the last pod's creation) until all pods are bound.
+patch until all pods are bound; for (a) from the first pod's creation, since the scheduler binds while others are
+created.
 """
 
 from __future__ import annotations
