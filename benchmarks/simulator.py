@@ -1,4 +1,4 @@
-"""Passes of a pool that the simulator gets through in a second of CPU, how that grows, and the planner's share."""
+"""Steps and passes that the simulator gets through in a second of CPU, how that grows, and the planner's share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ballast.simulation.policies import from_name
 from ballast.simulation.scenario import Scenario
 from benchmarks.report import Aim, Result, machine, write
 
-SIZES = ((6, 60), (100, 20), (1000, 5))
+SIZES = ((6, 60), (100, 20), (1000, 5), (5000, 5))
 """Nodes, minutes to simulate."""
 PER_NODE = 10
 """Executors."""
@@ -70,11 +70,13 @@ def run() -> list[Result]:
         scenario = world(nodes, minutes)
         policy, planner = from_name("AvgShedder", scenario), Watched()
         started = time.process_time()
-        simulate(scenario, policy, planner=planner)
-        seconds = (time.process_time() - started) / planner.passes
-        share = planner.seconds / planner.passes / seconds
+        steps: list[float] = []
+        simulate(scenario, policy, planner=planner, progress=steps.append)
+        total = time.process_time() - started
+        seconds, share = total / planner.passes, planner.seconds / total
         case = f"{nodes} nodes × {nodes * PER_NODE} executors"
         results += [
+            Result(case, "steps per second of CPU", len(steps) / total, "1/s"),
             Result(case, "passes per second of CPU", 1.0 / seconds, "1/s"),
             Result(case, "share of the planner", share, "ratio", aim=Aim(0.5, at_least=True)),
         ]

@@ -30,6 +30,21 @@ _TOPOLOGY = "team/pipeline"
 
 
 @dataclass(frozen=True, slots=True)
+class Layout:
+    zones: int = 3
+    racks: int = 4
+    """In each zone."""
+
+    def place(self, number: int) -> tuple[str, str, str]:
+        """Of the node of that number; nodes are dealt out in turn."""
+        rack = number // self.zones % self.racks
+        return f"zone-{number % self.zones}", f"rack-{rack}", f"node-{number:04d}"
+
+
+_THREE_ZONES = Layout()
+
+
+@dataclass(frozen=True, slots=True)
 class Pipeline:
     snapshot: Snapshot
     policy: Policy
@@ -65,12 +80,14 @@ def _share(node: Node, free: Resources) -> float:
     return (free.cpu_cores / node.allocatable.cpu_cores + free.memory_bytes / node.allocatable.memory_bytes) / 2
 
 
-def pipeline(seed: int, *, components: int = 5, executors: int = 60, nodes: int = 60) -> Pipeline:
-    """A chain of components with side streams over three zones of four racks; a third of the pool is in use."""
+def pipeline(
+    seed: int, *, components: int = 5, executors: int = 60, nodes: int = 60, layout: Layout = _THREE_ZONES
+) -> Pipeline:
+    """A chain of components with side streams; a third of the pool is in use."""
     random = Random(seed)
-    pool = tuple(_node(number, random) for number in range(nodes))
+    pool = tuple(_node(layout.place(number), random) for number in range(nodes))
     names = [f"part-{number}" for number in range(components)]
-    shares = [random.random() for _ in range(3)]
+    shares = [random.random() for _ in range(layout.zones)]
     anchors = tuple(Anchor((f"zone-{zone}", None, None), share / sum(shares)) for zone, share in enumerate(shares))
     parts = [Component(name, exchange_bytes_per_second=random.expovariate(1 / 20e6)) for name in names]
     streams = [Stream("broker", names[0], bytes_per_second=random.expovariate(1 / 40e6))]
@@ -89,11 +106,11 @@ def pipeline(seed: int, *, components: int = 5, executors: int = 60, nodes: int 
     return Pipeline(Snapshot(0.0, pool, crew, topologies=(topology,)), Policy("own"), scores)
 
 
-def _node(number: int, random: Random) -> Node:
+def _node(place: tuple[str, str, str], random: Random) -> Node:
     cores = random.choice((4.0, 8.0, 16.0))
     return Node(
-        f"node-{number:04d}",
-        (f"zone-{number % 3}", f"rack-{number // 3 % 4}", f"node-{number:04d}"),
+        place[-1],
+        place,
         Resources(cores, 4 * cores * _GIB, 110),
         requested=Resources(cores * random.uniform(0, 0.6), cores * random.uniform(0, 2) * _GIB, 4),
     )
@@ -116,5 +133,5 @@ def _executor(number: int, component: str) -> Executor:
 
 
 def storm_sized(seed: int) -> Pipeline:
-    """1 000 executors of 20 components on 200 nodes without measured load, which Storm does not look at."""
-    return replace(pipeline(seed, components=20, executors=1000, nodes=200), scores={})
+    """1 000 executors of 20 components on 200 nodes of ten racks, without measured load: Storm does not look at it."""
+    return replace(pipeline(seed, components=20, executors=1000, nodes=200, layout=Layout(1, 10)), scores={})
