@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from ballast.simulation.recorded.reading import recording
@@ -76,8 +76,8 @@ thorough = settings(max_examples=150, deadline=None, suppress_health_check=[Heal
 @given(histories())
 def test_every_figure_of_a_node_stands_in_the_history_or_between_two_that_do(rows: list[Row]) -> None:
     found = read(rows)
-    if found is None:
-        return
+    assume(found is not None)
+    assert found is not None
     assert (found.start * 1000, found.steps) >= (START_MS, 1)
     assert found.start + found.duration_seconds < END_MS / 1000
     for step, index in np.argwhere(np.isfinite(found.node_cpu)).tolist():
@@ -91,8 +91,8 @@ def test_every_figure_of_a_node_stands_in_the_history_or_between_two_that_do(row
 @given(histories())
 def test_what_is_read_can_be_replayed_and_nothing_moved_gives_its_scores(rows: list[Row]) -> None:
     found = read(rows)
-    if found is None:
-        return
+    assume(found is not None)
+    assert found is not None
     still = {**EAGER, "moves": {**EAGER["moves"], "mode": "Off", "settle": "10m"}}
     trace = replay(found, by_spec({**still, "interval": "1m"}, scenario(), name="any")).trace
     sizes = np.array([node.cores for node in found.nodes])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import pytest
@@ -59,11 +59,9 @@ def compare(case: Case, ours: Schedule[int], record: Record) -> None:
         assert ours.missing == ()
 
 
-@pytest.mark.vectors("storm", "DefaultResourceAwareStrategy")
-@pytest.mark.vectors("storm", "GenericResourceAwareStrategy")
-def test_resource_aware(case: Case, record: Record) -> None:
+def compare_schedule(case: Case, record: Record, strategy: Callable[..., Schedule[int]]) -> None:
     given = case.raw["given"]
-    ours = resource_aware(
+    ours = strategy(
         component_graph(given, waiting(case)),
         demands(given),
         site(given, case.config),
@@ -71,16 +69,14 @@ def test_resource_aware(case: Case, record: Record) -> None:
         proximity=case.config["topology.ras.order.executors.by.proximity.needs"],
     )
     compare(case, ours, record)
+
+
+@pytest.mark.vectors("storm", "DefaultResourceAwareStrategy")
+@pytest.mark.vectors("storm", "GenericResourceAwareStrategy")
+def test_resource_aware(case: Case, record: Record) -> None:
+    compare_schedule(case, record, resource_aware)
 
 
 @pytest.mark.vectors("storm", "RoundRobinResourceAwareStrategy")
 def test_round_robin(case: Case, record: Record) -> None:
-    given = case.raw["given"]
-    ours = round_robin(
-        component_graph(given, waiting(case)),
-        demands(given),
-        site(given, case.config),
-        rules=process_rules(case.config),
-        proximity=case.config["topology.ras.order.executors.by.proximity.needs"],
-    )
-    compare(case, ours, record)
+    compare_schedule(case, record, round_robin)
