@@ -28,7 +28,7 @@ def with_spark() -> Iterator[None]:
         from ballast.spark.failure import in_own_words  # noqa: PLC0415 -- Spark takes seconds to load
     except ImportError as error:
         raise SparkMissingError(
-            f"{error}: install ballast with its extra `spark`, such as pip install '.[spark]'"
+            f"Spark is not installed: install ballast with its extra `spark`, such as pip install '.[spark]' ({error})"
         ) from error
     with in_own_words():
         yield
