@@ -12,10 +12,12 @@ class Defect:
     what: str
     """What the real class does, and what ours does instead by default."""
     option: str
-    """Our keyword that chooses the real behaviour."""
+    """Our keyword that chooses the real behaviour, or the runner's where that is said."""
     value: Any = True
 
 
+# Pulsar's percentages are binary32. Ours are double everywhere; the runner alone rounds as Pulsar does
+# (`pulsar.percent`), before ours sees a score.
 DEFECTS: tuple[Defect, ...] = (
     Defect("TransferShedder", "gains of a swap count in debug mode only; ours always", "ignore_gains"),
     Defect("TransferShedder", "nodes that are not alive take part; ours leaves them out", "unregistered_too"),
@@ -41,6 +43,7 @@ DEFECTS: tuple[Defect, ...] = (
         "UniformLoadShedder", "records shadow bytes even when nothing can move for them; ours looks on", "rate_only"
     ),
     Defect("TopKBundles", "busiest by bytes in, whatever goes out; ours by both", "inbound_first"),
+    # The runner itself does this one, by the keys that it hands in: no keyword of ours.
     Defect("AvgShedder", "plans are kept by an executor's figures, for ever; ours by name, per planning", "by_values"),
     Defect(
         "UniformLoadShedder",
