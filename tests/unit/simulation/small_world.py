@@ -8,6 +8,11 @@ from typing import Any
 from ballast.api import BalancingPolicy
 from ballast.api.meta import API_VERSION
 from ballast.model import Policy
+from ballast.simulation.change import changes
+from ballast.simulation.cluster import Cluster
+from ballast.simulation.crew import crew
+from ballast.simulation.fleet import fleet
+from ballast.simulation.life import Lifetimes
 from ballast.simulation.policies import policy_in
 from ballast.simulation.scenario import Scenario
 
@@ -24,6 +29,7 @@ EAGER: dict[str, Any] = {
         "settle": "2m",
     },
 }
+SMALL_AND_LARGE = [{"name": "large", "cores": 8, "zones": ["a"]}, {"name": "small", "cores": 2, "zones": ["b"]}]
 
 
 def scenario(**spec: Any) -> Scenario:
@@ -53,3 +59,19 @@ def policy(shedding: dict[str, Any] | None = None, **moves: Any) -> Policy:
     """Everything is allowed, as far as `moves` does not say otherwise."""
     spec = {**EAGER, "shedding": shedding or {}, "moves": {**EAGER["moves"], **moves}}
     return by_spec(spec, scenario(), name="policy")
+
+
+def cluster(nodes: list[dict[str, Any]], executors: int = 4, **job: Any) -> Cluster:
+    spec = scenario(
+        nodes=nodes, applications=[{"name": "job", "executors": executors, "load": {"cores": 1}, **job}]
+    ).spec
+    built = fleet(spec.nodes)
+    found = Cluster(
+        built,
+        crew(spec, built),
+        moving=spec.moving,
+        changes=changes(spec.events, built),
+        life=Lifetimes(),
+    )
+    found.advance(0.0)
+    return found

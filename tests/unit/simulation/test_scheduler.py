@@ -1,38 +1,13 @@
 from __future__ import annotations
 
-from typing import Any
-
 from ballast.model import DEFAULT_LEVELS
-from ballast.simulation.change import changes
 from ballast.simulation.cluster import Cluster, State
-from ballast.simulation.crew import crew
-from ballast.simulation.fleet import fleet
-from ballast.simulation.life import Lifetimes
 from ballast.simulation.scheduler import Scheduler
-from tests.unit.simulation.small_world import scenario
-
-
-def cluster(nodes: list[dict[str, Any]], executors: int = 4, **job: Any) -> Cluster:
-    spec = scenario(
-        nodes=nodes, applications=[{"name": "job", "executors": executors, "load": {"cores": 1}, **job}]
-    ).spec
-    built = fleet(spec.nodes)
-    found = Cluster(
-        built,
-        crew(spec, built),
-        moving=spec.moving,
-        changes=changes(spec.events, built),
-        life=Lifetimes(),
-    )
-    found.advance(0.0)
-    return found
+from tests.unit.simulation.small_world import SMALL_AND_LARGE, cluster
 
 
 def scheduler(pool: Cluster) -> Scheduler:
     return Scheduler(pool, pool.fleet.locations(DEFAULT_LEVELS), 0.0)
-
-
-SMALL_AND_LARGE = [{"name": "large", "cores": 8, "zones": ["a"]}, {"name": "small", "cores": 2, "zones": ["b"]}]
 
 
 def test_without_a_wish_the_node_wins_that_has_the_larger_share_left() -> None:
