@@ -74,7 +74,7 @@ class Witness:
 
 def recorded(scenario: Scenario, policy: Policy) -> tuple[Trace, Recording, Snapshot]:
     """A run, what a history of it would hold (what the planner was shown in the passes at its interval), and the
-    snapshot that a user would have taken at the end.
+    snapshot that a user would have taken at the end. A history tells of executors from when they are bound.
     """
     witness = Witness()
     trace = simulate(scenario, policy, planner=witness)
@@ -97,7 +97,7 @@ def recorded(scenario: Scenario, policy: Policy) -> tuple[Trace, Recording, Snap
             if each.ready and each.usage is not None and each.usage.cpu_ratio is not None:
                 node_cpu[step, index] = each.usage.cpu_ratio * size.cpu_cores
         for pod in snapshot.executors:
-            if pod.phase not in (Phase.RUNNING, Phase.LEAVING) or pod.node is None:
+            if pod.phase is Phase.ENDED or pod.node is None:
                 continue
             known = found.get(pod.name) or RecordedExecutor(
                 pod.namespace, pod.name, pod.application, names.index(pod.node), step, step, pod.requests.cpu_cores,

@@ -226,11 +226,11 @@ def decisions(moves: tuple[MoveRecord, ...]) -> list[tuple[str, str, str, float]
     return [(move.executor, move.source, move.target, move.decided_at) for move in moves]
 
 
-@pytest.mark.parametrize("name", ["flash-crowd", "node-failure"])
+@pytest.mark.parametrize("name", ["flash-crowd", "node-failure", "rolling-restart"])
 def test_the_same_policy_decides_the_same_about_what_it_has_brought_about(name: str) -> None:
     world = Scenario.read(SCENARIOS / f"{name}.yaml")
     chosen = from_name("AvgShedder", world)
     trace, history, snapshot = recorded(world, chosen)
     again = replay(history, chosen, how=Replay(known=known(snapshot))).trace
-    assert len(trace.moves) >= 10
+    assert len(trace.moves) >= 7
     assert decisions(again.moves) == decisions(trace.moves)

@@ -28,8 +28,6 @@ def of_recording(recording: Recording, policy: Policy, known: Known, *, arrivals
     yield from _of_nodes(recording, known)
     yield from _of_applications(recording, policy, known)
     yield from _of_figures(recording, policy)
-    if arrivals is Arrivals.RECORDED and any(each.first > 0 for each in recording.executors):
-        yield "who is on its way to a node is not recorded: passes do not count on executors before they run"
     if arrivals is Arrivals.POLICY:
         yield "executors that the policy places start in 20 s on any node"
 

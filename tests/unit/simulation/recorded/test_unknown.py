@@ -18,7 +18,7 @@ MEMBERS = (executor(1, 0), executor(2, 1))
 
 def lines(given: dict[str, Any], arrivals: Arrivals = Arrivals.RECORDED, **settings: Any) -> str:
     chosen = replace(policy({"avgShedder": {"unit": "Traffic"}}), **settings)
-    return "\n".join(of_recording(recording(**{"executors": MEMBERS, **given}), chosen, Known(), arrivals=arrivals))
+    return "\n".join(of_recording(recording(MEMBERS, **given), chosen, Known(), arrivals=arrivals))
 
 
 def gap(*, nodes: slice) -> np.ndarray[Any, Any]:
@@ -60,13 +60,6 @@ def test_weights_of_what_is_not_recorded_are_said_to_count_for_nothing() -> None
     assert "nodes' memory is not recorded" in found
     assert "what nodes' networks can carry is not recorded" in found
     assert "memory is not recorded" not in lines({}, weights=Weights(memory=1.0))
-
-
-def test_whoever_comes_later_is_said_not_to_count_before_that() -> None:
-    came = {"executors": (executor(1, 0), executor(2, 1, first=5))}
-    assert "who is on its way to a node is not recorded" in lines(came)
-    assert "who is on its way" not in lines(came, Arrivals.POLICY)
-    assert "who is on its way" not in lines({})
 
 
 def test_placements_by_the_policy_are_said_to_start_in_a_time_of_their_own() -> None:
