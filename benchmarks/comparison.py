@@ -40,10 +40,10 @@ NOTES = """
 - **Settings** are the same in all rows. The examples: scores over a minute, up to 100 moves at once, no cooldown, no
   budgets, no minimum gain, and no least score or throughput (`avgShedder.minHotScore`,
   `thresholdShedder.minThroughput`). The noisy day: scores over a minute, six moves at once, no cooldown, no budgets.
-  Thresholds and hits are as by default. "The default" is thus the default strategy with its thresholds and hits, not
-  with the limits of a policy that says nothing, under which moves are fewer.
+  Pulsar's way knows no such limits of moves. Thresholds and hits are as by default. "The default" is thus the default
+  strategy with its thresholds and hits, not with the limits of a policy that says nothing, under which moves are fewer.
 - **Unequal machines:** three nodes and one four times as large. How many points hottest and coldest are apart at the
-  end, beyond the ten or so that count as level.
+  end, beyond the 15 that count as level.
 - **Over placement, over unloading:** moves, over all runs, whose destination ended too far above the mean, or whose
   source ended too far below it. The mean weighs nodes by their capacity.
 - **Slow balancing:** executions until the pool was level, in the mean over the examples that were levelled, and how
