@@ -112,8 +112,8 @@ def topology_placement(memory: Memory, key: str, *, most_bytes: int = PLACEMENT_
 
 def bounded_placement(places: Mapping[str, Iterable[tuple[str, int]]], *, most_bytes: int) -> dict[str, dict[str, int]]:
     """Executors per component and node; of too many nodes, those with the most executors."""
-    share = most_bytes // max(1, len(places))
-    return {component: dict(_most(counts, share)) for component, counts in places.items()}
+    share = most_bytes // max(1, len(places)) - 2 * _PUNCTUATION_BYTES
+    return {component: dict(_most(counts, share - len(component))) for component, counts in places.items()}
 
 
 def _most(counts: Iterable[tuple[str, int]], most_bytes: int) -> list[tuple[str, int]]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +11,7 @@ from ballast.api.topology import SparkTopology
 from ballast.controller.memory import (
     application_status,
     attempts_status,
+    bounded_placement,
     hits_status,
     recalled,
     state_status,
@@ -92,5 +94,13 @@ def test_of_too_many_places_those_with_the_most_executors_are_kept() -> None:
     counts = tuple((f"node-{i:04}", 1 + i % 7) for i in range(5000))
     kept = topology_placement(Memory(placements=((DECLARED, "ingest", counts),)), DECLARED)["ingest"]
     assert 100 < len(kept) < 5000
-    assert min(kept.values()) == 3
+    assert min(kept.values()) >= max(count for node, count in counts if node not in kept)
     assert len(json.dumps(kept, separators=(",", ":"))) < 41_000
+
+
+@pytest.mark.parametrize("most_bytes", [20_000, 40_000])
+def test_a_placement_keeps_to_its_bytes_however_long_the_names_of_its_components(most_bytes: int) -> None:
+    counts = [(f"node-{number:04}", 1) for number in range(100)]
+    kept = bounded_placement({f"{'c' * 59}-{number:03}": counts for number in range(100)}, most_bytes=most_bytes)
+    assert all(kept.values())
+    assert len(json.dumps(kept, separators=(",", ":"))) <= most_bytes
