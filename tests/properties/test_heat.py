@@ -1,0 +1,75 @@
+"""Nodes that are kept from new executors are those that the shedder, at the same scores, would unload."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ballast.model import AvgShedderPolicy, SheddingPolicy
+from ballast.placement.heat import would_be_unloaded
+from ballast.shedding.avg_shedder_usage import UsageMemory, UsageSettings, avg_shedder_usage
+from ballast.shedding.load import ExecutorLoad, NodeLoad, PoolLoad
+from ballast.shedding.strategies import shed
+from ballast.shedding.suggestion import Suggestion
+from ballast.shedding.transfer_shedder import Cause
+from ballast.shedding.usage_load import UsageExecutor, UsageNode, UsagePool
+
+BY_USAGE = SheddingPolicy(avg_shedder=AvgShedderPolicy(low_hits=1, high_hits=1))
+BY_THRESHOLD = SheddingPolicy("ThresholdShedder", settings=(("min_throughput", 0.0), ("threshold", 10.0)))
+BY_OVERLOAD = SheddingPolicy("OverloadShedder", settings=(("threshold", 60.0),))
+BY_TRANSFER = SheddingPolicy(
+    "TransferShedder", settings=(("hits", 0.0), ("overload_threshold", 60.0), ("target_std_dev", 50.0))
+)
+"""No pool deviates by more than fifty points on the whole, so only single nodes are too hot."""
+POLICIES = (BY_USAGE, BY_THRESHOLD, BY_OVERLOAD, BY_TRANSFER)
+
+# Odd eighths: exact in binary, and on no threshold.
+scores = st.lists(st.integers(0, 399).map(lambda eighths: (2 * eighths + 1) / 8), min_size=1, max_size=8)
+
+
+def suggested(policy: SheddingPolicy, found: list[float]) -> tuple[Suggestion, ...]:
+    """Of a first pass that needs no more than one hit, over nodes with four alike executors each."""
+    if policy.strategy == "AvgShedder":
+        rules = policy.avg_shedder
+        settings = UsageSettings(
+            low_hits=1, high_hits=1, low_threshold=rules.low_threshold, min_hot_score=rules.min_hot_score, max_moves=99
+        )
+        nodes = (
+            UsageNode(f"{at}", score, 16.0, executors=tuple(UsageExecutor(f"{at}/{n}", 0.01 * score) for n in range(4)))
+            for at, score in enumerate(found)
+        )
+        return avg_shedder_usage(UsagePool(tuple(nodes)), settings, UsageMemory(), now_seconds=0.0).suggestions
+    load = PoolLoad.of(
+        NodeLoad(f"{at}", score, 4e3, 4e6, executors=tuple(ExecutorLoad(f"{at}/{n}", 1e3, 1e6) for n in range(4)))
+        for at, score in enumerate(found)
+    )
+    return shed(policy.strategy, load, dict(policy.settings), "").suggestions
+
+
+def sources(policy: SheddingPolicy, found: list[float]) -> set[int]:
+    """But for those of TransferShedder that only fill a node which is too cold."""
+    return {int(each.source) for each in suggested(policy, found) if each.cause != Cause.UNDERLOADED}
+
+
+def hot(policy: SheddingPolicy, found: list[float]) -> set[int]:
+    return set(np.flatnonzero(would_be_unloaded(np.array(found), policy)).tolist())
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.strategy)
+@given(scores)
+def test_no_node_is_unloaded_that_was_not_called_hot(policy: SheddingPolicy, found: list[float]) -> None:
+    assert sources(policy, found) <= hot(policy, found)
+
+
+@pytest.mark.parametrize("policy", [BY_THRESHOLD, BY_OVERLOAD], ids=lambda policy: policy.strategy)
+@given(scores)
+def test_whom_a_threshold_calls_hot_is_unloaded(policy: SheddingPolicy, found: list[float]) -> None:
+    assert sources(policy, found) == hot(policy, found)
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.strategy)
+def test_one_hot_node_among_cold_ones_is_unloaded(policy: SheddingPolicy) -> None:
+    """Else nothing above would say anything."""
+    assert sources(policy, [10.125, 95.125, 20.125, 15.125]) == {1}
