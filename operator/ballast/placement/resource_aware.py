@@ -45,10 +45,17 @@ class ResourceAware:
             rare=np.arange(demand.shape[1]) >= _ORDINARY,
         )
 
+        latest = (-1, -1)
+
         def choose(able: IntArray, row: int) -> int:
-            mask = np.zeros(len(left.placed), dtype=np.bool_)
-            mask[able] = True
-            node = next(able_in_order(self._layout, left, mask, requested=demand[row] > 0))
+            nonlocal latest
+            node = latest[1]
+            # Who came last has made its places the fullest at every level: for its like they stay the first.
+            if row != latest[0] or not _holds(able, node):
+                mask = np.zeros(len(left.placed), dtype=np.bool_)
+                mask[able] = True
+                node = next(able_in_order(self._layout, left, mask, requested=demand[row] > 0))
+            latest = (row, node)
             left.free[node] = np.maximum(left.free[node] - demand[row], 0.0)
             left.placed[node] += 1
             return node
@@ -72,3 +79,8 @@ class ResourceAware:
         for node, count in self._sent[view.crew.topology.key].items():
             placed[node] += count
         return placed
+
+
+def _holds(ascending: IntArray, value: int) -> bool:
+    at = int(np.searchsorted(ascending, value))
+    return at < len(ascending) and int(ascending[at]) == value
