@@ -19,11 +19,15 @@ from ballast.shedding.usage_load import UsageExecutor, UsageNode, UsagePool
 BY_USAGE = SheddingPolicy(avg_shedder=AvgShedderPolicy(low_hits=1, high_hits=1))
 BY_THRESHOLD = SheddingPolicy("ThresholdShedder", settings=(("min_throughput", 0.0), ("threshold", 10.0)))
 BY_OVERLOAD = SheddingPolicy("OverloadShedder", settings=(("threshold", 60.0),))
-BY_TRANSFER = SheddingPolicy(
-    "TransferShedder", settings=(("hits", 0.0), ("overload_threshold", 60.0), ("target_std_dev", 50.0))
+BY_LOWER_BOUNDARY = SheddingPolicy(
+    "ThresholdShedder", settings=(("lower_boundary", 1.0), ("min_throughput", 0.0), ("threshold", 10.0))
 )
-"""No pool deviates by more than fifty points on the whole, so only single nodes are too hot."""
-POLICIES = (BY_USAGE, BY_THRESHOLD, BY_OVERLOAD, BY_TRANSFER)
+BY_TRANSFER, BY_OUTLIERS = (
+    SheddingPolicy("TransferShedder", settings=(("hits", 0.0), ("overload_threshold", 60.0), ("target_std_dev", most)))
+    # No pool deviates by more than fifty points on the whole: then only single nodes are too hot.
+    for most in (15.0, 50.0)
+)
+POLICIES = (BY_USAGE, BY_THRESHOLD, BY_LOWER_BOUNDARY, BY_OVERLOAD, BY_TRANSFER, BY_OUTLIERS)
 
 # Odd eighths: exact in binary, and on no threshold.
 scores = st.lists(st.integers(0, 399).map(lambda eighths: (2 * eighths + 1) / 8), min_size=1, max_size=8)

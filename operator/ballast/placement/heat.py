@@ -13,8 +13,7 @@ from ballast.model.arrays import BoolArray, FloatArray
 def would_be_unloaded(scores: FloatArray, shedding: SheddingPolicy) -> BoolArray:
     """(nodes,): hot by the shedder's own measure, were it to see these scores for long enough. NaN scores are not.
 
-    Of strategies that go by traffic, nothing is known to be hot; nor is a node that would be unloaded only because
-    others are too cold, or all are too far apart.
+    Of strategies that go by traffic, nothing is known to be hot.
     """
     known = scores[~np.isnan(scores)]
     limit = _limit(known, shedding) if len(known) else inf
@@ -31,8 +30,20 @@ def _limit(known: FloatArray, shedding: SheddingPolicy) -> float:
     if shedding.strategy == "OverloadShedder":
         return threshold
     if shedding.strategy == "ThresholdShedder":
-        return float(known.mean()) + threshold
+        return _above_mean(known, threshold, lower_boundary=settings.get("lower_boundary", 0.0) > 0)
     if shedding.strategy == "TransferShedder":
-        outlier = float(known.mean()) + settings.get("target_std_dev", inf)
-        return max(settings.get("overload_threshold", inf), outlier)
+        return _apart(known, settings.get("target_std_dev", inf), settings.get("overload_threshold", inf))
     return inf
+
+
+def _above_mean(known: FloatArray, threshold: float, *, lower_boundary: bool) -> float:
+    """Where no node is too far above the mean, one that is too far below it has the hottest unloaded."""
+    mean, hottest = float(known.mean()), float(known.max())
+    too_cold = lower_boundary and float(known.min()) < mean - threshold
+    return hottest if too_cold and hottest < mean + threshold else mean + threshold
+
+
+def _apart(known: FloatArray, target: float, overload: float) -> float:
+    """While the scores as a whole are too far apart, whoever is the hottest is unloaded, one after the other."""
+    mean = float(known.mean())
+    return float(np.nextafter(mean, inf)) if float(known.std()) > target else max(overload, mean + target)

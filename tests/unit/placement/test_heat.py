@@ -42,6 +42,18 @@ def test_hot_is_who_is_hot_enough_and_far_enough_from_the_coldest(
         ),
         (
             SheddingPolicy("TransferShedder", settings=(("overload_threshold", 85.0), ("target_std_dev", 5.0))),
+            [False, True, True, False],
+        ),
+        (
+            SheddingPolicy("TransferShedder", settings=(("overload_threshold", 85.0), ("target_std_dev", 25.0))),
+            [False, False, False, False],
+        ),
+        (
+            SheddingPolicy("ThresholdShedder", settings=(("lower_boundary", 1.0), ("threshold", 30.0))),
+            [False, False, True, False],
+        ),
+        (
+            SheddingPolicy("ThresholdShedder", settings=(("lower_boundary", 1.0), ("threshold", 40.0))),
             [False, False, False, False],
         ),
         (
