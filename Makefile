@@ -6,6 +6,7 @@ BENCH ?= all
 CORE := model placement shedding grouping planner simulation
 
 .PHONY: help setup demo backtest test check unit spark cluster e2e bench comparison generate format image clean
+# The steps of `test` share the machine, and what some of them measure is time.
 .NOTPARALLEL:
 
 help: ## Show this list

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -151,14 +151,19 @@ def test_who_failed_counts_although_its_pod_is_deleted_before_anybody_lists_it(i
     failed: list[Failure] = []
     with watching(installed.testbed, failed.append), stage(installed, "failed", reported=lambda: tuple(failed)) as on:
         _fail(on, 3)
-        wait_until(lambda: failed, what="the watch is at work")
+        wait_until(lambda: _failures_of(on, failed), what="the watch is at work")
         on.mine.delete(POD, "spark-failed-exec-3")
         _fail(on, 4)
         on.mine.delete(POD, "spark-failed-exec-4")
-        wait_until(lambda: len({each.uid for each in failed}) == 2, what="the watch has seen both fail")
+        wait_until(lambda: len(_failures_of(on, failed)) == 2, what="the watch has seen both fail")
         assert len(on.driver.pods()) == 2
         on.ask("asked", on.executor(HOT))
         assert on.outcome("asked") == ("Refused", "FailureBudget")
+
+
+def _failures_of(on: Stage, failed: Sequence[Failure]) -> set[str]:
+    """Pods of this stage: the watch sees those of others, too."""
+    return {each.uid for each in failed if each.application[0] == on.mine.name}
 
 
 def _fail(on: Stage, number: int) -> None:

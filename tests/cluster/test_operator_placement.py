@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from statistics import median
 
 import pytest
 
@@ -102,12 +103,12 @@ def test_who_comes_later_is_placed_within_a_second(installed: Installation) -> N
         set_ = mine.executors(2)
         zone = next(iter(mine.nodes_of(set_)))[0]
         waits = []
-        for number in (3, 4, 5):
+        for number in range(3, 8):
             late = mine.executors(1, first=number)
             waits.append(mine.await_released(late))
             assert {node[0] for node in mine.nodes_of(late)} == {zone}
         assert max(waits) < 5.0, f"held as long as a set: {waits}"
-        assert sorted(waits)[1] < 1.0, waits
+        assert median(waits) < 1.0, waits
 
 
 @pytest.mark.parametrize("mode", ["Off", "Recommend"])

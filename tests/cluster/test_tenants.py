@@ -74,7 +74,8 @@ def test_a_topology_reaches_beyond_its_namespace_only_as_the_policy_allows(
     others.nodes_of([foreign])
     before = others.pod(foreign)
     assert tenant.create(SPARK_TOPOLOGY, clicks(others.name), namespace=mine.name).ok
-    operator = hand(installed.testbed, clock=Clock(ahead_seconds=5.0), figures=Figures(mine.admin, namespace=NAMESPACE))
+    clock = Clock(ahead_seconds=5.0)
+    operator = hand(installed.testbed, clock=clock, figures=Figures(mine.admin, namespace=NAMESPACE))
     try:
         placed = mine.executors(2, labels=APP)
         operator.round()
@@ -92,13 +93,16 @@ def test_a_topology_reaches_beyond_its_namespace_only_as_the_policy_allows(
         other = "b" if first == "a" else "a"
         brokers = others.executors(1, first=2, role="broker", labels=BROKER, **at(mine, f"{other}1"))
         others.nodes_of(brokers)
-        allowed = {"spec": {"externalNamespaces": [others.name]}}
+        allowed = {"spec": {"externalNamespaces": [others.name], "metrics": {"topologyQueries": "Allow"}}}
         assert tenant.patch(BALANCING_POLICY, mine.name, allowed).code == 403
         mine.admin.patch(BALANCING_POLICY, mine.name, allowed)
         placed = mine.executors(2, first=3, labels=APP)
         operator.round()
         assert {node[0] for node in mine.nodes_of(placed)} == {other}
         assert verdict(mine, "ExternalFound") is None
+        clock.ahead_seconds += 61.0
+        operator.round()
+        wait_until(lambda: [query for query in prometheus.queries if QUERY in query], what="Prometheus is asked for it")
     finally:
         operator.close()
         installed.switch(gating=False)

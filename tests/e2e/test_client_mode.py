@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -53,9 +54,9 @@ def configuration(testbed: Testbed) -> dict[str, str]:
 
 
 @contextmanager
-def session(testbed: Testbed) -> Iterator[subprocess.Popen[str]]:
+def session(testbed: Testbed, output: Path) -> Iterator[subprocess.Popen[str]]:
     line = [sys.executable, "-c", PROGRAM, json.dumps(configuration(testbed))]
-    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as driver:
+    with output.open("w") as out, subprocess.Popen(line, stdin=subprocess.PIPE, stdout=out, text=True) as driver:
         try:
             yield driver
         finally:
@@ -67,7 +68,9 @@ def executors(testbed: Testbed) -> list[ExecutorPod]:
     return [ExecutorPod.of(pod) for pod in testbed.api.get(path)["items"]]
 
 
-def test_executors_of_a_driver_outside_of_the_cluster_are_placed_together_and_work(cluster: Cluster) -> None:
+def test_executors_of_a_driver_outside_of_the_cluster_are_placed_together_and_work(
+    cluster: Cluster, tmp_path: Path
+) -> None:
     testbed = cluster.testbed
     cluster.enforce()
     testbed.create_namespace(NAMESPACE)
@@ -75,15 +78,15 @@ def test_executors_of_a_driver_outside_of_the_cluster_are_placed_together_and_wo
     account = f"--serviceaccount={NAMESPACE}:{ACCOUNT}"
     testbed.kubectl("create", "rolebinding", ACCOUNT, "--clusterrole=edit", account, "-n", NAMESPACE)
     await_gating(testbed, NAMESPACE, labels=LABELS)
-    with session(testbed) as driver:
+    output = tmp_path / "output"
+    with session(testbed, output) as driver:
         cluster.await_(
             lambda: [each.running for each in executors(testbed)] == [True, True],
             "both executors run",
             timeout_seconds=120,
         )
         found = executors(testbed)
-        assert driver.stdout is not None
-        assert driver.stdout.readline() == "1000\n"
+        cluster.await_(lambda: output.read_text() == "1000\n", "the session has counted", timeout_seconds=120)
         driver.communicate(timeout=60)
         assert driver.returncode == 0
     assert not any(each.document["metadata"].get("ownerReferences") for each in found)

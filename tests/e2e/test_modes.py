@@ -100,12 +100,15 @@ def test_a_user_finds_the_recommended_move_and_the_operators_scores(
         found = told(cluster, "explain", recommended.move["executor"], f"--namespace={STEADY_NAMESPACE}")
         return found["node"] == hot and found["verdict"].startswith(f"would move to {recommended.move['to']} ")
 
+    def shown() -> object:
+        (pool,) = told(cluster, "status")["policies"]
+        scores = {node["name"]: node["score"] for node in pool["nodes"]["items"]}
+        near = scores == pytest.approx(cluster.figures.scores(), abs=CALM_POINTS)
+        return near and pool["nodes"]["hottest"] == hot
+
     cluster.await_(planned, "`plan` has the moves that the status recommends")
     cluster.await_(explained, "`explain` says where the executor would go")
-    (pool,) = told(cluster, "status")["policies"]
-    scores = {node["name"]: node["score"] for node in pool["nodes"]["items"]}
-    assert scores == pytest.approx(cluster.figures.scores(), abs=CALM_POINTS)
-    assert pool["nodes"]["hottest"] == hot
+    cluster.await_(shown, "`status` has the operator's scores")
 
 
 def test_approve_proposes_and_waits(cluster: Cluster, steady: RunningJob, hot: str, proposed: Decided) -> None:

@@ -64,6 +64,10 @@ def sources(policy: SheddingPolicy, found: list[float]) -> set[int]:
     return {int(each.source) for each in suggested(policy, found) if each.cause != Cause.UNDERLOADED}
 
 
+def first_source(found: list[float]) -> set[int]:
+    return {int(each.source) for each in suggested(BY_DEVIATION, found)[:1]}
+
+
 def hot(policy: SheddingPolicy, found: list[float]) -> set[int]:
     return set(np.flatnonzero(would_be_unloaded(np.array(found), policy)).tolist())
 
@@ -78,8 +82,7 @@ def test_no_node_is_unloaded_that_was_not_called_hot(policy: SheddingPolicy, fou
 def test_while_the_scores_are_too_far_apart_the_first_node_unloaded_was_called_hot(found: list[float]) -> None:
     """What is unloaded next follows from scores that the first transfer has changed."""
     assume(np.std(found) > dict(BY_DEVIATION.settings)["target_std_dev"])
-    first = {int(each.source) for each in suggested(BY_DEVIATION, found)[:1]}
-    assert first <= hot(BY_DEVIATION, found)
+    assert first_source(found) <= hot(BY_DEVIATION, found)
 
 
 @pytest.mark.parametrize("policy", [BY_THRESHOLD, BY_OVERLOAD], ids=lambda policy: policy.strategy)
@@ -92,3 +95,7 @@ def test_whom_a_threshold_calls_hot_is_unloaded(policy: SheddingPolicy, found: l
 def test_one_hot_node_among_cold_ones_is_unloaded(policy: SheddingPolicy) -> None:
     """Else nothing above would say anything."""
     assert sources(policy, [10.125, 95.125, 20.125, 15.125]) == {1}
+
+
+def test_the_hottest_is_the_first_to_be_unloaded_while_the_scores_are_too_far_apart() -> None:
+    assert first_source([10.125, 59.125, 20.125, 15.125]) == {1}

@@ -13,7 +13,8 @@ from ballast.model.arrays import BoolArray, FloatArray
 def would_be_unloaded(scores: FloatArray, shedding: SheddingPolicy) -> BoolArray:
     """(nodes,): hot by the shedder's own measure, were it to see these scores for long enough. NaN scores are not.
 
-    Of strategies that go by traffic, nothing is known to be hot.
+    Of strategies that go by traffic, nothing is known to be hot; nor is a node that is unloaded because the hottest
+    one can't spare an executor.
     """
     known = scores[~np.isnan(scores)]
     limit = _limit(known, shedding) if len(known) else inf

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from ballast.placement.strategy import Seats
 _PODS = 2
 """Column of a room; how many pods a node may run is no resource that speaks for it."""
 _ORDINARY = 2
-"""CPU and memory, the first columns; all further ones are rare."""
+"""CPU and memory, the first columns, which count for everybody."""
 
 
 class ResourceAware:
@@ -34,6 +35,10 @@ class ResourceAware:
         # A GPU repels also when nobody in this pass asks for one; what all nodes have (ephemeral storage) does not.
         rare = {name for name, count in offered.items() if count < len(pool.grid.nodes)}
         self._whole = Room(pool.grid, ("cpu", "memory", "pods", *sorted(rare.union(pool.room.kinds[3:]))))
+        columns = [kind for kind in self._whole.kinds if kind != "pods"]
+        self._rare = np.array([kind in rare for kind in columns])
+        self._common = ~self._rare
+        self._common[:_ORDINARY] = False
         self._sent: dict[str, Counter[int]] = defaultdict(Counter)
 
     def seats(self, view: Outlook, turns: Sequence[int]) -> Seats:
@@ -42,7 +47,7 @@ class ResourceAware:
         left = Availability(
             free=np.maximum(self._free(view.pool.room), 0.0),
             placed=self._placed(view),
-            rare=np.arange(demand.shape[1]) >= _ORDINARY,
+            rare=self._rare,
         )
 
         latest = (-1, -1)
@@ -54,13 +59,19 @@ class ResourceAware:
             if row != latest[0] or not _holds(able, node):
                 mask = np.zeros(len(left.placed), dtype=np.bool_)
                 mask[able] = True
-                node = next(able_in_order(self._layout, left, mask, requested=demand[row] > 0))
+                seen = self._seen(left, demand[row])
+                node = next(able_in_order(self._layout, seen, mask, requested=demand[row] > 0))
             latest = (row, node)
             left.free[node] = np.maximum(left.free[node] - demand[row], 0.0)
             left.placed[node] += 1
             return node
 
         return one_by_one(view, turns, choose)
+
+    def _seen(self, left: Availability, demand: FloatArray) -> Availability:
+        """What counts for who demands that: of what all nodes have, only what it asks for."""
+        unasked = self._common & (demand <= 0)
+        return replace(left, free=np.where(unasked, 0.0, left.free)) if unasked.any() else left
 
     def took(self, executor: Executor, node: int) -> None:
         """Only those that were sent before and are not bound yet: all others are present in their crew."""

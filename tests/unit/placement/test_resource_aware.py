@@ -93,6 +93,16 @@ def test_what_every_node_offers_and_nobody_asks_for_decides_nothing() -> None:
     assert homes(pool, many(1)) == ["n2"]
 
 
+def test_what_every_node_offers_decides_nothing_for_those_that_do_not_ask_for_it() -> None:
+    disk = "ephemeral-storage"
+    pool = [
+        a_node(name, allocatable=Resources(4.0, 16 * GIB, 110, ((disk, size),)), requested=Resources(cores, GIB, 1))
+        for name, size, cores in (("n1", 1e9, 2.0), ("n2", 1e12, 1.0))
+    ]
+    asking = gated("f-0", requests=Resources(1.0, GIB, 1, ((disk, 1e8),)), topology="team/other")
+    assert homes(pool, [*many(1), asking])[0] == "n2"
+
+
 def test_how_many_pods_a_node_may_run_speaks_for_none() -> None:
     pool = [a_node("n1", allocatable=Resources(4.0, 16 * GIB, 500)), a_node("n2", cores=5.0)]
     assert homes(pool, many(1)) == ["n2"]

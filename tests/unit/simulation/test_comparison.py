@@ -104,6 +104,8 @@ def test_all_examples_have_the_settings_that_the_page_names() -> None:
         assert policy == scenario(EXAMPLES[0]).spec.policy
         assert policy["metrics"] == {"window": "60s"}
         assert policy["moves"].items() >= moves.items()
+    noisy = scenario("noisy-day").spec.policy
+    assert noisy["moves"].items() >= {"maxConcurrent": 6, "cooldown": "0s", "budgets": []}.items()
 
 
 def test_the_default_is_the_quickest_of_those_that_leave_noise_alone() -> None:
@@ -124,9 +126,7 @@ class TestPulsarsWay:
         """Eight rounds and 22 minutes in PIP-364, under a load that varied."""
         world = scenario("pip364-cluster")
         theirs, ours = figures(run(PULSAR, world)), figures(run(OURS, world))
-        assert 2 <= theirs.rounds <= 8
-        assert theirs.seconds_to_balance is not None
-        assert theirs.seconds_to_balance <= 22 * 60.0
+        assert (theirs.rounds, theirs.seconds_to_balance) == (3, 60.0)
         assert ours.rounds == 1
 
     def test_the_fallback_to_any_node_takes_the_other_hot_one_too(self) -> None:

@@ -41,7 +41,7 @@ def _recording(found: Cells, told: tuple[str, ...], pool: str) -> Recording:
     node_cpu[~present] = node_memory[~present] = np.nan
     crowd = pods(found, columns, present)
     passes = _passes(found)
-    turns = (np.array(passes) * 1000 // found.grid.step_ms).astype(np.int64)
+    turns = np.unique((np.array(passes) * 1000 // found.grid.step_ms).astype(np.int64))
     return Recording(
         pool=pool,
         start=found.grid.start_ms / 1000,
@@ -57,7 +57,13 @@ def _recording(found: Cells, told: tuple[str, ...], pool: str) -> Recording:
         cordoned=_cordoned(found, columns),
         passes=passes,
         lingering_seconds=0.0 if any(len(found.of(signal).rows) for signal in _FROM_API) else _LINGERING_SECONDS,
-        unknown=(*told, *without, *crowd.told, *_of_changes(present), *_of_scores(nodes, node_cpu, scores, turns)),
+        unknown=(
+            *told,
+            *without,
+            *crowd.told,
+            *_of_changes(present),
+            *_of_scores(nodes, node_cpu, scores=scores, turns=turns),
+        ),
     )
 
 
@@ -169,7 +175,7 @@ def _of_changes(present: BoolArray) -> Iterator[str]:
 
 
 def _of_scores(
-    nodes: tuple[RecordedNode, ...], node_cpu: FloatArray, scores: FloatArray, turns: IntArray
+    nodes: tuple[RecordedNode, ...], node_cpu: FloatArray, *, scores: FloatArray, turns: IntArray
 ) -> Iterator[str]:
     """`turns`: steps of the operator's passes, ascending."""
     found = 100.0 * node_cpu / np.array([node.cores for node in nodes])
