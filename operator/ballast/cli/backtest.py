@@ -208,14 +208,14 @@ def _ranked(job: Job, policies: dict[str, Document], *, seeds: int, out: str) ->
 
     wanted = runs(policies, job.source.windows, seeds=seeds)
     with job.store.alone():
-        _run(job, wanted, out)
+        _run(job, wanted, out=out)
         study = job.store.study(wanted, left_out=job.source.left_out)
         found = ranking(study)
         job.store.publish(found)
     return study, found
 
 
-def _run(job: Job, wanted: Sequence[Run], out: str) -> None:
+def _run(job: Job, wanted: Sequence[Run], *, out: str) -> None:
     missing = job.missing(wanted)
     told = Console(stderr=True, highlight=False)
     kept = len({run.key for run in wanted}) - len(missing)

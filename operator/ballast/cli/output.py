@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -92,14 +93,13 @@ def writable(option: typer.CallbackParam, path: Path | None) -> Path | None:
 
 
 def folder(option: typer.CallbackParam, path: Path | None) -> Path | None:
-    """As `writable`, of a folder, which is made. Raises InvalidField."""
+    """As `writable`, of a folder that whoever writes into it makes. Raises InvalidField."""
     if path is not None:
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InvalidField(
-                option.opts[0], str(path), f"{error.strerror}; name a folder that can be written"
-            ) from error
+        absolute = path.absolute()
+        there = next(each for each in (absolute, *absolute.parents) if os.path.lexists(each))
+        if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+            why = f"{there} can't be written" if there.is_dir() else f"{there} is no folder"
+            raise InvalidField(option.opts[0], str(path), f"{why}; name a folder that can be written")
     return path
 
 

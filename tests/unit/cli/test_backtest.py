@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -133,7 +134,23 @@ def test_what_cannot_be_run_is_named_before_spark_is_started(world: str, options
 def test_a_place_for_pictures_that_is_no_folder_is_told_before_anything_is_run(world: str) -> None:
     told = run("backtest", "--scenario", world, "--png", world)
     assert told.code == 1
-    assert f"--png: '{world}': File exists; name a folder that can be written" in told.err
+    assert f"--png: '{world}': {world} is no folder; name a folder that can be written" in told.err
+
+
+def test_a_folder_for_pictures_that_cannot_be_written_is_told_before_anything_is_run(
+    world: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root may write anywhere: it is the system's answer that is another here."""
+    monkeypatch.setattr(os, "access", lambda asked, _: asked != tmp_path)
+    told = run("backtest", "--scenario", world, "--png", str(tmp_path / "new" / "plots"))
+    assert told.code == 1
+    assert f"--png: '{tmp_path}/new/plots': {tmp_path} can't be written; name a folder" in told.err
+
+
+def test_a_backtest_that_is_refused_leaves_no_folder_behind(tmp_path: Path) -> None:
+    told = run("backtest", "--png", str(tmp_path / "new" / "plots"))
+    assert "name either a history or files of scenarios" in told.err
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_backtest_of_nothing_says_what_to_name() -> None:
