@@ -151,6 +151,24 @@ def test_a_day_of_several_files_is_backtested_as_one_of_one_file(
     assert len(split.results) == 2
 
 
+@pytest.mark.parametrize("hour", [0, 22], ids=["the first", "one in the middle"])
+def test_windows_of_which_a_file_of_the_day_is_missing_are_left_out_and_those_after_them_are_not(
+    spark: SparkSession, kept: Path, tmp_path: Path, hour: int
+) -> None:
+    part = Part(DAY, "streaming")
+    found = spark.read.parquet(str(kept / str(part)))
+    metadata = Metadata(DAY.end_ms, step_ms=60_000, window_ms=60_000)
+    HistoryStore(spark, str(tmp_path), most_rows=1).write(found, part, metadata, count=found.count())
+    (tmp_path / str(part) / f"history-{hour:02}-{hour + 1:02}.parquet").unlink()
+    hours = [f"streaming 2026-01-05T{each:02}:00Z" if each else "streaming 2026-01-05" for each in range(24)]
+    source = Recordings(spark, str(tmp_path), Selection(window_ms=2 * SPAN_MS), Replay())
+    assert source.left_out == {hours[hour]: "a file of the day is missing: run `ballast history` again"}
+    assert [window.name for window in source.windows] == [name for name in hours if name != hours[hour]]
+    start_ms = DAY.start_ms + hour * 2 * SPAN_MS
+    with pytest.raises(HistoryError, match=f"holds no history of any pool from .*{hours[hour]}: a file of the day is"):
+        Recordings(spark, str(tmp_path), Selection(start_ms=start_ms, end_ms=start_ms + 2 * SPAN_MS), Replay())
+
+
 def test_a_history_without_such_a_pool_or_time_is_told_of(spark: SparkSession, kept: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidField, match=r"--pool: 'batch': there is no such pool in .*, but streaming"):
         Recordings(spark, str(kept), Selection(pools=("streaming", "batch")), Replay())

@@ -19,6 +19,7 @@ from ballast.simulation.recorded.extent import extended
 from ballast.simulation.recorded.reading import recording
 from ballast.simulation.recording import UnusableRecordingError
 from ballast.simulation.replay import Replay
+from ballast.simulation.study import left_out_told
 from ballast.simulation.trial import RecordingTrial
 from ballast.spark.backtest.cases import Run, Window, digest
 from ballast.spark.backtest.parquet_rows import rows
@@ -33,6 +34,7 @@ Batches = Iterator[pa.RecordBatch]
 Files = tuple[tuple[str, bytes], ...]
 
 _NOTHING = "the history has nothing of it: collect it with `ballast history --from … --to …`"
+_GAP = "a file of the day is missing: run `ballast history` again"
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _TIME_REMEDY = "write a day such as 2026-11-21, or a time such as 2026-11-21T14:00:00Z"
 _SENT = 8
@@ -85,15 +87,21 @@ class Recordings:
         parts = self._parts(path, selection)
         through_ms = {part: metadata.through_ms for part, metadata in parts.items()}
         found = {each.name: each for each in excerpts(through_ms, selection)}
-        self._excerpts = {name: each for name, each in found.items() if each.parts}
-        self.left_out: Mapping[str, str] = {name: _NOTHING for name, each in found.items() if not each.parts}
+        files = {name: self._files(each) for name, each in found.items()}
+        self._excerpts = {name: each for name, each in found.items() if files[name]}
+        self.left_out: Mapping[str, str] = {
+            name: _GAP if each.parts else _NOTHING for name, each in found.items() if not files[name]
+        }
+        if not self._excerpts:
+            why = [f"{path} holds no history of {_asked(selection)}", *left_out_told(self.left_out)]
+            raise HistoryError("; ".join(why))
         self._sent: OrderedDict[str, Any] = OrderedDict()
         self._sending = Lock()
         described = _described(how)
         self.windows = tuple(
             Window(
                 each.name,
-                digest("Recording", each.name, each.end_ms, self._states(each), described),
+                digest("Recording", each.name, each.end_ms, self._states(files[each.name]), described),
                 metric_window_seconds=_metric_window_seconds(each, parts),
             )
             for each in self._excerpts.values()
@@ -106,7 +114,7 @@ class Recordings:
             pools.add(part.pool)
             return selection.holds(part)
 
-        parts = self._store.parts(wanted)
+        parts = self._store.parts(wanted, gaps=True)
         if not pools:
             raise HistoryError(f"{path} holds no history: name the folder that `ballast history` has written")
         for name in selection.pools:
@@ -116,8 +124,8 @@ class Recordings:
             raise HistoryError(f"{path} holds no history of {_asked(selection)}")
         return parts
 
-    def _states(self, excerpt: Excerpt) -> list[tuple[str, int, int]]:
-        return [(file, *self._store.state(file)) for file in self._files(excerpt)]
+    def _states(self, files: list[str]) -> list[tuple[str, int, int]]:
+        return [(file, *self._store.state(file)) for file in files]
 
     def _files(self, excerpt: Excerpt) -> list[str]:
         parts = excerpt.parts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
@@ -31,8 +31,19 @@ class Done:
 
     day: Day
     pool: str | None
-    written: Written
+    files: Mapping[str, Written] = field(default_factory=dict)
+    """By name; none without figures."""
     rows: int = 0
+
+    @property
+    def written(self) -> Written:
+        """Of all the files."""
+        found = set(self.files.values())
+        if not found:
+            return Written.NOTHING
+        if Written.KEPT in found:
+            return Written.KEPT
+        return found.pop() if len(found) == 1 else Written.CHANGED
 
     def __str__(self) -> str:
         if self.pool is None:
@@ -42,7 +53,9 @@ class Done:
             return f"{part}: {self.written}; a file that is there is kept"
         told = f"{part}: {self.rows} rows, {self.written}"
         if self.written is Written.KEPT:
-            told += ": what is there has more, Prometheus forgets. Delete it to have it collected anew"
+            kept = [file for file, written in self.files.items() if written is Written.KEPT]
+            more = ", ".join(f"{file} has more" for file in kept)
+            told += f": {more}, Prometheus forgets: delete such a file to have it collected anew"
         return told
 
 
@@ -82,13 +95,13 @@ def collected(spark: SparkSession, store: Store, origin: Origin, stretch: Stretc
         counts = {row["pool"]: row["count"] for row in rows.groupBy("pool").count().collect()}
         pools = counts.keys() | (origin.pools.keys() or store.pools(stretch.day))
         for pool in sorted(pools):
-            written = Written.NOTHING
+            files: Mapping[str, Written] = {}
             if pool in counts:
                 own = rows.where(rows["pool"] == pool)
-                written = store.write(own, Part(stretch.day, pool), metadata, count=counts[pool])
-            yield Done(stretch.day, pool, written, counts.get(pool, 0))
+                files = store.write(own, Part(stretch.day, pool), metadata, count=counts[pool])
+            yield Done(stretch.day, pool, files, counts.get(pool, 0))
         if not pools:
-            yield Done(stretch.day, None, Written.NOTHING)
+            yield Done(stretch.day, None)
 
 
 def checked_once(done: list[Done]) -> None:

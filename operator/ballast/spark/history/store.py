@@ -63,16 +63,17 @@ class Store:
         self._spark, self._most_rows = spark, most_rows
         self._files = FileSystem(spark, path)
 
-    def parts(self, wanted: Callable[[Part], bool] = lambda _: True) -> Mapping[Part, Metadata]:
+    def parts(self, wanted: Callable[[Part], bool] = lambda _: True, *, gaps: bool = False) -> Mapping[Part, Metadata]:
         """What is there and wanted, in order.
 
-        Raises HistoryError for a file that is none of ours or of another version.
+        A part is known up to where its files follow each other, with `gaps` up to where the last one is. Raises
+        HistoryError for a file that is none of ours or of another version.
         """
         found: dict[Part, dict[Piece, str]] = {}
         for path in self._files.found("date=*/pool=*/history*.parquet"):
             part, piece = _part(path.toString())
             found.setdefault(part, {})[piece] = path.toString()
-        return {part: self._known(part, uris) for part, uris in sorted(found.items()) if wanted(part)}
+        return {part: self._known(part, uris, gaps=gaps) for part, uris in sorted(found.items()) if wanted(part)}
 
     def files(self, part: Part, *, start_ms: int, end_ms: int) -> list[str]:
         """Names of the part's files that hold anything of [start, end), below the history's folder."""
@@ -96,21 +97,19 @@ class Store:
         """Those that have a part of that day."""
         return {_part(path.toString())[0].pool for path in self._files.found(f"date={day}/pool=*/history*.parquet")}
 
-    def write(self, rows: DataFrame, part: Part, metadata: Metadata, *, count: int) -> Written:
-        """Make `rows`, which are so many, that part, one file after the other. Each stays as it was until the last
-        moment. A day that has files is cut as it was, any other so that its files keep to the bound on rows.
+    def write(self, rows: DataFrame, part: Part, metadata: Metadata, *, count: int) -> Mapping[str, Written]:
+        """Make `rows`, which are so many, that part, and say what has become of each of its files.
+
+        They are written one after the other, and each stays as it was until the last moment. A day that has files is
+        cut as it was, any other so that its files keep to the bound on rows.
         """
         there = self._pieces(part)
         known_ms = metadata.through_ms - part.day.start_ms
         hours = there[0].hours if there else fitting_hours(count, known_ms=known_ms, most_rows=self._most_rows)
         begun = [piece for piece in pieces(hours) if piece.start_ms(part.day) < metadata.through_ms]
-        done = {self._write(rows, part, piece, metadata) for piece in begun}
-        if not there:
-            return Written.NEW
-        changed = Written.CHANGED if done & {Written.NEW, Written.CHANGED} else Written.UNCHANGED
-        return Written.KEPT if Written.KEPT in done else changed
+        return {piece.file: self._write(rows, part, piece=piece, metadata=metadata) for piece in begun}
 
-    def _write(self, rows: DataFrame, part: Part, piece: Piece, metadata: Metadata) -> Written:
+    def _write(self, rows: DataFrame, part: Part, *, piece: Piece, metadata: Metadata) -> Written:
         start_ms, end_ms = piece.start_ms(part.day), piece.end_ms(part.day)
         first, end = (sql.timestamp_millis(sql.lit(at)) for at in (start_ms, end_ms))
         inside = (sql.col("time") >= first) & (sql.col("time") < end)
@@ -171,12 +170,12 @@ class Store:
             )
         return found
 
-    def _known(self, part: Part, uris: Mapping[Piece, str]) -> Metadata:
-        """Of all of the part: it is known up to where its files follow each other without a gap."""
+    def _known(self, part: Part, uris: Mapping[Piece, str], *, gaps: bool) -> Metadata:
+        """Of all of the part: it is known up to where its files follow each other, with or without gaps."""
         found = [(piece, self._metadata(uri)) for piece, uri in sorted(uris.items())]
         through_ms = part.day.start_ms
         for piece, metadata in found:
-            if piece.start_ms(part.day) == through_ms:
+            if gaps or piece.start_ms(part.day) == through_ms:
                 through_ms = metadata.through_ms
         return replace(found[0][1], through_ms=through_ms)
 
