@@ -9,7 +9,7 @@ import pytest
 
 from examples.demo.streaming.records import Comparison
 from examples.demo.streaming.running import RunningJob
-from tests.e2e.cluster import DECIDED_SECONDS, ENDED, Cluster, Json, names_by_node
+from tests.e2e.cluster import DECIDED_SECONDS, ENDED, WINDOW_SECONDS, Cluster, Json, names_by_node
 from tests.e2e.conftest import STEADY_NAMESPACE
 
 pytestmark = pytest.mark.e2e
@@ -17,6 +17,7 @@ pytestmark = pytest.mark.e2e
 GRACE_SECONDS = 60
 WARM = "60s"
 """A replacement has ended tasks by then, and there is something to say of how long they take."""
+_JUST_BEFORE = "8s:1s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +58,28 @@ def test_it_is_judged_by_what_was_measured(moved: Moved) -> None:
     assert (status["phase"], status["reason"]) == verdict, status
 
 
-def test_what_the_job_felt_is_recorded_beside_the_prediction(moved: Moved) -> None:
-    spec, measured = moved.document["spec"], moved.document["status"]["measured"]
-    felt = [measured.get(f"{figure}{when}") for figure in ("slowness", "batchP95") for when in ("Before", "After")]
-    assert all(isinstance(value, int | float) and value > 0 for value in felt), felt
+def worked(cluster: Cluster, application: str, pod: str, *, at: str) -> bool:
+    """Whether the executor had ended tasks in every window of the last seconds.
+
+    It may have none: as long as others are free soon, Spark keeps tasks where their state is.
+    """
+    executor, moment = pod.rpartition("-exec-")[2], datetime.fromisoformat(at).timestamp()
+    tasks = f'metrics_executor_completedTasks_total{{application_id="{application}",executor_id="{executor}"}}'
+    rate = f"sum(rate({tasks}[{WINDOW_SECONDS}s]))"
+    return (cluster.figures.value(f"min_over_time({rate}[{_JUST_BEFORE}] @ {moment:.0f})") or 0.0) > 0
+
+
+def test_what_the_job_felt_is_recorded_beside_the_prediction(cluster: Cluster, moved: Moved) -> None:
+    spec, status = moved.document["spec"], moved.document["status"]
+    measured, timings = status["measured"], status["timings"]
+    batches = [measured.get(f"batchP95{when}") for when in ("Before", "After")]
+    assert all(isinstance(value, int | float) and value > 0 for value in batches), measured
+    for when, pod, at in (
+        ("Before", spec["executor"]["pod"], moved.document["metadata"]["creationTimestamp"]),
+        ("After", status["replacement"]["pod"], timings["ended"]),
+    ):
+        recorded = measured.get(f"slowness{when}", 0) > 0
+        assert recorded or not worked(cluster, status["subject"]["application"], pod, at=at), (when, measured)
     predicted = spec["reason"]["difference"] - (spec["predicted"]["hotAfter"] - spec["predicted"]["coldAfter"])
     assert predicted > 0, spec
 
