@@ -39,7 +39,7 @@ from ballast.api.topology_status import (
 from ballast.controller.status import policy_status, topology_status
 from tests.cluster.crds.server import Server
 from tests.cluster.crds.table import cases
-from tests.unit.controller.test_status import (
+from tests.unit.controller.crowd import (
     KIB,
     PARTS,
     busy,

@@ -15,8 +15,6 @@ from ballast.model import (
     Executor,
     LoadUnit,
     Memory,
-    Move,
-    MovePhase,
     MovesMode,
     MovesPolicy,
     Node,
@@ -30,6 +28,7 @@ from ballast.model import (
     SheddingPolicy,
     Snapshot,
 )
+from ballast.planner.arbiter import as_started
 from ballast.planner.plan import plan
 from tests.builders import NOW, a_node, a_policy, a_snapshot, an_executor, gated
 
@@ -187,22 +186,6 @@ def test_a_second_pass_over_what_was_placed_places_nothing(snapshot: Snapshot, s
     assert again.placements == ()
 
 
-def _under_way(move: PlannedMove) -> Move:
-    return Move(
-        name=move.pod,
-        namespace=move.namespace,
-        topology=move.topology,
-        component=move.component,
-        executor_uid=move.uid,
-        executor_name=move.executor,
-        source=move.source,
-        target=move.target,
-        phase=MovePhase.APPROVED,
-        started_at=NOW,
-        load_cores=move.load_cores,
-    )
-
-
 def _hits(decided: Plan) -> dict[str, tuple[int, int]]:
     return {node.name: (node.low_hits, node.high_hits) for node in decided.pool.nodes}
 
@@ -213,7 +196,7 @@ def test_a_second_pass_over_what_is_about_to_move_moves_nothing(snapshot: Snapsh
     policy = eager(shedding=shedding)
     settled = replace(snapshot, executors=tuple(e for e in snapshot.executors if e.phase is Phase.RUNNING))
     decided, memory = decide(settled, policy)
-    moves = tuple(map(_under_way, decided.moves))
+    moves = tuple(as_started(move, NOW) for move in decided.moves)
     again, _ = plan(replace(settled, moves=moves), policy, memory, NOW)
     assert again.moves == ()
     assert moves or _hits(again) == _hits(decided)

@@ -290,7 +290,7 @@ def test_hours_without_figures_are_a_file_without_rows(spark: SparkSession, tmp_
                  "value")  # fmt: skip
     part, metadata = Part(FIRST, "streaming"), Metadata(FIRST.start_ms + 3 * HOUR_MS, HOUR_MS, HOUR_MS)
     assert set(store.write(rows, part, metadata, count=3).values()) == {Written.NEW}
-    assert [file.rpartition("/")[2] for file in store.files(part, start_ms=0, end_ms=FIRST.end_ms)] == [
+    assert [file.rpartition("/")[2] for file in part.files(store.pieces(part), start_ms=0, end_ms=FIRST.end_ms)] == [
         "history-00-01.parquet", "history-01-02.parquet", "history-02-03.parquet"
     ]  # fmt: skip
     assert store.parts() == {part: metadata}
@@ -300,7 +300,7 @@ def test_hours_without_figures_are_a_file_without_rows(spark: SparkSession, tmp_
         "history-01-02.parquet": Written.UNCHANGED,
         "history-02-03.parquet": Written.KEPT,
     }
-    assert store.files(part, start_ms=FIRST.start_ms + HOUR_MS, end_ms=FIRST.start_ms + 2 * HOUR_MS) == [
+    assert part.files(store.pieces(part), start_ms=FIRST.start_ms + HOUR_MS, end_ms=FIRST.start_ms + 2 * HOUR_MS) == [
         f"{part}/history-01-02.parquet"
     ]
 
@@ -309,7 +309,7 @@ def test_files_that_overlap_are_told_of(spark: SparkSession, history: Path) -> N
     folder = history / f"date={FIRST}" / "pool=batch"
     shutil.copy(folder / "history.parquet", folder / "history-00-12.parquet")
     with pytest.raises(HistoryError, match=r"pool=batch has files of different hours that overlap .*: delete it and"):
-        Store(spark, str(history)).files(Part(FIRST, "batch"), start_ms=0, end_ms=FIRST.end_ms)
+        Store(spark, str(history)).pieces(Part(FIRST, "batch"))
 
 
 def test_a_day_without_figures_is_told_and_those_after_it_are_left_as_they_are(

@@ -43,13 +43,14 @@ def topology_anew(snapshot: Snapshot, policy: Policy, key: str) -> Anew | None:
     placements = placed_anew(snapshot, policy, Memory(), members)
     target = {placement.uid: placement.node for placement in placements}
     after = [_settled(executor, target[executor.uid]) for executor in members]
+    places = _places(after)
     return Anew(
         topology=key,
         executors=len(members),
         before=_locality(snapshot, policy, key, members),
         after=_locality(snapshot, policy, key, after),
-        places=_places(after),
-        relocated=_relocated(members, target),
+        places=places,
+        relocated=_relocated(_places(members), places),
         unplaced=tuple(placement for placement in placements if placement.node is None),
     )
 
@@ -127,7 +128,7 @@ def _locality(snapshot: Snapshot, policy: Policy, key: str, executors: Collectio
     return locality(topology, counts, policy.levels, max_node_ratio=policy.placement.max_executors_per_node_ratio)
 
 
-def _places(executors: Collection[Executor]) -> Mapping[str, Mapping[str, int]]:
+def _places(executors: Collection[Executor]) -> Mapping[str, Counter[str]]:
     found: dict[str, Counter[str]] = defaultdict(Counter)
     for executor in executors:
         if executor.node is not None:
@@ -135,14 +136,6 @@ def _places(executors: Collection[Executor]) -> Mapping[str, Mapping[str, int]]:
     return found
 
 
-def _relocated(members: Collection[Executor], target: Mapping[str, str | None]) -> int:
+def _relocated(before: Mapping[str, Counter[str]], after: Mapping[str, Counter[str]]) -> int:
     """Executors of one component are alike, so only how many each node holds counts."""
-    surplus: dict[tuple[str, str], int] = defaultdict(int)
-    for executor in members:
-        if executor.node is not None:
-            surplus[executor.component, executor.node] += 1
-    for executor in members:
-        home = target.get(executor.uid)
-        if home is not None:
-            surplus[executor.component, home] -= 1
-    return sum(count for count in surplus.values() if count > 0)
+    return sum((counts - after.get(component, Counter())).total() for component, counts in before.items())

@@ -37,7 +37,7 @@ def rule(suggested: Sequence[PlannedMove], snapshot: Snapshot, policy: Policy, n
         objection = resting.get(suggestion.uid) or _objection(suggestion, moves, policy, paused=paused, now=now)
         if objection is None:
             approved.append(suggestion)
-            moves.append(_as_started(suggestion, now))
+            moves.append(as_started(suggestion, now))
         else:
             refused.append(Refusal(suggestion.executor, objection[0], objection[1], suggestion.target))
     return Ruling(tuple(approved), tuple(refused))
@@ -105,7 +105,8 @@ def _standing(
     )
 
 
-def _as_started(move: PlannedMove, now: float) -> Move:
+def as_started(move: PlannedMove, now: float) -> Move:
+    """As it stands once it is let go: what a later suggestion, or a later pass, has to reckon with."""
     return Move(
         name=f"suggested:{move.executor}",
         namespace=move.namespace,

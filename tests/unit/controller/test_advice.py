@@ -14,7 +14,7 @@ from ballast.controller.survey import Read, Survey
 from ballast.model import Executor, Memory, Node, PlacementMode, Topology
 from ballast.prometheus import Reading
 from tests.builders import a_node, a_policy, a_snapshot, a_topology, an_executor
-from tests.unit.controller.test_status import policy_resource
+from tests.unit.controller.crowd import policy_resource
 
 NODES = (a_node("a1", zone="a"), a_node("a2", zone="a", rack="r2"), a_node("b1", zone="b", rack="r3"))
 

@@ -20,7 +20,7 @@ from ballast.model.memory import Attempts
 from ballast.planner.plan import plan
 from ballast.prometheus import Reading
 from tests.builders import NOW, a_node, a_policy, a_snapshot, a_topology
-from tests.unit.controller.test_status import topology_resource
+from tests.unit.controller.crowd import topology_resource
 from tests.unit.kube.scripted import Answer, Scripted, scripted
 
 JSON = dict[str, Any]

@@ -26,6 +26,7 @@ from ballast.spark.backtest.parquet_rows import rows
 from ballast.spark.backtest.task import TOLD, left_out, told
 from ballast.spark.errors import BacktestError, HistoryError
 from ballast.spark.history.day import DAY_MS, Day
+from ballast.spark.history.piece import Piece
 from ballast.spark.history.schema import Metadata
 from ballast.spark.history.store import Part, Store
 from ballast.spark.source.moment import rfc3339_ms
@@ -87,10 +88,11 @@ class Recordings:
         parts = self._parts(path, selection)
         through_ms = {part: metadata.through_ms for part, metadata in parts.items()}
         found = {each.name: each for each in excerpts(through_ms, selection)}
-        files = {name: self._files(each) for name, each in found.items()}
-        self._excerpts = {name: each for name, each in found.items() if files[name]}
+        pieces = {part: self._store.pieces(part) for part in parts}
+        self._files = {name: _files(each, pieces) for name, each in found.items()}
+        self._excerpts = {name: each for name, each in found.items() if self._files[name]}
         self.left_out: Mapping[str, str] = {
-            name: _GAP if each.parts else _NOTHING for name, each in found.items() if not files[name]
+            name: _GAP if each.parts else _NOTHING for name, each in found.items() if not self._files[name]
         }
         if not self._excerpts:
             why = [f"{path} holds no history of {_asked(selection)}", *left_out_told(self.left_out)]
@@ -101,7 +103,7 @@ class Recordings:
         self.windows = tuple(
             Window(
                 each.name,
-                digest("Recording", each.name, each.end_ms, self._states(files[each.name]), described),
+                digest("Recording", each.name, each.end_ms, self._states(each.name), described),
                 metric_window_seconds=_metric_window_seconds(each, parts),
             )
             for each in self._excerpts.values()
@@ -124,13 +126,8 @@ class Recordings:
             raise HistoryError(f"{path} holds no history of {_asked(selection)}")
         return parts
 
-    def _states(self, files: list[str]) -> list[tuple[str, int, int]]:
-        return [(file, *self._store.state(file)) for file in files]
-
-    def _files(self, excerpt: Excerpt) -> list[str]:
-        parts = excerpt.parts
-        span = {"start_ms": excerpt.start_ms, "end_ms": excerpt.end_ms}
-        return [file for part in parts for file in self._store.files(part, **span)]
+    def _states(self, window: str) -> list[tuple[str, int, int]]:
+        return [(file, *self._store.state(file)) for file in self._files[window]]
 
     def told(self, spark: SparkSession, runs: Sequence[Run]) -> DataFrame:
         sent = {name: self._broadcast(name) for name in sorted({run.case.window for run in runs})}
@@ -142,8 +139,7 @@ class Recordings:
         """The window's files as they are stored, for any task; the least recently asked for give way."""
         with self._sending:
             if window not in self._sent:
-                names = self._files(self._excerpts[window])
-                files: Files = tuple((name, self._store.content(name)) for name in names)
+                files: Files = tuple((name, self._store.content(name)) for name in self._files[window])
                 self._sent[window] = self._spark.sparkContext.broadcast(files)
             self._sent.move_to_end(window)
             while len(self._sent) > _SENT:
@@ -195,6 +191,11 @@ def excerpts(parts: Mapping[Part, int], selection: Selection) -> Iterator[Excerp
             inside = (part for part, through in own.items() if part.day.start_ms < end and through > start)
             yield Excerpt(pool, start, end, tuple(inside))
             start = end
+
+
+def _files(excerpt: Excerpt, pieces: Mapping[Part, Sequence[Piece]]) -> list[str]:
+    span = {"start_ms": excerpt.start_ms, "end_ms": excerpt.end_ms}
+    return [file for part in excerpt.parts for file in part.files(pieces[part], **span)]
 
 
 def moment_ms(text: str, *, field: str, end: bool = False) -> int:

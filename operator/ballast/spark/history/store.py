@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -55,6 +55,12 @@ class Part:
     def __str__(self) -> str:
         return f"date={self.day}/pool={self.pool}"
 
+    def files(self, pieces: Iterable[Piece], *, start_ms: int, end_ms: int) -> list[str]:
+        """Names, below the history's folder, of those pieces' files that hold anything of [start, end)."""
+        day = self.day
+        chosen = (piece for piece in pieces if piece.start_ms(day) < end_ms and piece.end_ms(day) > start_ms)
+        return [f"{self}/{piece.file}" for piece in chosen]
+
 
 class Store:
     """`path`: a local path, or a URI of any file system that Spark's Hadoop knows."""
@@ -75,15 +81,6 @@ class Store:
             found.setdefault(part, {})[piece] = path.toString()
         return {part: self._known(part, uris, gaps=gaps) for part, uris in sorted(found.items()) if wanted(part)}
 
-    def files(self, part: Part, *, start_ms: int, end_ms: int) -> list[str]:
-        """Names of the part's files that hold anything of [start, end), below the history's folder."""
-        chosen = [
-            piece
-            for piece in self._pieces(part)
-            if piece.start_ms(part.day) < end_ms and piece.end_ms(part.day) > start_ms
-        ]
-        return [f"{part}/{piece.file}" for piece in chosen]
-
     def state(self, file: str) -> tuple[int, int]:
         """Bytes, and when it was last written (milliseconds since 1970)."""
         status = self._files.system.getFileStatus(self._files.below(file))
@@ -103,7 +100,7 @@ class Store:
         They are written one after the other, and each stays as it was until the last moment. A day that has files is
         cut as it was, any other so that its files keep to the bound on rows.
         """
-        there = self._pieces(part)
+        there = self.pieces(part)
         known_ms = metadata.through_ms - part.day.start_ms
         hours = there[0].hours if there else fitting_hours(count, known_ms=known_ms, most_rows=self._most_rows)
         begun = [piece for piece in pieces(hours) if piece.start_ms(part.day) < metadata.through_ms]
@@ -160,7 +157,7 @@ class Store:
     def _rows(self, path: Any) -> int:
         return self._spark.read.parquet(path.toString()).count()
 
-    def _pieces(self, part: Part) -> list[Piece]:
+    def pieces(self, part: Part) -> list[Piece]:
         """That are there, in order. Raises HistoryError for those of days that were cut in several ways."""
         found = sorted(_part(path.toString())[1] for path in self._files.found(f"{part}/history*.parquet"))
         if len({piece.hours for piece in found}) > 1:
