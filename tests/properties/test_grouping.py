@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +18,8 @@ names = st.sampled_from("abc")
 places = st.builds(Place, names, process=st.integers(1, 2), rack=st.none() | names, zone=st.none() | names)
 zoneless = st.builds(Place, names, process=st.integers(1, 2), rack=st.none() | names)
 target_places = st.lists(st.none() | places, min_size=1, max_size=8)
-rounds_of_loads = st.lists(st.lists(st.floats(0, 1), min_size=8, max_size=8), max_size=12)
+measured = st.floats(0, 1) | st.sampled_from([math.nan, math.inf, -math.inf])
+rounds_of_loads = st.lists(st.lists(measured, min_size=8, max_size=8), max_size=12)
 
 
 def made(source: Place, targets: list[Place | None], seed: int = 0) -> Shuffle:
@@ -64,6 +67,16 @@ def test_weights_stay_between_nothing_and_a_hundred(
         refresh(shuffle, loads)
         assert shuffle.route.weights.min() >= 0
         assert shuffle.route.weights.max() <= 100
+
+
+@given(places, target_places, rounds_of_loads)
+def test_someone_in_scope_always_has_weight(
+    source: Place, targets: list[Place | None], rounds: list[list[float]]
+) -> None:
+    shuffle, around = made(source, targets), reach(source, targets)
+    for loads in rounds:
+        refresh(shuffle, loads)
+        assert shuffle.route.weights[around.within[shuffle.route.scope]].max() > 0
 
 
 @given(places, target_places, st.lists(st.integers(0, 2500), max_size=5))

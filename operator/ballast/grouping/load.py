@@ -5,6 +5,7 @@ Source: Storm's `JCQueue.getQueueLoad`, netty `Client.getLoad`, `Load` and `Load
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -29,6 +30,11 @@ def connection_load(pending_messages: int) -> float:
     return min(pending_messages, PENDING_MESSAGES_AT_FULL) / PENDING_MESSAGES_AT_FULL
 
 
+def _known(load: float) -> float:
+    """One that is no number would take the weight of everyone whom it is compared with."""
+    return load if math.isfinite(load) else UNKNOWN_LOAD
+
+
 @dataclass(frozen=True, slots=True)
 class RemoteLoad:
     """A target in another process: what its process reported, and what waits on our side."""
@@ -38,7 +44,7 @@ class RemoteLoad:
 
     @property
     def value(self) -> float:
-        return max(self.queue, self.connection)
+        return max(_known(self.queue), _known(self.connection))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,6 @@ class Loads:
 
     def of(self, target: int) -> float:
         if target in self.local:
-            return self.local[target]
+            return _known(self.local[target])
         known = self.remote.get(target)
         return UNKNOWN_LOAD if known is None else known.value

@@ -24,16 +24,21 @@ def capacity(targets: int) -> int:
 
 
 def certain_slots(weights: Weights, in_scope: Positions, slots: int) -> npt.NDArray[np.int64]:
-    """Slots of each target in scope that don't depend on chance; they sum to at most `slots`."""
+    """Slots of each target in scope that don't depend on chance; they sum to at most `slots`. None without weight."""
     mine = weights[in_scope]
-    shares: npt.NDArray[np.float64] = mine / mine.sum() * slots
+    shares: npt.NDArray[np.float64] = mine / max(mine.sum(), 1) * slots
     return shares.astype(np.int64)
 
 
 def spun(weights: Weights, in_scope: Positions, *, slots: int, random: np.random.Generator) -> Ring:
-    """A ring of `slots` choices. What rounding leaves over goes to copies of slots already filled."""
+    """A ring of `slots` choices. What rounding leaves over goes to copies of slots already filled.
+
+    If nobody in scope has any weight, all targets take turns, those out of scope too.
+    """
     ring = np.empty(slots, dtype=np.int32)
     certain = np.repeat(in_scope, certain_slots(weights, in_scope, slots))
+    if not certain.size:
+        certain = np.arange(slots) % weights.size
     ring[: certain.size] = certain
     # Each copy may be copied in turn, so these can't be drawn at once.
     for slot in range(certain.size, slots):

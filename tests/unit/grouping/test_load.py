@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from ballast.grouping.load import Loads, RemoteLoad, connection_load, queue_capacity, queue_load
@@ -30,3 +32,10 @@ def test_what_is_measured_here_wins_over_a_report() -> None:
 
 def test_a_target_that_nobody_knows_counts_as_full() -> None:
     assert Loads(local={1: 0.1}).of(2) == 1.0
+
+
+@pytest.mark.parametrize("figure", [math.nan, math.inf, -math.inf])
+def test_a_figure_that_is_no_number_counts_as_full(figure: float) -> None:
+    remote = {2: RemoteLoad(queue=figure, connection=0.2), 3: RemoteLoad(queue=0.2, connection=figure)}
+    loads = Loads(local={1: figure}, remote=remote)
+    assert [loads.of(target) for target in (1, 2, 3)] == [1.0, 1.0, 1.0]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from ballast.errors import InvalidField
 from ballast.grouping.load import Loads
 from ballast.grouping.place import Place
+from ballast.grouping.ring import spun
 from ballast.grouping.scope_control import Bounds
 from ballast.grouping.shuffle import Shuffle
 from ballast.model.location import Scope
@@ -133,3 +135,18 @@ def test_no_target_at_all_is_an_error_that_says_what_to_give() -> None:
 def test_the_ring_is_handed_out_read_only() -> None:
     with pytest.raises(ValueError, match="read-only"):
         shuffle(PROCESS, PROCESS).route.ring[0] = 1
+
+
+def test_a_target_whose_load_is_no_number_loses_its_share_to_the_others() -> None:
+    pair = shuffle(PROCESS, PROCESS)
+    for _ in range(10):
+        refreshed(pair, math.nan, 0.0)
+    assert pair.route.weights.tolist() == [0, 100]
+    assert set(pair.choose(1000)) == {1}
+
+
+def test_where_nobody_in_scope_has_any_weight_all_targets_take_turns() -> None:
+    ring = spun(np.array([0, 0, 50]), np.array([0, 1]), slots=1000, random=np.random.default_rng(0))
+    assert np.bincount(ring).tolist() == [334, 333, 333]
+    alone = spun(np.array([0]), np.array([0]), slots=1, random=np.random.default_rng(0))
+    assert alone.tolist() == [0]
