@@ -48,12 +48,12 @@ def _of(event: Event, fleet: Fleet) -> Iterator[Change]:
     nodes = [node for subject in event.subjects for node in fleet.named(subject)]
     away = event.lasts.seconds if event.lasts is not None else None
     for position, node in enumerate(nodes):
-        start = event.at.seconds + (position * event.every.seconds if event.restart else 0.0)
+        start = event.at.seconds + (position * event.every_seconds if event.restart else 0.0)
         if event.fail:
             gone = start
             yield Change(start, node, Kind.DEAD)
         else:
-            gone = start + event.notice.seconds
+            gone = start + event.notice_seconds
             yield Change(start, node, Kind.WARNED)
             yield Change(gone, node, Kind.GONE)
         if away is not None:

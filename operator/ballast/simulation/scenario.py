@@ -125,26 +125,57 @@ def _dangling(spec: ScenarioSpec) -> Iterator[InvalidField]:
     applications = Counter(name for each in spec.applications for name in each.names)
     for name in (name for name, times in applications.items() if times > 1):
         yield InvalidField("spec.applications", name, "two applications would have this name: rename one")
-    for index, application in enumerate(spec.applications):
-        yield from _misplaced(f"spec.applications[{index}].runsOn", application, set(nodes), groups)
-    ends = set(applications) | {each.name for each in spec.externals}
+    yield from _misplaced(spec)
+    yield from _miscounted(spec)
+    yield from _unconnected(spec)
+
+
+def _unconnected(spec: ScenarioSpec) -> Iterator[InvalidField]:
+    """External ends and streams that would be part of no topology."""
+    topology = {name: each.topology or name for each in spec.applications for name in each.names}
+    known = set(topology.values())
+    for index, external in enumerate(spec.externals):
+        field = f"spec.externals[{index}]"
+        if external.name in topology:
+            yield InvalidField(f"{field}.name", external.name, "something else has this name: rename one")
+        if external.topology not in known:
+            remedy = f"no application is of this topology; there are {_some(known)}"
+            yield InvalidField(f"{field}.topology", external.topology, remedy)
+        topology[external.name] = external.topology
     for index, stream in enumerate(spec.streams):
-        for end in (stream.from_, stream.to):
-            if end not in ends:
-                yield InvalidField(f"spec.streams[{index}]", end, f"no such application; there are {_some(ends)}")
+        field, ends = f"spec.streams[{index}]", (stream.from_, stream.to)
+        missing = [end for end in ends if end not in topology]
+        for end in missing:
+            yield InvalidField(field, end, f"no such application; there are {_some(set(topology))}")
+        if not missing and topology[stream.from_] != topology[stream.to]:
+            remedy = "both ends must be of one topology: give their applications the same topology"
+            yield InvalidField(field, " → ".join(ends), remedy)
 
 
-def _misplaced(field: str, application: Application, nodes: set[str], groups: set[str]) -> Iterator[InvalidField]:
-    dealt = isinstance(application.runs_on, tuple)
-    known = nodes | groups if dealt else nodes
-    for name in application.runs_on:
-        if name not in known:
-            yield InvalidField(field, name, f"no such node; there are {_some(known)}")
-    placed = 0 if isinstance(application.runs_on, tuple) else sum(application.runs_on.values())
-    if placed > application.total:
-        yield InvalidField(field, placed, f"place at most the {application.total} executors that there are")
-    if application.runs_on and application.starts.seconds > 0:
-        yield InvalidField(field, application.starts.text, "what starts later is placed by the policy: remove runsOn")
+def _misplaced(spec: ScenarioSpec) -> Iterator[InvalidField]:
+    """Executors that are to run where no node is when the run begins."""
+    nodes = {name for machines in spec.nodes for name in machines.names}
+    groups = {machines.name for machines in spec.nodes}
+    later = {name for machines in spec.nodes if machines.joins_later for name in (machines.name, *machines.names)}
+    for index, application in enumerate(spec.applications):
+        field, dealt = f"spec.applications[{index}].runsOn", isinstance(application.runs_on, tuple)
+        known = nodes | groups if dealt else nodes
+        for name in application.runs_on:
+            if name not in known:
+                yield InvalidField(field, name, f"no such node; there are {_some(known)}")
+            elif name in later:
+                yield InvalidField(field, name, "it joins later: name nodes that are there when the run begins")
+
+
+def _miscounted(spec: ScenarioSpec) -> Iterator[InvalidField]:
+    """More executors on nodes when the run begins than there are then."""
+    for index, application in enumerate(spec.applications):
+        field, starts = f"spec.applications[{index}].runsOn", application.starts
+        placed = 0 if isinstance(application.runs_on, tuple) else sum(application.runs_on.values())
+        if placed > application.total:
+            yield InvalidField(field, placed, f"place at most the {application.total} executors that there are")
+        if application.runs_on and starts.seconds > 0:
+            yield InvalidField(field, starts.text, "what starts later is placed by the policy: remove runsOn")
 
 
 def _overfull(spec: ScenarioSpec) -> Iterator[InvalidField]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -12,6 +12,7 @@ from ballast.api.duration import Duration
 from ballast.api.meta import Model
 from ballast.api.names import DnsLabel, ObjectName, Ratio
 from ballast.api.quantity import Quantity
+from ballast.api.rule import Rule
 from ballast.api.topology import Grouping, Workload
 from ballast.simulation.scenario_load import Load, Moment
 
@@ -27,6 +28,15 @@ class Requests(Model):
 
 class Application(Model):
     """One Spark application, or several alike."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel="!has(self.stops) || duration(self.starts) < duration(self.stops)",
+            message="it would never run: stops must be later than starts (0s if absent)",
+            holds=lambda application: application.stops is None or application.starts < application.stops,
+            path=".stops",
+        ),
+    )
 
     name: DnsLabel
     """Also the name of its component; of several applications the beginning of it, with -0, -1 … behind."""
@@ -79,7 +89,7 @@ class Application(Model):
 
 
 class Stream(Model):
-    """What one application sends another of the same topology."""
+    """What one application sends another. Both must be of one topology."""
 
     from_: DnsLabel
     """An application, or an external end."""
@@ -91,7 +101,19 @@ class Stream(Model):
 class External(Model):
     """Something fixed that the applications of one topology talk to."""
 
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel=(
+                "self.zones.map(zone, self.zones[zone]).sum() > 0.99"
+                " && self.zones.map(zone, self.zones[zone]).sum() < 1.01"
+            ),
+            message="the zones' shares must add up to 1",
+            holds=lambda external: 0.99 < sum(external.zones.values()) < 1.01,
+            path=".zones",
+        ),
+    )
+
     name: DnsLabel
     topology: DnsLabel
     zones: Annotated[dict[str, Ratio], Field(min_length=1)]
-    """The share of it in each zone."""
+    """The share of it in each zone, adding up to 1."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from ballast.api.duration import Between, Duration
 from ballast.api.lists import ATOMIC
 from ballast.api.meta import Model
+from ballast.api.rule import Rule
 
 Span = Annotated[Duration, Between("1s", "8760h")]
 """A length of time above zero."""
@@ -46,6 +47,14 @@ class Bursts(_Vary):
 
 class RandomWalk(_Vary):
     """Wanders, in steps that are as often up as down, and turns at its bounds."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel="self.low < self.high",
+            message="low (0.5 if absent) must be below high (1.5 if absent): there is nowhere to wander",
+            holds=lambda walk: walk.low < walk.high,
+        ),
+    )
 
     kind: Literal["RandomWalk"]
     step: Annotated[float, Field(gt=0, le=10)]

@@ -6,7 +6,6 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from ballast.api.duration import Duration
 from ballast.api.lists import SET
 from ballast.api.meta import Model
 from ballast.api.names import LabelValue, ObjectName
@@ -42,6 +41,10 @@ class Machines(Model):
     def names(self) -> tuple[str, ...]:
         return (self.name,) if self.count is None else tuple(f"{self.name}-{i}" for i in range(self.count))
 
+    @property
+    def joins_later(self) -> bool:
+        return self.joins is not None and self.joins.seconds > 0
+
 
 _Names = Annotated[tuple[ObjectName, ...], Field(min_length=1, max_length=100_000), SET]
 
@@ -69,6 +72,18 @@ class Event(Model):
             holds=lambda event: not event.blackout or event.lasts is not None,
             path=".lasts",
         ),
+        Rule(
+            cel="!has(self.notice) || has(self.leave) || has(self.restart)",
+            message="only leave and restart are announced: remove notice",
+            holds=lambda event: event.notice is None or bool(event.leave or event.restart),
+            path=".notice",
+        ),
+        Rule(
+            cel="!has(self.every) || has(self.restart)",
+            message="only restart goes from node to node: remove every, or write one event for each node",
+            holds=lambda event: event.every is None or bool(event.restart),
+            path=".every",
+        ),
     )
 
     at: Moment
@@ -80,12 +95,20 @@ class Event(Model):
     """Nodes that are drained and come back, one after the other."""
     blackout: bool = False
     """Prometheus does not answer."""
-    notice: Moment = Duration.parse("30s")
-    """From the warning until a node is gone (leave, restart)."""
+    notice: Moment | None = None
+    """From the warning until a node is gone (leave, restart); 30s if absent."""
     lasts: Span | None = None
     """How long they are away; for good if absent."""
-    every: Span = Duration.parse("5m")
-    """From one node's restart to the next one's."""
+    every: Span | None = None
+    """From one node's restart to the next one's; 5m if absent."""
+
+    @property
+    def notice_seconds(self) -> float:
+        return 30.0 if self.notice is None else self.notice.seconds
+
+    @property
+    def every_seconds(self) -> float:
+        return 300.0 if self.every is None else self.every.seconds
 
     @property
     def subjects(self) -> tuple[str, ...]:

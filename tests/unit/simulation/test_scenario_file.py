@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from ballast.errors import InvalidField, InvalidResource
+from ballast.simulation.crew import crew
+from ballast.simulation.exchange import topologies
+from ballast.simulation.fleet import fleet
 from ballast.simulation.scenario import Scenario
-from tests.unit.simulation.small_world import scenario
+from tests.unit.simulation.small_world import policy, scenario
 
 NODES = [{"name": "node", "count": 2, "cores": 10}]
 
@@ -56,6 +59,117 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_what_refers_to_nothing_or_to_two_things_is_refused(spec: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidResource, match=words):
         scenario(**spec)
+
+
+TWO = [{"name": "ingest", "load": {"cores": 1}}, {"name": "sessions", "load": {"cores": 1}}]
+KAFKA = {"name": "kafka", "topology": "clicks", "zones": {"a": 1}}
+FLOW = {"from": "ingest", "to": "sessions"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        (
+            {"applications": TWO, "streams": [FLOW]},
+            r"streams\[0\].*ingest → sessions.*both ends must be of one topology",
+        ),
+        (
+            {"applications": [{**job(), "topology": "clicks"}, TWO[0]], "streams": [{"from": "ingest", "to": "job"}]},
+            "ingest → job.*both ends must be of one topology",
+        ),
+        (
+            {
+                "applications": [{**job(), "topology": "clicks"}, TWO[0]],
+                "externals": [KAFKA],
+                "streams": [{"from": "kafka", "to": "ingest"}],
+            },
+            "kafka → ingest.*both ends must be of one topology",
+        ),
+        (
+            {"applications": TWO, "externals": [KAFKA]},
+            r"externals\[0\]\.topology.*clicks.*no application is of this topology; there are ingest, sessions",
+        ),
+        (
+            {"applications": TWO, "externals": [{**KAFKA, "name": "ingest", "topology": "ingest"}]},
+            r"externals\[0\]\.name.*ingest.*something else has this name: rename one",
+        ),
+        (
+            {"applications": [job()], "externals": [{**KAFKA, "topology": "job"}] * 2},
+            r"externals\[1\]\.name.*kafka.*something else has this name: rename one",
+        ),
+    ],
+)
+def test_a_stream_that_no_topology_has_is_refused(spec: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidResource, match=words):
+        scenario(**spec)
+
+
+def test_the_streams_of_a_topology_are_what_the_planner_reads() -> None:
+    applications = [{**each, "topology": "clicks"} for each in TWO]
+    flows = [{"from": "kafka", "to": "ingest"}, {**FLOW, "bytesPerSecond": "1M"}]
+    spec = scenario(applications=applications, externals=[KAFKA], streams=flows).spec
+    (topology,) = topologies(crew(spec, fleet(spec.nodes)).apps, spec, policy().levels)
+    assert [(each.source, each.target) for each in topology.streams] == [("kafka", "ingest"), ("ingest", "sessions")]
+    assert {each.name for each in topology.components} == {"kafka", "ingest", "sessions"}
+
+
+LATER = [*NODES, {"name": "new", "count": 2, "cores": 10, "joins": "3m"}]
+
+
+@pytest.mark.parametrize("runs_on", [["node", "new"], ["node-0", "new-1"], {"new-1": 2}])
+def test_nobody_runs_from_the_beginning_on_a_node_that_joins_later(runs_on: Any) -> None:
+    with pytest.raises(InvalidResource, match=r"applications\[0\]\.runsOn.*'new.*it joins later"):
+        scenario(nodes=LATER, applications=[job(runsOn=runs_on)])
+
+
+def test_a_node_that_joins_at_once_is_there_from_the_beginning() -> None:
+    nodes = [{"name": "node", "cores": 10, "joins": "0s"}]
+    assert scenario(nodes=nodes, applications=[job(runsOn=["node"])]).spec.applications[0].total == 4
+
+
+def varied(**walk: Any) -> dict[str, Any]:
+    return {"applications": [job(load={"cores": 1, "vary": [{"kind": "RandomWalk", "step": 0.1, **walk}]})]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        (varied(low=3, high=1), r"load\.vary\[0\].*low .* must be below high"),
+        (varied(low=1, high=1), "low .* must be below high"),
+        (varied(low=2), r"low .* must be below high \(1\.5 if absent\)"),
+        (
+            {"applications": [job(starts="5m", stops="1m")]},
+            r"applications\[0\]\.stops.*stops must be later than starts",
+        ),
+        ({"applications": [job(stops="0s")]}, "stops must be later than starts"),
+        ({"events": [{"at": "1m", "fail": ["node"], "notice": "1m"}]}, r"events\[0\]\.notice.*remove notice"),
+        ({"events": [{"at": "1m", "blackout": True, "lasts": "1m", "notice": "1m"}]}, "remove notice"),
+        (
+            {"events": [{"at": "1m", "blackout": True, "lasts": "1m", "every": "1m"}]},
+            r"events\[0\]\.every.*remove every",
+        ),
+        ({"events": [{"at": "1m", "fail": ["node"], "every": "1m"}]}, "remove every"),
+        ({"events": [{"at": "1m", "leave": ["node"], "every": "1m"}]}, "remove every"),
+        (
+            {"applications": [job()], "externals": [{"name": "kafka", "topology": "job", "zones": {"a": 1, "b": 1}}]},
+            r"externals\[0\]\.zones.*must add up to 1",
+        ),
+    ],
+)
+def test_what_would_have_no_effect_is_refused(spec: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidResource, match=words):
+        scenario(**spec)
+
+
+def test_what_is_written_of_a_scenario_is_that_scenario() -> None:
+    events = [
+        {"at": "1m", "fail": ["node-0"], "lasts": "1m"},
+        {"at": "5m", "leave": ["node-1"]},
+        {"at": "9m", "restart": ["node"], "lasts": "1m"},
+        {"at": "20m", "blackout": True, "lasts": "1m"},
+    ]
+    first = scenario(events=events)
+    assert Scenario.parse(first.to_dict()) == first
 
 
 def test_of_many_names_that_there_are_ten_are_told() -> None:
