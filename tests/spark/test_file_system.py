@@ -54,6 +54,17 @@ def test_where_nobody_can_be_kept_out_what_was_written_within_the_hour_stays(
         assert not old.exists()
 
 
+def test_the_name_of_a_folder_is_no_pattern(spark: SparkSession, tmp_path: Path) -> None:
+    root = tmp_path / r"a[1] {b,c} *? \d"
+    files = file_system(spark, root)
+    spark.range(3).write.parquet(files.below("kept").toString())
+    left = left_behind(root, age_seconds=1)
+    with files.alone(**BUSY):
+        assert not left.exists()
+    assert [path.getName() for path in files.found("k*")] == ["kept"]
+    assert spark.read.parquet(files.literal(files.below("kept")).toString()).count() == 3
+
+
 @pytest.mark.parametrize("name", ["file", "file/below"])
 def test_a_folder_that_cannot_be_made_is_named(spark: SparkSession, tmp_path: Path, name: str) -> None:
     (tmp_path / "file").touch()

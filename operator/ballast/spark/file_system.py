@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ _ABANDONED_SECONDS = 3600.0
 """A file takes its place seconds after it was begun."""
 _STAGING = "_staging-"
 """Readers of Parquet pass over names that begin with an underscore."""
+_WILD = re.compile(r"[\\*?\[\]{}]")
 
 
 class FileSystem:
@@ -44,8 +46,14 @@ class FileSystem:
         return self.below(_staging_name())
 
     def found(self, pattern: str) -> list[Any]:
-        """Paths below the root that match."""
-        return [status.getPath() for status in self.system.globStatus(self.below(pattern)) or ()]
+        """Paths below the root that match; the root's own name is no pattern."""
+        return [status.getPath() for status in self._matching(pattern)]
+
+    def literal(self, path: Any) -> Any:
+        """The pattern that this path alone matches, for what takes patterns: so do Spark's readers."""
+        uri = path.toUri()
+        name = _WILD.sub(r"\\\g<0>", uri.getPath())
+        return self.hadoop("fs.Path")(uri.getScheme(), uri.getAuthority(), name)
 
     def discard(self, path: Any) -> None:
         self.system.delete(path, True)
@@ -83,9 +91,12 @@ class FileSystem:
 
     def _clean(self, *, older_than_seconds: float) -> None:
         """Of what was written so long ago, at least; by the clocks of this machine and of the storage."""
-        for status in self.system.globStatus(self.below(f"{_STAGING}*")) or ():
+        for status in self._matching(f"{_STAGING}*"):
             if self._now() - status.getModificationTime() / 1000 >= older_than_seconds:
                 self.discard(status.getPath())
+
+    def _matching(self, pattern: str) -> Iterable[Any]:
+        return self.system.globStatus(self.hadoop("fs.Path")(self.literal(self.root), pattern)) or ()
 
     def replace(self, file: Any, place: Any) -> None:
         """The file takes the place of what is there, in one moment, by the means of each kind of file system."""
