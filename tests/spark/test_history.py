@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from ballast.cli.main import app
 from ballast.prometheus import Preset
@@ -281,13 +281,41 @@ def test_a_day_of_which_a_file_is_missing_is_collected_again(
     }
 
 
-def test_hours_without_figures_are_a_file_without_rows(spark: SparkSession, tmp_path: Path) -> None:
-    store = Store(spark, str(tmp_path), most_rows=1)
-    rows = spark.createDataFrame(
-        [(at * HOUR_MS, "nodeCpu", "n1", None, None, None, 1.0) for at in (0, 2)],
+def hourly(spark: SparkSession, hours: Iterable[int], *, nodes: int = 1) -> DataFrame:
+    """Of the first day, a figure of each node at each of these hours."""
+    return spark.createDataFrame(
+        [(at * HOUR_MS, "nodeCpu", f"n{node}", None, None, None, 1.0) for node in range(nodes) for at in hours],
         "at long, signal string, node string, namespace string, pod string, detail string, value double",
     ).selectExpr(f"timestamp_millis({FIRST.start_ms} + at) as time", "signal", "node", "namespace", "pod", "detail",
                  "value")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("left", "nodes"),
+    [(range(4, 24), 1), (range(4, 24), 9), ([0, *range(4, 24)], 1), (range(20, 24), 1)],
+    ids=["the oldest are gone", "the pool has grown", "some between are gone", "all that was there are gone"],
+)
+def test_a_day_that_was_not_over_is_completed_and_keeps_hours_that_prometheus_has_forgotten(
+    spark: SparkSession, tmp_path: Path, left: Iterable[int], nodes: int
+) -> None:
+    store, part = Store(spark, str(tmp_path)), Part(FIRST, "streaming")
+    begun = Metadata(FIRST.start_ms + 6 * HOUR_MS, HOUR_MS, HOUR_MS)
+    whole = Metadata(FIRST.end_ms, HOUR_MS, HOUR_MS)
+    store.write(hourly(spark, range(6)), part, begun, count=6)
+    later = hourly(spark, left, nodes=nodes)
+    assert store.write(later, part, whole, count=later.count()) == {"history.parquet": Written.CHANGED}
+    hours = [row.time.hour for row in spark.read.parquet(str(tmp_path)).collect() if row.node == "n0"]
+    assert sorted(hours) == sorted({*range(6), *left})
+    assert store.parts() == {part: whole}
+
+    before = files(tmp_path)
+    assert store.write(later, part, whole, count=later.count()) == {"history.parquet": Written.KEPT}
+    assert files(tmp_path) == before
+
+
+def test_hours_without_figures_are_a_file_without_rows(spark: SparkSession, tmp_path: Path) -> None:
+    store = Store(spark, str(tmp_path), most_rows=1)
+    rows = hourly(spark, (0, 2))
     part, metadata = Part(FIRST, "streaming"), Metadata(FIRST.start_ms + 3 * HOUR_MS, HOUR_MS, HOUR_MS)
     assert set(store.write(rows, part, metadata, count=3).values()) == {Written.NEW}
     assert [file.rpartition("/")[2] for file in part.files(store.pieces(part), start_ms=0, end_ms=FIRST.end_ms)] == [

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -40,7 +40,7 @@ class Written(StrEnum):
     CHANGED = "changed"
     UNCHANGED = "unchanged"
     KEPT = "kept"
-    """What is there has more rows: Prometheus has forgotten some since."""
+    """What is there has more, of all of the time: Prometheus has forgotten some since."""
     NOTHING = "no figures"
     """Of the day, or of the pool on it; what is there stays."""
 
@@ -111,32 +111,55 @@ class Store:
         first, end = (sql.timestamp_millis(sql.lit(at)) for at in (start_ms, end_ms))
         inside = (sql.col("time") >= first) & (sql.col("time") < end)
         own = replace(metadata, through_ms=min(metadata.through_ms, end_ms))
-        staging = self._files.staging()
-        try:
-            file = self._staged(rows.where(inside), staging, own)
-            return self._take_place(file, self._files.below(f"{part}/{piece.file}"))
-        finally:
-            self._files.discard(staging)
+        with self._staged(rows.where(inside), own) as file:
+            return self._take_place(file, self._files.below(f"{part}/{piece.file}"), own)
 
     def alone(self) -> AbstractContextManager[None]:
         """Nobody else adds to the history meanwhile. As FileSystem.alone."""
         return self._files.alone(field="--path", remedy="another run adds to this history: wait until it has ended")
 
-    def _staged(self, rows: DataFrame, staging: Any, metadata: Metadata) -> Any:
-        ordered = rows.repartition(1).sortWithinPartitions(*SORT)
-        ordered.select(*columns(metadata)).write.option("compression", "zstd").parquet(staging.toString())
-        written = [status.getPath() for status in self._files.system.listStatus(staging)]
-        (file,) = (path for path in written if path.getName().endswith(".parquet"))
-        return file
+    @contextmanager
+    def _staged(self, rows: DataFrame, metadata: Metadata) -> Iterator[Any]:
+        """A file of these rows beside its place, for as long."""
+        staging = self._files.staging()
+        try:
+            ordered = rows.repartition(1).sortWithinPartitions(*SORT)
+            ordered.select(*columns(metadata)).write.option("compression", "zstd").parquet(staging.toString())
+            written = [status.getPath() for status in self._files.system.listStatus(staging)]
+            (file,) = (path for path in written if path.getName().endswith(".parquet"))
+            yield file
+        finally:
+            self._files.discard(staging)
 
-    def _take_place(self, file: Any, place: Any) -> Written:
-        there = self._files.system.exists(place)
-        if there and self._same(file, place):
+    def _take_place(self, file: Any, place: Any, metadata: Metadata) -> Written:
+        """What is there is never lost: of the time that it knows, its rows stay where the new file has less."""
+        if not self._files.system.exists(place):
+            self._files.replace(file, place)
+            return Written.NEW
+        if self._same(file, place):
             return Written.UNCHANGED
-        if there and self._rows(file) < self._rows(place):
+        known_ms = self._metadata(place.toString()).through_ms
+        if not self._forgotten(file, place, known_ms=known_ms):
+            self._files.replace(file, place)
+            return Written.CHANGED
+        if metadata.through_ms <= known_ms:
             return Written.KEPT
-        self._files.replace(file, place)
-        return Written.CHANGED if there else Written.NEW
+        later = self._read(file).where(sql.col("time") >= sql.timestamp_millis(sql.lit(known_ms)))
+        with self._staged(self._read(place).unionByName(later), metadata) as completed:
+            self._files.replace(completed, place)
+        return Written.CHANGED
+
+    def _forgotten(self, file: Any, place: Any, *, known_ms: int) -> bool:
+        """Whether the file begins later than what is there, or has fewer rows of the time before `known_ms`.
+
+        Rows alone do not tell: a pool that grows has as many in fewer hours.
+        """
+        before = sql.col("time") < sql.timestamp_millis(sql.lit(known_ms))
+        extent = sql.count("*"), sql.unix_millis(sql.min("time"))
+        (new, first_ms), (old, old_first_ms) = (
+            self._read(path).where(before).agg(*extent).collect()[0] for path in (file, place)
+        )
+        return bool(new < old or (old and first_ms > old_first_ms))
 
     def _same(self, one: Any, other: Any) -> bool:
         """Whether they hold the same. Their bytes differ where Parquet's footer lists in another order what it used
@@ -154,8 +177,8 @@ class Store:
             for stream in streams:
                 stream.close()
 
-    def _rows(self, path: Any) -> int:
-        return self._spark.read.parquet(path.toString()).count()
+    def _read(self, path: Any) -> DataFrame:
+        return self._spark.read.parquet(self._files.literal(path).toString())
 
     def pieces(self, part: Part) -> list[Piece]:
         """That are there, in order. Raises HistoryError for those of days that were cut in several ways."""
