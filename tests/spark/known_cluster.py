@@ -22,12 +22,17 @@ PHASES = ["Failed", "Succeeded"]
 NODE_CPU = (
     'sum by (node, instance) (rate(node_cpu_seconds_total{job="node-exporter",mode!~"idle|iowait|steal"}[1800s]))'
 )
+AGAIN_AT = START + 2_700
+"""Well before the next half hour: a series that has ended is still told of for five minutes."""
 _LATE_UNTIL = START + 86_400 - 3_600
 """Late data ends well before midnight, so that no rate of the next day sees it."""
 
 
-def openmetrics(*, late: bool = False) -> Iterator[str]:
-    """With `late`, also the first day's figures of an executor that were not there before."""
+def openmetrics(*, late: bool = False, again: bool = False) -> Iterator[str]:
+    """With `late`, also the first day's figures of an executor that were not there before.
+
+    With `again`, also an executor on n1 and, by the name it had, another on n2 as soon as that one is gone.
+    """
     for second in range(START - 3_600, END, EVERY_SECONDS):
         for address, node in NODES.items():
             yield from _node(address, node, second)
@@ -40,6 +45,8 @@ def openmetrics(*, late: bool = False) -> Iterator[str]:
             yield from _pod(pod, node, second)
         if late and START <= second < _LATE_UNTIL:
             yield from _executor("clicks-exec-9", "n1", second)
+        if again:
+            yield from _executor("clicks-exec-7", "n1" if second < AGAIN_AT else "n2", second)
         yield from _operator(second)
     yield "# EOF\n"
 

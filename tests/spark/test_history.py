@@ -143,6 +143,19 @@ def test_executors_are_where_the_best_that_is_known_says(
     assert {row.detail for row in inside if row.detail} == application
 
 
+def test_a_name_that_is_used_again_has_its_figures_where_it_was_then(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "history"
+    with holding(known_cluster.openmetrics(again=True), tmp_path) as filled:
+        run(spark, folder, filled, days(FIRST, FIRST, ripe_ms=FIRST.start_ms + 2 * HOUR_MS))
+    rows = spark.read.parquet(str(folder)).where("pod = 'clicks-exec-7'").collect()
+    found = Counter((row.signal, row.time.timestamp() - known_cluster.START, row.node) for row in rows)
+    assert found == Counter(
+        (name, second, "n1" if second < known_cluster.AGAIN_AT - known_cluster.START else "n2")
+        for name in ("placement", "executorCpu", "executorMemory")
+        for second in range(0, 7_200, 1_800)
+    )
+
+
 def test_every_figure_is_what_prometheus_answers_itself(
     spark: SparkSession, cluster: FilledPrometheus, collected_once: tuple[Path, list[Done]]
 ) -> None:

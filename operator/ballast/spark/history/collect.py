@@ -130,6 +130,13 @@ def _pools(asked: Mapping[str, re.Pattern[str]], nodes: DataFrame) -> DataFrame:
 
 
 def _on_their_nodes(executors: DataFrame) -> DataFrame:
-    """Executors' rows with the node that they were on: a pod is never on another one."""
-    placed = executors.where("signal = 'placement'").select("namespace", "pod", "node").distinct()
-    return executors.drop("node").join(sql.broadcast(placed), ["namespace", "pod"])
+    """Executors' rows with the node that they were on. A pod is never on another one; its name may be, used again."""
+    pod = ["namespace", "pod"]
+    placements = executors.where("signal = 'placement'")
+    nodes = sql.broadcast(placements.groupBy(*pod).agg(sql.collect_set("node").alias("nodes")))
+    figures = executors.where("signal != 'placement'").drop("node").join(nodes, pod)
+    once = figures.where(sql.size("nodes") == 1).withColumn("node", sql.element_at("nodes", 1))
+    again = placements.join(nodes.where(sql.size("nodes") > 1), pod, "leftsemi")
+    there = again.select(*pod, "timestamp", "node").distinct()
+    apart = figures.where(sql.size("nodes") > 1).join(there, [*pod, "timestamp"])
+    return reduce(DataFrame.unionByName, (placements, once.drop("nodes"), apart.drop("nodes")))
