@@ -19,7 +19,7 @@ from ballast.prometheus import Preset
 from ballast.spark.errors import HistoryError, SparkFailedError
 from ballast.spark.failure import in_own_words
 from ballast.spark.file_system import FileSystem
-from ballast.spark.history import Day, Done, Origin, Part, Range, Store, Written, collected, planned
+from ballast.spark.history import Day, Done, Origin, Part, Range, Store, Written, collected, newcomers, planned
 from ballast.spark.history.schema import Metadata
 from ballast.spark.history.signal import Signal, signals
 from ballast.spark.history.store import MOST_ROWS
@@ -382,6 +382,25 @@ def test_each_pool_that_is_asked_for_is_told_of(spark: SparkSession, cluster: Fi
     }  # fmt: skip
 
 
+def test_days_are_missing_that_the_pools_asked_for_lack(
+    spark: SparkSession, cluster: FilledPrometheus, history: Path
+) -> None:
+    shutil.rmtree(history / f"date={SECOND}" / "pool=batch")
+    store = Store(spark, str(history))
+
+    def asked(*names: str) -> Origin:
+        return origin(cluster, pools=dict.fromkeys(names, "n."))
+
+    def lacking(*names: str) -> list[Day]:
+        return [stretch.day for stretch in planned(store, asked(*names), days(None, None))]
+
+    assert lacking() == lacking("streaming") == []
+    assert lacking("batch") == [SECOND]
+    assert lacking("mine") == [FIRST, SECOND]
+    assert newcomers(store, asked("batch", "mine")) == ["mine"]
+    assert newcomers(store, asked("mine")) == newcomers(store, asked()) == []
+
+
 @pytest.mark.parametrize(
     ("spans", "words"),
     [
@@ -531,6 +550,18 @@ def test_the_command_collects_and_says_what_it_wrote(
     app("ballast")(args=["history", *asked, *sized], standalone_mode=False)
     assert f"date={FIRST}/pool=mine: " in capsys.readouterr().out
     assert {row.pool for row in spark.read.parquet(str(tmp_path)).select("pool").distinct().collect()} == {"mine"}
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_pool_that_is_new_beside_others_is_told_where_it_begins(
+    cluster: FilledPrometheus, history: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.rmtree(history / f"date={SECOND}")
+    asked = ["--prometheus", cluster.url, "--path", str(history), "--to", str(SECOND), "--step", "30m"]
+    pools = ["--pool", "streaming=n[12]", "--pool", "mine=n3"]
+    app("ballast")(args=["history", *asked, "--window", "30m", *pools], standalone_mode=False)
+    assert f"pool mine: no day before {SECOND} is there, collect them with --from" in capsys.readouterr().out
+    assert [path.parent.name for path in history.glob("date=*/pool=mine")] == [f"date={SECOND}"]
 
 
 def test_a_second_run_in_the_folder_is_told_to_wait(

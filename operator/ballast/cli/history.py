@@ -127,7 +127,7 @@ def _range(first: str | None, last: str | None, *, back: int, now_ms: int, delay
 
 
 def _collect(origin: Origin, wanted: Range, *, path: str, master: str | None) -> None:
-    from ballast.spark.history import Store, checked_once, collected, planned  # noqa: PLC0415 -- as above
+    from ballast.spark.history import Store, checked_once, collected, newcomers, planned  # noqa: PLC0415 -- as above
     from ballast.spark.session import session  # noqa: PLC0415 -- as above
     from ballast.spark.source.moment import as_rfc3339  # noqa: PLC0415 -- as above
 
@@ -136,6 +136,9 @@ def _collect(origin: Origin, wanted: Range, *, path: str, master: str | None) ->
     done = []
     with store.alone(), progress(console()) as bar:
         stretches = planned(store, origin, wanted)
+        for pool in newcomers(store, origin) if wanted.first is None and stretches else ():
+            before = f"no day before {stretches[0].day} is there, collect them with --from"
+            bar.console.print(f"pool {pool}: {before}", soft_wrap=True)
         for stretch in bar.track(stretches, description="days"):
             for each in collected(spark, store, origin, stretch):
                 done.append(each)

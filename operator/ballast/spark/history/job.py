@@ -64,10 +64,17 @@ def planned(store: Store, origin: Origin, wanted: Range) -> list[Stretch]:
     known: dict[Day, int] = {}
     for part, metadata in store.parts().items():
         _check_alike(origin, part, metadata)
-        known[part.day] = min(metadata.through_ms, known.get(part.day, metadata.through_ms))
+        if not origin.pools or part.pool in origin.pools:
+            known[part.day] = min(metadata.through_ms, known.get(part.day, metadata.through_ms))
     first = wanted.first or min(known, default=wanted.otherwise)
     days = stretches(first, wanted.last or Day.of(wanted.ripe_ms), ripe_ms=wanted.ripe_ms)
     return list(days) if wanted.first else missing(days, known)
+
+
+def newcomers(store: Store, origin: Origin) -> list[str]:
+    """Pools asked for that have no day yet, beside others that have: planned are the days that those lack."""
+    there = store.pools()
+    return sorted(origin.pools.keys() - there) if origin.pools.keys() & there else []
 
 
 def _check_alike(origin: Origin, part: Part, metadata: Metadata) -> None:

@@ -90,9 +90,10 @@ class Store:
         with TemporaryDirectory(prefix="ballast-history-") as folder:
             return self._files.fetched(self._files.below(file), Path(folder)).read_bytes()
 
-    def pools(self, day: Day) -> set[str]:
-        """Those that have a part of that day."""
-        return {_part(path.toString())[0].pool for path in self._files.found(f"date={day}/pool=*/history*.parquet")}
+    def pools(self, day: Day | None = None) -> set[str]:
+        """Those that have a part of that day, or of any."""
+        files = self._files.found(f"date={day or '*'}/pool=*/history*.parquet")
+        return {_part(path.toString())[0].pool for path in files}
 
     def write(self, rows: DataFrame, part: Part, metadata: Metadata, *, count: int) -> Mapping[str, Written]:
         """Make `rows`, which are so many, that part, and say what has become of each of its files.
