@@ -90,7 +90,7 @@ def history(
         origin = Origin(
             source,
             preset,
-            step_ms=_span_ms(step, field="--step", least="1s", most="1h"),
+            step_ms=_step_ms(step),
             window_ms=_span_ms(window, field="--window", least="5s", most="1h"),
             pools=_pools(pool),
         )
@@ -100,9 +100,23 @@ def history(
         _collect(origin, wanted, path=path, master=master)
 
 
+def _step_ms(text: str) -> int:
+    """Raises InvalidField."""
+    from ballast.spark.history.day import DAY_MS  # noqa: PLC0415 -- Spark takes seconds to load
+
+    step_ms = _span_ms(text, field="--step", least="1s", most="1h")
+    if DAY_MS % step_ms:
+        # Steps are counted from midnight: over it, one that does not divide the day leaves a shorter one.
+        below = next(ms for ms in range(step_ms, 0, -1000) if DAY_MS % ms == 0)
+        above = next(ms for ms in range(step_ms, DAY_MS, 1000) if DAY_MS % ms == 0)
+        remedy = f"write a span that divides a day: the nearest are {below // 1000}s and {above // 1000}s"
+        raise InvalidField("--step", text, remedy)
+    return step_ms
+
+
 def _span_ms(text: str, *, field: str, least: str, most: str) -> int:
     """Raises InvalidField."""
-    from ballast.spark.source.moment import span_ms  # noqa: PLC0415 -- Spark takes seconds to load
+    from ballast.spark.source.moment import span_ms  # noqa: PLC0415 -- as above
 
     milliseconds = span_ms(text, field=field)
     if milliseconds % 1000 or not span_ms(least, field=field) <= milliseconds <= span_ms(most, field=field):

@@ -19,6 +19,7 @@ from tests.unit.spark.faults import Answer, failure, matrix, serving
         (["--header", "Authorization: secret"], "--header: 'Authorization': write NAME=VALUE"),
         (["--header", "X=secret", "--header", "X=2"], "--header: 'X': it is given twice: leave one out"),
         (["--step", "2h"], "--step: '2h': write a span of whole seconds, from 1s to 1h"),
+        (["--step", "7m"], "--step: '7m': write a span that divides a day: the nearest are 400s and 432s"),
         (["--window", "1500ms"], "--window: '1500ms': write a span of whole seconds, from 5s to 1h"),
         (["--from", "2999-01-01"], "--from: '2999-01-01': name a day that has begun: in UTC it is 2"),
         (["--from", "2026-01-01", "--to", "2999-01-01"], "--to: '2999-01-01': name a day that has begun"),
