@@ -80,7 +80,7 @@ def history(
     replaced only if it would change, in one moment, and never by one with fewer rows.
     """
     given = {"bearerTokenFile": bearer_token_file, "caFile": ca_file, "timeout": timeout, "url": prometheus}
-    headers = {f"headers.{name}": value for name, value in _pairs(header, field="--header").items()}
+    headers = {f"headers.{name}": value for name, value in _headers(header).items()}
     source = {**{name: value for name, value in given.items() if value is not None}, **headers}
     with with_spark():
         from ballast.spark.history import Origin, ask_once  # noqa: PLC0415 -- Spark takes seconds to load
@@ -180,13 +180,21 @@ def _pools(texts: list[str] | None) -> dict[str, re.Pattern[str]]:
     return pools
 
 
+def _headers(texts: list[str] | None) -> dict[str, str]:
+    """Raises InvalidField. Only what is certainly a name is shown: the rest may be a secret."""
+    for text in texts or ():
+        if not re.fullmatch(r"[^\s:=]+=.+", text, re.DOTALL):
+            name = re.match(r"([^\s:=]+)\s*[:=]\s*[^\s=]", text)
+            raise InvalidField("--header", name[1] if name else "***", "write NAME=VALUE")
+    return _pairs(texts, field="--header")
+
+
 def _pairs(texts: list[str] | None, *, field: str) -> dict[str, str]:
     pairs = {}
     for text in texts or ():
         name, equals, value = text.partition("=")
-        # Of a value nothing is shown: a header may hold a secret.
         if not (name and equals and value):
-            raise InvalidField(field, re.split(r"[\s:]", text)[0], "write NAME=VALUE")
+            raise InvalidField(field, text, "write NAME=VALUE")
         if name in pairs:
             raise InvalidField(field, name, "it is given twice: leave one out")
         pairs[name] = value
