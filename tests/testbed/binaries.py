@@ -181,9 +181,14 @@ def _are_assets(path: Path) -> bool:
 
 
 def _suffices(suite: Suite, path: Path) -> bool:
-    done = subprocess.run([str(path), *suite.version_flags], capture_output=True, text=True, check=False)
-    version = parse_version(done.stdout)
+    version = version_of(suite, path)
     return version is not None and version >= suite.minimum
+
+
+def version_of(suite: Suite, path: Path) -> Version | None:
+    """Which version a binary of the suite says it is."""
+    done = subprocess.run([str(path), *suite.version_flags], capture_output=True, text=True, check=False)
+    return parse_version(done.stdout)
 
 
 def parse_version(text: str) -> Version | None:

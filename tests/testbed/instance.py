@@ -65,7 +65,7 @@ def default_root() -> Path:
 
 def reserve(root: Path) -> Instance:
     """Take the lowest free number; it is ours until `release`."""
-    with _root_locked(root):
+    with root_locked(root):
         for number in INSTANCES:
             instance = Instance(number, root / str(number))
             if not instance.folder.exists() and _is_unused(instance.control_address):
@@ -77,7 +77,7 @@ def reserve(root: Path) -> Instance:
 
 def release(instance: Instance) -> None:
     """Give the number back and remove the folder; whatever ran in it must have ended."""
-    with _root_locked(instance.folder.parent):
+    with root_locked(instance.folder.parent):
         shutil.rmtree(instance.folder, ignore_errors=True)
         if instance.folder.exists():
             shutil.rmtree(instance.folder)
@@ -92,7 +92,7 @@ def existing(root: Path) -> list[Instance]:
 
 
 @contextmanager
-def _root_locked(root: Path) -> Iterator[None]:
+def root_locked(root: Path) -> Iterator[None]:
     """Hold the root folder itself, and remove it at the end when nothing is left in it."""
     handle = _open_and_lock(root)
     try:

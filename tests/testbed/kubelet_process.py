@@ -52,7 +52,6 @@ class KubeletSetup:
             "servingKey": str(self.pki.kubelet_serving.key),
             "apiServer": {"host": server.hostname, "port": server.port, "caFile": ca},
             "images": {name: dict(kind) for name, kind in self.images.items()},
-            "network": None,
             "nodes": [node.to_config() for node in self.nodes],
             **self.options,
         }

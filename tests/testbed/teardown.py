@@ -23,27 +23,43 @@ KILL_TIMEOUT_SECONDS = 20.0
 def tear_down(instance: Instance) -> None:
     """Leave no process, cgroup, mount, network namespace or file of the testbed."""
     with _locked(instance.folder) as still_there:
-        if not still_there:
-            return
-        _let_kubelet_finish(instance)
-        wait_until(
-            lambda: not _killed(instance),
-            what=f"ending the processes of testbed {instance.id}",
-            timeout_seconds=KILL_TIMEOUT_SECONDS,
-            explain=lambda: f"still there: {sorted(process.pid for process in _members(instance))}",
-        )
-        _remove_network(instance)
-        _unmount(instance)
-        _remove_cgroups(instance)
-        instances.release(instance)
+        if still_there:
+            _end(instance)
 
 
 def tear_down_abandoned(root: Path) -> list[Instance]:
-    """End every testbed whose starter was killed; those that were."""
-    abandoned = [instance for instance in instances.existing(root) if instance.manifest.is_abandoned()]
-    for instance in abandoned:
-        tear_down(instance)
-    return abandoned
+    """End every testbed whose starter was killed; those that this call ended."""
+    seen = [instance for instance in instances.existing(root) if instance.manifest.is_abandoned()]
+    return [instance for instance in seen if _ended_if_abandoned(instance)]
+
+
+def _ended_if_abandoned(instance: Instance) -> bool:
+    """Asks again while nobody else can end it or take its number: it may be a new one that another start just took."""
+    with _locked(instance.folder) as still_there:
+        if not still_there or not _is_abandoned_for_good(instance):
+            return False
+        _end(instance)
+        return True
+
+
+def _is_abandoned_for_good(instance: Instance) -> bool:
+    """With the root locked: before, its folder may be there and its owner not yet written."""
+    with instances.root_locked(instance.folder.parent):
+        return instance.manifest.is_abandoned()
+
+
+def _end(instance: Instance) -> None:
+    _let_kubelet_finish(instance)
+    wait_until(
+        lambda: not _killed(instance),
+        what=f"ending the processes of testbed {instance.id}",
+        timeout_seconds=KILL_TIMEOUT_SECONDS,
+        explain=lambda: f"still there: {sorted(process.pid for process in _members(instance))}",
+    )
+    _remove_network(instance)
+    _unmount(instance)
+    _remove_cgroups(instance)
+    instances.release(instance)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import urllib.request
 
 import pytest
 
+from tests.testbed.binaries import EVERYTHING, SUITES, cache_folder, parse_version, version_of
 from tests.testbed.errors import TestbedError
 from tests.testbed.testbed import Testbed
 from tests.testbed.waiting import wait_until
@@ -36,12 +37,29 @@ spec: {policyName: labelling}
 """
 
 
-def test_the_binaries_say_which_version_they_are(control_plane: Testbed) -> None:
+@pytest.mark.parametrize("name", EVERYTHING)
+def test_a_binary_is_of_the_pinned_version_if_built_here_and_new_enough_otherwise(
+    control_plane: Testbed, name: str
+) -> None:
+    (suite,) = (each for each in SUITES if name in each.packages)
+    binary = control_plane.binary(name)
+    version = version_of(suite, binary)
+
+    assert version is not None
+    if binary.is_relative_to(cache_folder()):
+        assert version == parse_version(suite.version)
+    assert version >= suite.minimum
+
+
+def test_the_api_server_and_kubectl_that_run_are_the_binaries_that_were_found(control_plane: Testbed) -> None:
     versions = json.loads(control_plane.kubectl("version", "--output=json"))
 
-    assert versions["serverVersion"]["gitVersion"] == "v1.37.1"
-    assert (versions["serverVersion"]["major"], versions["serverVersion"]["minor"]) == ("1", "37")
-    assert versions["clientVersion"]["gitVersion"] == "v1.37.1"
+    for name, said in (("kube-apiserver", versions["serverVersion"]), ("kubectl", versions["clientVersion"])):
+        (suite,) = (each for each in SUITES if name in each.packages)
+        version = parse_version(said["gitVersion"])
+        assert version is not None
+        assert version == version_of(suite, control_plane.binary(name))
+        assert (said["major"], said["minor"].removesuffix("+")) == (str(version[0]), str(version[1]))
 
 
 def test_a_service_account_is_who_its_token_says_and_may_do_nothing_yet(control_plane: Testbed) -> None:

@@ -6,17 +6,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import requests
 
 from tests.testbed import instance as instances
+from tests.testbed.binaries import find_binaries
 from tests.testbed.errors import TestbedError
 from tests.testbed.instance import Instance
 from tests.testbed.nodes import NodeSpec
 from tests.testbed.process import REPOSITORY, Supervisor
-from tests.testbed.procfs import belonging_to, identify
+from tests.testbed.procfs import belonging_to, identify, this_process
 from tests.testbed.teardown import tear_down, tear_down_abandoned
 from tests.testbed.testbed import Testbed
 from tests.testbed.traces import traces_of
@@ -112,6 +114,24 @@ def test_the_next_one_ends_a_testbed_whose_starter_was_killed() -> None:
     assert traces_of(instance) == []
 
 
+def test_a_testbed_that_is_being_taken_is_not_abandoned(tmp_path: Path) -> None:
+    instance = Instance(99, tmp_path / "99")
+    with ThreadPoolExecutor(1) as pool:
+        with instances.root_locked(tmp_path):
+            instance.folder.mkdir()
+            ended = pool.submit(tear_down_abandoned, tmp_path)
+            wait_until(lambda: ended.done() or is_waited_for(tmp_path), what="another start's look at it")
+            instance.manifest.record_owner(this_process())
+        assert ended.result() == []
+    assert instance.folder.exists()
+
+
+def is_waited_for(folder: Path) -> bool:
+    """Whether someone wants the lock of the folder, which another has."""
+    inode = f":{folder.stat().st_ino} "
+    return any("-> FLOCK" in line and inode in line for line in Path("/proc/locks").read_text().splitlines())
+
+
 def test_a_start_that_fails_leaves_nothing_and_names_the_log() -> None:
     before = instances.existing(instances.default_root())
 
@@ -191,6 +211,7 @@ def test_a_process_lives_as_long_as_any_of_its_threads() -> None:
 
 
 def test_six_nodes_are_ready_in_time() -> None:
+    find_binaries()  # which builds them, the first time
     started = time.monotonic()
     with Testbed().up():
         assert time.monotonic() - started < 40

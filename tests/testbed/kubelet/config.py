@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -94,7 +94,6 @@ class KubeletConfig(Model):
     shared_paths: list[Path] = []
     """Folders of the machine that every container sees and writes as they are."""
     images: dict[str, Image] = {}
-    network: dict[str, Any] | None = None
     nodes: list[NodeConfig]
     restart_backoff_seconds: float = 10.0
     volume_refresh_seconds: float = 60.0
