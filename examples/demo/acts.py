@@ -114,7 +114,15 @@ def play(testbed: Testbed, screen: Screen, *, watch: Watch, figures: Figures, fo
         durations = Durations.around(move, batches, quiet_at=quiet_at, noise_at=noise_at, until=until)
         _say_durations(acts, durations)
         records = compared(acts, running, first=first)
-        findings = Findings(default, placed, move, durations, records, watch.busiest)
+        findings = Findings(
+            default=default,
+            default_records=first,
+            ballast=placed,
+            move=move,
+            durations=durations,
+            records=records,
+            busiest=watch.busiest,
+        )
         scores = figures.history(quiet_at, until)
         return Played(findings, after, acts.trail, scores, batches, quiet_at, until)
 

@@ -115,10 +115,13 @@ class Durations:
 @dataclass(frozen=True, slots=True)
 class Findings:
     default: Spread
+    default_records: Comparison
+    """Those of the job that kube-scheduler alone placed."""
     ballast: Spread
     move: Move
     durations: Durations
     records: Comparison
+    """Those of the job under Ballast, through its move."""
     busiest: Use | None
     """The whole machine, while scores counted."""
 
@@ -161,10 +164,11 @@ class Findings:
             f"the replacement is on {self.move.landed_on}, not {self.move.target}": (
                 self.move.landed_on == self.move.target
             ),
-            f"source and sink disagree: {self.records}": self.records.agree,
+            f"source and sink disagree under kube-scheduler: {self.default_records}": self.default_records.agree,
+            f"source and sink disagree under Ballast: {self.records}": self.records.agree,
             f"the machine was {self.busiest or 'an unknown share busy'} while scores counted, "
             f"more than {busy_limit_percent:.0f} %: a node's usage means nothing then": (
-                self.busiest is not None and self.busiest.busy_percent < busy_limit_percent
+                _is_below(self.busiest, busy_limit_percent)
             ),
         }
         return [words for words, holds in checks.items() if not holds]
@@ -198,6 +202,11 @@ def _is_nearer(one: Spread, other: Spread) -> bool:
     """By zones or by racks, and by neither farther."""
     pairs = [(one.cross_zone_ratio, other.cross_zone_ratio), (one.cross_rack_ratio, other.cross_rack_ratio)]
     return all(ours <= theirs for ours, theirs in pairs) and any(ours < theirs for ours, theirs in pairs)
+
+
+def _is_below(busiest: Use | None, limit_percent: float) -> bool:
+    """With a limit of 100 whatever was seen: a machine without an idle moment is 100 % busy, and never more."""
+    return limit_percent >= 100.0 or (busiest is not None and busiest.busy_percent < limit_percent)
 
 
 def _ratios(spread: Spread) -> Json:

@@ -44,6 +44,7 @@ def findings(**changes: Any) -> Findings:
     durations = Durations.around(made, batches(), quiet_at=START, noise_at=START + 30, until=START + 140)
     fields: dict[str, Any] = {
         "default": Spread(0.44, 0.72, {spec.name: 1 for spec in pool_nodes()[:6]}),
+        "default_records": Comparison(source=9_000, sink=9_000, lost=0, duplicated=0, altered=0),
         "ballast": Spread(0.0, 0.41, {"large-b1-1": 2, "large-b1-2": 2, "large-b2-1": 2}),
         "move": made,
         "durations": durations,

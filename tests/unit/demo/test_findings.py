@@ -8,6 +8,8 @@ from examples.demo.pool import Spread
 from examples.demo.streaming.records import Comparison
 from tests.unit.demo.builders import START, batches, findings, move
 
+LOST = Comparison(source=5, sink=4, lost=1, duplicated=0, altered=0)
+ALTERED = Comparison(source=5, sink=5, lost=0, duplicated=0, altered=1)
 SHAPE: dict[str, Any] = {
     "placement": {"default": {"crossZoneRatio", "crossRackRatio"}, "ballast": {"crossZoneRatio", "crossRackRatio"}},
     "move": {"from", "to", "hits", "predictedGain", "measuredGain", "secondsToLeave", "secondsToReplace"},
@@ -44,8 +46,9 @@ def test_nearer_by_zones_or_by_racks_is_nearer(ballast: Spread) -> None:
         ({"move": move(measured_gain=-1.0)}, "the gap did not narrow"),
         ({"move": move(measured_gain=None)}, "the gap did not narrow"),
         ({"move": move(landed_on="large-b2-1")}, "not large-b2-2"),
-        ({"records": Comparison(source=5, sink=4, lost=1, duplicated=0, altered=0)}, "source and sink disagree"),
-        ({"records": Comparison(source=5, sink=5, lost=0, duplicated=0, altered=1)}, "source and sink disagree"),
+        ({"default_records": LOST}, "source and sink disagree under kube-scheduler"),
+        ({"records": LOST}, "source and sink disagree under Ballast"),
+        ({"records": ALTERED}, "source and sink disagree under Ballast"),
         ({"busiest": Use(85.0)}, "was 85 % busy while"),
         ({"busiest": Use(91.0, 20.4)}, "91 % busy (20 % stolen by its host)"),
         ({"busiest": None}, "an unknown share busy"),
@@ -54,6 +57,12 @@ def test_nearer_by_zones_or_by_racks_is_nearer(ballast: Spread) -> None:
 def test_what_was_not_shown_is_told(changes: dict[str, Any], words: str) -> None:
     failures = findings(**changes).failures()
     assert any(words in failure for failure in failures), failures
+
+
+@pytest.mark.parametrize("busiest", [Use(100.0), None])
+def test_a_limit_of_a_hundred_percent_lets_a_busy_machine_pass(busiest: Use | None) -> None:
+    assert findings(busiest=busiest).failures(busy_limit_percent=99.9)
+    assert findings(busiest=busiest).failures(busy_limit_percent=100.0) == []
 
 
 def test_every_batch_counts_before_during_or_after() -> None:
