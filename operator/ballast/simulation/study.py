@@ -97,7 +97,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """Every policy ran in every window with every seed."""
+    """Every policy ran in every window with every seed of that window; all windows have as many."""
 
     results: tuple[Result, ...]
     """In the order of `policies`, then of windows and seeds."""
@@ -117,7 +117,18 @@ class Study:
 
     @property
     def seeds(self) -> tuple[int, ...]:
+        """Of all windows, which need not have the same ones."""
         return tuple(sorted({result.case.seed for result in self.results}))
+
+    @property
+    def cases(self) -> int:
+        """What each policy ran in: windows, each with its own seeds."""
+        return len({(result.case.window, result.case.seed) for result in self.results})
+
+    @property
+    def seeds_each(self) -> int:
+        """How many a window has."""
+        return self.cases // len(self.windows)
 
     @property
     def baseline(self) -> str | None:

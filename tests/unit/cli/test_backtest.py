@@ -18,6 +18,7 @@ from ballast.simulation.figures import figures
 from ballast.simulation.ranking import ranking
 from ballast.simulation.study import Case, Result, Series, Study
 from tests.unit.cli.program import run
+from tests.unit.simulation import studies
 from tests.unit.simulation.small_world import scenario
 from tests.unit.simulation.traces import trace
 
@@ -58,6 +59,12 @@ def test_the_recommendation_is_told_in_plain_words_with_its_rule() -> None:
     assert "Recommended: AvgShedder, 75% less imbalance than without moves, for 4 moves in each window." in lines
     assert "- zones are unknown" in lines
     assert lines[-1].startswith("3 cases for each policy. 95 % intervals of means by Student's t")
+
+
+def test_windows_with_seeds_of_their_own_are_counted_by_what_ran() -> None:
+    lines = shown(studies.study([studies.CAREFUL], windows=["a", "b"], seeds={"a": (1, 2), "b": (7, 8)}))
+    assert lines[0] == "windows a, b   seeds 2   runs 4"
+    assert lines[-1].startswith("4 cases for each policy. ")
 
 
 def test_a_single_case_has_no_intervals_and_says_so() -> None:

@@ -18,15 +18,18 @@ def study(
     policies: Sequence[str] = (CAREFUL, EAGER, STILL),
     *,
     windows: Sequence[str] = ("pool 2026-11-20", "pool 2026-11-21"),
-    seeds: Sequence[int] = (1, 2),
+    seeds: Sequence[int] | Mapping[str, Sequence[int]] = (1, 2),
     **other: Any,
 ) -> Study:
-    """Whatever is not called `still` levels the pool: `eager` at once and by too many moves, others after a while."""
+    """Whatever is not called `still` levels the pool: `eager` at once and by too many moves, others after a while.
+
+    `seeds`: of every window, or by window.
+    """
     results = [
         result(policy, window=window, seed=seed, noise=3.0 * number + seed, **other)
         for policy in policies
         for number, window in enumerate(windows)
-        for seed in seeds
+        for seed in (seeds[window] if isinstance(seeds, Mapping) else seeds)
     ]
     return Study(tuple(results), {policy: document(policy) for policy in policies})
 

@@ -52,11 +52,10 @@ def _body(study: Study, ranking: Ranking, shown: Exhibits) -> Iterator[str]:
 def _recommendation(study: Study, ranking: Ranking) -> Iterator[str]:
     still = ranking.recommended == study.baseline
     yield f"<h1>{'Better move nothing' if still else 'Recommended'}: {escape(ranking.recommended)}</h1>"
-    cases = len(study.windows) * len(study.seeds)
     yield (
         f"<p>{_counted(len(study.policies), 'policy', 'policies')} ran in {_counted(len(study.windows), 'window')} "
-        f"with {_counted(len(study.seeds), 'seed')}: {_counted(cases, 'case')} each, with the operator&#8217;s own "
-        "planner. What only recommends was run as if it enforced.</p>"
+        f"with {_counted(study.seeds_each, 'seed')}: {_counted(study.cases, 'case')} each, with the operator&#8217;s "
+        "own planner. What only recommends was run as if it enforced.</p>"
     )
     yield from (f"<p>Done otherwise: {escape(sentence)}.</p>" for sentence in study.remarks)
     if study.left_out:
@@ -119,7 +118,7 @@ def _plots(study: Study, ranking: Ranking, shown: Exhibits) -> Iterator[str]:
 
 def _imbalance_words(study: Study, chosen: Choice) -> str:
     text = "Standard deviation of the nodes' usage, in points: the mean over seeds"
-    text += ", and all of them as a band; the other policies in grey." if len(study.seeds) > 1 else "."
+    text += ", and all of them as a band; the other policies in grey." if study.seeds_each > 1 else "."
     if len(study.windows) > len(chosen.windows):
         text += f" Of {len(study.windows)} windows, those in which the recommended policy makes the most difference."
     if len(study.policies) > len(chosen.policies):
@@ -153,8 +152,7 @@ def _questions(study: Study, ranking: Ranking) -> Iterator[str]:
     yield '<p class="soft">Means over cases; less is better, and the best is bold.</p>'
     verdicts = {standing.policy: verdict(study.of(standing.policy)) for standing in ranking.standings}
     best = {question: min(getattr(each, question) for each in verdicts.values()) for question in QUESTIONS}
-    cases = len(study.windows) * len(study.seeds)
-    rows = [[policy, *_answers(found, best, cases)] for policy, found in verdicts.items()]
+    rows = [[policy, *_answers(found, best, study.cases)] for policy, found in verdicts.items()]
     yield grid(("policy", *_ASKED), rows)
     asked = "".join(f"<li><b>{escape(question)}</b>: {escape(meaning)}</li>" for question, meaning in _ASKED.items())
     yield f"<details><summary>What is asked</summary><ul>{asked}</ul></details>"

@@ -29,7 +29,7 @@ class Choice:
     windows: tuple[str, ...]
     """Those in which these two differ most in imbalance, most of all first."""
     seed: int
-    """Of single runs: the lowest."""
+    """Of single runs: the lowest of their window."""
 
     @property
     def window(self) -> str:
@@ -45,11 +45,12 @@ def choice(study: Study, ranking: Ranking) -> Choice:
     if before is None:
         others = [policy for policy in order if policy != ranking.recommended]
         before = max(others, key=lambda policy: ranking.of(policy).mean("imbalance_point_hours"), default=None)
+    windows = _telling(study, ranking.recommended, before)
     return Choice(
         policies=tuple(first if base is None or base in first else [*first, base]),
         before=before,
-        windows=tuple(_telling(study, ranking.recommended, before)[:MOST_WINDOWS]),
-        seed=study.seeds[0],
+        windows=tuple(windows[:MOST_WINDOWS]),
+        seed=min(result.case.seed for result in study.results if result.case.window == windows[0]),
     )
 
 

@@ -48,9 +48,9 @@ EXPLAINED: Mapping[str, str] = MappingProxyType(
 
 def backtested_report(study: Study, found: Ranking, form: Format) -> list[RenderableType]:
     """What to print for people, from top to bottom."""
-    windows, seeds = study.windows, study.seeds
+    windows = study.windows
     shown = windows if len(windows) <= 3 else (*windows[:2], f"{len(windows) - 2} more")
-    head = line(("windows", ", ".join(shown)), ("seeds", str(len(seeds))), ("runs", str(len(study.results))))
+    head = line(("windows", ", ".join(shown)), ("seeds", str(study.seeds_each)), ("runs", str(len(study.results))))
     columns = ranked_columns(form)
     parts: list[RenderableType] = [
         head,
@@ -88,7 +88,7 @@ def _against(study: Study, found: Ranking, best: Standing) -> str:
 
 
 def _cases(study: Study) -> str:
-    count = len(study.windows) * len(study.seeds)
+    count = study.cases
     return "One case only, so that no interval can be given. " if count == 1 else f"{count} cases for each policy. "
 
 

@@ -112,5 +112,14 @@ def test_what_was_never_level_has_no_rounds() -> None:
     assert found[CAREFUL] == "<b>2.0, 0 of 4</b>"
 
 
+def test_windows_with_seeds_of_their_own_are_counted_by_what_ran() -> None:
+    text = page(study(windows=["a", "b"], seeds={"a": (1, 2), "b": (7, 8)}))
+    assert "3 policies ran in 2 windows with 2 seeds: 4 cases each" in text
+    found = {row[0]: row[5] for row in rows(section(text, "PIP-364&#8217;s five questions"))}
+    assert found[STILL] == "–, 4 of 4"
+    alone = page(study(windows=["a", "b"], seeds={"a": (1,), "b": (7,)}))
+    assert "as a band" not in alone
+
+
 def test_names_are_escaped() -> None:
     assert "<b>x</b>" not in page(study(["careful", "eager <b>x</b>"], windows=["<b>x</b>"]))

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
-from ballast.cli.picture.exhibits import MOST_POLICIES, choice, exhibits
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from ballast.cli.picture.exhibits import MOST_POLICIES, choice, exhibits, single
 from ballast.simulation.ranking import ranking
 from ballast.simulation.study import Study
 from tests.unit.simulation.studies import CAREFUL, EAGER, STILL, document, result, study
@@ -42,3 +46,13 @@ def test_of_many_windows_those_are_shown_in_which_it_makes_a_difference() -> Non
     }
     expected = sorted(differences, key=lambda window: -differences[window])[:3]
     assert list(choice(made, ranking(made)).windows) == expected
+
+
+@pytest.mark.parametrize("seeds", [{"a": (1, 2), "b": (7, 8)}, {"a": (7, 8), "b": (1, 2)}])
+def test_of_windows_with_seeds_of_their_own_the_run_of_the_lowest_one_is_shown(
+    seeds: Mapping[str, Sequence[int]],
+) -> None:
+    made = study([STILL, CAREFUL], windows=["a", "b"], seeds=seeds)
+    chosen = exhibits(made, ranking(made)).chosen
+    case = single(made, chosen, CAREFUL).case
+    assert (case.window, case.seed) == (chosen.window, min(seeds[chosen.window]))
