@@ -169,6 +169,15 @@ def test_windows_of_which_a_file_of_the_day_is_missing_are_left_out_and_those_af
         Recordings(spark, str(tmp_path), Selection(start_ms=start_ms, end_ms=start_ms + 2 * SPAN_MS), Replay())
 
 
+@pytest.mark.parametrize("starts_ms", [(60_000, 90_000), (90_000, 90_500)], ids=["half a minute", "less than a second"])
+def test_what_ran_in_a_window_is_not_reused_for_one_that_begins_a_little_later(
+    spark: SparkSession, kept: Path, starts_ms: tuple[int, int]
+) -> None:
+    chosen = [Selection(start_ms=DAY.end_ms + at, end_ms=DAY.end_ms + SPAN_MS) for at in starts_ms]
+    (first,), (second,) = (Recordings(spark, str(kept), each, Replay()).windows for each in chosen)
+    assert first.digest != second.digest
+
+
 def test_a_history_without_such_a_pool_or_time_is_told_of(spark: SparkSession, kept: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidField, match=r"--pool: 'batch': there is no such pool in .*, but streaming"):
         Recordings(spark, str(kept), Selection(pools=("streaming", "batch")), Replay())

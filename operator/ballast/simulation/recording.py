@@ -11,6 +11,17 @@ from ballast.errors import BallastError
 from ballast.model.arrays import BoolArray, FloatArray
 
 
+def window_name(pool: str, start: float) -> str:
+    """The pool and the moment where the window begins, in seconds since the epoch: at midnight the day alone."""
+    return f"{pool} {instant(start).removesuffix('T00:00Z')}"
+
+
+def instant(seconds: float) -> str:
+    """Of the seconds since the epoch; to the minute where it is a whole one."""
+    form = "%Y-%m-%dT%H:%M:%SZ" if seconds % 60 else "%Y-%m-%dT%H:%MZ"
+    return datetime.fromtimestamp(seconds, tz=UTC).strftime(form)
+
+
 class UnusableRecordingError(BallastError):
     """A recording that contradicts itself, or has nothing to replay."""
 
@@ -84,10 +95,7 @@ class Recording:
 
     @property
     def name(self) -> str:
-        """The pool and, as far as it is not midnight, the moment where the window begins."""
-        moment = datetime.fromtimestamp(self.start, tz=UTC)
-        whole_day = (moment.hour, moment.minute, moment.second) == (0, 0, 0)
-        return f"{self.pool} {moment.date().isoformat() if whole_day else moment.strftime('%Y-%m-%dT%H:%MZ')}"
+        return window_name(self.pool, self.start)
 
     @property
     def steps(self) -> int:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ballast.simulation.engine import EPOCH
 from ballast.simulation.recording import UnusableRecordingError
 from tests.unit.simulation.recordings import executor, node, recording
 
@@ -28,7 +29,14 @@ def test_a_recording_that_would_give_wrong_figures_is_refused(changes: dict[str,
         recording(members, **changes)
 
 
-def test_a_recording_is_called_after_its_pool_and_when_it_begins() -> None:
-    whole = recording()
-    assert whole.name == "streaming 2026-01-05"
-    assert recording(start=whole.start + 3600 * 6).name == "streaming 2026-01-05T06:00Z"
+@pytest.mark.parametrize(
+    ("seconds", "name"),
+    [
+        (0, "streaming 2026-01-05"),
+        (6 * 3600, "streaming 2026-01-05T06:00Z"),
+        (6 * 3600 + 30, "streaming 2026-01-05T06:00:30Z"),
+        (30, "streaming 2026-01-05T00:00:30Z"),
+    ],
+)
+def test_a_recording_is_called_after_its_pool_and_when_it_begins(seconds: float, name: str) -> None:
+    assert recording(start=EPOCH + seconds).name == name

@@ -6,7 +6,6 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from threading import Lock
 from typing import Any
 
@@ -17,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from ballast.errors import InvalidField
 from ballast.simulation.recorded.extent import extended
 from ballast.simulation.recorded.reading import recording
-from ballast.simulation.recording import UnusableRecordingError
+from ballast.simulation.recording import UnusableRecordingError, instant, window_name
 from ballast.simulation.replay import Replay
 from ballast.simulation.study import left_out_told
 from ballast.simulation.trial import RecordingTrial
@@ -38,6 +37,8 @@ _NOTHING = "the history has nothing of it: collect it with `ballast history --fr
 _GAP = "a file of the day is missing: run `ballast history` again"
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _TIME_REMEDY = "write a day such as 2026-11-21, or a time such as 2026-11-21T14:00:00Z"
+_LEAST_WINDOW_MS = 60_000
+"""Shorter ones hold few figures, and their names, to the second, could be one."""
 _SENT = 8
 """Windows that stay with the tasks that may ask for them; more than are in work at a time."""
 
@@ -75,8 +76,7 @@ class Excerpt:
 
     @property
     def name(self) -> str:
-        moment = datetime.fromtimestamp(self.start_ms / 1000, tz=UTC)
-        return f"{self.pool} {moment.date() if self.start_ms % DAY_MS == 0 else moment.strftime('%Y-%m-%dT%H:%MZ')}"
+        return window_name(self.pool, self.start_ms / 1000)
 
 
 class Recordings:
@@ -103,7 +103,7 @@ class Recordings:
         self.windows = tuple(
             Window(
                 each.name,
-                digest("Recording", each.name, each.end_ms, self._states(each.name), described),
+                digest("Recording", each.name, each.start_ms, each.end_ms, self._states(each.name), described),
                 metric_window_seconds=_metric_window_seconds(each, parts),
             )
             for each in self._excerpts.values()
@@ -180,6 +180,10 @@ def excerpts(parts: Mapping[Part, int], selection: Selection) -> Iterator[Excerp
     `parts`: up to when each is known. A window goes on to its own end even where no more is known. Raises InvalidField.
     """
     window_ms = selection.window_ms
+    if window_ms < _LEAST_WINDOW_MS:
+        raise InvalidField(
+            "--window", f"{window_ms / 1000:g}s", "name a minute at least, or a part of a day such as 6h"
+        )
     if window_ms % DAY_MS and DAY_MS % window_ms:
         raise InvalidField("--window", f"{window_ms / 1000:g}s", "name a part of a day such as 6h, or whole days: 7d")
     for pool in sorted({part.pool for part in parts}):
@@ -228,7 +232,5 @@ def _described(how: Replay) -> Any:
 def _asked(selection: Selection) -> str:
     pools = ", ".join(selection.pools) or "any pool"
     ends = (("from", selection.start_ms), ("to", selection.end_ms))
-    times = [
-        f"{word} {datetime.fromtimestamp(at / 1000, tz=UTC):%Y-%m-%dT%H:%MZ}" for word, at in ends if at is not None
-    ]
+    times = [f"{word} {instant(at / 1000)}" for word, at in ends if at is not None]
     return " ".join([pools, *times])

@@ -83,9 +83,11 @@ WHOLE = {part(): DAY.end_ms, part(DAY.plus(1)): DAY.plus(1).end_ms}
         ({part(): DAY.start_ms + HOUR_MS}, {"window_ms": 12 * HOUR_MS}, ["streaming 2026-01-05"]),
         ({part(): DAY.end_ms}, {"window_ms": 12 * HOUR_MS}, ["streaming 2026-01-05", "streaming 2026-01-05T12:00Z"]),
         ({part(): DAY.end_ms}, {"start_ms": DAY.start_ms + HOUR_MS}, ["streaming 2026-01-05T01:00Z"]),
+        ({part(): DAY.end_ms}, {"start_ms": DAY.start_ms + 30_000}, ["streaming 2026-01-05T00:00:30Z"]),
         ({part(): DAY.end_ms, part(LATER): LATER.end_ms}, {}, [f"streaming 2026-01-0{day}" for day in range(5, 9)]),
     ],
-    ids=["days", "pools", "two days", "a day that is not over", "half days", "from a time on", "days that are missing"],
+    ids=["days", "pools", "two days", "a day that is not over", "half days", "from a time on",
+         "from a second on", "days that are missing"],
 )  # fmt: skip
 def test_a_history_is_cut_into_windows(parts: dict[Part, int], selection: dict[str, int], expected: list[str]) -> None:
     assert names(parts, **selection) == expected
@@ -105,6 +107,13 @@ def test_the_last_window_ends_where_it_is_told_to() -> None:
     (only,) = excerpts(WHOLE, Selection(start_ms=DAY.end_ms - HOUR_MS, end_ms=DAY.end_ms + HOUR_MS))
     assert (only.start_ms, only.end_ms) == (DAY.end_ms - HOUR_MS, DAY.end_ms + HOUR_MS)
     assert only.parts == tuple(WHOLE)
+
+
+def test_windows_last_a_minute_at_least() -> None:
+    found = names(WHOLE, window_ms=60_000, start_ms=DAY.start_ms + 30_000)
+    assert len(set(found)) == len(found) == 2 * 24 * 60
+    with pytest.raises(InvalidField, match="--window: '30s': name a minute at least"):
+        names(WHOLE, window_ms=30_000)
 
 
 def test_windows_must_fit_into_days_or_days_into_them() -> None:
