@@ -12,7 +12,7 @@ from ballast.simulation.recorded.reading import recording as read
 from ballast.simulation.recording import RecordedExecutor, Recording, UnusableRecordingError
 from ballast.simulation.scenario import Scenario
 from tests.unit.simulation.histories import Row, history, table, time_of
-from tests.unit.simulation.recordings import executor, recorded, recording
+from tests.unit.simulation.recordings import executor, node, recorded, recording
 
 NODE_FAILURE = Path(__file__).parents[4] / "examples" / "scenarios" / "node-failure.yaml"
 GIVEN = recording([executor(1, 0, last=3), executor(2, 1, first=4), executor(3, 1)])
@@ -180,9 +180,61 @@ def test_a_node_of_which_nothing_is_heard_for_long_is_gone_and_its_executors_wit
     found = again(rows, given)
     assert found.present[:, 1].tolist() == [True] * 10 + [False] * 30 + [True] * 20
     assert [(each.name, each.first, each.last) for each in found.executors] == [
-        ("clicks-exec-1", 0, 59), ("clicks-exec-2", 0, 9),
+        ("clicks-exec-1", 0, 59), ("clicks-exec-2", 0, 9), ("clicks-exec-2", 40, 59),
     ]  # fmt: skip
     assert "1 of 2 nodes were not there all the time" in found.unknown
+
+
+@pytest.mark.parametrize("heard_of", [True, False], ids=["of its executors there is", "nor of its executors"])
+def test_executors_of_a_node_that_is_back_are_back_and_counted(heard_of: bool) -> None:
+    members = [executor(number, at, last=239) for number, at in ((1, 0), (2, 1), (3, 2))]
+    given = recording(members, steps=240, nodes=(node("n1"), node("n2"), node("n3")), cpu={2: 2.5})
+    silent = range(time_of(given, 30), time_of(given, 45))
+    rows = [
+        row
+        for row in history(given)
+        if row.node != "n2" or row.time_ms not in silent or (heard_of and row.pod is not None)
+    ]
+    found = again(rows, given)
+    assert [(each.name, each.first, each.last) for each in found.executors] == [
+        ("clicks-exec-1", 0, 239), ("clicks-exec-2", 0, 29), ("clicks-exec-2", 45, 239), ("clicks-exec-3", 0, 239),
+    ]  # fmt: skip
+    np.testing.assert_array_equal(np.flatnonzero(found.executor_cpu[:, 1] == 2.5), np.arange(30))
+    np.testing.assert_array_equal(np.flatnonzero(found.executor_cpu[:, 2] == 2.5), np.arange(45, 240))
+    assert (
+        "1 executors were on nodes of which nothing was known for a time: they are gone for that time, and begin anew "
+        "after it"
+    ) in found.unknown
+
+
+def test_a_name_that_is_used_again_on_another_node_is_another_executor() -> None:
+    first, second = executor(1, 0, last=3), executor(1, 1, first=5, application="restarted", request_cores=2.0)
+    figures = np.full((10, 2), np.nan)
+    figures[:4, 0], figures[5:, 1] = 1.5, 3.0
+    given = replace(recording([first, second]), executor_cpu=figures)
+    found = again(history(given), given)
+    assert found.executors == (first, second)
+    np.testing.assert_array_equal(found.executor_cpu, figures)
+    assert found.unknown == ()
+
+
+def test_executors_are_left_out_only_while_they_seem_to_be_on_several_nodes() -> None:
+    """Without the API server's view, the old one lingers while the new one is there already."""
+    given = recording([executor(1, 0, last=5), executor(1, 1, first=4)])
+    found = again(history(given), given)
+    assert [(each.node, each.first, each.last) for each in found.executors] == [(0, 0, 3), (1, 6, 9)]
+    torn = "1 executors seem to be on several nodes at a time: they are load of these nodes alone then"
+    assert found.unknown == (torn,)
+
+
+def test_one_that_seemed_to_be_elsewhere_too_for_a_time_is_load_of_the_nodes_alone_for_that_time() -> None:
+    given = recording([executor(1, 0), executor(1, 1, first=4, last=5)])
+    found = again(history(given), given)
+    assert [(each.node, each.first, each.last) for each in found.executors] == [(0, 0, 3), (0, 6, 9)]
+    assert np.isnan(found.executor_cpu[4:6]).all()
+    assert [line for line in found.unknown if "executors" in line] == [
+        "1 executors seem to be on several nodes at a time: they are load of these nodes alone then"
+    ]
 
 
 def test_a_pool_whose_nodes_all_changed_is_told_of() -> None:
