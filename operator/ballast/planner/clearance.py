@@ -68,8 +68,9 @@ class _Look:
 
     def objection(self, executor: Executor) -> Refusal | None:
         """Why it must not leave, wherever to."""
-        found = self._standing(executor) or self._history(executor.component) or self._worth(executor, self.move.target)
-        return Refusal(executor.key, *found, self.move.target) if found is not None else None
+        target = self.move.target
+        found = self._standing(executor) or self._history(executor, target) or self._worth(executor, target)
+        return Refusal(executor.key, *found, target) if found is not None else None
 
     def _standing(self, executor: Executor) -> budget.Objection | None:
         """What is wrong with the executor, or with moving anything at all."""
@@ -79,10 +80,7 @@ class _Look:
         wrong = self._misdescribed(executor)
         if wrong:
             return Reason.MISDESCRIBED, wrong
-        own = self.candidates.objection(executor)
-        if own is not None:
-            return own, self.candidates.words(executor.key)
-        return unheld(self.policy)
+        return self.candidates.objection(executor) or unheld(self.policy)
 
     def _misdescribed(self, executor: Executor) -> str:
         """What the move says of the executor and is not so: else it would count for another node or topology."""
@@ -97,8 +95,8 @@ class _Look:
             return f"it belongs to component {executor.component}, not to {move.component}"
         return ""
 
-    def _history(self, component: str) -> budget.Objection | None:
-        """What other moves forbid.
+    def _history(self, executor: Executor, target: str) -> budget.Objection | None:
+        """Whether other moves forbid going to `target`.
 
         Those that are only proposed, or wait for their own second look, must not block each other for ever.
         """
@@ -110,13 +108,11 @@ class _Look:
             ahead,
             moves,
             executor_uid=move.executor_uid,
-            component=component,
+            component=executor.component,
             source=move.source,
-            target=move.target,
+            target=target,
             now=self.now,
-        ) or budget.objection(
-            ahead, moves, topology=move.topology, source=move.source, target=move.target, now=self.now
-        )
+        ) or budget.objection(ahead, moves, topology=move.topology, source=move.source, target=target, now=self.now)
 
     def _worth(self, executor: Executor, target: str) -> budget.Objection | None:
         """Whether going to `target` still helps: figures may have changed since it was decided or asked for."""
@@ -155,18 +151,18 @@ class _Look:
         for name in sorted(self.scores, key=lambda node: (self.scores[node], node)):
             if name in (self.move.source, self.move.target) or self.scores[name] >= limit:
                 continue
-            if self.candidates.refusal(executor.key, name, ()) is None and self._levels(executor, name):
+            if self.candidates.refusal(executor.key, name, ()) is None and self._will_do(executor, name):
                 return None, name
         words = f"{self.move.target} can't take it, and no other cold node can"
         return Refusal(executor.key, refused, words, self.move.target), None
 
-    def _levels(self, executor: Executor, name: str) -> bool:
-        """Whether the node would stay at or below the source, and be worth it; a replacement has left already."""
+    def _will_do(self, executor: Executor, name: str) -> bool:
+        """Whether the next look, too, would let it go there; a replacement has left already, and must go somewhere."""
         if executor.phase is not Phase.RUNNING:
             return True
         arrived = self.scores[name] + self.candidates.points_on(executor, name)
         left = self.scores.get(self.move.source, float("inf")) - self.candidates.points_on(executor, self.move.source)
-        return arrived <= left and self._worth(executor, name) is None
+        return arrived <= left and (self._worth(executor, name) or self._history(executor, name)) is None
 
 
 def _behind(other: Move, move: Move) -> bool:

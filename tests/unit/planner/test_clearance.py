@@ -271,6 +271,22 @@ def test_an_alternative_must_be_worth_it_too() -> None:
     assert why(pool(*nodes))[0] is Reason.NODE_UNAVAILABLE
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(a_move("o", topology="team/o", source="mild", target="n9", ended_at=NOW - 60), id="it rests"),
+        pytest.param(replace(FLYING, target="mild"), id="a move to it is under way"),
+    ],
+)
+def test_an_alternative_that_other_moves_forbid_gives_way_to_the_next(other: Move) -> None:
+    nodes = (*node("cold", schedulable=False), a_node("third", cores=2.0, cpu=0.40))
+    wide = replace(POLICY, placement=replace(POLICY.placement, max_executors_per_node_ratio=1.0))
+    assert look(pool(*nodes, moves=(MOVE, other)), policy=wide) == (None, "third")
+    leaving = replace(MOVE, phase=MovePhase.LEAVING, target="third")
+    assert look(pool(*nodes, moves=(leaving, other)), leaving, policy=wide) == (None, None)
+    assert why(pool(*nodes[:3], moves=(MOVE, other)), policy=wide)[0] is Reason.NODE_UNAVAILABLE
+
+
 def test_each_zone_keeps_to_its_share() -> None:
     away = a_node("cold", zone="z2", rack="r9", cores=2.0, cpu=0.20)
     there = a_node("there", zone="z2", rack="r8", cores=2.0, cpu=0.50)
@@ -316,6 +332,13 @@ class TestReplacement:
         full = node("cold", requested=Resources(2.0, 0.0, 2))[1]
         warm = a_node("warm", cores=2.0, cpu=0.94)
         assert self.arriving(NODES[0], full, warm) == (None, "warm")
+
+    def test_even_to_a_node_that_rests_since_it_must_go_somewhere(self) -> None:
+        gated = replace(MOVER, name="e-9", uid="uid-e-9", node=None, phase=Phase.GATED, running_since=None)
+        move = replace(MOVE, phase=MovePhase.ARRIVING, replacement_uid=gated.uid)
+        rest = a_move("o", topology="team/o", source="third", target="n9", ended_at=NOW - 60)
+        nodes = (*node("cold", schedulable=False)[:2], a_node("third", cores=2.0, cpu=0.40))
+        assert look(pool(*nodes, mover=gated, moves=(move, rest)), move) == (None, "third")
 
     def test_without_any_room_it_is_not_sent(self) -> None:
         full = tuple(replace(n, requested=n.allocatable) for n in NODES[1:])
