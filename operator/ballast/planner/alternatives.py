@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from ballast.model import Executor, Location, Node, Policy, Reason, Resources, Snapshot
+from ballast.model import Executor, Location, Move, Node, Phase, Policy, Reason, Resources, Snapshot
 from ballast.placement import admission
-from ballast.placement.room import in_flight
+from ballast.planner import budget
 from ballast.planner.candidates import Candidates
-from ballast.planner.load import Loads
 from ballast.planner.pin import untied
 
 
@@ -30,18 +29,22 @@ class Alternative:
 
 
 def alternatives(
-    executor: Executor, snapshot: Snapshot, policy: Policy, *, loads: Loads, scores: Mapping[str, float]
+    executor: Executor,
+    snapshot: Snapshot,
+    policy: Policy,
+    *,
+    candidates: Candidates,
+    scores: Mapping[str, float],
+    now: float,
 ) -> tuple[Alternative, ...]:
     """Its own node first, then those that could take it, the coldest first, then the others by name.
 
-    `scores`: projected scores by node, percent.
+    None for an executor that does not run: it is placed, not moved. `candidates`: of the same snapshot. `scores`:
+    projected scores by node, percent.
     """
-    freed = untied(executor, policy.levels)
-    everyone = tuple(freed if e.uid == executor.uid else e for e in snapshot.executors)
-    seen = replace(snapshot, executors=everyone)
-    booked = in_flight(seen)
-    candidates = Candidates(seen, policy, loads, booked=booked, now=snapshot.taken_at)
-    bench = _Bench(freed, policy, candidates, scores, booked)
+    if executor.phase is not Phase.RUNNING:
+        return ()
+    bench = _Bench(untied(executor, policy.levels), snapshot.moves, policy, candidates, scores, now)
     return tuple(sorted((bench.look(node) for node in snapshot.nodes), key=_rank))
 
 
@@ -53,10 +56,11 @@ def _rank(each: Alternative) -> tuple[bool, bool, float, str]:
 @dataclass(frozen=True, slots=True)
 class _Bench:
     executor: Executor
+    moves: tuple[Move, ...]
     policy: Policy
     candidates: Candidates
     scores: Mapping[str, float]
-    booked: Mapping[str, Resources]
+    now: float
 
     def look(self, node: Node) -> Alternative:
         here = node.name == self.executor.node
@@ -83,15 +87,22 @@ class _Bench:
         refused = self.candidates.refusal(self.executor.key, node.name, ())
         if refused is not None:
             return refused, self._words(refused, node)
-        return self._level(node) or self._near(delta)
+        rest = budget.node_objection(self.moves, self.policy.moves, node=node.name, now=self.now)
+        return self._level(node) or self._near(delta) or rest
 
     def _level(self, node: Node) -> tuple[Reason, str] | None:
-        """Whether the executor's own node would still be the hotter one."""
+        """Whether the executor's own node would still be the hotter one, and by enough less."""
         if node.name not in self.scores:
             return Reason.STALE_METRICS, "no fresh figures, so it takes part in no move"
-        left, arrived = self._after(self.executor.node or "", here=True), self._after(node.name, here=False)
-        if left is not None and arrived is not None and arrived > left:
-            return Reason.OVERSHOOT, f"it would be at {arrived:.0f}, and {self.executor.node} at {left:.0f}"
+        home, least = self.executor.node or "", self.policy.moves.min_gain
+        left, arrived = self._after(home, here=True), self._after(node.name, here=False)
+        if left is None or arrived is None:
+            return None
+        if arrived > left:
+            return Reason.OVERSHOOT, f"it would be at {arrived:.0f}, and {home} at {left:.0f}"
+        gain = (self.scores[home] - self.scores[node.name]) - (left - arrived)
+        if gain < least:
+            return Reason.MIN_GAIN, f"the gap would narrow by {gain:.1f} points, minGain is {least:g}"
         return None
 
     def _near(self, delta: float) -> tuple[Reason, str] | None:
@@ -103,7 +114,7 @@ class _Bench:
         if admitted is not None:
             return admitted[1]
         if reason is Reason.NO_ROOM:
-            return _shortage(self.executor.requests, node.free.minus(self.booked.get(node.name, _NOTHING)))
+            return _shortage(self.executor.requests, self.candidates.room(node))
         if reason is Reason.SPREAD_LIMIT:
             return f"it holds as many executors of {self.executor.component} as the policy allows"
         if reason is Reason.SEPARATED:
@@ -111,7 +122,6 @@ class _Bench:
         return ""
 
 
-_NOTHING = Resources()
 _GIB = float(1 << 30)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from copy import copy
 
 from ballast.model import Executor, Node, Phase, Policy, Reason, Resources, Separation, Snapshot, Topology
@@ -96,25 +96,24 @@ class Candidates:
         usage = self._nodes[node].usage if node in self._nodes else None
         return usage.pressure_ratio if usage else None
 
-    def objection(self, executor: Executor) -> Reason | None:
-        """Why it may not move at all."""
-        found = eligibility.objection(self._case(executor), self._policy.moves)
-        return found[0] if found else None
+    def objection(self, executor: Executor) -> eligibility.Objection | None:
+        """The weightiest of `objections`, if there is any."""
+        return next(self.objections(executor), None)
 
-    def words(self, key: str) -> str:
-        """The words of that objection; empty for a node or when there is none."""
-        executor = self._executors.get(key)
-        found = eligibility.objection(self._case(executor), self._policy.moves) if executor else None
-        return found[1] if found else ""
-
-    def _case(self, executor: Executor) -> eligibility.Case:
-        return eligibility.Case(
+    def objections(self, executor: Executor) -> Iterator[eligibility.Objection]:
+        """Everything for which it may not move at all, the weightiest first."""
+        case = eligibility.Case(
             executor=executor,
             topology=self._topologies.get(executor.topology),
             live_executors=self._live[executor.topology, executor.component],
             evidence=self._evidence.get(executor.uid, Evidence()),
             now=self._now,
         )
+        return eligibility.objections(case, self._policy.moves)
+
+    def room(self, node: Node) -> Resources:
+        """What is free there and not spoken for."""
+        return node.free.minus(self._reserved.get(node.name, Resources()))
 
     def refusal(self, executor: str, target: str, arriving: tuple[str, ...]) -> Reason | None:
         """Why `executor` can't go to `target` once `arriving` are there too; None when it can."""
@@ -126,7 +125,7 @@ class Candidates:
         refused = admission.refusal(asking, node)
         if refused is not None:
             return refused[0]
-        room = node.free.minus(self._reserved.get(target, Resources()))
+        room = self.room(node)
         for name in arriving:
             room = room.minus(self._executors[name].requests)
         if not mover.requests.fits_in(room):

@@ -25,11 +25,6 @@ class Case:
     now: float
 
 
-def objection(case: Case, moves: MovesPolicy) -> Objection | None:
-    """The first rule that forbids to move this executor, or None."""
-    return next(iter(objections(case, moves)), None)
-
-
 def objections(case: Case, moves: MovesPolicy) -> Iterator[Objection]:
     """Every rule that forbids to move this executor, the weightiest first."""
     for rule in (_opted_in, _alive, _workload, _graceful, _age, _kueue, _state, _failure_budget, _evidence):

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 from ballast.errors import BallastError
 from ballast.model import Executor, Memory, Move, MovesMode, Phase, Plan, Policy, Reason, Snapshot
-from ballast.planner import eligibility
+from ballast.placement.room import in_flight
 from ballast.planner.alternatives import Alternative, alternatives
 from ballast.planner.anew import placed_anew
+from ballast.planner.candidates import Candidates
 from ballast.planner.cause import cause
 from ballast.planner.ends import End, ends
-from ballast.planner.load import Loads, loads
+from ballast.planner.load import loads
 from ballast.planner.plan import plan
-from ballast.planner.slowness import Evidence, evidence
 
 _MOST_PAST = 10
 
@@ -68,8 +68,8 @@ def explain(snapshot: Snapshot, policy: Policy, memory: Memory, now: float, *, e
         raise UnknownExecutorError(f"{executor}: no executor of that name in the namespaces of policy {policy.name}")
     decided, _ = plan(snapshot, policy, memory, now)
     known = loads(snapshot.executors)
+    candidates = Candidates(snapshot, policy, known, booked=in_flight(snapshot), now=now)
     view = next((node for node in decided.pool.nodes if node.name == found.node), None)
-    proof = evidence(snapshot.executors).get(found.uid, Evidence())
     ahead = {node.name: node.projected for node in decided.pool.nodes if node.projected is not None}
     destination = next((p.node for p in placed_anew(snapshot, policy, memory, [found])), None)
     past = _past(found, snapshot)
@@ -84,23 +84,18 @@ def explain(snapshot: Snapshot, policy: Policy, memory: Memory, now: float, *, e
         pair=view.pair if view else None,
         low_hits=view.low_hits if view else 0,
         high_hits=view.high_hits if view else 0,
-        slowness=proof.slowness,
-        pressure_ratio=_pressure(found, snapshot),
+        slowness=candidates.slowness(found),
+        pressure_ratio=candidates.pressure_ratio(found.node or ""),
         load_cores=known.known(found),
         grounds=tuple(_grounds(found, snapshot, memory, past)),
         ends=ends(found, snapshot, policy.levels),
         verdict=_verdict(found, decided, policy.moves.mode),
-        objections=_objections(found, snapshot, policy, decided=decided, proof=proof),
+        objections=_objections(found, policy, decided=decided, candidates=candidates),
         destination=destination,
-        alternatives=_alternatives(found, snapshot, policy, known=known, ahead=ahead),
+        alternatives=alternatives(found, snapshot, policy, candidates=candidates, scores=ahead, now=now),
         neighbours=_neighbours(found, snapshot),
         past=past,
     )
-
-
-def _pressure(executor: Executor, snapshot: Snapshot) -> float | None:
-    node = next((node for node in snapshot.nodes if node.name == executor.node), None)
-    return node.usage.pressure_ratio if node and node.usage else None
 
 
 def _grounds(executor: Executor, snapshot: Snapshot, memory: Memory, past: tuple[Move, ...]) -> Iterator[str]:
@@ -155,12 +150,12 @@ def _verdict(executor: Executor, decided: Plan, mode: MovesMode) -> str:
 
 
 def _objections(
-    executor: Executor, snapshot: Snapshot, policy: Policy, *, decided: Plan, proof: Evidence
+    executor: Executor, policy: Policy, *, decided: Plan, candidates: Candidates
 ) -> tuple[tuple[str, str], ...]:
     """None for one that moves: what speaks against it has been weighed."""
     if any(move.uid == executor.uid for move in decided.moves):
         return ()
-    found = [(reason.value, words) for reason, words in _own(executor, snapshot, policy, proof)]
+    found = [(reason.value, words) for reason, words in candidates.objections(executor)]
     found += [
         (refusal.reason.value, refusal.detail or _towards(refusal.target))
         for refusal in decided.refusals
@@ -172,26 +167,8 @@ def _objections(
     return tuple(dict.fromkeys(found))
 
 
-def _own(executor: Executor, snapshot: Snapshot, policy: Policy, proof: Evidence) -> Iterator[tuple[Reason, str]]:
-    topology = next((t for t in snapshot.topologies if t.key == executor.topology), None)
-    live = sum(
-        e.phase is Phase.RUNNING and (e.topology, e.component) == (executor.topology, executor.component)
-        for e in snapshot.executors
-    )
-    case = eligibility.Case(executor, topology, live, proof, snapshot.taken_at)
-    return eligibility.objections(case, policy.moves)
-
-
 def _towards(target: str | None) -> str:
     return f"towards {target}" if target else ""
-
-
-def _alternatives(
-    executor: Executor, snapshot: Snapshot, policy: Policy, *, known: Loads, ahead: dict[str, float]
-) -> tuple[Alternative, ...]:
-    if executor.phase is not Phase.RUNNING:
-        return ()
-    return alternatives(executor, snapshot, policy, loads=known, scores=ahead)
 
 
 def _neighbours(executor: Executor, snapshot: Snapshot) -> tuple[tuple[str, int], ...]:

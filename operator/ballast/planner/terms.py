@@ -24,16 +24,13 @@ class Terms:
 
     def objection(self, executor: Executor) -> Reason | None:
         """Why it may not move at all, now."""
-        own = self.candidates.objection(executor)
-        rest = self._rest(executor)
-        return own or (rest[0] if rest else None)
+        found = self._objection(executor)
+        return found[0] if found else None
 
     def words(self, key: str) -> str:
         """The words of that objection; empty for a node or when there is none."""
-        own = self.candidates.words(key)
-        known = self.candidates.knows(key)
-        rest = self._rest(self.candidates.executor(key)) if known and not own else None
-        return rest[1] if rest else own
+        found = self._objection(self.candidates.executor(key)) if self.candidates.knows(key) else None
+        return found[1] if found else ""
 
     def refusal(self, executor: str, target: str, arriving: tuple[str, ...]) -> Reason | None:
         refused = self.candidates.refusal(executor, target, arriving)
@@ -51,8 +48,9 @@ class Terms:
     def locality_delta_ratio(self, executor: str, target: str) -> float:
         return self.candidates.locality_delta_ratio(self.candidates.executor(executor), target)
 
-    def _rest(self, executor: Executor) -> budget.Objection | None:
-        return self._resting.get(executor.uid) or self._topology(executor.topology)
+    def _objection(self, executor: Executor) -> budget.Objection | None:
+        own = self.candidates.objection(executor)
+        return own or self._resting.get(executor.uid) or self._topology(executor.topology)
 
     def _topology(self, key: str) -> budget.Objection | None:
         if key not in self._topologies:

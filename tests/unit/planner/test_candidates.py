@@ -66,7 +66,7 @@ def test_given_other_bookings_it_answers_by_them_and_the_first_as_before() -> No
     before = candidates()
     after = before.given(booked={"cold": Resources(4.0, GIB, 1)}, now=NOW - 3500.0)
     assert after.refusal(MOVER.key, "cold", ()) is Reason.NO_ROOM
-    assert after.objection(MOVER) is Reason.TOO_YOUNG
+    assert after.objection(MOVER) == (Reason.TOO_YOUNG, "it has run 0 s of minExecutorAge 300 s")
     assert before.refusal(MOVER.key, "cold", ()) is None
     assert before.objection(MOVER) is None
 
@@ -182,10 +182,9 @@ def test_a_slower_node_is_longer_at_the_same_work(home: str, node: str, points: 
     assert found.points_on(mover, node) == pytest.approx(points)
 
 
-def test_an_objection_comes_with_words_and_nodes_have_none() -> None:
-    found = candidates(mover=an_executor("e1", node="hot", graceful=False))
-    assert found.objection(found.executor(MOVER.key)) is Reason.NO_DECOMMISSIONING
-    assert found.words(MOVER.key)
-    assert found.words("hot") == ""
-    assert candidates().words(MOVER.key) == ""
+def test_the_weightiest_objection_is_the_one_that_counts() -> None:
+    found = candidates(mover=an_executor("e1", node="hot", graceful=False, running_since=NOW))
+    every = list(found.objections(found.executor(MOVER.key)))
+    assert [reason for reason, _ in every] == [Reason.NO_DECOMMISSIONING, Reason.TOO_YOUNG]
+    assert found.objection(found.executor(MOVER.key)) == every[0]
     assert candidates().objection(MOVER) is None

@@ -1,7 +1,7 @@
 import pytest
 
 from ballast.model import Component, Executor, Exit, MovesPolicy, Phase, Reason, Topology, Workload
-from ballast.planner.eligibility import Case, objection, objections
+from ballast.planner.eligibility import Case, objections
 from ballast.planner.slowness import Evidence
 from tests.builders import NOW, a_topology, an_executor
 
@@ -14,8 +14,7 @@ def _why(executor: Executor, topology: Topology | None = None, evidence: Evidenc
         evidence=evidence or Evidence(),
         now=NOW,
     )
-    found = objection(case, MovesPolicy())
-    return found[0] if found else None
+    return next((reason for reason, _ in objections(case, MovesPolicy())), None)
 
 
 def test_an_ordinary_streaming_executor_may_move() -> None:
@@ -78,12 +77,12 @@ def test_the_evidence_decides_where_task_metrics_exist(evidence: Evidence, reaso
 
 def test_the_agent_may_move_large_state() -> None:
     case = Case(an_executor("e-1", state_bytes=None), a_topology(), 6, Evidence(), NOW)
-    assert objection(case, MovesPolicy(exit=Exit.AGENT)) is None
+    assert list(objections(case, MovesPolicy(exit=Exit.AGENT))) == []
 
 
 def test_unknown_state_moves_where_the_policy_allows_it() -> None:
     case = Case(an_executor("e-1", state_bytes=None), a_topology(), 6, Evidence(), NOW)
-    assert objection(case, MovesPolicy(allow_unknown_state=True)) is None
+    assert list(objections(case, MovesPolicy(allow_unknown_state=True))) == []
 
 
 def test_an_executor_of_no_known_topology_has_no_known_workload() -> None:

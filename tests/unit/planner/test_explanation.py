@@ -14,6 +14,8 @@ from ballast.model import (
     Executor,
     Memory,
     MetricsHealth,
+    Move,
+    MovePhase,
     MovesMode,
     MovesPolicy,
     Phase,
@@ -127,6 +129,28 @@ def test_a_node_that_would_become_the_hotter_one_is_no_destination() -> None:
     nodes = (a_node("hot", cpu=0.95, cores=8.0), a_node("small", cpu=0.5, cores=1.0))
     found = explain(a_snapshot(*nodes, executors=(busy(),)), a_policy(), Memory(), NOW, executor="team/e1")
     assert {each.node: each.reason for each in found.alternatives} == {"hot": None, "small": "Overshoot"}
+
+
+@pytest.mark.parametrize(
+    ("move", "reason", "words"),
+    [
+        (a_move(topology="team/o", source="n9"), "Cooldown", "cold rests 500 s more after m1"),
+        (
+            a_move(topology="team/o", source="n9", phase=MovePhase.LEAVING, ended_at=None),
+            "MaxConcurrent",
+            "1 moves from or to cold are under way",
+        ),
+    ],
+)
+def test_a_node_that_other_moves_keep_busy_is_no_destination(move: Move, reason: str, words: str) -> None:
+    found = {each.node: (each.reason, each.detail) for each in told(busy(), moves=(move,)).alternatives}
+    assert found == {"hot": (None, ""), "cold": (reason, words), "mild": (None, "")}
+
+
+def test_a_node_to_which_a_move_would_gain_next_to_nothing_is_no_destination() -> None:
+    found = {each.node: (each.reason, each.detail) for each in told(busy(cpu=0.05)).alternatives}
+    words = "the gap would narrow by 2.5 points, minGain is 5"
+    assert found == {"hot": (None, ""), "cold": ("MinGain", words), "mild": ("MinGain", words)}
 
 
 def test_dearer_traffic_than_the_policy_allows_is_no_destination() -> None:
