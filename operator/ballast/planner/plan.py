@@ -9,11 +9,11 @@ from ballast.model import (
     Executor,
     LocalityView,
     Memory,
-    MovesMode,
     Pin,
     Placement,
     Plan,
     Policy,
+    PoolView,
     Reason,
     Refusal,
     Resources,
@@ -28,7 +28,7 @@ from ballast.planner.arbiter import rule
 from ballast.planner.booking import bookings, with_placed
 from ballast.planner.hits import node_hits
 from ballast.planner.ledger import projected
-from ballast.planner.levelling import level
+from ballast.planner.levelling import Levelling, level
 from ballast.planner.load import Loads, loads
 from ballast.planner.placing import kept, observed, recalled
 from ballast.planner.pool import pool_view
@@ -65,44 +65,26 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
     letting_go = releases(snapshot, policy.placement, now)
     left, placed = _placed(sight, letting_go)
     placements = (*_unpinned(letting_go), *left, *placed.placements)
-    booked = bookings(sight.reserved, snapshot, placements)
-    levelling = level(
-        snapshot,
-        policy,
-        memory,
-        scores=with_placed(sight.projected, snapshot, policy, sight.loads, placements),
-        loads=sight.loads,
-        booked=booked,
-        now=now,
-    )
-    ruling = rule(levelling.suggested, snapshot, policy, now) if policy.moves.mode is not MovesMode.OFF else None
+    levelling = _levelled(sight, placements)
+    ruling = rule(levelling.suggested, snapshot, policy, now)
     remembering = replace(
         kept(levelling.memory, policy, placed.state),
         placements=remembered(snapshot, memory),
         scopes=next_scopes(snapshot, policy, memory),
     )
     stuck, remembering = stranded(snapshot, remembering, now)
-    return (
-        Plan(
-            placements=placements,
-            holds=letting_go.holds,
-            replacements=stuck,
-            moves=ruling.approved if ruling else (),
-            refusals=(*levelling.refusals, *(ruling.refused if ruling else ()), *_unplaced(placements)),
-            pool=pool_view(
-                snapshot,
-                hits=node_hits(remembering, policy, [node.name for node in snapshot.nodes]),
-                measured=sight.measured,
-                projected=sight.projected,
-                pairs=levelling.pairs,
-                low_threshold=policy.shedding.avg_shedder.low_threshold,
-            ),
-            locality=_localities(sight),
-            paused=tuple(sorted(budget.paused_topologies(snapshot.moves, policy.moves))),
-            wake_at=_wake_at(letting_go),
-        ),
-        remembering,
+    decided = Plan(
+        placements=placements,
+        holds=letting_go.holds,
+        replacements=stuck,
+        moves=ruling.approved,
+        refusals=(*levelling.refusals, *ruling.refused, *_unplaced(placements)),
+        pool=_pool(sight, levelling),
+        locality=_localities(sight),
+        paused=tuple(sorted(budget.paused_topologies(snapshot.moves, policy.moves))),
+        wake_at=_wake_at(letting_go),
     )
+    return decided, remembering
 
 
 def _look(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> _Sight:
@@ -149,6 +131,30 @@ def _tied(placements: list[Placement], gated: list[Executor]) -> list[Placement]
     """Who may not be deleted where its place can't run it must not be tied to it."""
     loose = {executor.uid for executor in gated if not executor.labelled}
     return [replace(p, pin=Pin.NONE, detail=p.detail or _PREFERRED) if p.uid in loose else p for p in placements]
+
+
+def _levelled(sight: _Sight, placements: tuple[Placement, ...]) -> Levelling:
+    """By what the nodes will hold once these are placed."""
+    return level(
+        sight.snapshot,
+        sight.policy,
+        sight.memory,
+        scores=with_placed(sight.projected, sight.snapshot, sight.policy, sight.loads, placements),
+        loads=sight.loads,
+        booked=bookings(sight.reserved, sight.snapshot, placements),
+        now=sight.now,
+    )
+
+
+def _pool(sight: _Sight, levelling: Levelling) -> PoolView:
+    return pool_view(
+        sight.snapshot,
+        hits=node_hits(levelling.memory, sight.policy, [node.name for node in sight.snapshot.nodes]),
+        measured=sight.measured,
+        projected=sight.projected,
+        pairs=levelling.pairs,
+        low_threshold=sight.policy.shedding.avg_shedder.low_threshold,
+    )
 
 
 def _unplaced(placements: tuple[Placement, ...]) -> tuple[Refusal, ...]:
