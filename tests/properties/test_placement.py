@@ -19,6 +19,7 @@ from ballast.model import (
     Demand,
     Executor,
     Memory,
+    MovePhase,
     Node,
     Phase,
     Placement,
@@ -34,15 +35,17 @@ from ballast.model import (
     Topology,
 )
 from ballast.placement.admission import Admission, refusal
+from ballast.placement.avg_shedder import destinations
 from ballast.placement.locality import counts_by_topology, locality
 from ballast.placement.placing import place
 from ballast.placement.state import ComponentRate, PlacementState, Rates
-from tests.builders import GIB, a_node, a_snapshot, an_executor, gated
+from tests.builders import GIB, a_move, a_node, a_snapshot, an_executor, gated
 
 STRATEGIES = tuple(map(str, PlacementStrategy))
 ZONE_A = Constraints(affinity_terms=((Requirement("zone", "In", ("za",)),),))
 VOLUME_B = Constraints(volume_terms=(((Requirement("zone", "In", ("zb",)),),),))
 SELECTOR = Constraints(node_selector=(("disk", "fast"),))
+WAITING = a_move(phase=MovePhase.ARRIVING, ended_at=None, application="spark-app", resource_profile="0")
 TEMPLATES = (Constraints(), Constraints(), Constraints(), ZONE_A, VOLUME_B, SELECTOR)
 
 
@@ -311,13 +314,18 @@ def test_where_nodes_differ_their_names_permute_the_plan(world: World, data: st.
 
 @settings(deadline=None)
 @given(worlds(), st.data())
-def test_what_is_arriving_keeps_its_room_and_pins_are_kept_or_explained(world: World, data: st.DataObject) -> None:
+def test_what_is_arriving_keeps_its_room_and_what_a_move_decided_is_kept_or_explained(
+    world: World, data: st.DataObject
+) -> None:
     names = [node.name for node in world.snapshot.nodes]
     assume(names)
     reserved = {data.draw(st.sampled_from(names)): Resources(1.0, GIB, 1)}
-    pins = {executor.uid: data.draw(st.sampled_from(names)) for executor in world.gated[:2]}
+    targets = data.draw(st.lists(st.sampled_from(names), max_size=2))
+    moves = tuple(replace(WAITING, name=f"m{number}", target=target) for number, target in enumerate(targets))
+    policy = replace(world.policy, placement=replace(world.policy.placement, strategy="AvgShedder"))
+    snapshot = replace(world.snapshot, moves=moves)
     placements = place(
-        world.snapshot, world.policy, world.memory, gated=world.gated, scores=world.scores, reserved=reserved, pins=pins
+        snapshot, policy, world.memory, gated=world.gated, scores=world.scores, reserved=reserved
     ).placements
     amounts = taken(world, placements)
     given_here = {p.node for p in placements if p.node is not None}
@@ -325,9 +333,9 @@ def test_what_is_arriving_keeps_its_room_and_pins_are_kept_or_explained(world: W
         if node.name in given_here:
             booked = amounts[node.name].plus(reserved.get(node.name, Resources()))
             assert booked.fits_in(node.allocatable)
+    decided = destinations(snapshot, world.gated)
     for placement in placements:
-        if placement.uid in pins and placement.node != pins[placement.uid]:
-            assert placement.reason is not None
+        assert placement.node == (decided.of(placement.executor) or placement.node) or placement.reason is not None
 
 
 @settings(deadline=None)

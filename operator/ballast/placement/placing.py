@@ -30,7 +30,6 @@ from ballast.placement.strategy import Seats, Strategy
 
 _NOTHING_RESERVED: Mapping[str, Resources] = {}
 _NO_FIGURES: Mapping[str, float] = {}
-_NO_PINS: Mapping[str, str] = {}
 _NO_STATE = PlacementState()
 
 
@@ -48,7 +47,6 @@ def place(
     memory: Memory,
     *,
     gated: Sequence[Executor],
-    pins: Mapping[str, str] = _NO_PINS,
     scores: Mapping[str, float] = _NO_FIGURES,
     reserved: Mapping[str, Resources] = _NOTHING_RESERVED,
     loads: Mapping[str, float] = _NO_FIGURES,
@@ -58,11 +56,11 @@ def place(
 ) -> Placed:
     """Where each gated executor goes.
 
-    `gated`: the executors to place now, of any number of topologies. `pins`: node by executor uid, for the
-    replacements of moves. `scores`: score by node in percent, what is on its way included; `measured`: without that,
-    the same if None. `reserved`: amounts by node that are spoken for (moves in flight). `loads`: expected CPU cores by
-    executor uid, its request otherwise. An executor that can't be placed within the limits has node None, Pin.NONE
-    and a reason; in its location stand the zone and racks that it should prefer, where they are known.
+    `gated`: the executors to place now, of any number of topologies. `scores`: score by node in percent, what is on
+    its way included; `measured`: without that, the same if None. `reserved`: amounts by node that are spoken for (moves
+    in flight). `loads`: expected CPU cores by executor uid, its request otherwise. An executor that can't be placed
+    within the limits has node None, Pin.NONE and a reason; in its location stand the zone and racks that it should
+    prefer, where they are known.
     """
     if not gated:
         return Placed([], state)
@@ -73,8 +71,7 @@ def place(
     pool = Pool(places, space, admission, policy.placement, would_be_unloaded(space.scores, policy.shedding))
     known = scores if measured is None else measured
     strategy = chosen(pool, snapshot, state, gated=gated, measured=known, effort=effort)
-    pins = {**_decided(snapshot, policy, gated), **pins}
-    work = _Pass(pool, policy, strategy, memory=memory, loads=loads, pins=pins)
+    work = _Pass(pool, policy, strategy, memory=memory, loads=loads, pins=_decided(snapshot, policy, gated))
     sent = work.foresee(snapshot, state)
     ordered = sorted(gated, key=lambda executor: (executor.key, executor.uid))
     free = [e for e in ordered if e.uid not in work.pins or not work.pin(e)]

@@ -266,19 +266,6 @@ def test_what_is_reserved_is_not_given_away() -> None:
     assert placement.node == "n2"
 
 
-def test_a_replacement_goes_to_the_node_of_its_move_and_is_required_to() -> None:
-    executors = some(1)
-    (placement,) = placed(two_zones(), executors, pins={executors[0].uid: "b3"})
-    assert (placement.node, placement.pin, placement.reason) == ("b3", Pin.NODE, None)
-
-
-def test_a_replacement_whose_node_is_full_goes_elsewhere_and_says_so() -> None:
-    executors = some(1)
-    nodes = [a_node("full", cores=0.5), a_node("free")]
-    (placement,) = placed(nodes, executors, pins={executors[0].uid: "full"})
-    assert (placement.node, placement.pin, placement.reason) == ("free", Pin.ZONE, Reason.NO_ROOM)
-
-
 def test_executors_return_to_the_places_that_are_vacant() -> None:
     memory = Memory(placements=(("team/clicks", "ingest", (("a0", 1), ("a3", 2))),))
     placements = placed(two_zones(), some(3), memory=memory, policy=placing(**NO_LIMITS))
