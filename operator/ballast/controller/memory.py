@@ -139,7 +139,7 @@ def _scopes(topologies: Iterable[SparkTopology]) -> Iterator[tuple[str, str, str
     for topology in topologies:
         for component in topology.status.components:
             if component.scope:
-                yield f"{topology.metadata.namespace}/{topology.metadata.name}", component.name, component.scope
+                yield key_of(topology), component.name, component.scope
 
 
 def _implicit(status: PolicyStatus) -> Places:

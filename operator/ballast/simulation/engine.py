@@ -55,11 +55,7 @@ def simulate(
     """
     seed = scenario.spec.seed if seed is None else seed
     world = _described(scenario, policy, seed=seed, label=label or policy.name)
-    return Run(world, policy, planner).to_the_end(progress or _unheard)
-
-
-def _unheard(_: float) -> None:
-    """Nobody wants to know how far it is."""
+    return Run(world, policy, planner).to_the_end(progress)
 
 
 def _described(scenario: Scenario, policy: Policy, *, seed: int, label: str) -> World:
@@ -105,12 +101,13 @@ class Run:
         self._next_scrape = 0.0
         self._next_pass = next(world.passes)
 
-    def to_the_end(self, progress: Progress) -> Trace:
+    def to_the_end(self, progress: Progress | None) -> Trace:
         step = self._world.step_seconds
         steps = int(self._world.title.duration_seconds / step + 1e-9)
         for index in range(steps + 1):
             self._advance(index * step)
-            progress(index / max(steps, 1))
+            if progress is not None:
+                progress(index / max(steps, 1))
         return self._recorder.trace(self._flights.records())
 
     def _advance(self, time: float) -> None:

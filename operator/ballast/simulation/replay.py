@@ -96,16 +96,12 @@ def replay(
         step_seconds=step,
         scrape_seconds=step,
     )  # fmt: skip
-    trace = Run(world, policy, planner).to_the_end(progress or _unheard)
+    trace = Run(world, policy, planner).to_the_end(progress)
     told = (
         *of_recording(recording, policy, how.known, arrivals=how.arrivals),
         *of_replay(recording, demand=given, meter=meter, stayed=len(life.stayed)),
     )
     return Replayed(trace, told)
-
-
-def _unheard(_: float) -> None:
-    """Nobody wants to know how far it is."""
 
 
 def _at(change: Change) -> float:
