@@ -43,7 +43,7 @@ def asked(caller: Caller, pod: dict[str, Any], *, uid: str | None, dry: bool = F
     """The code and the words of the answer to an eviction."""
     name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
     body = eviction(name, namespace, uid=uid)
-    answer = caller.act(POD, name, "eviction", body, namespace=namespace, dry=dry)
+    answer = caller.act(POD, name, subresource="eviction", body=body, namespace=namespace, dry=dry)
     return answer.code, answer.message
 
 
@@ -61,7 +61,7 @@ def test_without_a_uid_it_is_refused(here: Cluster, operator: Caller, installed:
     body = eviction("by-name", HERE)
     for deletes in ({}, {"gracePeriodSeconds": 0}, {"preconditions": {"resourceVersion": "1"}}):
         asking = {**body, "deleteOptions": deletes} if deletes else body
-        answer = operator.act(POD, "by-name", "eviction", asking, namespace=HERE)
+        answer = operator.act(POD, "by-name", subresource="eviction", body=asking, namespace=HERE)
         assert answer.refused_by(f"{RELEASE}-evict"), answer
         assert "Ballast evicts a pod by its uid: set deleteOptions.preconditions.uid" in answer.message
     code, words = asked(installed.admin, pod, uid=None)

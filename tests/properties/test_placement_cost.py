@@ -104,7 +104,8 @@ def test_a_move_costs_the_difference_of_before_and_after(
     before = measure(topology, counts, DEFAULT_LEVELS)
     difference = slow_cost(topology, after)[0] - slow_cost(topology, counts)[0]
     expected = difference / before.base if before.base else 0.0
-    assert locality_delta_ratio(before, name, source, target) == pytest.approx(expected, abs=1e-9)
+    ratio = locality_delta_ratio(before, name, source=source, target=target)
+    assert ratio == pytest.approx(expected, abs=1e-9)
 
 
 @st.composite
@@ -151,7 +152,7 @@ def within_limits(layout: Layout) -> bool:
     zones = np.stack([np.bincount(problem.places[0], weights=row, minlength=2) for row in new])
     rebuilt = Layout(problem)
     for group, node in zip(*np.nonzero(layout.placed), strict=True):
-        rebuilt.add(int(group), int(node), int(layout.placed[group, node]))
+        rebuilt.add(int(group), int(node), count=int(layout.placed[group, node]))
     return bool(
         (used <= problem.room + 1e-6).all()
         and (layout.placed >= 0).all()

@@ -152,7 +152,7 @@ def evict(client: Client, *, namespace: str, name: str, uid: str) -> EvictionOut
         "deleteOptions": {"preconditions": {"uid": uid}},
     }
     try:
-        client.act(POD, "eviction", name, body, namespace=namespace)
+        client.act(POD, name, subresource="eviction", body=body, namespace=namespace)
     except NotFound:
         return Vanished()
     except Conflict as error:

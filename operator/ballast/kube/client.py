@@ -92,7 +92,7 @@ class Client:
         path = f"{kind.path(namespace=namespace)}?fieldManager={FIELD_MANAGER}"
         return self._call(_Request(action, "POST", path, {}, body), _object)
 
-    def act(self, kind: Kind, subresource: str, name: str, body: Mapping[str, Any], *, namespace: str) -> JSON:
+    def act(self, kind: Kind, name: str, *, subresource: str, body: Mapping[str, Any], namespace: str) -> JSON:
         """Post to a subresource that acts, such as `eviction`; 429 is its answer and is not tried again."""
         action = _words("create", kind, namespace, name, subresource)
         path = kind.path(namespace=namespace, name=name, subresource=subresource)

@@ -45,7 +45,7 @@ def _place_run(layout: Layout, group: int, run: int, *, scale: float, tightest: 
             return False
         # An executor that draws its own kind stays the best place for the next one until it is full.
         count = min(run, layout.more_at(group, node)) if attracts else 1
-        layout.add(group, node, count)
+        layout.add(group, node, count=count)
         run -= count
     return True
 

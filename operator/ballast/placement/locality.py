@@ -59,13 +59,14 @@ def _view(
     return measure(topology, {component: dict(places) for component, places in counts}, levels).view(ratio)
 
 
-def locality_delta_ratio(measured: Locality, component: str, source: Location, target: Location) -> float:
+def locality_delta_ratio(measured: Locality, component: str, *, source: Location, target: Location) -> float:
     """Growth of the topology's cost when one executor moves from source to target; negative = cheaper.
 
     Relative to the cost as it is, or to that of all traffic leaving its node if that is more: where everything is
     together, the first step apart would otherwise be infinitely dear.
     """
-    return measured.delta(component, source, target) / measured.base if measured.base > 0 else 0.0
+    delta = measured.delta(component, source=source, target=target)
+    return delta / measured.base if measured.base > 0 else 0.0
 
 
 def measure(topology: Topology, counts: Counts, levels: Levels) -> Locality:
@@ -128,7 +129,7 @@ class Locality:
     def _outer(self, row: int, place: Location) -> float:
         return sum(rate * self.levels.distance(place, anchor.location) for anchor, rate in self._pulls[row])
 
-    def delta(self, component: str, source: Location, target: Location) -> float:
+    def delta(self, component: str, *, source: Location, target: Location) -> float:
         """Change of `cost` when one executor of the component moves."""
         row = self._row.get(component)
         if row is None or source == target:

@@ -27,9 +27,9 @@ class Change:
 
     def apply(self, layout: Layout) -> None:
         for group, source, _, count in self.steps:
-            layout.add(group, source, -count)
+            layout.add(group, source, count=-count)
         for group, _, target, count in self.steps:
-            layout.add(group, target, count)
+            layout.add(group, target, count=count)
 
 
 NO_CHANGE = Change(0.0, ())

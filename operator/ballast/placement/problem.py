@@ -154,7 +154,7 @@ class Layout:
                 mask |= np.isin(problem.places[level], problem.places[level][there])
         return mask
 
-    def add(self, group: int, node: int, count: int = 1) -> None:
+    def add(self, group: int, node: int, *, count: int = 1) -> None:
         """Place `count` executors of the group on the node; a negative count takes them away."""
         problem = self.problem
         component = int(problem.component[group])

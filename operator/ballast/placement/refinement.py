@@ -135,4 +135,4 @@ def _some(movable: IntArray, random: Random) -> IntArray:
 def _take(layout: Layout, amounts: IntArray, nodes: list[int]) -> None:
     for node in nodes:
         for group in np.flatnonzero(amounts[:, node]):
-            layout.add(int(group), node, -int(amounts[group, node]))
+            layout.add(int(group), node, count=-int(amounts[group, node]))

@@ -205,4 +205,5 @@ class Candidates:
     def _delta_ratio(self, topology: Topology, component: str, here: Node, there: Node) -> float:
         if topology.key not in self._measured:
             self._measured[topology.key] = measure(topology, self._counts[topology.key], self._policy.levels)
-        return locality_delta_ratio(self._measured[topology.key], component, here.location, there.location)
+        measured = self._measured[topology.key]
+        return locality_delta_ratio(measured, component, source=here.location, target=there.location)

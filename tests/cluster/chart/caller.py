@@ -68,7 +68,7 @@ class Caller:
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
         return self._ask("DELETE", kind.path(namespace=namespace, name=name), options, dry=dry)
 
-    def act(self, kind: Kind, name: str, subresource: str, body: JSON, *, namespace: str, dry: bool = False) -> Answer:
+    def act(self, kind: Kind, name: str, *, subresource: str, body: JSON, namespace: str, dry: bool = False) -> Answer:
         """Post to a subresource."""
         return self._ask("POST", kind.path(namespace=namespace, name=name, subresource=subresource), body, dry=dry)
 

@@ -105,7 +105,7 @@ class Installation:
             asks: dict[str, Callable[[], Answer]] = {
                 "patch": lambda: ours.patch(POD, PROBE, label, namespace=PROBES, dry=True),
                 "delete": lambda: ours.delete(POD, PROBE, namespace=PROBES, dry=True),
-                "evict": lambda: ours.act(POD, PROBE, "eviction", evict, namespace=PROBES, dry=True),
+                "evict": lambda: ours.act(POD, PROBE, subresource="eviction", body=evict, namespace=PROBES, dry=True),
                 "move": lambda: self.nosy.create(EXECUTOR_MOVE, move("p", pod=PROBE), namespace=PROBES, dry=True),
             }
             for policy, ask in asks.items():

@@ -92,9 +92,9 @@ class MortalClient(Client):
         words = f"create {kind.kind} {body.get('reason', '')}".strip()
         return self._fate.meet(words, lambda: super(MortalClient, self).create(kind, body, namespace=namespace))
 
-    def act(self, kind: Kind, subresource: str, name: str, body: Mapping[str, Any], *, namespace: str) -> JSON:
+    def act(self, kind: Kind, name: str, *, subresource: str, **options: Any) -> JSON:
         act = super().act
-        return self._fate.meet(f"{subresource} {name}", lambda: act(kind, subresource, name, body, namespace=namespace))
+        return self._fate.meet(f"{subresource} {name}", lambda: act(kind, name, subresource=subresource, **options))
 
     def replace(self, kind: Kind, name: str, body: Mapping[str, Any], *, namespace: str | None = None) -> JSON:
         replace = super().replace

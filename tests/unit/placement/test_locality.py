@@ -62,12 +62,12 @@ def test_only_executors_that_run_or_will_run_on_a_node_of_the_pool_count() -> No
 
 def test_moving_towards_the_others_is_cheaper_and_away_dearer() -> None:
     measured = measure(a_topology(), {"ingest": {A1: 1, A2: 2, B1: 1}}, DEFAULT_LEVELS)
-    assert locality_delta_ratio(measured, "ingest", B1, A1) < 0
-    assert locality_delta_ratio(measured, "ingest", A1, ("b", "r1", "b2")) > 0
-    assert locality_delta_ratio(measured, "ingest", A1, A1) == 0.0
-    assert locality_delta_ratio(measured, "unheard-of", A1, B1) == 0.0
+    assert locality_delta_ratio(measured, "ingest", source=B1, target=A1) < 0
+    assert locality_delta_ratio(measured, "ingest", source=A1, target=("b", "r1", "b2")) > 0
+    assert locality_delta_ratio(measured, "ingest", source=A1, target=A1) == 0.0
+    assert locality_delta_ratio(measured, "unheard-of", source=A1, target=B1) == 0.0
 
 
 def test_the_first_step_apart_is_dear_but_not_infinitely_so() -> None:
     measured = measure(a_topology(), {"ingest": {A1: 4}}, DEFAULT_LEVELS)
-    assert locality_delta_ratio(measured, "ingest", A1, A2) == pytest.approx(2 * 3 / 16)
+    assert locality_delta_ratio(measured, "ingest", source=A1, target=A2) == pytest.approx(2 * 3 / 16)

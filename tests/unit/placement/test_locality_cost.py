@@ -62,7 +62,7 @@ def test_the_price_of_a_move_is_the_difference_of_the_costs(
     after["ingest"][source] -= 1
     after["ingest"][target] = after["ingest"].get(target, 0) + 1
     moved = measure(topology, after, DEFAULT_LEVELS).cost - measured.cost
-    assert measured.delta("ingest", source, target) == pytest.approx(moved)
+    assert measured.delta("ingest", source=source, target=target) == pytest.approx(moved)
 
 
 def test_the_shares_count_the_fixed_ends_too() -> None:

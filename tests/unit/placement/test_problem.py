@@ -55,7 +55,7 @@ def test_an_open_node_tells_its_capacity_alone(problem: Problem, seed: int) -> N
 def test_what_is_taken_away_leaves_no_trace(problem: Problem, seed: int) -> None:
     layout, fresh = filled(problem, seed), Layout(problem)
     for group, node in np.argwhere(layout.placed):
-        layout.add(int(group), int(node), -int(layout.placed[group, node]))
+        layout.add(int(group), int(node), count=-int(layout.placed[group, node]))
     assert layout.missing.tolist() == problem.counts.tolist()
     for name in ("placed", "room", "node_left", "zone_left", "present"):
         assert getattr(layout, name) == pytest.approx(getattr(fresh, name)), name
@@ -79,7 +79,7 @@ def test_a_copy_goes_its_own_way() -> None:
     layout = filled(a_problem(1), 1)
     before, other = layout.placed.copy(), layout.copy()
     group, node = (int(each) for each in np.argwhere(layout.placed)[0])
-    other.add(group, node, -1)
+    other.add(group, node, count=-1)
     assert layout.placed.tolist() == before.tolist()
     assert layout.cost() == pytest.approx(cost(layout.problem, before))
     assert other.problem is layout.problem

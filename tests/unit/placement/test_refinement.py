@@ -129,7 +129,7 @@ def test_room_may_be_made_for_one_that_is_missing() -> None:
         zone_limit=np.full((2, 2), 9),
     )
     layout = Layout(problem)
-    layout.add(0, 0, 2)
+    layout.add(0, 0, count=2)
     assert refine(layout, 500, Random(3)).missing.sum() == 0
 
 

@@ -18,7 +18,7 @@ class Grid:
     count: int
 
     @classmethod
-    def between(cls, start_ms: int, end_ms: int, step_ms: int) -> Grid:
+    def between(cls, start_ms: int, end_ms: int, *, step_ms: int) -> Grid:
         """Both ends included, as Prometheus does; empty if the end is before the start."""
         return cls(start_ms, step_ms, max(0, (end_ms - start_ms) // step_ms + 1))
 

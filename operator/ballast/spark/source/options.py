@@ -69,7 +69,7 @@ class Options:
 
     def grid(self, *, now_ms: int) -> Grid:
         """All the steps that are asked for. Raises InvalidField."""
-        return Grid.between(*self.range_ms(now_ms=now_ms), self.step_ms)
+        return Grid.between(*self.range_ms(now_ms=now_ms), step_ms=self.step_ms)
 
 
 def refuse_for_batches(given: Mapping[str, str]) -> None:

@@ -77,7 +77,8 @@ class PrometheusStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         start_ms, end_ms = _moment(start), _moment(end)
         self._reached_ms = end_ms
         # A checkpoint of another step may have got to between two steps.
-        grid = Grid.between(_step_from(start_ms, self._options.step_ms), end_ms - 1, self._options.step_ms)
+        step_ms = self._options.step_ms
+        grid = Grid.between(_step_from(start_ms, step_ms), end_ms - 1, step_ms=step_ms)
         return list(parts(self._options, self._options.query, grid, ())) if grid.count else []
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

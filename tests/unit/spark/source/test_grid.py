@@ -13,10 +13,10 @@ def steps(grid: Grid) -> list[int]:
 
 
 def test_both_ends_of_a_range_are_asked_for() -> None:
-    assert steps(Grid.between(100, 130, 15)) == [100, 115, 130]
-    assert steps(Grid.between(100, 129, 15)) == [100, 115]
-    assert steps(Grid.between(100, 100, 15)) == [100]
-    assert steps(Grid.between(100, 80, 15)) == []
+    assert steps(Grid.between(100, 130, step_ms=15)) == [100, 115, 130]
+    assert steps(Grid.between(100, 129, step_ms=15)) == [100, 115]
+    assert steps(Grid.between(100, 100, step_ms=15)) == [100]
+    assert steps(Grid.between(100, 80, step_ms=15)) == []
 
 
 @given(grids, st.integers(1, 20))
