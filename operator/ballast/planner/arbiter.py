@@ -18,6 +18,7 @@ from ballast.model import (
     Snapshot,
 )
 from ballast.planner import budget
+from ballast.planner.rest import Rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +27,13 @@ class Ruling:
     refused: tuple[Refusal, ...]
 
 
-def rule(suggested: Sequence[PlannedMove], snapshot: Snapshot, policy: Policy, now: float) -> Ruling:
+def rule(suggested: Sequence[PlannedMove], snapshot: Snapshot, policy: Policy, *, resting: Rest, now: float) -> Ruling:
     """Go through suggestions in their order; each one that is approved counts against those after it."""
-    paused = budget.paused_topologies(snapshot.moves, policy.moves)
-    resting = budget.refused_lately(snapshot.moves, policy.moves, now)
     moves = list(snapshot.moves)
     approved: list[PlannedMove] = []
     refused: list[Refusal] = []
     for suggestion in suggested:
-        objection = resting.get(suggestion.uid) or _objection(suggestion, moves, policy, paused=paused, now=now)
+        objection = _objection(suggestion, moves, policy, resting=resting, now=now)
         if objection is None:
             approved.append(suggestion)
             moves.append(as_started(suggestion, now))
@@ -44,13 +43,23 @@ def rule(suggested: Sequence[PlannedMove], snapshot: Snapshot, policy: Policy, n
 
 
 def _objection(
-    move: PlannedMove, moves: Sequence[Move], policy: Policy, *, paused: frozenset[str], now: float
+    move: PlannedMove, moves: Sequence[Move], policy: Policy, *, resting: Rest, now: float
 ) -> budget.Objection | None:
     return (
-        unheld(policy)
+        resting.executors.get(move.uid)
+        or unheld(policy)
         or _agentless(policy)
         or _sense(move, policy)
-        or _standing(move, moves, policy, paused=paused, now=now)
+        or resting.of_topology(move.topology)
+        or budget.precedent(
+            moves,
+            policy.moves,
+            executor_uid=move.uid,
+            component=move.component,
+            source=move.source,
+            target=move.target,
+            now=now,
+        )
         or budget.objection(
             moves, policy.moves, topology=move.topology, source=move.source, target=move.target, now=now
         )
@@ -86,23 +95,6 @@ def _sense(move: PlannedMove, policy: Policy) -> budget.Objection | None:
             f"locality gets {move.locality_delta_ratio:.1%} dearer, over {policy.moves.max_locality_loss:.1%}",
         )
     return None
-
-
-def _standing(
-    move: PlannedMove, moves: Sequence[Move], policy: Policy, *, paused: frozenset[str], now: float
-) -> budget.Objection | None:
-    """Whether something that happened before forbids it."""
-    if move.topology in paused:
-        return Reason.PAUSED, f"moves of {move.topology} are paused"
-    return budget.precedent(
-        moves,
-        policy.moves,
-        executor_uid=move.uid,
-        component=move.component,
-        source=move.source,
-        target=move.target,
-        now=now,
-    )
 
 
 def as_started(move: PlannedMove, now: float) -> Move:

@@ -1,8 +1,7 @@
-"""Limits on moves over time: concurrency, budgets, cooldowns and pauses, all recomputed from the moves themselves."""
+"""Limits on moves over time: concurrency, budgets and cooldowns, all recomputed from the moves themselves."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -55,18 +54,6 @@ def precedent(
     return None
 
 
-def refused_lately(moves: Iterable[Move], policy: MovesPolicy, now: float) -> dict[str, Objection]:
-    """Executors whose move came to nothing a short while ago, by uid: why none is suggested again as yet."""
-    found: dict[str, Objection] = {}
-    pause = max(policy.cooldown_seconds, policy.leave_timeout_seconds)
-    for move in moves:
-        over = None if move.ended_at is None else move.ended_at + pause
-        if move.phase in (MovePhase.REFUSED, MovePhase.EXPIRED) and over is not None and now < over:
-            words = f"its move {move.name} was {move.phase.lower()}; it rests {over - now:.0f} s more"
-            found[move.executor_uid] = (Reason.COOLDOWN, words)
-    return found
-
-
 def _pool_objection(moves: list[Move], policy: MovesPolicy, now: float) -> Objection | None:
     flying = sum(_flying(move) for move in moves)
     if flying >= policy.max_concurrent:
@@ -112,22 +99,6 @@ def _spent_budget(own: list[Move], policy: MovesPolicy, scope: str, now: float) 
         if spent >= budget.moves:
             return Reason.BUDGET, f"{spent} of {budget.moves} moves used, {_words(budget)}"
     return None
-
-
-def paused_topologies(moves: Iterable[Move], policy: MovesPolicy) -> frozenset[str]:
-    """Topologies whose last `pause_after_failures` judged moves all failed or did not help."""
-    if policy.pause_after_failures <= 0:
-        return frozenset()
-    ended: dict[str, list[Move]] = defaultdict(list)
-    for move in moves:
-        if move.ended_at is not None and left(move):
-            ended[move.topology].append(move)
-    return frozenset(topology for topology, past in ended.items() if _failing(past, policy.pause_after_failures))
-
-
-def _failing(past: list[Move], count: int) -> bool:
-    last = sorted(past, key=lambda move: (move.ended_at or 0.0, move.name))[-count:]
-    return len(last) == count and all(m.phase is MovePhase.FAILED or m.helped is False for m in last)
 
 
 def used(budget: Budget, moves: Iterable[Move], now: float) -> int:

@@ -12,6 +12,7 @@ from ballast.planner import budget
 from ballast.planner.arbiter import unheld
 from ballast.planner.candidates import Candidates
 from ballast.planner.ledger import projected
+from ballast.planner.rest import rest
 
 Clearance = tuple[Refusal | None, str | None]
 """Why not, or another destination than the move's; both None: go on."""
@@ -101,18 +102,21 @@ class _Look:
         Those that are only proposed, or wait for their own second look, must not block each other for ever.
         """
         move, moves = self.move, self.policy.moves
-        if move.topology in budget.paused_topologies(self.others.moves, moves):
-            return Reason.PAUSED, f"moves of {move.topology} are paused"
+        paused = rest(self.others.moves, moves, self.now).of_topology(move.topology)
         ahead = [m for m in self.others.moves if m.phase is not MovePhase.PROPOSED and not _behind(m, move)]
-        return budget.precedent(
-            ahead,
-            moves,
-            executor_uid=move.executor_uid,
-            component=executor.component,
-            source=move.source,
-            target=target,
-            now=self.now,
-        ) or budget.objection(ahead, moves, topology=move.topology, source=move.source, target=target, now=self.now)
+        return (
+            paused
+            or budget.precedent(
+                ahead,
+                moves,
+                executor_uid=move.executor_uid,
+                component=executor.component,
+                source=move.source,
+                target=target,
+                now=self.now,
+            )
+            or budget.objection(ahead, moves, topology=move.topology, source=move.source, target=target, now=self.now)
+        )
 
     def _worth(self, executor: Executor, target: str) -> budget.Objection | None:
         """Whether going to `target` still helps: figures may have changed since it was decided or asked for."""

@@ -23,6 +23,7 @@ from ballast.planner.by_traffic import by_traffic
 from ballast.planner.candidates import Candidates
 from ballast.planner.load import Loads
 from ballast.planner.planned_move import planned
+from ballast.planner.rest import Rest
 from ballast.planner.shelf import USAGE, restored, shelved
 from ballast.planner.terms import Terms
 from ballast.planner.unsettled import unsettled
@@ -59,6 +60,7 @@ def level(
     scores: Mapping[str, float],
     loads: Loads,
     booked: Mapping[str, Resources],
+    resting: Rest,
     now: float,
 ) -> Levelling:
     """One pass of the shedding strategy; `scores` and `booked` include what is arriving and leaving.
@@ -69,7 +71,7 @@ def level(
     if idle is not None:
         return Levelling((), (idle,), (), memory)
     candidates = Candidates(snapshot, policy, loads, booked=booked, now=now)
-    terms = Terms(candidates, snapshot, policy, now)
+    terms = Terms(candidates, snapshot, policy, resting=resting, now=now)
     at = _Moment(snapshot, policy, memory, scores, loads, candidates, terms, now)
     if policy.shedding.strategy == "AvgShedder" and policy.shedding.avg_shedder.unit is LoadUnit.USAGE:
         return _by_usage(at)

@@ -23,7 +23,6 @@ from ballast.placement.locality import counts_by_topology, locality
 from ballast.placement.placing import Placed, place
 from ballast.placement.room import in_flight
 from ballast.placement.scope import next_scopes
-from ballast.planner import budget
 from ballast.planner.arbiter import rule
 from ballast.planner.booking import bookings, with_placed
 from ballast.planner.hits import node_hits
@@ -33,6 +32,7 @@ from ballast.planner.load import Loads, loads
 from ballast.planner.placing import kept, observed, recalled
 from ballast.planner.pool import pool_view
 from ballast.planner.release import Releases, releases
+from ballast.planner.rest import Rest, rest
 from ballast.planner.score import Scores, measured
 from ballast.planner.stickiness import remembered
 from ballast.planner.stranded import given_up, stranded
@@ -53,6 +53,7 @@ class _Sight:
     projected: Mapping[str, float]
     reserved: Mapping[str, Resources]
     """Amounts by node that moves under way will need."""
+    resting: Rest
 
 
 def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tuple[Plan, Memory]:
@@ -66,7 +67,7 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
     left, placed = _placed(sight, letting_go)
     placements = (*_unpinned(letting_go), *left, *placed.placements)
     levelling = _levelled(sight, placements)
-    ruling = rule(levelling.suggested, snapshot, policy, now)
+    ruling = rule(levelling.suggested, snapshot, policy, resting=sight.resting, now=now)
     remembering = replace(
         kept(levelling.memory, policy, placed.state),
         placements=remembered(snapshot, memory),
@@ -81,7 +82,7 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
         refusals=(*levelling.refusals, *ruling.refused, *_unplaced(placements)),
         pool=_pool(sight, levelling),
         locality=_localities(sight),
-        paused=tuple(sorted(budget.paused_topologies(snapshot.moves, policy.moves))),
+        paused=tuple(sorted(sight.resting.paused)),
         wake_at=_wake_at(letting_go),
     )
     return decided, remembering
@@ -91,7 +92,8 @@ def _look(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> _Si
     found = measured(snapshot, policy)
     known = loads(snapshot.executors)
     ahead = projected(snapshot, policy, known, found.by_node)
-    return _Sight(snapshot, policy, memory, now, found, known, ahead, in_flight(snapshot))
+    resting = rest(snapshot.moves, policy.moves, now)
+    return _Sight(snapshot, policy, memory, now, found, known, ahead, in_flight(snapshot), resting)
 
 
 def _unpinned(letting_go: Releases) -> tuple[Placement, ...]:
@@ -142,6 +144,7 @@ def _levelled(sight: _Sight, placements: tuple[Placement, ...]) -> Levelling:
         scores=with_placed(sight.projected, sight.snapshot, sight.policy, sight.loads, placements),
         loads=sight.loads,
         booked=bookings(sight.reserved, sight.snapshot, placements),
+        resting=sight.resting,
         now=sight.now,
     )
 

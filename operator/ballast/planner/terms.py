@@ -9,16 +9,17 @@ from __future__ import annotations
 from ballast.model import Executor, Policy, Reason, Snapshot
 from ballast.planner import budget
 from ballast.planner.candidates import Candidates
+from ballast.planner.rest import Rest
 
 
 class Terms:
     """Wraps `candidates` for one pass; the arbiter still has the last word."""
 
-    def __init__(self, candidates: Candidates, snapshot: Snapshot, policy: Policy, now: float) -> None:
+    def __init__(
+        self, candidates: Candidates, snapshot: Snapshot, policy: Policy, *, resting: Rest, now: float
+    ) -> None:
         self.candidates = candidates
-        self._moves, self._policy, self._now = snapshot.moves, policy, now
-        self._paused = budget.paused_topologies(snapshot.moves, policy.moves)
-        self._resting = budget.refused_lately(snapshot.moves, policy.moves, now)
+        self._moves, self._policy, self._resting, self._now = snapshot.moves, policy, resting, now
         self._topologies: dict[str, budget.Objection | None] = {}
         self._nodes: dict[str, budget.Objection | None] = {}
 
@@ -50,13 +51,12 @@ class Terms:
 
     def _objection(self, executor: Executor) -> budget.Objection | None:
         own = self.candidates.objection(executor)
-        return own or self._resting.get(executor.uid) or self._topology(executor.topology)
+        return own or self._resting.executors.get(executor.uid) or self._topology(executor.topology)
 
     def _topology(self, key: str) -> budget.Objection | None:
         if key not in self._topologies:
             found = budget.topology_objection(self._moves, self._policy.moves, topology=key, now=self._now)
-            paused = (Reason.PAUSED, f"moves of {key} are paused")
-            self._topologies[key] = paused if key in self._paused else found
+            self._topologies[key] = self._resting.of_topology(key) or found
         return self._topologies[key]
 
     def _node(self, name: str) -> budget.Objection | None:

@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 import pytest
 
 from ballast.model import Budget, Move, MovePhase, MovesPolicy, Reason
-from ballast.planner.budget import active, next_reset, objection, paused_topologies, used
+from ballast.planner.budget import active, next_reset, objection, used
 from tests.builders import NOW, a_move
 
 FREE = MovesPolicy(cooldown_seconds=0.0)
@@ -99,31 +99,8 @@ def test_a_budget_with_no_move_to_count_has_nothing_to_free() -> None:
     assert next_reset(Budget(moves=1, per_seconds=60.0), [a_move()], NOW) is None
 
 
-def test_no_pause_is_asked_for_by_a_count_of_zero() -> None:
-    failed = [a_move(f"m{i}", phase=MovePhase.FAILED) for i in range(9)]
-    assert paused_topologies(failed, MovesPolicy(pause_after_failures=0)) == frozenset()
-
-
 def test_the_budget_says_what_is_used_and_when_it_frees() -> None:
     budget = Budget(moves=6, per_seconds=3600.0)
     moves = [a_move("one", started_at=NOW - 600), a_move("two", started_at=NOW - 60)]
     assert used(budget, moves, NOW) == 2
     assert next_reset(budget, moves, NOW) == NOW + 3000
-
-
-@pytest.mark.parametrize(
-    ("outcomes", "paused"),
-    [
-        ([False, False, False], True),
-        ([True, False, False], False),
-        ([False, False, False, True], False),
-        ([False, None, False], False),
-        ([False, False], False),
-    ],
-)
-def test_a_topology_pauses_after_moves_in_a_row_that_did_not_help(outcomes: list[bool | None], *, paused: bool) -> None:
-    moves = [
-        a_move(f"m{i}", helped=helped, ended_at=NOW - 1000 + i, started_at=NOW - 2000 + i)
-        for i, helped in enumerate(outcomes)
-    ]
-    assert (paused_topologies(moves, MovesPolicy()) == {"team/clicks"}) is paused

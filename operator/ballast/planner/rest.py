@@ -1,0 +1,52 @@
+"""Who rests because moves came to nothing: whole topologies, and single executors."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ballast.model import Move, MovePhase, MovesPolicy, Reason
+from ballast.planner.budget import Objection, left
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    paused: frozenset[str]
+    """Topologies whose last `pause_after_failures` judged moves all failed or did not help."""
+    executors: Mapping[str, Objection]
+    """By uid those whose move was refused or expired a short while ago: why none is suggested again as yet."""
+
+    def of_topology(self, key: str) -> Objection | None:
+        return (Reason.PAUSED, f"moves of {key} are paused") if key in self.paused else None
+
+
+def rest(moves: Iterable[Move], policy: MovesPolicy, now: float) -> Rest:
+    known = tuple(moves)
+    return Rest(_paused(known, policy.pause_after_failures), _refused_lately(known, policy, now))
+
+
+def _paused(moves: Iterable[Move], count: int) -> frozenset[str]:
+    if count <= 0:
+        return frozenset()
+    ended: dict[str, list[Move]] = defaultdict(list)
+    for move in moves:
+        if move.ended_at is not None and left(move):
+            ended[move.topology].append(move)
+    return frozenset(topology for topology, past in ended.items() if _failing(past, count))
+
+
+def _failing(past: list[Move], count: int) -> bool:
+    last = sorted(past, key=lambda move: (move.ended_at or 0.0, move.name))[-count:]
+    return len(last) == count and all(m.phase is MovePhase.FAILED or m.helped is False for m in last)
+
+
+def _refused_lately(moves: Iterable[Move], policy: MovesPolicy, now: float) -> dict[str, Objection]:
+    found: dict[str, Objection] = {}
+    pause = max(policy.cooldown_seconds, policy.leave_timeout_seconds)
+    for move in moves:
+        over = None if move.ended_at is None else move.ended_at + pause
+        if move.phase in (MovePhase.REFUSED, MovePhase.EXPIRED) and over is not None and now < over:
+            words = f"its move {move.name} was {move.phase.lower()}; it rests {over - now:.0f} s more"
+            found[move.executor_uid] = (Reason.COOLDOWN, words)
+    return found

@@ -1,0 +1,45 @@
+"""Topologies and executors that are left alone for a while because moves came to nothing."""
+
+import pytest
+
+from ballast.model import MovePhase, MovesPolicy, Reason
+from ballast.planner.rest import rest
+from tests.builders import NOW, a_move
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "paused"),
+    [
+        ([False, False, False], True),
+        ([True, False, False], False),
+        ([False, False, False, True], False),
+        ([False, None, False], False),
+        ([False, False], False),
+    ],
+)
+def test_a_topology_pauses_after_moves_in_a_row_that_did_not_help(outcomes: list[bool | None], *, paused: bool) -> None:
+    moves = [
+        a_move(f"m{i}", helped=helped, ended_at=NOW - 1000 + i, started_at=NOW - 2000 + i)
+        for i, helped in enumerate(outcomes)
+    ]
+    assert (rest(moves, MovesPolicy(), NOW).paused == {"team/clicks"}) is paused
+
+
+def test_no_pause_is_asked_for_by_a_count_of_zero() -> None:
+    failed = [a_move(f"m{i}", phase=MovePhase.FAILED) for i in range(9)]
+    assert rest(failed, MovesPolicy(pause_after_failures=0), NOW).paused == frozenset()
+
+
+def test_only_a_paused_topology_has_an_objection() -> None:
+    resting = rest([a_move(f"m{i}", helped=False) for i in range(3)], MovesPolicy(), NOW)
+    assert resting.of_topology("team/clicks") == (Reason.PAUSED, "moves of team/clicks are paused")
+    assert resting.of_topology("team/other") is None
+
+
+@pytest.mark.parametrize("phase", [MovePhase.REFUSED, MovePhase.EXPIRED])
+def test_an_executor_rests_until_its_move_may_be_suggested_again(phase: MovePhase) -> None:
+    policy = MovesPolicy(cooldown_seconds=200.0, leave_timeout_seconds=120.0)
+    refused = a_move(executor_uid="uid-e", phase=phase, ended_at=NOW - 150)
+    words = f"its move m1 was {phase.lower()}; it rests 50 s more"
+    assert rest([refused], policy, NOW).executors == {"uid-e": (Reason.COOLDOWN, words)}
+    assert rest([refused], policy, NOW + 50).executors == {}
