@@ -213,6 +213,19 @@ def test_of_two_policies_over_the_same_nodes_the_younger_rests(installed: Instal
             assert ready["status"] == "True"
 
 
+def test_a_policy_that_only_recommends_takes_nobody_from_one_that_enforces(installed: Installation) -> None:
+    """Both are about the namespace, each with a zone of its own, and the executors would run in either."""
+    with pool(installed.testbed, "shared", zones()) as mine:
+        for zone, mode in (("a", "Recommend"), ("b", "Enforce")):
+            nodes = {"matchLabels": {POOL_LABEL: mine.name, ZONE_LABEL: zone}}
+            mine.policy(f"shared-{zone}", nodeSelector=nodes, placement={**ENFORCE, "mode": mode})
+        placed = mine.executors(2)
+        with life(installed, Clock(ahead_seconds=5.0)) as operator:
+            operator.rounds.run()
+        assert [required_labels(mine.pod(name)) for name in placed] == [{ZONE_LABEL: ["b"]}] * 2
+        assert mine.events("NotEnforced") == []
+
+
 def test_a_topology_that_selects_a_driver_is_left_alone_until_it_is_mended(installed: Installation) -> None:
     clock = Clock(ahead_seconds=5.0)
     app = {"app": "clicks"}

@@ -71,7 +71,8 @@ class PolicySpec(Model):
     node_selector: LabelSelector
     """The pool's nodes. Pools must not overlap: of two that do, the younger policy does nothing."""
     namespace_selector: LabelSelector = nested(LabelSelector)
-    """The namespaces whose executors this policy steers; all by default."""
+    """The namespaces whose executors this policy steers; all by default. Of several that could place an executor, the
+    oldest that enforces placement and has a node for it does."""
     topology_selector: LabelSelector | None = None
     """If set, only these SparkTopologies are steered."""
     external_namespaces: Annotated[tuple[DnsLabel, ...], Field(max_length=64), SET] = ()

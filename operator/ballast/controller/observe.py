@@ -68,6 +68,20 @@ class Pool:
             spec.metrics.topology_queries is Permission.ALLOW,
         )
 
+    def steered(
+        self, topologies: Iterable[SparkTopology], namespaces: Mapping[str, Mapping[str, str]]
+    ) -> list[SparkTopology]:
+        """By key. `namespaces`: labels of each."""
+        return sorted(
+            (
+                topology
+                for topology in topologies
+                if self.namespace_selector.matches(namespaces.get(topology.metadata.namespace or "", {}))
+                and (self.topology_selector is None or self.topology_selector.matches(topology.metadata.labels))
+            ),
+            key=key_of,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
@@ -100,7 +114,7 @@ def observe(
 ) -> Observation:
     """One pool at one moment. `clock` and `failures` must have seen `lists.pods` already."""
     figures = metrics or Metrics()
-    steered = _steered(topologies, lists, pool)
+    steered = pool.steered(topologies, lists.namespaces)
     membership = Membership(steered, lists.namespaces)
     pass_ = _Pass(
         lists, policy, pool=pool, membership=membership, clock=clock, metrics=figures, failures=failures or Failures()
@@ -118,18 +132,6 @@ def observe(
         metrics=figures.health,
     )
     return Observation(snapshot, tuple(findings))
-
-
-def _steered(topologies: Iterable[SparkTopology], lists: Lists, pool: Pool) -> list[SparkTopology]:
-    return sorted(
-        (
-            topology
-            for topology in topologies
-            if pool.namespace_selector.matches(lists.namespaces.get(topology.metadata.namespace or "", {}))
-            and (pool.topology_selector is None or pool.topology_selector.matches(topology.metadata.labels))
-        ),
-        key=key_of,
-    )
 
 
 class _Pass:

@@ -1,4 +1,4 @@
-"""Which policy rules over which nodes, and which executors it may place."""
+"""Which policy rules over which nodes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from ballast.api import BalancingPolicy
 from ballast.controller.survey import Read
 from ballast.kube.nodes import NodeFacts
-from ballast.model import Executor, Phase
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +36,3 @@ def territories(policies: Sequence[Read[BalancingPolicy]], nodes: Sequence[NodeF
                 "change spec.nodeSelector of one of them"
             )
     return Territories(owned, stalled)
-
-
-def for_another(
-    executor: Executor, policy: str, pools: Mapping[str, frozenset[str]], nodes: Mapping[str, NodeFacts]
-) -> bool:
-    """Whether a gated executor fits no node of this policy's pool, but some of another's: that one places it."""
-    if executor.phase is not Phase.GATED or len(pools) < 2:
-        return False
-
-    def admits(names: frozenset[str]) -> bool:
-        return any(executor.constraints.selects(nodes[name].labels, name) for name in names)
-
-    return not admits(pools[policy]) and any(admits(names) for other, names in pools.items() if other != policy)

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from ballast.api import BalancingPolicy
+from ballast.controller.claims import Claims
 from ballast.controller.context import Context
 from ballast.controller.failures import Failures
 from ballast.controller.figures import Figures
 from ballast.controller.gateclock import GateClock
 from ballast.controller.observe import Metrics, Pool, observe
-from ballast.controller.openmove import OpenMove, planner_moves
-from ballast.controller.pools import Territories, for_another
+from ballast.controller.openmove import OpenMove, planner_moves, read_moves
+from ballast.controller.pools import Territories
 from ballast.controller.survey import Read, Survey
-from ballast.model import Memory, Snapshot
+from ballast.kube.pods import Pod
+from ballast.model import Memory, MovePhase, Phase, Snapshot
 from ballast.model.from_api import policy_from
+from ballast.planner.load import Profile
 from ballast.prometheus import Reading
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sight:
+    """Who holds whom is worked out when it is first asked for, and kept: hence no slots."""
+
     survey: Survey
     lands: Territories
     gates: GateClock
@@ -55,22 +62,42 @@ class Sight:
             rates=reading.rates,
             failures=self.failures,
         )
+        pods = {pod.uid: pod for pod in self.survey.lists.pods if pod.executor is not None}
         return Context(
             read=read,
             policy=policy,
             survey=self.survey,
-            snapshot=self._own_part(seen.snapshot, name),
+            snapshot=self._own_part(seen.snapshot, name, pods),
             memory=memory,
             reading=reading,
             findings=seen.findings,
-            pods={pod.uid: pod for pod in self.survey.lists.pods if pod.executor is not None},
+            pods=pods,
         )
 
-    def _own_part(self, snapshot: Snapshot, policy: str) -> Snapshot:
-        """Without gated executors that belong into another policy's pool."""
-        nodes = {node.name: node for node in self.survey.lists.nodes}
-        mine = tuple(e for e in snapshot.executors if not for_another(e, policy, self.lands.nodes, nodes))
+    def _own_part(self, snapshot: Snapshot, policy: str, pods: Mapping[str, Pod]) -> Snapshot:
+        """Without gated executors that another policy answers for."""
+        mine = tuple(
+            executor
+            for executor in snapshot.executors
+            if executor.phase is not Phase.GATED or self._claims.holder(executor, pods[executor.uid]) == policy
+        )
         return snapshot if len(mine) == len(snapshot.executors) else replace(snapshot, executors=mine)
+
+    @cached_property
+    def _claims(self) -> Claims:
+        return Claims.of(self.survey, self.lands, self._awaited())
+
+    def _awaited(self) -> dict[str | Profile, str]:
+        """The policies whose moves wait for a replacement: it is in their pass, by whomever it could be placed."""
+        found: dict[str | Profile, str] = {}
+        for move in read_moves(self.survey.moves)[0]:
+            state, ruler = move.state, self._ruler(move)
+            if ruler is None or state.phase not in (MovePhase.LEAVING, MovePhase.ARRIVING):
+                continue
+            subject, claimed = state.subject, state.replacement
+            kin = (state.orders.namespace, subject.application, subject.resource_profile)
+            found.setdefault(claimed.uid if claimed else kin, ruler)
+        return found
 
     def own_moves(self, moves: list[OpenMove], policy: str | None) -> list[OpenMove]:
         """Those that this policy answers for; of None: those that none does."""

@@ -166,6 +166,22 @@ def test_everybody_is_placed_whatever_cannot_be_written(
     assert told, "the other team's move was not looked at"
 
 
+@pytest.mark.parametrize("recommending", TEAMS)
+def test_who_only_recommends_takes_nobody_from_who_enforces(
+    server: tuple[Server, Scripted], tmp_path: Path, recommending: str
+) -> None:
+    """Both policies are about all namespaces, each with a node of its own, and the executors would run on either."""
+    found, script = server
+    for each in found.lists["balancingpolicies"]:
+        del each["spec"]["namespaceSelector"]
+        if each["metadata"]["name"] == recommending:
+            each["spec"]["placement"]["mode"] = "Recommend"
+    one_round(script, tmp_path)
+    assert released(script) == BOTH
+    patches = [asked.path for asked in script.writes if "/pods/" in asked.path]
+    assert len(patches) == len(BOTH), "somebody was released twice"
+
+
 def test_a_server_that_does_not_answer_ends_the_round(server: tuple[Server, Scripted], tmp_path: Path) -> None:
     found, script = server
     found.refused["/executormoves/of-ads/status"] = Answer(503, {"message": "etcd is down"})
