@@ -54,7 +54,7 @@ class Actuator:
         orders = [order for pod in held if (order := actions.order(pod, _stray(pod))) is not None]
         for order, outcome in zip(orders, actions.release_many(self._client, orders, Levels(())), strict=True):
             self._telemetry.writes.labels("release", type(outcome).__name__).inc()
-            if not isinstance(outcome, actions.Vanished | actions.Changed):
+            if _is_news(outcome):
                 self._post(_pod(order.placement), *_unpinned_words(order.placement, outcome))
 
     def _measure(self, context: Context, orders: list[actions.Release], outcomes: list[actions.ReleaseOutcome]) -> None:
@@ -62,7 +62,7 @@ class Actuator:
         since = {e.uid: e.last_gate_since for e in context.snapshot.executors}
         for order, outcome in zip(orders, outcomes, strict=True):
             self._telemetry.writes.labels("release", type(outcome).__name__).inc()
-            if isinstance(outcome, actions.Released):
+            if isinstance(outcome, actions.Released) and not outcome.already:
                 kind = "placement" if outcome.pin is not Pin.NONE else "release"
                 self._telemetry.decisions.labels(context.name, kind).inc()
                 held_since = since.get(order.uid)
@@ -127,7 +127,7 @@ class Actuator:
         for order, outcome in zip(orders, outcomes, strict=True):
             if isinstance(outcome, actions.Released) and outcome.pin is not Pin.NONE and order.placement.node:
                 placed[topology_of.get(order.uid, "")].append(order.placement.node)
-            elif told < _MOST_EVENTS and not isinstance(outcome, actions.Vanished | actions.Changed):
+            elif told < _MOST_EVENTS and _is_news(outcome):
                 told += 1
                 self._post(_pod(order.placement), *_unpinned_words(order.placement, outcome))
         for key, nodes in sorted(placed.items()):
@@ -169,6 +169,13 @@ def _order(placement: Placement, context: Context) -> actions.Release | None:
 
 def _pod(placement: Placement) -> Regarding:
     return Regarding(kinds.POD, placement.pod, placement.uid, placement.namespace)
+
+
+def _is_news(outcome: actions.ReleaseOutcome) -> bool:
+    """Whether it is for us to tell: who is gone, changed or let go by somebody else is decided or told elsewhere."""
+    if isinstance(outcome, actions.Released):
+        return not outcome.already
+    return isinstance(outcome, actions.Refused)
 
 
 def _unpinned_words(placement: Placement, outcome: actions.ReleaseOutcome) -> tuple[str, str, str]:

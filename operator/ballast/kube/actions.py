@@ -11,7 +11,7 @@ from ballast.kube.document import JSON
 from ballast.kube.errors import Conflict, Invalid, KubeError, NotFound, Unavailable
 from ballast.kube.kinds import POD
 from ballast.kube.pods import Held, Pod, held
-from ballast.kube.release import release_patch
+from ballast.kube.release import ReleasePatch, release_patch
 from ballast.model import Levels, Pin, Placement, Reason
 
 _TRIES = 4
@@ -82,7 +82,7 @@ def release(client: Client, order: Release, levels: Levels) -> ReleaseOutcome:
         except (Conflict, Invalid, Unavailable) as error:
             if not _may_be_stale(error):
                 return Refused(error.message, error)
-            fresh = _reread(client, order)
+            fresh = _reread(client, order, patch)
             if not isinstance(fresh, Held):
                 return fresh
             current = fresh
@@ -110,7 +110,8 @@ def _may_be_stale(error: KubeError) -> bool:
     return isinstance(error, Conflict | Unavailable) or not error.causes
 
 
-def _reread(client: Client, order: Release) -> Held | ReleaseOutcome:
+def _reread(client: Client, order: Release, sent: ReleasePatch) -> Held | ReleaseOutcome:
+    """`sent`: the patch of which it is not known whether it was applied."""
     try:
         pod = client.get(POD, order.name, namespace=order.namespace)
     except NotFound:
@@ -121,10 +122,15 @@ def _reread(client: Client, order: Release) -> Held | ReleaseOutcome:
         return Vanished()
     fresh = held(pod)
     if fresh is None:
-        return Released(already=True)
+        return Released(sent.pin, sent.reason) if _carries(pod, sent) else Released(already=True)
     if fresh.gates != order.held.gates:
         return Changed(f"its gates are now {', '.join(fresh.gates)}")
     return fresh if fresh.affinity == order.held.affinity else Changed("its affinity was changed")
+
+
+def _carries(pod: JSON, sent: ReleasePatch) -> bool:
+    affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity")
+    return sent.node_affinity is not None and affinity == sent.node_affinity
 
 
 @dataclass(frozen=True, slots=True)

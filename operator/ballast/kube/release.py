@@ -28,6 +28,8 @@ class ReleasePatch:
     """Down to which level the place is required after it; may be wider than what was asked for."""
     reason: Reason | None = None
     """Why it is not pinned as asked."""
+    node_affinity: JSON | None = None
+    """The pod's after it; None where it leaves that as it is."""
 
 
 def release_patch(pod: Held, placement: Placement, levels: Levels) -> ReleasePatch:
@@ -45,10 +47,11 @@ def release_patch(pod: Held, placement: Placement, levels: Levels) -> ReleasePat
         pin = Pin.NONE
     preferred = _preferred(replace(placement, pin=pin), levels)
     operations: list[JSON] = [{"op": "test", "path": "/metadata/resourceVersion", "value": pod.resource_version}]
-    if required or preferred:
-        operations.append(_affinity_operation(pod.affinity, _tightened(node_affinity, required, preferred)))
+    written = _tightened(node_affinity, required, preferred) if required or preferred else None
+    if written is not None:
+        operations.append(_affinity_operation(pod.affinity, written))
     operations.append({"op": "remove", "path": f"/spec/schedulingGates/{pod.gates.index(names.GATE)}"})
-    return ReleasePatch(operations, pin, reason)
+    return ReleasePatch(operations, pin, reason, written)
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,6 +154,22 @@ def test_one_event_about_a_topology_tells_how_many_executors_went_where(
     assert event["note"] == "3 executors: 2 on cold, 1 on mild"
 
 
+def test_who_was_let_go_by_somebody_else_is_neither_told_nor_counted(pool: Stage, tmp_path: Path) -> None:
+    """Somebody's patch came first: the test of ours fails, and the pod as it is now has no gate any more."""
+    pool.add(driver(), streaming(2, gates=[GATE]))
+    pool.refusals["/pods/spark-1-exec-2"] = Answer(422, {"message": "the test failed", "details": {}})
+    free = Answer(body=streaming(2))
+    answer = pool.script.by
+    assert answer is not None
+    pool.script.by = lambda asked: free if asked.method == "GET" else answer(asked)
+    actuator, context = acting(pool, tmp_path)
+    actuator.release(context, Plan(placements=(placed(2, "cold"),)))
+    actuator.release_strays(list(context.pods.values()))
+    assert posted(pool) == []
+    assert pool.metric("ballast_decisions_total", kind="release") is None
+    assert pool.metric("ballast_gate_hold_seconds_count") is None
+
+
 @pytest.mark.parametrize("status", [403, 404, 422])
 def test_a_move_that_its_namespace_does_not_take_is_told_and_hinders_nobody(
     pool: Stage, tmp_path: Path, status: int

@@ -19,7 +19,7 @@ from ballast.kube.actions import (
 from ballast.kube.client import Limits
 from ballast.kube.pods import held
 from ballast.model import DEFAULT_LEVELS, Pin, Placement
-from tests.unit.kube.builders import GATE, executor
+from tests.unit.kube.builders import GATE, executor, expression, required
 from tests.unit.kube.scripted import Answer, scripted
 
 OK = Answer()
@@ -36,6 +36,17 @@ def gated(version: str = "7", **changes: Any) -> dict[str, Any]:
     return pod
 
 
+def pinned(zone: str) -> dict[str, Any]:
+    """As the order's patch leaves it, if that is its zone."""
+    preferred = {"weight": 100, "preference": {"matchExpressions": [expression("kubernetes.io/hostname", "node-1")]}}
+    affinity = required({"matchExpressions": [expression("topology.kubernetes.io/zone", zone)]})
+    affinity["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"] = [preferred]
+    return executor(affinity=affinity)
+
+
+PLACED, ELSEWHERE = pinned("a"), pinned("b")
+
+
 def order() -> Release:
     kept = held(gated())
     assert kept is not None
@@ -48,7 +59,10 @@ def order() -> Release:
     [
         pytest.param([OK], Released(Pin.ZONE), id="done"),
         pytest.param([STALE, Answer(body=gated("8")), OK], Released(Pin.ZONE), id="touched in between"),
-        pytest.param([LOST, Answer(body=executor()), OK], Released(already=True), id="done, but the answer was lost"),
+        pytest.param([LOST, Answer(body=PLACED), OK], Released(Pin.ZONE), id="done, but the answer was lost"),
+        pytest.param([STALE, Answer(body=PLACED), OK], Released(Pin.ZONE), id="done by a first try, unanswered"),
+        pytest.param([STALE, Answer(body=executor()), OK], Released(already=True), id="let go by somebody else"),
+        pytest.param([STALE, Answer(body=ELSEWHERE), OK], Released(already=True), id="placed by somebody else"),
         pytest.param([LOST, Answer(body=gated()), OK], Released(Pin.ZONE), id="not done, and the answer was lost"),
         pytest.param([Answer(404)], Vanished(), id="deleted"),
         pytest.param([STALE, Answer(404)], Vanished(), id="touched, then deleted"),
