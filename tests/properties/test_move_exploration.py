@@ -46,6 +46,7 @@ WHOLE = (
     Scenario("shrinking", (2,), _ONE, Luck(shrinks=1, absences=1)),
     Scenario("killed at the end of its grace period", (1,), _ONE, Luck(slow_exits=1)),
     Scenario("executors crash, no gate", (1,), _ONE, Luck(crashes=1), gated=False),
+    Scenario("switched off, the operator crashing", (1,), _ONE, Luck(blocks=1, restarts=1, switches=1)),
 )
 """Small enough to be explored to the last state."""
 
@@ -108,7 +109,7 @@ class _Numbers:
             tuple(map(of, world.executors)),
             world.allocators,
             tuple(map(of, world.moves)),
-            world[3:9],
+            world[3:11],
             tuple(map(of, world.planned)),
             world.lag,
             tuple(map(of, world.seen)),
@@ -196,7 +197,7 @@ def misstep(scenario: Scenario, world: World, event: str, after: World) -> str:
         wrong = _undisciplined(step) or _overreach(scenario, world, index, step, after)
         if wrong:
             return f"move {index} {wrong}"
-    return _illegal_transition(world, after)
+    return _unwanted(event, after) or _illegal_transition(world, after)
 
 
 def unsound(scenario: Scenario, world: World) -> str:
@@ -222,6 +223,12 @@ def _overreach(scenario: Scenario, world: World, index: int, step: Step, after: 
         return f"touches {effect.uid}, which is not its replacement"
     excessive = isinstance(effect, DeleteUnscheduled) and after.discarded[index] > MAX_ATTEMPTS
     return "deletes too many replacements" if excessive else ""
+
+
+def _unwanted(event: str, after: World) -> str:
+    """Whoever reads that moves are off evicts nobody; what was decided before may still be on its way."""
+    evicted = [i for i, step in enumerate(after.planned) if step is not None and isinstance(step.effect, Evict)]
+    return f"move {evicted[0]} evicts although moves are off" if "read" in event and after.off and evicted else ""
 
 
 def _illegal_transition(world: World, after: World) -> str:

@@ -24,7 +24,7 @@ from ballast.controller.moves import (
     advance,
 )
 from ballast.controller.moves.record import to_move
-from ballast.model import MovePhase, Phase, Reason, Refusal
+from ballast.model import MovePhase, MovesMode, Phase, Reason, Refusal
 from ballast.planner import budget
 from ballast.planner.clearance import _behind
 from tests.properties.move_world.world import (
@@ -95,7 +95,8 @@ def _next_step(scenario: Scenario, world: World, index: int) -> Step | None:
     move = world.moves[index]
     if move is None or move.phase.ended:
         return None
-    step = advance(move, facts(scenario, world, index), scenario.settings, now(world))
+    settings = replace(scenario.settings, mode=MovesMode.OFF) if world.off else scenario.settings
+    step = advance(move, facts(scenario, world, index), settings, now(world))
     return _bare(step) if step.changed or step.effect else None
 
 

@@ -86,6 +86,8 @@ def other_events(scenario: Scenario, world: World) -> Iterator[tuple[str, World]
         yield "object", world._replace(objected=True, luck=spent(world.luck, "objections"))
     if world.luck.fillings and not world.full:
         yield "fill", world._replace(full=True, luck=spent(world.luck, "fillings"))
+    if world.luck.switches and not world.off:
+        yield "switch off", world._replace(off=True, luck=spent(world.luck, "switches"))
     for at, executor in enumerate(world.executors):
         if executor.phase is Phase.GATED and executor.since < -1:
             freed = executor._replace(phase=Phase.PENDING, since=0)

@@ -77,6 +77,8 @@ class Luck(NamedTuple):
     """Crashes of the operator."""
     absences: int = 0
     """Replacements that Spark never asks for."""
+    switches: int = 0
+    """Times that the user switches moves off."""
 
 
 class World(NamedTuple):
@@ -92,6 +94,8 @@ class World(NamedTuple):
     blocked: bool = False
     objected: bool = False
     full: bool = False
+    off: bool = False
+    """The policy's moves.mode is Off."""
     refused: tuple[bool, ...] = ()
     """What the operator remembers: the eviction of this move was refused."""
     planned: tuple[Step | None, ...] = ()

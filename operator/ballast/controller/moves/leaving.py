@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ballast.controller.moves.action import Evict
 from ballast.controller.moves.facts import Pod
-from ballast.controller.moves.standing import PASSING
+from ballast.controller.moves.standing import PASSING, forbidden
 from ballast.controller.moves.step import Situation, Step, do, enter, note, wait
 from ballast.controller.moves.word import Word
 from ballast.model import MovePhase, Phase, Reason
@@ -65,7 +65,7 @@ def _terminating(at: Situation, pod: Pod) -> Step:
 
 def _ask(at: Situation, pod: Pod) -> Step:
     until = _since(at) + at.settings.leave_timeout_seconds
-    refusal = at.facts.clearance.refusal
+    refusal = forbidden(at) or at.facts.clearance.refusal
     blocked, failed = at.facts.eviction_refused, at.facts.eviction_failed
     if at.now >= until:
         return _give_up(at, blocked, failed)

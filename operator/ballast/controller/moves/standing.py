@@ -44,7 +44,7 @@ def approved(at: Situation) -> Step:
     pod = at.facts.executor
     if pod is None or not pod.present:
         return _vanished(at)
-    refusal = _forbidden(at) or at.facts.clearance.refusal
+    refusal = forbidden(at) or at.facts.clearance.refusal
     target = at.facts.clearance.destination or at.move.destination
     if refusal is None and target == at.move.orders.source:
         refusal = Refusal(pod.name, Reason.NO_DESTINATION, f"only {target} is left, where it is already")
@@ -61,7 +61,7 @@ def _vanished(at: Situation) -> Step:
     return enter(at, MovePhase.EXPIRED, Word.EXECUTOR_GONE, message)
 
 
-def _forbidden(at: Situation) -> Refusal | None:
+def forbidden(at: Situation) -> Refusal | None:
     """What no arbiter needs to be asked for."""
     name = at.move.orders.executor_name
     if at.settings.mode not in (MovesMode.APPROVE, MovesMode.ENFORCE):

@@ -252,6 +252,22 @@ def test_nothing_leaves_where_the_policy_only_looks_on(mode: MovesMode) -> None:
     assert (found.move.phase, found.move.reason) == (MovePhase.REFUSED, Reason.MOVES_OFF)
 
 
+@pytest.mark.parametrize("facts", [before(), before(eviction_refused="budget"), refused(Reason.STALE_METRICS)])
+def test_a_move_that_is_still_held_up_is_withdrawn_when_the_policy_is_switched_off(facts: Facts) -> None:
+    off = replace(SETTINGS, mode=MovesMode.OFF)
+    first = step(leaving(reason=Reason.DISRUPTION_BUDGET), facts, off)
+    assert (first.move.phase, first.move.withdrawn, first.effect) == (MovePhase.LEAVING, True, None)
+    second = step(first.move, facts, off)
+    assert (second.move.phase, second.move.reason) == (MovePhase.REFUSED, Reason.MOVES_OFF)
+
+
+def test_one_that_has_begun_to_go_is_carried_to_its_end_all_the_same() -> None:
+    off = replace(SETTINGS, mode=MovesMode.OFF)
+    gone = step(leaving(reason=Word.TERMINATING), after(), off)
+    assert gone.move.phase is MovePhase.ARRIVING
+    assert step(claiming(), after(newcomer()), off).effect == PLACED
+
+
 def test_an_exit_that_needs_an_agent_is_refused_with_the_remedy() -> None:
     asked = approved()
     found = step(replace(asked, orders=replace(asked.orders, exit=Exit.AGENT)), before())
