@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ballast.controller.context import Context
@@ -12,12 +12,13 @@ from ballast.controller.membership import key_of
 from ballast.controller.telemetry import Telemetry
 from ballast.kube import actions, kinds
 from ballast.kube.client import Client
+from ballast.kube.document import JSON
 from ballast.kube.errors import KubeError
 from ballast.kube.events import EventRecorder, Notice, Regarding
 from ballast.kube.kinds import Kind
 from ballast.kube.objects import ensure_created
 from ballast.kube.pods import Pod
-from ballast.model import Levels, MovesMode, NodeView, Pin, Placement, Plan, PlannedMove, Reason
+from ballast.model import Levels, Move, MovePhase, MovesMode, NodeView, Pin, Placement, Plan, PlannedMove, Reason
 from ballast.planner.cause import cause
 
 _MOST_EVENTS = 20
@@ -82,15 +83,17 @@ class Actuator:
     def create_moves(self, context: Context, plan: Plan) -> int:
         """Create an ExecutorMove for each approved suggestion, if the policy's mode says so."""
         mode = context.policy.moves.mode
-        for move in plan.moves:
-            kind = "move" if mode in (MovesMode.APPROVE, MovesMode.ENFORCE) else "recommendation"
-            self._telemetry.decisions.labels(context.name, kind).inc()
-            self._telemetry.predicted_gain.labels(context.name).set(move.gain)
         if mode not in (MovesMode.APPROVE, MovesMode.ENFORCE):
+            for move in plan.moves:
+                self._count(context, move, "recommendation")
             return 0
         seen = {node.name: node for node in plan.pool.nodes}
         approved = mode is MovesMode.ENFORCE
         return sum(self._create(context, move, source=seen.get(move.source), approved=approved) for move in plan.moves)
+
+    def _count(self, context: Context, move: PlannedMove, kind: str) -> None:
+        self._telemetry.decisions.labels(context.name, kind).inc()
+        self._telemetry.predicted_gain.labels(context.name).set(move.gain)
 
     def _create(self, context: Context, move: PlannedMove, *, source: NodeView | None, approved: bool) -> bool:
         """The name follows from what is known, so that a crash after the write creates no second one."""
@@ -98,7 +101,7 @@ class Actuator:
             "apiVersion": kinds.EXECUTOR_MOVE.api_version,
             "kind": kinds.EXECUTOR_MOVE.kind,
             "metadata": {
-                "name": move_name(move, ended=_ended(context, move)),
+                "name": move_name(move, context.snapshot.moves),
                 "namespace": move.namespace,
                 "ownerReferences": _owners(context, move),
             },
@@ -106,7 +109,7 @@ class Actuator:
         }
         pod = Regarding(kinds.POD, move.pod, move.uid, move.namespace)
         try:
-            _, created = ensure_created(self._client, kinds.EXECUTOR_MOVE, body)
+            found, created = ensure_created(self._client, kinds.EXECUTOR_MOVE, body)
         except KubeError as error:
             # A quota of the namespace, or its end: no reason to leave anybody else alone.
             if error.of_server:
@@ -115,8 +118,12 @@ class Actuator:
             self._post(pod, "MoveNotCreated", "Move", str(error), warning=True)
             return False
         if created:
+            self._count(context, move, "move")
             words = f"{_sentence(move)}; {'leaves now' if approved else 'waits for approval'}"
             self._post(pod, "MoveDecided", "Move", words)
+        elif _has_ended(found):
+            words = f"ExecutorMove {found['metadata']['name']} is in its place and has ended; delete it"
+            self._post(pod, "MoveNotCreated", "Move", words, warning=True)
         return created
 
     def _tell(self, context: Context, orders: list[actions.Release], outcomes: list[actions.ReleaseOutcome]) -> None:
@@ -144,15 +151,20 @@ class Actuator:
         self._events.post(Notice(regarding, reason, action, note, warning=warning))
 
 
-def move_name(move: PlannedMove, *, ended: int) -> str:
-    """Unique for the executor and its way; the executor's uid never comes again. `ended`: moves of it that have."""
-    digest = hashlib.sha256(f"{move.uid}/{move.source}/{move.target}/{ended}".encode()).hexdigest()[:10]
+def move_name(move: PlannedMove, known: Iterable[Move]) -> str:
+    """Unique for the executor and its way; the executor's uid never comes again. `known`: moves that there are.
+
+    Refused or expired ones, and those that failed before it left, are followed by others: what tells these apart is
+    when the last one ended. How many have would not: they are deleted in time.
+    """
+    ends = (other.ended_at for other in known if other.executor_uid == move.uid and other.phase.ended)
+    last_milliseconds = round(1000 * max((end for end in ends if end is not None), default=0.0))
+    digest = hashlib.sha256(f"{move.uid}/{move.source}/{move.target}/{last_milliseconds}".encode()).hexdigest()[:10]
     return f"{move.pod[:200].rstrip('-.')}-{digest}"
 
 
-def _ended(context: Context, move: PlannedMove) -> int:
-    """Refused or expired ones, and those that failed before it left: each next one is an object of its own."""
-    return sum(other.executor_uid == move.uid and other.phase.ended for other in context.snapshot.moves)
+def _has_ended(found: JSON) -> bool:
+    return MovePhase((found.get("status") or {}).get("phase") or MovePhase.PROPOSED).ended
 
 
 def _stray(pod: Pod) -> Placement:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ballast.api.topology import SparkTopology
-from ballast.controller.actuator import Actuator
+from ballast.controller.actuator import Actuator, move_name
 from ballast.controller.context import Context
 from ballast.controller.survey import Read
 from ballast.kube.events import EventRecorder
@@ -189,11 +189,44 @@ def test_a_move_that_came_to_nothing_may_come_again_and_one_that_is_open_may_not
     names = []
     for phases in ((), (MovePhase.LEAVING,), (MovePhase.REFUSED,), (MovePhase.REFUSED, MovePhase.EXPIRED)):
         pool.script.asked.clear()
-        moves = tuple(a_move(f"m{i}", executor_uid=MOVE.uid, phase=phase) for i, phase in enumerate(phases))
+        moves = tuple(
+            a_move(f"m{i}", executor_uid=MOVE.uid, phase=phase, ended_at=NOW + i if phase.ended else None)
+            for i, phase in enumerate(phases)
+        )
         (created,) = ordered(pool, tmp_path, moves=moves)
         names.append(created["metadata"]["name"])
     assert names[0] == names[1]
     assert len(set(names)) == 3
+
+
+TTL_SECONDS, AGAIN_SECONDS = 24 * 3600.0, 4200.0
+
+
+def test_no_name_comes_again_while_the_move_that_had_it_is_kept() -> None:
+    """Nobody approves for three days: every move expires and is deleted a day later."""
+    kept: dict[str, Move] = {}
+    for number in range(int(3 * TTL_SECONDS / AGAIN_SECONDS)):
+        now = NOW + number * AGAIN_SECONDS
+        kept = {name: move for name, move in kept.items() if now - (move.ended_at or 0.0) < TTL_SECONDS}
+        name = move_name(MOVE, kept.values())
+        assert name not in kept, f"after {(now - NOW) / 3600:.1f} h"
+        kept[name] = a_move(name, executor_uid=MOVE.uid, phase=MovePhase.EXPIRED, ended_at=now + 3600.0)
+
+
+@pytest.mark.parametrize(
+    ("phase", "events"), [("Expired", ["MoveNotCreated"]), ("Approved", []), (None, [])], ids=["ended", "open", "new"]
+)
+def test_a_move_of_that_name_that_is_there_is_not_counted_and_told_of_if_it_has_ended(
+    pool: Stage, tmp_path: Path, phase: str | None, events: list[str]
+) -> None:
+    pool.refusals["/executormoves"] = Answer(409, {"reason": "AlreadyExists", "message": "already exists"})
+    there = Answer(body={"metadata": {"name": "m1"}, **({"status": {"phase": phase}} if phase else {})})
+    answer = pool.script.by
+    assert answer is not None
+    pool.script.by = lambda asked: there if asked.method == "GET" else answer(asked)
+    ordered(pool, tmp_path)
+    assert [event["reason"] for event in posted(pool)] == events
+    assert pool.metric("ballast_decisions_total", kind="move") is None
 
 
 def test_a_recommendation_creates_nothing_and_is_counted_as_one(pool: Stage, tmp_path: Path) -> None:
