@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import yaml
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from ballast.controller.defects import schedule_defect
 from ballast.errors import BallastError
 from ballast.model import Memory, Plan, Policy, Snapshot
 from ballast.planner.plan import plan
@@ -54,11 +55,17 @@ def load(path: Path) -> Situation:
     """Read a snapshot file (YAML or JSON). Raises UnusableSnapshotError with the field and what is wrong."""
     document = _document(path)
     try:
-        return _ADAPTER.validate_python(document)
+        situation = _ADAPTER.validate_python(document)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = ".".join(str(part) for part in first["loc"])
         raise UnusableSnapshotError(f"{path}: {field}: {first['msg']}: {_REMEDY}") from error
+    for position, budget in enumerate(situation.policy.moves.budgets):
+        at = f"policy.moves.budgets.{position}"
+        wrong = schedule_defect(budget.schedule, budget.time_zone, at=at, time_zone_field="time_zone")
+        if wrong is not None:
+            raise UnusableSnapshotError(f"{path}: {wrong}")
+    return situation
 
 
 def dump(situation: Situation, *, as_json: bool = False) -> str:

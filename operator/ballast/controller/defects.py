@@ -8,29 +8,35 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from cronsim import CronSim, CronSimError
 
 from ballast.api import BalancingPolicy
-from ballast.api.policy_moves import Budget
+from ballast.errors import InvalidField
 
 _A_DAY = datetime(2026, 1, 1, tzinfo=UTC)
+_FIVE_FIELDS = "write five fields such as 0 8 * * 1-5"
 
 
 def defect(policy: BalancingPolicy) -> str | None:
     """The first thing that makes the policy impossible to follow: its field, its value and the remedy."""
     for position, budget in enumerate(policy.spec.moves.budgets):
-        if budget.schedule and (wrong := _schedule_defect(budget)) is not None:
-            return f"spec.moves.budgets[{position}].{wrong}"
+        at = f"spec.moves.budgets[{position}]"
+        wrong = schedule_defect(budget.schedule or "", budget.time_zone or "UTC", at=at, time_zone_field="timeZone")
+        if wrong is not None:
+            return str(wrong)
     return None
 
 
-def _schedule_defect(budget: Budget) -> str | None:
-    zone = budget.time_zone or "UTC"
+def schedule_defect(schedule: str, time_zone: str, *, at: str, time_zone_field: str) -> InvalidField | None:
+    """What keeps the schedule of a budget from ever coming; none is always. `at`: where the budget stands."""
+    if not schedule:
+        return None
     try:
-        ZoneInfo(zone)
+        ZoneInfo(time_zone)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        return f"timeZone: {zone!r}: no such time zone; write one such as Europe/Berlin"
+        remedy = "no such time zone; write one such as Europe/Berlin"
+        return InvalidField(f"{at}.{time_zone_field}", time_zone, remedy)
     try:
-        next(CronSim(budget.schedule or "", _A_DAY, reverse=True))
+        next(CronSim(schedule, _A_DAY, reverse=True))
     except CronSimError as error:
-        return f"schedule: {budget.schedule!r}: {error}; write five fields such as 0 8 * * 1-5"
+        return InvalidField(f"{at}.schedule", schedule, f"{error}; {_FIVE_FIELDS}")
     except StopIteration:
-        return f"schedule: {budget.schedule!r}: there is no such day; write five fields such as 0 8 * * 1-5"
+        return InvalidField(f"{at}.schedule", schedule, f"there is no such day; {_FIVE_FIELDS}")
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,14 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("snapshots") / "snapshot.yaml"
 
 
-@given(situation=values_of(Situation))
+def _with_sound_schedules(situation: Situation) -> Situation:
+    """Those that could never come are refused."""
+    moves = situation.policy.moves
+    budgets = tuple(replace(b, schedule="0 8 * * 1-5", time_zone="UTC") if b.schedule else b for b in moves.budgets)
+    return replace(situation, policy=replace(situation.policy, moves=replace(moves, budgets=budgets)))
+
+
+@given(situation=values_of(Situation).map(_with_sound_schedules))
 @settings(
     max_examples=40,
     deadline=None,
@@ -93,6 +101,26 @@ def test_a_file_that_does_not_fit_names_the_field_and_the_remedy(
     assert told.startswith(f"{file}: {field}: ")
     assert words in told
     assert told.endswith("write a new file with `kubectl ballast snapshot -o FILE`")
+
+
+@pytest.mark.parametrize(
+    ("budget", "words"),
+    [
+        ({"schedule": "61 * * * *"}, "schedule: '61 * * * *': "),
+        ({"schedule": "0 8 * * *", "time_zone": "Mars/Olympus"}, "time_zone: 'Mars/Olympus': no such time zone"),
+    ],
+)
+def test_a_budget_that_could_never_come_is_refused_with_the_remedy(
+    file: Path, budget: dict[str, str], words: str
+) -> None:
+    document = yaml.safe_load(dump(a_situation()))
+    document["policy"]["moves"]["budgets"].append({"moves": 0, **budget})
+    file.write_text(yaml.safe_dump(document))
+    with pytest.raises(UnusableSnapshotError) as refused:
+        load(file)
+    told = str(refused.value)
+    assert f"{file}: policy.moves.budgets.1.{words}" in told
+    assert "write " in told
 
 
 @pytest.mark.parametrize(
