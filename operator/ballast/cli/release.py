@@ -15,6 +15,7 @@ from ballast.controller.stale import StaleGates
 from ballast.controller.switch import UNINSTALLED, Switch
 from ballast.kube.actions import Changed, Refused, Released, ReleaseOutcome
 from ballast.kube.client import Client
+from ballast.kube.errors import KubeError
 from ballast.kube.lease import lease_is_stale
 
 EXAMPLES = (
@@ -45,7 +46,8 @@ def release(
     """Release executors that Ballast's gate holds, as they are: kube-scheduler places them.
 
     For when no operator is at hand. With --stale the switch is turned off as well if nobody leads, so that no new
-    executor is held. Ends with 1 if somebody is still held.
+    executor is held. After --all an operator that runs holds nobody any more: restart its Deployment to hold executors
+    again. Ends with 1 if somebody is still held, or the switch could not be turned off.
     """
     if stale == everybody:
         raise typer.BadParameter("say --stale or --all", param_hint="--stale/--all")
@@ -55,26 +57,36 @@ def release(
         switch = Switch(client, name=name, identity="ballast-release", clock=time.time)
         gates = StaleGates(client, clock=time.time)
         if everybody:
-            switch.off(UNINSTALLED)
+            is_off = _turned_off(switch, UNINSTALLED, "the gate switch is off: restart the Deployment to hold again")
             first = gates.release_all()
             time.sleep(_PROPAGATION_SECONDS)
             # Whoever could not be released at first is looked at again by this.
             outcomes = [each for each in first if isinstance(each, Released)] + gates.release_all()
+        elif _nobody_leads(client, namespace=namespace or connection.namespace, name=name):
+            is_off = _turned_off(switch, "LeaseStale", "nobody leads: the gate switch is off")
+            outcomes = gates.release(older_than_seconds=0.0)
         else:
-            outcomes = _release_stale(client, switch, gates, namespace=namespace or connection.namespace, name=name)
+            is_off, outcomes = True, gates.release(older_than_seconds=STALE_AFTER_SECONDS)
     finally:
         client.close()
     _tell(outcomes)
+    if not is_off:
+        raise typer.Exit(1)
 
 
-def _release_stale(
-    client: Client, switch: Switch, gates: StaleGates, *, namespace: str, name: str
-) -> list[ReleaseOutcome]:
-    if lease_is_stale(client, namespace=namespace, name=name, now=time.time(), grace_seconds=_LEASE_GRACE_SECONDS):
-        switch.off("LeaseStale")
-        typer.echo("nobody leads: the gate switch is off")
-        return gates.release(older_than_seconds=0.0)
-    return gates.release(older_than_seconds=STALE_AFTER_SECONDS)
+def _nobody_leads(client: Client, *, namespace: str, name: str) -> bool:
+    return lease_is_stale(client, namespace=namespace, name=name, now=time.time(), grace_seconds=_LEASE_GRACE_SECONDS)
+
+
+def _turned_off(switch: Switch, reason: str, words: str) -> bool:
+    """Whoever is held is released all the same when the switch can't be written."""
+    try:
+        switch.off(reason)
+    except KubeError as error:
+        typer.echo(f"the gate switch could not be turned off: {error}; run the command again", err=True)
+        return False
+    typer.echo(words)
+    return True
 
 
 def _tell(outcomes: list[ReleaseOutcome]) -> None:

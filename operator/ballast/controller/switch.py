@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from ballast.kube.objects import gate_switch, set_gate_switch
 from ballast.kube.timestamp import seconds, text
 from ballast.model import PlacementMode
 
+_LOG = logging.getLogger(__name__)
 HEARTBEAT_SECONDS = 30.0
 MOST_NAMESPACES = 2000
 """That a switch can name; executors of further ones are not held."""
@@ -51,18 +53,21 @@ class Switch:
         self._kept: Wanted | None = None
         self._beaten_at = 0.0
         self._began_at = clock()
+        self._told = False
+        """That it stays off."""
 
     def keep(self, want: Wanted) -> None:
         """Make the switch say `want`; written when it changes, and every half a minute as a sign of life.
 
         A switch that an uninstallation has turned off since this process began stays off: whoever is about to be
-        removed must not begin to hold executors again.
+        removed must not begin to hold executors again. The log says so once.
         """
         now = self._clock()
         if want == self._kept and now - self._beaten_at < HEARTBEAT_SECONDS:
             return
         if self._uninstalled():
             self._kept = None
+            self._tell()
             return
         status = {"leader": self._identity, "heartbeatTime": text(now), "reason": "Leading"}
         try:
@@ -76,6 +81,12 @@ class Switch:
         status = (gate_switch(self._client, self._name) or {}).get("status") or {}
         at = seconds(status.get("heartbeatTime"))
         return status.get("reason") == UNINSTALLED and at is not None and at >= int(self._began_at)
+
+    def _tell(self) -> None:
+        if not self._told:
+            words = "the gate switch %s was turned off by `ballast release --all`: restart the Deployment to hold again"
+            _LOG.warning(words, self._name)
+        self._told = True
 
     def off(self, reason: str) -> None:
         """New executors are not held any more. Does nothing when there is no switch."""

@@ -103,14 +103,18 @@ def test_after_a_conflict_it_is_written_anew(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("since_seconds", "writes_it"), [(-60.0, True), (1.0, False)])
 def test_a_switch_that_an_uninstallation_turned_off_stays_off(
-    tmp_path: Path, since_seconds: float, *, writes_it: bool
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, since_seconds: float, *, writes_it: bool
 ) -> None:
     """Unless that was before this process began: then Ballast was installed again."""
     gone = stored(Wanted(gating=False))
     gone.body["status"] = {"reason": "Uninstalled", "heartbeatTime": text(CREATED_AT + since_seconds)}
     with scripted(gone) as script:
-        Switch(script.client(tmp_path), name="ballast", identity="one", clock=Time()).keep(ON)
+        switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=Time())
+        for _ in range(3):
+            switch.keep(ON)
         assert bool(script.writes) is writes_it
+    told = [record.getMessage() for record in caplog.records if "restart the Deployment" in record.getMessage()]
+    assert len(told) == (0 if writes_it else 1)
 
 
 def test_where_there_is_no_switch_there_is_nothing_to_turn_off(tmp_path: Path) -> None:
