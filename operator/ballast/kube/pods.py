@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -261,4 +262,4 @@ def _positive(text: Any) -> float | None:
         number = float(text)
     except (TypeError, ValueError):
         return None
-    return number if number > 0 else None
+    return number if 0 < number < math.inf else None
