@@ -66,9 +66,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_up(commands: Any) -> None:
     up = commands.add_parser("up", help="start a testbed and leave it running")
-    up.add_argument("--nodes", type=int, default=6, metavar="N", help="nodes that run pods (default: 6)")
-    up.add_argument("--zones", type=int, default=2, metavar="N", help="zones to spread them over (default: 2)")
-    up.add_argument("--racks", type=int, default=3, metavar="N", help="racks in a zone (default: 3)")
+    up.add_argument("--nodes", type=_count, default=6, metavar="N", help="nodes that run pods (default: 6)")
+    up.add_argument("--zones", type=_count, default=2, metavar="N", help="zones to spread them over (default: 2)")
+    up.add_argument("--racks", type=_count, default=3, metavar="N", help="racks in a zone (default: 3)")
     up.add_argument("--cpu", default="1", help="CPU of a node, a Kubernetes quantity (default: 1)")
     up.add_argument("--quota", type=float, metavar="CORES", help="limit each node's pods to so many cores")
     up.add_argument("--kwok", type=int, default=0, metavar="N", help="add so many nodes without any pods' processes")
@@ -79,6 +79,12 @@ def _add_up(commands: Any) -> None:
     up.add_argument("--network", action="store_true", help="nodes in namespaces, with limited links between racks")
     up.add_argument("--rack-megabits", type=float, default=100.0, metavar="N", help="of each link (default: 100)")
     up.set_defaults(run=_up)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: write a number from 1 on (for no nodes: --no-kubelet)")
+    return int(text)
 
 
 def _add_id(parser: argparse.ArgumentParser) -> None:

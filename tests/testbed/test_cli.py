@@ -59,6 +59,13 @@ def test_an_unknown_testbed_is_an_error_that_says_which_there_are(capsys: pytest
     assert "no single testbed matches none; running: " in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("option", ["--nodes", "--zones", "--racks"])
+def test_none_of_what_there_must_be_is_refused(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["up", option, "0"])
+    assert f"{option}: '0': write a number from 1 on" in capsys.readouterr().err
+
+
 def test_help_shows_examples(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="0"):
         main(["--help"])
