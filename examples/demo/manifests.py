@@ -52,7 +52,7 @@ def topology(executors: int) -> Json:
 
 
 def policy(prometheus_url: str, *, levelling: bool) -> Json:
-    """Enforced, with the short times of a demonstration. Without `levelling` it places and moves nothing."""
+    """Enforced, with the short times of a demonstration. Without `levelling` it places, and moves nothing."""
     return {
         "apiVersion": _API,
         "kind": "BalancingPolicy",
