@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 from ballast.controller.context import Context
@@ -22,7 +23,9 @@ from ballast.model import Levels, Move, MovePhase, MovesMode, NodeView, Pin, Pla
 from ballast.planner.cause import cause
 
 _MOST_EVENTS = 20
-"""About single pods, in one pass."""
+"""About single pods that are let go without a place, at a time: each is a request that the round waits for."""
+
+_Told = tuple[actions.Release, actions.ReleaseOutcome]
 
 
 class Actuator:
@@ -53,10 +56,10 @@ class Actuator:
         """Let those of `pods` go, as they are, that our gate holds although no policy places them."""
         held = [pod for pod in pods if pod.held is not None and not pod.leaving]
         orders = [order for pod in held if (order := actions.order(pod, _stray(pod))) is not None]
-        for order, outcome in zip(orders, actions.release_many(self._client, orders, Levels(())), strict=True):
+        outcomes = actions.release_many(self._client, orders, Levels(()))
+        for outcome in outcomes:
             self._telemetry.writes.labels("release", type(outcome).__name__).inc()
-            if _is_news(outcome):
-                self._post(_pod(order.placement), *_unpinned_words(order.placement, outcome))
+        self._tell_unpinned(zip(orders, outcomes, strict=True))
 
     def _measure(self, context: Context, orders: list[actions.Release], outcomes: list[actions.ReleaseOutcome]) -> None:
         now = self._clock()
@@ -129,16 +132,20 @@ class Actuator:
     def _tell(self, context: Context, orders: list[actions.Release], outcomes: list[actions.ReleaseOutcome]) -> None:
         """One Event a topology about those that were placed; one a pod about those that were not."""
         placed: dict[str, list[str]] = defaultdict(list)
+        unpinned: list[_Told] = []
         topology_of = {e.uid: e.topology for e in context.snapshot.executors}
-        told = 0
         for order, outcome in zip(orders, outcomes, strict=True):
             if isinstance(outcome, actions.Released) and outcome.pin is not Pin.NONE and order.placement.node:
                 placed[topology_of.get(order.uid, "")].append(order.placement.node)
-            elif told < _MOST_EVENTS and _is_news(outcome):
-                told += 1
-                self._post(_pod(order.placement), *_unpinned_words(order.placement, outcome))
+            else:
+                unpinned.append((order, outcome))
+        self._tell_unpinned(unpinned)
         for key, nodes in sorted(placed.items()):
             self._tell_topology(context, key, nodes)
+
+    def _tell_unpinned(self, pods: Iterable[_Told]) -> None:
+        for order, outcome in islice((told for told in pods if _is_news(told[1])), _MOST_EVENTS):
+            self._post(_pod(order.placement), *_unpinned_words(order.placement, outcome))
 
     def _tell_topology(self, context: Context, key: str, nodes: list[str]) -> None:
         where = ", ".join(f"{count} on {node}" for node, count in sorted(Counter(nodes).items())[:12])

@@ -14,6 +14,7 @@ from ballast.controller.actuator import Actuator, move_name
 from ballast.controller.context import Context
 from ballast.controller.survey import Read
 from ballast.kube.events import EventRecorder
+from ballast.kube.pods import PodReader
 from ballast.model import Move, MovePhase, Pin, Placement, Plan, PlannedMove
 from tests.builders import a_move
 from tests.unit.controller.stage import NOW, Stage, stage, streaming
@@ -168,6 +169,17 @@ def test_who_was_let_go_by_somebody_else_is_neither_told_nor_counted(pool: Stage
     assert posted(pool) == []
     assert pool.metric("ballast_decisions_total", kind="release") is None
     assert pool.metric("ballast_gate_hold_seconds_count") is None
+
+
+def test_of_a_crowd_that_nobody_places_all_go_and_a_few_are_told_of(pool: Stage, tmp_path: Path) -> None:
+    actuator, _ = acting(pool, tmp_path)
+    reader = PodReader()
+    pods = [reader.read(streaming(number, gates=[GATE])) for number in range(50)]
+    actuator.release_strays(pods)
+    assert sum(asked.method == "PATCH" for asked in pool.script.writes) == 50
+    assert [(event["reason"], event["note"]) for event in posted(pool)] == [
+        ("NotEnforced", "no policy places executors here")
+    ] * 20
 
 
 @pytest.mark.parametrize("status", [403, 404, 422])
