@@ -107,6 +107,15 @@ def test_a_topologys_status_counts_its_executors() -> None:
     assert found.policy == "streaming"
 
 
+def test_a_component_has_the_scope_of_its_own_topology_while_it_has_executors() -> None:
+    seen = outlook(a_snapshot(a_node("a"), executors=(an_executor("exec-1", node="a"),)))
+    scopes = (("team/clicks", "idle", "Zone"), ("team/clicks", "ingest", "Rack"), ("team/other", "ingest", "Node"))
+    found = topology_status(
+        topology_resource("ingest", "idle"), replace(seen, memory=replace(seen.memory, scopes=scopes))
+    )
+    assert {component.name: component.scope for component in found.components} == {"ingest": "Rack", "idle": ""}
+
+
 def test_a_topology_whose_queries_may_not_run_says_so_until_they_may() -> None:
     seen = outlook(a_snapshot(a_node("a", cpu=0.1)))
     denied = replace(seen, remarks={"team/clicks": Finding("team/clicks", "QueryNotAllowed", "ask for it")})

@@ -27,6 +27,11 @@ class Outlook:
     executors: Mapping[str, list[Executor]] = field(init=False)
     """Those that have not ended, by topology key."""
     locality: Mapping[str, LocalityView] = field(init=False)
+    """By topology key."""
+    zones: Mapping[str, str] = field(init=False)
+    """By node name; nodes without a zone are absent."""
+    scopes: Mapping[tuple[str, str], str] = field(init=False)
+    """How far a component may spread now, by topology key and component."""
 
     def __post_init__(self) -> None:
         members: dict[str, list[Executor]] = defaultdict(list)
@@ -34,4 +39,7 @@ class Outlook:
             if executor.phase is not Phase.ENDED:
                 members[executor.topology].append(executor)
         object.__setattr__(self, "executors", dict(members))
+        zones = {node.name: zone for node in self.snapshot.nodes if (zone := node.location[0]) is not None}
         object.__setattr__(self, "locality", {view.topology: view for view in self.plan.locality})
+        object.__setattr__(self, "zones", zones)
+        object.__setattr__(self, "scopes", {(topology, part): scope for topology, part, scope in self.memory.scopes})

@@ -18,7 +18,7 @@ def topology_status(resource: SparkTopology, outlook: Outlook) -> TopologyStatus
     key = key_of(resource)
     executors = outlook.executors.get(key, [])
     components = tuple(
-        _component(component.name, executors, outlook)
+        _component(key, component.name, executors, outlook)
         for component in resource.spec.components
         if component.external is None
     )
@@ -48,19 +48,17 @@ def _counts(executors: list[Executor], expected: int) -> ExecutorCounts:
     )
 
 
-def _component(name: str, executors: list[Executor], outlook: Outlook) -> ComponentStatus:
+def _component(topology: str, name: str, executors: list[Executor], outlook: Outlook) -> ComponentStatus:
     mine = [e for e in executors if e.component == name]
-    location = {node.name: node.location for node in outlook.snapshot.nodes}
     homes = {e.node for e in mine if e.node is not None}
-    scope = next((s for t, c, s in outlook.memory.scopes if c == name and mine and t == mine[0].topology), "")
     return ComponentStatus(
         name=name,
         executors=len(mine),
         gated=sum(e.phase is Phase.GATED for e in mine),
         running=sum(e.phase is Phase.RUNNING for e in mine),
-        scope=scope,
+        scope=outlook.scopes.get((topology, name), "") if mine else "",
         nodes=len(homes),
-        zones=len({location[home][0] for home in homes if home in location and location[home][0] is not None}),
+        zones=len({outlook.zones[home] for home in homes if home in outlook.zones}),
     )
 
 
