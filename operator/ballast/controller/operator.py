@@ -36,7 +36,6 @@ from ballast.kube.lease import ELECTION_LIMITS, Election, LeaseSettings
 
 _LOG = logging.getLogger(__name__)
 
-ROUND = "round"
 CALM_SECONDS = 0.15
 """What changes within this time is looked at together."""
 STALE_AFTER_SECONDS = 11.5
@@ -145,7 +144,7 @@ class Operator:
             if leading and not led:
                 _LOG.info("%s leads", self._settings.identity)
                 self._rounds.forget()
-                self._agenda.mark(ROUND)
+                self._agenda.mark()
             elif led and not leading:
                 _LOG.warning("%s leads no longer", self._settings.identity)
             led = leading
@@ -171,12 +170,12 @@ class Operator:
             backoff = _FIRST_BACKOFF_SECONDS
             delay = _IDLE_SECONDS if due is None else max(CALM_SECONDS, due - time.time())
             self._pulse.beat(next_in_seconds=delay)
-            self._agenda.mark(ROUND, after_seconds=delay)
+            self._agenda.mark(after_seconds=delay)
 
     def _after_failure(self, why: str, backoff: float) -> float:
         _LOG.warning("the round ended early, the next one comes in %.0f s: %s", backoff, why)
         self._pulse.failing = why
-        self._agenda.mark(ROUND, after_seconds=backoff)
+        self._agenda.mark(after_seconds=backoff)
         return min(2 * backoff, _LONGEST_BACKOFF_SECONDS)
 
     async def _release_stale(self, stop: asyncio.Event) -> None:
@@ -192,7 +191,7 @@ class Operator:
             await _pause(stop, _STALE_EVERY_SECONDS)
 
     async def _watch(self, stop: asyncio.Event) -> None:
-        mark = partial(self._agenda.mark, ROUND, after_seconds=CALM_SECONDS)
+        mark = partial(self._agenda.mark, after_seconds=CALM_SECONDS)
         await watch(self._connection, mark, failed=self._failed.put, stop=stop)
 
     async def _leave_behind(self, doing: list[asyncio.Task[None]], stop: asyncio.Event) -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 
 from ballast.controller.agenda import Agenda
 
@@ -14,53 +13,55 @@ class Time:
         return self.now
 
 
-def test_what_is_due_is_taken_once() -> None:
+def test_nothing_is_due_until_it_is_marked_and_what_is_due_is_taken_once() -> None:
     agenda = Agenda(Time())
-    agenda.mark("b")
-    agenda.mark("a")
-    assert agenda.take() == ["a", "b"]
-    assert agenda.take() == []
+    assert not agenda.take()
+    agenda.mark()
+    agenda.mark()
+    assert agenda.take()
+    assert not agenda.take()
 
 
 def test_what_is_due_later_waits() -> None:
     time = Time()
     agenda = Agenda(time)
-    agenda.mark("round", after_seconds=5.0)
-    assert agenda.take() == []
+    agenda.mark(after_seconds=5.0)
+    assert not agenda.take()
     time.now = 5.0
-    assert agenda.take() == ["round"]
+    assert agenda.take()
 
 
 def test_an_earlier_mark_wins_and_a_later_one_changes_nothing() -> None:
     time = Time()
     agenda = Agenda(time)
-    agenda.mark("round", after_seconds=5.0)
-    agenda.mark("round", after_seconds=60.0)
-    agenda.mark("round", after_seconds=1.0)
+    agenda.mark(after_seconds=5.0)
+    agenda.mark(after_seconds=60.0)
+    agenda.mark(after_seconds=1.0)
     time.now = 1.0
-    assert agenda.take() == ["round"]
+    assert agenda.take()
     time.now = 60.0
-    assert agenda.take() == []
-
-
-async def test_waiting_ends_when_something_is_marked_from_another_thread() -> None:
-    agenda = Agenda()
-    waiting = asyncio.create_task(agenda.wait())
-    await asyncio.sleep(0)
-    threading.Thread(target=agenda.mark, args=("round",)).start()
-    assert await asyncio.wait_for(waiting, 5) == ["round"]
+    assert not agenda.take()
 
 
 async def test_waiting_ends_when_something_becomes_due() -> None:
     agenda = Agenda()
-    agenda.mark("round", after_seconds=0.02)
-    assert await asyncio.wait_for(agenda.wait(), 5) == ["round"]
+    agenda.mark(after_seconds=0.02)
+    await asyncio.wait_for(agenda.wait(), 5)
+    assert not agenda.take()
 
 
 async def test_an_earlier_mark_shortens_the_wait() -> None:
     agenda = Agenda()
-    agenda.mark("late", after_seconds=3600.0)
+    agenda.mark(after_seconds=3600.0)
     waiting = asyncio.create_task(agenda.wait())
     await asyncio.sleep(0)
-    agenda.mark("soon")
-    assert await asyncio.wait_for(waiting, 5) == ["soon"]
+    agenda.mark()
+    await asyncio.wait_for(waiting, 5)
+
+
+async def test_a_mark_ends_a_wait_for_nothing() -> None:
+    agenda = Agenda()
+    waiting = asyncio.create_task(agenda.wait())
+    await asyncio.sleep(0)
+    agenda.mark()
+    await asyncio.wait_for(waiting, 5)
