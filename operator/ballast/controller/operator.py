@@ -112,6 +112,7 @@ class Operator:
         return Rounds(
             crew,
             clock=time.time,
+            monotonic=time.monotonic,
             leading=lambda: self._election.leading and not self._stopped,
             reported=self._failed.take,
         )

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
-from time import perf_counter
 
 from ballast.api import BalancingPolicy
 from ballast.controller.actuator import Actuator
@@ -35,8 +34,6 @@ _LONGEST_REASON = 500
 _NO_ANSWER_YET = MetricsHealth(available=False, reason="NoAnswerYet", message="Prometheus has not answered yet")
 _ASKED_AT_ONCE = 8
 """Policies whose Prometheus is asked at the same time."""
-_PATIENCE_SECONDS = 1.0
-"""For figures, in one round over all policies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +61,10 @@ class _Kept:
 
 
 class Rounds:
-    """Runs passes. `clock`: seconds since the epoch; `leading`: asked before everything that acts.
+    """Runs passes. `clock`: seconds since the epoch; `monotonic`: seconds that nobody sets back.
 
-    `reported`: executors that were seen to fail since it was last asked.
+    `leading`: asked before everything that acts; `reported`: executors that were seen to fail since it was last asked;
+    `patience_seconds`: how long figures are waited for, in one round over all policies.
     """
 
     def __init__(
@@ -74,11 +72,13 @@ class Rounds:
         crew: Crew,
         *,
         clock: Callable[[], float],
+        monotonic: Callable[[], float],
         leading: Callable[[], bool],
         reported: Callable[[], Iterable[Failure]] = tuple,
+        patience_seconds: float = 1.0,
     ) -> None:
-        self._crew, self._clock, self._leading = crew, clock, leading
-        self._reported = reported
+        self._crew, self._clock, self._monotonic, self._leading = crew, clock, monotonic, leading
+        self._reported, self._patience_seconds = reported, patience_seconds
         self._gates, self._failures = GateClock(), Failures()
         self._kept: dict[str, _Kept] = {}
         self._forgetful = False
@@ -100,7 +100,7 @@ class Rounds:
         if self._forgetful:
             self._forgetful = False
             self._kept.clear()
-        self._patient_until = perf_counter() + _PATIENCE_SECONDS
+        self._patient_until = self._monotonic() + self._patience_seconds
         survey = self._crew.surveyor.look()
         self._gates = self._gates.after(survey.lists.pods, self._clock())
         self._failures = self._failures.after(survey.lists.pods, self._reported())
@@ -140,7 +140,7 @@ class Rounds:
         if wrong is not None:
             self._crew.reporter.stalled(read, "InvalidSpec", wrong)
             return None
-        started = perf_counter()
+        started = self._monotonic()
         try:
             return self._pass(read, sight, moves)
         except Exception as error:
@@ -152,7 +152,7 @@ class Rounds:
             self._crew.reporter.stalled(read, "PassFailed", f"{type(error).__name__}: {error}"[:_LONGEST_REASON])
             return sight.now + read.resource.spec.interval.seconds
         finally:
-            self._crew.telemetry.pass_seconds.labels(name).observe(perf_counter() - started)
+            self._crew.telemetry.pass_seconds.labels(name).observe(self._monotonic() - started)
 
     def _pass(self, read: Read[BalancingPolicy], sight: Sight, moves: list[OpenMove]) -> float | None:
         name, interval = read.resource.metadata.name, read.resource.spec.interval.seconds
@@ -173,7 +173,7 @@ class Rounds:
         kept.memory = memory
         self._measure(name, context, decided, full=full)
         self._crew.reporter.report(context, decided, memory, renew=full)
-        figures_due = kept.full_pass_at + interval if kept.asked is None else sight.now + _PATIENCE_SECONDS
+        figures_due = kept.full_pass_at + interval if kept.asked is None else sight.now + self._patience_seconds
         return _earliest(figures_due, decided.wake_at, moves_wake)
 
     def _renewed(self, read: Read[BalancingPolicy], sight: Sight, kept: _Kept) -> bool:
@@ -185,7 +185,7 @@ class Rounds:
             if sight.now - kept.full_pass_at < read.resource.spec.interval.seconds:
                 return False
             kept.asked = self._threads.submit(sight.figures, read, self._crew.figures)
-        wait([kept.asked], timeout=max(0.0, self._patient_until - perf_counter()))
+        wait([kept.asked], timeout=max(0.0, self._patient_until - self._monotonic()))
         if not kept.asked.done():
             return False
         asked, kept.asked = kept.asked, None
