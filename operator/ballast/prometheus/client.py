@@ -1,4 +1,4 @@
-"""Asking Prometheus, all signals side by side, within one deadline."""
+"""Asking Prometheus: a few queries at a time, each of them within its own timeout."""
 
 from __future__ import annotations
 
