@@ -93,21 +93,12 @@ def create_all(client: Client, namespace: str, *, gated: bool) -> None:
         )
 
 
-def bound(client: Client, namespace: str) -> int:
-    left = client.get_page(
-        kinds.POD, {"fieldSelector": "spec.nodeName=", "limit": "1"}, namespace=namespace, metadata_only=True
-    )
-    return PODS - len(left.items or ()) - (left.metadata.remaining_item_count or 0)
+def until_bound(client: Client, namespace: str) -> None:
+    def all_bound() -> bool:
+        waiting = {"fieldSelector": "spec.nodeName=", "limit": "1"}
+        return not client.get_page(kinds.POD, waiting, namespace=namespace, metadata_only=True).items
 
-
-def until_bound(client: Client, namespace: str, *, timeout_seconds: float = 600.0) -> None:
-    wait_until(
-        lambda: bound(client, namespace) >= PODS,
-        what=f"{PODS} pods are bound",
-        timeout_seconds=timeout_seconds,
-        poll_seconds=0.2,
-        explain=lambda: f"{bound(client, namespace)} are",
-    )
+    wait_until(all_bound, what=f"{PODS} pods are bound", timeout_seconds=600.0, poll_seconds=0.2)
 
 
 def timed(work: Callable[[], None], client: Client, namespace: str) -> tuple[float, float]:

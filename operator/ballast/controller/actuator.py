@@ -36,7 +36,7 @@ class Actuator:
     ) -> None:
         self._client, self._events, self._telemetry, self._clock = client, events, telemetry, clock
 
-    def release(self, context: Context, plan: Plan) -> list[actions.ReleaseOutcome]:
+    def release(self, context: Context, plan: Plan) -> None:
         """Let the placed executors go, all at once; then those without a place, lest they take the others' room."""
         found = [order for placement in plan.placements if (order := _order(placement, context)) is not None]
         placed, surplus = (
@@ -50,7 +50,6 @@ class Actuator:
         ]
         self._measure(context, orders, outcomes)
         self._tell(context, orders, outcomes)
-        return outcomes
 
     def release_strays(self, pods: Sequence[Pod]) -> None:
         """Let those of `pods` go, as they are, that our gate holds although no policy places them."""
@@ -83,22 +82,23 @@ class Actuator:
             if isinstance(outcome, actions.Deleted):
                 self._post(_pod(placement), "PlacedAnew", "Place", placement.detail, warning=True)
 
-    def create_moves(self, context: Context, plan: Plan) -> int:
+    def create_moves(self, context: Context, plan: Plan) -> None:
         """Create an ExecutorMove for each approved suggestion, if the policy's mode says so."""
         mode = context.policy.moves.mode
         if mode not in (MovesMode.APPROVE, MovesMode.ENFORCE):
             for move in plan.moves:
                 self._count(context, move, "recommendation")
-            return 0
+            return
         seen = {node.name: node for node in plan.pool.nodes}
         approved = mode is MovesMode.ENFORCE
-        return sum(self._create(context, move, source=seen.get(move.source), approved=approved) for move in plan.moves)
+        for move in plan.moves:
+            self._create(context, move, source=seen.get(move.source), approved=approved)
 
     def _count(self, context: Context, move: PlannedMove, kind: str) -> None:
         self._telemetry.decisions.labels(context.name, kind).inc()
         self._telemetry.predicted_gain.labels(context.name).set(move.gain)
 
-    def _create(self, context: Context, move: PlannedMove, *, source: NodeView | None, approved: bool) -> bool:
+    def _create(self, context: Context, move: PlannedMove, *, source: NodeView | None, approved: bool) -> None:
         """The name follows from what is known, so that a crash after the write creates no second one."""
         body = {
             "apiVersion": kinds.EXECUTOR_MOVE.api_version,
@@ -119,7 +119,7 @@ class Actuator:
                 raise
             self._telemetry.writes.labels("create", type(error).__name__).inc()
             self._post(pod, "MoveNotCreated", "Move", str(error), warning=True)
-            return False
+            return
         if created:
             self._count(context, move, "move")
             words = f"{_sentence(move)}; {'leaves now' if approved else 'waits for approval'}"
@@ -127,7 +127,6 @@ class Actuator:
         elif _has_ended(found):
             words = f"ExecutorMove {found['metadata']['name']} is in its place and has ended; delete it"
             self._post(pod, "MoveNotCreated", "Move", words, warning=True)
-        return created
 
     def _tell(self, context: Context, orders: list[actions.Release], outcomes: list[actions.ReleaseOutcome]) -> None:
         """One Event a topology about those that were placed; one a pod about those that were not."""

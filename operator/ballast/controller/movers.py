@@ -147,7 +147,7 @@ class Movers:
         for action in step.actions:
             if isinstance(action, Emit):
                 self._announce(action, each)
-        if step.transition is not None:
+        if step.entered:
             self._count(step.move, policy)
         return OpenMove(fresh or each.raw, step.move)
 

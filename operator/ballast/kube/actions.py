@@ -44,7 +44,6 @@ class Refused:
     """The server said no; `detail` are its words."""
 
     detail: str
-    error: KubeError
 
 
 ReleaseOutcome = Released | Changed | Vanished | Refused
@@ -81,13 +80,13 @@ def release(client: Client, order: Release, levels: Levels) -> ReleaseOutcome:
             return Vanished()
         except (Conflict, Invalid, Unavailable) as error:
             if not _may_be_stale(error):
-                return Refused(error.message, error)
+                return Refused(error.message)
             fresh = _reread(client, order, patch)
             if not isinstance(fresh, Held):
                 return fresh
             current = fresh
         except KubeError as error:
-            return Refused(error.message, error)
+            return Refused(error.message)
         else:
             return Released(patch.pin, patch.reason)
     return Changed("it changes faster than it can be patched")
@@ -117,7 +116,7 @@ def _reread(client: Client, order: Release, sent: ReleasePatch) -> Held | Releas
     except NotFound:
         return Vanished()
     except KubeError as error:
-        return Refused(error.message, error)
+        return Refused(error.message)
     if pod["metadata"]["uid"] != order.uid or "deletionTimestamp" in pod["metadata"]:
         return Vanished()
     fresh = held(pod)
@@ -143,7 +142,6 @@ class Blocked:
     """A disruption budget forbids it now; `detail` are its words."""
 
     detail: str
-    retry_after_seconds: float | None = None
 
 
 EvictionOutcome = Evicted | Blocked | Vanished | Refused
@@ -162,11 +160,11 @@ def evict(client: Client, *, namespace: str, name: str, uid: str) -> EvictionOut
     except NotFound:
         return Vanished()
     except Conflict as error:
-        return Vanished() if "UID" in error.message else Refused(error.message, error)
+        return Vanished() if "UID" in error.message else Refused(error.message)
     except Unavailable as error:
-        return Blocked(_why(error), error.retry_after_seconds) if _by_budget(error) else Refused(error.message, error)
+        return Blocked(_why(error)) if _by_budget(error) else Refused(error.message)
     except KubeError as error:
-        return Refused(error.message, error)
+        return Refused(error.message)
     return Evicted()
 
 
@@ -197,28 +195,23 @@ class Scheduled:
 DeletionOutcome = Deleted | Scheduled | Changed | Vanished | Refused
 
 
-def delete_unscheduled(
-    client: Client, *, namespace: str, name: str, uid: str, resource_version: str | None = None
-) -> DeletionOutcome:
+def delete_unscheduled(client: Client, *, namespace: str, name: str, uid: str) -> DeletionOutcome:
     """Delete the pod with exactly this uid if, and only if, it has not been bound to a node.
 
-    `resource_version`: at which it was seen unscheduled; without it the pod is read first. A pod that is not at
-    that version any more is left alone, and the outcome is Changed.
+    It is read first; a pod that changes before it is deleted is left alone, and the outcome is Changed.
     """
     try:
-        if resource_version is None:
-            pod = client.get(POD, name, namespace=namespace)
-            if pod["metadata"]["uid"] != uid or "deletionTimestamp" in pod["metadata"]:
-                return Vanished()
-            if pod["spec"].get("nodeName"):
-                return Scheduled(pod["spec"]["nodeName"])
-            resource_version = pod["metadata"]["resourceVersion"]
-        seen = {"uid": uid, "resourceVersion": resource_version}
+        pod = client.get(POD, name, namespace=namespace)
+        if pod["metadata"]["uid"] != uid or "deletionTimestamp" in pod["metadata"]:
+            return Vanished()
+        if pod["spec"].get("nodeName"):
+            return Scheduled(pod["spec"]["nodeName"])
+        seen = {"uid": uid, "resourceVersion": pod["metadata"]["resourceVersion"]}
         client.delete(POD, name, namespace=namespace, preconditions=seen)
     except NotFound:
         return Vanished()
     except Conflict as error:
         return Vanished() if "UID" in error.message else Changed(error.message)
     except KubeError as error:
-        return Refused(error.message, error)
+        return Refused(error.message)
     return Deleted()

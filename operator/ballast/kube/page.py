@@ -11,8 +11,6 @@ class PageMetadata(msgspec.Struct, frozen=True, rename="camel"):
     resource_version: str = ""
     continue_: str = msgspec.field(default="", name="continue")
     """What the next page is asked for with; empty on the last one."""
-    remaining_item_count: int | None = None
-    """How many objects come after this page, if the server says so."""
 
 
 class Page(msgspec.Struct, frozen=True):

@@ -10,7 +10,6 @@ import pytest
 from ballast.cli import release
 from ballast.cli.release import held
 from ballast.kube.actions import Changed, Refused, Released, Vanished
-from ballast.kube.errors import KubeError
 from tests.unit.cli.program import Ended, run
 from tests.unit.kube.builders import GATE, executor
 from tests.unit.kube.scripted import Answer, Asked, kubeconfig, scripted
@@ -77,5 +76,5 @@ def test_those_that_are_gone_need_no_release() -> None:
 
 
 def test_those_still_held_are_counted_by_why() -> None:
-    refused = Refused("a webhook says no", KubeError("patch pods", "a webhook says no"))
+    refused = Refused("a webhook says no")
     assert held([refused, Released(), Changed("another gate"), refused]) == {"a webhook says no": 2, "another gate": 1}

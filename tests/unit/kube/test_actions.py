@@ -100,12 +100,12 @@ def test_a_busy_server_is_no_budget(tmp_path: Path) -> None:
         assert len(script.asked) == 1
 
 
-def test_an_eviction_says_which_pod_it_means_and_when_to_ask_again(tmp_path: Path) -> None:
+def test_an_eviction_says_which_pod_it_means_and_a_budget_in_its_own_words_why_not(tmp_path: Path) -> None:
     words = {"details": {"causes": [{"reason": "DisruptionBudget", "message": "needs 3 and has 3"}]}}
-    with scripted(Answer(429, words, {"Retry-After": "10"})) as script:
+    with scripted(Answer(429, words)) as script:
         outcome = evict(script.client(tmp_path), namespace="n", name="p", uid="u-1")
         assert script.asked[0].body["deleteOptions"]["preconditions"] == {"uid": "u-1"}
-    assert outcome == Blocked("needs 3 and has 3", 10.0)
+    assert outcome == Blocked("needs 3 and has 3")
 
 
 def test_deleting_is_guarded_by_uid_and_by_the_version_that_was_unscheduled(tmp_path: Path) -> None:

@@ -40,9 +40,9 @@ class Step:
         return self.move != self.before
 
     @property
-    def transition(self) -> tuple[MovePhase, MovePhase] | None:
-        """The phases left and entered, for the metric."""
-        return None if self.move.phase is self.before.phase else (self.before.phase, self.move.phase)
+    def entered(self) -> bool:
+        """Whether the move comes into another phase by this step."""
+        return self.move.phase is not self.before.phase
 
     @property
     def look_anew(self) -> bool:
