@@ -9,7 +9,6 @@ from itertools import islice
 from typing import Any
 
 from ballast.controller.context import Context
-from ballast.controller.membership import key_of
 from ballast.controller.telemetry import Telemetry
 from ballast.kube import actions, kinds
 from ballast.kube.client import Client
@@ -149,7 +148,7 @@ class Actuator:
     def _tell_topology(self, context: Context, key: str, nodes: list[str]) -> None:
         where = ", ".join(f"{count} on {node}" for node, count in sorted(Counter(nodes).items())[:12])
         words = f"{len(nodes)} executors: {where}"
-        subject = _topology(context, key) or _driver(context, key)
+        subject = context.topology(key) or _driver(context, key)
         if subject is not None:
             self._post(subject, "Placed", "Place", words)
 
@@ -203,14 +202,6 @@ def _unpinned_words(placement: Placement, outcome: actions.ReleaseOutcome) -> tu
     return (str(reason) if reason else "Released"), "Release", placement.detail or "released as it is"
 
 
-def _topology(context: Context, key: str) -> Regarding | None:
-    for read in context.survey.topologies:
-        if key_of(read.resource) == key:
-            metadata = read.raw["metadata"]
-            return Regarding(kinds.SPARK_TOPOLOGY, metadata["name"], metadata["uid"], metadata["namespace"])
-    return None
-
-
 def _driver(context: Context, key: str) -> Regarding | None:
     """The driver of an implicit topology, whose key names the application."""
     namespace, _, application = key.partition("/")
@@ -220,7 +211,7 @@ def _driver(context: Context, key: str) -> Regarding | None:
 
 def _owners(context: Context, move: PlannedMove) -> list[dict[str, str]]:
     """The SparkTopology if there is one, else the driver's pod, else nobody."""
-    topology = _topology(context, move.topology)
+    topology = context.topology(move.topology)
     if topology is not None:
         return [_owner(kinds.SPARK_TOPOLOGY, topology)]
     driver = _driver(context, move.topology)

@@ -9,8 +9,11 @@ from functools import cached_property
 
 from ballast.api import BalancingPolicy
 from ballast.controller.ends import Finding
+from ballast.controller.membership import key_of
 from ballast.controller.survey import Read, Survey
-from ballast.kube import names
+from ballast.kube import kinds, names
+from ballast.kube.document import JSON
+from ballast.kube.events import Regarding
 from ballast.kube.pods import Pod
 from ballast.model import Executor, Memory, Policy, Snapshot
 from ballast.placement.room import in_flight
@@ -68,6 +71,14 @@ class Context:
         """By executor uid, where there are task metrics."""
         return self.candidates.slownesses
 
+    def topology(self, key: str) -> Regarding | None:
+        """The SparkTopology of this key, for Events and owners; None where none was declared."""
+        return self._topologies.get(key)
+
+    @cached_property
+    def _topologies(self) -> Mapping[str, Regarding]:
+        return {key_of(read.resource): _regarding(read.raw["metadata"]) for read in self.survey.topologies}
+
     def kin(self, kin: Kin) -> Sequence[Pod]:
         """The executors' pods of one application and resource profile, sorted by uid."""
         return self._kin.get(kin, ())
@@ -92,3 +103,7 @@ class Context:
             if pod.is_driver and application is not None:
                 found[pod.namespace, application].append(pod)
         return found
+
+
+def _regarding(metadata: JSON) -> Regarding:
+    return Regarding(kinds.SPARK_TOPOLOGY, metadata["name"], metadata["uid"], metadata["namespace"])

@@ -18,7 +18,7 @@ from ballast.errors import BallastError
 from ballast.kube import kinds
 from ballast.kube.client import Client
 from ballast.kube.errors import Conflict, KubeError, NotFound
-from ballast.kube.events import EventRecorder, Notice, Regarding
+from ballast.kube.events import EventRecorder, Notice
 from ballast.kube.kinds import Kind
 from ballast.kube.objects import write_status
 from ballast.model import Memory, Plan
@@ -94,11 +94,9 @@ class Reporter:
         self._written = {uid: at for uid, at in self._written.items() if now - at < QUIET_SECONDS}
 
     def _find(self, context: Context, finding: Finding) -> None:
-        for read in context.survey.topologies:
-            if key_of(read.resource) == finding.topology:
-                metadata = read.raw["metadata"]
-                regarding = Regarding(kinds.SPARK_TOPOLOGY, metadata["name"], metadata["uid"], metadata["namespace"])
-                self._events.post(Notice(regarding, finding.reason, "Observe", finding.message, warning=True))
+        regarding = context.topology(finding.topology)
+        if regarding is not None:
+            self._events.post(Notice(regarding, finding.reason, "Observe", finding.message, warning=True))
 
     def _write(self, kind: Kind, seen: JSON, status: JSON) -> None:
         """News about the object itself (another generation, another condition) goes out at once, figures later."""
