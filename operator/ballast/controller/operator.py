@@ -6,7 +6,6 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Awaitable
 from dataclasses import dataclass
 from functools import partial
 from wsgiref.simple_server import WSGIServer
@@ -19,6 +18,7 @@ from ballast.controller.background import in_background
 from ballast.controller.failures import FailureReports
 from ballast.controller.figures import Figures
 from ballast.controller.health import HealthServer, Pulse
+from ballast.controller.loop import CALM_SECONDS, Loop
 from ballast.controller.movers import Movers
 from ballast.controller.reporter import Reporter
 from ballast.controller.rounds import Crew, Rounds
@@ -26,8 +26,8 @@ from ballast.controller.stale import StaleGates
 from ballast.controller.survey import Surveyor
 from ballast.controller.switch import Switch
 from ballast.controller.telemetry import Telemetry
+from ballast.controller.waiting import pause
 from ballast.controller.watching import watch
-from ballast.errors import BallastError
 from ballast.kube.client import Client
 from ballast.kube.connection import Connection
 from ballast.kube.errors import KubeError
@@ -36,14 +36,9 @@ from ballast.kube.lease import ELECTION_LIMITS, Election, LeaseSettings
 
 _LOG = logging.getLogger(__name__)
 
-CALM_SECONDS = 0.15
-"""What changes within this time is looked at together."""
 STALE_AFTER_SECONDS = 11.5
 """A little more than the longest gate timeout: by then the leader should have released it."""
 _STALE_EVERY_SECONDS = 2.0
-_FIRST_BACKOFF_SECONDS = 1.0
-_LONGEST_BACKOFF_SECONDS = 30.0
-_IDLE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,34 +145,17 @@ class Operator:
                 _LOG.warning("%s leads no longer", self._settings.identity)
             led = leading
             self._telemetry.leading.set(int(leading))
-            await _pause(stop, self._lease.retry_seconds)
+            await pause(stop, self._lease.retry_seconds)
 
     async def _run_rounds(self, stop: asyncio.Event) -> None:
-        backoff = _FIRST_BACKOFF_SECONDS
-        while not stop.is_set():
-            if not await _or_stop(self._agenda.wait(), stop):
-                return
-            if not self._election.leading:
-                continue
-            try:
-                due = await in_background(self._rounds.run)
-            except KubeError as error:
-                backoff = self._after_failure(str(error), backoff)
-                continue
-            except BallastError as error:
-                _LOG.exception("a round failed")
-                backoff = self._after_failure(str(error), backoff)
-                continue
-            backoff = _FIRST_BACKOFF_SECONDS
-            delay = _IDLE_SECONDS if due is None else max(CALM_SECONDS, due - time.time())
-            self._pulse.beat(next_in_seconds=delay)
-            self._agenda.mark(after_seconds=delay)
-
-    def _after_failure(self, why: str, backoff: float) -> float:
-        _LOG.warning("the round ended early, the next one comes in %.0f s: %s", backoff, why)
-        self._pulse.failing = why
-        self._agenda.mark(after_seconds=backoff)
-        return min(2 * backoff, _LONGEST_BACKOFF_SECONDS)
+        loop = Loop(
+            self._agenda,
+            self._pulse,
+            leading=lambda: self._election.leading,
+            clock=time.time,
+            look_again_seconds=self._lease.retry_seconds,
+        )
+        await loop.run(self._rounds.run, stop)
 
     async def _release_stale(self, stop: asyncio.Event) -> None:
         """Every replica does this, so that a leader that hangs holds nobody."""
@@ -189,7 +167,7 @@ class Operator:
             else:
                 if outcomes:
                     _LOG.warning("released %d executors that had waited too long", len(outcomes))
-            await _pause(stop, _STALE_EVERY_SECONDS)
+            await pause(stop, _STALE_EVERY_SECONDS)
 
     async def _watch(self, stop: asyncio.Event) -> None:
         mark = partial(self._agenda.mark, after_seconds=CALM_SECONDS)
@@ -226,18 +204,3 @@ def _end(server: WSGIServer, thread: threading.Thread) -> None:
     server.shutdown()
     server.server_close()
     thread.join(timeout=5)
-
-
-async def _pause(stop: asyncio.Event, seconds: float) -> None:
-    await _or_stop(asyncio.sleep(seconds), stop)
-
-
-async def _or_stop(work: Awaitable[object], stop: asyncio.Event) -> bool:
-    """Wait for `work`, or for `stop`; False when it was `stop`."""
-    doing = asyncio.ensure_future(work)
-    stopping = asyncio.ensure_future(stop.wait())
-    done, pending = await asyncio.wait((doing, stopping), return_when=asyncio.FIRST_COMPLETED)
-    for task in pending:
-        task.cancel()
-    await asyncio.gather(*pending, return_exceptions=True)
-    return doing in done

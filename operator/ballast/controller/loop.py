@@ -1,0 +1,67 @@
+"""Round after round: when something changed, when the next one is due, and again after a failure."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from ballast.controller.agenda import Agenda
+from ballast.controller.background import in_background
+from ballast.controller.health import Pulse
+from ballast.controller.waiting import or_stop
+from ballast.errors import BallastError
+from ballast.kube.errors import KubeError
+
+_LOG = logging.getLogger(__name__)
+
+CALM_SECONDS = 0.15
+"""What changes within this time is looked at together."""
+_FIRST_BACKOFF_SECONDS = 1.0
+_LONGEST_BACKOFF_SECONDS = 30.0
+_IDLE_SECONDS = 60.0
+
+
+class Loop:
+    """Runs the rounds of the agenda while this replica leads. `clock`: seconds since the epoch.
+
+    `look_again_seconds`: until a round that was due while this replica did not lead is thought of again. The lease may
+    lapse and be renewed without anybody having led meanwhile, and then nobody else marks the agenda.
+    """
+
+    def __init__(
+        self,
+        agenda: Agenda,
+        pulse: Pulse,
+        *,
+        leading: Callable[[], bool],
+        clock: Callable[[], float],
+        look_again_seconds: float,
+    ) -> None:
+        self._agenda, self._pulse = agenda, pulse
+        self._leading, self._clock, self._look_again_seconds = leading, clock, look_again_seconds
+
+    async def run(self, work: Callable[[], float | None], stop: asyncio.Event) -> None:
+        """Until `stop` is set. `work`: one round, which blocks; it returns when the next one is due, if ever."""
+        backoff = _FIRST_BACKOFF_SECONDS
+        while not stop.is_set() and await or_stop(self._agenda.wait(), stop):
+            if not self._leading():
+                self._agenda.mark(after_seconds=self._look_again_seconds)
+                continue
+            try:
+                due = await in_background(work)
+            except BallastError as error:
+                if not isinstance(error, KubeError):
+                    _LOG.exception("a round failed")
+                backoff = self._after_failure(str(error), backoff)
+                continue
+            backoff = _FIRST_BACKOFF_SECONDS
+            delay = _IDLE_SECONDS if due is None else max(CALM_SECONDS, due - self._clock())
+            self._pulse.beat(next_in_seconds=delay)
+            self._agenda.mark(after_seconds=delay)
+
+    def _after_failure(self, why: str, backoff: float) -> float:
+        _LOG.warning("the round ended early, the next one comes in %.0f s: %s", backoff, why)
+        self._pulse.failing = why
+        self._agenda.mark(after_seconds=backoff)
+        return min(2 * backoff, _LONGEST_BACKOFF_SECONDS)

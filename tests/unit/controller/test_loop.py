@@ -1,0 +1,82 @@
+"""When rounds run."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import pytest
+
+from ballast.controller.agenda import Agenda
+from ballast.controller.health import Pulse
+from ballast.controller.loop import Loop
+from ballast.kube.errors import Unavailable
+
+NOW = 1000.0
+
+
+class Stage:
+    """A replica that leads unless `lapses` says that it has to be asked so many times more."""
+
+    def __init__(self) -> None:
+        self.agenda, self.pulse, self.stop = Agenda(), Pulse(time.monotonic), asyncio.Event()
+        self.lapses = 0
+        self.rounds = 0
+
+    def leading(self) -> bool:
+        self.lapses -= 1
+        return self.lapses < 0
+
+    async def run(self, *outcomes: Callable[[], float | None]) -> None:
+        """Until there have been as many rounds as outcomes."""
+        ended, left = asyncio.get_running_loop(), list(outcomes)
+
+        def work() -> float | None:
+            self.rounds += 1
+            outcome = left.pop(0)
+            if not left:
+                ended.call_soon_threadsafe(self.stop.set)
+            return outcome()
+
+        loop = Loop(self.agenda, self.pulse, leading=self.leading, clock=lambda: NOW, look_again_seconds=0.01)
+        await asyncio.wait_for(loop.run(work, self.stop), 10)
+
+
+def nothing_due() -> float | None:
+    return None
+
+
+def due_at_once() -> float | None:
+    return NOW
+
+
+def unavailable() -> float | None:
+    raise Unavailable("list pods", "no answer")
+
+
+async def test_a_round_that_comes_due_while_the_lease_has_lapsed_runs_once_it_is_held_again() -> None:
+    stage = Stage()
+    stage.lapses = 3
+    stage.agenda.mark()
+    await stage.run(nothing_due)
+    assert stage.rounds == 1
+
+
+async def test_a_round_says_when_the_next_one_is_due() -> None:
+    stage = Stage()
+    stage.agenda.mark()
+    await stage.run(due_at_once, due_at_once, nothing_due)
+    assert stage.rounds == 3
+    assert stage.pulse.ready
+
+
+async def test_a_round_that_failed_is_told_and_comes_again(caplog: pytest.LogCaptureFixture) -> None:
+    stage = Stage()
+    stage.agenda.mark()
+    await stage.run(unavailable, nothing_due)
+    assert stage.rounds == 2
+    assert [record.message for record in caplog.records] == [
+        "the round ended early, the next one comes in 1 s: list pods: no answer"
+    ]
+    assert stage.pulse.failing == ""
