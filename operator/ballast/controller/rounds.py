@@ -18,7 +18,7 @@ from ballast.controller.gateclock import GateClock
 from ballast.controller.memory import recalled
 from ballast.controller.movers import Movers
 from ballast.controller.openmove import OpenMove, planner_moves, read_moves
-from ballast.controller.pools import territories
+from ballast.controller.pools import Territories, territories
 from ballast.controller.reporter import Reporter
 from ballast.controller.sight import Sight
 from ballast.controller.survey import Read, Survey, Surveyor
@@ -96,7 +96,10 @@ class Rounds:
         self._forgetful = True
 
     def run(self) -> float | None:
-        """One round over all policies; returns when the next one is due (seconds since the epoch)."""
+        """One round over all policies; returns when the next one is due (seconds since the epoch).
+
+        A round that loses the lease on its way ends there, and is due again at once.
+        """
         if self._forgetful:
             self._forgetful = False
             self._kept.clear()
@@ -105,27 +108,40 @@ class Rounds:
         self._gates = self._gates.after(survey.lists.pods, self._clock())
         self._failures = self._failures.after(survey.lists.pods, self._reported())
         if not self._leading():
-            return None
-        self._keep_switch(survey)
+            return self._clock()
         lands = territories(survey.policies, survey.lists.nodes)
+        self._keep_switch(survey, lands)
         sight = Sight(survey, lands, self._gates, self._clock(), self._failures)
         moves, broken = read_moves(survey.moves)
         names = {read.resource.metadata.name for read in survey.policies}
         self._crew.reporter.begin(names, [*survey.broken, *broken])
         self._seen = set()
-        due = [self._visit(read, sight, moves) for read in survey.policies if self._leading()]
-        if self._leading():
-            self._crew.movers.turn_away(sight.own_moves(moves, None))
-            self._crew.actuator.release_strays([pod for pod in survey.lists.pods if pod.uid not in self._seen])
+        due = self._visit_all(sight, moves)
+        if due is None:
+            return self._clock()
+        self._crew.movers.turn_away(sight.own_moves(moves, None))
+        self._crew.actuator.release_strays([pod for pod in survey.lists.pods if pod.uid not in self._seen])
         for name in self._kept.keys() - names:
             del self._kept[name]
             self._crew.telemetry.forget(name)
         return _earliest(*due)
 
-    def _keep_switch(self, survey: Survey) -> None:
+    def _visit_all(self, sight: Sight, moves: list[OpenMove]) -> list[float | None] | None:
+        """When to look at each policy again. None where the lease was lost on the way: whose pods and moves those of
+        the other policies are is then not known, and they must not be taken for nobody's.
+        """
+        due: list[float | None] = []
+        for read in sight.survey.policies:
+            if not self._leading():
+                return None
+            due.append(self._visit(read, sight, moves))
+        return due if self._leading() else None
+
+    def _keep_switch(self, survey: Survey, lands: Territories) -> None:
         """Who is held already is let go all the same when the switch can't be written."""
+        followed = (read.resource for read in survey.policies if _hindrance(read.resource, lands) is None)
         try:
-            self._crew.switch.keep(wanted((p.resource for p in survey.policies), survey.lists.namespaces))
+            self._crew.switch.keep(wanted(followed, survey.lists.namespaces))
         except KubeError as error:
             if error.of_server:
                 raise
@@ -133,12 +149,9 @@ class Rounds:
 
     def _visit(self, read: Read[BalancingPolicy], sight: Sight, moves: list[OpenMove]) -> float | None:
         name = read.resource.metadata.name
-        if name in sight.lands.stalled:
-            self._crew.reporter.stalled(read, "PoolsOverlap", sight.lands.stalled[name])
-            return None
-        wrong = defect(read.resource)
-        if wrong is not None:
-            self._crew.reporter.stalled(read, "InvalidSpec", wrong)
+        hindrance = _hindrance(read.resource, sight.lands)
+        if hindrance is not None:
+            self._crew.reporter.stalled(read, *hindrance)
             return None
         started = self._monotonic()
         try:
@@ -213,6 +226,15 @@ class Rounds:
         if full and context.reading.at is not None:
             # Last, so that whoever sees it sees what came of these figures.
             telemetry.figures_at.labels(name).set(context.reading.at)
+
+
+def _hindrance(policy: BalancingPolicy, lands: Territories) -> tuple[str, str] | None:
+    """Why the policy can't be followed at all: the reason and the message of its condition."""
+    name = policy.metadata.name
+    if name in lands.stalled:
+        return "PoolsOverlap", lands.stalled[name]
+    wrong = defect(policy)
+    return None if wrong is None else ("InvalidSpec", wrong)
 
 
 def _with_moves(context: Context, moves: list[OpenMove]) -> Context:

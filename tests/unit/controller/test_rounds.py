@@ -108,6 +108,7 @@ def operating(
     figures: Figures | None = None,
     telemetry: Telemetry | None = None,
     monotonic: Callable[[], float] = time.monotonic,
+    leading: Callable[[], bool] = lambda: True,
 ) -> Iterator[Rounds]:
     client = script.client(folder)
     events = EventRecorder(client, instance="one", clock=lambda: NOW, on_error=_fail)
@@ -121,9 +122,7 @@ def operating(
         switch=Switch(client, name="ballast", identity="one", clock=lambda: NOW),
         telemetry=telemetry,
     )
-    rounds = Rounds(
-        crew, clock=lambda: NOW, monotonic=monotonic, leading=lambda: True, patience_seconds=PATIENCE_SECONDS
-    )
+    rounds = Rounds(crew, clock=lambda: NOW, monotonic=monotonic, leading=leading, patience_seconds=PATIENCE_SECONDS)
     try:
         yield rounds
     finally:
@@ -197,6 +196,48 @@ def test_a_server_that_does_not_answer_ends_the_round(server: tuple[Server, Scri
     found.refused["/executormoves/of-ads/status"] = Answer(503, {"message": "etcd is down"})
     with pytest.raises(Unavailable, match="etcd is down"):
         one_round(script, tmp_path)
+
+
+def test_a_round_that_loses_the_lease_on_its_way_leaves_the_rest_to_the_next_one(
+    server: tuple[Server, Scripted], tmp_path: Path
+) -> None:
+    _, script = server
+    lapsed: list[bool] = []
+
+    def leading() -> bool:
+        """But for one look, after the first executor was let go."""
+        lapses = bool(released(script)) and True not in lapsed
+        lapsed.append(lapses)
+        return not lapses
+
+    with operating(script, tmp_path, leading=leading) as rounds:
+        assert rounds.run() == NOW
+        assert released(script) == {"ads-exec-1": True}
+        rounds.run()
+        assert released(script) == BOTH
+
+
+def test_a_round_that_finds_the_lease_lost_is_due_at_once(server: tuple[Server, Scripted], tmp_path: Path) -> None:
+    _, script = server
+    with operating(script, tmp_path, leading=lambda: False) as rounds:
+        assert rounds.run() == NOW
+    assert script.writes == []
+
+
+OVERLAP = {"nodeSelector": {"matchExpressions": [{"key": "team", "operator": "Exists"}]}}
+NO_SUCH_DAY = {"moves": {"mode": "Enforce", "budgets": [{"moves": 0, "duration": "2h", "schedule": "0 0 31 2 *"}]}}
+
+
+@pytest.mark.parametrize("change", [OVERLAP, NO_SUCH_DAY], ids=["PoolsOverlap", "InvalidSpec"])
+def test_nobody_is_held_where_only_a_policy_that_rests_would_place(
+    server: tuple[Server, Scripted], tmp_path: Path, change: JSON
+) -> None:
+    found, script = server
+    found.lists["balancingpolicies"][1]["spec"] |= change
+    one_round(script, tmp_path)
+    (spec,) = [asked.body["spec"] for asked in script.writes if "/gateswitches/ballast?" in asked.path]
+    assert (spec["gating"], spec["namespaces"]) == (True, ["ads"])
+    assert released(script) == {"ads-exec-1": True, "web-exec-1": False}
 
 
 def test_the_operators_metrics_tell_where_executors_run(server: tuple[Server, Scripted], tmp_path: Path) -> None:
