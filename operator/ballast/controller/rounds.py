@@ -219,8 +219,7 @@ class Rounds:
         telemetry.passes.labels(name, "ok").inc()
         for reason, count in Counter(refusal.reason.value for refusal in decided.refusals).items():
             telemetry.refusals.labels(name, reason).inc(count if full else 0)
-        if context.snapshot.metrics.age_seconds is not None:
-            telemetry.metrics_age.labels(name).set(context.snapshot.metrics.age_seconds)
+        telemetry.keep_age(name, context.snapshot.metrics.age_seconds)
         telemetry.keep_nodes(name, decided.pool.nodes)
         telemetry.keep_executors(name, context.snapshot.executors)
         if full and context.reading.at is not None:

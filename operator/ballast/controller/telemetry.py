@@ -120,6 +120,15 @@ class Telemetry:
         self._nodes[policy] = frozenset(scores)
         if scores:
             self.imbalance.labels(policy).set(max(scores.values()) - min(scores.values()))
+        else:
+            self.imbalance.remove(policy)
+
+    def keep_age(self, policy: str, age_seconds: float | None) -> None:
+        """Of the pool's figures. Where there are none there is no series, lest the last one pass for theirs."""
+        if age_seconds is None:
+            self.metrics_age.remove(policy)
+        else:
+            self.metrics_age.labels(policy).set(age_seconds)
 
     def keep_executors(self, policy: str, executors: Sequence[Executor]) -> None:
         """Where they are; of those that are nowhere, and not any more, there are no series."""

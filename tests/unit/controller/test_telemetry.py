@@ -8,6 +8,8 @@ from ballast.controller.telemetry import Telemetry
 from ballast.model import NodeView, Phase
 from tests.builders import an_executor
 
+NODES = (("a", 50.0), ("b", 90.0))
+
 
 def policies(telemetry: Telemetry) -> set[str]:
     """Those that any series is about."""
@@ -28,6 +30,24 @@ def test_a_policy_that_is_gone_leaves_no_series() -> None:
     telemetry.forget("batch")
     assert policies(telemetry) == {"streaming"}
     telemetry.forget("batch")
+
+
+def test_figures_that_are_there_no_more_leave_no_series() -> None:
+    telemetry = Telemetry(CollectorRegistry())
+
+    def told() -> list[float | None]:
+        names = ("ballast_metrics_age_seconds", "ballast_pool_gap_points")
+        return [telemetry.registry.get_sample_value(name, {"policy": "streaming"}) for name in names]
+
+    telemetry.keep_age("streaming", None)
+    telemetry.keep_nodes("streaming", [])
+    assert told() == [None, None]
+    telemetry.keep_age("streaming", 12.0)
+    telemetry.keep_nodes("streaming", [NodeView(name, ("z", "r", name), score, score, 1) for name, score in NODES])
+    assert told() == [12.0, 40.0]
+    telemetry.keep_age("streaming", None)
+    telemetry.keep_nodes("streaming", [NodeView("a", ("z", "r", "a"), None, None, 1)])
+    assert told() == [None, None]
 
 
 def places(telemetry: Telemetry) -> set[tuple[str, ...]]:
