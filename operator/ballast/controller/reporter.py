@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from ballast.api import BalancingPolicy, SparkTopology
@@ -20,7 +20,7 @@ from ballast.kube.client import Client
 from ballast.kube.errors import Conflict, KubeError, NotFound
 from ballast.kube.events import EventRecorder, Notice
 from ballast.kube.kinds import Kind
-from ballast.kube.objects import write_status
+from ballast.kube.objects import difference, write_status
 from ballast.model import Memory, Plan
 
 _LOG = logging.getLogger(__name__)
@@ -44,8 +44,11 @@ class Reporter:
         """How many things it remembers from round to round."""
         return len(self._written) + len(self._told) + len(self._advisers)
 
-    def report(self, context: Context, decided: Plan, memory: Memory, *, renew: bool) -> None:
-        """Bring the policy's status and those of its topologies up to date. `renew`: the figures are new."""
+    def report(self, context: Context, decided: Plan, memory: Memory, *, renew: bool) -> float | None:
+        """Bring the policy's status and those of its topologies up to date. `renew`: the figures are new.
+
+        Returns when what had to wait may be written; None where nothing had to.
+        """
         adviser = self._advisers.setdefault(context.name, Adviser())
         outlook = Outlook(
             context.snapshot,
@@ -58,12 +61,13 @@ class Reporter:
             {each.topology: each for each in context.findings if each.reason in _UNSEEN},
         )
         status = policy_status(context.read.resource, outlook).to_dict()
-        self._write(kinds.BALANCING_POLICY, context.read.raw, status)
-        self._report_topologies(context, outlook)
+        waiting = [self._write(kinds.BALANCING_POLICY, context.read.raw, status)]
+        waiting += self._report_topologies(context, outlook)
         for finding in context.findings:
             self._find(context, finding)
+        return min((at for at in waiting if at is not None), default=None)
 
-    def _report_topologies(self, context: Context, outlook: Outlook) -> None:
+    def _report_topologies(self, context: Context, outlook: Outlook) -> Iterator[float | None]:
         stalled = {finding.topology: finding for finding in context.findings if finding.stalls}
         ours = {topology.key for topology in context.snapshot.topologies}
         for read in context.survey.topologies:
@@ -74,12 +78,12 @@ class Reporter:
                 status = topology_status(read.resource, outlook)
             else:
                 continue
-            self._write(kinds.SPARK_TOPOLOGY, read.raw, status.to_dict())
+            yield self._write(kinds.SPARK_TOPOLOGY, read.raw, status.to_dict())
 
-    def stalled(self, read: Read[BalancingPolicy], reason: str, message: str) -> None:
-        """A policy that can't be followed as it is."""
+    def stalled(self, read: Read[BalancingPolicy], reason: str, message: str) -> float | None:
+        """A policy that can't be followed as it is. Returns as `report`."""
         status = stalled_status(read.resource, reason, message, self._clock())
-        self._write(kinds.BALANCING_POLICY, read.raw, status.to_dict())
+        return self._write(kinds.BALANCING_POLICY, read.raw, status.to_dict())
 
     def begin(self, policies: Collection[str], broken: Sequence[BallastError]) -> None:
         """A round begins with these policies. Objects that can't be read are left alone; the log says so once.
@@ -98,11 +102,15 @@ class Reporter:
         if regarding is not None:
             self._events.post(Notice(regarding, finding.reason, "Observe", finding.message, warning=True))
 
-    def _write(self, kind: Kind, seen: JSON, status: JSON) -> None:
-        """News about the object itself (another generation, another condition) goes out at once, figures later."""
-        uid, now = seen["metadata"]["uid"], self._clock()
-        if now - self._written.get(uid, 0.0) < QUIET_SECONDS and not _urgent(seen.get("status") or {}, status):
-            return
+    def _write(self, kind: Kind, seen: JSON, status: JSON) -> float | None:
+        """News about the object itself (another generation, another condition) goes out at once, figures later.
+
+        Returns when those that had to wait may go.
+        """
+        uid, now, before = seen["metadata"]["uid"], self._clock(), seen.get("status") or {}
+        quiet_until = self._written.get(uid, 0.0) + QUIET_SECONDS
+        if now < quiet_until and not _urgent(before, status):
+            return quiet_until if difference(before, status) else None
         try:
             if write_status(self._client, kind, seen, status) is not None:
                 self._written[uid] = now
@@ -113,6 +121,7 @@ class Reporter:
             if error.of_server:
                 raise
             _LOG.warning("status of %s was not written: %s", seen["metadata"]["name"], error)
+        return None
 
 
 def _steers(context: Context, topology: SparkTopology, outlook: Outlook) -> bool:

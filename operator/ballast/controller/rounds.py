@@ -151,8 +151,7 @@ class Rounds:
         name = read.resource.metadata.name
         hindrance = _hindrance(read.resource, sight.lands)
         if hindrance is not None:
-            self._crew.reporter.stalled(read, *hindrance)
-            return None
+            return self._crew.reporter.stalled(read, *hindrance)
         started = self._monotonic()
         try:
             return self._pass(read, sight, moves)
@@ -185,9 +184,9 @@ class Rounds:
             memory = replace(memory, shedding=context.memory.shedding, scopes=context.memory.scopes)
         kept.memory = memory
         self._measure(name, context, decided, full=full)
-        self._crew.reporter.report(context, decided, memory, renew=full)
+        status_due = self._crew.reporter.report(context, decided, memory, renew=full)
         figures_due = kept.full_pass_at + interval if kept.asked is None else sight.now + self._patience_seconds
-        return _earliest(figures_due, decided.wake_at, moves_wake)
+        return _earliest(figures_due, status_due, decided.wake_at, moves_wake)
 
     def _renewed(self, read: Read[BalancingPolicy], sight: Sight, kept: _Kept) -> bool:
         """Whether new figures are there, which makes a pass a full one.

@@ -46,15 +46,16 @@ class Stage:
         memory: Memory | None = None,
         findings: tuple[Finding, ...] = (),
         topologies: tuple[Topology, ...] = (),
-    ) -> None:
-        """One pass over two nodes, of which one is at `cpu`."""
+    ) -> float | None:
+        """One pass over two nodes, of which one is at `cpu`. When to write what had to wait."""
         nodes = (a_node("a", cpu=0.1), a_node("b", usage=NodeUsage(cpu_ratio=cpu)))
         context = self._context(a_snapshot(*nodes, topologies=topologies, taken_at=self.now), findings)
         decided, after = plan(context.snapshot, context.policy, memory or Memory(), self.now)
         count = len(self.patches())
-        self.reporter.report(context, decided, memory or after, renew=True)
+        waiting = self.reporter.report(context, decided, memory or after, renew=True)
         for change in self.patches()[count:]:
             self.status = {**self.status, **change}
+        return waiting
 
     def _context(self, snapshot: Snapshot, findings: tuple[Finding, ...]) -> Context:
         raw: JSON = {
@@ -108,6 +109,17 @@ def test_figures_wait_until_the_last_write_is_a_minute_ago(stage: Stage) -> None
     stage.report(cpu=0.6)
     assert len(stage.patches()) == 2
     assert stage.patches()[1]["nodes"]["hottest"]["score"] == 60
+
+
+def test_what_had_to_wait_says_when_it_may_be_written(stage: Stage) -> None:
+    same = Memory()
+    assert stage.report(memory=same) is None
+    stage.now += 10.0
+    assert stage.report(memory=same) is None
+    assert stage.report(memory=same, cpu=0.55) == NOW + QUIET_SECONDS
+    stage.now = NOW + QUIET_SECONDS
+    assert stage.report(memory=same, cpu=0.55) is None
+    assert len(stage.patches()) == 2
 
 
 def test_where_nothing_changes_nothing_is_written(stage: Stage) -> None:

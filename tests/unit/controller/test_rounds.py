@@ -18,7 +18,7 @@ from ballast.controller.actuator import Actuator
 from ballast.controller.ends import Rates
 from ballast.controller.figures import Figures
 from ballast.controller.movers import Movers
-from ballast.controller.reporter import Reporter
+from ballast.controller.reporter import QUIET_SECONDS, Reporter
 from ballast.controller.rounds import Crew, Rounds
 from ballast.controller.survey import Surveyor
 from ballast.controller.switch import Switch
@@ -39,12 +39,13 @@ PATIENCE_SECONDS = 30.0
 """So long that nothing is decided by how fast this machine is."""
 
 
-def policy(team: str) -> JSON:
+def policy(team: str, **more: Any) -> JSON:
     spec = {
         "nodeSelector": {"matchLabels": {"team": team}},
         "namespaceSelector": {"matchLabels": {"team": team}},
         "placement": {"mode": "Enforce"},
         "moves": {"mode": "Enforce"},
+        **more,
     }
     metadata = {"name": team, "uid": f"uid-{team}", "resourceVersion": "1", "generation": 1}
     return {"metadata": metadata, "spec": spec}
@@ -109,20 +110,21 @@ def operating(
     telemetry: Telemetry | None = None,
     monotonic: Callable[[], float] = time.monotonic,
     leading: Callable[[], bool] = lambda: True,
+    clock: Callable[[], float] = lambda: NOW,
 ) -> Iterator[Rounds]:
     client = script.client(folder)
-    events = EventRecorder(client, instance="one", clock=lambda: NOW, on_error=_fail)
+    events = EventRecorder(client, instance="one", clock=clock, on_error=_fail)
     telemetry = telemetry or Telemetry(CollectorRegistry())
     crew = Crew(
         surveyor=Surveyor(client),
         figures=figures or Figures(client, namespace="ballast-system"),
-        movers=Movers(client, events=events, telemetry=telemetry, clock=lambda: NOW),
-        actuator=Actuator(client, events=events, telemetry=telemetry, clock=lambda: NOW),
-        reporter=Reporter(client, events=events, clock=lambda: NOW),
-        switch=Switch(client, name="ballast", identity="one", clock=lambda: NOW),
+        movers=Movers(client, events=events, telemetry=telemetry, clock=clock),
+        actuator=Actuator(client, events=events, telemetry=telemetry, clock=clock),
+        reporter=Reporter(client, events=events, clock=clock),
+        switch=Switch(client, name="ballast", identity="one", clock=clock),
         telemetry=telemetry,
     )
-    rounds = Rounds(crew, clock=lambda: NOW, monotonic=monotonic, leading=leading, patience_seconds=PATIENCE_SECONDS)
+    rounds = Rounds(crew, clock=clock, monotonic=monotonic, leading=leading, patience_seconds=PATIENCE_SECONDS)
     try:
         yield rounds
     finally:
@@ -250,6 +252,21 @@ def test_the_operators_metrics_tell_where_executors_run(server: tuple[Server, Sc
     assert told.labels == {
         "policy": "web", "namespace": "web", "pod": "web-exec-2", "node": "node-web", "application": "web"
     }  # fmt: skip
+
+
+RARELY = {"interval": "30m", "moves": {"mode": "Enforce", "settle": "1h"}}
+
+
+def test_a_status_that_had_to_wait_gets_a_round_of_its_own(server: tuple[Server, Scripted], tmp_path: Path) -> None:
+    found, script = server
+    found.lists["balancingpolicies"] = [policy("ads", **RARELY)]
+    found.lists["pods"] = found.lists["executormoves"] = []
+    with operating(script, tmp_path) as rounds:
+        assert rounds.run() == NOW + 1800.0
+        (written,) = [asked.body["status"] for asked in script.writes if "/balancingpolicies/" in asked.path]
+        found.lists["balancingpolicies"][0]["status"] = written
+        found.lists["nodes"].append(node("node-new", labels={"team": "ads"}))
+        assert rounds.run() == NOW + QUIET_SECONDS
 
 
 class _Slow(Figures):
