@@ -32,6 +32,8 @@ from ballast.prometheus import Reading
 _LOG = logging.getLogger(__name__)
 _LONGEST_REASON = 500
 _NO_ANSWER_YET = MetricsHealth(available=False, reason="NoAnswerYet", message="Prometheus has not answered yet")
+_WORN_RATIO = 0.5
+"""Of metrics.maxAge: a pass between full ones asks for figures anew that are older, before they can't be used."""
 _ASKED_AT_ONCE = 8
 """Policies whose Prometheus is asked at the same time."""
 
@@ -170,7 +172,7 @@ class Rounds:
         name, interval = read.resource.metadata.name, read.resource.spec.interval.seconds
         kept = self._recall(read, sight)
         full = self._renewed(read, sight, kept)
-        context = sight.context(read, kept.memory, kept.reading, moves)
+        context = sight.context(read, kept.memory, self._usable(read, sight, kept, full=full), moves)
         mine, moves_wake = self._crew.movers.run(context, sight.own_moves(moves, name))
         context = _with_moves(context, mine)
         self._seen |= {executor.uid for executor in context.snapshot.executors}
@@ -189,20 +191,31 @@ class Rounds:
         return _earliest(figures_due, status_due, decided.wake_at, moves_wake)
 
     def _renewed(self, read: Read[BalancingPolicy], sight: Sight, kept: _Kept) -> bool:
-        """Whether new figures are there, which makes a pass a full one.
+        """Ask for new figures where it is time to; whether they make this pass a full one.
 
         A slow Prometheus keeps nobody waiting at a gate: until it has answered, passes go on with what is known.
         """
+        spec = read.resource.spec
+        due = sight.now - kept.full_pass_at >= spec.interval.seconds
         if kept.asked is None:
-            if sight.now - kept.full_pass_at < read.resource.spec.interval.seconds:
+            at = kept.reading.at
+            worn = at is not None and sight.now - at > _WORN_RATIO * spec.metrics.max_age.seconds
+            if not due and not worn:
                 return False
             kept.asked = self._threads.submit(sight.figures, read, self._crew.figures)
         wait([kept.asked], timeout=max(0.0, self._patient_until - self._monotonic()))
         if not kept.asked.done():
             return False
         asked, kept.asked = kept.asked, None
-        kept.reading, kept.full_pass_at = asked.result(), sight.now
-        return True
+        kept.reading = asked.result()
+        if due:
+            kept.full_pass_at = sight.now
+        return due
+
+    def _usable(self, read: Read[BalancingPolicy], sight: Sight, kept: _Kept, *, full: bool) -> Reading:
+        """Figures are judged when they are asked for; whatever uses them later must not take them for fresh ones."""
+        max_age_seconds = read.resource.spec.metrics.max_age.seconds
+        return kept.reading if full else kept.reading.aged(now=sight.now, max_age_seconds=max_age_seconds)
 
     def _recall(self, read: Read[BalancingPolicy], sight: Sight) -> _Kept:
         name = read.resource.metadata.name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ballast.model import ExecutorUsage, MetricsHealth, NodeUsage
@@ -35,6 +35,13 @@ class ExecutorFrame:
     executor_id: str
 
 
+_OUTLIVED = MetricsHealth(
+    available=False,
+    reason="NoNodeFigures",
+    message="the nodes' figures have become older than metrics.maxAge, and newer ones have not come yet",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     nodes: Mapping[str, NodeUsage] = field(default_factory=dict)
@@ -47,6 +54,17 @@ class Reading:
     """The moment that the figures are of, in seconds since the epoch; None where nothing was asked."""
     rates: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """Bytes per second by topology key and query, where topologies' own queries are allowed."""
+
+    def aged(self, *, now: float, max_age_seconds: float) -> Reading:
+        """What is left of it at `now`: without the nodes whose samples have become too old since it was asked for."""
+        if self.at is None or not self.nodes:
+            return self
+        since_seconds = now - self.at
+        ages = {name: usage.age_seconds + since_seconds for name, usage in self.nodes.items()}
+        fresh = {name: usage for name, usage in self.nodes.items() if ages[name] <= max_age_seconds}
+        if not fresh:
+            return replace(self, nodes={}, health=_OUTLIVED)
+        return replace(self, nodes=fresh, health=replace(self.health, age_seconds=max(ages[name] for name in fresh)))
 
 
 def reading(

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,17 @@ from tests.unit.kube.scripted import Answer, Asked, Scripted, scripted
 
 JSON = dict[str, Any]
 TEAMS = ("ads", "web")
+
 PATIENCE_SECONDS = 30.0
 """So long that nothing is decided by how fast this machine is."""
+
+
+@dataclass
+class Time:
+    now: float
+
+    def __call__(self) -> float:
+        return self.now
 
 
 def policy(team: str, **more: Any) -> JSON:
@@ -310,6 +320,42 @@ def test_a_slow_prometheus_keeps_nobody_at_a_gate_and_is_asked_once(
         rounds.run()
         assert verdicts(script)[-2:] == [("True", "Available")] * 2
         assert sorted(slow.asked) == list(TEAMS)
+
+
+class _Prompt(_Slow):
+    """One that answers at once, unless it is told not to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers.set()
+
+    def read(self, policy: BalancingPolicy, nodes: list[NodeFacts], executors: list[Pod], *, now: float) -> Reading:
+        return replace(super().read(policy, nodes, executors, now=now), at=now)
+
+
+def test_between_full_passes_no_figures_are_used_that_are_older_than_they_may_be(
+    server: tuple[Server, Scripted], tmp_path: Path
+) -> None:
+    found, script = server
+    found.lists["balancingpolicies"] = [policy("ads", **RARELY)]
+    prompt, clock, telemetry = _Prompt(), Time(NOW), Telemetry(CollectorRegistry())
+
+    def metric(name: str) -> float | None:
+        return telemetry.registry.get_sample_value(name, {"policy": "ads"})
+
+    with operating(script, tmp_path, figures=prompt, telemetry=telemetry, clock=clock, monotonic=prompt.time) as rounds:
+        for since, asked, age in ((0.0, 1, None), (90.0, 1, 90.0), (91.0, 2, 0.0), (181.0, 2, 90.0)):
+            clock.now = NOW + since
+            rounds.run()
+            assert (len(prompt.asked), metric("ballast_metrics_age_seconds")) == (asked, age)
+        assert metric("ballast_figures_timestamp_seconds") == NOW, "there was one full pass only"
+        prompt.answers.clear()
+        try:
+            clock.now = NOW + 272.0
+            rounds.run()
+            assert metric("ballast_pool_gap_points") is None
+        finally:
+            prompt.answers.set()
 
 
 def verdicts(script: Scripted) -> list[tuple[str, str]]:

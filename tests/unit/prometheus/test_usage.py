@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -49,6 +50,21 @@ def test_a_node_whose_samples_are_old_has_no_figures() -> None:
     )
     assert set(found.nodes) == {"b"}
     assert found.health.age_seconds == 5.0
+
+
+def test_figures_go_on_ageing_after_they_were_asked_for() -> None:
+    cpu = [_sample("1", node="a"), _sample("1", node="b")]
+    ages = [_sample("40", node="a"), _sample("5", node="b")]
+    found = replace(_read(nodeCpu=cpu, nodeAge=ages), at=1000.0)
+    early, later, late = (found.aged(now=now, max_age_seconds=60.0) for now in (1020.0, 1055.0, 1056.0))
+    assert (set(early.nodes), early.health.age_seconds) == ({"a", "b"}, 60.0)
+    assert (set(later.nodes), later.health.age_seconds) == ({"b"}, 60.0)
+    assert (set(late.nodes), late.health.available, late.health.age_seconds) == (set(), False, None)
+    assert "metrics.maxAge" in late.health.message
+
+
+def test_where_nothing_was_asked_nothing_ages() -> None:
+    assert Reading().aged(now=1e9, max_age_seconds=60.0) == Reading()
 
 
 def test_without_an_answer_about_ages_nothing_is_fresh() -> None:
