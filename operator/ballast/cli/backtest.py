@@ -96,7 +96,9 @@ def backtest(
         bool, typer.Option(help="Run the first policy without its moves, too, unless one moves nothing.")
     ] = True,
     out: Annotated[str, typer.Option(metavar="DIR", help="Where results are kept: a path, or a URI.")] = _OUT,
-    master: Annotated[str | None, typer.Option(help="Spark master; else spark-submit's own, or local[*].")] = None,
+    master: Annotated[
+        str | None, typer.Option(help="Spark master; else spark-submit's own, or local[*].", metavar="URL")
+    ] = None,
     report: ReportOption = None,
     png: Annotated[
         Path | None,
