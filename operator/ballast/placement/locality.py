@@ -43,20 +43,34 @@ def locality(topology: Topology, counts: Counts, levels: Levels, *, max_node_rat
     Cost is Σ traffic × distance with the traffic normalised to 1. `max_node_ratio` is the policy's
     maxExecutorsPerNodeRatio, which no placement may beat the bound with.
     """
-    frozen = tuple((component, tuple(places.items())) for component, places in counts.items())
-    return _view(topology, frozen, levels, max_node_ratio)
+    return _last(topology.key, levels, max_node_ratio).of(topology, counts)
 
 
-@lru_cache(maxsize=256)
-def _view(
-    topology: Topology, counts: tuple[tuple[str, tuple[tuple[Location, int], ...]], ...], levels: Levels, ratio: float
-) -> LocalityView:
+class _Last:
+    """The view of one topology as its executors were last found, and what it was made of."""
+
+    def __init__(self, key: str, levels: Levels, max_node_ratio: float) -> None:
+        self.key, self._levels, self._ratio = key, levels, max_node_ratio
+        self._kept: tuple[Topology, dict[str, dict[Location, int]], LocalityView] | None = None
+
+    def of(self, topology: Topology, counts: Counts) -> LocalityView:
+        placed = {component: dict(places) for component, places in counts.items()}
+        kept = self._kept
+        if kept is not None and kept[1] == placed and kept[0] == topology:
+            return kept[2]
+        view = measure(topology, placed, self._levels).view(self._ratio)
+        self._kept = topology, placed, view
+        return view
+
+
+@lru_cache(maxsize=4096)
+def _last(key: str, levels: Levels, max_node_ratio: float) -> _Last:
     """Kept, because most passes find executors where the pass before has left them: a fifth of a pass is saved.
 
-    No caller owns this cache, and none can tell that it is there: all that the answer depends on is in the arguments,
-    and these are frozen as it is.
+    One view for each topology, so that a pool of thousands of them does not drive out in one pass what the next one
+    asks for. No caller owns this cache, and none can tell that it is there: all that the answer depends on is compared.
     """
-    return measure(topology, {component: dict(places) for component, places in counts}, levels).view(ratio)
+    return _Last(key, levels, max_node_ratio)
 
 
 def locality_delta_ratio(measured: Locality, component: str, *, source: Location, target: Location) -> float:

@@ -20,6 +20,28 @@ def test_a_set_in_thirds_over_three_zones_sends_two_thirds_across() -> None:
     assert view.cost == pytest.approx(2 / 3 * 10)
 
 
+def test_a_view_is_of_the_topology_and_the_places_that_are_given() -> None:
+    apart: dict[str, dict[Location, int]] = {"ingest": {A1: 1, B1: 1}}
+    dear = a_topology(Component("ingest", exchange_bytes_per_second=8.0))
+    given = [(a_topology(), apart), (dear, apart), (dear, {"ingest": {A1: 2}}), (a_topology(), apart)]
+    views = [locality(topology, counts, DEFAULT_LEVELS) for topology, counts in given]
+    assert views == [measure(topology, counts, DEFAULT_LEVELS).view() for topology, counts in given]
+
+
+def test_places_that_change_after_they_were_given_are_looked_at_anew() -> None:
+    counts: dict[str, dict[Location, int]] = {"ingest": {A1: 1}}
+    assert locality(a_topology(), counts, DEFAULT_LEVELS).cost == 0.0
+    counts["ingest"][B1] = 1
+    assert locality(a_topology(), counts, DEFAULT_LEVELS).cost > 0.0
+
+
+def test_a_pool_of_a_thousand_topologies_keeps_the_view_of_each() -> None:
+    topologies = [a_topology(key=f"team/clicks-{number}") for number in range(1000)]
+    counts: dict[str, dict[Location, int]] = {"ingest": {A1: 1, B1: 1}}
+    first, second = ([locality(each, counts, DEFAULT_LEVELS) for each in topologies] for _ in range(2))
+    assert all(one is other for one, other in zip(first, second, strict=True))
+
+
 def test_where_nothing_runs_there_are_no_shares() -> None:
     view = locality(a_topology(), {}, DEFAULT_LEVELS)
     assert (view.cross_zone_ratio, view.cross_rack_ratio, view.cross_node_ratio) == (None, None, None)
