@@ -77,38 +77,47 @@ class Roster:
         pinned = cluster.pinned.astype(np.int64)
         now = np.stack([cluster.state, cluster.node, cluster.generation, cluster.named, pinned])
         changed = ((now != self._seen).any(axis=0) | waiting) & (cluster.state != State.ABSENT)
-        for slot in np.flatnonzero(changed).tolist():
-            self._known[slot] = _BUT_USAGE(self._executor(slot))
+        slots = np.flatnonzero(changed)
+        for slot, executor in zip(slots.tolist(), self._anew(slots), strict=True):
+            self._known[slot] = _BUT_USAGE(executor)
         self._seen = now
 
-    def _executor(self, slot: int) -> Executor:
-        cluster = self._cluster
-        app = cluster.crew.apps[cluster.crew.app_of[slot]]
-        state, node, uid = int(cluster.state[slot]), int(cluster.node[slot]), uid_of(slot, cluster.generation[slot])
-        born_at = self._epoch + float(cluster.born_at[slot])
-        return Executor(
-            namespace=app.namespace,
-            name=cluster.names[slot],
-            uid=uid,
-            application=app.name,
-            executor_id=uid,
-            resource_profile="0",
-            topology=app.topology,
-            component=app.component,
-            phase=_PHASES[state],
-            created_at=born_at,
-            node=cluster.fleet.names[node] if node >= 0 else None,
-            requests=app.requests,
-            cores=app.cores,
-            last_gate_since=born_at if state == State.GATED else None,
-            running_since=self._time(cluster.running_since[slot]),
-            unschedulable_since=self._time(cluster.unschedulable_since[slot]),
-            graceful=True,
-            pinned=bool(cluster.pinned[slot]),
+    def _anew(self, slots: IntArray) -> Iterator[Executor]:
+        """The executors of these slots, without usage."""
+        cluster, names, nodes = self._cluster, self._cluster.names, self._cluster.fleet.names
+        columns = (
+            slots.tolist(),
+            cluster.crew.app_of[slots].tolist(),
+            cluster.state[slots].tolist(),
+            cluster.node[slots].tolist(),
+            cluster.generation[slots].tolist(),
+            cluster.pinned[slots].tolist(),
+            (self._epoch + cluster.born_at[slots]).tolist(),
+            _or_none(self._epoch + cluster.running_since[slots]),
+            _or_none(self._epoch + cluster.unschedulable_since[slots]),
         )
-
-    def _time(self, moment: float) -> float | None:
-        return None if np.isnan(moment) else self._epoch + float(moment)
+        for slot, app_of, state, node, generation, pinned, born_at, running, waiting in zip(*columns, strict=True):
+            app, uid = cluster.crew.apps[app_of], uid_of(slot, generation)
+            yield Executor(
+                namespace=app.namespace,
+                name=names[slot],
+                uid=uid,
+                application=app.name,
+                executor_id=uid,
+                resource_profile="0",
+                topology=app.topology,
+                component=app.component,
+                phase=_PHASES[state],
+                created_at=born_at,
+                node=nodes[node] if node >= 0 else None,
+                requests=app.requests,
+                cores=app.cores,
+                last_gate_since=born_at if state == State.GATED else None,
+                running_since=running,
+                unschedulable_since=waiting,
+                graceful=True,
+                pinned=pinned,
+            )
 
 
 def _or_none(values: FloatArray) -> list[Any]:

@@ -48,26 +48,28 @@ class Sight:
 
     def _nodes(self, reading: Reading) -> Iterator[Node]:
         cluster, fleet = self._cluster, self._cluster.fleet
-        requested = cluster.requested()
-        memory = reading.node_memory
-        fresh = (reading.node_age <= self._policy.max_age_seconds) & ~np.isnan(reading.node_cpu) & reading.available
+        requested, ready, warned = cluster.requested().tolist(), cluster.ready.tolist(), cluster.warned.tolist()
+        cpu, memory, age = reading.node_cpu.tolist(), reading.node_memory.tolist(), reading.node_age.tolist()
+        speed, known = fleet.speed.tolist(), np.isfinite(reading.node_memory).tolist()
+        recent = (reading.node_age <= self._policy.max_age_seconds) & ~np.isnan(reading.node_cpu) & reading.available
+        fresh = recent.tolist()
         for index in np.flatnonzero(cluster.listed).tolist():
             usage = None
             if fresh[index]:
                 usage = NodeUsage(
-                    cpu_ratio=float(reading.node_cpu[index]),
-                    memory_ratio=float(memory[index]) if np.isfinite(memory[index]) else None,
-                    age_seconds=float(reading.node_age[index]),
+                    cpu_ratio=cpu[index],
+                    memory_ratio=memory[index] if known[index] else None,
+                    age_seconds=age[index],
                 )
             yield Node(
                 name=fleet.names[index],
                 location=self.locations[index],
                 allocatable=self._allocatable[index],
-                requested=Resources(*requested[index].tolist()),
+                requested=Resources(*requested[index]),
                 labels=self._labels[index],
-                ready=bool(cluster.ready[index]),
-                leaving=_LEAVING if cluster.warned[index] else "",
-                speed=float(fleet.speed[index]),
+                ready=ready[index],
+                leaving=_LEAVING if warned[index] else "",
+                speed=speed[index],
                 usage=usage,
             )
 
