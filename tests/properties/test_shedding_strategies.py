@@ -100,6 +100,27 @@ def test_a_pool_of_equals_is_left_alone(name: str, load: PoolLoad) -> None:
     assert [result.suggestions for result in passes(name, equals)] == [()] * PASSES
 
 
+@pytest.mark.parametrize("name", STRATEGIES)
+@given(pools())
+def test_an_idle_node_that_takes_nothing_changes_nothing(name: str, load: PoolLoad) -> None:
+    idle = PoolLoad.of([*load.nodes, NodeLoad("closed", 0.0, receives=False)])
+    assert [each.suggestions for each in passes(name, idle)] == [each.suggestions for each in passes(name, load)]
+
+
+@st.composite
+def partly_closed(draw: st.DrawFn) -> PoolLoad:
+    return PoolLoad.of(replace(node, receives=draw(st.booleans())) for node in draw(pools()).nodes)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@given(partly_closed())
+def test_nothing_is_sent_to_a_node_that_takes_nothing(name: str, load: PoolLoad) -> None:
+    takers = {node.name for node in load.nodes if node.receives}
+    for result in passes(name, load):
+        assert {made.target for made in result.suggestions} <= {None, *takers}
+        assert takers or name == "OverloadShedder" or not result.suggestions
+
+
 @given(pools())
 def test_avg_shedder_never_takes_more_than_its_share_of_the_difference(load: PoolLoad) -> None:
     nodes = {node.name: node for node in load.nodes}

@@ -10,16 +10,29 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ballast.model import Executor, Memory, Phase, Pin, Placement, Policy, Reason, Resources, Snapshot
+import numpy as np
+
+from ballast.model import (
+    Executor,
+    Memory,
+    Phase,
+    Pin,
+    Placement,
+    Policy,
+    Reason,
+    Resources,
+    SheddingPolicy,
+    Snapshot,
+)
 from ballast.model.arrays import BoolArray
 from ballast.placement.admission import Admission, refusal
 from ballast.placement.avg_shedder import destinations
 from ballast.placement.crew import Crew, crews
-from ballast.placement.grid import grid
+from ballast.placement.grid import Grid, grid
 from ballast.placement.heat import would_be_unloaded
 from ballast.placement.outcome import preferred_location, why_not
 from ballast.placement.outlook import TIERS, Outlook, Pool, outlook
-from ballast.placement.room import fits, room
+from ballast.placement.room import Room, fits, room
 from ballast.placement.scope import region
 from ballast.placement.search import Effort
 from ballast.placement.sequence import sequence
@@ -68,7 +81,7 @@ def place(
     admission = Admission(places.nodes)
     weights = policy.weights
     space = room(snapshot, places, admission, gated=gated, scores=scores, reserved=reserved, weights=weights)
-    pool = Pool(places, space, admission, policy.placement, would_be_unloaded(space.scores, policy.shedding))
+    pool = Pool(places, space, admission, policy.placement, _hot(places, space, policy.shedding))
     known = scores if measured is None else measured
     strategy = chosen(pool, snapshot, state, gated=gated, measured=known, effort=effort)
     work = _Pass(pool, policy, strategy, memory=memory, loads=loads, pins=_decided(snapshot, policy, gated))
@@ -81,6 +94,12 @@ def place(
     found = sorted(work.placements, key=lambda placement: (placement.executor, placement.uid))
     sent |= {placement.uid: placement.node for placement in found if placement.node is not None}
     return Placed(found, replace(after(strategy, state), sent=tuple(sorted(sent.items()))))
+
+
+def _hot(places: Grid, space: Room, shedding: SheddingPolicy) -> BoolArray:
+    """Nodes that would be unloaded; those that nothing may be sent to are no measure for the others."""
+    closed = np.fromiter((not node.open for node in places.nodes), dtype=np.bool_, count=len(places.nodes))
+    return would_be_unloaded(np.where(closed, np.nan, space.scores), shedding)
 
 
 def _decided(snapshot: Snapshot, policy: Policy, gated: Sequence[Executor]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from math import fsum
 
 from ballast.model import Executor, Memory, Move, Node, Phase, Policy, Snapshot
 from ballast.planner.shelf import restored, shelved
+from ballast.planner.takers import takers
 from ballast.planner.terms import Terms
 from ballast.shedding.completion import completed
 from ballast.shedding.destination import Refused
@@ -75,9 +76,12 @@ def pool_load(
         if executor.node is not None and executor.node in scores and executor.phase is Phase.RUNNING:
             residents[executor.node].append(executor)
     unloaded = _unloaded_at(snapshot.moves, now)
+    open_to = takers(snapshot)
     found = (node for node in snapshot.nodes if node.name in scores)
     nodes = (_node(node, scores[node.name], residents[node.name], movable) for node in found)
-    return PoolLoad.of(_rested(node, unloaded.get(node.name), now) for node in nodes)
+    return PoolLoad.of(
+        replace(_rested(node, unloaded.get(node.name), now), receives=node.name in open_to) for node in nodes
+    )
 
 
 def _unloaded_at(moves: Iterable[Move], now: float) -> dict[str, float]:

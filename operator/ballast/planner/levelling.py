@@ -25,6 +25,7 @@ from ballast.planner.load import Loads
 from ballast.planner.planned_move import planned
 from ballast.planner.rest import Rest
 from ballast.planner.shelf import USAGE, restored, shelved
+from ballast.planner.takers import takers
 from ballast.planner.terms import Terms
 from ballast.planner.unsettled import unsettled
 from ballast.shedding.avg_shedder_usage import (
@@ -99,17 +100,20 @@ class _Moment:
                 residents[executor.node].append(executor)
         nodes = (node for node in self.snapshot.nodes if node.name in self.scores)
         silent = frozenset(node.name for node in self.snapshot.nodes if node.name not in self.scores)
-        seen = (self._node(node, residents.get(node.name, ()), from_score) for node in nodes)
+        open_to = takers(self.snapshot)
+        seen = (
+            self._node(node, residents.get(node.name, ()), from_score, receives=node.name in open_to) for node in nodes
+        )
         return UsagePool(tuple(seen), silent, unsettled(self.snapshot, self.policy, self.now))
 
-    def _node(self, node: Node, residents: Sequence[Executor], from_score: float) -> UsageNode:
+    def _node(self, node: Node, residents: Sequence[Executor], from_score: float, *, receives: bool) -> UsageNode:
         score = self.scores[node.name]
         return UsageNode(
             name=node.name,
             score=score,
             capacity_cores=max(node.allocatable.cpu_cores / (self.policy.weights.cpu or 1.0), 1e-6),
             speed=node.speed,
-            receives=node.open,
+            receives=receives,
             executors=tuple(UsageExecutor(e.key, self.loads.known(e), self.terms.objection(e)) for e in residents),
             gives=score < from_score or bool(residents),
         )

@@ -116,13 +116,13 @@ def _farthest(streaks: Mapping[str, Streak]) -> tuple[tuple[str, Streak], ...]:
 
 
 def _pairs(ranked: list[UsageNode]) -> Iterator[tuple[UsageNode, UsageNode]]:
-    """Cold and hot, the widest first."""
-    cold, hot = 0, len(ranked) - 1
-    while cold < hot:
-        if ranked[hot].gives:
-            yield ranked[cold], ranked[hot]
-            cold += 1
-        hot -= 1
+    """Cold and hot, the widest first: the coldest that take and the hottest that give."""
+    takers = [place for place, node in enumerate(ranked) if node.receives]
+    givers = [place for place, node in enumerate(ranked) if node.gives]
+    for cold, hot in zip(takers, reversed(givers), strict=False):
+        if cold >= hot:
+            return
+        yield ranked[cold], ranked[hot]
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,8 @@ class NodeLoad:
     since_unload_seconds: float | None = None
     """From the last unload of the node to its figures; None when it was not unloaded recently."""
     executors: tuple[ExecutorLoad, ...] = ()
+    receives: bool = True
+    """False: nothing new may be sent there, so it only gives, and how little it has to do says nothing."""
 
     def candidates(self) -> list[ExecutorLoad]:
         """The executors that may be suggested, in the given order."""

@@ -1,4 +1,7 @@
-"""Pairs the hottest node with the coldest, the second hottest with the second coldest, and so on inwards."""
+"""Pairs the hottest node with the coldest, the second hottest with the second coldest, and so on inwards.
+
+A node that nothing may be sent to is nobody's cold one.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,7 @@ def ascending(load: PoolLoad) -> list[NodeLoad]:
 def pairs(load: PoolLoad, *, middle: bool = False) -> Iterator[Pair]:
     """The pairs, the widest first. With `middle`, the middle one of an odd number is paired with itself."""
     order = ascending(load)
-    half = (len(order) + 1) // 2 if middle else len(order) // 2
-    for index in range(half):
-        yield Pair(order[index], order[-1 - index])
+    takers = [place for place, node in enumerate(order) if node.receives]
+    for cold, hot in zip(takers, range(len(order) - 1, -1, -1), strict=False):
+        if cold < hot or (middle and cold == hot):
+            yield Pair(order[cold], order[hot])

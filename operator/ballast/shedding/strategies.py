@@ -99,6 +99,7 @@ def _transfer_node(node: NodeLoad, most: int) -> TransferNode:
         top=tuple(TopExecutor(each.name, each.bytes_per_second or 0.0, each.movable) for each in top),
         age_seconds=node.age_seconds,
         since_unload_seconds=node.since_unload_seconds,
+        receives=node.receives,
     )
 
 

@@ -1,7 +1,8 @@
 """ThresholdShedder: unloads nodes whose smoothed usage is above the pool's mean by a threshold.
 
 Source: Pulsar's `ThresholdShedder`. It names no destination and looks back through a moving average, which is why it
-may unload too much; it is here for pools that already work with it.
+may unload too much; it is here for pools that already work with it. The mean is that of the nodes among which load is
+spread: one that nothing may be sent to has no part in it.
 """
 
 from __future__ import annotations
@@ -56,14 +57,14 @@ def threshold_shedder(load: PoolLoad, settings: ThresholdSettings, memory: Avera
     """Suggestions of one pass, without destinations."""
     history = dict(memory.by_node)
     usage = smoothed(load, history, settings.history_ratio)
-    mean = _mean(usage)
+    mean = _mean(load, usage)
     suggestions: list[Suggestion] = []
     if mean > 0:
         suggestions += _above_mean(load, usage, mean, settings)
         if not suggestions and settings.lower_boundary:
             if settings.average_twice:
                 usage = smoothed(load, usage, settings.history_ratio)
-                mean = _mean(usage)
+                mean = _mean(load, usage)
             suggestions += _below_lower_boundary(load, usage, mean, settings)
     remembered = history | usage if settings.keep_departed else usage
     return ThresholdResult(tuple(suggestions), Averages(tuple(sorted(remembered.items()))))
@@ -79,11 +80,12 @@ def smoothed(load: PoolLoad, history: Mapping[str, float], history_ratio: float)
     return found
 
 
-def _mean(usage: Mapping[str, float]) -> float:
-    total = 0.0
-    for value in usage.values():
-        total += value
-    return total / len(usage) if usage else 0.0
+def _mean(load: PoolLoad, usage: Mapping[str, float]) -> float:
+    total, count = 0.0, 0
+    for node in load.nodes:
+        if node.receives:
+            total, count = total + usage[node.name], count + 1
+    return total / count if count else 0.0
 
 
 def _above_mean(
@@ -104,7 +106,7 @@ def _below_lower_boundary(
     threshold = settings.threshold / 100
     boundary = mean - threshold
     hottest = _hottest(load, usage, above=boundary)
-    if hottest is None or all(value >= boundary for value in usage.values()):
+    if hottest is None or all(usage[node.name] >= boundary for node in load.nodes if node.receives):
         return
     need = hottest.bytes_per_second * threshold * _LOWER_BOUNDARY_SHARE
     if need >= settings.min_bytes_per_second:

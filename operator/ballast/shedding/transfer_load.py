@@ -34,6 +34,8 @@ class TransferNode:
     """From its last unload to its figures; None when it was not unloaded recently."""
     top: tuple[TopExecutor, ...] = ()
     """Its busiest executors, idlest first."""
+    receives: bool = True
+    """False: nothing new may be sent there; it takes part while it is above the mean of the others, to give."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,12 +144,20 @@ def _survey(pool: TransferPool, settings: TransferSettings, averages: dict[str, 
                 return _Survey(cooled=frozenset(cooled), stop=Outcome.COOLING_DOWN)
             cooled.add(node.name)
         fresh.append(node)
-    if not fresh:
-        return _Survey(cooled=frozenset(cooled), stop=Outcome.STALE if stored else Outcome.NO_NODES)
+    if not any(node.receives for node in fresh):
+        return _Survey(cooled=frozenset(cooled), stop=Outcome.NO_NODES if fresh or not stored else Outcome.STALE)
     if not pool.registered <= {node.name for node in stored}:
         return _Survey(cooled=frozenset(cooled), stop=Outcome.NO_FIGURES)
+    fresh = _with_a_part(fresh, averages)
     order = sorted(stored if quirks.outdated_too else fresh, key=lambda node: _load(averages, node))
     return _Survey(order, [_load(averages, node) for node in fresh], frozenset(cooled))
+
+
+def _with_a_part(nodes: list[TransferNode], averages: dict[str, Average]) -> list[TransferNode]:
+    """Without those that can't take and have nothing to give: the others can't change how far they are from them."""
+    loads = [_load(averages, node) for node in nodes if node.receives]
+    mean = sum(loads) / len(loads)
+    return [node for node in nodes if node.receives or _load(averages, node) > mean]
 
 
 def _load(averages: dict[str, Average], node: TransferNode) -> float:
@@ -198,12 +206,18 @@ class _Cycle:
     order: list[TransferNode]
     spread: _Spread
     allowed: Allowed
-    coldest: int = 0
+    coldest: int = -1
     hottest: int = -1
     unloaded: int = 0
 
     def __post_init__(self) -> None:
         self.hottest = len(self.order) - 1
+        self._next_coldest()
+
+    def _next_coldest(self) -> None:
+        self.coldest += 1
+        while self.coldest < self.hottest and not self.order[self.coldest].receives:
+            self.coldest += 1
 
     def cause(self) -> Cause | None:
         """Why loads are too far apart: on the whole, because of the coldest node, or of the hottest."""
@@ -249,7 +263,7 @@ class _Cycle:
             moved = _quotient((exchange.given - exchange.gained) * _load(self.averages, hot), hot.bytes_per_second)
             self.spread.moved(_load(self.averages, hot), _load(self.averages, cold), moved)
             self.unloaded += 1
-            self.coldest += 1
+            self._next_coldest()
         if found:
             return found, Outcome.SUGGESTED
         if silent:
@@ -263,7 +277,7 @@ class _Cycle:
             return None
         rules = SwapRules(
             wanted=wanted,
-            swaps=self.settings.transfer,
+            swaps=self.settings.transfer and hot.receives,
             ignore_gains=self.settings.quirks.ignore_gains,
             anything_back=self.settings.quirks.swap_anything,
         )

@@ -1,7 +1,7 @@
 """UniformLoadShedder: compares the busiest node with the idlest by records, then by bytes per second.
 
 Source: Pulsar's `UniformLoadShedder`. It looks at traffic alone, so unequal machines end up unequally used; it names
-no destination and keeps nothing from pass to pass.
+no destination and keeps nothing from pass to pass. The idlest is one that something may be sent to.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Extremes:
 
 def uniform_load_shedder(load: PoolLoad, settings: UniformSettings) -> tuple[Suggestion, ...]:
     """Suggestions of one pass, without destinations; records have priority over bytes."""
-    if not load.nodes:
+    if not any(node.receives for node in load.nodes):
         return ()
     by_rate = _extremes(load, lambda node: node.rate_per_second, settings)
     by_bytes = _extremes(load, lambda node: node.bytes_per_second, settings)
@@ -62,7 +62,7 @@ def uniform_load_shedder(load: PoolLoad, settings: UniformSettings) -> tuple[Sug
 
 def _extremes(load: PoolLoad, figure: Callable[[NodeLoad], float], settings: UniformSettings) -> _Extremes:
     busiest = max(load.nodes, key=figure)
-    least = min(figure(node) for node in load.nodes)
+    least = min(figure(node) for node in load.nodes if node.receives)
     if settings.whole_numbers:
         least = min(least, float(_LARGEST_INT))
     return _Extremes(busiest, figure(busiest), 1.0 if abs(least) <= _ALMOST_NOTHING else least)

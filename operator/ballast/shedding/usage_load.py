@@ -28,7 +28,7 @@ class UsageNode:
     speed: float = 1.0
     """Work done per core-second, relative to the pool's ordinary machine."""
     receives: bool = True
-    """False: nothing new may be sent there (cordoned, leaving, not ready)."""
+    """False: nothing new may be sent there (cordoned, leaving, not ready, tainted for everybody)."""
     executors: tuple[UsageExecutor, ...] = ()
     gives: bool = True
     """False: nothing that runs there could be moved, so its partner is better paired with another hot node."""

@@ -7,7 +7,22 @@ from typing import Any
 
 import pytest
 
-from ballast.model import Memory, MovePhase, MovesMode, MovesPolicy, NodeUsage, PlannedMove, SheddingPolicy, Snapshot
+from ballast.model import (
+    AvgShedderPolicy,
+    LoadUnit,
+    Memory,
+    MovePhase,
+    MovesMode,
+    MovesPolicy,
+    Node,
+    NodeUsage,
+    Plan,
+    PlannedMove,
+    Reason,
+    SheddingPolicy,
+    Snapshot,
+    Taint,
+)
 from ballast.planner.by_traffic import pool_load
 from ballast.planner.plan import plan
 from ballast.shedding.load import NodeLoad
@@ -41,6 +56,64 @@ def test_an_unload_is_as_old_as_the_figures_say(move: dict[str, Any], seconds: f
 def test_the_latest_of_several_unloads_counts() -> None:
     moves = (a_move("m1", left_at=NOW - 60.0), a_move("m2", left_at=NOW - 90.0))
     assert shown(a_snapshot(a_node("hot"), moves=moves)).since_unload_seconds == 60.0
+
+
+CLOSED = {
+    "cordoned": {"schedulable": False},
+    "not ready": {"ready": False},
+    "leaving": {"leaving": "ToBeDeletedByClusterAutoscaler"},
+    "tainted for everybody": {"taints": (Taint("reserved", "", "NoSchedule"),)},
+}
+BY_TRAFFIC = AvgShedderPolicy(unit=LoadUnit.TRAFFIC, low_hits=2, high_hits=2, min_rate=0.0, min_throughput_bytes=0.0)
+NO_MINIMUM = (("min_rate", 0.0), ("min_throughput", 0.0))
+EVERY_STRATEGY = (
+    SheddingPolicy(avg_shedder=BY_TRAFFIC),
+    SheddingPolicy("ThresholdShedder", settings=NO_MINIMUM),
+    SheddingPolicy("OverloadShedder", settings=(("threshold", 80.0),)),
+    SheddingPolicy("UniformLoadShedder", settings=(("max_unload_ratio", 0.5), *NO_MINIMUM)),
+    SheddingPolicy("TransferShedder", settings=(("hits", 1.0), ("target_std_dev", 10.0))),
+    SheddingPolicy(avg_shedder=AvgShedderPolicy(low_hits=2, high_hits=2)),
+)
+every_strategy = pytest.mark.parametrize(
+    "shedding", EVERY_STRATEGY, ids=lambda each: f"{each.strategy}-{each.avg_shedder.unit}"
+)
+
+
+def with_traffic(nodes: tuple[Node, ...], *, on: str) -> Snapshot:
+    """Four executors on node `on`, and nothing else that could move."""
+    busy = [an_executor(f"e-{i}", node=on, cpu=0.4) for i in range(4)]
+    traffic = {"records_per_second": 1e3, "bytes_per_second": 1e6}
+    executors = tuple(replace(e, usage=replace(e.usage, **traffic)) for e in busy if e.usage)
+    return a_snapshot(*nodes, executors=executors)
+
+
+def several_passes(snapshot: Snapshot, shedding: SheddingPolicy) -> list[Plan]:
+    moves = MovesPolicy(mode=MovesMode.RECOMMEND, max_locality_loss=1.0)
+    policy, memory, found = a_policy(window_seconds=30.0, shedding=shedding, moves=moves), Memory(), []
+    for at in range(6):
+        now = NOW + 60.0 * at
+        decided, memory = plan(replace(snapshot, taken_at=now), policy, memory, now)
+        found.append(decided)
+    return found
+
+
+@every_strategy
+@pytest.mark.parametrize("state", CLOSED.values(), ids=CLOSED)
+def test_a_cold_node_that_takes_nothing_keeps_nobody_else_from_taking(
+    shedding: SheddingPolicy, state: dict[str, Any]
+) -> None:
+    nodes = (a_node("closed", cpu=0.02, **state), a_node("cold", cpu=0.3), a_node("mild", cpu=0.5))
+    found = several_passes(with_traffic((*nodes, a_node("hot", cpu=0.95)), on="hot"), shedding)
+    assert {(move.source, move.target) for each in found for move in each.moves} == {("hot", "cold")}
+    assert Reason.NODE_UNAVAILABLE not in {refusal.reason for each in found for refusal in each.refusals}
+
+
+@every_strategy
+@pytest.mark.parametrize("state", CLOSED.values(), ids=CLOSED)
+def test_a_hot_node_that_takes_nothing_still_gives(shedding: SheddingPolicy, state: dict[str, Any]) -> None:
+    nodes = (a_node("closed", cpu=0.95, **state), a_node("cold", cpu=0.3), a_node("mild", cpu=0.5))
+    found = several_passes(with_traffic(nodes, on="closed"), shedding)
+    assert {(move.source, move.target) for each in found for move in each.moves} == {("closed", "cold")}
 
 
 def moves_of(settings: tuple[tuple[str, float], ...], *, age: float = 0.0, left_ago: float) -> tuple[PlannedMove, ...]:
