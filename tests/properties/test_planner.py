@@ -30,7 +30,8 @@ from ballast.model import (
 )
 from ballast.planner.arbiter import as_started
 from ballast.planner.plan import plan
-from tests.builders import NOW, a_node, a_policy, a_snapshot, an_executor, gated
+from ballast.planner.score import points_per_core
+from tests.builders import NOW, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
 
 EAGER: Policy = a_policy(
     window_seconds=30.0,
@@ -38,6 +39,12 @@ EAGER: Policy = a_policy(
     moves=MovesPolicy(mode=MovesMode.ENFORCE, max_concurrent=5, max_locality_loss=5.0),
     shedding=SheddingPolicy(avg_shedder=AvgShedderPolicy(low_hits=1, high_hits=1)),
 )
+SEVERAL = replace(EAGER.moves, max_concurrent_per_node=2, max_concurrent_per_topology=5, cooldown_seconds=0.0)
+"""Limits under which moves of one topology, and of one node, may begin together."""
+UNLIMITED = replace(
+    SEVERAL, max_concurrent=99, max_concurrent_per_node=99, max_concurrent_per_topology=99, min_gain=0.0
+)
+"""What is suggested is approved."""
 BY_TRAFFIC = AvgShedderPolicy(unit=LoadUnit.TRAFFIC, low_hits=1, high_hits=1, min_rate=0.0, min_throughput_bytes=0.0)
 NO_MINIMUM = (("min_rate", 0.0), ("min_throughput", 0.0))
 SHEDDING = (
@@ -48,11 +55,12 @@ SHEDDING = (
     SheddingPolicy("UniformLoadShedder", settings=(("max_unload_ratio", 0.5), *NO_MINIMUM)),
     SheddingPolicy("TransferShedder", settings=(("hits", 0.0), ("target_std_dev", 5.0))),
 )
+TOPOLOGIES = (a_topology(), a_topology(key="team/orders", name="orders"))
 
 
 @st.composite
 def pools(draw: st.DrawFn) -> Snapshot:
-    """Two to eight nodes of any usage, with running and gated executors."""
+    """Two to eight nodes of any usage, with running and gated executors of two topologies."""
     count = draw(st.integers(2, 8))
     nodes: list[Node] = []
     executors: list[Executor] = []
@@ -73,11 +81,18 @@ def pools(draw: st.DrawFn) -> Snapshot:
         )
         executors += [_resident(draw, i, j) for j in range(residents)]
     executors += [gated(f"g-{k}", since=NOW - 20) for k in range(draw(st.integers(0, 4)))]
-    return a_snapshot(*nodes, executors=tuple(executors))
+    return a_snapshot(*nodes, executors=tuple(executors), topologies=TOPOLOGIES)
 
 
 def _resident(draw: st.DrawFn, node: int, number: int) -> Executor:
-    executor = an_executor(f"e-{node}{number}", node=f"n{node}", cpu=draw(st.integers(1, 20)) / 10)
+    topology = draw(st.sampled_from(TOPOLOGIES))
+    executor = an_executor(
+        f"e-{node}{number}",
+        node=f"n{node}",
+        cpu=draw(st.integers(1, 20)) / 10,
+        topology=topology.key,
+        application=topology.name,
+    )
     # Distinct roots, so that no two rates tie, nor sums of them.
     records = 1000.0 * draw(st.integers(0, 20)) + (4.0 * node + number + 2.0) ** 0.5
     traffic = {"records_per_second": records, "bytes_per_second": 1000.0 * records}
@@ -86,10 +101,13 @@ def _resident(draw: st.DrawFn, node: int, number: int) -> Executor:
 
 strategies = st.sampled_from(list(map(str, PlacementStrategy)))
 shedders = st.sampled_from(SHEDDING)
+limits = st.sampled_from((EAGER.moves, SEVERAL))
 
 
-def eager(strategy: str = "Proximity", shedding: SheddingPolicy = EAGER.shedding) -> Policy:
-    return replace(EAGER, placement=replace(EAGER.placement, strategy=strategy), shedding=shedding)
+def eager(
+    strategy: str = "Proximity", shedding: SheddingPolicy = EAGER.shedding, moves: MovesPolicy = EAGER.moves
+) -> Policy:
+    return replace(EAGER, placement=replace(EAGER.placement, strategy=strategy), shedding=shedding, moves=moves)
 
 
 def decide(snapshot: Snapshot, policy: Policy = EAGER) -> tuple[Plan, Memory]:
@@ -103,25 +121,52 @@ def test_every_strategy_moves_something_in_some_pool(shedding: SheddingPolicy) -
     assert find(pools(), lambda snapshot: bool(decide(snapshot, policy)[0].moves), settings=any_one)
 
 
-@given(pools(), shedders)
-def test_a_move_has_a_destination_and_it_is_another_node(snapshot: Snapshot, shedding: SheddingPolicy) -> None:
+@pytest.mark.parametrize("shedding", SHEDDING, ids=lambda each: f"{each.strategy}-{each.avg_shedder.unit}")
+def test_every_strategy_makes_two_moves_at_once_in_some_pool(shedding: SheddingPolicy) -> None:
+    policy = eager(shedding=shedding, moves=SEVERAL)
+    any_one = settings(phases=[hypothesis.Phase.generate], max_examples=2000)
+    assert find(pools(), lambda snapshot: len(decide(snapshot, policy)[0].moves) > 1, settings=any_one)
+
+
+@given(pools(), shedders, limits)
+def test_a_move_has_a_destination_and_it_is_another_node(
+    snapshot: Snapshot, shedding: SheddingPolicy, moves: MovesPolicy
+) -> None:
     names = {node.name for node in snapshot.nodes}
-    for move in decide(snapshot, eager(shedding=shedding))[0].moves:
+    for move in decide(snapshot, eager(shedding=shedding, moves=moves))[0].moves:
         assert move.target in names
         assert move.target != move.source
 
 
-@given(pools(), shedders)
-def test_a_victim_never_makes_the_cold_node_the_hotter_one(snapshot: Snapshot, shedding: SheddingPolicy) -> None:
-    for move in decide(snapshot, eager(shedding=shedding))[0].moves:
+@given(pools(), shedders, limits)
+def test_a_victim_never_makes_the_cold_node_the_hotter_one(
+    snapshot: Snapshot, shedding: SheddingPolicy, moves: MovesPolicy
+) -> None:
+    for move in decide(snapshot, eager(shedding=shedding, moves=moves))[0].moves:
         assert move.hot_score > move.cold_score
         assert move.hot_after >= move.cold_after - 1e-9
         assert move.gain > 0
 
 
-@given(pools(), strategies, shedders)
-def test_what_is_placed_fits(snapshot: Snapshot, strategy: str, shedding: SheddingPolicy) -> None:
-    decided, _ = decide(snapshot, eager(strategy, shedding))
+@given(pools(), shedders)
+def test_each_move_counts_on_those_before_it(snapshot: Snapshot, shedding: SheddingPolicy) -> None:
+    policy = eager(shedding=shedding, moves=UNLIMITED)
+    settled = replace(snapshot, executors=tuple(e for e in snapshot.executors if e.phase is Phase.RUNNING))
+    decided, _ = decide(settled, policy)
+    scores = {node.name: node.projected or 0.0 for node in decided.pool.nodes}
+    points = points_per_core(settled, policy)
+    for move in decided.moves:
+        assert (move.hot_score, move.cold_score) == pytest.approx((scores[move.source], scores[move.target]))
+        scores[move.source] -= move.load_cores * points[move.source]
+        scores[move.target] += move.load_cores * points[move.target]
+        assert (move.hot_after, move.cold_after) == pytest.approx((scores[move.source], scores[move.target]))
+
+
+@given(pools(), strategies, shedders, limits)
+def test_what_is_placed_fits(
+    snapshot: Snapshot, strategy: str, shedding: SheddingPolicy, moves: MovesPolicy
+) -> None:
+    decided, _ = decide(snapshot, eager(strategy, shedding, moves))
     requests = {e.uid: e.requests for e in snapshot.executors}
     for node in snapshot.nodes:
         arriving = [requests[p.uid] for p in decided.placements if p.node == node.name]
@@ -141,18 +186,19 @@ def test_every_gated_executor_is_placed_released_or_held(snapshot: Snapshot, str
     assert {p.uid for p in decided.placements} | {h.uid for h in decided.holds} == waiting
 
 
-@given(pools(), strategies, shedders, st.randoms(use_true_random=False))
+@given(pools(), strategies, shedders, limits, st.randoms(use_true_random=False))
 def test_the_order_of_lists_decides_nothing(
     snapshot: Snapshot,
     strategy: str,
     shedding: SheddingPolicy,
+    moves: MovesPolicy,
     random: st.random.Random,  # type: ignore[name-defined]
 ) -> None:
     nodes, executors = list(snapshot.nodes), list(snapshot.executors)
     random.shuffle(nodes)
     random.shuffle(executors)
     shuffled = replace(snapshot, nodes=tuple(nodes), executors=tuple(executors))
-    policy = eager(strategy, shedding)
+    policy = eager(strategy, shedding, moves)
     one, other = decide(snapshot, policy)[0], decide(shuffled, policy)[0]
     assert set(one.moves) == set(other.moves)
     assert set(one.placements) == set(other.placements)
@@ -219,8 +265,10 @@ def test_the_same_facts_give_the_same_plan(snapshot: Snapshot, strategy: str, sh
 
 
 @settings(max_examples=60)
-@given(pools(), shedders, st.permutations(range(8)))
-def test_new_names_for_nodes_rename_the_moves(snapshot: Snapshot, shedding: SheddingPolicy, order: list[int]) -> None:
+@given(pools(), shedders, limits, st.permutations(range(8)))
+def test_new_names_for_nodes_rename_the_moves(
+    snapshot: Snapshot, shedding: SheddingPolicy, moves: MovesPolicy, order: list[int]
+) -> None:
     names = {f"n{i}": f"n{order[i]}" for i in range(8)}
     nodes = tuple(
         replace(n, name=names[n.name], location=(*n.location[:2], names[n.name]), labels={}) for n in snapshot.nodes
@@ -228,6 +276,6 @@ def test_new_names_for_nodes_rename_the_moves(snapshot: Snapshot, shedding: Shed
     executors = tuple(replace(e, node=names[e.node]) if e.node else e for e in snapshot.executors)
     plain = replace(snapshot, nodes=tuple(replace(n, labels={}) for n in snapshot.nodes))
     renamed = replace(snapshot, nodes=nodes, executors=executors)
-    policy = eager(shedding=shedding)
+    policy = eager(shedding=shedding, moves=moves)
     one = {(m.uid, names[m.source], names[m.target]) for m in decide(plain, policy)[0].moves}
     assert one == {(m.uid, m.source, m.target) for m in decide(renamed, policy)[0].moves}

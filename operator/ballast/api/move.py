@@ -37,7 +37,7 @@ class ExecutorRef(Model):
 
 
 class ReasonScores(Model):
-    """Scores at the time of the decision."""
+    """Scores at the time of the decision, what was on its way included."""
 
     from_: _Score
     """Of the node to leave."""

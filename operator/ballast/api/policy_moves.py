@@ -149,9 +149,9 @@ class Moves(Model):
     max_concurrent: _Parallel = 2
     """Moves under way at once in the pool."""
     max_concurrent_per_node: _Parallel = 1
-    """Moves under way at once from or to one node."""
+    """Moves under way at once from or to one node; they begin at least the cooldown apart."""
     max_concurrent_per_topology: _Parallel = 1
-    """Moves under way at once in one topology."""
+    """Moves under way at once in one topology; they begin at least the cooldown apart."""
     settle: Annotated[Duration, Between("5s", "6h")] = Duration.parse("3m")
     """Wait so long after the replacement's arrival before judging the move; at least window plus interval."""
     min_executor_age: Annotated[Duration, Between("0s", "24h")] = Duration.parse("5m")
@@ -163,7 +163,7 @@ class Moves(Model):
     max_locality_loss: Annotated[float, Field(ge=0, le=1)] = 0.1
     """The share by which the cost of traffic may rise."""
     cooldown: Annotated[Duration, Between("0s", "168h")] = Duration.parse("10m")
-    """Wait so long between moves of one topology, and of one node."""
+    """Wait so long between moves of one topology, and of one node: after one began, and again after it ended."""
     leave_timeout: Annotated[Duration, Between("5s", "1h")] = Duration.parse("2m")
     """How long an executor may take to leave."""
     arrive_timeout: Annotated[Duration, Between("5s", "1h")] = Duration.parse("3m")

@@ -58,6 +58,7 @@ class PlannedMove:
     target: str
     strategy: str
     hot_score: float
+    """Of the source, percent, with what is on its way and the moves decided before it; `cold_score` of the target."""
     cold_score: float
     hot_after: float
     cold_after: float

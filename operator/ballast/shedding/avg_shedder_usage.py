@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from ballast.model.reason import Reason
-from ballast.shedding.destination import Levelling, Refused, Search
+from ballast.shedding.destination import Effect, Levelling, Refused, Search
 from ballast.shedding.noise import Noise, observe
 from ballast.shedding.streak import Streak
 from ballast.shedding.suggestion import Suggestion
@@ -273,15 +273,22 @@ def _refused(pair: PairState, reason: Reason, detail: str) -> Refused:
 
 
 def _suggestions(levelling: Levelling, pair: PairState) -> Iterator[Suggestion]:
-    for item in levelling.chosen.items:
+    """Each counts on those before it; the largest first, for budgets may not suffice for all."""
+    effect = Effect.of(levelling.source, levelling.target)
+    hot, cold = levelling.source.score, levelling.target.score
+    for item in sorted(levelling.chosen.items, key=lambda each: (-each.load, each.name)):
+        hot_after = hot - item.load * effect.source_points
+        # Where both meet, rounding must not make the cold one the hotter.
+        cold_after = min(hot_after, cold + item.load * effect.target_points)
         yield Suggestion(
             executor=item.name,
             source=levelling.source.name,
             target=levelling.target.name,
-            hot_score=levelling.source.score,
-            cold_score=levelling.target.score,
-            difference=levelling.source.score - levelling.target.score,
+            hot_score=hot,
+            cold_score=cold,
+            difference=hot - cold,
             hits=max(pair.low_hits, pair.high_hits),
-            hot_after=levelling.hot_after,
-            cold_after=levelling.cold_after,
+            hot_after=hot_after,
+            cold_after=cold_after,
         )
+        hot, cold = hot_after, cold_after

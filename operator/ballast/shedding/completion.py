@@ -92,13 +92,13 @@ class _Book:
 
     def _noted(self, suggestion: Suggestion, target: UsageNode, after: tuple[float, float]) -> Suggestion:
         # A strategy may go by smoothed scores; these are what the prediction starts from.
-        source = self.nodes[suggestion.source]
+        hot, cold = self.scores[suggestion.source], self.scores[target.name]
         filled = replace(
             suggestion,
             target=target.name,
-            hot_score=source.score,
-            cold_score=target.score,
-            difference=source.score - target.score,
+            hot_score=hot,
+            cold_score=cold,
+            difference=hot - cold,
             hot_after=after[0],
             cold_after=after[1],
         )

@@ -12,14 +12,14 @@ class Suggestion:
     target: str | None
     """None: the strategy unloads without naming a destination; placement has to find one."""
     hot_score: float
-    """Score of the source when the decision was made, percent."""
+    """Score of the source, percent; where moves are predicted, once the suggestions before this one are done."""
     cold_score: float | None = None
     difference: float | None = None
     """Points between the two (or between the source and what the strategy compares it with)."""
     hits: int = 0
     """How often in a row the condition had been seen."""
     hot_after: float | None = None
-    """Predicted score of the source once this and the suggestions before it are done; None = not predictable."""
+    """The same once this one is done, too; None = not predictable."""
     cold_after: float | None = None
     cause: str = ""
     """What the strategy saw, where it tells several conditions apart."""

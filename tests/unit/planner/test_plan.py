@@ -82,6 +82,18 @@ def test_the_slow_executor_of_the_hot_node_goes_to_the_cold_one() -> None:
     assert move.gain > 0
 
 
+def test_a_move_that_is_approved_alone_promises_no_more_than_it_brings() -> None:
+    """Two are suggested together; the second has to wait for the first."""
+    nodes = (a_node("hot", cpu=0.95), a_node("cold", cpu=0.20))
+    snapshot = a_snapshot(*nodes, executors=tuple(an_executor(f"e-{i}", node="hot", cpu=0.5) for i in range(4)))
+    moves = MovesPolicy(mode=MovesMode.ENFORCE, max_concurrent_per_node=2, max_locality_loss=1.0)
+    placement = replace(POLICY.placement, max_executors_per_node_ratio=1.0)
+    found, _ = passes(snapshot, 3, replace(POLICY, moves=moves, placement=placement))
+    (move,) = found.moves
+    assert (move.hot_score, move.cold_score, move.hot_after, move.cold_after, move.gain) == (95, 20, 82.5, 32.5, 25)
+    assert {refusal.reason for refusal in found.refusals} >= {Reason.MAX_CONCURRENT}
+
+
 def test_without_metrics_nothing_moves_and_hits_neither_grow_nor_vanish() -> None:
     before, memory = passes(hot_pool(), 2)
     blind = hot_pool(metrics=MetricsHealth(available=False, reason="Unreachable", message="no answer"))

@@ -177,10 +177,9 @@ class TestVictims:
     def test_the_gap_is_halved_not_crossed(self) -> None:
         """40 points on 16 cores each: 3.2 cores level them."""
         result = one_pass(used("hot", 90, [4.0, 2.0, 1.2, 0.5]), used("cold", 50))
-        assert sorted(moves(result)) == [("hot/1", "cold"), ("hot/2", "cold")]
-        for made in result.suggestions:
-            assert made.hot_after == pytest.approx(70)
-            assert made.cold_after == pytest.approx(70)
+        assert moves(result) == [("hot/1", "cold"), ("hot/2", "cold")]
+        assert result.suggestions[-1].hot_after == pytest.approx(70)
+        assert result.suggestions[-1].cold_after == pytest.approx(70)
 
     @pytest.mark.parametrize("cold", [40.0, 50.1, 61.7])
     def test_where_both_meet_the_hot_one_is_not_called_the_colder(self, cold: float) -> None:
@@ -241,6 +240,12 @@ class TestPrediction:
     def test_a_slower_machine_is_busier_with_the_same_work(self) -> None:
         (made,) = one_pass(used("hot", 90, [2.0], speed=1.0), used("cold", 30, speed=0.5)).suggestions
         assert (made.hot_after, made.cold_after) == (77.5, 55.0)
+
+    def test_of_several_each_begins_where_the_one_before_it_ends_the_largest_first(self) -> None:
+        """40 points on 16 cores each: a core is worth 6.25 of them."""
+        made = one_pass(used("hot", 90, [1.0, 2.0]), used("cold", 50)).suggestions
+        figures = [(m.executor, m.hot_score, m.cold_score, m.difference, m.hot_after, m.cold_after) for m in made]
+        assert figures == [("hot/1", 90, 50, 40, 77.5, 62.5), ("hot/0", 77.5, 62.5, 15, 71.25, 68.75)]
 
     def test_the_figures_behind_a_suggestion(self) -> None:
         (made,) = one_pass(used("hot", 90, [2.0]), used("cold", 50)).suggestions

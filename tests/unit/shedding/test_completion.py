@@ -50,7 +50,7 @@ def test_the_next_one_when_that_has_no_room() -> None:
 def test_each_counts_on_those_before_it() -> None:
     pool = usage_pool(HOT, used("a", 45), used("b", 40))
     made, _ = completed([unload("hot/0"), unload("hot/1")], pool, AnythingGoes())
-    assert [(each.target, each.hot_after) for each in made] == [("b", 77.5), ("a", 65.0)]
+    assert [(each.target, each.hot_score, each.hot_after) for each in made] == [("b", 90, 77.5), ("a", 77.5, 65.0)]
 
 
 def test_a_named_target_is_kept() -> None:
