@@ -27,22 +27,27 @@ def projected(snapshot: Snapshot, policy: Policy, loads: Loads, measured: Mappin
 def _unseen_cores(snapshot: Snapshot, policy: Policy, loads: Loads) -> dict[str, float]:
     cores: dict[str, float] = defaultdict(float)
     now, window = snapshot.taken_at, policy.window_seconds
-    arrived = {move.replacement_uid for move in snapshot.moves if move.replacement_uid is not None}
+    booked = {move.replacement_uid for move in snapshot.moves if _reaches(move)}
     for move in snapshot.moves:
         _book_move(cores, move, now=now, window_seconds=window)
     for executor in snapshot.executors:
-        if executor.uid not in arrived:
+        if executor.uid not in booked:
             _book_newcomer(cores, executor, loads, now=now, window_seconds=window)
     return cores
 
 
 def _book_move(cores: dict[str, float], move: Move, *, now: float, window_seconds: float) -> None:
     """The source shows the loss once its executor has gone, the target the gain once the replacement runs."""
-    if move.phase.travelling or move.arrived_at is not None:
+    if _reaches(move):
         cores[move.target] += move.load_cores * _unseen_share(move.arrived_at, now, window_seconds)
     left_at = move.arrived_at if move.left_at is None else move.left_at
     if move.phase.travelling or left_at is not None:
         cores[move.source] -= move.load_cores * _unseen_share(left_at, now, window_seconds)
+
+
+def _reaches(move: Move) -> bool:
+    """Whether its load counts for its target; what became of one that failed is an executor like any other."""
+    return move.phase.travelling or move.arrived_at is not None
 
 
 def _unseen_share(since: float | None, now: float, window_seconds: float) -> float:

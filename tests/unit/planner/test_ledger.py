@@ -49,3 +49,20 @@ def test_a_pod_that_has_just_been_bound_counts_with_what_it_asks_for() -> None:
 
 def test_an_old_pod_is_in_the_metrics_already() -> None:
     assert _after(executors=(an_executor("e-1", node="cold"),)) == MEASURED
+
+
+@pytest.mark.parametrize(
+    ("phase", "arrived_at", "cold"),
+    [
+        (MovePhase.ARRIVING, None, 70.0),
+        (MovePhase.SETTLING, NOW, 70.0),
+        (MovePhase.FAILED, NOW, 70.0),
+        (MovePhase.FAILED, None, 40.0),
+    ],
+)
+def test_a_replacement_counts_once_with_its_move_or_when_that_failed_by_itself(
+    phase: MovePhase, arrived_at: float | None, cold: float
+) -> None:
+    move = a_move(phase=phase, load_cores=0.5, left_at=NOW, arrived_at=arrived_at, replacement_uid="uid-new-1")
+    newcomer = an_executor("new-1", node="cold", running_since=NOW, requests=Resources(0.2))
+    assert _after(moves=(move,), executors=(newcomer,))["cold"] == pytest.approx(cold)
