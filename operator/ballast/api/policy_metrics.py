@@ -120,7 +120,7 @@ class Weights(Model):
     )
 
     cpu: _Weight = 1
-    """Weight of CPU usage."""
+    """Weight of CPU usage. With 0 nothing is moved: what a move would bring can't be told."""
     memory: _Weight = 0
     """Weight of memory usage."""
     network_receive: _Weight = 0

@@ -111,7 +111,7 @@ class _Moment:
         return UsageNode(
             name=node.name,
             score=score,
-            capacity_cores=max(node.allocatable.cpu_cores / (self.policy.weights.cpu or 1.0), 1e-6),
+            capacity_cores=max(node.allocatable.cpu_cores / self.policy.weights.cpu, 1e-6),
             speed=node.speed,
             receives=receives,
             executors=tuple(UsageExecutor(e.key, self.loads.known(e), self.terms.objection(e)) for e in residents),
@@ -141,6 +141,9 @@ def _idle(snapshot: Snapshot, policy: Policy, scores: Mapping[str, float]) -> Re
         return Refusal(policy.name, Reason.MOVES_OFF, "moves.mode is Off")
     if not snapshot.metrics.available:
         return Refusal(policy.name, Reason.NO_METRICS, f"{snapshot.metrics.reason}: {snapshot.metrics.message}")
+    if policy.weights.cpu <= 0:
+        words = "a move takes along CPU, which does not count in the scores: set metrics.weights.cpu above 0"
+        return Refusal(policy.name, Reason.UNKNOWN_LOAD, words)
     if len(scores) < 2:
         return Refusal(policy.name, Reason.POOL_TOO_SMALL, f"{len(scores)} nodes have fresh figures; it takes two")
     return None

@@ -21,6 +21,7 @@ from ballast.model import (
     Reason,
     SheddingPolicy,
     Snapshot,
+    Weights,
 )
 from ballast.planner.plan import plan
 from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
@@ -109,6 +110,13 @@ def test_a_pass_a_moment_later_counts_no_second_hit() -> None:
     _, memory = passes(snapshot, 1)
     found, _ = plan(replace(snapshot, taken_at=NOW + 1), POLICY, memory, NOW + 1)
     assert low_hits(found, "hot") == 1
+
+
+def test_where_cpu_has_no_weight_nothing_moves_and_the_reason_names_the_field() -> None:
+    full = tuple(replace(n, usage=replace(n.usage, memory_ratio=n.usage.cpu_ratio)) for n in hot_pool().nodes if n.usage)
+    found, _ = passes(hot_pool(nodes=full), 3, replace(POLICY, weights=Weights(cpu=0.0, memory=1.0)))
+    assert (found.moves, {each.reason for each in found.refusals}) == ((), {Reason.UNKNOWN_LOAD})
+    assert "metrics.weights.cpu above 0" in found.refusals[0].detail
 
 
 def test_equally_slow_executors_have_nothing_to_gain() -> None:
