@@ -163,9 +163,7 @@ def test_each_move_counts_on_those_before_it(snapshot: Snapshot, shedding: Shedd
 
 
 @given(pools(), strategies, shedders, limits)
-def test_what_is_placed_fits(
-    snapshot: Snapshot, strategy: str, shedding: SheddingPolicy, moves: MovesPolicy
-) -> None:
+def test_what_is_placed_fits(snapshot: Snapshot, strategy: str, shedding: SheddingPolicy, moves: MovesPolicy) -> None:
     decided, _ = decide(snapshot, eager(strategy, shedding, moves))
     requests = {e.uid: e.requests for e in snapshot.executors}
     for node in snapshot.nodes:
@@ -239,8 +237,9 @@ def _hits(decided: Plan) -> dict[str, tuple[int, int]]:
 @given(pools(), shedders)
 def test_a_second_pass_over_what_is_about_to_move_moves_nothing(snapshot: Snapshot, shedding: SheddingPolicy) -> None:
     """By the limits that a policy has unless it says otherwise: of a topology, one move at a time."""
-    policy = eager(shedding=shedding)
-    settled = replace(snapshot, executors=tuple(e for e in snapshot.executors if e.phase is Phase.RUNNING))
+    policy, key = eager(shedding=shedding), TOPOLOGIES[0].key
+    running = tuple(replace(e, topology=key) for e in snapshot.executors if e.phase is Phase.RUNNING)
+    settled = replace(snapshot, executors=running)
     decided, memory = decide(settled, policy)
     moves = tuple(as_started(move, NOW) for move in decided.moves)
     again, _ = plan(replace(settled, moves=moves), policy, memory, NOW)

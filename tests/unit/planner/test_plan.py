@@ -113,7 +113,9 @@ def test_a_pass_a_moment_later_counts_no_second_hit() -> None:
 
 
 def test_where_cpu_has_no_weight_nothing_moves_and_the_reason_names_the_field() -> None:
-    full = tuple(replace(n, usage=replace(n.usage, memory_ratio=n.usage.cpu_ratio)) for n in hot_pool().nodes if n.usage)
+    full = tuple(
+        replace(n, usage=replace(n.usage, memory_ratio=n.usage.cpu_ratio)) for n in hot_pool().nodes if n.usage
+    )
     found, _ = passes(hot_pool(nodes=full), 3, replace(POLICY, weights=Weights(cpu=0.0, memory=1.0)))
     assert (found.moves, {each.reason for each in found.refusals}) == ((), {Reason.UNKNOWN_LOAD})
     assert "metrics.weights.cpu above 0" in found.refusals[0].detail
