@@ -80,7 +80,8 @@ def pool_load(
     found = (node for node in snapshot.nodes if node.name in scores)
     nodes = (_node(node, scores[node.name], residents[node.name], movable) for node in found)
     return PoolLoad.of(
-        replace(_rested(node, unloaded.get(node.name), now), receives=node.name in open_to) for node in nodes
+        (replace(_rested(node, unloaded.get(node.name), now), receives=node.name in open_to) for node in nodes),
+        frozenset(node.name for node in snapshot.nodes if node.name not in scores),
     )
 
 

@@ -54,11 +54,13 @@ class PoolLoad:
     """One moment of a pool. Where figures tie, the node or executor that stands first wins."""
 
     nodes: tuple[NodeLoad, ...]
+    silent: frozenset[str] = frozenset()
+    """Nodes of the pool that have no fresh figures now: what a strategy remembers of them stays as it is."""
 
     @classmethod
-    def of(cls, nodes: Iterable[NodeLoad]) -> PoolLoad:
+    def of(cls, nodes: Iterable[NodeLoad], silent: frozenset[str] = frozenset()) -> PoolLoad:
         """The pool in the order of names, so that the order in which it was read decides nothing."""
-        return cls(tuple(sorted(nodes, key=lambda node: node.name)))
+        return cls(tuple(sorted(nodes, key=lambda node: node.name)), silent)
 
     def names(self) -> frozenset[str]:
         return frozenset(node.name for node in self.nodes)

@@ -56,15 +56,19 @@ def hit_counts(state: str, names: Iterable[str]) -> HitCounts:
 
 def _avg(load: PoolLoad, settings: Settings, state: str) -> Shed:
     result = avg_shedder_traffic(load, read.traffic(settings), hit_counts(state, load.names()))
+    # A pair goes by the higher count of its two nodes, so that of a silent one's partner need not be kept.
+    resting, _ = shorthand.read(state, load.silent, width=2)
     counts = {name: (hits.low, hits.high) for name, hits in result.memory.by_node}
-    return Shed(result.suggestions, shorthand.written(counts))
+    return Shed(result.suggestions, shorthand.written({**resting, **counts}))
 
 
 def _threshold(load: PoolLoad, settings: Settings, state: str) -> Shed:
     known, _ = shorthand.read(state, load.names(), width=1)
     before = Averages(tuple(sorted((name, usage) for name, (usage,) in known.items())))
     result = threshold_shedder(load, read.threshold(settings), before)
-    return Shed(result.suggestions, shorthand.written({name: (usage,) for name, usage in result.memory.by_node}))
+    resting, _ = shorthand.read(state, load.silent, width=1)
+    averages = {name: (usage,) for name, usage in result.memory.by_node}
+    return Shed(result.suggestions, shorthand.written({**resting, **averages}))
 
 
 def _overload(load: PoolLoad, settings: Settings, state: str) -> Shed:
@@ -76,10 +80,10 @@ def _uniform(load: PoolLoad, settings: Settings, state: str) -> Shed:
 
 
 def _transfer(load: PoolLoad, settings: Settings, state: str) -> Shed:
-    known, hits = shorthand.read(state, load.names(), width=2)
+    known, hits = shorthand.read(state, load.names() | load.silent, width=2)
     before = tuple(sorted((name, Average(ratio, volume)) for name, (ratio, volume) in known.items()))
     most = int(settings.get("max_candidates", _CANDIDATES))
-    pool = TransferPool(tuple(_transfer_node(node, most) for node in load.nodes), load.names())
+    pool = TransferPool(tuple(_transfer_node(node, most) for node in load.nodes), load.names(), load.silent)
     result = transfer_shedder(pool, read.transfer(settings), TransferMemory(before, int(hits)), allowed=lambda *_: True)
     averages = {name: (each.load_ratio, each.bytes_per_second) for name, each in result.memory.averages}
     return Shed(result.suggestions, shorthand.written(averages, extra=result.memory.hits))

@@ -45,6 +45,8 @@ class TransferPool:
     nodes: tuple[TransferNode, ...]
     registered: frozenset[str]
     """Nodes that are alive; one of them without figures stops the pass."""
+    silent: frozenset[str] = frozenset()
+    """Others that have no figures now and take no part: their averages stay as they are."""
 
 
 Allowed = Callable[[str, str, str], bool]
@@ -61,7 +63,7 @@ class Average:
 
 def smoothed(pool: TransferPool, before: dict[str, Average], history_ratio: float) -> dict[str, Average]:
     """The averages with this pass added; a node that left loses its own."""
-    found: dict[str, Average] = {}
+    found = {name: before[name] for name in pool.silent if name in before}
     for node in pool.nodes:
         old = before.get(node.name)
         if not node.reported:

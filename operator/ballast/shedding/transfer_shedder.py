@@ -109,6 +109,8 @@ def transfer_shedder(
     cycle = _Cycle(settings, averages, survey.order, _Spread.of(survey.loads, settings.quirks), allowed)
     hits = memory.hits + 1 if cycle.cause() else 0
     suggestions, outcome = cycle.run(hits) if hits > settings.hits else ([], Outcome.WAITING_FOR_HITS)
+    if hits == 0 and _in_doubt(pool, survey, averages, settings):
+        hits = memory.hits
     return TransferResult(
         tuple(suggestions),
         outcome,
@@ -158,6 +160,17 @@ def _with_a_part(nodes: list[TransferNode], averages: dict[str, Average]) -> lis
     loads = [_load(averages, node) for node in nodes if node.receives]
     mean = sum(loads) / len(loads)
     return [node for node in nodes if node.receives or _load(averages, node) > mean]
+
+
+def _in_doubt(pool: TransferPool, survey: _Survey, averages: dict[str, Average], settings: TransferSettings) -> bool:
+    """Whether loads are too far apart if the silent nodes' are still what they were."""
+    unseen = [TransferNode(name, 0.0, 0.0) for name in sorted(pool.silent) if name in averages]
+    if not unseen:
+        return False
+    order = sorted([*survey.order, *unseen], key=lambda node: _load(averages, node))
+    loads = [*survey.loads, *(_load(averages, node) for node in unseen)]
+    spread = _Spread.of(loads, settings.quirks)
+    return _Cycle(settings, averages, order, spread, allowed=lambda *_: True).cause() is not None
 
 
 def _load(averages: dict[str, Average], node: TransferNode) -> float:

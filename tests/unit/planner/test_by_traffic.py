@@ -116,6 +116,18 @@ def test_a_hot_node_that_takes_nothing_still_gives(shedding: SheddingPolicy, sta
     assert {(move.source, move.target) for each in found for move in each.moves} == {("closed", "cold")}
 
 
+def test_a_node_without_figures_for_one_pass_keeps_its_hits() -> None:
+    shedding = SheddingPolicy(avg_shedder=replace(BY_TRAFFIC, low_hits=99, high_hits=99))
+    policy, memory, hits = a_policy(window_seconds=30.0, shedding=shedding), Memory(), []
+    for at in range(5):
+        hot = a_node("hot", cpu=None if at == 3 else 0.95)
+        now = NOW + 60.0 * at
+        snapshot = with_traffic((hot, a_node("cold", cpu=0.3), a_node("mild", cpu=0.5)), on="hot")
+        decided, memory = plan(replace(snapshot, taken_at=now), policy, memory, now)
+        hits += [node.low_hits for node in decided.pool.nodes if node.name == "hot"]
+    assert hits == [1, 2, 3, 3, 4]
+
+
 def moves_of(settings: tuple[tuple[str, float], ...], *, age: float = 0.0, left_ago: float) -> tuple[PlannedMove, ...]:
     """What TransferShedder makes of a pool from which a move took something so many seconds ago."""
     usage = {"hot": 0.95, "cold": 0.05}

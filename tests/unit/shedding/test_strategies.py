@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from ballast.errors import InvalidField
+from ballast.shedding import shorthand
 from ballast.shedding.load import NodeLoad, PoolLoad
 from ballast.shedding.strategies import STRATEGIES, shed
 from tests.unit.shedding.builders import MIB, busy, pool
@@ -47,6 +48,51 @@ def test_averages_are_kept_in_the_state() -> None:
     before = shed("ThresholdShedder", calm, {}, "").state
     assert shed("ThresholdShedder", SKEWED, {}, before).suggestions == ()
     assert shed("ThresholdShedder", SKEWED, {"history_weight": 0.0}, before).suggestions != ()
+
+
+HOT, *COLD = (busy("hot", 95, [4000.0] * 4, volumes=[40 * MIB] * 4), busy("cold", 5), busy("cool", 15))
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("AvgShedder", {"low_hits": 9.0, "high_hits": 4.0}),
+        ("ThresholdShedder", {"history_weight": 0.5, "threshold": 99.0}),
+        ("TransferShedder", {"hits": 9.0, "target_std_dev": 10.0, "history_weight": 0.5}),
+    ],
+)
+def test_what_is_known_of_a_node_outlasts_a_pass_without_its_figures(name: str, settings: dict[str, float]) -> None:
+    """Its hits and averages neither grow nor vanish; those of one that has left the pool do."""
+    cooler = replace(HOT, score=75.0)
+    before = shed(name, pool(cooler, *COLD), settings, shed(name, pool(HOT, *COLD), settings, "").state).state
+    silent = shed(name, PoolLoad.of(COLD, silent=frozenset({"hot"})), settings, before).state
+    gone = shed(name, pool(*COLD), settings, before).state
+    assert seen(silent, "hot") == seen(before, "hot") != {}
+    assert seen(gone, "hot") == {}
+
+
+def seen(state: str, name: str) -> dict[str, tuple[float, ...]]:
+    return shorthand.read(state, [name], width=2)[0] or shorthand.read(state, [name], width=1)[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [("AvgShedder", {"high_hits": 4.0}), ("TransferShedder", {"hits": 3.0, "target_std_dev": 25.0})],
+)
+@pytest.mark.parametrize(("missing", "third"), [("hot", 10.0), ("cold", 90.0)])
+def test_a_pass_without_the_figures_of_a_node_starts_no_count_anew(
+    name: str, settings: dict[str, float], missing: str, third: float
+) -> None:
+    """The two that are left are not apart."""
+    nodes = (HOT, busy("cold", 5, volume=160 * MIB), busy("third", third, volume=160 * MIB))
+    state, acted = "", []
+    for at in range(5):
+        shown = [node for node in nodes if at != 2 or node.name != missing]
+        silent = frozenset({missing}) if at == 2 else frozenset[str]()
+        result = shed(name, PoolLoad.of(shown, silent), settings, state)
+        state = result.state
+        acted.append(bool(result.suggestions))
+    assert acted == [False] * 4 + [True]
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
