@@ -49,7 +49,7 @@ def test_a_gap_is_closed_by_moves_that_end_as_predicted() -> None:
     assert {move.outcome for move in trace.moves} == {Outcome.HELPED}
     assert len(trace.moves) == 3
     assert trace.usage[-1].tolist() == [50.0, 50.0]
-    assert {(m.hot_after, m.cold_after) for m in trace.moves} == {(50.0, 50.0)}
+    assert sorted((m.hot_after, m.cold_after) for m in trace.moves) == [(50.0, 50.0), (60.0, 40.0), (70.0, 30.0)]
     assert figures(trace).moves_beyond_optimum <= 1
 
 
