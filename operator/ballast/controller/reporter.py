@@ -21,7 +21,7 @@ from ballast.kube.errors import Conflict, KubeError, NotFound
 from ballast.kube.events import EventRecorder, Notice
 from ballast.kube.kinds import Kind
 from ballast.kube.objects import difference, write_status
-from ballast.model import Memory, Plan
+from ballast.model import Memory, Phase, Plan
 
 _LOG = logging.getLogger(__name__)
 _UNSEEN = (EXTERNAL_NAMESPACE_NOT_ALLOWED, EXTERNAL_NOT_FOUND)
@@ -125,8 +125,11 @@ class Reporter:
 
 
 def _steers(context: Context, topology: SparkTopology, outlook: Outlook) -> bool:
-    """Of several policies that could, the one whose pass sees executors speaks; without any, who spoke last."""
-    return key_of(topology) in outlook.executors or topology.status.policy in (None, context.name)
+    """Of several policies that could, the one that holds executors or has them on its nodes speaks; else the last."""
+    nodes = {node.name for node in outlook.snapshot.nodes}
+    members = outlook.executors.get(key_of(topology), ())
+    at_home = any(executor.phase is Phase.GATED or executor.node in nodes for executor in members)
+    return at_home or topology.status.policy in (None, context.name)
 
 
 def _urgent(before: JSON, after: JSON) -> bool:

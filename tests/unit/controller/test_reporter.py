@@ -15,11 +15,11 @@ from ballast.controller.reporter import QUIET_SECONDS, Reporter
 from ballast.controller.survey import Read, Survey
 from ballast.errors import BallastError
 from ballast.kube.events import EventRecorder
-from ballast.model import Memory, NodeUsage, Snapshot, Topology
+from ballast.model import Executor, Memory, NodeUsage, Phase, Snapshot, Topology
 from ballast.model.memory import Attempts
 from ballast.planner.plan import plan
 from ballast.prometheus import Reading
-from tests.builders import NOW, a_node, a_policy, a_snapshot, a_topology
+from tests.builders import NOW, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
 from tests.unit.controller.crowd import topology_resource
 from tests.unit.kube.scripted import Answer, Scripted, scripted
 
@@ -32,6 +32,8 @@ class Stage:
     def __init__(self, script: Scripted, folder: Path) -> None:
         self.now, self.generation, self.status = NOW, 1, dict[str, Any]()
         self.script = script
+        self.spoke_last: str | None = None
+        """The policy that wrote the topology's status."""
         client = script.client(folder)
         events = EventRecorder(client, instance="one", clock=self.clock, on_error=_fail)
         self.reporter = Reporter(client, events=events, clock=self.clock)
@@ -46,10 +48,13 @@ class Stage:
         memory: Memory | None = None,
         findings: tuple[Finding, ...] = (),
         topologies: tuple[Topology, ...] = (),
+        executors: tuple[Executor, ...] = (),
     ) -> float | None:
         """One pass over two nodes, of which one is at `cpu`. When to write what had to wait."""
         nodes = (a_node("a", cpu=0.1), a_node("b", usage=NodeUsage(cpu_ratio=cpu)))
-        context = self._context(a_snapshot(*nodes, topologies=topologies, taken_at=self.now), findings)
+        context = self._context(
+            a_snapshot(*nodes, topologies=topologies, executors=executors, taken_at=self.now), findings
+        )
         decided, after = plan(context.snapshot, context.policy, memory or Memory(), self.now)
         count = len(self.patches())
         waiting = self.reporter.report(context, decided, memory or after, renew=True)
@@ -65,7 +70,7 @@ class Stage:
             "spec": {"nodeSelector": {"matchLabels": {"pool": "streaming"}}},
             "status": self.status,
         }
-        clicks = topology_resource()
+        clicks = topology_resource(status={"policy": self.spoke_last} if self.spoke_last else None)
         seen = Read({"metadata": {"name": "clicks", "namespace": "team", "uid": "u2", "resourceVersion": "3"}}, clicks)
         return Context(
             read=Read(raw, BalancingPolicy.parse(raw)),
@@ -174,6 +179,26 @@ def test_an_external_component_that_is_not_seen_is_a_condition_of_its_topology(s
     verdicts = {c["type"]: (c["status"], c["reason"], c["message"]) for c in written["conditions"]}
     assert verdicts["ExternalFound"] == ("False", reason, "ask for it")
     assert verdicts["Ready"][0] == "True"
+
+
+@pytest.mark.parametrize(
+    ("executor", "spoke_last", "speaks"),
+    [
+        pytest.param(an_executor("e-1", node="a"), "other", True, id="it runs on the policy's nodes"),
+        pytest.param(gated("e-1"), "other", True, id="the policy holds it"),
+        pytest.param(an_executor("e-1", node="far"), "other", False, id="it runs in another pool"),
+        pytest.param(an_executor("e-1", node=None, phase=Phase.PENDING), "other", False, id="another let it go"),
+        pytest.param(an_executor("e-1", node=None, phase=Phase.PENDING), "streaming", True, id="the policy let it go"),
+        pytest.param(an_executor("e-1", node="far"), None, True, id="nobody has spoken yet"),
+    ],
+)
+def test_of_several_policies_one_speaks_of_a_topology(
+    stage: Stage, executor: Executor, spoke_last: str | None, *, speaks: bool
+) -> None:
+    stage.spoke_last = spoke_last
+    stage.report(topologies=(a_topology(),), executors=(executor,))
+    told = [asked for asked in stage.script.asked if asked.method == "PATCH" and "/sparktopologies/" in asked.path]
+    assert bool(told) is speaks
 
 
 def test_what_is_gone_is_forgotten(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
