@@ -110,6 +110,13 @@ def test_one_that_somebody_else_released_is_no_failure(cluster: Cluster) -> None
     assert release(cluster.client, order, DEFAULT_LEVELS) == Released(already=True)
 
 
+@pytest.mark.parametrize("pin", [Pin.ZONE, Pin.NODE])
+def test_our_own_patch_whose_answer_was_lost_is_known_again(cluster: Cluster, pin: Pin) -> None:
+    order = cluster.order(cluster.executor(f"unanswered-{pin.lower()}"), pin)
+    first = release(cluster.client, order, DEFAULT_LEVELS)
+    assert release(cluster.client, order, DEFAULT_LEVELS) == first == Released(pin)
+
+
 def test_one_that_was_deleted_or_replaced_by_a_namesake_has_vanished(cluster: Cluster) -> None:
     order = cluster.order(cluster.executor("gone"))
     cluster.delete("gone")
