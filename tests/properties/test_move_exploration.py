@@ -46,7 +46,7 @@ WHOLE = (
     Scenario("shrinking", (2,), _ONE, Luck(shrinks=1, absences=1)),
     Scenario("killed at the end of its grace period", (1,), _ONE, Luck(slow_exits=1)),
     Scenario("executors crash, no gate", (1,), _ONE, Luck(crashes=1), gated=False),
-    Scenario("switched off, the operator crashing", (1,), _ONE, Luck(blocks=1, restarts=1, switches=1)),
+    Scenario("blocked, then switched off", (1,), _ONE, Luck(blocks=1, switches=1)),
 )
 """Small enough to be explored to the last state."""
 

@@ -136,6 +136,7 @@ class Moves(Model):
     """Off, Recommend (touch nothing), Approve (propose ExecutorMoves and wait for approval) or Enforce.
 
     Approve and Enforce need placement.mode: Enforce, which holds a replacement until it is sent to its destination.
+    Switching to Off or Recommend ends the moves whose executor has not begun to leave.
     Write "Off" with quotes: YAML takes the bare word for false.
     """
     exit: Exit = Exit.EVICT
