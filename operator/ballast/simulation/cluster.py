@@ -34,6 +34,7 @@ class State(IntEnum):
     PENDING = 2
     """Released; on its way to run when it has a node, else waiting for room."""
     RUNNING = 3
+    """From here on it works."""
     LEAVING = 4
     """Asked to go; works until it is gone."""
 
@@ -94,7 +95,7 @@ class Cluster:
     @property
     def working(self) -> BoolArray:
         """By slot: whether its executor does work."""
-        works: BoolArray = (self.state == State.RUNNING) | (self.state == State.LEAVING)
+        works: BoolArray = self.state >= State.RUNNING
         return works
 
     def requested(self) -> FloatArray:

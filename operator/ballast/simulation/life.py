@@ -20,6 +20,8 @@ class Lifetimes:
 
     def advance(self, cluster: Cluster, time: float) -> None:
         wanted = (cluster.crew.starts <= time) & (time < cluster.crew.stops)
+        if (wanted == cluster.alive).all():
+            return
         for slot in np.flatnonzero(wanted & ~cluster.alive).tolist():
             cluster.ask(slot, time)
         for slot in np.flatnonzero(cluster.alive & ~wanted).tolist():

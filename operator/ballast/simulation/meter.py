@@ -110,13 +110,14 @@ class Scraper:
     def _given(self, demand: FloatArray) -> FloatArray:
         """The driver hands the work of missing executors to the others, as far as they have cores for it."""
         cluster, app_of = self._cluster, self._cluster.crew.app_of
-        own = np.where(cluster.working, demand, 0.0)
+        working = cluster.working
+        own = np.where(working, demand, 0.0)
         count = len(cluster.crew.apps)
         whole = np.bincount(app_of, weights=np.where(cluster.alive, demand, 0.0), minlength=count)
         present = np.bincount(app_of, weights=own, minlength=count)
         factor = np.divide(whole, present, out=np.ones(count), where=present > 0)
         given: FloatArray = np.minimum(
-            own * factor[app_of], np.maximum(own, np.where(cluster.working, cluster.crew.cores, 0.0))
+            own * factor[app_of], np.maximum(own, np.where(working, cluster.crew.cores, 0.0))
         )
         return given
 
