@@ -117,17 +117,27 @@ def _dangling(spec: ScenarioSpec) -> Iterator[InvalidField]:
     nodes = Counter(name for machines in spec.nodes for name in machines.names)
     for name in (name for name, times in nodes.items() if times > 1):
         yield InvalidField("spec.nodes", name, "two nodes would have this name: rename one group")
-    groups = {machines.name for machines in spec.nodes}
-    for index, event in enumerate(spec.events):
-        for subject in event.subjects:
-            if subject not in nodes and subject not in groups:
-                yield InvalidField(f"spec.events[{index}]", subject, f"no such node; there are {_some(groups)}")
     applications = Counter(name for each in spec.applications for name in each.names)
     for name in (name for name, times in applications.items() if times > 1):
         yield InvalidField("spec.applications", name, "two applications would have this name: rename one")
+    yield from _unaffected(spec)
     yield from _misplaced(spec)
     yield from _miscounted(spec)
     yield from _unconnected(spec)
+
+
+def _unaffected(spec: ScenarioSpec) -> Iterator[InvalidField]:
+    """What is to happen to nodes that are not there, or not yet."""
+    joining = {name: machines.joins for machines in spec.nodes for name in (machines.name, *machines.names)}
+    for index, event in enumerate(spec.events):
+        for subject in event.subjects:
+            joins = joining.get(subject)
+            if subject not in joining:
+                groups = {machines.name for machines in spec.nodes}
+                yield InvalidField(f"spec.events[{index}]", subject, f"no such node; there are {_some(groups)}")
+            elif joins is not None and event.at <= joins and joins.seconds > 0:
+                remedy = f"it joins at {joins} only: let this happen to it later"
+                yield InvalidField(f"spec.events[{index}]", subject, remedy)
 
 
 def _unconnected(spec: ScenarioSpec) -> Iterator[InvalidField]:

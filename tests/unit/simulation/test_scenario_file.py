@@ -122,6 +122,13 @@ def test_nobody_runs_from_the_beginning_on_a_node_that_joins_later(runs_on: Any)
         scenario(nodes=LATER, applications=[job(runsOn=runs_on)])
 
 
+@pytest.mark.parametrize("event", [{"fail": ["new-1"]}, {"leave": ["new"]}, {"restart": ["new"], "lasts": "1m"}])
+def test_nothing_happens_to_a_node_before_it_joins(event: dict[str, Any]) -> None:
+    with pytest.raises(InvalidResource, match=r"events\[0\].*'new.*it joins at 3m only: let this happen to it later"):
+        scenario(nodes=LATER, applications=[job()], events=[{"at": "180s", **event}])
+    assert scenario(nodes=LATER, applications=[job()], events=[{"at": "181s", **event}]).spec.events
+
+
 def test_a_node_that_joins_at_once_is_there_from_the_beginning() -> None:
     nodes = [{"name": "node", "cores": 10, "joins": "0s"}]
     assert scenario(nodes=nodes, applications=[job(runsOn=["node"])]).spec.applications[0].total == 4
