@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ballast.api import BalancingPolicy
-from ballast.controller.defects import defect
+from ballast.controller.hindrance import hindrance
 from ballast.controller.membership import Membership
 from ballast.controller.observe import Pool
 from ballast.controller.pools import Territories
@@ -49,10 +49,9 @@ class Claims:
 
     @classmethod
     def of(cls, survey: Survey, lands: Territories, awaited: Mapping[str | Profile, str]) -> Claims:
-        """`awaited`: as the field. Policies that are stalled, or impossible to follow, claim nobody."""
-        followed = [each for each in survey.policies if each.resource.metadata.name in lands.nodes]
-        sound = [each for each in followed if defect(each.resource) is None]
-        return cls(tuple(_claim(each, survey, lands) for each in sound), awaited)
+        """`awaited`: as the field. Policies that can't be followed claim nobody."""
+        followed = [each for each in survey.policies if hindrance(each.resource, lands) is None]
+        return cls(tuple(_claim(each, survey, lands) for each in followed), awaited)
 
     def holder(self, executor: Executor, pod: Pod) -> str | None:
         """Of the policies that include a gated executor: whose move waits for it; else the oldest enforcing one whose

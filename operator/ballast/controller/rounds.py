@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from ballast.api import BalancingPolicy
 from ballast.controller.actuator import Actuator
 from ballast.controller.context import Context
-from ballast.controller.defects import defect
 from ballast.controller.failures import Failure, Failures
 from ballast.controller.figures import Figures
 from ballast.controller.gateclock import GateClock
+from ballast.controller.hindrance import hindrance
 from ballast.controller.memory import recalled
 from ballast.controller.movers import Movers
 from ballast.controller.openmove import OpenMove, planner_moves, read_moves
@@ -141,7 +141,7 @@ class Rounds:
 
     def _keep_switch(self, survey: Survey, lands: Territories) -> None:
         """Who is held already is let go all the same when the switch can't be written."""
-        followed = (read.resource for read in survey.policies if _hindrance(read.resource, lands) is None)
+        followed = (read.resource for read in survey.policies if hindrance(read.resource, lands) is None)
         try:
             self._crew.switch.keep(wanted(followed, survey.lists.namespaces))
         except KubeError as error:
@@ -151,9 +151,9 @@ class Rounds:
 
     def _visit(self, read: Read[BalancingPolicy], sight: Sight, moves: list[OpenMove]) -> float | None:
         name = read.resource.metadata.name
-        hindrance = _hindrance(read.resource, sight.lands)
-        if hindrance is not None:
-            return self._crew.reporter.stalled(read, *hindrance)
+        hindered = hindrance(read.resource, sight.lands)
+        if hindered is not None:
+            return self._crew.reporter.stalled(read, *hindered)
         started = self._monotonic()
         try:
             return self._pass(read, sight, moves)
@@ -237,15 +237,6 @@ class Rounds:
         if full and context.reading.at is not None:
             # Last, so that whoever sees it sees what came of these figures.
             telemetry.figures_at.labels(name).set(context.reading.at)
-
-
-def _hindrance(policy: BalancingPolicy, lands: Territories) -> tuple[str, str] | None:
-    """Why the policy can't be followed at all: the reason and the message of its condition."""
-    name = policy.metadata.name
-    if name in lands.stalled:
-        return "PoolsOverlap", lands.stalled[name]
-    wrong = defect(policy)
-    return None if wrong is None else ("InvalidSpec", wrong)
 
 
 def _with_moves(context: Context, moves: list[OpenMove]) -> Context:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ballast.api import BalancingPolicy
 from ballast.api.policy_metrics import Prometheus
 from ballast.controller.context import Context
-from ballast.controller.defects import defect
 from ballast.controller.failures import Failures
 from ballast.controller.figures import Figures
 from ballast.controller.gateclock import GateClock
+from ballast.controller.hindrance import hindrance
 from ballast.controller.memory import recalled
 from ballast.controller.openmove import OpenMove, read_moves
 from ballast.controller.pools import territories
@@ -72,8 +72,8 @@ class Viewer:
         moves, broken = read_moves(survey.moves)
         lands = territories(survey.policies, survey.lists.nodes)
         problems = [str(error) for error in (*survey.broken, *broken)]
-        stalled = {**_defects(survey.policies), **lands.stalled}
-        problems += [f"BalancingPolicy {name}: {why}" for name, why in stalled.items()]
+        hindered = {_name(p): why.message for p in survey.policies if (why := hindrance(p.resource, lands)) is not None}
+        problems += [f"BalancingPolicy {name}: {why}" for name, why in hindered.items()]
         chosen = [read for read in survey.policies if policy in (None, _name(read))]
         if not survey.policies and not problems:
             raise NoPolicyError("there is no BalancingPolicy yet")
@@ -83,7 +83,7 @@ class Viewer:
         now = self._clock()
         pods = survey.lists.pods
         sight = Sight(survey, lands, GateClock().after(pods, now), now, Failures().after(pods))
-        contexts = [self._context(sight, read, moves) for read in chosen if _name(read) not in stalled]
+        contexts = [self._context(sight, read, moves) for read in chosen if _name(read) not in hindered]
         if not contexts:
             raise NoSuchPolicyError("; ".join(problems))
         problems += [f"{f.topology}: {f.reason}: {f.message}" for context in contexts for f in context.findings]
@@ -108,11 +108,6 @@ class Viewer:
         metrics = spec.metrics.model_copy(update={"prometheus": server})
         changed = spec.model_copy(update={"metrics": metrics})
         return replace(read, resource=read.resource.model_copy(update={"spec": changed}))
-
-
-def _defects(policies: Sequence[Read[BalancingPolicy]]) -> dict[str, str]:
-    """By policy; those that can be followed are absent."""
-    return {_name(read): wrong for read in policies if (wrong := defect(read.resource)) is not None}
 
 
 def _name(read: Read[BalancingPolicy]) -> str:

@@ -33,11 +33,12 @@ WEB = {"matchLabels": {"team": "web"}}
 
 
 def policy(pool: str, mode: str = "Enforce", **spec: Any) -> Read[BalancingPolicy]:
-    """Over the nodes of that pool, by whose name it goes."""
+    """Over the nodes of that pool, by whose name it goes unless `name` says otherwise."""
+    name = spec.pop("name", pool)
     raw: JSON = {
         "apiVersion": "ballast.dev/v1alpha1",
         "kind": "BalancingPolicy",
-        "metadata": {"name": pool},
+        "metadata": {"name": name},
         "spec": {"nodeSelector": {"matchLabels": {"pool": pool}}, "placement": {"mode": mode}, **spec},
     }
     return Read(raw, BalancingPolicy.parse(raw))
@@ -107,9 +108,9 @@ def test_who_fits_nowhere_is_left_to_a_policy_that_enforces() -> None:
 
 def test_a_policy_that_cannot_be_followed_holds_nobody() -> None:
     broken = policy("streaming", moves={"budgets": [{"moves": 0, "duration": "2h", "schedule": "61 * * * *"}]})
-    stalled = policy("streaming")
+    overlapping = policy("streaming", name="younger")
     assert holder(broken, BATCH) == "batch"
-    assert holder(STREAMING, stalled) == "streaming"
+    assert holder(policy("streaming", "Recommend"), overlapping) == "streaming"
     assert holder(broken) is None
 
 
