@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import yaml
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from ballast.controller.defects import schedule_defect
 from ballast.errors import BallastError
 from ballast.model import Memory, Plan, Policy, Snapshot
+from ballast.planner.defects import schedule_defect
 from ballast.planner.plan import plan
 
 VERSION = 1

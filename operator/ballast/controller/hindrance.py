@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ballast.api import BalancingPolicy
-from ballast.controller.defects import defect
 from ballast.controller.pools import Territories
+from ballast.planner.defects import defect
 
 
 class Hindrance(NamedTuple):
@@ -22,4 +22,4 @@ def hindrance(policy: BalancingPolicy, lands: Territories) -> Hindrance | None:
     if overlap is not None:
         return Hindrance("PoolsOverlap", overlap)
     wrong = defect(policy)
-    return None if wrong is None else Hindrance("InvalidSpec", wrong)
+    return None if wrong is None else Hindrance("InvalidSpec", str(wrong))

@@ -13,9 +13,10 @@ from ballast.api import BalancingPolicy
 from ballast.api.meta import API_VERSION
 from ballast.api.policy_placement import PlacementStrategy
 from ballast.api.policy_shedding import LoadUnit, SheddingStrategy
-from ballast.errors import InvalidField
+from ballast.errors import InvalidField, InvalidResource
 from ballast.model import MovesMode, PlacementMode, Policy
 from ballast.model.from_api import policy_from
+from ballast.planner.defects import defect
 from ballast.simulation.document import documents
 from ballast.simulation.scenario import Scenario
 
@@ -31,7 +32,7 @@ def in_file(path: Path) -> list[dict[str, Any]]:
             raise InvalidField(
                 "policy", str(path), "name a file with BalancingPolicies and nothing else, or a strategy"
             )
-        BalancingPolicy.parse(raw)
+        _sound(raw)
     return found
 
 
@@ -51,8 +52,17 @@ def by_name(name: str, figures: Mapping[str, Any]) -> dict[str, Any]:
 
 def from_name(name: str, scenario: Scenario) -> Policy:
     """The same, with the figures of the scenario's `policy`. Raises InvalidField or InvalidResource."""
-    found = BalancingPolicy.parse(by_name(name, scenario.spec.policy))
+    found = _sound(by_name(name, scenario.spec.policy))
     return replace(policy_in(found, scenario), name=name)
+
+
+def _sound(raw: dict[str, Any]) -> BalancingPolicy:
+    """One that can be followed. Raises InvalidResource."""
+    found = BalancingPolicy.parse(raw)
+    wrong = defect(found)
+    if wrong is not None:
+        raise InvalidResource(f"BalancingPolicy {found.metadata.name}", [wrong])
+    return found
 
 
 def policy_in(resource: BalancingPolicy, scenario: Scenario) -> Policy:

@@ -3,8 +3,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
-from ballast.errors import InvalidField
+from ballast.errors import InvalidField, InvalidResource
 from ballast.model import LoadUnit, MovesMode, PlacementMode
 from ballast.simulation.policies import enforced, from_name, in_file
 from tests.unit.simulation.small_world import policy, scenario
@@ -35,6 +36,21 @@ def test_what_is_only_recommended_is_enforced_and_off_stays_off() -> None:
     assert enforced(policy(mode="Recommend")).moves.mode is MovesMode.ENFORCE
     assert enforced(policy(mode="Approve")).moves.mode is MovesMode.ENFORCE
     assert enforced(policy(mode="Off")).moves.mode is MovesMode.OFF
+
+
+NEVER = {"budgets": [{"moves": 0, "duration": "2h", "schedule": "0 0 31 2 *"}]}
+WORDS = r"spec\.moves\.budgets\[0\]\.schedule: '0 0 31 2 \*': "
+
+
+def test_a_policy_whose_schedule_never_comes_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    spec = {"nodeSelector": {"matchLabels": {"pool": "streaming"}}, "moves": NEVER}
+    raw = {"apiVersion": "ballast.dev/v1alpha1", "kind": "BalancingPolicy", "metadata": {"name": "p"}, "spec": spec}
+    file.write_text(yaml.safe_dump(raw))
+    with pytest.raises(InvalidResource, match=WORDS):
+        in_file(file)
+    with pytest.raises(InvalidResource, match=WORDS):
+        from_name("AvgShedder", scenario(policy={"moves": NEVER}))
 
 
 def test_a_file_must_hold_a_policy(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ballast.api import BalancingPolicy
-from ballast.controller.defects import defect
+from ballast.planner.defects import defect
 
 
 def with_budget(**budget: Any) -> BalancingPolicy:
@@ -46,5 +46,5 @@ def test_a_schedule_that_comes_is_fine(budget: dict[str, str]) -> None:
 def test_what_never_comes_names_the_field_the_value_and_the_remedy(budget: dict[str, str], field: str) -> None:
     found = defect(with_budget(**budget))
     assert found is not None
-    assert found.startswith(f"spec.moves.budgets[1].{field}: {budget[field]!r}: ")
-    assert "write " in found
+    assert str(found).startswith(f"spec.moves.budgets[1].{field}: {budget[field]!r}: ")
+    assert "write " in found.remedy

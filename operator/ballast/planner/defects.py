@@ -14,13 +14,13 @@ _A_DAY = datetime(2026, 1, 1, tzinfo=UTC)
 _FIVE_FIELDS = "write five fields such as 0 8 * * 1-5"
 
 
-def defect(policy: BalancingPolicy) -> str | None:
+def defect(policy: BalancingPolicy) -> InvalidField | None:
     """The first thing that makes the policy impossible to follow: its field, its value and the remedy."""
     for position, budget in enumerate(policy.spec.moves.budgets):
         at = f"spec.moves.budgets[{position}]"
         wrong = schedule_defect(budget.schedule or "", budget.time_zone or "UTC", at=at, time_zone_field="timeZone")
         if wrong is not None:
-            return str(wrong)
+            return wrong
     return None
 
 
