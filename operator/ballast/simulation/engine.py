@@ -128,9 +128,10 @@ class Run:
 
     def _schedule(self, time: float) -> None:
         """Moves go on, and kube-scheduler looks again at what waits for room."""
-        waiting = np.flatnonzero((self._cluster.state == State.PENDING) & (self._cluster.node < 0)).tolist()
-        if not waiting and not self._flights.flying:
+        pending = self._cluster.state == State.PENDING
+        if not pending.any() and not self._flights.flying:
             return
+        waiting = np.flatnonzero(pending & (self._cluster.node < 0)).tolist()
         scheduler = Scheduler(self._cluster, self._sight.locations, time)
         self._flights.advance(scheduler, self._scores, time)
         for slot in waiting:

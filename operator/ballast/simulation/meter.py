@@ -112,6 +112,8 @@ class Scraper:
         cluster, app_of = self._cluster, self._cluster.crew.app_of
         working = cluster.working
         own = np.where(working, demand, 0.0)
+        if (working == cluster.alive).all():
+            return own
         count = len(cluster.crew.apps)
         whole = np.bincount(app_of, weights=np.where(cluster.alive, demand, 0.0), minlength=count)
         present = np.bincount(app_of, weights=own, minlength=count)
