@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import fsum
 
 from ballast.model import Executor, Memory, Move, Node, Phase, Policy, Snapshot
 from ballast.planner.shelf import restored, shelved
-from ballast.planner.takers import takers
 from ballast.planner.terms import Terms
 from ballast.shedding.completion import completed
 from ballast.shedding.destination import Refused
@@ -43,7 +42,13 @@ def by_traffic(
     if now - before.at < policy.window_seconds:
         return TrafficPass((), (), memory)
     scores = {node.name: node.score for node in pool.nodes}
-    load = pool_load(snapshot, scores, movable=lambda executor: terms.objection(executor) is None, now=now)
+    load = pool_load(
+        snapshot,
+        scores,
+        takers={node.name for node in pool.nodes if node.receives},
+        movable=lambda executor: terms.objection(executor) is None,
+        now=now,
+    )
     found = shed(name, load, settings_of(policy), before.text)
     # Budgets may not suffice for all, and whom they are spent on is no matter of names.
     hottest_first = sorted(found.suggestions, key=lambda each: -scores[each.source])
@@ -68,19 +73,26 @@ def settings_of(policy: Policy) -> Mapping[str, float]:
 
 
 def pool_load(
-    snapshot: Snapshot, scores: Mapping[str, float], *, movable: Callable[[Executor], bool], now: float
+    snapshot: Snapshot,
+    scores: Mapping[str, float],
+    *,
+    takers: Container[str],
+    movable: Callable[[Executor], bool],
+    now: float,
 ) -> PoolLoad:
-    """What these strategies look at: the nodes with a score, what runs on them, and when something last left them."""
+    """What these strategies look at: the nodes with a score, what runs on them, and when something last left them.
+
+    `takers`: nodes that something may be sent to.
+    """
     residents: dict[str, list[Executor]] = defaultdict(list)
     for executor in snapshot.executors:
         if executor.node is not None and executor.node in scores and executor.phase is Phase.RUNNING:
             residents[executor.node].append(executor)
     unloaded = _unloaded_at(snapshot.moves, now)
-    open_to = takers(snapshot)
     found = (node for node in snapshot.nodes if node.name in scores)
     nodes = (_node(node, scores[node.name], residents[node.name], movable) for node in found)
     return PoolLoad.of(
-        (replace(_rested(node, unloaded.get(node.name), now), receives=node.name in open_to) for node in nodes),
+        (replace(_rested(node, unloaded.get(node.name), now), receives=node.name in takers) for node in nodes),
         frozenset(node.name for node in snapshot.nodes if node.name not in scores),
     )
 

@@ -58,10 +58,12 @@ class Uncoupled:
     def _moves(self, snapshot: Snapshot, policy: Policy, now: float) -> Iterable[PlannedMove]:
         scores = measured(snapshot, policy).by_node
         resting = _resting(snapshot, now)
-        load = pool_load(snapshot, scores, movable=lambda executor: executor.uid not in resting, now=now)
+        candidates = _candidates(snapshot, scores)
+        load = pool_load(
+            snapshot, scores, takers=candidates, movable=lambda executor: executor.uid not in resting, now=now
+        )
         found = shed(policy.shedding.strategy, load, settings_of(policy), self.text)
         self.text = found.state
-        candidates = _candidates(snapshot, scores)
         self.averages = least_resource_usage.observed(
             candidates.values(), least_resource_usage.UsageSettings(), self.averages
         )

@@ -31,7 +31,7 @@ from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, an_executo
 
 def shown(snapshot: Snapshot, name: str = "hot") -> NodeLoad:
     scores = {node.name: 50.0 for node in snapshot.nodes}
-    load = pool_load(snapshot, scores, movable=lambda _: True, now=NOW)
+    load = pool_load(snapshot, scores, takers=scores, movable=lambda _: True, now=NOW)
     return next(node for node in load.nodes if node.name == name)
 
 
