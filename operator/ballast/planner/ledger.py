@@ -51,8 +51,8 @@ def _reaches(move: Move) -> bool:
 
 
 def _unseen_share(since: float | None, now: float, window_seconds: float) -> float:
-    """Of what has happened then; all of what has not happened yet."""
-    return 1.0 if since is None else max(0.0, 1.0 - (now - since) / window_seconds)
+    """Of what has happened then; all of what has not happened yet, or only by a clock that is ahead."""
+    return 1.0 if since is None else min(1.0, max(0.0, 1.0 - (now - since) / window_seconds))
 
 
 def _book_newcomer(
@@ -60,7 +60,6 @@ def _book_newcomer(
 ) -> None:
     if executor.node is None or executor.phase not in (Phase.PENDING, Phase.RUNNING):
         return
-    since = executor.running_since
-    unseen = 1.0 if since is None else 1.0 - (now - since) / window_seconds
+    unseen = _unseen_share(executor.running_since, now, window_seconds)
     if unseen > 0:
         cores[executor.node] += loads.expected(executor) * unseen

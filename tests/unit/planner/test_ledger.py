@@ -47,6 +47,14 @@ def test_a_pod_that_has_just_been_bound_counts_with_what_it_asks_for() -> None:
     assert _after(executors=(newcomer,))["cold"] == pytest.approx(50.0)
 
 
+@pytest.mark.parametrize("ahead", [1.0, 30.0, 7200.0])
+def test_by_a_clock_that_is_ahead_nothing_counts_more_than_in_full(ahead: float) -> None:
+    newcomer = an_executor("e-1", node="cold", running_since=NOW + ahead, requests=Resources(0.3), state_bytes=None)
+    assert _after(executors=(newcomer,))["cold"] == pytest.approx(50.0)
+    move = a_move(phase=MovePhase.SETTLING, ended_at=None, load_cores=0.5, left_at=NOW + ahead, arrived_at=NOW + ahead)
+    assert _after(moves=(move,)) == pytest.approx({"hot": 55.0, "cold": 70.0})
+
+
 def test_an_old_pod_is_in_the_metrics_already() -> None:
     assert _after(executors=(an_executor("e-1", node="cold"),)) == MEASURED
 
