@@ -113,7 +113,7 @@ class _Capacities:
         if not homes:
             return {}
         home = min(homes, key=lambda position: (-homes[position], position))
-        fitting = self._fitting(max((e.requests for e in crew), key=lambda r: (r.cpu_cores, r.memory_bytes)))
+        fitting = self._fitting(max((e.requests for e in crew), key=_size))
         result: dict[Scope, float] = {}
         for scope, depth in (*self._depths, (Scope.CLUSTER, 0)):
             if scope in (Scope.NODE, Scope.CLUSTER) or self._grid.labels[depth - 1, home] >= 0:
@@ -160,6 +160,11 @@ class _Capacities:
                 np.maximum.at(largest[-1], codes, counts)
             self._known[requests] = _Fitting(counts, tuple(sums), tuple(largest))
         return self._known[requests]
+
+
+def _size(requests: Resources) -> tuple[float, float, float, tuple[tuple[str, float], ...]]:
+    """What templates are compared by; of equally large ones the order of lists must not decide."""
+    return requests.cpu_cores, requests.memory_bytes, requests.pods, requests.extended
 
 
 def _depths(levels: Levels) -> tuple[tuple[Scope, int], ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -132,6 +133,14 @@ def test_the_largest_template_counts() -> None:
     assert stays_up_to(3 / (3 + 1), Scope.NODE, *on("ar1", "ar1"), more_memory)
     with_gpu = an_executor("e-9", node="ar1", requests=Resources(1.5, GIB, 1, (("nvidia.com/gpu", 1.0),)))
     assert stays_up_to(3 / (3 + 0), Scope.NODE, *on("ar1", "ar1"), with_gpu)
+
+
+def test_of_templates_that_differ_in_extended_resources_alone_the_order_of_lists_decides_nothing() -> None:
+    nodes = tuple(replace(n, allocatable=n.allocatable.plus(Resources(extended=(("gpu", 2.0),)))) for n in POOL)
+    plain = on("ar1", requests=Resources(0.5, GIB, 1))
+    with_gpus = [replace(e, name="g-1", uid="uid-g-1", requests=Resources(0.5, GIB, 1, (("gpu", 2.0),))) for e in plain]
+    for crew in ((*plain, *with_gpus), (*with_gpus, *plain)):
+        assert stays_up_to(2 / (2 + 1), Scope.NODE, *crew, nodes=nodes)
 
 
 def test_of_equally_full_nodes_the_first_is_home() -> None:
