@@ -28,7 +28,8 @@ def observed(
     """The state with the pass's figures in its averages: once a metric window, for they are means over it."""
     step = max(policy.window_seconds, policy.interval_seconds)
     averages = policy.placement.strategy in ("LeastLongTermRate", "LeastResourceUsage")
-    if not averages or not snapshot.metrics.available or now - state.observed_at < step:
+    # A time that lies ahead is of a clock that has been set back since.
+    if not averages or not snapshot.metrics.available or 0 <= now - state.observed_at < step:
         return state
     if policy.placement.strategy == "LeastResourceUsage":
         settings = usage_settings(policy.placement)

@@ -141,8 +141,9 @@ class _Watch:
         return self.now_seconds if last is None or self._due(last) else last
 
     def _due(self, last: float) -> bool:
-        # Passes in quick succession see the same figures; they would teach that nothing ever changes.
-        return self.now_seconds - last >= self.settings.window_seconds / 4.0
+        # Passes in quick succession see the same figures; they would teach that nothing ever changes. A time that lies
+        # ahead is of a clock that has been set back since.
+        return not 0 <= self.now_seconds - last < self.settings.window_seconds / 4.0
 
     def noise(self, nodes: list[UsageNode]) -> Noise:
         last = self.memory.last_at_seconds
@@ -151,9 +152,15 @@ class _Watch:
         return observe(
             self.memory.noise,
             {node.name: node.score - self.middle for node in nodes},
-            elapsed_seconds=self.settings.window_seconds if last is None else self.now_seconds - last,
+            elapsed_seconds=self._elapsed_seconds(last),
             memory_seconds=max(self.settings.window_seconds, _MEMORY_SECONDS),
         )
+
+    def _elapsed_seconds(self, last: float | None) -> float:
+        """Since the last pass; where that is not known, as if it were a window."""
+        if last is None or self.now_seconds < last:
+            return self.settings.window_seconds
+        return self.now_seconds - last
 
     def resting(self, silent: Collection[str]) -> dict[str, Streak]:
         """What is known of nodes whose gap can't be seen now: it neither grows nor vanishes."""

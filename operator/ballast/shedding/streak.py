@@ -27,7 +27,8 @@ class Streak:
 
     def hit(self, *, partner: str, high: bool, deviation: float, now_seconds: float, window_seconds: float) -> Streak:
         """The streak with one more pass in which the pair was apart."""
-        counts = self.low == 0 or now_seconds - self.last_at_seconds >= window_seconds
+        # A time that lies ahead is of a clock that has been set back since.
+        counts = self.low == 0 or not 0 <= now_seconds - self.last_at_seconds < window_seconds
         counts_high = high and (counts or self.high == 0)
         passes = self.passes + 1
         weight = 1.0 / min(passes, _HORIZON_PASSES)

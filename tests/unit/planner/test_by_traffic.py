@@ -87,9 +87,10 @@ def with_traffic(nodes: tuple[Node, ...], *, on: str) -> Snapshot:
     return a_snapshot(*nodes, executors=executors)
 
 
-def several_passes(snapshot: Snapshot, shedding: SheddingPolicy) -> list[Plan]:
+def several_passes(snapshot: Snapshot, shedding: SheddingPolicy, before: Memory | None = None) -> list[Plan]:
     moves = MovesPolicy(mode=MovesMode.RECOMMEND, max_locality_loss=1.0)
-    policy, memory, found = a_policy(window_seconds=30.0, shedding=shedding, moves=moves), Memory(), []
+    policy = a_policy(window_seconds=30.0, shedding=shedding, moves=moves)
+    memory, found = before or Memory(), []
     for at in range(6):
         now = NOW + 60.0 * at
         decided, memory = plan(replace(snapshot, taken_at=now), policy, memory, now)
@@ -126,6 +127,15 @@ def test_a_node_without_figures_for_one_pass_keeps_its_hits() -> None:
         decided, memory = plan(replace(snapshot, taken_at=now), policy, memory, now)
         hits += [node.low_hits for node in decided.pool.nodes if node.name == "hot"]
     assert hits == [1, 2, 3, 3, 4]
+
+
+@every_strategy
+def test_a_clock_that_is_set_back_holds_nobody_up(shedding: SheddingPolicy) -> None:
+    nodes = (a_node("hot", cpu=0.95), a_node("cold", cpu=0.3), a_node("mild", cpu=0.5))
+    snapshot, ahead = with_traffic(nodes, on="hot"), NOW + 7200.0
+    policy = a_policy(window_seconds=30.0, shedding=shedding)
+    _, memory = plan(replace(snapshot, taken_at=ahead), policy, Memory(), ahead)
+    assert any(each.moves for each in several_passes(snapshot, shedding, memory))
 
 
 def moves_of(settings: tuple[tuple[str, float], ...], *, age: float = 0.0, left_ago: float) -> tuple[PlannedMove, ...]:

@@ -139,6 +139,13 @@ class TestHits:
         second = avg_shedder_usage(pool, UsageSettings(), first, now_seconds=5.0).memory
         assert (second.noise, second.last_at_seconds) == (first.noise, 0.0)
 
+    def test_a_clock_that_is_set_back_teaches_as_much_as_one_that_goes_on(self) -> None:
+        pool = usage_pool(used("a", 90), used("b", 50))
+        first = avg_shedder_usage(pool, UsageSettings(), UsageMemory(), now_seconds=7200.0).memory
+        back = avg_shedder_usage(pool, UsageSettings(), first, now_seconds=0.0).memory
+        on = avg_shedder_usage(pool, UsageSettings(), first, now_seconds=7320.0).memory
+        assert (back.noise, back.last_at_seconds) == (on.noise, 0.0)
+
 
 class TestPairs:
     def test_a_node_with_nothing_to_give_leaves_its_partner_to_the_next_hottest(self) -> None:

@@ -21,6 +21,7 @@ def after(times: list[float], *, high: bool = False, deviations: list[float] | N
         ([0.0, 60.0, 120.0], 2),
         ([0.0, 119.0, 130.0], 2),
         ([60.0 * i for i in range(15)], 8),
+        ([7200.0, 0.0, 60.0, 120.0], 3),
     ],
 )
 def test_a_hit_counts_once_a_window(times: list[float], hits: int) -> None:
