@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ballast.api.policy_placement import PlacementStrategy
 from ballast.model import (
     AvgShedderPolicy,
+    ComponentLimit,
     Executor,
     LoadUnit,
     Memory,
@@ -228,6 +229,25 @@ def test_a_second_pass_over_what_was_placed_places_nothing(snapshot: Snapshot, s
     )
     again, _ = plan(replace(snapshot, executors=released), policy, memory, NOW)
     assert again.placements == ()
+
+
+@given(pools(), strategies)
+def test_those_that_are_not_bound_yet_fill_their_places(snapshot: Snapshot, strategy: str) -> None:
+    """Of a component whose limit is one executor a node, no matter in which of two passes each was placed."""
+    limited = replace(eager(strategy).placement, limits=(ComponentLimit("ingest", 1),))
+    policy = replace(eager(strategy), placement=limited)
+    decided, memory = decide(snapshot, policy)
+    home = {p.uid: p.node for p in decided.placements}
+    released = tuple(
+        replace(e, phase=Phase.PENDING, last_gate_since=None) if e.uid in home else e for e in snapshot.executors
+    )
+    late = tuple(gated(f"late-{number}", since=NOW - 20) for number in range(3))
+    again, _ = plan(replace(snapshot, executors=(*released, *late)), policy, memory, NOW)
+    key = late[0].topology
+    running = [e.node for e in snapshot.executors if e.topology == key and e.phase is Phase.RUNNING]
+    placed = [p.node for p in (*decided.placements, *again.placements) if p.node is not None]
+    assert len(set(placed)) == len(placed)
+    assert not set(placed) & set(running)
 
 
 def _hits(decided: Plan) -> dict[str, tuple[int, int]]:

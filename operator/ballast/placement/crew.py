@@ -57,7 +57,8 @@ def crews(
 
     One at a time: with thousands of topologies, their tables together would not be small.
 
-    `bound`: node by uid of gated executors that this pass has placed already; they count as present.
+    `bound`: node by uid of executors that have been sent there, by this pass or an earlier one, and are on no node yet;
+    they count as present.
     """
     staff = _staff(snapshot, gated, bound)
     remembered = _remembered(memory, snapshot) if sticky else {}

@@ -29,6 +29,7 @@ from ballast.placement.admission import Admission, refusal
 from ballast.placement.avg_shedder import destinations
 from ballast.placement.crew import Crew, crews
 from ballast.placement.grid import Grid, grid
+from ballast.placement.heading import headings
 from ballast.placement.heat import would_be_unloaded
 from ballast.placement.outcome import preferred_location, why_not
 from ballast.placement.outlook import TIERS, Outlook, Pool, outlook
@@ -88,7 +89,8 @@ def place(
     sent = work.foresee(snapshot, state)
     ordered = sorted(gated, key=lambda executor: (executor.key, executor.uid))
     free = [e for e in ordered if e.uid not in work.pins or not work.pin(e)]
-    bound = {placement.uid: placement.node for placement in work.placements if placement.node is not None}
+    bound = headings(snapshot, sent.items())
+    bound |= {placement.uid: placement.node for placement in work.placements if placement.node is not None}
     for crew in crews(snapshot, places, memory, gated=free, bound=bound, sticky=policy.placement.sticky, loads=loads):
         work.place(crew)
     found = sorted(work.placements, key=lambda placement: (placement.executor, placement.uid))

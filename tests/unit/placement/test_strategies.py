@@ -12,6 +12,7 @@ import pytest
 
 from ballast.api.policy_placement import PlacementStrategy
 from ballast.model import (
+    ComponentLimit,
     Constraints,
     Executor,
     ExecutorUsage,
@@ -25,12 +26,13 @@ from ballast.model import (
     Reason,
     Requirement,
     Resources,
+    Separation,
 )
 from ballast.placement import least_long_term_rate, least_resource_usage
 from ballast.placement.placing import Placed, place
 from ballast.placement.pulsar.least_resource_usage import Averages, UsageSettings
 from ballast.placement.state import ComponentRate, PlacementState, Rates
-from tests.builders import GIB, NOW, a_move, a_node, a_snapshot, an_executor, gated
+from tests.builders import GIB, NOW, a_move, a_node, a_snapshot, a_topology, an_executor, gated
 
 OTHERS = tuple(str(strategy) for strategy in PlacementStrategy if strategy is not PlacementStrategy.PROXIMITY)
 
@@ -49,7 +51,7 @@ def placed(
     changes: dict[str, Any] | None = None,
     **settings: Any,
 ) -> Placed:
-    snapshot = a_snapshot(*nodes, executors=(*executors, *running), topologies=(), **(changes or {}))
+    snapshot = a_snapshot(*nodes, **{"executors": (*executors, *running), "topologies": (), **(changes or {})})
     memory = settings.pop("memory", Memory())
     wanted = {key: settings.pop(key) for key in ("scores", "measured", "state") if key in settings}
     return place(snapshot, policy(strategy, **settings), memory, gated=executors, **wanted)
@@ -138,6 +140,26 @@ def test_least_long_term_rate_counts_those_that_are_not_bound_yet_and_those_that
     move = a_move("m1", source="n0", target="n1", phase=MovePhase.APPROVED)
     moving = placed("LeastLongTermRate", nodes(2), many(1), running=running, changes={"moves": (move,)})
     assert homes(moving) == {"n0": 1}
+
+
+UNBOUND = an_executor("before", phase=Phase.PENDING, node=None)
+SENT = {"state": PlacementState(sent=((UNBOUND.uid, "n0"),))}
+REPLACING = {"moves": (a_move(target="n0", phase=MovePhase.ARRIVING, ended_at=None, replacement_uid=UNBOUND.uid),)}
+
+
+@pytest.mark.parametrize("strategy", list(map(str, PlacementStrategy)))
+@pytest.mark.parametrize("known", [SENT, {"changes": REPLACING}], ids=["sent by a pass", "sent by a move"])
+def test_the_place_of_one_that_is_not_bound_yet_is_taken(strategy: str, known: dict[str, Any]) -> None:
+    """Though `n0` is the one node that is cool."""
+    pool, scores = nodes(2), {"n0": 10.0, "n1": 60.0}
+    limits = (ComponentLimit("ingest", 1),)
+    limited = placed(strategy, pool, many(1), running=[UNBOUND], scores=scores, limits=limits, **known)
+    assert homes(limited) == {"n1": 1}
+    apart = (a_topology(separate=(Separation(("ingest", "sink"), "Node"),)),)
+    changes = {"topologies": apart, **known.get("changes", {})}
+    sinks = many(1, component="sink")
+    kept_apart = placed(strategy, pool, sinks, running=[UNBOUND], scores=scores, **{**known, "changes": changes})
+    assert homes(kept_apart) == {"n1": 1}
 
 
 def working(name: str, records: float | None, volume: float | None = None, **changes: Any) -> Executor:
