@@ -32,12 +32,14 @@ def node_limits(crew: Crew, policy: PlacementPolicy) -> IntArray:
 
 def zone_limits(crew: Crew, grid: Grid, policy: PlacementPolicy) -> IntArray:
     """(components, zones): the same for each zone; a pool with no level but the node has no zones to limit."""
-    zones = grid.sizes[0]
-    there = np.stack([np.bincount(grid.codes[0], weights=row, minlength=zones) for row in crew.present])
+    shape = len(crew.components), grid.sizes[0]
     if grid.last == 0:
-        return np.full(there.shape, 1 << 40, dtype=np.int64)
-    most = _allowances(crew.totals, policy.max_executors_per_zone_ratio)
-    return most[:, None] - there.astype(np.int64)
+        return np.full(shape, 1 << 40, dtype=np.int64)
+    there = np.zeros(shape, dtype=np.int64)
+    # Of the nodes of a large pool, a topology is on few.
+    rows, nodes = np.nonzero(crew.present)
+    np.add.at(there, (rows, grid.codes[0, nodes]), crew.present[rows, nodes])
+    return _allowances(crew.totals, policy.max_executors_per_zone_ratio)[:, None] - there
 
 
 def _allowances(totals: FloatArray, ratio: float) -> IntArray:

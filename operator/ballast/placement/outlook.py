@@ -151,7 +151,7 @@ def outlook(
             allowed[row] &= within[own]
     node_limit = node_limits(crew, pool.policy)
     capacity = np.array([counts_that_fit(room, row, slack) for row in demand])
-    capacity = np.where(allowed, np.clip(capacity, 0, np.maximum(node_limit[component], 0)), 0)
+    capacity = np.minimum(capacity, np.maximum(node_limit[component], 0)) * allowed
     return Outlook(
         pool=pool,
         crew=crew,
