@@ -153,6 +153,11 @@ class TestPairs:
         pairs = one_pass(foreign, used("hot", 80), used("cold", 10)).pairs
         assert [(pair.hot.name, pair.cold.name) for pair in pairs] == [("hot", "cold")]
 
+    def test_one_that_takes_nothing_is_nobodys_cold_node(self) -> None:
+        closed = used("closed", 5, receives=False)
+        pairs = one_pass(used("hot", 80), closed, used("cold", 10)).pairs
+        assert [(pair.hot.name, pair.cold.name) for pair in pairs] == [("hot", "cold")]
+
     @pytest.mark.parametrize(
         ("hot", "cold", "reason", "detail"),
         [

@@ -81,6 +81,14 @@ def test_a_level_pool_forgets_its_hits() -> None:
     assert result.std_ratio == pytest.approx(0.0816496580927726)
 
 
+@pytest.mark.parametrize(("last", "hits"), [(0.9, 2), (0.15, 0)])
+def test_hits_wait_for_a_silent_node_only_where_it_was_too_far_from_the_others(last: float, hits: int) -> None:
+    level = TransferPool((node("a", 10, 1, 1), node("b", 20, 1, 1)), frozenset({"a", "b"}), frozenset({"c"}))
+    before = TransferMemory((("c", Average(last, 2 * MB)),), hits=2)
+    memory = run(level, TransferSettings(), before).memory
+    assert (memory.hits, dict(memory.averages)["c"]) == (hits, Average(last, 2 * MB))
+
+
 def test_one_far_below_the_others_is_reason_enough() -> None:
     nodes = [node(f"n{i:02d}", 98, 1, 1, 1) for i in range(98)]
     result = run(pool(*nodes, node("hot", 99, 1, 1, 1), node("cold", 1)))
@@ -92,6 +100,7 @@ def test_one_far_below_the_others_is_reason_enough() -> None:
     ("load", "outcome"),
     [
         (pool(), Outcome.NO_NODES),
+        (pool(replace(node("a", 50), receives=False)), Outcome.NO_NODES),
         (pool(replace(node("a", 50), age_seconds=1801)), Outcome.STALE),
         (pool(replace(node("a", 50), since_unload_seconds=179), node("b", 1)), Outcome.COOLING_DOWN),
         (pool(node("a", 50), registered=frozenset({"a", "b"})), Outcome.NO_FIGURES),
@@ -99,7 +108,16 @@ def test_one_far_below_the_others_is_reason_enough() -> None:
         (pool(node("a", 90, 5), node("b", 1)), Outcome.NO_EXECUTORS),
         (pool(node("a", 90, 0, 0), node("b", 1)), Outcome.NO_EXECUTORS),
     ],
-    ids=["nobody", "outdated", "unloaded just now", "silent node", "no report", "a sole executor", "no traffic"],
+    ids=[
+        "nobody",
+        "nobody who takes",
+        "outdated",
+        "unloaded just now",
+        "silent node",
+        "no report",
+        "a sole executor",
+        "no traffic",
+    ],
 )
 def test_a_pass_that_can_do_nothing_says_why(load: TransferPool, outcome: Outcome) -> None:
     assert run(load).outcome == outcome
@@ -113,6 +131,32 @@ def test_what_must_stay_stays() -> None:
     hot = node("e", 90, 2, 3, 4)
     held = replace(hot, top=(replace(hot.top[0], movable=False), replace(hot.top[1], owned=False), hot.top[2]))
     assert moves(run(pool(node("a", 2, own=0), held))) == {("E3", "a")}
+
+
+class TestOneThatTakesNothing:
+    def closed(self, name: str, score: float, *volumes: float) -> TransferNode:
+        return replace(node(name, score, *volumes), receives=False)
+
+    def test_sets_the_others_not_apart_while_it_has_less_to_do_than_they(self) -> None:
+        level = [node("a", 50, 1, 1), node("b", 52, 1, 1)]
+        result = run(pool(*level, self.closed("idle", 0, 1)))
+        assert (result.outcome, result.memory.hits) == (Outcome.WAITING_FOR_HITS, 0)
+        assert result.mean_ratio == pytest.approx(0.51)
+
+    def test_gives_while_it_has_more(self) -> None:
+        assert moves(run(pool(node("a", 2, 1, 2), self.closed("e", 90, 2, 7)))) == {("E1", "a")}
+
+    def test_is_passed_over_for_the_next_coldest(self) -> None:
+        """It lies above the mean of 51.8, and colder than the third that is too hot."""
+        cold, closed = [node("a", 2, 1, 2), node("b", 4, 1, 3)], self.closed("c", 60, 1, 1)
+        hot = [node("d", 80, 0.5, 6), node("e", 90, 2, 7), node("f", 83, 2, 6)]
+        result = run(pool(*cold, closed, *hot), replace(AT_ONCE, target_std_ratio=0.01))
+        assert {target for _, target in moves(result)} == {"a", "b"}
+
+    def test_gets_nothing_back_in_a_swap(self) -> None:
+        cold, hot = node("a", 48, 2.4, 2.4, own=0), node("b", 100, 5, 5, own=0)
+        assert moves(run(pool(cold, hot))) == {("B1", "a"), ("A1", "b")}
+        assert moves(run(pool(cold, replace(hot, receives=False)))) == set()
 
 
 def test_executors_are_swapped_where_none_is_small_enough() -> None:
