@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ballast.model import (
     Executor,
+    Memory,
     Move,
     MovePhase,
     MovesMode,
@@ -21,10 +22,8 @@ from ballast.model import (
     Resources,
     Snapshot,
 )
-from ballast.placement.room import in_flight
 from ballast.planner.candidates import Candidates
 from ballast.planner.clearance import clearance
-from ballast.planner.load import loads
 from ballast.planner.score import measured
 from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, an_executor
 
@@ -94,7 +93,7 @@ def situations(draw: st.DrawFn) -> tuple[Snapshot, Move]:
 @given(situations(), st.sampled_from(SETTINGS))
 def test_who_is_let_go_may_leave_and_has_somewhere_to_go(situation: tuple[Snapshot, Move], policy: Policy) -> None:
     seen, move = situation
-    candidates = Candidates(seen, policy, loads(seen.executors), booked=in_flight(seen), now=NOW)
+    candidates = Candidates.found(seen, policy, Memory(), now=NOW)
     scores = measured(seen, policy).by_node
     refusal, other = clearance(seen, policy, move, candidates=candidates, measured=scores, now=NOW)
     if refusal is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import hypothesis
@@ -29,9 +30,11 @@ from ballast.model import (
     SheddingPolicy,
     Snapshot,
 )
+from ballast.placement.state import PlacementState
 from ballast.planner.arbiter import as_started
 from ballast.planner.plan import plan
 from ballast.planner.score import points_per_core
+from ballast.planner.shelf import dumped
 from tests.builders import NOW, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
 
 EAGER: Policy = a_policy(
@@ -248,6 +251,26 @@ def test_those_that_are_not_bound_yet_fill_their_places(snapshot: Snapshot, stra
     placed = [p.node for p in (*decided.placements, *again.placements) if p.node is not None]
     assert len(set(placed)) == len(placed)
     assert not set(placed) & set(running)
+
+
+@given(pools(), strategies, shedders, st.sampled_from((SEVERAL, UNLIMITED)), st.integers(0, 2))
+def test_a_pass_keeps_the_limits_with_all_that_it_places_and_moves(
+    snapshot: Snapshot, strategy: str, shedding: SheddingPolicy, moves: MovesPolicy, unbound: int
+) -> None:
+    """Those included that were released before and are not bound yet; nothing goes where a limit is reached."""
+    limit = 2
+    policy = eager(strategy, shedding, moves)
+    policy = replace(policy, placement=replace(policy.placement, limits=(ComponentLimit("ingest", limit),)))
+    before = tuple(replace(gated(f"b-{n}"), phase=Phase.PENDING, last_gate_since=None) for n in range(unbound))
+    sent = tuple((executor.uid, "n0") for executor in before)
+    memory = Memory(placement_state=((strategy, dumped(PlacementState(sent=sent))),))
+    decided, _ = plan(replace(snapshot, executors=(*snapshot.executors, *before)), policy, memory, NOW)
+    topology = {e.uid: e.topology for e in snapshot.executors}
+    there = Counter((e.topology, e.node) for e in snapshot.executors if e.node is not None)
+    there.update((executor.topology, "n0") for executor in before)
+    coming = Counter((topology[p.uid], p.node) for p in decided.placements if p.node is not None)
+    coming.update((topology[m.uid], m.target) for m in decided.moves)
+    assert all(there[place] + count <= limit for place, count in coming.items())
 
 
 def _hits(decided: Plan) -> dict[str, tuple[int, int]]:

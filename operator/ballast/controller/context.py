@@ -16,9 +16,7 @@ from ballast.kube.document import JSON
 from ballast.kube.events import Regarding
 from ballast.kube.pods import Pod
 from ballast.model import Executor, Memory, Policy, Snapshot
-from ballast.placement.room import in_flight
 from ballast.planner.candidates import Candidates
-from ballast.planner.load import loads
 from ballast.planner.score import measured, points_per_core
 from ballast.prometheus import Reading
 
@@ -61,10 +59,7 @@ class Context:
 
     @cached_property
     def candidates(self) -> Candidates:
-        snapshot = self.snapshot
-        return Candidates(
-            snapshot, self.policy, loads(snapshot.executors), booked=in_flight(snapshot), now=snapshot.taken_at
-        )
+        return Candidates.found(self.snapshot, self.policy, self.memory, now=self.snapshot.taken_at)
 
     @cached_property
     def slownesses(self) -> Mapping[str, float]:

@@ -31,6 +31,10 @@ class Resources:
             _merged(self.extended, other.extended, -1.0),
         )
 
+    def times(self, count: int) -> Resources:
+        extended = tuple((name, amount * count) for name, amount in self.extended)
+        return Resources(self.cpu_cores * count, self.memory_bytes * count, self.pods * count, extended)
+
     def fits_in(self, room: Resources) -> bool:
         """True when every amount asked for is there; rounding of a millionth is forgiven."""
         if self.cpu_cores > room.cpu_cores + 1e-6 or self.memory_bytes > room.memory_bytes + 1.0:

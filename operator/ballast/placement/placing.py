@@ -63,6 +63,7 @@ def place(
     gated: Sequence[Executor],
     scores: Mapping[str, float] = _NO_FIGURES,
     reserved: Mapping[str, Resources] = _NOTHING_RESERVED,
+    unbound: Mapping[str, Resources] | None = None,
     loads: Mapping[str, float] = _NO_FIGURES,
     measured: Mapping[str, float] | None = None,
     state: PlacementState = _NO_STATE,
@@ -72,16 +73,18 @@ def place(
 
     `gated`: the executors to place now, of any number of topologies. `scores`: score by node in percent, what is on
     its way included; `measured`: without that, the same if None. `reserved`: amounts by node that are spoken for (moves
-    in flight). `loads`: expected CPU cores by executor uid, its request otherwise. An executor that can't be placed
-    within the limits has node None, Pin.NONE and a reason; in its location stand the zone and racks that it should
-    prefer, where they are known.
+    in flight). `unbound`: amounts that pods will take which are not bound yet, as `expected` says; worked out if None.
+    `loads`: expected CPU cores by executor uid, its request otherwise. An executor that can't be placed within the
+    limits has node None, Pin.NONE and a reason; in its location stand the zone and racks that it should prefer, where
+    they are known.
     """
     if not gated:
         return Placed([], state)
     places = grid(snapshot.nodes, policy.levels)
     admission = Admission(places.nodes)
-    weights = policy.weights
-    space = room(snapshot, places, admission, gated=gated, scores=scores, reserved=reserved, weights=weights)
+    space = room(
+        snapshot, places, gated=gated, scores=scores, reserved=reserved, unbound=unbound, weights=policy.weights
+    )
     pool = Pool(places, space, admission, policy.placement, _hot(places, space, policy.shedding))
     known = scores if measured is None else measured
     strategy = chosen(pool, snapshot, state, gated=gated, measured=known, effort=effort)

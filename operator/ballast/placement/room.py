@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from ballast.model import Constraints, Demand, Executor, Phase, Resources, Snapshot, Weights
+from ballast.model import Constraints, Demand, Executor, Levels, Phase, Resources, Snapshot, Weights
 from ballast.model.arrays import BoolArray, FloatArray, IntArray
 from ballast.placement.admission import Admission
-from ballast.placement.grid import Grid
+from ballast.placement.grid import Grid, grid
 
 UNBOUNDED = 1 << 40
 """Stands for `as many as you like` where counts are compared."""
@@ -93,29 +93,51 @@ def fits(free: FloatArray, demand: FloatArray, slack: FloatArray) -> BoolArray:
 def room(
     snapshot: Snapshot,
     grid: Grid,
-    admission: Admission,
     *,
     gated: Iterable[Executor],
     scores: Mapping[str, float],
     reserved: Mapping[str, Resources],
+    unbound: Mapping[str, Resources] | None = None,
     weights: Weights = _PLAIN,
 ) -> Room:
     """The room before anything of this pass is placed. `weights`: those of the scores.
 
-    Pending and not bound: foreign demands, and executors that were released earlier.
+    `unbound`: what `expected` says of the same snapshot; worked out if None.
     """
-    waiting = [*snapshot.pending, *_released(snapshot.executors)]
-    kinds = _kinds([*(d.requests for d in waiting), *(e.requests for e in gated)])
-    result = Room(grid, kinds, weights)
+    result = Room(grid, _kinds(executor.requests for executor in gated), weights)
     for name, score in scores.items():
         if name in grid.index:
             result.scores[grid.index[name]] = score
-    for name, amounts in reserved.items():
-        if name in grid.index:
-            result.free[grid.index[name]] -= result.vector(amounts)
-    for (requests, constraints), count in _by_shape(waiting):
-        _bind(result, result.vector(requests), admission.mask(constraints), count)
+    _take_off(result, grid, reserved)
+    _take_off(result, grid, expected(snapshot, grid.levels) if unbound is None else unbound)
     return result
+
+
+def expected(snapshot: Snapshot, levels: Levels) -> dict[str, Resources]:
+    """Amounts by node of pods that are pending and not bound, put where kube-scheduler would put them.
+
+    They are foreign demands, and executors that were released earlier. Nothing is kept free of them for moves under
+    way: kube-scheduler knows of none.
+    """
+    waiting = [*snapshot.pending, *_released(snapshot.executors)]
+    if not waiting:
+        return {}
+    places = grid(snapshot.nodes, levels)
+    admission = Admission(places.nodes)
+    space = Room(places, _kinds(demand.requests for demand in waiting))
+    result: dict[str, Resources] = {}
+    for (requests, constraints), count in _by_shape(waiting):
+        bound = _bind(space, space.vector(requests), admission.mask(constraints), count)
+        for position, times in bound.items():
+            name = places.nodes[position].name
+            result[name] = result.get(name, Resources()).plus(requests.times(times))
+    return result
+
+
+def _take_off(space: Room, places: Grid, amounts: Mapping[str, Resources]) -> None:
+    for name, taken in amounts.items():
+        if name in places.index:
+            space.free[places.index[name]] -= space.vector(taken)
 
 
 def _released(executors: Iterable[Executor]) -> list[Demand]:
@@ -137,8 +159,12 @@ def _by_shape(demands: Iterable[Demand]) -> list[tuple[tuple[Resources, Constrai
     return sorted(counts.items(), key=lambda item: (-item[0][0].cpu_cores, -item[0][0].memory_bytes, repr(item[0])))
 
 
-def _bind(result: Room, demand: FloatArray, mask: BoolArray, count: int) -> None:
-    """One by one to the node with the largest mean share of CPU and memory left, as kube-scheduler scores them."""
+def _bind(result: Room, demand: FloatArray, mask: BoolArray, count: int) -> Counter[int]:
+    """One by one to the node with the largest mean share of CPU and memory left, as kube-scheduler scores them.
+
+    How many go to each node.
+    """
+    bound: Counter[int] = Counter()
     able = np.flatnonzero(mask & fits(result.free, demand, result.slack))
     with np.errstate(invalid="ignore", divide="ignore"):
         shares = np.nan_to_num(result.free[able, :2] / result.offered[able, :2]).mean(axis=1)
@@ -148,11 +174,13 @@ def _bind(result: Room, demand: FloatArray, mask: BoolArray, count: int) -> None
     while heap and count:
         share, node, step = heap[0]
         result.take(node, demand)
+        bound[node] += 1
         count -= 1
         if fits(result.free[node : node + 1], demand, result.slack)[0]:
             heapq.heapreplace(heap, (share + step, node, step))
         else:
             heapq.heappop(heap)
+    return bound
 
 
 def in_flight(snapshot: Snapshot) -> dict[str, Resources]:

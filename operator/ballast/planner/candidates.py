@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from copy import copy
+from functools import reduce
 
-from ballast.model import Executor, Node, Phase, Policy, Reason, Resources, Separation, Snapshot, Topology
+from ballast.model import Executor, Memory, Node, Phase, Policy, Reason, Resources, Separation, Snapshot, Topology
 from ballast.placement import admission
+from ballast.placement.heading import headings
 from ballast.placement.limit import allowance, most_per_node, separation_level
 from ballast.placement.locality import Locality, counts_by_topology, locality_delta_ratio, measure
+from ballast.placement.room import expected, in_flight
 from ballast.planner import eligibility
-from ballast.planner.load import Loads
+from ballast.planner.load import Loads, loads
 from ballast.planner.pin import untied
+from ballast.planner.placing import recalled
 from ballast.planner.slowness import Evidence, evidence
 
 _STATE_UNIT_BYTES = float(1 << 30)
@@ -27,11 +31,20 @@ _WARMTH_WEIGHT = 0.1
 class Candidates:
     """Answers for one snapshot; lazily, because a strategy asks about few executors and nodes of many.
 
-    `booked`: amounts by node that are spoken for.
+    `booked`: amounts by node that are spoken for. `unbound`: those that pods take beside them which are not bound yet.
+    `sent`: node by uid of executors that go there and are on no node yet.
     """
 
     def __init__(
-        self, snapshot: Snapshot, policy: Policy, loads: Loads, *, booked: Mapping[str, Resources], now: float
+        self,
+        snapshot: Snapshot,
+        policy: Policy,
+        loads: Loads,
+        *,
+        booked: Mapping[str, Resources],
+        unbound: Mapping[str, Resources],
+        sent: Mapping[str, str],
+        now: float,
     ) -> None:
         self._policy = policy
         self._loads = loads
@@ -40,27 +53,42 @@ class Candidates:
         self._nodes = {node.name: node for node in snapshot.nodes}
         self._topologies = {topology.key: topology for topology in snapshot.topologies}
         self._evidence = evidence(snapshot.executors)
-        self._reserved = booked
+        self._reserved, self._unbound = booked, unbound
         self._counts = counts_by_topology(snapshot.executors, snapshot.nodes)
         self._measured: dict[str, Locality] = {}
         self._deltas: dict[tuple[str, str, str, str], float] = {}
         self._homes: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self._live: Counter[tuple[str, str]] = Counter()
         for executor in snapshot.executors:
-            self._count(executor)
+            self._count(executor, sent.get(executor.uid))
+
+    @classmethod
+    def found(cls, snapshot: Snapshot, policy: Policy, memory: Memory, *, now: float) -> Candidates:
+        """As things are before a pass; `memory`: of the pass before."""
+        return cls(
+            snapshot,
+            policy,
+            loads(snapshot.executors),
+            booked=in_flight(snapshot),
+            unbound=expected(snapshot, policy.levels),
+            sent=headings(snapshot, recalled(memory, policy, snapshot).sent),
+            now=now,
+        )
 
     def given(self, *, booked: Mapping[str, Resources], now: float) -> Candidates:
-        """The same at another moment, with other amounts spoken for."""
+        """The same at another moment, with other amounts spoken for; the same pods are not bound yet."""
         other = copy(self)
         other._reserved, other._now = booked, now  # noqa: SLF001 -- one of its own kind
         return other
 
-    def _count(self, executor: Executor) -> None:
+    def _count(self, executor: Executor, heading: str | None) -> None:
         key = (executor.topology, executor.component)
         if executor.phase is Phase.RUNNING:
             self._live[key] += 1
-        if executor.node is not None and executor.phase in (Phase.RUNNING, Phase.PENDING):
-            self._homes[key][executor.node] += 1
+        settled = executor.node is not None and executor.phase in (Phase.RUNNING, Phase.PENDING)
+        home = executor.node if settled else heading
+        if home is not None:
+            self._homes[key][home] += 1
 
     def knows(self, key: str) -> bool:
         return key in self._executors
@@ -113,7 +141,8 @@ class Candidates:
 
     def room(self, node: Node) -> Resources:
         """What is free there and not spoken for."""
-        return node.free.minus(self._reserved.get(node.name, Resources()))
+        taken = (amounts[node.name] for amounts in (self._reserved, self._unbound) if node.name in amounts)
+        return reduce(Resources.minus, taken, node.free)
 
     def refusal(self, executor: str, target: str, arriving: tuple[str, ...]) -> Reason | None:
         """Why `executor` can't go to `target` once `arriving` are there too; None when it can."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from ballast.errors import BallastError
 from ballast.model import Executor, Memory, Move, MovesMode, Phase, Plan, Policy, Reason, Snapshot
-from ballast.placement.room import in_flight
 from ballast.planner.alternatives import Alternative, alternatives
 from ballast.planner.anew import placed_anew
 from ballast.planner.candidates import Candidates
@@ -68,7 +67,7 @@ def explain(snapshot: Snapshot, policy: Policy, memory: Memory, now: float, *, e
         raise UnknownExecutorError(f"{executor}: no executor of that name in the namespaces of policy {policy.name}")
     decided, _ = plan(snapshot, policy, memory, now)
     known = loads(snapshot.executors)
-    candidates = Candidates(snapshot, policy, known, booked=in_flight(snapshot), now=now)
+    candidates = Candidates.found(snapshot, policy, memory, now=now)
     view = next((node for node in decided.pool.nodes if node.name == found.node), None)
     ahead = {node.name: node.projected for node in decided.pool.nodes if node.projected is not None}
     destination = next((p.node for p in placed_anew(snapshot, policy, memory, [found])), None)

@@ -61,17 +61,22 @@ def level(
     scores: Mapping[str, float],
     loads: Loads,
     booked: Mapping[str, Resources],
+    unbound: Mapping[str, Resources],
+    sent: Mapping[str, str],
     resting: Rest,
     now: float,
 ) -> Levelling:
     """One pass of the shedding strategy; `scores` and `booked` include what is arriving and leaving.
+
+    `unbound`: amounts by node that pods take which are not bound yet. `sent`: node by uid of executors that go there
+    and are on no node yet.
 
     Without metrics the memory stays as it is: hits neither grow nor vanish.
     """
     idle = _idle(snapshot, policy, scores)
     if idle is not None:
         return Levelling((), (idle,), (), memory)
-    candidates = Candidates(snapshot, policy, loads, booked=booked, now=now)
+    candidates = Candidates(snapshot, policy, loads, booked=booked, unbound=unbound, sent=sent, now=now)
     terms = Terms(candidates, snapshot, policy, resting=resting, now=now)
     at = _Moment(snapshot, policy, memory, scores, loads, candidates, terms, now)
     if policy.shedding.strategy == "AvgShedder" and policy.shedding.avg_shedder.unit is LoadUnit.USAGE:

@@ -19,10 +19,12 @@ from ballast.model import (
     Resources,
     Snapshot,
 )
+from ballast.placement.heading import headings
 from ballast.placement.locality import counts_by_topology, locality
 from ballast.placement.placing import Placed, place
-from ballast.placement.room import in_flight
+from ballast.placement.room import expected, in_flight
 from ballast.placement.scope import next_scopes
+from ballast.placement.state import PlacementState
 from ballast.planner.arbiter import rule
 from ballast.planner.booking import bookings, with_placed
 from ballast.planner.hits import node_hits
@@ -53,6 +55,8 @@ class _Sight:
     projected: Mapping[str, float]
     reserved: Mapping[str, Resources]
     """Amounts by node that moves under way will need."""
+    unbound: Mapping[str, Resources]
+    """Those that pods will take which are pending and not bound."""
     resting: Rest
 
 
@@ -66,7 +70,7 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
     letting_go = releases(snapshot, policy.placement, now)
     left, placed = _placed(sight, letting_go)
     placements = (*_unpinned(letting_go), *left, *placed.placements)
-    levelling = _levelled(sight, placements)
+    levelling = _levelled(sight, placements, placed.state)
     ruling = rule(levelling.suggested, snapshot, policy, resting=sight.resting, now=now)
     remembering = replace(
         kept(levelling.memory, policy, placed.state),
@@ -93,7 +97,8 @@ def _look(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> _Si
     known = loads(snapshot.executors)
     ahead = projected(snapshot, policy, known, found.by_node)
     resting = rest(snapshot.moves, policy.moves, now)
-    return _Sight(snapshot, policy, memory, now, found, known, ahead, in_flight(snapshot), resting)
+    reserved, unbound = in_flight(snapshot), expected(snapshot, policy.levels)
+    return _Sight(snapshot, policy, memory, now, found, known, ahead, reserved, unbound, resting)
 
 
 def _unpinned(letting_go: Releases) -> tuple[Placement, ...]:
@@ -122,6 +127,7 @@ def _with_places(sight: _Sight, gated: list[Executor]) -> Placed:
         gated=gated,
         scores=sight.projected,
         reserved=sight.reserved,
+        unbound=sight.unbound,
         loads={executor.uid: sight.loads.expected(executor) for executor in gated},
         measured=figures,
         state=observed(before, sight.snapshot, sight.policy, measured=figures, now=sight.now),
@@ -135,8 +141,9 @@ def _tied(placements: list[Placement], gated: list[Executor]) -> list[Placement]
     return [replace(p, pin=Pin.NONE, detail=p.detail or _PREFERRED) if p.uid in loose else p for p in placements]
 
 
-def _levelled(sight: _Sight, placements: tuple[Placement, ...]) -> Levelling:
-    """By what the nodes will hold once these are placed."""
+def _levelled(sight: _Sight, placements: tuple[Placement, ...], state: PlacementState) -> Levelling:
+    """By what the nodes will hold once these are placed, and those of earlier passes are bound."""
+    sent = headings(sight.snapshot, state.sent) | {p.uid: p.node for p in placements if p.node is not None}
     return level(
         sight.snapshot,
         sight.policy,
@@ -144,6 +151,8 @@ def _levelled(sight: _Sight, placements: tuple[Placement, ...]) -> Levelling:
         scores=with_placed(sight.projected, sight.snapshot, sight.policy, sight.loads, placements),
         loads=sight.loads,
         booked=bookings(sight.reserved, sight.snapshot, placements),
+        unbound=sight.unbound,
+        sent=sent,
         resting=sight.resting,
         now=sight.now,
     )

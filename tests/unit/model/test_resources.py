@@ -15,6 +15,11 @@ def test_amounts_add_up_and_go_off_kind_by_kind() -> None:
     assert both.minus(more) == Resources(1.0, GIB, 1.0, ((DISK, 5.0), (GPU, 1.0), ("zoo", 0.0)))
 
 
+def test_several_ask_for_as_many_times_as_much() -> None:
+    one = Resources(1.5, 2.0, 1.0, (("gpu", 2.0),))
+    assert one.times(3) == one.plus(one).plus(one)
+
+
 def test_what_one_lacks_counts_as_nothing() -> None:
     assert Resources().minus(Resources(1.0, extended=((GPU, 2.0),))) == Resources(-1.0, extended=((GPU, -2.0),))
     assert Resources(extended=((GPU, 2.0),)).plus(Resources(1.0)) == Resources(1.0, extended=((GPU, 2.0),))

@@ -29,7 +29,7 @@ def situation(
     rules = a_policy(placement=policy or PlacementPolicy(), shedding=SheddingPolicy())
     places = grid(nodes, rules.levels)
     admission = Admission(places.nodes)
-    space = room(snapshot, places, admission, gated=waiting, scores=scores or {}, reserved={})
+    space = room(snapshot, places, gated=waiting, scores=scores or {}, reserved={})
     pool = Pool(places, space, admission, rules.placement, would_be_unloaded(space.scores, rules.shedding))
     return pool, next(crews(snapshot, places, memory or Memory(), gated=waiting, bound={}, sticky=True, loads={}))
 

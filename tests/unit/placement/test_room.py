@@ -19,16 +19,15 @@ from ballast.model import (
     Snapshot,
     Weights,
 )
-from ballast.placement.admission import Admission
 from ballast.placement.grid import grid
-from ballast.placement.room import UNBOUNDED, Room, counts_that_fit, fits, in_flight, room
+from ballast.placement.room import UNBOUNDED, Room, counts_that_fit, expected, fits, in_flight, room
 from tests.builders import GIB, a_move, a_node, a_snapshot, an_executor, gated
 
 
 def room_of(snapshot: Snapshot, **reserved: Resources) -> dict[str, float]:
     """Cores left by node."""
     places = grid(snapshot.nodes, Policy("p").levels)
-    found: Room = room(snapshot, places, Admission(places.nodes), gated=(), scores={}, reserved=reserved)
+    found: Room = room(snapshot, places, gated=(), scores={}, reserved=reserved)
     return {node.name: float(free[0]) for node, free in zip(places.nodes, found.free, strict=True)}
 
 
@@ -56,6 +55,26 @@ def test_a_pending_pod_that_fits_nowhere_takes_nothing() -> None:
 def test_executors_that_were_released_but_not_bound_keep_room() -> None:
     released = an_executor("e-1", phase=Phase.PENDING, node=None)
     assert room_of(a_snapshot(a_node("n1"), executors=(released,))) == {"n1": 3.0}
+
+
+def test_what_pods_that_are_not_bound_yet_will_take_is_said_node_by_node() -> None:
+    nodes, levels = (a_node("n1"), a_node("n2", cores=2.0)), Policy("p").levels
+    pending = (Demand(Resources(1.0, GIB, 1, ((GPU, 0.0),))), Demand(Resources(2.0, GIB, 1)))
+    released = an_executor("e-1", phase=Phase.PENDING, node=None, requests=Resources(2.0, GIB, 1))
+    found = expected(a_snapshot(*nodes, pending=pending, executors=(released,)), levels)
+    assert found == {"n1": Resources(3.0, 2 * GIB, 2, ((GPU, 0.0),)), "n2": Resources(2.0, GIB, 1)}
+    assert expected(a_snapshot(*nodes), levels) == {}
+
+
+def test_they_take_what_a_move_under_way_will_need_for_kube_scheduler_keeps_nothing_free() -> None:
+    pending = (Demand(Resources(3.0, GIB, 1)),)
+    assert room_of(a_snapshot(a_node("n1"), pending=pending), n1=Resources(2.0)) == {"n1": -1.0}
+
+
+def test_what_is_known_of_them_is_not_worked_out_again() -> None:
+    snapshot = a_snapshot(a_node("n1"), pending=(Demand(Resources(1.0, GIB, 1)),))
+    found = space(snapshot, unbound={"n1": Resources(3.0, GIB, 1)})
+    assert found.free.tolist() == [[1.0, 15 * GIB, 109.0]]
 
 
 def test_a_move_under_way_books_its_target_until_the_replacement_is_there() -> None:
@@ -87,19 +106,19 @@ GPU = "nvidia.com/gpu"
 def space(snapshot: Snapshot, *gated_ones: Executor, **changes: Any) -> Room:
     places = grid(snapshot.nodes, Policy("p").levels)
     settings: dict[str, Any] = {"scores": {}, "reserved": {}, **changes}
-    return room(snapshot, places, Admission(places.nodes), gated=gated_ones, **settings)
+    return room(snapshot, places, gated=gated_ones, **settings)
 
 
-def test_every_kind_that_somebody_asks_for_is_counted() -> None:
+def test_every_kind_that_those_to_place_ask_for_is_counted() -> None:
     nodes = (a_node("n1", allocatable=Resources(4.0, 8.0, 10.0, ((GPU, 2.0), ("zoo", 1.0)))), a_node("n2", cores=2.0))
     waiting = gated("e-1", requests=Resources(1.0, 2.0, 1.0, ((GPU, 1.0),)))
     pending = Demand(Resources(0.0, 0.0, 1.0, (("disk", 1.0),)))
     found = space(a_snapshot(*nodes, pending=(pending,)), waiting)
-    assert found.kinds == ("cpu", "memory", "pods", "disk", GPU)
-    assert found.offered.tolist() == [[4.0, 8.0, 10.0, 0.0, 2.0], [2.0, 16 * GIB, 110.0, 0.0, 0.0]]
-    assert found.slack.tolist() == [1e-6, 1.0, 1e-6, 1e-6, 1e-6]
-    assert found.vector(waiting.requests).tolist() == [1.0, 2.0, 1.0, 0.0, 1.0]
-    assert found.vector(Resources(3.0, 5.0, 7.0, (("zoo", 1.0),))).tolist() == [3.0, 5.0, 7.0, 0.0, 0.0]
+    assert found.kinds == ("cpu", "memory", "pods", GPU)
+    assert found.offered.tolist() == [[4.0, 8.0, 10.0, 2.0], [2.0, 16 * GIB, 110.0, 0.0]]
+    assert found.slack.tolist() == [1e-6, 1.0, 1e-6, 1e-6]
+    assert found.vector(waiting.requests).tolist() == [1.0, 2.0, 1.0, 1.0]
+    assert found.vector(Resources(3.0, 5.0, 7.0, (("zoo", 1.0),))).tolist() == [3.0, 5.0, 7.0, 0.0]
 
 
 def test_scores_and_reservations_of_nodes_that_are_not_in_the_pool_are_none_of_its_business() -> None:

@@ -21,7 +21,7 @@ from ballast.model import (
 )
 from ballast.planner.candidates import Candidates
 from ballast.planner.load import loads
-from tests.builders import GIB, NOW, a_node, a_policy, a_snapshot, a_topology, an_executor
+from tests.builders import GIB, NOW, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
 
 NODES = (
     a_node("hot"),
@@ -35,10 +35,10 @@ MOVER = an_executor("e1", node="hot", cpu=0.5)
 
 
 def candidates(*others: Executor, policy: Policy | None = None, **changes: Any) -> Candidates:
-    booked = changes.pop("booked", {})
+    told = {key: changes.pop(key, {}) for key in ("booked", "unbound", "sent")}
     executors = (changes.pop("mover", MOVER), *others)
     snapshot = a_snapshot(*NODES, **{"executors": executors, **changes})
-    return Candidates(snapshot, policy or a_policy(), loads(executors), booked=booked, now=NOW)
+    return Candidates(snapshot, policy or a_policy(), loads(executors), **told, now=NOW)
 
 
 def refusal(target: str, *others: Executor, arriving: tuple[str, ...] = (), **changes: Any) -> Reason | None:
@@ -60,6 +60,13 @@ def test_a_node_that_is_not_in_the_pool_is_none() -> None:
 @pytest.mark.parametrize(("free_cores", "reason"), [(1.0, None), (0.9, Reason.NO_ROOM)])
 def test_what_is_spoken_for_is_no_room(free_cores: float, reason: Reason | None) -> None:
     assert refusal("cold", booked={"cold": Resources(4.0 - free_cores, GIB, 1)}) is reason
+
+
+def test_nor_is_what_pods_will_take_that_are_not_bound_yet() -> None:
+    two, one = {"cold": Resources(2.0, GIB, 1)}, {"cold": Resources(1.0, GIB, 1)}
+    assert refusal("cold", booked=two, unbound=one) is None
+    assert refusal("cold", booked=two, unbound=two) is Reason.NO_ROOM
+    assert candidates(unbound=two).given(booked=two, now=NOW).refusal(MOVER.key, "cold", ()) is Reason.NO_ROOM
 
 
 def test_given_other_bookings_it_answers_by_them_and_the_first_as_before() -> None:
@@ -90,6 +97,25 @@ def test_executors_that_arrive_and_those_that_are_bound_count_towards_the_share(
     assert refusal("cold", *others, arriving=(others[0].key, others[1].key)) is Reason.SPREAD_LIMIT
     bound = [an_executor(f"p{i}", node="cold", phase=Phase.PENDING, running_since=None) for i in range(2)]
     assert refusal("cold", *others, *bound) is Reason.SPREAD_LIMIT
+
+
+@pytest.mark.parametrize("waiting", [gated("e9"), an_executor("e9", phase=Phase.PENDING, node=None)])
+def test_those_that_are_on_no_node_yet_count_where_they_were_sent(waiting: Executor) -> None:
+    others, sent = crowd(9, "zone-2"), {waiting.uid: "cold"}
+    one = a_policy(placement=PlacementPolicy(limits=(ComponentLimit("ingest", 1),)))
+    assert refusal("cold", *others, waiting, policy=one) is None
+    assert refusal("cold", *others, waiting, policy=one, sent=sent) is Reason.SPREAD_LIMIT
+    apart = (a_topology(separate=(Separation(("ingest", "standby"), "Rack"),)),)
+    standby = replace(waiting, component="standby")
+    assert refusal("neighbour", standby, topologies=apart) is None
+    assert refusal("neighbour", standby, topologies=apart, sent=sent) is Reason.SEPARATED
+
+
+def test_one_that_is_bound_counts_where_it_is_alone() -> None:
+    one = a_policy(placement=PlacementPolicy(limits=(ComponentLimit("ingest", 1),)))
+    bound = an_executor("e9", phase=Phase.PENDING, node="cold")
+    assert refusal("cold", bound, policy=one, sent={bound.uid: "neighbour"}) is Reason.SPREAD_LIMIT
+    assert refusal("neighbour", bound, policy=one, sent={bound.uid: "neighbour"}) is None
 
 
 def test_the_limit_of_a_component_is_the_narrower_one() -> None:

@@ -10,8 +10,11 @@ import pytest
 
 from ballast.model import (
     Budget,
+    ComponentLimit,
     Constraints,
+    Demand,
     Executor,
+    Memory,
     MetricsHealth,
     Move,
     MovePhase,
@@ -29,10 +32,8 @@ from ballast.model import (
     Snapshot,
     Taint,
 )
-from ballast.placement.room import in_flight
 from ballast.planner.candidates import Candidates
 from ballast.planner.clearance import clearance
-from ballast.planner.load import loads
 from ballast.planner.score import measured
 from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor
 
@@ -56,9 +57,7 @@ def pool(*nodes: Node, mover: Executor = MOVER, **changes: Any) -> Snapshot:
 
 
 def look(snapshot: Snapshot, move: Move = MOVE, policy: Policy = POLICY) -> tuple[Refusal | None, str | None]:
-    candidates = Candidates(
-        snapshot, policy, loads(snapshot.executors), booked=in_flight(snapshot), now=snapshot.taken_at
-    )
+    candidates = Candidates.found(snapshot, policy, Memory(), now=snapshot.taken_at)
     scores = measured(snapshot, policy).by_node
     return clearance(snapshot, policy, move, candidates=candidates, measured=scores, now=NOW)
 
@@ -93,6 +92,28 @@ def test_where_nothing_has_changed_it_goes_on() -> None:
 )
 def test_an_executor_that_may_not_move_any_more_stays(changes: dict[str, Any], reason: Reason) -> None:
     assert why(pool(mover=replace(MOVER, **changes)))[0] is reason
+
+
+TO_COLD = Constraints(affinity_terms=((Requirement("metadata.name", "In", ("cold",), on_field=True),),))
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_a_place_that_a_pod_will_take_which_is_not_bound_yet_is_taken(*, ours: bool) -> None:
+    requests = Resources(1.5)
+    released = an_executor(
+        "e-9", component="sink", phase=Phase.PENDING, node=None, requests=requests, constraints=TO_COLD
+    )
+    waiting = {"executors": (MOVER, *OTHERS, released)} if ours else {"pending": (Demand(requests, TO_COLD),)}
+    assert why(pool(**waiting))[0] is Reason.NO_ROOM
+
+
+def test_a_replacement_that_is_not_bound_yet_counts_towards_the_share_of_its_moves_target() -> None:
+    one_a_node = replace(POLICY, placement=replace(POLICY.placement, limits=(ComponentLimit("ingest", 1),)))
+    released = an_executor("e-9", phase=Phase.PENDING, node=None)
+    other = a_move("other", phase=MovePhase.ARRIVING, ended_at=None, replacement_uid=released.uid)
+    freely = replace(POLICY.moves, max_concurrent_per_topology=9, max_concurrent_per_node=9, cooldown_seconds=0.0)
+    seen = pool(executors=(MOVER, OTHERS[0], released), moves=(MOVE, other))
+    assert why(seen, policy=replace(one_a_node, moves=freely))[0] is Reason.SPREAD_LIMIT
 
 
 def test_an_executor_of_an_unknown_workload_stays() -> None:

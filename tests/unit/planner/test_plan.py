@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -6,6 +7,8 @@ from ballast.api.policy_placement import PlacementStrategy
 from ballast.model import (
     AvgShedderPolicy,
     ComponentLimit,
+    Constraints,
+    Demand,
     LoadUnit,
     Memory,
     MetricsHealth,
@@ -19,6 +22,9 @@ from ballast.model import (
     Plan,
     Policy,
     Reason,
+    Requirement,
+    Resources,
+    Separation,
     SheddingPolicy,
     Snapshot,
     Weights,
@@ -340,3 +346,36 @@ def test_when_one_topology_rests_another_executor_of_the_hot_node_is_looked_at()
     )
     assert [move.uid for move in found.moves] == ["uid-x-1"]
     assert Reason.COOLDOWN in {refusal.reason for refusal in found.refusals}
+
+
+TIED = Constraints(affinity_terms=((Requirement("metadata.name", "In", ("cold",), on_field=True),),))
+ONE_A_NODE = replace(POLICY.placement, limits=(ComponentLimit("ingest", 1),))
+APART = (a_topology(*a_topology().components, separate=(Separation(("ingest", "sink"), "Node"),)),)
+
+
+@pytest.mark.parametrize(
+    ("changes", "placement", "reason"),
+    [
+        ({}, POLICY.placement, None),
+        ({"executors": (gated("g-1", since=NOW - 20, constraints=TIED),)}, ONE_A_NODE, Reason.SPREAD_LIMIT),
+        (
+            {"executors": (gated("g-1", since=NOW - 20, constraints=TIED, component="sink"),), "topologies": APART},
+            POLICY.placement,
+            Reason.SEPARATED,
+        ),
+        ({"pending": (Demand(Resources(1.5), TIED),)}, POLICY.placement, Reason.NO_ROOM),
+    ],
+    ids=["nobody", "one of its component", "one to keep apart from", "a pod of others"],
+)
+def test_nobody_moves_to_a_place_that_another_will_take(
+    changes: dict[str, Any], placement: PlacementPolicy, reason: Reason | None
+) -> None:
+    """Whether the same pass places that one, or kube-scheduler is about to."""
+    eager = SheddingPolicy(avg_shedder=AvgShedderPolicy(low_hits=1, high_hits=1))
+    policy = replace(POLICY, placement=placement, shedding=eager, moves=replace(POLICY.moves, max_locality_loss=5.0))
+    nodes = (a_node("cold", cores=2.0, cpu=0.10), a_node("hot", cores=2.0, cpu=0.95))
+    running = tuple(an_executor(f"e-{i}", node="hot", cpu=0.4) for i in range(2))
+    seen = a_snapshot(*nodes, **{**changes, "executors": (*running, *changes.get("executors", ()))})
+    decided, _ = plan(seen, policy, Memory(), NOW)
+    assert bool(decided.moves) is (reason is None)
+    assert reason is None or reason in {refusal.reason for refusal in decided.refusals}
