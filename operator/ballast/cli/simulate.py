@@ -20,6 +20,7 @@ from ballast.errors import InvalidField
 from ballast.model import Policy
 from ballast.simulation.engine import Progress as Told
 from ballast.simulation.engine import simulate as run
+from ballast.simulation.garbage import seldom_sought
 from ballast.simulation.policies import FILES, enforced, from_name, in_file, policy_in
 from ballast.simulation.scenario import Scenario
 from ballast.simulation.trace import Trace
@@ -86,7 +87,7 @@ def _read(text: str, world: Scenario) -> list[Policy]:
 
 def traced(world: Scenario, policies: dict[str, Policy], seed: int | None) -> list[Trace]:
     """One run each, with a bar on stderr where that is a terminal."""
-    with _bar(world.name) as bar:
+    with _bar(world.name) as bar, seldom_sought():
         return [run(world, each, seed=seed, label=name, progress=bar(name)) for name, each in policies.items()]
 
 

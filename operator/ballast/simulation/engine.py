@@ -14,7 +14,6 @@ import numpy as np
 
 from ballast.model import Location, Memory, MovesMode, Placement, Plan, Policy, Snapshot
 from ballast.planner.plan import plan
-from ballast.simulation import garbage
 from ballast.simulation.change import changes
 from ballast.simulation.cluster import Cluster, State
 from ballast.simulation.crew import crew
@@ -105,11 +104,10 @@ class Run:
     def to_the_end(self, progress: Progress | None) -> Trace:
         step = self._world.step_seconds
         steps = int(self._world.title.duration_seconds / step + 1e-9)
-        with garbage.seldom_sought():
-            for index in range(steps + 1):
-                self._advance(index * step)
-                if progress is not None:
-                    progress(index / max(steps, 1))
+        for index in range(steps + 1):
+            self._advance(index * step)
+            if progress is not None:
+                progress(index / max(steps, 1))
         return self._recorder.trace(self._flights.records())
 
     def _advance(self, time: float) -> None:

@@ -1,13 +1,8 @@
 from __future__ import annotations
 
-import gc
-
 import numpy as np
-import pytest
 
-from ballast.model import Memory, Plan, Policy, Snapshot
-from ballast.planner.plan import plan
-from ballast.simulation.engine import EPOCH, simulate
+from ballast.simulation.engine import simulate
 from ballast.simulation.figures import figures
 from ballast.simulation.trace import Cause, Outcome, Trace
 from tests.unit.simulation.small_world import policy, scenario
@@ -43,29 +38,6 @@ def test_the_same_scenario_and_seed_give_the_same_trace() -> None:
     first = simulate(scenario(**NOISY), policy())
     assert first.placements
     assert same(first, simulate(scenario(**NOISY), policy()))
-
-
-@pytest.mark.parametrize(("before", "within"), [(700, 500_000), (900_000, 900_000), (0, 0)])
-def test_reference_cycles_are_sought_seldom_while_a_run_goes_on_and_as_before_afterwards(
-    before: int, within: int
-) -> None:
-    seen: set[tuple[int, int, int]] = set()
-
-    def watched(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tuple[Plan, Memory]:
-        seen.add(gc.get_threshold())
-        if now > EPOCH + 300.0:
-            raise RuntimeError("enough")
-        return plan(snapshot, policy, memory, now)
-
-    found = gc.get_threshold()
-    try:
-        gc.set_threshold(before, 9, 8)
-        with pytest.raises(RuntimeError, match="enough"):
-            simulate(scenario(), policy(), planner=watched)
-        assert gc.get_threshold() == (before, 9, 8)
-    finally:
-        gc.set_threshold(*found)
-    assert seen == {(within, 9, 8)}
 
 
 def test_another_seed_gives_another_trace() -> None:

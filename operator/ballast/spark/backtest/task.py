@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from ballast.errors import BallastError
+from ballast.simulation.garbage import seldom_sought
 from ballast.simulation.recording import UnusableRecordingError
 from ballast.simulation.trial import Trial
 from ballast.spark.backtest.cases import Run
@@ -18,7 +19,8 @@ TOLD = "key string, told binary"
 def told(run: Run, trial: Trial) -> pa.RecordBatch:
     """The one row of `TOLD`. Raises BacktestError, which names the run."""
     try:
-        result = trial.run(run.policy, run.case)
+        with seldom_sought():
+            result = trial.run(run.policy, run.case)
     except UnusableRecordingError as error:
         return left_out(run, str(error))
     except BallastError as error:
