@@ -95,7 +95,8 @@ class Reporter:
             _LOG.warning("left alone: %s", message)
         self._told, now = told, self._clock()
         self._advisers = {name: adviser for name, adviser in self._advisers.items() if name in policies}
-        self._written = {uid: at for uid, at in self._written.items() if now - at < QUIET_SECONDS}
+        # A time that lies ahead is of a clock that has been set back since.
+        self._written = {uid: at for uid, at in self._written.items() if 0 <= now - at < QUIET_SECONDS}
 
     def _find(self, context: Context, finding: Finding) -> None:
         regarding = context.topology(finding.topology)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -57,7 +58,8 @@ class _Kept:
 
     memory: Memory
     reading: Reading = field(default_factory=lambda: Reading(health=_NO_ANSWER_YET))
-    full_pass_at: float = 0.0
+    full_pass_at: float = -math.inf
+    """Monotonic seconds."""
     asked: Future[Reading] | None = None
     """Figures that are on their way."""
 
@@ -88,6 +90,8 @@ class Rounds:
         self._seen: set[str] = set()
         self._threads = ThreadPoolExecutor(_ASKED_AT_ONCE, "figures")
         self._patient_until = 0.0
+        self._looked_at = 0.0
+        """Monotonic seconds of this round's look."""
 
     def close(self) -> None:
         """Figures that are on their way are not waited for."""
@@ -113,7 +117,7 @@ class Rounds:
             return self._clock()
         lands = territories(survey.policies, survey.lists.nodes)
         self._keep_switch(survey, lands)
-        sight = Sight(survey, lands, self._gates, self._clock(), self._failures)
+        sight, self._looked_at = Sight(survey, lands, self._gates, self._clock(), self._failures), self._monotonic()
         moves, broken = read_moves(survey.moves)
         names = {read.resource.metadata.name for read in survey.policies}
         self._crew.reporter.begin(names, [*survey.broken, *broken])
@@ -126,7 +130,8 @@ class Rounds:
         for name in self._kept.keys() - names:
             del self._kept[name]
             self._crew.telemetry.forget(name)
-        return _earliest(*due)
+        # A clock that was set back meanwhile must not put the next round off.
+        return _earliest(*due, shift_seconds=min(0.0, self._clock() - sight.now))
 
     def _visit_all(self, sight: Sight, moves: list[OpenMove]) -> list[float | None] | None:
         """When to look at each policy again. None where the lease was lost on the way: whose pods and moves those of
@@ -187,8 +192,9 @@ class Rounds:
         kept.memory = memory
         self._measure(name, context, decided, full=full)
         status_due = self._crew.reporter.report(context, decided, memory, renew=full)
-        figures_due = kept.full_pass_at + interval if kept.asked is None else sight.now + self._patience_seconds
-        return _earliest(figures_due, status_due, decided.wake_at, moves_wake)
+        full_pass_in = kept.full_pass_at + interval - self._looked_at
+        figures_in = full_pass_in if kept.asked is None else self._patience_seconds
+        return _earliest(sight.now + figures_in, status_due, decided.wake_at, moves_wake)
 
     def _renewed(self, read: Read[BalancingPolicy], sight: Sight, kept: _Kept) -> bool:
         """Ask for new figures where it is time to; whether they make this pass a full one.
@@ -196,10 +202,10 @@ class Rounds:
         A slow Prometheus keeps nobody waiting at a gate: until it has answered, passes go on with what is known.
         """
         spec = read.resource.spec
-        due = sight.now - kept.full_pass_at >= spec.interval.seconds
+        due = self._looked_at - kept.full_pass_at >= spec.interval.seconds
         if kept.asked is None:
             at = kept.reading.at
-            worn = at is not None and sight.now - at > _WORN_RATIO * spec.metrics.max_age.seconds
+            worn = at is not None and not 0 <= sight.now - at <= _WORN_RATIO * spec.metrics.max_age.seconds
             if not due and not worn:
                 return False
             kept.asked = self._threads.submit(sight.figures, read, self._crew.figures)
@@ -209,7 +215,7 @@ class Rounds:
         asked, kept.asked = kept.asked, None
         kept.reading = asked.result()
         if due:
-            kept.full_pass_at = sight.now
+            kept.full_pass_at = self._looked_at
         return due
 
     def _usable(self, read: Read[BalancingPolicy], sight: Sight, kept: _Kept, *, full: bool) -> Reading:
@@ -244,5 +250,5 @@ def _with_moves(context: Context, moves: list[OpenMove]) -> Context:
     return replace(context, snapshot=replace(context.snapshot, moves=known))
 
 
-def _earliest(*times: float | None) -> float | None:
-    return min((at for at in times if at is not None), default=None)
+def _earliest(*times: float | None, shift_seconds: float = 0.0) -> float | None:
+    return min((at + shift_seconds for at in times if at is not None), default=None)

@@ -63,7 +63,8 @@ class Switch:
         removed must not begin to hold executors again. The log says so once.
         """
         now = self._clock()
-        if want == self._kept and now - self._beaten_at < HEARTBEAT_SECONDS:
+        # A time that lies ahead is of a clock that has been set back since.
+        if want == self._kept and 0 <= now - self._beaten_at < HEARTBEAT_SECONDS:
             return
         if self._uninstalled():
             self._kept = None

@@ -195,7 +195,7 @@ def hand(
         switch=Switch(client, name=RELEASE, identity=identity, clock=clock),
         telemetry=telemetry,
     )
-    rounds = Rounds(crew, clock=clock, monotonic=time.monotonic, leading=lambda: True, reported=reported)
+    rounds = Rounds(crew, clock=clock, monotonic=clock, leading=lambda: True, reported=reported)
     return Hand(rounds, client, found, telemetry)
 
 

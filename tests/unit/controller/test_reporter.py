@@ -127,6 +127,14 @@ def test_what_had_to_wait_says_when_it_may_be_written(stage: Stage) -> None:
     assert len(stage.patches()) == 2
 
 
+def test_a_clock_that_is_set_back_silences_nobody(stage: Stage) -> None:
+    stage.report(cpu=0.5)
+    stage.now -= 3600.0
+    stage.reporter.begin({"streaming"}, [])
+    stage.report(cpu=0.55)
+    assert len(stage.patches()) == 2
+
+
 def test_where_nothing_changes_nothing_is_written(stage: Stage) -> None:
     stage.report()
     stage.now += 10 * QUIET_SECONDS

@@ -279,6 +279,57 @@ def test_a_status_that_had_to_wait_gets_a_round_of_its_own(server: tuple[Server,
         assert rounds.run() == NOW + QUIET_SECONDS
 
 
+INTERVAL_SECONDS = 15.0
+
+
+@dataclass
+class _Watches:
+    """The time of day, which may be set back, and one that only goes on."""
+
+    clock: Time
+    monotonic: Time
+
+    def wait(self, seconds: float) -> None:
+        self.clock.now += seconds
+        self.monotonic.now += seconds
+
+
+def test_a_clock_that_is_set_back_puts_no_full_pass_off(server: tuple[Server, Scripted], tmp_path: Path) -> None:
+    found, script = server
+    found.lists["balancingpolicies"] = [policy("ads", interval="15s")]
+    found.lists["pods"] = found.lists["executormoves"] = []
+    prompt, watches = _Prompt(), _Watches(Time(NOW), Time(5.0))
+    with operating(script, tmp_path, figures=prompt, clock=watches.clock, monotonic=watches.monotonic) as rounds:
+        assert rounds.run() == NOW + INTERVAL_SECONDS
+        watches.wait(5.0)
+        watches.clock.now -= 3600.0
+        assert rounds.run() == watches.clock.now + INTERVAL_SECONDS - 5.0
+        asked = len(prompt.asked)
+        watches.wait(INTERVAL_SECONDS - 5.0)
+        assert rounds.run() == watches.clock.now + INTERVAL_SECONDS
+        assert len(prompt.asked) == asked + 1
+
+
+def test_a_clock_that_is_set_back_while_a_round_runs_does_not_put_the_next_one_off(
+    server: tuple[Server, Scripted], tmp_path: Path
+) -> None:
+    found, script = server
+    found.lists["balancingpolicies"] = [policy("ads", interval="15s")]
+    clock = Time(NOW)
+
+    def answer(asked: Asked) -> Answer:
+        if "/balancingpolicies/ads/status" in asked.path:
+            clock.now = NOW - 3600.0
+        return found.answer(asked)
+
+    script.by = answer
+    with operating(script, tmp_path, clock=clock) as rounds:
+        due = rounds.run()
+    assert clock.now == NOW - 3600.0
+    assert due is not None
+    assert due <= clock.now + INTERVAL_SECONDS
+
+
 class _Slow(Figures):
     """A Prometheus that answers when it is told to; until then, all patience is over whenever somebody looks."""
 

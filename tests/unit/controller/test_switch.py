@@ -93,6 +93,18 @@ def test_it_is_written_when_it_changes_and_now_and_then_as_a_sign_of_life(tmp_pa
         assert script.writes[2].body["spec"] == {"gating": False, "allNamespaces": False}
 
 
+def test_a_clock_that_is_set_back_does_not_end_the_signs_of_life(tmp_path: Path) -> None:
+    time = Time()
+    with scripted(stored(ON)) as script:
+        switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=time)
+        switch.keep(ON)
+        time.now -= 3600.0
+        switch.keep(ON)
+        assert [asked.body["status"]["heartbeatTime"] for asked in script.writes] == [
+            text(CREATED_AT), text(CREATED_AT - 3600.0)
+        ]  # fmt: skip
+
+
 def test_after_a_conflict_it_is_written_anew(tmp_path: Path) -> None:
     with scripted(stored(ON), stored(ON), Answer(409, {"message": "changed"}), stored(ON)) as script:
         switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=Time())
