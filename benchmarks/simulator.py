@@ -8,10 +8,10 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from ballast.garbage import seldom_sought
 from ballast.model import Memory, Plan, Policy, Snapshot
 from ballast.planner.plan import plan
 from ballast.simulation.engine import simulate
-from ballast.simulation.garbage import seldom_sought
 from ballast.simulation.policies import from_name
 from ballast.simulation.scenario import Scenario
 from benchmarks.report import Aim, Result, machine, write

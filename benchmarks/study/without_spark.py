@@ -8,7 +8,7 @@ import sys
 from time import perf_counter
 
 from ballast.api import BalancingPolicy
-from ballast.simulation.garbage import seldom_sought
+from ballast.garbage import seldom_sought
 from ballast.simulation.study import Case
 from ballast.simulation.trial import ScenarioTrial
 from benchmarks.study.days import POLICIES, Outcome, day, policies

@@ -17,6 +17,7 @@ from ballast.api.duration import Duration
 from ballast.cli.access import ContextOption, KubeconfigOption, connect
 from ballast.controller.logs import configure
 from ballast.controller.operator import Operator, Settings
+from ballast.garbage import seldom_sought
 
 EXAMPLES = (
     "ballast run --namespace ballast-system",
@@ -71,7 +72,8 @@ def run(
         metrics_port=metrics_port,
         lease_seconds=Duration.parse(lease_duration, "--lease-duration").seconds,
     )
-    asyncio.run(_until_stopped(Operator(connection, settings)))
+    with seldom_sought():
+        asyncio.run(_until_stopped(Operator(connection, settings)))
     leave()
 
 

@@ -17,10 +17,10 @@ from ballast.cli.picture.page import ReportOption
 from ballast.cli.picture.simulated import simulated_page
 from ballast.cli.report.simulated import MEANINGS, simulated_document, simulated_report
 from ballast.errors import InvalidField
+from ballast.garbage import seldom_sought
 from ballast.model import Policy
 from ballast.simulation.engine import Progress as Told
 from ballast.simulation.engine import simulate as run
-from ballast.simulation.garbage import seldom_sought
 from ballast.simulation.policies import FILES, enforced, from_name, in_file, policy_in
 from ballast.simulation.scenario import Scenario
 from ballast.simulation.trace import Trace

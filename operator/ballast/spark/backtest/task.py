@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from ballast.errors import BallastError
-from ballast.simulation.garbage import seldom_sought
+from ballast.garbage import seldom_sought
 from ballast.simulation.recording import UnusableRecordingError
 from ballast.simulation.trial import Trial
 from ballast.spark.backtest.cases import Run

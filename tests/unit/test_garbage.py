@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from ballast.simulation.garbage import seldom_sought
+from ballast.garbage import seldom_sought
 
 
 @pytest.mark.parametrize(("before", "within"), [(700, 500_000), (900_000, 900_000), (0, 0)])

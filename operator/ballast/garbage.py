@@ -1,4 +1,4 @@
-"""How often the interpreter looks for reference cycles while simulations run."""
+"""How often the interpreter looks for reference cycles in a program that plans."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def seldom_sought() -> Iterator[None]:
     """Looks are rare inside, and as before afterwards; who has turned them off finds them off.
 
     A pass makes some values for every executor, which all end with it, and none of which is part of a cycle. Looking
-    at each of them thrice takes a quarter of a run, and more than in proportion where the pool is large.
+    at each of them thrice takes a quarter of the time, and more than in proportion where the pool is large.
 
-    It goes for the whole process, so it is for the program that begins the runs to say, in one thread at a time.
+    It goes for the whole process, so it is for the program that begins the work to say, in one thread at a time.
     """
     allocations, *older = gc.get_threshold()
     gc.set_threshold(max(allocations, ALLOCATIONS) if allocations else 0, *older)
