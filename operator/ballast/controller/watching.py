@@ -60,16 +60,23 @@ class _Hears:
 
 
 def _run(connection: Connection, hears: _Hears, ending: threading.Event) -> None:
-    operator = kopf.operator(
-        registry=_registry(connection, hears),
-        settings=_settings(),
-        clusterwide=True,
-        standalone=True,
-        # Without one kopf asks for the user's name, and the user of a container has none.
-        identity="ballast",  # type: ignore[arg-type]
-        stop_flag=ending,
-    )
-    asyncio.run(operator)
+    asyncio.run(_operate(connection, hears, ending))
+
+
+async def _operate(connection: Connection, hears: _Hears, ending: threading.Event) -> None:
+    try:
+        await kopf.operator(
+            registry=_registry(connection, hears),
+            settings=_settings(),
+            clusterwide=True,
+            standalone=True,
+            # Without one kopf asks for the user's name, and the user of a container has none.
+            identity="ballast",  # type: ignore[arg-type]
+            stop_flag=ending,
+        )
+    finally:
+        # A thread of kopf's waits for it, and the end of this loop for that thread: also when kopf fails by itself.
+        ending.set()
 
 
 def _registry(connection: Connection, hears: _Hears) -> kopf.OperatorRegistry:

@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ballast.controller.watching import News
+from ballast.api.meta import GROUP, VERSION
+from ballast.controller.watching import News, watch
+from ballast.kube.connection import Connection
 from tests.unit.kube.builders import GATE, executor
+from tests.unit.kube.scripted import Answer, Asked, Scripted, kubeconfig, scripted
 
 JSON = dict[str, Any]
 
@@ -63,3 +69,62 @@ def test_what_is_deleted_is_news_although_it_was_seen_leaving_and_is_forgotten()
     news.of_spec(policy())
     assert news.of_spec(policy(), deleted=True)
     assert len(news) == 0
+
+
+def resource(plural: str) -> JSON:
+    verbs = ["get", "list", "watch", "patch"]
+    return {"name": plural, "singularName": plural, "kind": plural, "namespaced": True, "verbs": verbs}
+
+
+def group(name: str, version: str) -> JSON:
+    return {"name": name, "versions": [{"version": version}], "preferredVersion": {"version": version}}
+
+
+DISCOVERY: dict[str, JSON] = {
+    "/version": {"major": "1"},
+    "/api": {"versions": ["v1"]},
+    "/apis": {"groups": [group("apiextensions.k8s.io", "v1"), group(GROUP, VERSION)]},
+    "/api/v1": {"resources": [resource("pods"), resource("namespaces")]},
+    "/apis/apiextensions.k8s.io/v1": {"resources": [resource("customresourcedefinitions")]},
+    f"/apis/{GROUP}/{VERSION}": {
+        "resources": [resource(plural) for plural in ("balancingpolicies", "sparktopologies", "executormoves")]
+    },
+}
+NOTHING_NEW = Answer(body={"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "2"}}})
+BROKEN_STREAM = Answer(body={"type": "ERROR", "object": {"code": 500, "message": "etcdserver: leader changed"}})
+
+
+class ApiServer:
+    """As much of one as kopf watches; `pods`: how the watches of the executors are answered, the last one for ever."""
+
+    def __init__(self, *pods: Answer) -> None:
+        self._pods = list(pods)
+        self.listening = 0
+        """Watches of the executors that were asked for."""
+
+    def __call__(self, asked: Asked) -> Answer:
+        return replace(self._answer(asked), headers={"Content-Type": "application/json"})
+
+    def _answer(self, asked: Asked) -> Answer:
+        path = asked.path.partition("?")[0]
+        if path in DISCOVERY:
+            return Answer(body=DISCOVERY[path])
+        if "watch=true" not in asked.path:
+            return Answer(body={"kind": "List", "metadata": {"resourceVersion": "1"}, "items": []})
+        if path != "/api/v1/pods":
+            return NOTHING_NEW
+        self.listening += 1
+        return self._pods.pop(0) if len(self._pods) > 1 else self._pods[0]
+
+
+def listen(script: Scripted, folder: Path, stop: asyncio.Event) -> asyncio.Task[None]:
+    connection = Connection.from_kubeconfig(kubeconfig(folder, script.url))
+    return asyncio.create_task(watch(connection, lambda: None, failed=lambda _: None, stop=stop))
+
+
+async def test_a_watch_that_breaks_after_it_has_begun_is_raised_so_that_the_process_starts_anew(tmp_path: Path) -> None:
+    with scripted() as script:
+        script.by = server = ApiServer(NOTHING_NEW, BROKEN_STREAM)
+        with pytest.raises(Exception, match="leader changed"):
+            await asyncio.wait_for(listen(script, tmp_path, asyncio.Event()), 60)
+        assert server.listening == 2
