@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from ballast.api import BalancingPolicy, SparkTopology
@@ -12,6 +12,7 @@ from ballast.controller.context import Context
 from ballast.controller.declaration import QUERY_NOT_ALLOWED
 from ballast.controller.ends import EXTERNAL_NAMESPACE_NOT_ALLOWED, EXTERNAL_NOT_FOUND, Finding
 from ballast.controller.membership import key_of
+from ballast.controller.speaker import Voice, speaker
 from ballast.controller.status import Outlook, policy_status, stalled_status, topology_status
 from ballast.controller.survey import Read
 from ballast.errors import BallastError
@@ -21,12 +22,14 @@ from ballast.kube.errors import Conflict, KubeError, NotFound
 from ballast.kube.events import EventRecorder, Notice
 from ballast.kube.kinds import Kind
 from ballast.kube.objects import difference, write_status
-from ballast.model import Memory, Phase, Plan
+from ballast.model import Memory, Plan
 
 _LOG = logging.getLogger(__name__)
 _UNSEEN = (EXTERNAL_NAMESPACE_NOT_ALLOWED, EXTERNAL_NOT_FOUND)
 QUIET_SECONDS = 60.0
 """Between two writes of one object's status."""
+_ANEW_SECONDS = 1.0
+"""Until a status is written anew that somebody else wrote to meanwhile."""
 
 JSON = dict[str, Any]
 
@@ -39,13 +42,16 @@ class Reporter:
         self._written: dict[str, float] = {}
         self._told: set[str] = set()
         self._advisers: dict[str, Adviser] = {}
+        self._policies: frozenset[str] = frozenset()
+        self._voices: dict[str, tuple[Read[SparkTopology], list[Voice]]] = {}
+        """Of this round, by topology key."""
 
     def __len__(self) -> int:
         """How many things it remembers from round to round."""
         return len(self._written) + len(self._told) + len(self._advisers)
 
     def report(self, context: Context, decided: Plan, memory: Memory, *, renew: bool) -> float | None:
-        """Bring the policy's status and those of its topologies up to date. `renew`: the figures are new.
+        """Bring the policy's status up to date; its topologies' come with `conclude`. `renew`: the figures are new.
 
         Returns when what had to wait may be written; None where nothing had to.
         """
@@ -61,24 +67,36 @@ class Reporter:
             {each.topology: each for each in context.findings if each.reason in _UNSEEN},
         )
         status = policy_status(context.read.resource, outlook).to_dict()
-        waiting = [self._write(kinds.BALANCING_POLICY, context.read.raw, status)]
-        waiting += self._report_topologies(context, outlook)
+        self._listen(context, outlook)
         for finding in context.findings:
             self._find(context, finding)
-        return min((at for at in waiting if at is not None), default=None)
+        return self._write(kinds.BALANCING_POLICY, context.read.raw, status)
 
-    def _report_topologies(self, context: Context, outlook: Outlook) -> Iterator[float | None]:
+    def _listen(self, context: Context, outlook: Outlook) -> None:
+        """What the policy could say of topologies waits for what the others could."""
         stalled = {finding.topology: finding for finding in context.findings if finding.stalls}
         ours = {topology.key for topology in context.snapshot.topologies}
+        nodes = frozenset(node.name for node in context.snapshot.nodes)
         for read in context.survey.topologies:
-            key, now = key_of(read.resource), outlook.now
-            if key in stalled:
-                status = stalled_status(read.resource, stalled[key].reason, stalled[key].message, now)
-            elif key in ours and _steers(context, read.resource, outlook):
-                status = topology_status(read.resource, outlook)
-            else:
-                continue
-            yield self._write(kinds.SPARK_TOPOLOGY, read.raw, status.to_dict())
+            key = key_of(read.resource)
+            if key in stalled or key in ours:
+                voice = Voice.of(outlook, key, nodes=nodes, stalls=stalled.get(key))
+                self._voices.setdefault(key, (read, []))[1].append(voice)
+
+    def conclude(self) -> float | None:
+        """Every policy has been reported: bring their topologies' status up to date. Returns as `report`."""
+        return _earliest(self._speak(read, voices) for read, voices in self._voices.values())
+
+    def _speak(self, read: Read[SparkTopology], voices: list[Voice]) -> float | None:
+        last = read.resource.status.policy
+        voice = speaker(voices, last=last if last in self._policies else None)
+        if voice is None:
+            return None
+        if voice.stalls is not None:
+            status = stalled_status(read.resource, voice.stalls.reason, voice.stalls.message, voice.outlook.now)
+        else:
+            status = topology_status(read.resource, voice.outlook)
+        return self._write(kinds.SPARK_TOPOLOGY, read.raw, status.to_dict())
 
     def stalled(self, read: Read[BalancingPolicy], reason: str, message: str) -> float | None:
         """A policy that can't be followed as it is. Returns as `report`."""
@@ -94,6 +112,7 @@ class Reporter:
         for message in sorted(told - self._told):
             _LOG.warning("left alone: %s", message)
         self._told, now = told, self._clock()
+        self._policies, self._voices = frozenset(policies), {}
         self._advisers = {name: adviser for name, adviser in self._advisers.items() if name in policies}
         # A time that lies ahead is of a clock that has been set back since.
         self._written = {uid: at for uid, at in self._written.items() if 0 <= now - at < QUIET_SECONDS}
@@ -106,7 +125,7 @@ class Reporter:
     def _write(self, kind: Kind, seen: JSON, status: JSON) -> float | None:
         """News about the object itself (another generation, another condition) goes out at once, figures later.
 
-        Returns when those that had to wait may go.
+        Returns when those that had to wait, or were not taken, may go.
         """
         uid, now, before = seen["metadata"]["uid"], self._clock(), seen.get("status") or {}
         quiet_until = self._written.get(uid, 0.0) + QUIET_SECONDS
@@ -115,7 +134,10 @@ class Reporter:
         try:
             if write_status(self._client, kind, seen, status) is not None:
                 self._written[uid] = now
-        except (Conflict, NotFound) as error:
+        except Conflict as error:
+            _LOG.debug("status of %s was not written: %s", seen["metadata"]["name"], error)
+            return now + _ANEW_SECONDS
+        except NotFound as error:
             _LOG.debug("status of %s was not written: %s", seen["metadata"]["name"], error)
         except KubeError as error:
             # Nobody is to wait at a gate because a status can't be written.
@@ -125,12 +147,8 @@ class Reporter:
         return None
 
 
-def _steers(context: Context, topology: SparkTopology, outlook: Outlook) -> bool:
-    """Of several policies that could, the one that holds executors or has them on its nodes speaks; else the last."""
-    nodes = {node.name for node in outlook.snapshot.nodes}
-    members = outlook.executors.get(key_of(topology), ())
-    at_home = any(executor.phase is Phase.GATED or executor.node in nodes for executor in members)
-    return at_home or topology.status.policy in (None, context.name)
+def _earliest(times: Iterable[float | None]) -> float | None:
+    return min((at for at in times if at is not None), default=None)
 
 
 def _urgent(before: JSON, after: JSON) -> bool:

@@ -130,6 +130,7 @@ class Rounds:
         for name in self._kept.keys() - names:
             del self._kept[name]
             self._crew.telemetry.forget(name)
+        due.append(self._crew.reporter.conclude())
         # A clock that was set back meanwhile must not put the next round off.
         return _earliest(*due, shift_seconds=min(0.0, self._clock() - sight.now))
 

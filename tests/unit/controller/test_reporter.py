@@ -57,10 +57,14 @@ class Stage:
         )
         decided, after = plan(context.snapshot, context.policy, memory or Memory(), self.now)
         count = len(self.patches())
-        waiting = self.reporter.report(context, decided, memory or after, renew=True)
+        self.reporter.begin({"streaming", "other"}, [])
+        waiting = [
+            self.reporter.report(context, decided, memory or after, renew=True),
+            self.reporter.conclude(),
+        ]
         for change in self.patches()[count:]:
             self.status = {**self.status, **change}
-        return waiting
+        return min((at for at in waiting if at is not None), default=None)
 
     def _context(self, snapshot: Snapshot, findings: tuple[Finding, ...]) -> Context:
         raw: JSON = {
@@ -130,7 +134,6 @@ def test_what_had_to_wait_says_when_it_may_be_written(stage: Stage) -> None:
 def test_a_clock_that_is_set_back_silences_nobody(stage: Stage) -> None:
     stage.report(cpu=0.5)
     stage.now -= 3600.0
-    stage.reporter.begin({"streaming"}, [])
     stage.report(cpu=0.55)
     assert len(stage.patches()) == 2
 
@@ -161,13 +164,13 @@ def test_an_attempt_is_told_at_once_lest_it_be_made_for_ever(stage: Stage) -> No
     assert stage.patches()[1]["attempts"][0]["count"] == 1
 
 
-@pytest.mark.parametrize("status", [409, 404])
-def test_a_status_that_somebody_else_wrote_or_that_is_gone_is_left_for_the_next_pass(
-    tmp_path: Path, status: int
+@pytest.mark.parametrize(("status", "due"), [(409, NOW + 1.0), (404, None)])
+def test_a_status_that_somebody_else_wrote_comes_again_soon_and_one_that_is_gone_with_the_next_pass(
+    tmp_path: Path, status: int, due: float | None
 ) -> None:
     with scripted(Answer(status, {"message": "changed"}), Answer()) as script:
         stage = Stage(script, tmp_path)
-        stage.report()
+        assert stage.report() == due
         stage.status = {}
         stage.report()
         assert len(stage.patches()) == 2
@@ -198,9 +201,10 @@ def test_an_external_component_that_is_not_seen_is_a_condition_of_its_topology(s
         pytest.param(an_executor("e-1", node=None, phase=Phase.PENDING), "other", False, id="another let it go"),
         pytest.param(an_executor("e-1", node=None, phase=Phase.PENDING), "streaming", True, id="the policy let it go"),
         pytest.param(an_executor("e-1", node="far"), None, True, id="nobody has spoken yet"),
+        pytest.param(an_executor("e-1", node="far"), "deleted", True, id="who spoke last is gone"),
     ],
 )
-def test_of_several_policies_one_speaks_of_a_topology(
+def test_a_policy_speaks_of_a_topology_that_is_its_own(
     stage: Stage, executor: Executor, spoke_last: str | None, *, speaks: bool
 ) -> None:
     stage.spoke_last = spoke_last

@@ -264,6 +264,38 @@ def test_the_operators_metrics_tell_where_executors_run(server: tuple[Server, Sc
     }  # fmt: skip
 
 
+def test_of_a_topology_in_two_pools_one_policy_speaks_and_nothing_is_left_to_write(
+    server: tuple[Server, Scripted], tmp_path: Path
+) -> None:
+    found, script = server
+    for each in found.lists["balancingpolicies"]:
+        del each["spec"]["namespaceSelector"]
+    found.lists["executormoves"] = []
+    found.lists["pods"] = [
+        executor(i, application="ads", namespace="ads", node=f"node-{t}") for i, t in enumerate(TEAMS)
+    ]
+    found.lists["sparktopologies"] = [
+        {
+            "metadata": {"name": "t", "namespace": "ads", "uid": "ut", "resourceVersion": "1", "generation": 1},
+            "spec": {"components": [{"name": "c", "selector": {"matchLabels": {"spark-role": "executor"}}}]},
+        }
+    ]
+
+    def written() -> list[JSON]:
+        return [asked.body["status"] for asked in script.writes if "/sparktopologies/t/status" in asked.path]
+
+    clock = Time(NOW)
+    with operating(script, tmp_path, clock=clock) as rounds:
+        rounds.run()
+        (status,) = written()
+        assert status["policy"] == "ads"
+        found.lists["sparktopologies"][0]["status"] = status
+        for _ in range(3):
+            clock.now += QUIET_SECONDS
+            rounds.run()
+    assert "policy" not in [key for each in written()[1:] for key in each]
+
+
 RARELY = {"interval": "30m", "moves": {"mode": "Enforce", "settle": "1h"}}
 
 
