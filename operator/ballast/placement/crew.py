@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,15 +89,31 @@ _Staff = dict[str, Counter[str | None]]
 
 def _staff(snapshot: Snapshot, gated: Iterable[Executor], bound: Mapping[str, str]) -> dict[str, _Staff]:
     wanted = {executor.topology for executor in gated}
-    moving = {move.executor_uid for move in snapshot.moves if move.phase.departing}
+    coming = {**bound, **_targets(snapshot, {executor.uid for executor in gated})}
     staff: dict[str, _Staff] = {key: defaultdict(Counter) for key in wanted}
     for executor in snapshot.executors:
         if executor.topology not in wanted:
             continue
-        if executor.uid in bound or executor.phase in (Phase.RUNNING, Phase.PENDING):
-            where = None if executor.uid in moving else bound.get(executor.uid, executor.node)
+        if executor.phase in (Phase.RUNNING, Phase.PENDING) or coming.get(executor.uid) is not None:
+            where = coming.get(executor.uid, executor.node)
             staff[executor.topology][executor.component][where] += 1
     return staff
+
+
+def _targets(snapshot: Snapshot, placed_now: Collection[str]) -> dict[str, str | None]:
+    """Where moves bring those who leave, by uid; None once there is a replacement, for that counts instead.
+
+    One that waits at the gate for its move to send it on is there already; those of `placed_now` are not.
+    """
+    gates = {executor.uid: executor.phase is Phase.GATED for executor in snapshot.executors}
+    targets: dict[str, str | None] = {}
+    for move in snapshot.moves:
+        replacement = move.replacement_uid
+        if move.phase.departing:
+            targets[move.executor_uid] = None if replacement in gates else move.target
+        if replacement is not None and gates.get(replacement) and move.phase.travelling:
+            targets[replacement] = move.target
+    return {uid: node for uid, node in targets.items() if uid not in placed_now}
 
 
 def _remembered(memory: Memory, snapshot: Snapshot) -> dict[str, dict[str, tuple[tuple[str, int], ...]]]:

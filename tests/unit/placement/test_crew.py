@@ -20,7 +20,9 @@ def found(*executors: Executor, memory: Memory | None = None, sticky: bool = Tru
     """Of those that are gated, with the others around them."""
     bound: Mapping[str, str] = changes.pop("bound", {})
     loads: Mapping[str, float] = changes.pop("loads", {})
-    waiting = [e for e in executors if e.phase is Phase.GATED and e.uid not in bound]
+    placed_now: tuple[str, ...] | None = changes.pop("placed_now", None)
+    held = [e for e in executors if e.phase is Phase.GATED and e.uid not in bound]
+    waiting = [e for e in held if placed_now is None or e.name in placed_now]
     snapshot = a_snapshot(*NODES, executors=executors, **changes)
     places = grid(NODES, DEFAULT_LEVELS)
     return list(crews(snapshot, places, memory or Memory(), gated=waiting, bound=bound, sticky=sticky, loads=loads))
@@ -76,12 +78,35 @@ def test_what_the_pass_has_placed_already_is_present_where_it_was_placed() -> No
 
 @pytest.mark.parametrize(
     ("phase", "there"),
-    [(MovePhase.APPROVED, 0), (MovePhase.LEAVING, 0), (MovePhase.PROPOSED, 1), (MovePhase.SETTLING, 1)],
+    [(MovePhase.APPROVED, "n2"), (MovePhase.LEAVING, "n2"), (MovePhase.PROPOSED, "n1"), (MovePhase.SETTLING, "n1")],
 )
-def test_one_that_a_move_takes_away_counts_but_is_nowhere(phase: MovePhase, there: int) -> None:
-    move = a_move(executor_uid="uid-e-2", phase=phase, ended_at=None, source="n9")
+def test_one_that_a_move_takes_away_is_present_where_it_takes_it(phase: MovePhase, there: str) -> None:
+    move = a_move(executor_uid="uid-e-2", phase=phase, ended_at=None, source="n1", target="n2")
     only = crew(gated("e-1"), an_executor("e-2", node="n1"), moves=(move,))
-    assert (only.present.sum(), only.totals.tolist()) == (there, [2.0])
+    assert only.present.tolist() == [[int(node.name == there) for node in NODES]]
+    assert only.totals.tolist() == [2.0]
+
+
+@pytest.mark.parametrize(
+    ("phase", "leaving"),
+    [
+        (MovePhase.LEAVING, [an_executor("e-2", node="n1")]),
+        (MovePhase.LEAVING, [an_executor("e-2", node="n1", phase=Phase.LEAVING)]),
+        (MovePhase.ARRIVING, []),
+    ],
+)
+def test_a_replacement_at_the_gate_is_present_where_its_move_will_send_it(
+    phase: MovePhase, leaving: list[Executor]
+) -> None:
+    replacement = gated("e-3")
+    move = a_move(executor_uid="uid-e-2", phase=phase, ended_at=None, target="n2", replacement_uid=replacement.uid)
+    only = crew(gated("e-1"), replacement, *leaving, placed_now=("e-1",), moves=(move,))
+    assert only.present.tolist() == [[0, 1, 0]]
+
+
+def test_a_replacement_that_is_placed_without_its_move_is_not_present_yet() -> None:
+    move = a_move(phase=MovePhase.ARRIVING, ended_at=None, target="n2", replacement_uid="uid-e-1")
+    assert crew(gated("e-1"), moves=(move,)).present.sum() == 0
 
 
 def test_a_component_is_as_large_as_it_is_expected_to_become() -> None:
