@@ -23,8 +23,9 @@ _IDLE_SECONDS = 60.0
 
 
 class Loop:
-    """Runs the rounds of the agenda while this replica leads. `clock`: seconds since the epoch.
+    """Runs the rounds of the agenda while this replica leads, and one when it has led.
 
+    `clock`: seconds since the epoch.
     `look_again_seconds`: until a round that was due while this replica did not lead is thought of again. The lease may
     lapse and be renewed without anybody having led meanwhile, and then nobody else marks the agenda.
     """
@@ -42,10 +43,14 @@ class Loop:
         self._leading, self._clock, self._look_again_seconds = leading, clock, look_again_seconds
 
     async def run(self, work: Callable[[], float | None], stop: asyncio.Event) -> None:
-        """Until `stop` is set. `work`: one round, which blocks; it returns when the next one is due, if ever."""
-        backoff = _FIRST_BACKOFF_SECONDS
+        """Until `stop` is set. `work`: one round, which blocks; it returns when the next one is due, if ever.
+
+        It is also called once when the lease was lost: what it has kept is then to be put down.
+        """
+        led, backoff = False, _FIRST_BACKOFF_SECONDS
         while not stop.is_set() and await or_stop(self._agenda.wait(), stop):
-            if not self._leading():
+            ended, led = led, self._leading()
+            if not (led or ended):
                 self._agenda.mark(after_seconds=self._look_again_seconds)
                 continue
             try:

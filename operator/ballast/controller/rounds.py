@@ -104,11 +104,15 @@ class Rounds:
     def run(self) -> float | None:
         """One round over all policies; returns when the next one is due (seconds since the epoch).
 
-        A round that loses the lease on its way ends there, and is due again at once.
+        A round that loses the lease on its way ends there, and is due again at once. One that begins without it only
+        puts down what was kept.
         """
+        if not self._leading():
+            self._put_down()
+            return self._clock()
         if self._forgetful:
             self._forgetful = False
-            self._kept.clear()
+            self._put_down()
         self._patient_until = self._monotonic() + self._patience_seconds
         survey = self._crew.surveyor.look()
         self._gates = self._gates.after(survey.lists.pods, self._clock())
@@ -133,6 +137,13 @@ class Rounds:
         due.append(self._crew.reporter.conclude())
         # A clock that was set back meanwhile must not put the next round off.
         return _earliest(*due, shift_seconds=min(0.0, self._clock() - sight.now))
+
+    def _put_down(self) -> None:
+        """Another may lead meanwhile: it tells of the policies then, and turns the switch."""
+        for name in self._kept:
+            self._crew.telemetry.forget(name)
+        self._kept.clear()
+        self._crew.switch.forget()
 
     def _visit_all(self, sight: Sight, moves: list[OpenMove]) -> list[float | None] | None:
         """When to look at each policy again. None where the lease was lost on the way: whose pods and moves those of

@@ -78,6 +78,10 @@ class Switch:
             return
         self._kept, self._beaten_at = want, now
 
+    def forget(self) -> None:
+        """Somebody else may have turned it: look before it is taken to be as it was left."""
+        self._kept = None
+
     def _uninstalled(self) -> bool:
         status = (gate_switch(self._client, self._name) or {}).get("status") or {}
         at = seconds(status.get("heartbeatTime"))

@@ -63,6 +63,23 @@ async def test_a_round_that_comes_due_while_the_lease_has_lapsed_runs_once_it_is
     assert stage.rounds == 1
 
 
+async def test_who_has_lost_the_lease_gets_one_round_to_put_down_what_it_kept() -> None:
+    stage, led = Stage(), list[bool]()
+
+    def lose() -> float | None:
+        led.append(stage.lapses < 0)
+        stage.lapses = 3
+        return NOW
+
+    def note() -> float | None:
+        led.append(stage.lapses < 0)
+        return NOW
+
+    stage.agenda.mark()
+    await stage.run(lose, note, note)
+    assert led == [True, False, True]
+
+
 async def test_a_round_says_when_the_next_one_is_due() -> None:
     stage = Stage()
     stage.agenda.mark()

@@ -236,6 +236,54 @@ def test_a_round_that_finds_the_lease_lost_is_due_at_once(server: tuple[Server, 
     assert script.writes == []
 
 
+def policies_told(telemetry: Telemetry) -> set[str]:
+    """Policies that there are series of."""
+    samples = (sample for metric in telemetry.registry.collect() for sample in metric.samples)
+    return {sample.labels["policy"] for sample in samples if "policy" in sample.labels}
+
+
+def test_who_has_lost_the_lease_tells_of_no_policy_any_more(server: tuple[Server, Scripted], tmp_path: Path) -> None:
+    _, script = server
+    telemetry, lost = Telemetry(CollectorRegistry()), threading.Event()
+    with operating(script, tmp_path, telemetry=telemetry, leading=lambda: not lost.is_set()) as rounds:
+        rounds.run()
+        assert policies_told(telemetry) == set(TEAMS)
+        lost.set()
+        asked = len(script.asked)
+        assert rounds.run() == NOW
+        assert (policies_told(telemetry), len(script.asked)) == (set(), asked)
+
+
+def test_who_leads_again_tells_of_no_policy_that_was_deleted_meanwhile(
+    server: tuple[Server, Scripted], tmp_path: Path
+) -> None:
+    found, script = server
+    telemetry = Telemetry(CollectorRegistry())
+    with operating(script, tmp_path, telemetry=telemetry) as rounds:
+        rounds.run()
+        found.lists["balancingpolicies"] = [policy("ads")]
+        rounds.forget()
+        rounds.run()
+    assert policies_told(telemetry) == {"ads"}
+
+
+def test_who_leads_again_does_not_trust_the_switch_that_it_left(
+    server: tuple[Server, Scripted], tmp_path: Path
+) -> None:
+    _, script = server
+
+    def turned() -> int:
+        return sum("/gateswitches/ballast?" in asked.path for asked in script.writes)
+
+    with operating(script, tmp_path) as rounds:
+        for told in (1, 1):
+            rounds.run()
+            assert turned() == told
+        rounds.forget()
+        rounds.run()
+        assert turned() == 2, "the server's is off, whatever was written before"
+
+
 OVERLAP = {"nodeSelector": {"matchExpressions": [{"key": "team", "operator": "Exists"}]}}
 NO_SUCH_DAY = {"moves": {"mode": "Enforce", "budgets": [{"moves": 0, "duration": "2h", "schedule": "0 0 31 2 *"}]}}
 

@@ -105,6 +105,15 @@ def test_a_clock_that_is_set_back_does_not_end_the_signs_of_life(tmp_path: Path)
         ]  # fmt: skip
 
 
+def test_after_somebody_else_may_have_turned_it_it_is_looked_at_at_once(tmp_path: Path) -> None:
+    with scripted(stored(ON), stored(ON), stored(Wanted(gating=False))) as script:
+        switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=Time())
+        switch.keep(ON)
+        switch.forget()
+        switch.keep(ON)
+        assert [asked.body["spec"]["gating"] for asked in script.writes if "spec" in asked.body] == [True]
+
+
 def test_after_a_conflict_it_is_written_anew(tmp_path: Path) -> None:
     with scripted(stored(ON), stored(ON), Answer(409, {"message": "changed"}), stored(ON)) as script:
         switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=Time())
