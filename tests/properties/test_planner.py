@@ -17,6 +17,7 @@ from ballast.model import (
     Executor,
     LoadUnit,
     Memory,
+    Move,
     MovesMode,
     MovesPolicy,
     Node,
@@ -35,7 +36,7 @@ from ballast.planner.arbiter import as_started
 from ballast.planner.plan import plan
 from ballast.planner.score import points_per_core
 from ballast.planner.shelf import dumped
-from tests.builders import NOW, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
+from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
 
 EAGER: Policy = a_policy(
     window_seconds=30.0,
@@ -45,6 +46,8 @@ EAGER: Policy = a_policy(
 )
 SEVERAL = replace(EAGER.moves, max_concurrent_per_node=2, max_concurrent_per_topology=5, cooldown_seconds=0.0)
 """Limits under which moves of one topology, and of one node, may begin together."""
+BEFORE = ((), (a_move("before", source="n1", target="n2", topology="team/other", component="other"),))
+"""A move after which two nodes rest, where there is a cooldown."""
 UNLIMITED = replace(
     SEVERAL, max_concurrent=99, max_concurrent_per_node=99, max_concurrent_per_topology=99, min_gain=0.0
 )
@@ -152,9 +155,18 @@ def test_a_victim_never_makes_the_cold_node_the_hotter_one(
         assert move.gain > 0
 
 
-@given(pools(), shedders)
-def test_each_move_counts_on_those_before_it(snapshot: Snapshot, shedding: SheddingPolicy) -> None:
-    policy = eager(shedding=shedding, moves=UNLIMITED)
+@pytest.mark.parametrize("shedding", SHEDDING, ids=lambda each: f"{each.strategy}-{each.avg_shedder.unit}")
+@settings(max_examples=200)
+@given(pools(), st.sampled_from([0.0, 30.0]), st.sampled_from([0.0, 600.0]), st.sampled_from(BEFORE))
+def test_each_move_counts_on_those_before_it_and_on_nothing_that_was_refused(
+    shedding: SheddingPolicy,
+    snapshot: Snapshot,
+    min_gain: float,
+    cooldown_seconds: float,
+    before: tuple[Move, ...],
+) -> None:
+    moves = replace(UNLIMITED, min_gain=min_gain, cooldown_seconds=cooldown_seconds)
+    policy, snapshot = eager(shedding=shedding, moves=moves), replace(snapshot, moves=before)
     settled = replace(snapshot, executors=tuple(e for e in snapshot.executors if e.phase is Phase.RUNNING))
     decided, _ = decide(settled, policy)
     scores = {node.name: node.projected or 0.0 for node in decided.pool.nodes}

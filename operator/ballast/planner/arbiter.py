@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 from ballast.model import (
     Exit,
     Move,
@@ -14,56 +11,71 @@ from ballast.model import (
     PlannedMove,
     Policy,
     Reason,
-    Refusal,
     Snapshot,
 )
 from ballast.planner import budget
 from ballast.planner.rest import Rest
 
 
-@dataclass(frozen=True, slots=True)
-class Ruling:
-    approved: tuple[PlannedMove, ...]
-    refused: tuple[Refusal, ...]
+class Arbiter:
+    """Rules on one pass's suggestions, one after the other; each one that is approved counts against those after it."""
 
+    def __init__(self, snapshot: Snapshot, policy: Policy, *, resting: Rest, now: float) -> None:
+        self._policy, self._resting, self._now = policy, resting, now
+        self._moves = list(snapshot.moves)
+        self._topologies: dict[str, budget.Objection | None] = {}
+        self._nodes: dict[str, budget.Objection | None] = {}
 
-def rule(suggested: Sequence[PlannedMove], snapshot: Snapshot, policy: Policy, *, resting: Rest, now: float) -> Ruling:
-    """Go through suggestions in their order; each one that is approved counts against those after it."""
-    moves = list(snapshot.moves)
-    approved: list[PlannedMove] = []
-    refused: list[Refusal] = []
-    for suggestion in suggested:
-        objection = _objection(suggestion, moves, policy, resting=resting, now=now)
+    def ruling(self, move: PlannedMove) -> budget.Objection | None:
+        """Why it is refused; None: it is approved."""
+        objection = self._objection(move)
         if objection is None:
-            approved.append(suggestion)
-            moves.append(as_started(suggestion, now))
-        else:
-            refused.append(Refusal(suggestion.executor, objection[0], objection[1], suggestion.target))
-    return Ruling(tuple(approved), tuple(refused))
+            self._moves.append(as_started(move, self._now))
+            self._topologies.clear()
+            self._nodes.clear()
+        return objection
 
+    def on_executor(self, executor_uid: str) -> budget.Objection | None:
+        """Why this one may not move now, whatever the way."""
+        return self._resting.executors.get(executor_uid)
 
-def _objection(
-    move: PlannedMove, moves: Sequence[Move], policy: Policy, *, resting: Rest, now: float
-) -> budget.Objection | None:
-    return (
-        resting.executors.get(move.uid)
-        or unheld(policy)
-        or _agentless(policy)
-        or _sense(move, policy)
-        or resting.of_topology(move.topology)
-        or budget.precedent(
-            moves,
-            policy.moves,
+    def on_topology(self, key: str) -> budget.Objection | None:
+        """Why none of this topology may move now."""
+        if key not in self._topologies:
+            found = budget.topology_objection(self._moves, self._policy.moves, topology=key, now=self._now)
+            self._topologies[key] = self._resting.of_topology(key) or found
+        return self._topologies[key]
+
+    def on_node(self, name: str) -> budget.Objection | None:
+        """Why nothing may move from or to this node now."""
+        if name not in self._nodes:
+            self._nodes[name] = budget.node_objection(self._moves, self._policy.moves, node=name, now=self._now)
+        return self._nodes[name]
+
+    def _objection(self, move: PlannedMove) -> budget.Objection | None:
+        return (
+            self.on_executor(move.uid)
+            or unheld(self._policy)
+            or _agentless(self._policy)
+            or _sense(move, self._policy)
+            or self._resting.of_topology(move.topology)
+            or self._precedent(move)
+            or budget.pool_objection(self._moves, self._policy.moves, self._now)
+            or self.on_topology(move.topology)
+            or self.on_node(move.source)
+            or self.on_node(move.target)
+        )
+
+    def _precedent(self, move: PlannedMove) -> budget.Objection | None:
+        return budget.precedent(
+            self._moves,
+            self._policy.moves,
             executor_uid=move.uid,
             component=move.component,
             source=move.source,
             target=move.target,
-            now=now,
+            now=self._now,
         )
-        or budget.objection(
-            moves, policy.moves, topology=move.topology, source=move.source, target=move.target, now=now
-        )
-    )
 
 
 def unheld(policy: Policy) -> budget.Objection | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -26,7 +26,7 @@ def objection(
     """Why no further move of this topology between these nodes may start now, or None."""
     known = list(moves)
     return (
-        _pool_objection(known, policy, now)
+        pool_objection(known, policy, now)
         or topology_objection(known, policy, topology=topology, now=now)
         or node_objection(known, policy, node=source, now=now)
         or node_objection(known, policy, node=target, now=now)
@@ -54,7 +54,8 @@ def precedent(
     return None
 
 
-def _pool_objection(moves: list[Move], policy: MovesPolicy, now: float) -> Objection | None:
+def pool_objection(moves: Sequence[Move], policy: MovesPolicy, now: float) -> Objection | None:
+    """Why no further move may start now, whatever it is."""
     flying = sum(_flying(move) for move in moves)
     if flying >= policy.max_concurrent:
         return Reason.MAX_CONCURRENT, f"{flying} moves are under way, maxConcurrent is {policy.max_concurrent}"
@@ -91,7 +92,7 @@ def _cooldown(own: list[Move], policy: MovesPolicy, subject: str, now: float) ->
     return None
 
 
-def _spent_budget(own: list[Move], policy: MovesPolicy, scope: str, now: float) -> Objection | None:
+def _spent_budget(own: Sequence[Move], policy: MovesPolicy, scope: str, now: float) -> Objection | None:
     for budget in policy.budgets:
         if budget.scope != scope or not active(budget, now):
             continue

@@ -10,7 +10,7 @@ from math import fsum
 from ballast.model import Executor, Memory, Move, Node, Phase, Policy, Snapshot
 from ballast.planner.shelf import restored, shelved
 from ballast.planner.terms import Terms
-from ballast.shedding.completion import completed
+from ballast.shedding.completion import Ruling, completed
 from ballast.shedding.destination import Refused
 from ballast.shedding.load import ExecutorLoad, NodeLoad, PoolLoad
 from ballast.shedding.strategies import shed
@@ -34,7 +34,7 @@ class TrafficPass:
 
 
 def by_traffic(
-    snapshot: Snapshot, policy: Policy, memory: Memory, *, pool: UsagePool, terms: Terms, now: float
+    snapshot: Snapshot, policy: Policy, memory: Memory, *, pool: UsagePool, terms: Terms, ruling: Ruling, now: float
 ) -> TrafficPass:
     """One pass of the policy's strategy. It is asked once a metric window: what it sees sooner it has seen before."""
     name = policy.shedding.strategy
@@ -53,7 +53,7 @@ def by_traffic(
     found = shed(name, load, settings_of(policy), before.text)
     # Budgets may not suffice for all, and whom they are spent on is no matter of names.
     hottest_first = sorted(found.suggestions, key=lambda each: -scores[each.source])
-    made, refused = completed(hottest_first, pool, terms)
+    made, refused = completed(hottest_first, pool, terms, ruling=ruling)
     return TrafficPass(made, refused, shelved(memory, name, TrafficState(found.state, now)))
 
 

@@ -1,4 +1,4 @@
-"""From the policy's shedding strategy to suggested moves with destinations and predictions."""
+"""From the policy's shedding strategy, by what the arbiter says, to moves with destinations and predictions."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from ballast.model import (
     Resources,
     Snapshot,
 )
+from ballast.planner.arbiter import Arbiter
 from ballast.planner.by_traffic import by_traffic
 from ballast.planner.candidates import Candidates
 from ballast.planner.load import Loads
@@ -34,6 +35,7 @@ from ballast.shedding.avg_shedder_usage import (
     UsageSettings,
     avg_shedder_usage,
 )
+from ballast.shedding.completion import completed
 from ballast.shedding.destination import Refused
 from ballast.shedding.suggestion import Suggestion
 from ballast.shedding.usage_load import UsageExecutor, UsageNode, UsagePool
@@ -46,7 +48,8 @@ _SUGGESTED = 10
 
 @dataclass(frozen=True, slots=True)
 class Levelling:
-    suggested: tuple[PlannedMove, ...]
+    moves: tuple[PlannedMove, ...]
+    """Suggested by the strategy and approved by the arbiter; each counts on those before it."""
     refusals: tuple[Refusal, ...]
     pairs: tuple[Pair, ...]
     """Hot, cold, difference: those apart by the low threshold or more, the widest first."""
@@ -77,8 +80,9 @@ def level(
     if idle is not None:
         return Levelling((), (idle,), (), memory)
     candidates = Candidates(snapshot, policy, loads, booked=booked, unbound=unbound, sent=sent, now=now)
-    terms = Terms(candidates, snapshot, policy, resting=resting, now=now)
-    at = _Moment(snapshot, policy, memory, scores, loads, candidates, terms, now)
+    arbiter = Arbiter(snapshot, policy, resting=resting, now=now)
+    terms = Terms(candidates, arbiter, policy.moves)
+    at = _Moment(snapshot, policy, memory, scores, loads, candidates, arbiter, terms, now)
     if policy.shedding.strategy == "AvgShedder" and policy.shedding.avg_shedder.unit is LoadUnit.USAGE:
         return _by_usage(at)
     return _by_traffic(at)
@@ -94,8 +98,23 @@ class _Moment:
     scores: Mapping[str, float]
     loads: Loads
     candidates: Candidates
+    arbiter: Arbiter
     terms: Terms
     now: float
+
+    def planned(self, suggestion: Suggestion) -> PlannedMove:
+        executor = self.candidates.executor(suggestion.executor)
+        strategy, load_cores = self.policy.shedding.strategy, self.candidates.load_cores(executor)
+        move = planned(suggestion, executor, strategy=strategy, load_cores=load_cores)
+        return replace(
+            move,
+            locality_delta_ratio=self.candidates.locality_delta_ratio(executor, move.target),
+            slowness=self.candidates.slowness(executor),
+            pressure_ratio=self.candidates.pressure_ratio(move.source),
+        )
+
+    def ruling(self, suggestion: Suggestion) -> tuple[Reason, str] | None:
+        return self.arbiter.ruling(self.planned(suggestion))
 
     def pool(self, *, from_score: float) -> UsagePool:
         """Every node with a score; executors are looked at on nodes of at least `from_score`, nowhere else."""
@@ -125,9 +144,10 @@ class _Moment:
 
 
 def _by_traffic(at: _Moment) -> Levelling:
-    found = by_traffic(at.snapshot, at.policy, at.memory, pool=at.pool(from_score=0.0), terms=at.terms, now=at.now)
+    pool = at.pool(from_score=0.0)
+    found = by_traffic(at.snapshot, at.policy, at.memory, pool=pool, terms=at.terms, ruling=at.ruling, now=at.now)
     return Levelling(
-        suggested=tuple(_planned(each, at.policy, at.candidates) for each in found.suggestions),
+        moves=tuple(at.planned(each) for each in found.suggestions),
         refusals=tuple(_refusal(each, at.terms) for each in found.refused),
         pairs=(),
         memory=found.memory,
@@ -136,7 +156,8 @@ def _by_traffic(at: _Moment) -> Levelling:
 
 def _refusal(refused: Refused, terms: Terms) -> Refusal:
     subject = refused.executor or refused.source
-    return Refusal(subject, refused.reason, refused.detail or terms.words(refused.executor), refused.target)
+    words = refused.detail or terms.words(refused.executor, refused.target, refused.reason)
+    return Refusal(subject, refused.reason, words, refused.target)
 
 
 def _idle(snapshot: Snapshot, policy: Policy, scores: Mapping[str, float]) -> Refusal | None:
@@ -159,10 +180,12 @@ def _by_usage(at: _Moment) -> Levelling:
     before = restored(at.memory, USAGE, UsageMemory) or UsageMemory()
     pool = at.pool(from_score=shedder.min_hot_score)
     found = avg_shedder_usage(pool, _usage_settings(at.policy), before, now_seconds=at.now, terms=at.terms)
+    passed_over = [_refusal(each, at.terms) for each in found.refused]
+    made, refused = completed(found.suggestions, pool, at.terms, ruling=at.ruling)
     refusals = [_pair_refusal(pair) for pair in found.pairs if pair.reason not in (None, Reason.BALANCED)]
     return Levelling(
-        suggested=tuple(_planned(each, at.policy, at.candidates) for each in found.suggestions),
-        refusals=(*refusals, *(_refusal(each, at.terms) for each in found.refused)),
+        moves=tuple(at.planned(each) for each in made),
+        refusals=(*refusals, *passed_over, *(_refusal(each, at.terms) for each in refused)),
         pairs=tuple(
             (p.hot.name, p.cold.name, p.difference) for p in found.pairs if p.difference >= shedder.low_threshold
         ),
@@ -187,15 +210,3 @@ def _usage_settings(policy: Policy) -> UsageSettings:
 
 def _pair_refusal(pair: PairState) -> Refusal:
     return Refusal(pair.hot.name, pair.reason or Reason.BALANCED, pair.detail, pair.cold.name)
-
-
-def _planned(suggestion: Suggestion, policy: Policy, candidates: Candidates) -> PlannedMove:
-    executor = candidates.executor(suggestion.executor)
-    strategy, load_cores = policy.shedding.strategy, candidates.load_cores(executor)
-    move = planned(suggestion, executor, strategy=strategy, load_cores=load_cores)
-    return replace(
-        move,
-        locality_delta_ratio=candidates.locality_delta_ratio(executor, move.target),
-        slowness=candidates.slowness(executor),
-        pressure_ratio=candidates.pressure_ratio(move.source),
-    )

@@ -25,7 +25,6 @@ from ballast.placement.placing import Placed, place
 from ballast.placement.room import expected, in_flight
 from ballast.placement.scope import next_scopes
 from ballast.placement.state import PlacementState
-from ballast.planner.arbiter import rule
 from ballast.planner.booking import bookings, with_placed
 from ballast.planner.hits import node_hits
 from ballast.planner.ledger import projected
@@ -71,7 +70,6 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
     left, placed = _placed(sight, letting_go)
     placements = (*_unpinned(letting_go), *left, *placed.placements)
     levelling = _levelled(sight, placements, placed.state)
-    ruling = rule(levelling.suggested, snapshot, policy, resting=sight.resting, now=now)
     remembering = replace(
         kept(levelling.memory, policy, placed.state),
         placements=remembered(snapshot, memory),
@@ -82,8 +80,8 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
         placements=placements,
         holds=letting_go.holds,
         replacements=stuck,
-        moves=ruling.approved,
-        refusals=(*levelling.refusals, *ruling.refused, *_unplaced(placements)),
+        moves=levelling.moves,
+        refusals=(*levelling.refusals, *_unplaced(placements)),
         pool=_pool(sight, levelling),
         locality=_localities(sight),
         paused=tuple(sorted(sight.resting.paused)),

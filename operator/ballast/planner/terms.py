@@ -6,42 +6,45 @@ after pass, what the arbiter can't approve.
 
 from __future__ import annotations
 
-from ballast.model import Executor, Policy, Reason, Snapshot
+from ballast.model import Executor, MovesPolicy, Reason
 from ballast.planner import budget
+from ballast.planner.arbiter import Arbiter
 from ballast.planner.candidates import Candidates
-from ballast.planner.rest import Rest
 
 
 class Terms:
     """Wraps `candidates` for one pass; the arbiter still has the last word."""
 
-    def __init__(
-        self, candidates: Candidates, snapshot: Snapshot, policy: Policy, *, resting: Rest, now: float
-    ) -> None:
-        self.candidates = candidates
-        self._moves, self._policy, self._resting, self._now = snapshot.moves, policy, resting, now
-        self._topologies: dict[str, budget.Objection | None] = {}
-        self._nodes: dict[str, budget.Objection | None] = {}
+    def __init__(self, candidates: Candidates, arbiter: Arbiter, policy: MovesPolicy) -> None:
+        self.candidates, self._arbiter, self._policy = candidates, arbiter, policy
 
     def objection(self, executor: Executor) -> Reason | None:
         """Why it may not move at all, now."""
         found = self._objection(executor)
         return found[0] if found else None
 
-    def words(self, key: str) -> str:
-        """The words of that objection; empty for a node or when there is none."""
-        found = self._objection(self.candidates.executor(key)) if self.candidates.knows(key) else None
-        return found[1] if found else ""
+    def words(self, key: str, target: str | None, reason: Reason) -> str:
+        """The words of the objection for that reason; empty for a node or when there is none."""
+        if not self.candidates.knows(key):
+            return ""
+        executor = self.candidates.executor(key)
+        nodes = (self._arbiter.on_node(name) for name in (executor.node, target) if name is not None)
+        found = (self._objection(executor), *nodes)
+        return next((each[1] for each in found if each is not None and each[0] is reason), "")
 
     def refusal(self, executor: str, target: str, arriving: tuple[str, ...]) -> Reason | None:
+        mover = self.candidates.executor(executor)
+        rest = self._arbiter.on_topology(mover.topology) or self._arbiter.on_node(mover.node or "")
+        if rest is not None:
+            return rest[0]
         refused = self.candidates.refusal(executor, target, arriving)
         if refused is not None:
             return refused
-        rest = self._node(target)
+        rest = self._arbiter.on_node(target)
         if rest is not None:
             return rest[0]
         dearer = self.locality_delta_ratio(executor, target)
-        return Reason.LOCALITY_LOSS if dearer > self._policy.moves.max_locality_loss else None
+        return Reason.LOCALITY_LOSS if dearer > self._policy.max_locality_loss else None
 
     def cost(self, executor: str, target: str) -> float:
         return self.candidates.cost(executor, target)
@@ -50,16 +53,5 @@ class Terms:
         return self.candidates.locality_delta_ratio(self.candidates.executor(executor), target)
 
     def _objection(self, executor: Executor) -> budget.Objection | None:
-        own = self.candidates.objection(executor)
-        return own or self._resting.executors.get(executor.uid) or self._topology(executor.topology)
-
-    def _topology(self, key: str) -> budget.Objection | None:
-        if key not in self._topologies:
-            found = budget.topology_objection(self._moves, self._policy.moves, topology=key, now=self._now)
-            self._topologies[key] = self._resting.of_topology(key) or found
-        return self._topologies[key]
-
-    def _node(self, name: str) -> budget.Objection | None:
-        if name not in self._nodes:
-            self._nodes[name] = budget.node_objection(self._moves, self._policy.moves, node=name, now=self._now)
-        return self._nodes[name]
+        own = self.candidates.objection(executor) or self._arbiter.on_executor(executor.uid)
+        return own or self._arbiter.on_topology(executor.topology)

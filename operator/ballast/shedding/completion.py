@@ -1,13 +1,15 @@
 """Gives suggestions their destinations and predictions.
 
 Threshold-, Overload- and UniformLoadShedder say what should leave, not where to; here the coldest node that can take
-the executor is found, or the suggestion is refused: a move without a destination does not exist.
+the executor is found, or the suggestion is refused: a move without a destination does not exist. Of any strategy, what
+is predicted counts on the suggestions that will be followed alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from math import isclose
 
 from ballast.model.reason import Reason
 from ballast.shedding.destination import Effect, Refused
@@ -16,21 +18,33 @@ from ballast.shedding.usage_load import Terms, UsageExecutor, UsageNode, UsagePo
 
 _LOOKED_AT = 8
 """Destinations tried for one executor, the coldest first."""
+_ROUNDING_POINTS = 1e-6
+
+
+Ruling = Callable[[Suggestion], tuple[Reason, str] | None]
+"""Asked once about each suggestion that could be followed, in order: why it will not be; None = it will."""
+
+
+def _followed(suggestion: Suggestion) -> None:
+    """The ruling where nobody rules."""
+    del suggestion
 
 
 def completed(
-    suggestions: Iterable[Suggestion], pool: UsagePool, terms: Terms
+    suggestions: Iterable[Suggestion], pool: UsagePool, terms: Terms, *, ruling: Ruling = _followed
 ) -> tuple[tuple[Suggestion, ...], tuple[Refused, ...]]:
-    """The suggestions that can be followed, in order, each with a target and the scores predicted after it.
+    """The suggestions that will be followed, in order, each with a target and the scores predicted after it.
 
-    Each counts on those before it that can be followed. A target that the strategy named is kept or refused, never
-    replaced; no target is to end hotter than its source, so what a swap would bring back stays where it is.
+    Each counts on those before it that will be followed, and on no other. A target that the strategy named is kept or
+    refused, never replaced; no target is to end hotter than its source, so what a swap would bring back stays where it
+    is.
     """
     book = _Book(
         nodes={node.name: node for node in pool.nodes},
         executors={executor.name: executor for node in pool.nodes for executor in node.executors},
         scores={node.name: node.score for node in pool.nodes},
         terms=terms,
+        ruling=ruling,
     )
     made: list[Suggestion] = []
     refused: list[Refused] = []
@@ -49,24 +63,26 @@ class _Book:
     executors: Mapping[str, UsageExecutor]
     scores: dict[str, float]
     terms: Terms
+    ruling: Ruling
     arriving: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def entered(self, suggestion: Suggestion) -> Suggestion | Refused:
-        """The suggestion with everything filled in and its effect noted, or why it can't be followed."""
+        """The suggestion with everything filled in and its effect noted, or why it is not followed."""
         name, source = suggestion.executor, suggestion.source
         executor = self.executors.get(name)
         if executor is None or executor.load_cores is None:
             return Refused(name, source, suggestion.target, Reason.UNKNOWN_LOAD, "its use of CPU is not known")
         if executor.refusal is not None:
             return Refused(name, source, suggestion.target, executor.refusal)
-        objection, detail = Reason.NO_DESTINATION, ""
+        refused: Refused | None = None
         for target in self._targets(suggestion):
             after = self._after(executor.load_cores, source, target)
             found = self._objection(name, target, after)
             if found is None:
-                return self._noted(suggestion, target, after)
-            objection, detail = found
-        return Refused(name, source, suggestion.target, objection, detail)
+                return self._ruled(self._filled(suggestion, target, after), target.name, after)
+            # It would have gone to the first one.
+            refused = refused or Refused(name, source, target.name, *found)
+        return refused or Refused(name, source, suggestion.target, Reason.NO_DESTINATION)
 
     def _targets(self, suggestion: Suggestion) -> Iterator[UsageNode]:
         if suggestion.target is not None:
@@ -79,7 +95,9 @@ class _Book:
     def _after(self, load_cores: float, source: str, target: UsageNode) -> tuple[float, float]:
         effect = Effect.of(self.nodes[source], target)
         hot = self.scores[source] - load_cores * effect.source_points
-        return hot, self.scores[target.name] + load_cores * effect.target_points
+        cold = self.scores[target.name] + load_cores * effect.target_points
+        # Where both meet, rounding must not make the cold one the hotter.
+        return (hot, hot) if isclose(hot, cold, abs_tol=_ROUNDING_POINTS) else (hot, cold)
 
     def _objection(self, name: str, target: UsageNode, after: tuple[float, float]) -> tuple[Reason, str] | None:
         if not target.receives:
@@ -90,10 +108,10 @@ class _Book:
         refused = self.terms.refusal(name, target.name, self.arriving.get(target.name, ()))
         return None if refused is None else (refused, "")
 
-    def _noted(self, suggestion: Suggestion, target: UsageNode, after: tuple[float, float]) -> Suggestion:
+    def _filled(self, suggestion: Suggestion, target: UsageNode, after: tuple[float, float]) -> Suggestion:
         # A strategy may go by smoothed scores; these are what the prediction starts from.
         hot, cold = self.scores[suggestion.source], self.scores[target.name]
-        filled = replace(
+        return replace(
             suggestion,
             target=target.name,
             hot_score=hot,
@@ -102,6 +120,11 @@ class _Book:
             hot_after=after[0],
             cold_after=after[1],
         )
-        self.scores |= {suggestion.source: after[0], target.name: after[1]}
-        self.arriving[target.name] = (*self.arriving.get(target.name, ()), suggestion.executor)
+
+    def _ruled(self, filled: Suggestion, target: str, after: tuple[float, float]) -> Suggestion | Refused:
+        refused = self.ruling(filled)
+        if refused is not None:
+            return Refused(filled.executor, filled.source, target, *refused)
+        self.scores |= {filled.source: after[0], target: after[1]}
+        self.arriving[target] = (*self.arriving.get(target, ()), filled.executor)
         return filled

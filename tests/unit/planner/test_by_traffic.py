@@ -9,8 +9,10 @@ import pytest
 
 from ballast.model import (
     AvgShedderPolicy,
+    ExecutorUsage,
     LoadUnit,
     Memory,
+    Move,
     MovePhase,
     MovesMode,
     MovesPolicy,
@@ -26,7 +28,7 @@ from ballast.model import (
 from ballast.planner.by_traffic import pool_load
 from ballast.planner.plan import plan
 from ballast.shedding.load import NodeLoad
-from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, an_executor
+from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor
 
 
 def shown(snapshot: Snapshot, name: str = "hot") -> NodeLoad:
@@ -172,3 +174,39 @@ def test_the_hottest_node_is_relieved_first_whatever_its_name() -> None:
     )
     (made,) = plan(a_snapshot(*nodes, executors=busy), policy, Memory(), NOW)[0].moves
     assert made.source == "b"
+
+
+def two_hot_nodes(*moves: Move) -> Plan:
+    """OverloadShedder's pass over two hot nodes and a cold one, where what rested is what those moves say."""
+    usage = {"h1": 0.99, "h2": 0.97, "cold": 0.1}
+    nodes = (a_node(n, cores=8.0, cpu=ratio) for n, ratio in usage.items())
+    executors = []
+    for node in ("h1", "h2"):
+        for name, volume in ((f"e-{node}", 9e6), (f"small-{node}", 1e6)):
+            one = an_executor(name, node=node, topology=f"team/{node}", application=node)
+            executors.append(replace(one, usage=ExecutorUsage(cpu_cores=2.0, bytes_per_second=volume, state_bytes=0.0)))
+    topologies = tuple(a_topology(key=f"team/{n}", name=n) for n in ("h1", "h2"))
+    policy = a_policy(
+        shedding=SheddingPolicy("OverloadShedder", settings=(("threshold", 85.0),)),
+        moves=MovesPolicy(mode=MovesMode.RECOMMEND, max_concurrent=5, max_locality_loss=1.0),
+    )
+    snapshot = a_snapshot(*nodes, executors=tuple(executors), topologies=topologies, moves=moves)
+    return plan(snapshot, policy, Memory(), NOW)[0]
+
+
+def test_a_node_that_rests_takes_no_room_from_others() -> None:
+    decided = two_hot_nodes(a_move("before", source="h1", target="elsewhere", topology="team/other"))
+    (made,) = decided.moves
+    assert (made.source, made.cold_score, made.cold_after) == ("h2", 10.0, 35.0)
+    assert [(each.subject, each.reason, each.target) for each in decided.refusals] == [
+        ("team/e-h1", Reason.COOLDOWN, "cold")
+    ]
+    assert decided.refusals[0].detail == "h1 rests 500 s more after before"
+
+
+def test_of_two_that_would_go_to_one_node_the_second_waits_and_says_for_what() -> None:
+    decided = two_hot_nodes()
+    assert [move.source for move in decided.moves] == ["h1"]
+    assert [(each.subject, each.reason, each.detail) for each in decided.refusals] == [
+        ("team/e-h2", Reason.MAX_CONCURRENT, "1 moves from or to cold are under way")
+    ]

@@ -53,6 +53,36 @@ def test_each_counts_on_those_before_it() -> None:
     assert [(each.target, each.hot_score, each.hot_after) for each in made] == [("b", 90, 77.5), ("a", 77.5, 65.0)]
 
 
+def test_nobody_counts_on_what_is_not_followed() -> None:
+    cold, busy = used("a", 30), used("also", 88, [2.0])
+    asked: list[Suggestion] = []
+
+    def ruling(suggestion: Suggestion) -> tuple[Reason, str] | None:
+        asked.append(suggestion)
+        return None if suggestion.executor == "also/0" else (Reason.COOLDOWN, "hot rests")
+
+    suggestions = [unload("hot/0"), unload("hot/1"), unload("also/0")]
+    (made,), refused = completed(suggestions, usage_pool(HOT, busy, cold), FullNodes(), ruling=ruling)
+    assert (made.hot_score, made.cold_score, made.hot_after, made.cold_after) == (88, 30, 75.5, 42.5)
+    assert refused == tuple(Refused(f"hot/{i}", "hot", "a", Reason.COOLDOWN, "hot rests") for i in range(2))
+    assert [(each.executor, each.target, each.hot_after) for each in asked] == [
+        ("hot/0", "a", 77.5),
+        ("hot/1", "a", 77.5),
+        ("also/0", "a", 75.5),
+    ]
+
+
+def test_what_the_coldest_node_says_is_why_nobody_takes_it() -> None:
+    _, (refused,) = completed([unload("hot/0")], usage_pool(HOT, used("a", 60), used("b", 85)), FullNodes("a"))
+    assert (refused.target, refused.reason) == ("a", Reason.NO_ROOM)
+
+
+@pytest.mark.parametrize("over", [2e-8, 5e-7])
+def test_where_both_meet_rounding_makes_no_overshoot(over: float) -> None:
+    (made,), _ = completed([unload("hot/0")], usage_pool(HOT, used("a", 65 + over)), AnythingGoes())
+    assert made.hot_after == made.cold_after == 77.5
+
+
 def test_a_named_target_is_kept() -> None:
     (made,), _ = completed([unload("hot/0", "a")], usage_pool(HOT, used("a", 60), used("b", 40)), AnythingGoes())
     assert made.target == "a"
