@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from ballast.api import BalancingPolicy
@@ -37,6 +37,8 @@ class Context:
     findings: tuple[Finding, ...]
     pods: Mapping[str, Pod]
     """Executors' pods by uid."""
+    others: Mapping[str, str] = field(default_factory=dict)
+    """By uid of held executors that this policy includes, too: the policy that answers for them."""
 
     @property
     def name(self) -> str:

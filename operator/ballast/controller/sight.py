@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -63,25 +63,24 @@ class Sight:
             failures=self.failures,
         )
         pods = {pod.uid: pod for pod in self.survey.lists.pods if pod.executor is not None}
+        others = self._held_by_others(seen.snapshot, name, pods)
         return Context(
             read=read,
             policy=policy,
             survey=self.survey,
-            snapshot=self._own_part(seen.snapshot, name, pods),
+            snapshot=_without(seen.snapshot, others),
             memory=memory,
             reading=reading,
             findings=seen.findings,
             pods=pods,
+            others=others,
         )
 
-    def _own_part(self, snapshot: Snapshot, policy: str, pods: Mapping[str, Pod]) -> Snapshot:
-        """Without gated executors that another policy answers for."""
-        mine = tuple(
-            executor
-            for executor in snapshot.executors
-            if executor.phase is not Phase.GATED or self._claims.holder(executor, pods[executor.uid]) == policy
-        )
-        return snapshot if len(mine) == len(snapshot.executors) else replace(snapshot, executors=mine)
+    def _held_by_others(self, snapshot: Snapshot, policy: str, pods: Mapping[str, Pod]) -> dict[str, str]:
+        """By uid of gated executors, the policy that answers for them where it is another one."""
+        gated = (executor for executor in snapshot.executors if executor.phase is Phase.GATED)
+        holders = ((executor.uid, self._claims.holder(executor, pods[executor.uid])) for executor in gated)
+        return {uid: holder for uid, holder in holders if holder is not None and holder != policy}
 
     @cached_property
     def _claims(self) -> Claims:
@@ -113,3 +112,8 @@ class Sight:
             return orders.policy
         ends = (orders.source, move.state.destination)
         return next((name for end in ends for name, nodes in pools.items() if end in nodes), None)
+
+
+def _without(snapshot: Snapshot, uids: Container[str]) -> Snapshot:
+    mine = tuple(executor for executor in snapshot.executors if executor.uid not in uids)
+    return snapshot if len(mine) == len(snapshot.executors) else replace(snapshot, executors=mine)

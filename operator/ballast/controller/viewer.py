@@ -49,6 +49,9 @@ class View:
             return f"{name} is a driver: drivers are never placed or moved"
         if found.executor is None:
             return f"{name} is no Spark executor (label spark-role=executor): Ballast never touches it"
+        holder = next((context.others[found.uid] for context in self.contexts if found.uid in context.others), None)
+        if holder is not None:
+            return f"{name}: BalancingPolicy {holder} answers for it; ask with --policy {holder}"
         return f"{name}: no policy's namespaceSelector and topologySelector include it"
 
 

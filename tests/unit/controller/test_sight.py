@@ -91,3 +91,4 @@ def test_a_held_executor_is_in_one_pass_and_a_replacement_in_that_of_its_move(
     contexts = [sight.context(read, Memory(), Reading(), []) for read in policies]
     seen = {context.name: {e.executor_id for e in context.snapshot.executors} for context in contexts}
     assert seen == {"one": {"2"}, "two": {"2"}} | {holder: {"2", "7"}}
+    assert [dict(context.others) for context in contexts if context.name != holder] == [{"uid-spark-1-exec-7": holder}]

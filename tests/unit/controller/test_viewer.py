@@ -10,7 +10,7 @@ import pytest
 
 from ballast.controller.viewer import NoSuchPolicyError, View, Viewer
 from tests.unit.controller.stage import NAMESPACES, NOW
-from tests.unit.kube.builders import executor, node
+from tests.unit.kube.builders import GATE, executor, node
 from tests.unit.kube.scripted import Answer, Asked, scripted
 
 JSON = dict[str, Any]
@@ -29,7 +29,7 @@ def view(folder: Path, policies: Sequence[JSON], *, only: str | None = None) -> 
         "balancingpolicies": list(policies),
         "nodes": [node("node-1", labels={"pool": "one"}), node("node-2", labels={"pool": "two"})],
         "namespaces": [{"metadata": {"name": name, "labels": labels}} for name, labels in NAMESPACES.items()],
-        "pods": [executor(1, node="node-1")],
+        "pods": [executor(1, node="node-1"), executor(2, gates=[GATE])],
     }
 
     def answer(asked: Asked) -> Answer:
@@ -62,3 +62,10 @@ def test_one_that_overlaps_as_well_says_so_first(tmp_path: Path) -> None:
     seen = view(tmp_path, [policy("sound", "two"), policy("young", "two", **IMPOSSIBLE)])
     (told,) = [problem for problem in seen.problems if "young" in problem]
     assert "overlap" in told
+
+
+def test_who_asks_one_policy_for_an_executor_that_another_holds_is_told_which(tmp_path: Path) -> None:
+    seen = view(tmp_path, [policy("old", "one"), policy("young", "two")], only="young")
+    assert seen.why_absent("analytics", "spark-1-exec-2") == (
+        "analytics/spark-1-exec-2: BalancingPolicy old answers for it; ask with --policy old"
+    )
