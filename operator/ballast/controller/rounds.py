@@ -189,7 +189,7 @@ class Rounds:
         name, interval = read.resource.metadata.name, read.resource.spec.interval.seconds
         kept = self._recall(read, sight)
         full = self._renewed(read, sight, kept)
-        context = sight.context(read, kept.memory, self._usable(read, sight, kept, full=full), moves)
+        context = sight.context(read, kept.memory, _usable(read, sight, kept), moves)
         mine, moves_wake = self._crew.movers.run(context, sight.own_moves(moves, name))
         context = _with_moves(context, mine)
         self._seen |= {executor.uid for executor in context.snapshot.executors}
@@ -230,11 +230,6 @@ class Rounds:
             kept.full_pass_at = self._looked_at
         return due
 
-    def _usable(self, read: Read[BalancingPolicy], sight: Sight, kept: _Kept, *, full: bool) -> Reading:
-        """Figures are judged when they are asked for; whatever uses them later must not take them for fresh ones."""
-        max_age_seconds = read.resource.spec.metrics.max_age.seconds
-        return kept.reading if full else kept.reading.aged(now=sight.now, max_age_seconds=max_age_seconds)
-
     def _recall(self, read: Read[BalancingPolicy], sight: Sight) -> _Kept:
         name = read.resource.metadata.name
         if name not in self._kept:
@@ -255,6 +250,11 @@ class Rounds:
         if full and context.reading.at is not None:
             # Last, so that whoever sees it sees what came of these figures.
             telemetry.figures_at.labels(name).set(context.reading.at)
+
+
+def _usable(read: Read[BalancingPolicy], sight: Sight, kept: _Kept) -> Reading:
+    """Figures are judged when they are asked for; they may be used a good while later, even for the first time."""
+    return kept.reading.aged(now=sight.now, max_age_seconds=read.resource.spec.metrics.max_age.seconds)
 
 
 def _with_moves(context: Context, moves: list[OpenMove]) -> Context:

@@ -475,7 +475,7 @@ def test_between_full_passes_no_figures_are_used_that_are_older_than_they_may_be
         return telemetry.registry.get_sample_value(name, {"policy": "ads"})
 
     with operating(script, tmp_path, figures=prompt, telemetry=telemetry, clock=clock, monotonic=prompt.time) as rounds:
-        for since, asked, age in ((0.0, 1, None), (90.0, 1, 90.0), (91.0, 2, 0.0), (181.0, 2, 90.0)):
+        for since, asked, age in ((0.0, 1, 0.0), (90.0, 1, 90.0), (91.0, 2, 0.0), (181.0, 2, 90.0)):
             clock.now = NOW + since
             rounds.run()
             assert (len(prompt.asked), metric("ballast_metrics_age_seconds")) == (asked, age)
@@ -487,6 +487,23 @@ def test_between_full_passes_no_figures_are_used_that_are_older_than_they_may_be
             assert metric("ballast_pool_gap_points") is None
         finally:
             prompt.answers.set()
+
+
+def test_an_answer_that_comes_too_late_is_used_by_no_full_pass_either(
+    server: tuple[Server, Scripted], tmp_path: Path
+) -> None:
+    found, script = server
+    found.lists["balancingpolicies"] = [policy("ads")]
+    late, clock = _Prompt(), Time(NOW)
+    late.answers.clear()
+    with operating(script, tmp_path, figures=late, clock=clock, monotonic=late.time) as rounds:
+        try:
+            rounds.run()
+        finally:
+            late.answers.set()
+        clock.now = NOW + 600.0
+        rounds.run()
+    assert verdicts(script) == [("False", "NoAnswerYet"), ("False", "NoNodeFigures")]
 
 
 def verdicts(script: Scripted) -> list[tuple[str, str]]:
