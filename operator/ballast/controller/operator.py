@@ -121,17 +121,19 @@ class Operator:
         )
         try:
             async with asyncio.TaskGroup() as tasks:
-                doing = [tasks.create_task(w(stop)) for w in (self._elect, self._run_rounds, self._release_stale)]
-                doing.append(tasks.create_task(self._watch(stop)))
-                tasks.create_task(self._leave_behind(doing, stop))
+                ended = asyncio.Event()
+                electing = tasks.create_task(self._elect(stop, ended))
+                doing = [tasks.create_task(w(stop)) for w in (self._run_rounds, self._release_stale, self._watch)]
+                tasks.create_task(self._wind_up(doing, electing, stop=stop, ended=ended))
         finally:
             await self._close()
             await health.stop()
             _end(metrics, thread)
 
-    async def _elect(self, stop: asyncio.Event) -> None:
+    async def _elect(self, stop: asyncio.Event, ended: asyncio.Event) -> None:
+        """Until `ended`: who leads goes on leading until the last round is over, and then turns the switch off."""
         led = False
-        while not stop.is_set():
+        while not ended.is_set() and (led or not stop.is_set()):
             leading = await in_background(self._election.tick)
             if self._election.last_error is not None:
                 _LOG.warning("election: %s", self._election.last_error)
@@ -145,7 +147,7 @@ class Operator:
                 _LOG.warning("%s leads no longer", self._settings.identity)
             led = leading
             self._telemetry.leading.set(int(leading))
-            await pause(stop, self._lease.retry_seconds)
+            await pause(ended, self._lease.retry_seconds)
 
     async def _run_rounds(self, stop: asyncio.Event) -> None:
         loop = Loop(
@@ -173,13 +175,19 @@ class Operator:
         mark = partial(self._agenda.mark, after_seconds=CALM_SECONDS)
         await watch(self._connection, mark, failed=self._failed.put, stop=stop)
 
-    async def _leave_behind(self, doing: list[asyncio.Task[None]], stop: asyncio.Event) -> None:
+    async def _wind_up(
+        self,
+        doing: list[asyncio.Task[None]],
+        electing: asyncio.Task[None],
+        *,
+        stop: asyncio.Event,
+        ended: asyncio.Event,
+    ) -> None:
         """What hangs when the operator is to stop is not waited for long: the pod would be killed meanwhile."""
         await stop.wait()
-        _, hanging = await asyncio.wait(doing, timeout=self._settings.stop_seconds)
-        for task in hanging:
-            _LOG.warning("%s hangs and is left behind", task.get_coro().__name__)  # type: ignore[union-attr]
-            task.cancel()
+        await _leave_behind(doing, after_seconds=self._settings.stop_seconds)
+        ended.set()
+        await _leave_behind([electing], after_seconds=self._lease.retry_seconds)
 
     async def _close(self) -> None:
         was_leading, self._stopped = self._election.leading, True
@@ -198,6 +206,13 @@ class Operator:
         except KubeError as error:
             _LOG.warning("the gate switch was left on: %s", error)
         self._election.release()
+
+
+async def _leave_behind(doing: list[asyncio.Task[None]], *, after_seconds: float) -> None:
+    _, hanging = await asyncio.wait(doing, timeout=after_seconds)
+    for task in hanging:
+        _LOG.warning("%s hangs and is left behind", task.get_coro().__name__)  # type: ignore[union-attr]
+        task.cancel()
 
 
 def _end(server: WSGIServer, thread: threading.Thread) -> None:

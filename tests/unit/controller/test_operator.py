@@ -1,4 +1,4 @@
-"""The operator as a whole, where the API server is of no help."""
+"""The operator as a whole, where the API server is slow or of no help."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ballast.controller.operator import Operator, Settings
 from ballast.kube.connection import Connection
-from tests.unit.kube.scripted import kubeconfig
+from tests.unit.kube.scripted import Answer, Asked, kubeconfig, scripted
 
 
 class Mute:
@@ -75,3 +76,63 @@ async def test_a_stop_does_not_wait_for_a_server_that_hangs(tmp_path: Path) -> N
             await asyncio.to_thread(server.asked.acquire, timeout=30)
         stop.set()
         await asyncio.wait_for(running, 15)
+
+
+class Slow:
+    """Keeps one lease and one switch at once; all lists are empty, and come when they are let go. Hangs up on kopf."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Any] = {
+            "leases": {"metadata": {"resourceVersion": "1"}, "spec": {}},
+            "gateswitches": {"metadata": {"resourceVersion": "1", "name": "ballast"}, "spec": {"gating": True}},
+        }
+        self.round_began, self.let_go, self.renewed = threading.Event(), threading.Event(), threading.Semaphore(0)
+
+    def __call__(self, asked: Asked) -> Answer:
+        if asked.headers["User-Agent"].startswith("kopf"):
+            return Answer(hang_up=True)
+        path = asked.path.partition("?")[0].removesuffix("/status")
+        kind = path.split("/")[-2]
+        if kind in self.kept:
+            return self._keep(kind, asked)
+        if path.endswith("/executormoves"):
+            self.round_began.set()
+        self.let_go.wait(60)
+        return Answer(body={"items": [], "metadata": {}})
+
+    def _keep(self, kind: str, asked: Asked) -> Answer:
+        if asked.method == "PUT":
+            self.kept[kind] = asked.body
+            self.renewed.release()
+        elif asked.method == "PATCH":
+            self.kept[kind] |= asked.body | {"metadata": self.kept[kind]["metadata"]}
+        return Answer(body=self.kept[kind])
+
+
+async def test_a_clean_stop_turns_the_switch_off_although_the_last_round_takes_longer_than_a_lease(
+    tmp_path: Path,
+) -> None:
+    with scripted() as script:
+        script.by = server = Slow()
+        settings = Settings(
+            "ballast",
+            "ballast-system",
+            "one",
+            host="127.0.0.1",
+            health_port=0,
+            metrics_port=0,
+            lease_seconds=3,
+            stop_seconds=60,
+        )
+        operator = Operator(Connection.from_kubeconfig(kubeconfig(tmp_path, script.url)), settings)
+        stop = asyncio.Event()
+        running = asyncio.ensure_future(operator.run(stop))
+        assert await asyncio.to_thread(server.round_began.wait, 30)
+        stop.set()
+        renewals_of_a_lease = 6
+        for _ in range(2 * renewals_of_a_lease):
+            assert await asyncio.to_thread(server.renewed.acquire, timeout=30)
+        server.let_go.set()
+        await asyncio.wait_for(running, 30)
+        assert server.kept["gateswitches"]["status"]["reason"] == "Stopped"
+        assert server.kept["leases"]["spec"]["holderIdentity"] == ""
