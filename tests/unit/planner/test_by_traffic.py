@@ -176,8 +176,12 @@ def test_the_hottest_node_is_relieved_first_whatever_its_name() -> None:
     assert made.source == "b"
 
 
-def two_hot_nodes(*moves: Move) -> Plan:
-    """OverloadShedder's pass over two hot nodes and a cold one, where what rested is what those moves say."""
+OVERLOAD = SheddingPolicy("OverloadShedder", settings=(("threshold", 85.0),))
+AT_ONCE = SheddingPolicy(avg_shedder=AvgShedderPolicy(low_hits=1, high_hits=1))
+
+
+def two_hot_nodes(*moves: Move, shedding: SheddingPolicy = OVERLOAD, beside: tuple[Node, ...] = ()) -> Plan:
+    """A pass over two hot nodes and a cold one, where what rests is what those moves say."""
     usage = {"h1": 0.99, "h2": 0.97, "cold": 0.1}
     nodes = (a_node(n, cores=8.0, cpu=ratio) for n, ratio in usage.items())
     executors = []
@@ -187,10 +191,10 @@ def two_hot_nodes(*moves: Move) -> Plan:
             executors.append(replace(one, usage=ExecutorUsage(cpu_cores=2.0, bytes_per_second=volume, state_bytes=0.0)))
     topologies = tuple(a_topology(key=f"team/{n}", name=n) for n in ("h1", "h2"))
     policy = a_policy(
-        shedding=SheddingPolicy("OverloadShedder", settings=(("threshold", 85.0),)),
+        shedding=shedding,
         moves=MovesPolicy(mode=MovesMode.RECOMMEND, max_concurrent=5, max_locality_loss=1.0),
     )
-    snapshot = a_snapshot(*nodes, executors=tuple(executors), topologies=topologies, moves=moves)
+    snapshot = a_snapshot(*nodes, *beside, executors=tuple(executors), topologies=topologies, moves=moves)
     return plan(snapshot, policy, Memory(), NOW)[0]
 
 
@@ -202,6 +206,14 @@ def test_a_node_that_rests_takes_no_room_from_others() -> None:
         ("team/e-h1", Reason.COOLDOWN, "cold")
     ]
     assert decided.refusals[0].detail == "h1 rests 500 s more after before"
+
+
+def test_avg_shedder_keeps_no_cold_node_for_a_hot_one_that_rests() -> None:
+    before = a_move("before", source="h1", target="elsewhere", topology="team/other")
+    decided = two_hot_nodes(before, shedding=AT_ONCE, beside=(a_node("mild", cores=8.0, cpu=0.5),))
+    assert [(move.source, move.target) for move in decided.moves] == [("h2", "cold")]
+    resting = {(each.subject, each.detail) for each in decided.refusals if each.reason is Reason.COOLDOWN}
+    assert resting == {(f"team/{name}-h1", "h1 rests 500 s more after before") for name in ("e", "small")}
 
 
 def test_of_two_that_would_go_to_one_node_the_second_waits_and_says_for_what() -> None:
