@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -50,10 +50,13 @@ class Actuator:
         self._measure(context, orders, outcomes)
         self._tell(context, orders, outcomes)
 
-    def release_strays(self, pods: Sequence[Pod]) -> None:
-        """Let those of `pods` go, as they are, that our gate holds although no policy places them."""
+    def release_strays(self, pods: Sequence[Pod], failed: Mapping[str, str]) -> None:
+        """Let those of `pods` go, as they are, that our gate holds although no policy places them.
+
+        `failed`: by namespace, a policy that would have placed executors there, had its pass not failed.
+        """
         held = [pod for pod in pods if pod.held is not None and not pod.leaving]
-        orders = [order for pod in held if (order := actions.order(pod, _stray(pod))) is not None]
+        orders = [order for pod in held if (order := actions.order(pod, _stray(pod, failed))) is not None]
         outcomes = actions.release_many(self._client, orders, Levels(()))
         for outcome in outcomes:
             self._telemetry.writes.labels("release", type(outcome).__name__).inc()
@@ -172,8 +175,10 @@ def _has_ended(found: JSON) -> bool:
     return MovePhase((found.get("status") or {}).get("phase") or MovePhase.PROPOSED).ended
 
 
-def _stray(pod: Pod) -> Placement:
+def _stray(pod: Pod, failed: Mapping[str, str]) -> Placement:
     reason, detail = Reason.NOT_ENFORCED, "no policy places executors here"
+    if pod.namespace in failed:
+        detail = f"the pass of policy {failed[pod.namespace]} failed; its condition Ready says why"
     if pod.executor is None:
         reason, detail = Reason.DRIVER if pod.is_driver else Reason.NOT_ENFORCED, "only executors are placed"
     return Placement(pod.key, pod.uid, None, (), Pin.NONE, reason, detail)

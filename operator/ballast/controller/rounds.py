@@ -88,6 +88,9 @@ class Rounds:
         self._forgetful = False
         """Set by another thread than that of the rounds."""
         self._seen: set[str] = set()
+        """Executors that were looked at in this round, by uid."""
+        self._failed: dict[str, str] = {}
+        """Policies whose pass failed in this round, by the namespaces that they are about."""
         self._threads = ThreadPoolExecutor(_ASKED_AT_ONCE, "figures")
         self._patient_until = 0.0
         self._looked_at = 0.0
@@ -125,12 +128,13 @@ class Rounds:
         moves, broken = read_moves(survey.moves)
         names = {read.resource.metadata.name for read in survey.policies}
         self._crew.reporter.begin(names, [*survey.broken, *broken])
-        self._seen = set()
+        self._seen, self._failed = set(), {}
         due = self._visit_all(sight, moves)
         if due is None:
             return self._clock()
         self._crew.movers.turn_away(sight.own_moves(moves, None))
-        self._crew.actuator.release_strays([pod for pod in survey.lists.pods if pod.uid not in self._seen])
+        unseen = [pod for pod in survey.lists.pods if pod.uid not in self._seen]
+        self._crew.actuator.release_strays(unseen, self._failed)
         for name in self._kept.keys() - names:
             del self._kept[name]
             self._crew.telemetry.forget(name)
@@ -179,6 +183,7 @@ class Rounds:
             if isinstance(error, KubeError) and error.of_server:
                 raise
             _LOG.exception("the pass of policy %s failed", name)
+            self._failed |= dict.fromkeys(_namespaces(read, sight), name)
             self._crew.telemetry.passes.labels(name, "error").inc()
             self._crew.reporter.stalled(read, "PassFailed", f"{type(error).__name__}: {error}"[:_LONGEST_REASON])
             return sight.now + read.resource.spec.interval.seconds
@@ -255,6 +260,12 @@ class Rounds:
 def _usable(read: Read[BalancingPolicy], sight: Sight, kept: _Kept) -> Reading:
     """Figures are judged when they are asked for; they may be used a good while later, even for the first time."""
     return kept.reading.aged(now=sight.now, max_age_seconds=read.resource.spec.metrics.max_age.seconds)
+
+
+def _namespaces(read: Read[BalancingPolicy], sight: Sight) -> list[str]:
+    """Those that the policy is about."""
+    selector = read.resource.spec.namespace_selector
+    return [name for name, labels in sight.survey.lists.namespaces.items() if selector.matches(labels)]
 
 
 def _with_moves(context: Context, moves: list[OpenMove]) -> Context:

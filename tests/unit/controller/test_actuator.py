@@ -165,7 +165,7 @@ def test_who_was_let_go_by_somebody_else_is_neither_told_nor_counted(pool: Stage
     pool.script.by = lambda asked: free if asked.method == "GET" else answer(asked)
     actuator, context = acting(pool, tmp_path)
     actuator.release(context, Plan(placements=(placed(2, "cold"),)))
-    actuator.release_strays(list(context.pods.values()))
+    actuator.release_strays(list(context.pods.values()), {})
     assert posted(pool) == []
     assert pool.metric("ballast_decisions_total", kind="release") is None
     assert pool.metric("ballast_gate_hold_seconds_count") is None
@@ -175,7 +175,7 @@ def test_of_a_crowd_that_nobody_places_all_go_and_a_few_are_told_of(pool: Stage,
     actuator, _ = acting(pool, tmp_path)
     reader = PodReader()
     pods = [reader.read(streaming(number, gates=[GATE])) for number in range(50)]
-    actuator.release_strays(pods)
+    actuator.release_strays(pods, {})
     assert sum(asked.method == "PATCH" for asked in pool.script.writes) == 50
     assert [(event["reason"], event["note"]) for event in posted(pool)] == [
         ("NotEnforced", "no policy places executors here")

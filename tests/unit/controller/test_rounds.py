@@ -464,6 +464,26 @@ class _Prompt(_Slow):
         return replace(super().read(policy, nodes, executors, now=now), at=now)
 
 
+class _Broken(_Prompt):
+    """Brings down the passes of one policy, before they have looked at anybody."""
+
+    def read(self, policy: BalancingPolicy, nodes: list[NodeFacts], executors: list[Pod], *, now: float) -> Reading:
+        if policy.metadata.name == "ads":
+            raise ZeroDivisionError
+        return super().read(policy, nodes, executors, now=now)
+
+
+def test_who_is_let_go_because_a_pass_failed_is_told_so(server: tuple[Server, Scripted], tmp_path: Path) -> None:
+    _, script = server
+    with operating(script, tmp_path, figures=_Broken()) as rounds:
+        rounds.run()
+    assert released(script) == {"ads-exec-1": False, "web-exec-1": True}
+    events = [asked.body for asked in script.writes if asked.path.split("?")[0].endswith("/events")]
+    assert [event["note"] for event in events if event["regarding"]["name"] == "ads-exec-1"] == [
+        "the pass of policy ads failed; its condition Ready says why"
+    ]
+
+
 def test_between_full_passes_no_figures_are_used_that_are_older_than_they_may_be(
     server: tuple[Server, Scripted], tmp_path: Path
 ) -> None:
