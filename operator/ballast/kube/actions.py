@@ -79,9 +79,10 @@ def release(client: Client, order: Release, levels: Levels) -> ReleaseOutcome:
         except NotFound:
             return Vanished()
         except (Conflict, Invalid, Unavailable) as error:
-            if not _may_be_stale(error):
+            fresh = _reread(client, order, patch) if _may_be_stale(error) else Refused(error.message)
+            if isinstance(error, Invalid) and fresh == current:
+                # Its test can't have failed: somebody else said no, as a webhook may without a cause.
                 return Refused(error.message)
-            fresh = _reread(client, order, patch)
             if not isinstance(fresh, Held):
                 return fresh
             current = fresh

@@ -27,6 +27,7 @@ STALE = Answer(422, {"message": "the server rejected our request due to an error
 LOST = Answer(hang_up=True)
 AWAY = Answer(503, {"message": "away"})
 NOT_VALID = Answer(422, {"message": "no such thing", "details": {"causes": [{"field": "spec.affinity"}]}})
+FORBIDDEN_BY_WEBHOOK = Answer(400, {"message": "a webhook denied it"})
 ONCE = Limits(attempts=1)
 
 
@@ -82,7 +83,8 @@ def test_the_second_patch_is_guarded_by_the_version_that_was_read_again(tmp_path
 
 
 def test_a_pod_that_changes_all_the_time_is_left_for_the_next_decision(tmp_path: Path) -> None:
-    with scripted(*[STALE, Answer(body=gated())] * 9) as script:
+    changes = [answer for version in range(8, 17) for answer in (STALE, Answer(body=gated(str(version))))]
+    with scripted(*changes) as script:
         assert isinstance(release(script.client(tmp_path), order(), DEFAULT_LEVELS), Changed)
 
 
@@ -92,6 +94,21 @@ def test_a_refusal_is_a_value_with_the_servers_words(answers: list[Answer], tmp_
         outcome = release(script.client(tmp_path, ONCE), order(), DEFAULT_LEVELS)
     assert isinstance(outcome, Refused)
     assert outcome.detail == answers[0].body["message"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "patches"),
+    [
+        pytest.param([FORBIDDEN_BY_WEBHOOK, Answer(body=gated())], 1, id="at once"),
+        pytest.param([STALE, Answer(body=gated("8")), FORBIDDEN_BY_WEBHOOK, Answer(body=gated("8"))], 2, id="later"),
+    ],
+)
+def test_what_a_webhook_forbids_without_a_cause_is_refused_when_the_pod_is_as_it_was(
+    answers: list[Answer], patches: int, tmp_path: Path
+) -> None:
+    with scripted(*answers) as script:
+        assert release(script.client(tmp_path), order(), DEFAULT_LEVELS) == Refused("a webhook denied it")
+        assert len(script.writes) == patches
 
 
 def test_a_busy_server_is_no_budget(tmp_path: Path) -> None:
