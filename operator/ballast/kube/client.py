@@ -53,7 +53,7 @@ class _Request:
     repeatable: bool = False
     """Doing it twice is doing it once, so it may be sent again when no answer came."""
     retry_busy: bool = True
-    """Try again on 429 and 500; off where these are answers (eviction: budgets that forbid it)."""
+    """Try again on 429 and 500; off where these are answers (eviction: budgets that forbid it) or nobody may wait."""
 
 
 class Client:
@@ -87,10 +87,12 @@ class Client:
         headers = {"Accept": METADATA_LIST} if metadata_only else {}
         return self._call(_Request(_words("list", kind, namespace), "GET", path, headers, repeatable=True), _page)
 
-    def create(self, kind: Kind, body: Mapping[str, Any], *, namespace: str | None = None) -> JSON:
+    def create(
+        self, kind: Kind, body: Mapping[str, Any], *, namespace: str | None = None, retry_busy: bool = True
+    ) -> JSON:
         action = _words("create", kind, namespace, body["metadata"].get("name"))
         path = f"{kind.path(namespace=namespace)}?fieldManager={FIELD_MANAGER}"
-        return self._call(_Request(action, "POST", path, {}, body), _object)
+        return self._call(_Request(action, "POST", path, {}, body, retry_busy=retry_busy), _object)
 
     def act(self, kind: Kind, name: str, *, subresource: str, body: Mapping[str, Any], namespace: str) -> JSON:
         """Post to a subresource that acts, such as `eviction`; 429 is its answer and is not tried again."""
@@ -112,6 +114,7 @@ class Client:
         namespace: str | None = None,
         subresource: str | None = None,
         answer: bool = True,
+        retry_busy: bool = True,
     ) -> JSON:
         """A list is an RFC 6902 patch, a mapping a merge patch. Without `answer` the object is not sent back."""
         path = kind.path(namespace=namespace, name=name, subresource=subresource)
@@ -120,7 +123,8 @@ class Client:
             "Accept": FULL if answer else METADATA_ONLY,
         }
         action = _words("patch", kind, namespace, name, subresource)
-        request = _Request(action, "PATCH", f"{path}?fieldManager={FIELD_MANAGER}", headers, patch)
+        place = f"{path}?fieldManager={FIELD_MANAGER}"
+        request = _Request(action, "PATCH", place, headers, patch, retry_busy=retry_busy)
         return self._call(request, _object if answer else _nothing)
 
     def delete(

@@ -17,6 +17,8 @@ from ballast.kube.timestamp import micro_text
 CONTROLLER = "ballast.dev/operator"
 _NOTE_LIMIT_BYTES = 1024
 _KEPT = 4096
+_HUSH_SECONDS = 10.0
+"""Nothing is posted for so long after the server had no time for an event: executors wait while it is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class _Posted:
 
 
 class EventRecorder:
-    """Posts notices. A lost event is no reason to fail, so errors go to `on_error`. Safe for threads.
+    """Posts notices. A lost event is no reason to fail or to wait, so errors go to `on_error`. Safe for threads.
 
     A notice equal to one posted within `quiet_seconds` is only counted; the first one after that writes the count
     into the event's series. `instance`: this replica's name. `clock`: seconds since the epoch.
@@ -73,6 +75,7 @@ class EventRecorder:
         self._quiet_seconds = quiet_seconds
         self._posted: OrderedDict[Notice, _Posted] = OrderedDict()
         self._numbers = itertools.count()
+        self._hushed_at: float | None = None
         self._lock = threading.Lock()
 
     def post(self, notice: Notice) -> None:
@@ -81,19 +84,23 @@ class EventRecorder:
             posted = self._posted.get(notice)
             if posted is not None:
                 posted.count += 1
-                if now - posted.written_at < self._quiet_seconds:
+                if _within(self._quiet_seconds, posted.written_at, now):
                     return
+            if _within(_HUSH_SECONDS, self._hushed_at, now):
+                return
         try:
             if posted is None or not self._extended(posted, now):
                 self._create(notice, now)
         except KubeError as error:
+            if error.of_server:
+                self._hushed_at = now
             self._on_error(error)
 
     def _create(self, notice: Notice, now: float) -> None:
         namespace = notice.regarding.namespace or "default"
         name = f"{notice.regarding.name[:200]}.{int(now * 1e6):x}-{next(self._numbers):x}"
         body = _event(notice, namespace=namespace, name=name, now=now, instance=self._instance)
-        self._client.create(EVENT, body, namespace=namespace)
+        self._client.create(EVENT, body, namespace=namespace, retry_busy=False)
         with self._lock:
             self._posted[notice] = _Posted(namespace, name, 1, now)
             self._posted.move_to_end(notice)
@@ -102,13 +109,18 @@ class EventRecorder:
 
     def _extended(self, posted: _Posted, now: float) -> bool:
         """False when the event is gone: the server forgets events after an hour."""
-        series = {"count": posted.count, "lastObservedTime": micro_text(now)}
+        again = {"series": {"count": posted.count, "lastObservedTime": micro_text(now)}}
         try:
-            self._client.patch(EVENT, posted.name, {"series": series}, namespace=posted.namespace, answer=False)
+            self._client.patch(EVENT, posted.name, again, namespace=posted.namespace, answer=False, retry_busy=False)
         except NotFound:
             return False
         posted.written_at = now
         return True
+
+
+def _within(seconds: float, since: float | None, now: float) -> bool:
+    """A time that lies ahead is of a clock that has been set back, and long past."""
+    return since is not None and 0 <= now - since < seconds
 
 
 def _event(notice: Notice, *, namespace: str, name: str, now: float, instance: str) -> JSON:

@@ -88,9 +88,10 @@ class MortalClient(Client):
         super().__init__(connection, Limits(connections=1))
         self._fate = fate
 
-    def create(self, kind: Kind, body: Mapping[str, Any], *, namespace: str | None = None) -> JSON:
+    def create(self, kind: Kind, body: Mapping[str, Any], **options: Any) -> JSON:
         words = f"create {kind.kind} {body.get('reason', '')}".strip()
-        return self._fate.meet(words, lambda: super(MortalClient, self).create(kind, body, namespace=namespace))
+        send = super().create
+        return self._fate.meet(words, lambda: send(kind, body, **options))
 
     def act(self, kind: Kind, name: str, *, subresource: str, **options: Any) -> JSON:
         act = super().act

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ballast.kube.client import Client
+from ballast.kube.errors import KubeError
+from ballast.kube.events import EventRecorder, Notice, Regarding
+from ballast.kube.kinds import POD
+from tests.unit.kube.scripted import Answer, scripted
+
+OK = Answer(201)
+BUSY = Answer(429, {"message": "limit reached on type Namespace"}, {"Retry-After": "2"})
+FORBIDDEN = Answer(403, {"message": "the namespace is being terminated"})
+
+
+def notice(number: int) -> Notice:
+    return Notice(Regarding(POD, f"exec-{number}", f"uid-{number}", "analytics"), "Placed", "Place", "on node-1")
+
+
+class Told:
+    """A recorder at a time that the test sets, and the errors that it told of."""
+
+    def __init__(self, client: Client) -> None:
+        self.now = 1_800_000_000.0
+        self.errors: list[KubeError] = []
+        self.recorder = EventRecorder(client, instance="one", clock=lambda: self.now, on_error=self.errors.append)
+
+    def post(self, *numbers: int) -> None:
+        for number in numbers:
+            self.recorder.post(notice(number))
+
+
+def test_a_server_that_throttles_events_is_asked_once_and_nobody_waits_for_it(tmp_path: Path) -> None:
+    with scripted(BUSY) as script:
+        told = Told(script.client(tmp_path))
+        told.post(*range(20))
+    assert (len(script.asked), script.slept, len(told.errors)) == (1, [], 1)
+
+
+def test_a_series_that_is_throttled_is_not_waited_for_either(tmp_path: Path) -> None:
+    with scripted(OK, BUSY) as script:
+        told = Told(script.client(tmp_path))
+        told.post(1)
+        told.now += 301
+        told.post(1, 2)
+    assert [asked.method for asked in script.asked] == ["POST", "PATCH"]
+    assert script.slept == []
+
+
+@pytest.mark.parametrize("later_seconds", [11.0, -3600.0], ids=["soon", "although the clock was set back"])
+def test_events_are_posted_again_after_a_throttling(later_seconds: float, tmp_path: Path) -> None:
+    with scripted(BUSY, OK) as script:
+        told = Told(script.client(tmp_path))
+        told.post(1)
+        told.now += later_seconds
+        told.post(2)
+    assert len(script.asked) == 2
+
+
+def test_an_event_that_is_refused_for_itself_keeps_back_no_other(tmp_path: Path) -> None:
+    with scripted(FORBIDDEN, OK) as script:
+        told = Told(script.client(tmp_path))
+        told.post(1, 2)
+    assert (len(script.asked), len(told.errors)) == (2, 1)
+
+
+def test_the_same_event_is_counted_anew_when_the_clock_was_set_back(tmp_path: Path) -> None:
+    with scripted(OK) as script:
+        told = Told(script.client(tmp_path))
+        told.post(1, 1)
+        assert len(script.asked) == 1
+        told.now -= 3600
+        told.post(1)
+    assert [asked.method for asked in script.asked] == ["POST", "PATCH"]
