@@ -77,6 +77,11 @@ def kubeconfig(folder: Path, url: str, *, namespace: str = "analytics") -> Path:
     return path
 
 
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 128
+    """More than a client opens connections at a time: one that finds no place here is tried again after seconds."""
+
+
 @contextmanager
 def scripted(*answers: Answer) -> Iterator[Scripted]:
     script = Scripted(list(answers))
@@ -103,7 +108,7 @@ def scripted(*answers: Answer) -> Iterator[Scripted]:
         def log_message(self, *arguments: Any) -> None:
             del arguments
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with _Server(("127.0.0.1", 0), Handler) as server:
         script.url = f"http://127.0.0.1:{server.server_port}"
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
