@@ -9,7 +9,7 @@ from collections.abc import Callable
 from ballast.controller.agenda import Agenda
 from ballast.controller.background import in_background
 from ballast.controller.health import Pulse
-from ballast.controller.waiting import or_stop
+from ballast.controller.waiting import or_stop, pause
 from ballast.errors import BallastError
 from ballast.kube.errors import KubeError
 
@@ -59,6 +59,8 @@ class Loop:
                 if not isinstance(error, KubeError):
                     _LOG.exception("a round failed")
                 backoff = self._after_failure(str(error), backoff)
+                # Events can't bring the next one sooner: a server in trouble would be asked for everything at each.
+                await pause(stop, _FIRST_BACKOFF_SECONDS)
                 continue
             backoff = _FIRST_BACKOFF_SECONDS
             delay = _IDLE_SECONDS if due is None else max(CALM_SECONDS, due - self._clock())

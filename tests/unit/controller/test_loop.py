@@ -97,3 +97,20 @@ async def test_a_round_that_failed_is_told_and_comes_again(caplog: pytest.LogCap
         "the round ended early, the next one comes in 1 s: list pods: no answer"
     ]
     assert stage.pulse.failing == ""
+
+
+async def test_after_a_failure_no_event_brings_the_next_round_within_a_second() -> None:
+    stage, began_at, loop = Stage(), list[float](), asyncio.get_running_loop()
+
+    def fail() -> float | None:
+        began_at.append(time.monotonic())
+        loop.call_soon_threadsafe(stage.agenda.mark)
+        return unavailable()
+
+    def note() -> float | None:
+        began_at.append(time.monotonic())
+        return None
+
+    stage.agenda.mark()
+    await stage.run(fail, note)
+    assert began_at[1] - began_at[0] >= 1.0
