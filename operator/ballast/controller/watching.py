@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import threading
 from collections.abc import Callable, Mapping
@@ -22,6 +23,7 @@ _KINDS = ("balancingpolicies", "sparktopologies", "executormoves")
 _EXECUTORS = f"{names.SPARK_ROLE}=executor"
 _DELETED = "DELETED"
 _MOST_SEEN = 100_000
+_LOG_IN_AGAIN_SECONDS = 1.0
 
 
 class WatchEndedError(BallastError):
@@ -82,7 +84,7 @@ async def _operate(connection: Connection, hears: _Hears, ending: threading.Even
 def _registry(connection: Connection, hears: _Hears) -> kopf.OperatorRegistry:
     """Event handlers only: no annotation, no finalizer, nothing stored on users' objects."""
     registry = kopf.OperatorRegistry()
-    news = News()
+    news, logins = News(), itertools.count()
 
     async def on_ours(body: Mapping[str, Any], type: str | None, **_: Any) -> None:  # noqa: A002 -- kopf's name
         if news.of_spec(body, deleted=type == _DELETED):
@@ -96,7 +98,10 @@ def _registry(connection: Connection, hears: _Hears) -> kopf.OperatorRegistry:
             hears.changed()
 
     async def log_in(**_: Any) -> kopf.ConnectionInfo:
-        return _credentials(connection)
+        login = next(logins)
+        if login:
+            await asyncio.sleep(_LOG_IN_AGAIN_SECONDS)
+        return _credentials(connection, login)
 
     for plural in _KINDS:
         kopf.on.event(GROUP, VERSION, plural, registry=registry, id=plural)(on_ours)
@@ -120,8 +125,12 @@ def _settings() -> kopf.OperatorSettings:
     return settings
 
 
-def _credentials(connection: Connection) -> kopf.ConnectionInfo:
-    """The same as our own client uses; asked for again when the server refuses them (a rotated token)."""
+def _credentials(connection: Connection, login: int) -> kopf.ConnectionInfo:
+    """The same as our own client uses; asked for again when the server refuses them.
+
+    That may be a token that was rotated, or a server that can't check tokens now: `login` counts, since kopf gives up
+    when it gets what was refused before.
+    """
     known = connection.configuration
     scheme, _, token = (known.get_api_key_with_prefix("BearerToken") or "").partition(" ")
     return kopf.ConnectionInfo(
@@ -132,6 +141,8 @@ def _credentials(connection: Connection) -> kopf.ConnectionInfo:
         certificate_path=known.cert_file,
         private_key_path=known.key_file,
         default_namespace=connection.namespace,
+        # Of several; there is one at a time.
+        priority=login,
     )
 
 

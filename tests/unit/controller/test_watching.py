@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +91,8 @@ DISCOVERY: dict[str, JSON] = {
     },
 }
 NOTHING_NEW = Answer(body={"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "2"}}})
+ARRIVAL = Answer(body={"type": "ADDED", "object": executor(gates=[GATE])})
+REFUSED = Answer(401, {"message": "Unauthorized"})
 BROKEN_STREAM = Answer(body={"type": "ERROR", "object": {"code": 500, "message": "etcdserver: leader changed"}})
 
 
@@ -117,14 +119,29 @@ class ApiServer:
         return self._pods.pop(0) if len(self._pods) > 1 else self._pods[0]
 
 
-def listen(script: Scripted, folder: Path, stop: asyncio.Event) -> asyncio.Task[None]:
-    connection = Connection.from_kubeconfig(kubeconfig(folder, script.url))
-    return asyncio.create_task(watch(connection, lambda: None, failed=lambda _: None, stop=stop))
+@dataclass
+class Ears:
+    heard: asyncio.Event = field(default_factory=asyncio.Event)
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def listen(self, script: Scripted, folder: Path) -> None:
+        connection = Connection.from_kubeconfig(kubeconfig(folder, script.url))
+        await asyncio.wait_for(watch(connection, self.heard.set, failed=lambda _: None, stop=self.stop), 60)
 
 
 async def test_a_watch_that_breaks_after_it_has_begun_is_raised_so_that_the_process_starts_anew(tmp_path: Path) -> None:
     with scripted() as script:
         script.by = server = ApiServer(NOTHING_NEW, BROKEN_STREAM)
         with pytest.raises(Exception, match="leader changed"):
-            await asyncio.wait_for(listen(script, tmp_path, asyncio.Event()), 60)
+            await Ears().listen(script, tmp_path)
         assert server.listening == 2
+
+
+async def test_an_executor_is_heard_of_although_the_server_refused_the_same_token_for_a_while(tmp_path: Path) -> None:
+    ears = Ears()
+    with scripted() as script:
+        script.by = ApiServer(NOTHING_NEW, REFUSED, REFUSED, ARRIVAL)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(ears.listen(script, tmp_path))
+            await ears.heard.wait()
+            ears.stop.set()
