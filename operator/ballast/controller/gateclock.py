@@ -27,7 +27,6 @@ class GateClock:
     def _since(self, pod: Pod, now: float) -> float | None:
         if len(pod.gates) > 1:
             return None
-        if pod.uid not in self.alone_since:
-            return pod.created_at
-        known = self.alone_since[pod.uid]
-        return now if known is None else known
+        since = self.alone_since.get(pod.uid, pod.created_at)
+        # Our clock may be behind the server's, or be set back: nobody is to wait until it has caught up.
+        return now if since is None else min(since, now)

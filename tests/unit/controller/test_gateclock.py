@@ -28,6 +28,13 @@ def test_the_clock_starts_at_the_first_look_without_the_other_gate_and_then_stay
     assert clock.after(gated(), CREATED_AT + 70).alone_since == {UID: CREATED_AT + 60}
 
 
+def test_nobody_waits_until_a_clock_that_is_behind_has_caught_up() -> None:
+    clock = GateClock().after(gated(), CREATED_AT - 50)
+    assert clock.alone_since == {UID: CREATED_AT - 50}
+    assert clock.after(gated(), CREATED_AT - 40).alone_since == {UID: CREATED_AT - 50}
+    assert clock.after(gated(), CREATED_AT - 3600).alone_since == {UID: CREATED_AT - 3600}
+
+
 def test_the_clock_forgets_pods_that_are_not_gated_any_more() -> None:
     released = [PodReader().read(executor())]
     assert GateClock().after(gated(), CREATED_AT).after(released, CREATED_AT + 1).alone_since == {}
