@@ -145,6 +145,7 @@ class Operator:
                 self._agenda.mark()
             elif led and not leading:
                 _LOG.warning("%s leads no longer", self._settings.identity)
+                self._agenda.mark()
             led = leading
             self._telemetry.leading.set(int(leading))
             await pause(ended, self._lease.retry_seconds)
