@@ -24,6 +24,8 @@ _EXECUTORS = f"{names.SPARK_ROLE}=executor"
 _DELETED = "DELETED"
 _MOST_SEEN = 100_000
 _LOG_IN_AGAIN_SECONDS = 1.0
+_OUTAGE_BACKOFFS_SECONDS = (1.0, 1.0, 2.0, *[5.0] * 720)
+"""An hour without an API server is sat out: a process that ends is started anew ever later, and comes back late."""
 
 
 class WatchEndedError(BallastError):
@@ -119,6 +121,7 @@ def _settings() -> kopf.OperatorSettings:
     settings.posting.level = logging.WARNING
     settings.networking.request_timeout = 30
     settings.networking.connect_timeout = 10
+    settings.networking.error_backoffs = _OUTAGE_BACKOFFS_SECONDS
     settings.watching.server_timeout = 300
     settings.watching.chunk_size = 500
     settings.watching.label_selectors["", "v1", "pods"] = _EXECUTORS
