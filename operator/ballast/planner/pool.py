@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import sqrt
+from math import hypot, sqrt
 
 from ballast.model import NodeHits, NodeView, Phase, PoolView, Snapshot
 from ballast.planner.score import Scores
@@ -58,7 +58,7 @@ def _with_figures(
     ranked = sorted(measured.items(), key=lambda item: (item[1], item[0]))
     count = len(ranked)
     mean = sum(score for _, score in ranked) / count if count else None
-    deviation = sqrt(sum((score - mean) ** 2 for _, score in ranked) / count) if mean is not None else None
+    deviation = hypot(*(score - mean for _, score in ranked)) / sqrt(count) if mean is not None else None
     gap = ranked[-1][1] - ranked[0][1] if count > 1 else None
     return PoolView(
         nodes=nodes,

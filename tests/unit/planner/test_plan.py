@@ -379,3 +379,10 @@ def test_nobody_moves_to_a_place_that_another_will_take(
     decided, _ = plan(seen, policy, Memory(), NOW)
     assert bool(decided.moves) is (reason is None)
     assert reason is None or reason in {refusal.reason for refusal in decided.refusals}
+
+
+def test_a_figure_beyond_all_measure_ends_no_pass() -> None:
+    snapshot = a_snapshot(a_node("absurd", cpu=1e300), a_node("calm", cpu=0.5))
+    decided, _ = plan(snapshot, POLICY, Memory(), NOW)
+    assert decided.pool.std_dev == pytest.approx(5e301)
+    assert decided.pool.hottest == "absurd"
