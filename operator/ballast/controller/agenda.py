@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 
 class Agenda:
@@ -43,3 +43,8 @@ class Agenda:
 
     def _pause(self) -> float | None:
         return max(0.0, self._due - self._clock()) if self._due < float("inf") else None
+
+
+def earliest(times: Iterable[float | None]) -> float | None:
+    """The first of those that there are; None where there is none."""
+    return min((at for at in times if at is not None), default=None)

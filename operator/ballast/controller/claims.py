@@ -74,7 +74,7 @@ def _claim(read: Read[BalancingPolicy], survey: Survey, lands: Territories) -> _
     return _Claim(
         policy.metadata.name,
         enforces=policy.spec.placement.mode.value == PlacementMode.ENFORCE.value,
-        namespaces=frozenset(n for n, labels in lists.namespaces.items() if pool.namespace_selector.matches(labels)),
+        namespaces=pool.namespaces(lists.namespaces),
         steered=None if pool.topology_selector is None else Membership(steered, lists.namespaces),
         nodes=[node for node in lists.nodes if node.name in mine],
     )

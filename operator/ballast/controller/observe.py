@@ -68,6 +68,10 @@ class Pool:
             spec.metrics.topology_queries is Permission.ALLOW,
         )
 
+    def namespaces(self, labels: Mapping[str, Mapping[str, str]]) -> frozenset[str]:
+        """Those that the policy is about. `labels`: of each."""
+        return frozenset(name for name, found in labels.items() if self.namespace_selector.matches(found))
+
     def steered(
         self, topologies: Iterable[SparkTopology], namespaces: Mapping[str, Mapping[str, str]]
     ) -> list[SparkTopology]:
@@ -162,15 +166,13 @@ class _Pass:
         self._walk()
 
     def _walk(self) -> None:
-        steered = {
-            name: self._pool.namespace_selector.matches(labels) for name, labels in self._lists.namespaces.items()
-        }
+        about = self._pool.namespaces(self._lists.namespaces)
         for pod in sorted(self._lists.pods, key=lambda pod: (pod.namespace, pod.name)):
             self._requested.add(pod)
             facts = pod.executor
             if facts is None:
                 self._ends[pod.namespace].append(pod)
-            elif steered.get(pod.namespace, False):
+            elif pod.namespace in about:
                 belonging = self._membership.of(pod)
                 if self._pool.topology_selector is None or belonging.declared is not None:
                     self._take(pod, facts, belonging)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from ballast.api import BalancingPolicy, SparkTopology
 from ballast.controller.advice import Adviser
+from ballast.controller.agenda import earliest
 from ballast.controller.context import Context
 from ballast.controller.declaration import QUERY_NOT_ALLOWED
 from ballast.controller.ends import EXTERNAL_NAMESPACE_NOT_ALLOWED, EXTERNAL_NOT_FOUND, Finding
@@ -85,7 +86,7 @@ class Reporter:
 
     def conclude(self) -> float | None:
         """Every policy has been reported: bring their topologies' status up to date. Returns as `report`."""
-        return _earliest(self._speak(read, voices) for read, voices in self._voices.values())
+        return earliest(self._speak(read, voices) for read, voices in self._voices.values())
 
     def _speak(self, read: Read[SparkTopology], voices: list[Voice]) -> float | None:
         last = read.resource.status.policy
@@ -145,10 +146,6 @@ class Reporter:
                 raise
             _LOG.warning("status of %s was not written: %s", seen["metadata"]["name"], error)
         return None
-
-
-def _earliest(times: Iterable[float | None]) -> float | None:
-    return min((at for at in times if at is not None), default=None)
 
 
 def _urgent(before: JSON, after: JSON) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from ballast.api import BalancingPolicy
 from ballast.controller.actuator import Actuator
+from ballast.controller.agenda import earliest
 from ballast.controller.context import Context
 from ballast.controller.failures import Failure, Failures
 from ballast.controller.figures import Figures
@@ -18,6 +19,7 @@ from ballast.controller.gateclock import GateClock
 from ballast.controller.hindrance import hindrance
 from ballast.controller.memory import recalled
 from ballast.controller.movers import Movers
+from ballast.controller.observe import Pool
 from ballast.controller.openmove import OpenMove, planner_moves, read_moves
 from ballast.controller.pools import Territories, territories
 from ballast.controller.reporter import Reporter
@@ -140,7 +142,8 @@ class Rounds:
             self._crew.telemetry.forget(name)
         due.append(self._crew.reporter.conclude())
         # A clock that was set back meanwhile must not put the next round off.
-        return _earliest(*due, shift_seconds=min(0.0, self._clock() - sight.now))
+        set_back_seconds = min(0.0, self._clock() - sight.now)
+        return earliest(at + set_back_seconds for at in due if at is not None)
 
     def _put_down(self) -> None:
         """Another may lead meanwhile: it tells of the policies then, and turns the switch."""
@@ -183,7 +186,7 @@ class Rounds:
             if isinstance(error, KubeError) and error.of_server:
                 raise
             _LOG.exception("the pass of policy %s failed", name)
-            self._failed |= dict.fromkeys(_namespaces(read, sight), name)
+            self._failed |= dict.fromkeys(Pool.of(read.resource.spec).namespaces(sight.survey.lists.namespaces), name)
             self._crew.telemetry.passes.labels(name, "error").inc()
             self._crew.reporter.stalled(read, "PassFailed", f"{type(error).__name__}: {error}"[:_LONGEST_REASON])
             return sight.now + read.resource.spec.interval.seconds
@@ -211,7 +214,7 @@ class Rounds:
         status_due = self._crew.reporter.report(context, decided, memory, renew=full)
         full_pass_in = kept.full_pass_at + interval - self._looked_at
         figures_in = full_pass_in if kept.asked is None else self._patience_seconds
-        return _earliest(sight.now + figures_in, status_due, decided.wake_at, moves_wake)
+        return earliest((sight.now + figures_in, status_due, decided.wake_at, moves_wake))
 
     def _renewed(self, read: Read[BalancingPolicy], sight: Sight, kept: _Kept) -> bool:
         """Ask for new figures where it is time to; whether they make this pass a full one.
@@ -262,16 +265,6 @@ def _usable(read: Read[BalancingPolicy], sight: Sight, kept: _Kept) -> Reading:
     return kept.reading.aged(now=sight.now, max_age_seconds=read.resource.spec.metrics.max_age.seconds)
 
 
-def _namespaces(read: Read[BalancingPolicy], sight: Sight) -> list[str]:
-    """Those that the policy is about."""
-    selector = read.resource.spec.namespace_selector
-    return [name for name, labels in sight.survey.lists.namespaces.items() if selector.matches(labels)]
-
-
 def _with_moves(context: Context, moves: list[OpenMove]) -> Context:
     known = planner_moves(moves, context.points_per_core)
     return replace(context, snapshot=replace(context.snapshot, moves=known))
-
-
-def _earliest(*times: float | None, shift_seconds: float = 0.0) -> float | None:
-    return min((at + shift_seconds for at in times if at is not None), default=None)

@@ -49,8 +49,8 @@ def locality(topology: Topology, counts: Counts, levels: Levels, *, max_node_rat
 class _Last:
     """The view of one topology as its executors were last found, and what it was made of."""
 
-    def __init__(self, key: str, levels: Levels, max_node_ratio: float) -> None:
-        self.key, self._levels, self._ratio = key, levels, max_node_ratio
+    def __init__(self, levels: Levels, max_node_ratio: float) -> None:
+        self._levels, self._ratio = levels, max_node_ratio
         self._kept: tuple[Topology, dict[str, dict[Location, int]], LocalityView] | None = None
 
     def of(self, topology: Topology, counts: Counts) -> LocalityView:
@@ -64,13 +64,13 @@ class _Last:
 
 
 @lru_cache(maxsize=4096)
-def _last(key: str, levels: Levels, max_node_ratio: float) -> _Last:
+def _last(_topology: str, levels: Levels, max_node_ratio: float) -> _Last:
     """Kept, because most passes find executors where the pass before has left them: a fifth of a pass is saved.
 
     One view for each topology, so that a pool of thousands of them does not drive out in one pass what the next one
     asks for. No caller owns this cache, and none can tell that it is there: all that the answer depends on is compared.
     """
-    return _Last(key, levels, max_node_ratio)
+    return _Last(levels, max_node_ratio)
 
 
 def locality_delta_ratio(measured: Locality, component: str, *, source: Location, target: Location) -> float:

@@ -13,7 +13,6 @@ from ballast.planner.anew import placed_anew
 from ballast.planner.candidates import Candidates
 from ballast.planner.cause import cause
 from ballast.planner.ends import End, ends
-from ballast.planner.load import loads
 from ballast.planner.plan import plan
 
 _MOST_PAST = 10
@@ -66,7 +65,6 @@ def explain(snapshot: Snapshot, policy: Policy, memory: Memory, now: float, *, e
     if found is None:
         raise UnknownExecutorError(f"{executor}: no executor of that name in the namespaces of policy {policy.name}")
     decided, _ = plan(snapshot, policy, memory, now)
-    known = loads(snapshot.executors)
     candidates = Candidates.found(snapshot, policy, memory, now=now)
     view = next((node for node in decided.pool.nodes if node.name == found.node), None)
     ahead = {node.name: node.projected for node in decided.pool.nodes if node.projected is not None}
@@ -85,7 +83,7 @@ def explain(snapshot: Snapshot, policy: Policy, memory: Memory, now: float, *, e
         high_hits=view.high_hits if view else 0,
         slowness=candidates.slowness(found),
         pressure_ratio=candidates.pressure_ratio(found.node or ""),
-        load_cores=known.known(found),
+        load_cores=candidates.loads.known(found),
         grounds=tuple(_grounds(found, snapshot, memory, past)),
         ends=ends(found, snapshot, policy.levels),
         verdict=_verdict(found, decided, policy.moves.mode),
