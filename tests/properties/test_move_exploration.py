@@ -13,9 +13,9 @@ from random import Random
 
 import pytest
 
-from ballast.controller.moves import DeleteUnscheduled, Evict, Step
-from ballast.controller.moves.arriving import MAX_ATTEMPTS
 from ballast.model import MovePhase
+from ballast.moves import DeleteUnscheduled, Evict, Step
+from ballast.moves.arriving import MAX_ATTEMPTS
 from tests.properties.move_world.events import events
 from tests.properties.move_world.operator_side import forgotten
 from tests.properties.move_world.world import SETTINGS, Assignment, Luck, Scenario, World, owner, uid

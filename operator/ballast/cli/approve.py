@@ -10,7 +10,6 @@ import typer
 from ballast.cli.access import ContextOption, KubeconfigOption, connect
 from ballast.cli.output import Format, OutputOption, show, structured, table
 from ballast.cli.source import NamespaceOption
-from ballast.controller.moves import MoveState
 from ballast.controller.openmove import read_moves
 from ballast.errors import BallastError
 from ballast.kube import kinds
@@ -19,6 +18,7 @@ from ballast.kube.errors import NotFound
 from ballast.kube.lists import Query, read_list
 from ballast.kube.objects import approve_move
 from ballast.model import MovePhase
+from ballast.moves import MoveState
 
 EXAMPLES = (
     "kubectl ballast approve clickstream-exec-3-x7k2p -n analytics",

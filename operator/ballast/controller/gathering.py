@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ballast.controller.context import Context, Kin
-from ballast.controller.moves import Clearance, Facts, Pod, Rival
 from ballast.controller.openmove import OpenMove, planner_moves
 from ballast.kube.pods import Pod as SeenPod
 from ballast.model import Executor, MovePhase, Phase, Reason, Refusal
+from ballast.moves import Clearance, Facts, Pod, Rival
 from ballast.planner.clearance import clearance
 
 

@@ -8,7 +8,15 @@ from dataclasses import dataclass, field, replace
 
 from ballast.controller.context import Context
 from ballast.controller.gathering import facts
-from ballast.controller.moves import (
+from ballast.controller.openmove import OpenMove
+from ballast.controller.telemetry import Telemetry
+from ballast.kube import actions, kinds
+from ballast.kube.client import Client
+from ballast.kube.errors import Conflict, KubeError, NotFound
+from ballast.kube.events import EventRecorder, Notice, Regarding
+from ballast.kube.objects import delete_object, write_status
+from ballast.model import MovesPolicy, Pin, Placement
+from ballast.moves import (
     DeleteUnscheduled,
     Effect,
     Emit,
@@ -22,14 +30,6 @@ from ballast.controller.moves import (
     record,
     turned_away,
 )
-from ballast.controller.openmove import OpenMove
-from ballast.controller.telemetry import Telemetry
-from ballast.kube import actions, kinds
-from ballast.kube.client import Client
-from ballast.kube.errors import Conflict, KubeError, NotFound
-from ballast.kube.events import EventRecorder, Notice, Regarding
-from ballast.kube.objects import delete_object, write_status
-from ballast.model import MovesPolicy, Pin, Placement
 
 _LOG = logging.getLogger(__name__)
 _MOST_STEPS = 6

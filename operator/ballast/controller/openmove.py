@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ballast.controller.moves import MoveState, record
 from ballast.errors import BallastError
 from ballast.kube import kinds
 from ballast.model import Move
+from ballast.moves import MoveState, record
 
 JSON = dict[str, Any]
 

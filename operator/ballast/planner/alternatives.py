@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ballast.model import Executor, Location, Move, Node, Phase, Policy, Reason, Resources, Snapshot
+from ballast.moves import budget
 from ballast.placement import admission
-from ballast.planner import budget
 from ballast.planner.candidates import Candidates
 from ballast.planner.pin import untied
 

@@ -13,8 +13,8 @@ from ballast.model import (
     Reason,
     Snapshot,
 )
-from ballast.planner import budget
-from ballast.planner.rest import Rest
+from ballast.moves import budget
+from ballast.moves.cooldown import Objection, Rest, precedent
 
 
 class Arbiter:
@@ -23,10 +23,10 @@ class Arbiter:
     def __init__(self, snapshot: Snapshot, policy: Policy, *, resting: Rest, now: float) -> None:
         self._policy, self._resting, self._now = policy, resting, now
         self._moves = list(snapshot.moves)
-        self._topologies: dict[str, budget.Objection | None] = {}
-        self._nodes: dict[str, budget.Objection | None] = {}
+        self._topologies: dict[str, Objection | None] = {}
+        self._nodes: dict[str, Objection | None] = {}
 
-    def ruling(self, move: PlannedMove) -> budget.Objection | None:
+    def ruling(self, move: PlannedMove) -> Objection | None:
         """Why it is refused; None: it is approved."""
         objection = self._objection(move)
         if objection is None:
@@ -35,24 +35,24 @@ class Arbiter:
             self._nodes.clear()
         return objection
 
-    def on_executor(self, executor_uid: str) -> budget.Objection | None:
+    def on_executor(self, executor_uid: str) -> Objection | None:
         """Why this one may not move now, whatever the way."""
         return self._resting.executors.get(executor_uid)
 
-    def on_topology(self, key: str) -> budget.Objection | None:
+    def on_topology(self, key: str) -> Objection | None:
         """Why none of this topology may move now."""
         if key not in self._topologies:
             found = budget.topology_objection(self._moves, self._policy.moves, topology=key, now=self._now)
             self._topologies[key] = self._resting.of_topology(key) or found
         return self._topologies[key]
 
-    def on_node(self, name: str) -> budget.Objection | None:
+    def on_node(self, name: str) -> Objection | None:
         """Why nothing may move from or to this node now."""
         if name not in self._nodes:
             self._nodes[name] = budget.node_objection(self._moves, self._policy.moves, node=name, now=self._now)
         return self._nodes[name]
 
-    def _objection(self, move: PlannedMove) -> budget.Objection | None:
+    def _objection(self, move: PlannedMove) -> Objection | None:
         return (
             self.on_executor(move.uid)
             or unheld(self._policy)
@@ -66,8 +66,8 @@ class Arbiter:
             or self.on_node(move.target)
         )
 
-    def _precedent(self, move: PlannedMove) -> budget.Objection | None:
-        return budget.precedent(
+    def _precedent(self, move: PlannedMove) -> Objection | None:
+        return precedent(
             self._moves,
             self._policy.moves,
             executor_uid=move.uid,
@@ -78,7 +78,7 @@ class Arbiter:
         )
 
 
-def unheld(policy: Policy) -> budget.Objection | None:
+def unheld(policy: Policy) -> Objection | None:
     """Whether a replacement would go wherever kube-scheduler likes: only where placement is enforced is it held."""
     acting = policy.moves.mode in (MovesMode.APPROVE, MovesMode.ENFORCE)
     if acting and policy.placement.mode is not PlacementMode.ENFORCE:
@@ -86,14 +86,14 @@ def unheld(policy: Policy) -> budget.Objection | None:
     return None
 
 
-def _agentless(policy: Policy) -> budget.Objection | None:
+def _agentless(policy: Policy) -> Objection | None:
     """Whether every move would be refused as soon as it were made."""
     if policy.moves.exit is Exit.AGENT and policy.moves.mode in (MovesMode.APPROVE, MovesMode.ENFORCE):
         return Reason.NO_AGENT, "moves.exit is Agent, and there is no agent yet: set moves.exit: Evict"
     return None
 
 
-def _sense(move: PlannedMove, policy: Policy) -> budget.Objection | None:
+def _sense(move: PlannedMove, policy: Policy) -> Objection | None:
     """Whether the move is worth it, by its own figures."""
     if move.target == move.source:
         return Reason.NO_DESTINATION, "source and destination are the same node"

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ballast.model import Executor, Move, MovePhase, Phase, Policy, Reason, Refusal, Snapshot
+from ballast.moves import budget
+from ballast.moves.cooldown import Objection, precedent, rest
 from ballast.placement.room import in_flight
-from ballast.planner import budget
 from ballast.planner.arbiter import unheld
 from ballast.planner.candidates import Candidates
 from ballast.planner.ledger import projected
-from ballast.planner.rest import rest
 
 Clearance = tuple[Refusal | None, str | None]
 """Why not, or another destination than the move's; both None: go on."""
@@ -73,7 +73,7 @@ class _Look:
         found = self._standing(executor) or self._history(executor, target) or self._worth(executor, target)
         return Refusal(executor.key, *found, target) if found is not None else None
 
-    def _standing(self, executor: Executor) -> budget.Objection | None:
+    def _standing(self, executor: Executor) -> Objection | None:
         """What is wrong with the executor, or with moving anything at all."""
         metrics = self.others.metrics
         if not metrics.available:
@@ -96,7 +96,7 @@ class _Look:
             return f"it belongs to component {executor.component}, not to {move.component}"
         return ""
 
-    def _history(self, executor: Executor, target: str) -> budget.Objection | None:
+    def _history(self, executor: Executor, target: str) -> Objection | None:
         """Whether other moves forbid going to `target`.
 
         Those that are only proposed, or wait for their own second look, must not block each other for ever.
@@ -106,7 +106,7 @@ class _Look:
         ahead = [m for m in self.others.moves if m.phase is not MovePhase.PROPOSED and not _behind(m, move)]
         return (
             paused
-            or budget.precedent(
+            or precedent(
                 ahead,
                 moves,
                 executor_uid=move.executor_uid,
@@ -118,7 +118,7 @@ class _Look:
             or budget.objection(ahead, moves, topology=move.topology, source=move.source, target=target, now=self.now)
         )
 
-    def _worth(self, executor: Executor, target: str) -> budget.Objection | None:
+    def _worth(self, executor: Executor, target: str) -> Objection | None:
         """Whether going to `target` still helps: figures may have changed since it was decided or asked for."""
         for name in (self.move.source, target):
             if name not in self.scores and any(node.name == name for node in self.others.nodes):
@@ -131,7 +131,7 @@ class _Look:
             return Reason.LOCALITY_LOSS, f"locality gets {loss:.1%} dearer, over {most:.1%}"
         return None
 
-    def _levelling(self, executor: Executor, target: str) -> budget.Objection | None:
+    def _levelling(self, executor: Executor, target: str) -> Objection | None:
         """Figures change from look to look: the target may end the hotter one, if not so much as to be shed again."""
         hot, cold = self.scores.get(self.move.source), self.scores.get(target)
         if hot is None or cold is None:

@@ -19,12 +19,12 @@ from ballast.model import (
     Resources,
     Snapshot,
 )
+from ballast.moves.cooldown import Rest
 from ballast.planner.arbiter import Arbiter
 from ballast.planner.by_traffic import by_traffic
 from ballast.planner.candidates import Candidates
 from ballast.planner.load import Loads
 from ballast.planner.planned_move import planned
-from ballast.planner.rest import Rest
 from ballast.planner.shelf import USAGE, restored, shelved
 from ballast.planner.takers import takers
 from ballast.planner.terms import Terms

@@ -19,6 +19,7 @@ from ballast.model import (
     Resources,
     Snapshot,
 )
+from ballast.moves.cooldown import Rest, rest
 from ballast.placement.heading import headings
 from ballast.placement.locality import counts_by_topology, locality
 from ballast.placement.placing import Placed, place
@@ -33,7 +34,6 @@ from ballast.planner.load import Loads, loads
 from ballast.planner.placing import kept, observed, recalled
 from ballast.planner.pool import pool_view
 from ballast.planner.release import Releases, releases
-from ballast.planner.rest import Rest, rest
 from ballast.planner.score import Scores, measured
 from ballast.planner.stickiness import remembered
 from ballast.planner.stranded import given_up, stranded

@@ -7,7 +7,7 @@ after pass, what the arbiter can't approve.
 from __future__ import annotations
 
 from ballast.model import Executor, MovesPolicy, Reason
-from ballast.planner import budget
+from ballast.moves.cooldown import Objection
 from ballast.planner.arbiter import Arbiter
 from ballast.planner.candidates import Candidates
 
@@ -52,6 +52,6 @@ class Terms:
     def locality_delta_ratio(self, executor: str, target: str) -> float:
         return self.candidates.locality_delta_ratio(self.candidates.executor(executor), target)
 
-    def _objection(self, executor: Executor) -> budget.Objection | None:
+    def _objection(self, executor: Executor) -> Objection | None:
         own = self.candidates.objection(executor) or self._arbiter.on_executor(executor.uid)
         return own or self._arbiter.on_topology(executor.topology)

@@ -7,7 +7,7 @@ and overlook real gaps for hours. Executors of batch jobs come and go all the ti
 from __future__ import annotations
 
 from ballast.model import Executor, Move, Phase, Policy, Snapshot, Workload
-from ballast.planner import budget
+from ballast.moves.cooldown import left
 
 
 def unsettled(snapshot: Snapshot, policy: Policy, now: float) -> frozenset[str]:
@@ -37,7 +37,7 @@ def _begins(executor: Executor, since: float) -> bool:
 
 
 def _under_way(move: Move, since: float) -> bool:
-    if not budget.left(move):
+    if not left(move):
         return False
     return move.ended_at is None or move.ended_at > since
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from ballast.controller.moves import MoveState, Step
 from ballast.model import MovePhase, Phase
+from ballast.moves import MoveState, Step
 from tests.properties.move_world.world import LONG_AGO, PAST, TICK, Executor, World
 
 

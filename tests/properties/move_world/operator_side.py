@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from ballast.controller.moves import (
+from ballast.model import MovePhase, MovesMode, Phase, Reason, Refusal
+from ballast.moves import (
     Clearance,
     DeleteUnscheduled,
     Effect,
@@ -22,10 +23,9 @@ from ballast.controller.moves import (
     Rival,
     Step,
     advance,
+    budget,
 )
-from ballast.controller.moves.record import to_move
-from ballast.model import MovePhase, MovesMode, Phase, Reason, Refusal
-from ballast.planner import budget
+from ballast.moves.record import to_move
 from ballast.planner.clearance import _behind
 from tests.properties.move_world.world import (
     ELSEWHERE,

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
-from ballast.controller.moves import MoveState, Orders, Step, Subject, Timings, Word
 from ballast.model import MovePhase, MovesMode, MovesPolicy, Phase
+from ballast.moves import MoveState, Orders, Step, Subject, Timings, Word
 
 T = TypeVar("T")
 

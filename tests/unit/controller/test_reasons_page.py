@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ballast.controller.moves.word import Word
 from ballast.model import Reason
+from ballast.moves.state import Word
 
 PAGE = Path(__file__).parents[3] / "docs" / "reasons.md"
 

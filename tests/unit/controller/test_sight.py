@@ -6,7 +6,6 @@ import pytest
 
 from ballast.api import BalancingPolicy
 from ballast.controller.gateclock import GateClock
-from ballast.controller.moves import MoveState
 from ballast.controller.observe import Lists
 from ballast.controller.openmove import OpenMove
 from ballast.controller.pools import Territories, territories
@@ -15,11 +14,12 @@ from ballast.controller.survey import Read, Survey
 from ballast.kube.nodes import NodeReader
 from ballast.kube.pods import PodReader
 from ballast.model import Memory
+from ballast.moves import MoveState
 from ballast.prometheus import Reading
-from tests.unit.controller.moves.builders import leaving, orders, proposed
 from tests.unit.controller.stage import NAMESPACES, NOW
 from tests.unit.controller.stage import move as ordered
 from tests.unit.kube.builders import GATE, executor, node
+from tests.unit.moves.builders import leaving, orders, proposed
 
 POOLS = {"one": frozenset({"hot", "mild"}), "two": frozenset({"cold"})}
 

@@ -14,8 +14,8 @@ from ballast.model import (
     Reason,
     Snapshot,
 )
+from ballast.moves.cooldown import rest
 from ballast.planner.arbiter import Arbiter
-from ballast.planner.rest import rest
 from tests.builders import NOW, a_move, a_policy, a_snapshot
 
 

@@ -14,7 +14,7 @@ from ballast.cli.report.place import Naming, instant, zone_and_rack
 from ballast.cli.report.topologies import topology_document, topology_rows, topology_table
 from ballast.cli.situation import Situation
 from ballast.model import Budget, MovePhase, NodeView, Plan, Policy
-from ballast.planner import budget
+from ballast.moves import budget
 
 
 def pool_report(situation: Situation, form: Format = Format.TABLE) -> list[RenderableType]:

@@ -32,7 +32,7 @@ from ballast.model import (
     PoolView,
     Refusal,
 )
-from ballast.planner import budget
+from ballast.moves import budget
 from ballast.planner.hits import node_hits
 
 _DAY_SECONDS = 86400.0

@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 import pytest
 
 from ballast.model import Budget, Move, MovePhase, MovesPolicy, Reason
-from ballast.planner.budget import active, next_reset, objection, used
+from ballast.moves.budget import active, next_reset, objection, used
 from tests.builders import NOW, a_move
 
 FREE = MovesPolicy(cooldown_seconds=0.0)

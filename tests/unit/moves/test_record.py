@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 
 from ballast.api.move import ExecutorMove, MoveStatus
-from ballast.controller.moves import Figures, MoveState, Replacement, Word
-from ballast.controller.moves.conditions import conditions
-from ballast.controller.moves.record import outlived, read, status, to_move
 from ballast.errors import InvalidResource
 from ballast.model import MovePhase, Reason
-from tests.unit.controller.moves.builders import NOW, approved, arriving, claiming, leaving, proposed, settling
+from ballast.moves import Figures, MoveState, Replacement, Word
+from ballast.moves.record import conditions, outlived, read, status, to_move
+from tests.unit.moves.builders import NOW, approved, arriving, claiming, leaving, proposed, settling
 
 
 def stored(**changes: Any) -> dict[str, Any]:

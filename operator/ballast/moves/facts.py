@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ballast.controller.moves.state import MoveState
 from ballast.model import MovePhase, Phase, Refusal
+from ballast.moves.state import MoveState
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Who rests because moves came to nothing: whole topologies, and single executors."""
+"""What rests because of earlier moves: topologies, nodes and single executors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,45 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ballast.model import Move, MovePhase, MovesPolicy, Reason
-from ballast.planner.budget import Objection, left
+
+Objection = tuple[Reason, str]
+
+_NEVER_LEFT = frozenset({MovePhase.PROPOSED, MovePhase.REFUSED, MovePhase.EXPIRED})
+
+
+def left(move: Move) -> bool:
+    """Whether its executor was, or is about to be, asked to go: only such moves use up a budget."""
+    return move.phase not in _NEVER_LEFT
+
+
+def resting(moves: Iterable[Move], policy: MovesPolicy, subject: str, now: float) -> Objection | None:
+    """Why `subject`, the topology or node of all these moves, rests at `now`."""
+    for move in moves:
+        until = (move.ended_at if move.ended_at is not None else move.started_at) + policy.cooldown_seconds
+        if left(move) and now < until:
+            return Reason.COOLDOWN, f"{subject} rests {until - now:.0f} s more after {move.name}"
+    return None
+
+
+def precedent(
+    moves: Iterable[Move],
+    policy: MovesPolicy,
+    *,
+    executor_uid: str,
+    component: str,
+    source: str,
+    target: str,
+    now: float,
+) -> Objection | None:
+    """Why another move of this executor, or one the other way, forbids this one."""
+    for other in moves:
+        if other.executor_uid == executor_uid and not other.phase.ended:
+            return Reason.IN_FLIGHT, "a move of this executor is already under way"
+        recent = other.ended_at is None or now - other.ended_at < policy.cooldown_seconds
+        opposite = other.source == target and other.target == source
+        if recent and opposite and left(other) and other.component == component:
+            return Reason.REVERSE, f"{other.name} has just moved {component} the other way"
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,18 +7,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from ballast.api.condition import Condition, ConditionStatus, find_condition, set_condition
 from ballast.api.move import ExecutorMove, MoveStatus
-from ballast.controller.moves.conditions import WITHDRAWN, conditions
-from ballast.controller.moves.state import Figures, MoveState, Orders, Replacement, Subject, Timings
 from ballast.model import Exit, Move, MovePhase
+from ballast.moves.state import Figures, MoveState, Orders, Replacement, Subject, Timings
 
 _MAX_MESSAGE = 1024
 JSON = Mapping[str, Any]
+
+WITHDRAWN = "Withdrawn"
+"""No eviction is sent any more. Part of the durable state, not only for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aspect:
+    """A condition without its times."""
+
+    type: str
+    holds: bool | None
+    reason: str
+    message: str
 
 
 def read(raw: JSON) -> MoveState:
@@ -97,6 +109,22 @@ def outlived(move: MoveState, *, ttl_seconds: float, now: float) -> bool:
     """Whether an ended move has been kept long enough and its object may be deleted."""
     ended = move.timings.ended_at
     return move.phase.ended and ended is not None and now - ended >= ttl_seconds
+
+
+def conditions(move: MoveState) -> tuple[Aspect, ...]:
+    """Ready always (unknown until the move has ended); Reconciling, Stalled and Withdrawn only while they hold."""
+    reason, message = move.reason or MovePhase.PROPOSED, f"{move.phase}: {move.message}"
+    ready = Aspect("Ready", _ready(move), reason, message)
+    others = {
+        "Reconciling": not move.phase.ended,
+        "Stalled": move.phase is MovePhase.FAILED or move.phase is MovePhase.REFUSED,
+        WITHDRAWN: move.withdrawn,
+    }
+    return (ready, *(Aspect(name, holds, reason, message) for name, holds in others.items() if holds))
+
+
+def _ready(move: MoveState) -> bool | None:
+    return move.phase is MovePhase.SUCCEEDED if move.phase.ended else None
 
 
 def _shed_points(orders: Orders) -> float:

@@ -1,4 +1,4 @@
-"""Limits on moves over time: concurrency, budgets and cooldowns, all recomputed from the moves themselves."""
+"""How many moves there may be: at once and over time, counted from the moves themselves."""
 
 from __future__ import annotations
 
@@ -9,15 +9,7 @@ from zoneinfo import ZoneInfo
 from cronsim import CronSim
 
 from ballast.model import Budget, Move, MovePhase, MovesPolicy, Reason
-
-Objection = tuple[Reason, str]
-
-_NEVER_LEFT = frozenset({MovePhase.PROPOSED, MovePhase.REFUSED, MovePhase.EXPIRED})
-
-
-def left(move: Move) -> bool:
-    """Whether its executor was, or is about to be, asked to go: only such moves use up a budget."""
-    return move.phase not in _NEVER_LEFT
+from ballast.moves.cooldown import Objection, left, resting
 
 
 def objection(
@@ -31,27 +23,6 @@ def objection(
         or node_objection(known, policy, node=source, now=now)
         or node_objection(known, policy, node=target, now=now)
     )
-
-
-def precedent(
-    moves: Iterable[Move],
-    policy: MovesPolicy,
-    *,
-    executor_uid: str,
-    component: str,
-    source: str,
-    target: str,
-    now: float,
-) -> Objection | None:
-    """Why another move of this executor, or one the other way, forbids this one."""
-    for other in moves:
-        if other.executor_uid == executor_uid and not other.phase.ended:
-            return Reason.IN_FLIGHT, "a move of this executor is already under way"
-        recent = other.ended_at is None or now - other.ended_at < policy.cooldown_seconds
-        opposite = other.source == target and other.target == source
-        if recent and opposite and left(other) and other.component == component:
-            return Reason.REVERSE, f"{other.name} has just moved {component} the other way"
-    return None
 
 
 def pool_objection(moves: Sequence[Move], policy: MovesPolicy, now: float) -> Objection | None:
@@ -68,7 +39,7 @@ def topology_objection(moves: Iterable[Move], policy: MovesPolicy, *, topology: 
     flying = sum(_flying(move) for move in own)
     if flying >= policy.max_concurrent_per_topology:
         return Reason.MAX_CONCURRENT, f"{flying} moves of {topology} are under way"
-    return _cooldown(own, policy, topology, now) or _spent_budget(own, policy, "Topology", now)
+    return resting(own, policy, topology, now) or _spent_budget(own, policy, "Topology", now)
 
 
 def node_objection(moves: Iterable[Move], policy: MovesPolicy, *, node: str, now: float) -> Objection | None:
@@ -77,19 +48,11 @@ def node_objection(moves: Iterable[Move], policy: MovesPolicy, *, node: str, now
     flying = sum(_flying(move) for move in own)
     if flying >= policy.max_concurrent_per_node:
         return Reason.MAX_CONCURRENT, f"{flying} moves from or to {node} are under way"
-    return _cooldown(own, policy, node, now) or _spent_budget(own, policy, "Node", now)
+    return resting(own, policy, node, now) or _spent_budget(own, policy, "Node", now)
 
 
 def _flying(move: Move) -> bool:
     return move.phase.in_flight or move.phase is MovePhase.PROPOSED
-
-
-def _cooldown(own: list[Move], policy: MovesPolicy, subject: str, now: float) -> Objection | None:
-    for move in own:
-        until = (move.ended_at if move.ended_at is not None else move.started_at) + policy.cooldown_seconds
-        if left(move) and now < until:
-            return Reason.COOLDOWN, f"{subject} rests {until - now:.0f} s more after {move.name}"
-    return None
 
 
 def _spent_budget(own: Sequence[Move], policy: MovesPolicy, scope: str, now: float) -> Objection | None:

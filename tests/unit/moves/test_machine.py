@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from ballast.controller.moves import (
+from ballast.model import Exit, MovePhase, MovesMode, MovesPolicy, Phase, Pin, Reason, Refusal
+from ballast.moves import (
     Clearance,
     DeleteUnscheduled,
     Effect,
@@ -20,9 +21,8 @@ from ballast.controller.moves import (
     Word,
     advance,
 )
-from ballast.controller.moves.arriving import MAX_ATTEMPTS
-from ballast.model import Exit, MovePhase, MovesMode, MovesPolicy, Phase, Pin, Reason, Refusal
-from tests.unit.controller.moves.builders import (
+from ballast.moves.arriving import MAX_ATTEMPTS
+from tests.unit.moves.builders import (
     NOW,
     SETTINGS,
     after,

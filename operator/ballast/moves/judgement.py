@@ -6,10 +6,9 @@ slowness and the 95th percentile of the batches must have fallen, as far as each
 
 from __future__ import annotations
 
-from ballast.controller.moves.state import Figures, Replacement, narrowed
-from ballast.controller.moves.step import Situation, Step, enter, wait
-from ballast.controller.moves.word import Word
 from ballast.model import MovePhase
+from ballast.moves.state import Figures, Replacement, Word, narrowed
+from ballast.moves.step import Situation, Step, enter, wait
 
 
 def settling(at: Situation) -> Step:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ballast.controller.moves import Facts, Figures, MoveState, Orders, Pod, Replacement, Rival, Subject, Timings, Word
 from ballast.model import MovePhase, MovesMode, MovesPolicy, Phase
+from ballast.moves import Facts, Figures, MoveState, Orders, Pod, Replacement, Rival, Subject, Timings, Word
 
 NOW = 1_000_000.0
 SETTINGS = MovesPolicy(mode=MovesMode.ENFORCE)

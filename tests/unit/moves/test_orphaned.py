@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from ballast.controller.moves import MoveState, turned_away
 from ballast.model import MovePhase
-from tests.unit.controller.moves.builders import NOW, approved, arriving, leaving, proposed, settling
+from ballast.moves import MoveState, turned_away
+from tests.unit.moves.builders import NOW, approved, arriving, leaving, proposed, settling
 
 
 @pytest.mark.parametrize("move", [proposed(created_at=NOW - 60), proposed(created_at=NOW - 60, approved=False)])

@@ -3,7 +3,7 @@
 import pytest
 
 from ballast.model import MovePhase, MovesPolicy, Reason
-from ballast.planner.rest import rest
+from ballast.moves.cooldown import rest
 from tests.builders import NOW, a_move
 
 

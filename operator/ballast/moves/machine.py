@@ -11,14 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ballast.controller.moves.arriving import arriving
-from ballast.controller.moves.facts import Facts
-from ballast.controller.moves.leaving import leaving
-from ballast.controller.moves.settling import settling
-from ballast.controller.moves.standing import approved, proposed
-from ballast.controller.moves.state import MoveState
-from ballast.controller.moves.step import Situation, Step, wait
 from ballast.model import MovePhase, MovesPolicy
+from ballast.moves.arriving import arriving
+from ballast.moves.facts import Facts
+from ballast.moves.judgement import settling
+from ballast.moves.leaving import approved, leaving, proposed
+from ballast.moves.state import MoveState, Word
+from ballast.moves.step import Situation, Step, enter, wait
+
+PATIENCE_SECONDS = 60.0
+"""A policy may be created after its moves, or be replaced by another."""
 
 _PHASES: dict[MovePhase, Callable[[Situation], Step]] = {
     MovePhase.PROPOSED: proposed,
@@ -34,3 +36,14 @@ def advance(move: MoveState, facts: Facts, settings: MovesPolicy, now: float) ->
     at = Situation(move, facts, settings, now)
     handle = _PHASES.get(move.phase)
     return handle(at) if handle else wait(at)
+
+
+def turned_away(move: MoveState, now: float) -> Step | None:
+    """Its end, if it has not begun and has waited long enough; None: it is left alone."""
+    if move.phase not in (MovePhase.PROPOSED, MovePhase.APPROVED) or now - move.orders.created_at < PATIENCE_SECONDS:
+        return None
+    words = (
+        f"{move.orders.source} is in no BalancingPolicy's pool: delete this move, and create one with from set to the "
+        "node that the executor is on"
+    )
+    return enter(Situation(move, Facts(None), MovesPolicy(), now), MovePhase.REFUSED, Word.NO_POLICY, words)

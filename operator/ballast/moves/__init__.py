@@ -1,0 +1,42 @@
+"""One executor's move from one node to another: its rules, its state machine and its judgement.
+
+Pure: the planner, the operator, the simulator, `plan`, `explain` and moves made by hand all ask these functions.
+"""
+
+from ballast.moves.facts import Clearance, Facts, Pod, Rival
+from ballast.moves.machine import advance, turned_away
+from ballast.moves.state import Figures, MoveState, Orders, Replacement, Subject, Timings, Word
+from ballast.moves.step import (
+    Action,
+    DeleteUnscheduled,
+    Effect,
+    Emit,
+    Evict,
+    PinReplacement,
+    ReleaseUnpinned,
+    Step,
+)
+
+__all__ = [
+    "Action",
+    "Clearance",
+    "DeleteUnscheduled",
+    "Effect",
+    "Emit",
+    "Evict",
+    "Facts",
+    "Figures",
+    "MoveState",
+    "Orders",
+    "PinReplacement",
+    "Pod",
+    "ReleaseUnpinned",
+    "Replacement",
+    "Rival",
+    "Step",
+    "Subject",
+    "Timings",
+    "Word",
+    "advance",
+    "turned_away",
+]
