@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from statistics import median
 
 import pytest
 
@@ -30,6 +29,9 @@ from tests.testbed.waiting import stays, wait_until
 pytestmark = pytest.mark.cluster
 
 TWO_A_NODE = {"mode": "Enforce", "maxExecutorsPerNodeRatio": 0.5}
+PATIENT = {"debounce": "10s", "gateTimeout": "10s"}
+"""What waits for neither of them is released well before both, on a busy machine too."""
+UNTIL_EITHER_SECONDS = 8.0
 FOREIGN = {"name": "example.com/quota"}
 KUEUE = {"name": "kueue.x-k8s.io/topology"}
 CLICKS = {names.TOPOLOGY: "clicks"}
@@ -49,11 +51,11 @@ def _leading(leader: Replica) -> None:
 def test_a_complete_set_is_placed_at_once(installed: Installation) -> None:
     with pool(installed.testbed, "complete", zones()) as mine:
         mine.topology("clicks", {"name": "ingest", "executors": 4})
-        mine.policy(placement={**TWO_A_NODE, "debounce": "6s", "gateTimeout": "8s"})
+        mine.policy(placement={**TWO_A_NODE, **PATIENT})
         first = mine.executors(3, labels=CLICKS)
         stays(lambda: all(mine.gated(name) for name in first), what="a set that is to grow is held", seconds=1)
         placed = [*first, *mine.executors(1, first=4, labels=CLICKS)]
-        assert mine.await_released(placed) < 5.0, "that was the debounce, not the count"
+        assert mine.await_released(placed) < UNTIL_EITHER_SECONDS, "that was the debounce, not the count"
         nodes = mine.nodes_of(placed)
         assert {node[0] for node in nodes} in ({"a"}, {"b"}), nodes
         assert set(nodes.values()) == {2}
@@ -77,9 +79,9 @@ def test_a_policy_may_name_another_strategy_and_what_it_remembers_is_kept(instal
 
 def test_a_set_of_unknown_size_is_placed_when_nobody_new_comes(installed: Installation) -> None:
     with pool(installed.testbed, "debounce", zones()) as mine:
-        mine.policy(placement={**TWO_A_NODE, "debounce": "2s", "gateTimeout": "9s"})
+        mine.policy(placement={**TWO_A_NODE, "debounce": "2s", "gateTimeout": "10s"})
         placed = mine.executors(2)
-        assert 0.5 < mine.await_released(placed) < 7.0
+        assert 0.5 < mine.await_released(placed) < UNTIL_EITHER_SECONDS
         assert all(ZONE_LABEL in required_labels(mine.pod(name)) for name in placed)
 
 
@@ -96,27 +98,24 @@ def test_a_set_that_stays_incomplete_is_placed_at_the_gate_timeout(installed: In
         assert mine.nodes_of(placed).total() == 2
 
 
-def test_who_comes_later_is_placed_within_a_second(installed: Installation) -> None:
+def test_an_executor_that_comes_later_does_not_wait_for_a_set(installed: Installation) -> None:
     with pool(installed.testbed, "later", zones()) as mine:
         anywhere = {"maxExecutorsPerNodeRatio": 1}
-        mine.policy(placement={**TWO_A_NODE, **anywhere, "debounce": "6s", "gateTimeout": "9s"})
+        mine.policy(placement={**TWO_A_NODE, **anywhere, **PATIENT})
         set_ = mine.executors(2)
-        zone = next(iter(mine.nodes_of(set_)))[0]
-        waits = []
-        for number in range(3, 8):
+        zone = next(iter(mine.nodes_of(set_, seconds=30)))[0]
+        for number in (3, 4):
             late = mine.executors(1, first=number)
-            waits.append(mine.await_released(late))
+            assert mine.await_released(late) < UNTIL_EITHER_SECONDS, "held as long as a set"
             assert {node[0] for node in mine.nodes_of(late)} == {zone}
-        assert max(waits) < 5.0, f"held as long as a set: {waits}"
-        assert median(waits) < 1.0, waits
 
 
 @pytest.mark.parametrize("mode", ["Off", "Recommend"])
 def test_where_placement_is_not_enforced_nobody_is_held(installed: Installation, mode: str) -> None:
     with pool(installed.testbed, f"mode-{mode.lower()}", zones()) as mine:
-        mine.policy(placement={"mode": mode, "debounce": "5s", "gateTimeout": "9s"})
+        mine.policy(placement={"mode": mode, **PATIENT})
         free = mine.executors(2)
-        assert mine.await_released(free) < 4.0
+        assert mine.await_released(free) < UNTIL_EITHER_SECONDS
         assert "affinity" not in mine.pod(free[0])["spec"]
         wait_until(lambda: mine.events("NotEnforced"), what="an event says why")
 
@@ -138,15 +137,15 @@ def test_the_clock_starts_when_ours_is_the_last_gate(installed: Installation) ->
         both = [FOREIGN["name"], names.GATE]
         stays(lambda: gates_of(mine.pod(name)) == both, what="ours waits beyond its timeout", seconds=3.5)
         mine.admin.patch(POD, name, [{"op": "remove", "path": "/spec/schedulingGates/0"}], namespace=mine.name)
-        assert mine.await_released([name]) < 6.0
+        mine.await_released([name])
         assert ZONE_LABEL in required_labels(mine.pod(name))
 
 
 def test_ballast_stands_aside_where_kueue_chooses_the_node(installed: Installation) -> None:
     with pool(installed.testbed, "kueue", zones()) as mine:
-        mine.policy(placement={**TWO_A_NODE, "debounce": "5s", "gateTimeout": "9s"})
+        mine.policy(placement={**TWO_A_NODE, **PATIENT})
         (name,) = mine.executors(1, gates=[OURS, KUEUE])
-        assert mine.await_released([name]) < 4.0
+        assert mine.await_released([name]) < UNTIL_EITHER_SECONDS
         assert gates_of(mine.pod(name)) == [KUEUE["name"]]
         assert "affinity" not in mine.pod(name)["spec"]
 
@@ -209,16 +208,16 @@ def test_what_the_pool_has_no_room_for_goes_unpinned_and_is_seen_by_autoscalers(
 @pytest.mark.parametrize("role", ["driver", "other"])
 def test_a_pod_that_shares_the_executors_template_is_not_held(installed: Installation, role: str) -> None:
     with pool(installed.testbed, f"role-{role}", zones()) as mine:
-        mine.policy(placement={**TWO_A_NODE, "debounce": "1s", "gateTimeout": "9s"})
+        mine.policy(placement={**TWO_A_NODE, **PATIENT})
         free = mine.executors(1, role=role)
-        assert mine.await_released(free) < 8.0
+        assert mine.await_released(free) < UNTIL_EITHER_SECONDS
         assert "affinity" not in mine.pod(free[0])["spec"]
 
 
 def test_where_no_policy_rules_nobody_is_held(installed: Installation) -> None:
     with pool(installed.testbed, "unruled", zones()) as mine:
         free = mine.executors(2)
-        assert mine.await_released(free) < 6.0
+        mine.await_released(free)
         wait_until(lambda: mine.events("NotEnforced"), what="an event says why")
 
 

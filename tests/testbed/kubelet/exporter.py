@@ -59,7 +59,8 @@ class Split:
         wanted = cpu.used_seconds * (cpu.user_seconds / sampled if sampled else 1.0)
         gain = max(0.0, cpu.used_seconds - self.user_seconds - self.system_seconds)
         user = min(max(wanted - self.user_seconds, 0.0), gain)
-        return Split(self.user_seconds + user, self.system_seconds + gain - user)
+        # In this order: adding the whole gain first can round a small system time away.
+        return Split(self.user_seconds + user, self.system_seconds + (gain - user))
 
 
 def processors(split: Split, *, cores: float, idle_seconds: float) -> list[Processor]:

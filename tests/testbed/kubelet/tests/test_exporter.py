@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.testbed.kubelet.cgroups import CpuUse, MemoryUse
@@ -48,6 +48,7 @@ TICKS = st.lists(st.tuples(st.floats(0, 10), st.floats(0, 10), st.floats(0.5, 1.
 
 
 @given(TICKS)
+@example([(0.0, 1.2e-294, 1.0), (5.0, 0.0, 1.0)])
 def test_neither_mode_ever_falls_and_both_add_up_to_what_was_used(ticks: list[tuple[float, float, float]]) -> None:
     split, user, system, used = Split(), 0.0, 0.0, 0.0
     for user_ticks, system_ticks, error in ticks:
