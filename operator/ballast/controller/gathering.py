@@ -19,7 +19,7 @@ def facts(each: OpenMove, context: Context, known: Mapping[str, OpenMove], now: 
     kin = _kin(each, executor)
     return Facts(
         executor=_pod(executor, context.executors) if executor else None,
-        stranger=None if executor else _stranger(each, context),
+        stranger=_misnamed(each, executor) if executor else _stranger(each, context),
         newcomers=tuple(_pod(pod, context.executors) for pod in context.kin(kin) if pod is not executor),
         rivals=_rivals(each, known, kin),
         clearance=_clearance(each, context, known, now),
@@ -29,6 +29,15 @@ def facts(each: OpenMove, context: Context, known: Mapping[str, OpenMove], now: 
         slowness=context.slownesses,
         batch_p95_seconds=context.reading.batch_p95_seconds.get(kin[1]),
     )
+
+
+def _misnamed(each: OpenMove, executor: SeenPod) -> Refusal | None:
+    """A right to move one pod must not move another: namespace, name and uid have to be those of one pod."""
+    orders = each.state.orders
+    if (executor.namespace, executor.name) == (orders.namespace, orders.executor_name):
+        return None
+    words = f"the uid {orders.executor_uid} is that of another pod, not of {orders.namespace}/{orders.executor_name}"
+    return Refusal(orders.executor_name, Reason.MISDESCRIBED, words)
 
 
 def _stranger(each: OpenMove, context: Context) -> Refusal | None:

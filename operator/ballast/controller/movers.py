@@ -85,14 +85,18 @@ class Movers:
         return list(known.values()), min(wake, default=None)
 
     def _guarded(self, each: OpenMove, work: Callable[[OpenMove], float | None]) -> float | None:
-        """What the server refuses about one move must not hinder the others, or the executors that are held."""
+        """An error about one move must not block the other moves, or the executors that are gated.
+
+        A server in trouble is no error of one move.
+        """
         try:
             return work(each)
-        except KubeError as error:
-            if error.of_server:
+        except Exception as error:
+            if isinstance(error, KubeError) and error.of_server:
                 raise
-            _LOG.warning("move %s was left as it is: %s", each.key, error)
-            return self._clock() + _PAUSE_SECONDS
+            known = isinstance(error, KubeError)
+            _LOG.warning("move %s was left as it is: %s", each.key, error, exc_info=not known)
+        return self._clock() + _PAUSE_SECONDS
 
     def _advance(self, each: OpenMove, context: Context, known: dict[str, OpenMove]) -> float | None:
         if each.state.phase.ended:

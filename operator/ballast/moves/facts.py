@@ -107,7 +107,7 @@ class Facts:
     pin_refused: str = ""
     """What it said when it last refused to pin the present replacement for good (422)."""
     stranger: Refusal | None = None
-    """Why the pod of the orders is never moved, when there is one that is no executor."""
+    """Why the pod with the uid of the orders is never moved: it is no executor, or has another name or namespace."""
 
     def newcomer(self, uid: str) -> Pod | None:
         return next((pod for pod in self.newcomers if pod.uid == uid), None)

@@ -31,6 +31,8 @@ KILL_MARGIN_SECONDS = 10.0
 def proposed(at: Situation) -> Step:
     orders = at.move.orders
     expires = orders.created_at + at.settings.approval_timeout_seconds
+    if at.facts.stranger is not None:
+        return _object(at, at.facts.stranger)
     if at.facts.executor is None or not at.facts.executor.present:
         return _vanished(at)
     if orders.approved:
@@ -47,8 +49,10 @@ def proposed(at: Situation) -> Step:
 
 
 def approved(at: Situation) -> Step:
-    """The arbiter is asked again right before the executor leaves."""
+    """The move is revalidated right before the executor leaves."""
     pod = at.facts.executor
+    if at.facts.stranger is not None:
+        return _object(at, at.facts.stranger)
     if pod is None or not pod.present:
         return _vanished(at)
     refusal = forbidden(at) or at.facts.clearance.refusal
@@ -61,15 +65,14 @@ def approved(at: Situation) -> Step:
 
 
 def _vanished(at: Situation) -> Step:
-    stranger = at.facts.stranger
-    if stranger is not None:
-        return enter(at, MovePhase.REFUSED, stranger.reason, stranger.detail)
     message = f"{at.move.orders.executor_name} went by itself; nothing was evicted"
     return enter(at, MovePhase.EXPIRED, Word.EXECUTOR_GONE, message)
 
 
 def forbidden(at: Situation) -> Refusal | None:
-    """What no arbiter needs to be asked for."""
+    """What forbids the move whatever its scores and budgets: another pod than the orders name, moves switched off."""
+    if at.facts.stranger is not None:
+        return at.facts.stranger
     name = at.move.orders.executor_name
     if at.settings.mode not in (MovesMode.APPROVE, MovesMode.ENFORCE):
         return Refusal(name, Reason.MOVES_OFF, f"the policy's moves.mode is {at.settings.mode}; set Approve or Enforce")
@@ -171,7 +174,8 @@ def _ask(at: Situation, pod: Pod) -> Step:
         return note(at, Word.NOT_EVICTED, f"the eviction of {pod.name} failed: {failed}")
     if refusal is not None:
         return wait(at, until)
-    return do(at, Evict(pod.name, pod.uid), until=until)
+    # The move's own name and uid, not those of the pod that was seen: so the API server compares them once more.
+    return do(at, Evict(at.move.orders.executor_name, at.move.orders.executor_uid), until=until)
 
 
 def _give_up(at: Situation, blocked: str, failed: str) -> Step:

@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from ballast.controller.gathering import facts
+from ballast.controller.openmove import OpenMove
 from ballast.kube.timestamp import text
+from ballast.moves import Facts
 from tests.unit.controller.stage import NOW, Stage, move, stage, streaming
 from tests.unit.kube.builders import GATE
 from tests.unit.kube.scripted import Answer
@@ -36,12 +39,6 @@ def test_every_state_is_on_record_before_the_executor_is_asked_to_go(pool: Stage
     pool.run()
     assert pool.done() == [WRITE, WRITE, EVICT]
     assert pool.phase("m1") == ("Leaving", "Evicting")
-
-
-def test_only_the_executor_of_the_order_is_evicted(pool: Stage) -> None:
-    pool.run()
-    (asked,) = (each for each in pool.script.writes if each.path.split("?")[0].endswith("/eviction"))
-    assert asked.body["deleteOptions"]["preconditions"] == {"uid": "uid-spark-1-exec-1"}
 
 
 def test_a_move_that_is_not_approved_waits_until_its_approval_expires(pool: Stage) -> None:
@@ -78,6 +75,52 @@ def test_what_forbids_a_move_now_ends_it_before_anything_is_touched(
     pool.run()
     assert pool.phase("m1") == ("Refused", reason)
     assert EVICT not in pool.done()
+
+
+@pytest.mark.parametrize("field", ["uid", "pod"])
+def test_a_move_whose_pod_name_and_uid_are_of_two_pods_is_refused(pool: Stage, field: str) -> None:
+    """A tenant may create a move of its own pod, with the uid of a pod that it may not evict."""
+    mixed, other = move(1), move(2)
+    mixed["spec"]["executor"][field] = other["spec"]["executor"][field]
+    pool.order(mixed)
+    pool.run()
+    assert pool.phase("m1") == ("Refused", "Misdescribed")
+    assert pool.done() == [WRITE]
+
+
+def test_a_move_in_another_namespace_than_its_pod_is_refused(pool: Stage) -> None:
+    elsewhere = move(1)
+    elsewhere["metadata"]["namespace"] = "tenant"
+    pool.order(elsewhere)
+    pool.run()
+    assert pool.phase("m1") == ("Refused", "Misdescribed")
+    assert EVICT not in pool.done()
+
+
+def test_an_eviction_carries_the_names_of_the_move_so_that_the_server_compares_them(pool: Stage) -> None:
+    pool.run()
+    (asked,) = (each for each in pool.script.writes if each.path.split("?")[0].endswith("/eviction"))
+    executor = pool.moves["m1"]["spec"]["executor"]
+    assert asked.path.split("?")[0].endswith(f"/namespaces/analytics/pods/{executor['pod']}/eviction")
+    assert asked.body["deleteOptions"]["preconditions"] == {"uid": executor["uid"]}
+
+
+def test_an_error_about_one_move_leaves_the_others_alone(
+    pool: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(each: OpenMove, *args: Any) -> Facts:
+        if each.key == "analytics/m1":
+            raise ZeroDivisionError
+        return facts(each, *args)
+
+    monkeypatch.setattr("ballast.controller.movers.facts", broken)
+    pool.order(move(3, source="mild"))
+    wake_at = pool.run()
+    assert pool.phase("m1") == ("", "")
+    assert pool.phase("m3") == ("Leaving", "Evicting")
+    assert wake_at is not None
+    assert wake_at <= pool.now + 30.0
+    assert "move analytics/m1 was left as it is" in caplog.text
 
 
 def test_an_eviction_that_a_budget_refuses_is_told_and_tried_again(pool: Stage) -> None:

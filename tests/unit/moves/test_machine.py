@@ -80,6 +80,23 @@ GONE_BY_ITSELF = (MovePhase.EXPIRED, Word.EXECUTOR_GONE)
             )
             for move in (proposed(), proposed(approved=False), approved())
         ),
+        *(
+            pytest.param(
+                move,
+                before(stranger=Refusal("clicks-exec-3", Reason.MISDESCRIBED, "its uid is that of another pod")),
+                MovePhase.REFUSED,
+                Reason.MISDESCRIBED,
+                id=f"a move of two pods at once, {move.phase}",
+            )
+            for move in (proposed(), proposed(approved=False), approved())
+        ),
+        pytest.param(
+            leaving(),
+            before(stranger=Refusal("clicks-exec-3", Reason.MISDESCRIBED, "its uid is that of another pod")),
+            MovePhase.LEAVING,
+            Reason.MISDESCRIBED,
+            id="a move of two pods at once evicts nothing",
+        ),
         pytest.param(
             approved(), before(executor=executor(Phase.LEAVING)), *GONE_BY_ITSELF, id="nor one that is going by itself"
         ),
