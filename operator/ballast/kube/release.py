@@ -35,8 +35,8 @@ class ReleasePatch:
 def release_patch(pod: Held, placement: Placement, levels: Levels) -> ReleasePatch:
     """Require the placement's location down to its pin, prefer the nearer levels, and remove our gate only.
 
-    Levels for which the location has no value are left out. Without a node nothing is required, and what is known
-    of the location is preferred.
+    Levels for which the location has no value are left out. A placement without a node requires at most the zone and
+    racks of its location.
     """
     node_affinity: Mapping[str, Any] = (pod.affinity or {}).get("nodeAffinity") or {}
     pin, reason = placement.pin, placement.reason
@@ -67,7 +67,7 @@ class _Demands:
 
 def _required(placement: Placement, levels: Levels) -> _Demands:
     last = levels.index_of(placement.pin)
-    if placement.node is None or last is None:
+    if last is None:
         return _Demands()
     named = list(zip(levels.ordered, placement.location, strict=True))[: last + 1]
     if placement.pin is not Pin.NODE:
@@ -76,11 +76,13 @@ def _required(placement: Placement, levels: Levels) -> _Demands:
     # The host alone says everything; where the node has no such label, its name does.
     if host is not None:
         return _Demands((_in(level.label, host),))
+    if placement.node is None:
+        return _Demands()
     return _Demands(fields=(_in("metadata.name", placement.node),))
 
 
 def _preferred(placement: Placement, levels: Levels) -> list[JSON]:
-    required = levels.index_of(placement.pin) if placement.node is not None else None
+    required = levels.index_of(placement.pin)
     first = 0 if required is None else required + 1
     nearest = len(levels.ordered) - 1
     return [

@@ -12,8 +12,9 @@ from ballast.model.reason import Reason
 class Placement:
     """Release one gated executor.
 
-    `node` is the node chosen; `pin` says down to which level it is *required*, nearer levels being preferred.
-    With `pin` None and `node` None it is released as it is, and `reason` says why.
+    `node` is the node chosen; `pin` says down to which level its location is *required*, nearer levels being preferred.
+    Without a node, `reason` says why; the location may still name a zone and racks, which are required down to `pin`
+    and preferred beyond it. With an empty location the executor is released as it is.
     """
 
     executor: str

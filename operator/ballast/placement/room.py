@@ -104,7 +104,7 @@ def room(
 
     `unbound`: what `expected` says of the same snapshot; worked out if None.
     """
-    result = Room(grid, _kinds(executor.requests for executor in gated), weights)
+    result = Room(grid, kinds(executor.requests for executor in gated), weights)
     for name, score in scores.items():
         if name in grid.index:
             result.scores[grid.index[name]] = score
@@ -124,7 +124,7 @@ def expected(snapshot: Snapshot, levels: Levels) -> dict[str, Resources]:
         return {}
     places = grid(snapshot.nodes, levels)
     admission = Admission(places.nodes)
-    space = Room(places, _kinds(demand.requests for demand in waiting))
+    space = Room(places, kinds(demand.requests for demand in waiting))
     result: dict[str, Resources] = {}
     for (requests, constraints), count in _by_shape(waiting):
         bound = _bind(space, space.vector(requests), admission.mask(constraints), count)
@@ -148,7 +148,8 @@ def _released(executors: Iterable[Executor]) -> list[Demand]:
     ]
 
 
-def _kinds(demands: Iterable[Resources]) -> list[str]:
+def kinds(demands: Iterable[Resources]) -> list[str]:
+    """The kinds of resources that any of the demands asks for; the first three always."""
     extended = {name for demand in set(demands) for name, _ in demand.extended}
     return ["cpu", "memory", "pods", *sorted(extended)]
 

@@ -19,7 +19,7 @@ from ballast.model.arrays import BoolArray, IntArray
 from ballast.placement.crew import Crew
 from ballast.placement.grid import Grid, grid
 from ballast.placement.limit import most_per_node
-from ballast.placement.room import Room
+from ballast.placement.room import Room, kinds
 
 Scopes = tuple[tuple[str, str, str], ...]
 """Topology, component, scope; sorted, as kept in Memory."""
@@ -100,8 +100,7 @@ class _Capacities:
         self._policy = policy.placement
         self._grid = grid(nodes, policy.levels)
         self._open = np.array([node.open for node in self._grid.nodes], dtype=np.bool_)
-        extended = {name for each in set(requests) for name, _ in each.extended}
-        self._space = Room(self._grid, ["cpu", "memory", "pods", *sorted(extended)])
+        self._space = Room(self._grid, kinds(requests))
         self._depths = _depths(policy.levels)
         self._codes = [np.zeros(len(self._grid.nodes), dtype=np.int64), *self._grid.codes]
         self._known: dict[Resources, _Fitting] = {}

@@ -130,6 +130,20 @@ def test_without_a_node_the_pod_goes_as_it_is() -> None:
     assert patch_of(gated(), Placement("ns/p", "uid", None, (), Pin.NONE, Reason.NO_ROOM)).reason is Reason.NO_ROOM
 
 
+def test_without_a_node_the_zone_is_required_if_it_is_pinned_to() -> None:
+    patch = patch_of(gated(), Placement("ns/p", "uid", None, ("a", "a-1", None), Pin.ZONE, Reason.GATE_TIMEOUT))
+    assert patch.pin is Pin.ZONE
+    after = released(gated(), Placement("ns/p", "uid", None, ("a", "a-1", None), Pin.ZONE, Reason.GATE_TIMEOUT))
+    assert terms(after) == [{"matchExpressions": [expression(ZONE, "a")]}]
+    assert [(p["weight"], p["preference"]["matchExpressions"]) for p in node_affinity(after)[PREFERRED]] == [
+        (50, [expression(RACK, "a-1")])
+    ]
+
+
+def test_without_a_node_none_is_required() -> None:
+    assert patch_of(gated(), Placement("ns/p", "uid", None, ("a", None, None), Pin.NODE)).pin is Pin.NONE
+
+
 def test_without_a_node_what_is_known_of_the_location_is_preferred() -> None:
     after = released(gated(), Placement("ns/p", "uid", None, ("a", "a-1", None), Pin.NONE, Reason.POOL_FULL))
     assert REQUIRED not in node_affinity(after)

@@ -1,0 +1,231 @@
+"""A zone for every set whose time is up and that no plan has placed: the path that must not fail or take long.
+
+It looks at room by zone and rack only: no score, no traffic, no limit or separation within a zone. kube-scheduler
+chooses the node. One pass over nodes and executors, and for each set a few array operations over the nodes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+
+from ballast.model import (
+    Constraints,
+    Demand,
+    Executor,
+    Location,
+    Phase,
+    Pin,
+    Placement,
+    Policy,
+    Reason,
+    Resources,
+    Snapshot,
+)
+from ballast.model.arrays import IntArray
+from ballast.placement.admission import Admission
+from ballast.placement.grid import grid
+from ballast.placement.limit import allowance
+from ballast.placement.outcome import common_refusal
+from ballast.placement.room import Room, kinds
+
+_NOWHERE: Mapping[str, str] = {}
+_LATE = "no plan was made in time; "
+
+_Template = tuple[Resources, Constraints]
+_Left = dict[_Template, list[Executor]]
+"""The executors of a set that have no zone yet."""
+
+
+def fallback(
+    snapshot: Snapshot, policy: Policy, *, gated: Sequence[Executor], sent: Mapping[str, str] = _NOWHERE
+) -> list[Placement]:
+    """One placement without a node for each of `gated`, in that order.
+
+    A set is the executors of `gated` of one topology, component and application. Its zone is the one in which most of
+    its component (then most of its topology) is, if that zone has room for the whole set; otherwise the tightest zone
+    that has; otherwise the zones that hold most of it, one after the other. Where one rack of the zone holds the set,
+    the rack is chosen by the same rule.
+
+    `snapshot`: its nodes, executors and pending pods are read, and its topologies for components that must not share
+    a zone. `gated`: some of its gated executors, those that the operator may place: mode, namespaces and foreign gates
+    are the caller's business. `sent`: node by uid, of executors that were released and are not bound yet.
+
+    Returned: `location` is (zone, rack or None, …, None), `reason` GateTimeout. `pin` is Zone: the zone is required,
+    the rack preferred. Where the policy pins nothing, where the executor is not labelled (nothing may be required of
+    it), or where the zone has no name, `pin` is None and the location is preferred only. An executor that no zone can
+    take has `pin` None, an empty location, and the reason why no zone can. A policy without zones gives no location.
+    """
+    if len(policy.levels.ordered) < 2:
+        why = f"{_LATE}the policy names no level above the node"
+        return [Placement(e.key, e.uid, None, (), Pin.NONE, Reason.GATE_TIMEOUT, why) for e in gated]
+    zones = _Zones(snapshot, policy, sent, {executor.topology for executor in gated})
+    sets: dict[tuple[str, str, str], list[Executor]] = defaultdict(list)
+    for executor in gated:
+        sets[executor.topology, executor.component, executor.application].append(executor)
+    found: dict[str, Placement] = {}
+    # The largest set first: it is the hardest to keep in one zone.
+    for _, members in sorted(sets.items(), key=lambda item: (-sum(e.requests.cpu_cores for e in item[1]), item[0])):
+        found.update((placement.uid, placement) for placement in zones.place(members))
+    return [found[executor.uid] for executor in gated]
+
+
+class _Zones:
+    """Room and executors by node, while one set after the other is sent to its zone."""
+
+    def __init__(
+        self, snapshot: Snapshot, policy: Policy, sent: Mapping[str, str], topologies: Collection[str]
+    ) -> None:
+        self._policy = policy.placement
+        self._grid = grid(snapshot.nodes, policy.levels)
+        self._admission = Admission(self._grid.nodes)
+        asked = [*(e.requests for e in snapshot.executors), *(e.requests for e in snapshot.pending)]
+        self._room = Room(self._grid, kinds(asked))
+        self._staff: dict[str, dict[str, IntArray]] = {topology: {} for topology in topologies}
+        """By topology and component: executors on each node."""
+        self._totals: Counter[tuple[str, str]] = Counter()
+        self._apart = {
+            topology.key: [set(separation.components) for separation in topology.separate if separation.by == "Zone"]
+            for topology in snapshot.topologies
+        }
+        self._take_in(snapshot, sent)
+
+    def _take_in(self, snapshot: Snapshot, sent: Mapping[str, str]) -> None:
+        waiting: Counter[Demand] = Counter(snapshot.pending)
+        for executor in snapshot.executors:
+            if executor.phase in (Phase.GATED, Phase.PENDING, Phase.RUNNING):
+                self._totals[executor.topology, executor.component] += 1
+            if executor.phase not in (Phase.PENDING, Phase.RUNNING):
+                continue
+            node = self._grid.index.get(executor.node or sent.get(executor.uid, ""))
+            if node is not None and executor.topology in self._staff:
+                self._on(executor)[node] += 1
+            if executor.node is None and node is not None:
+                self._room.take(node, self._room.vector(executor.requests))
+            elif executor.node is None:
+                waiting[Demand(executor.requests, executor.constraints)] += 1
+        for demand, count in waiting.items():
+            self._expect(demand, count)
+
+    def _on(self, executor: Executor) -> IntArray:
+        """(N,): executors of its component."""
+        components = self._staff[executor.topology]
+        return components.setdefault(executor.component, np.zeros(len(self._grid.nodes), dtype=np.int64))
+
+    def _expect(self, demand: Demand, count: int) -> None:
+        """Take off what kube-scheduler will give to pending pods: everywhere, in proportion to what there is."""
+        capacity = self._capacity((demand.requests, demand.constraints))
+        total = int(capacity.sum())
+        if total:
+            shares = np.floor(min(count, total) * np.cumsum(capacity) / total)
+            self._room.free -= np.outer(np.diff(shares, prepend=0.0), self._room.vector(demand.requests))
+
+    def _capacity(self, template: _Template) -> IntArray:
+        """(N,): how many executors of the template each node could take."""
+        requests, constraints = template
+        return self._room.capacity(self._room.vector(requests)) * self._admission.mask(constraints)
+
+    def place(self, members: Sequence[Executor]) -> list[Placement]:
+        """Send one set to its zone, or to as many zones as it takes."""
+        left: _Left = defaultdict(list)
+        for executor in sorted(members, key=lambda e: (-e.requests.cpu_cores, e.key, e.uid)):
+            left[executor.requests, executor.constraints].append(executor)
+        found: list[Placement] = []
+        while left and (choice := self._choose(left, members[0])) is not None:
+            nodes, location = choice
+            chosen = self._send(left, nodes, most=int(self._limits(members[0])[self._grid.codes[0, nodes[0]]]))
+            share = "the whole set" if len(chosen) == len(members) else f"{len(chosen)} of {len(members)} of its set"
+            detail = f"{_LATE}{location[0] or 'the zone without a name'} has room for {share}"
+            found += [self._placement(executor, location, detail) for executor in chosen]
+        return found + [self._left_out(executor) for waiting in left.values() for executor in waiting]
+
+    def _choose(self, left: _Left, one: Executor) -> tuple[IntArray, Location] | None:
+        """The nodes of the best place, and as much of their location as is chosen; None when no zone is of use."""
+        nodes, depth, fits = np.arange(len(self._grid.nodes)), 0, True
+        while fits and depth < self._grid.last:
+            best, fits = self._best(left, one, nodes, depth)
+            if best is None:
+                return None
+            if fits or depth == 0:
+                nodes, depth = nodes[self._grid.codes[depth, nodes] == best], depth + 1
+        named = self._grid.nodes[nodes[0]].location
+        return nodes, (*named[:depth], *(None for _ in named[depth:]))
+
+    def _best(self, left: _Left, one: Executor, nodes: IntArray, level: int) -> tuple[int | None, bool]:
+        """The best place of the level among `nodes`, and whether it has room for all that is left."""
+        places, size = self._grid.codes[level, nodes], self._grid.sizes[level]
+        counts = np.array([len(waiting) for waiting in left.values()])[:, None]
+        capacity = np.array([self._capacity(template)[nodes] for template in left])
+        holds = np.array([np.bincount(places, weights=row, minlength=size) for row in capacity])
+        taken = np.minimum(holds, counts).sum(axis=0)
+        if level == 0:
+            taken = np.minimum(taken, self._limits(one))
+        fits = taken >= counts.sum()
+        demand = np.array([self._room.vector(requests) for requests, _ in left])
+        offered = np.where(capacity.any(axis=0), np.maximum(self._room.free[nodes], 0.0).T, 0.0)
+        for amount, slack, row in zip((counts * demand).sum(axis=0), self._room.slack, offered, strict=True):
+            fits &= np.bincount(places, weights=row, minlength=size) + slack >= amount
+        able = np.flatnonzero(fits if fits.any() else taken > 0)
+        if not len(able):
+            return None, False
+        rows = self._on(one), np.sum(list(self._staff[one.topology].values()), axis=0)
+        own, kin = (np.bincount(places, weights=row[nodes], minlength=size) for row in rows)
+        tightness = (holds / counts).min(axis=0)
+        keys = (tightness, -kin, -own) if fits.any() else (-kin, -own, -taken)
+        return int(able[np.lexsort([key[able] for key in keys])[0]]), bool(fits.any())
+
+    def _limits(self, one: Executor) -> IntArray:
+        """(zones,): how many more of its component each zone may hold, by the policy and by what it must avoid."""
+        zones, size = self._grid.codes[0], self._grid.sizes[0]
+        most = allowance(self._totals[one.topology, one.component], self._policy.max_executors_per_zone_ratio)
+        result = np.maximum(0, most - np.bincount(zones, weights=self._on(one), minlength=size)).astype(np.int64)
+        result[list(self._barred(one))] = 0
+        return result
+
+    def _barred(self, one: Executor) -> set[int]:
+        """Zones that hold a component which must be in another zone."""
+        apart = [names for names in self._apart.get(one.topology, ()) if one.component in names]
+        staff = self._staff[one.topology]
+        others = set().union(*apart).intersection(staff) - {one.component}
+        return {int(zone) for name in others for zone in self._grid.codes[0, staff[name] > 0]}
+
+    def _send(self, left: _Left, nodes: IntArray, *, most: int) -> list[Executor]:
+        """Take up to `most` of the set, and their room on these nodes, node by node."""
+        sent: list[Executor] = []
+        for template, waiting in list(left.items()):
+            capacity = self._capacity(template)[nodes]
+            before = np.cumsum(capacity) - capacity
+            taken = np.clip(min(len(waiting), most - len(sent)) - before, 0, capacity)
+            self._room.free[nodes] -= np.outer(taken, self._room.vector(template[0]))
+            self._on(waiting[0])[nodes] += taken
+            count = int(taken.sum())
+            sent += waiting[:count]
+            left[template] = waiting[count:]
+            if not left[template]:
+                del left[template]
+        return sent
+
+    def _placement(self, executor: Executor, location: Location, detail: str) -> Placement:
+        ties = executor.labelled and self._policy.pin is not Pin.NONE and location[0] is not None
+        pin = Pin.ZONE if ties else Pin.NONE
+        return Placement(executor.key, executor.uid, None, location, pin, Reason.GATE_TIMEOUT, detail)
+
+    def _left_out(self, executor: Executor) -> Placement:
+        reason, detail = self._why_not(executor)
+        return Placement(executor.key, executor.uid, None, (), Pin.NONE, reason, _LATE + detail)
+
+    def _why_not(self, executor: Executor) -> tuple[Reason, str]:
+        admitted = self._admission.mask(executor.constraints)
+        if not admitted.any():
+            return common_refusal(executor, self._grid.nodes)
+        zones = set(self._grid.codes[0, self._capacity((executor.requests, executor.constraints)) > 0].tolist())
+        if not zones:
+            return Reason.POOL_FULL, f"none of {int(admitted.sum())} nodes that admit it has room for its requests"
+        if zones <= self._barred(executor):
+            return (
+                Reason.SEPARATED,
+                f"every zone with room holds a component that must be apart from {executor.component}",
+            )
+        return Reason.SPREAD_LIMIT, f"every zone with room holds as many of {executor.component} as the policy allows"
