@@ -145,10 +145,9 @@ def bare(testbed: Testbed, client: Client, namespace: str) -> Callable[[], None]
 
 def _send(testbed: Testbed, patches: list[tuple[str, bytes]]) -> None:
     connection = Connection.from_kubeconfig(testbed.kubeconfig)
-    known = connection.configuration
-    context = ssl.create_default_context(cafile=known.ssl_ca_cert)
-    context.load_cert_chain(str(known.cert_file), known.key_file)
-    host = known.host.removeprefix("https://")
+    context = ssl.create_default_context(cafile=connection.tls.ca_path)
+    context.load_cert_chain(str(connection.tls.certificate_path), connection.tls.key_path)
+    host = connection.server.removeprefix("https://")
     link = http.client.HTTPSConnection(host, context=context)
     headers = {"Content-Type": "application/json-patch+json", "Accept": "application/json"}
     for path, body in patches:

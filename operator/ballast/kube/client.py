@@ -1,7 +1,8 @@
-"""One connection pool to the API server, speaking JSON. Nothing of the client library leaves this module."""
+"""One connection pool to the API server, speaking JSON. Nothing of the HTTP library leaves this module and `stream`."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,8 +11,6 @@ from urllib.parse import urlencode
 
 import msgspec
 import urllib3
-from kubernetes.client.exceptions import ApiException
-from kubernetes.client.rest import RESTClientObject
 
 from ballast.kube.connection import Connection
 from ballast.kube.document import JSON
@@ -19,6 +18,7 @@ from ballast.kube.errors import KubeError, Unavailable, error_of
 from ballast.kube.kinds import Kind
 from ballast.kube.names import FIELD_MANAGER
 from ballast.kube.page import Page, parsed
+from ballast.kube.stream import Stream
 
 T = TypeVar("T")
 
@@ -28,6 +28,7 @@ METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v
 _JSON_PATCH = "application/json-patch+json"
 _MERGE_PATCH = "application/merge-patch+json"
 _LONGEST_PAUSE_SECONDS = 5.0
+_LONGEST_REFUSAL_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +44,37 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Action:
+    """What is asked of the API server, in the words of its access rules."""
+
+    verb: str
+    resource: str
+    """With the subresource, as in `pods/eviction`."""
+    place: str = ""
+    """Namespace and name, as far as there are any."""
+
+    @classmethod
+    def on(
+        cls, verb: str, kind: Kind, namespace: str | None, name: str | None = None, subresource: str | None = None
+    ) -> Action:
+        resource = f"{kind.plural}/{subresource}" if subresource else kind.plural
+        return cls(verb, resource, "/".join(part for part in (namespace, name) if part))
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.resource} {self.place}".strip()
+
+
+Observer = Callable[[Action, int], object]
+"""Called after each request with the HTTP status, 0 if no answer came. Called in the thread that asked."""
+
+
+def _ignore(action: Action, status: int) -> None:
+    del action, status
+
+
+@dataclass(frozen=True, slots=True)
 class _Request:
-    action: str
-    """In words, for errors."""
+    action: Action
     method: str
     path: str
     headers: Mapping[str, str]
@@ -60,13 +89,17 @@ class Client:
     """Safe for threads. Every method raises a KubeError when the server does not do what it is asked."""
 
     def __init__(
-        self, connection: Connection, limits: Limits | None = None, *, sleep: Callable[[float], None] = time.sleep
+        self,
+        connection: Connection,
+        limits: Limits | None = None,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        observer: Observer = _ignore,
     ) -> None:
         self._limits = limits or Limits()
-        self._configuration = connection.configuration
-        self._configuration.connection_pool_maxsize = self._limits.connections
-        self._rest = RESTClientObject(self._configuration)
-        self._timeout = (self._limits.connect_seconds, self._limits.read_seconds)
+        self._connection, self._observer = connection, observer
+        self._pool = connection.pool(self._limits.connections)
+        self._timeout = urllib3.Timeout(connect=self._limits.connect_seconds, read=self._limits.read_seconds)
         self._sleep = sleep
 
     @property
@@ -74,36 +107,36 @@ class Client:
         return self._limits.connections
 
     def close(self) -> None:
-        self._rest.close()
+        self._pool.clear()
 
     def get(self, kind: Kind, name: str, *, namespace: str | None = None) -> JSON:
         path = kind.path(namespace=namespace, name=name)
-        return self._call(_Request(_words("get", kind, namespace, name), "GET", path, {}, repeatable=True), _object)
+        return self._call(_Request(Action.on("get", kind, namespace, name), "GET", path, {}, repeatable=True), _object)
 
     def get_page(
         self, kind: Kind, parameters: Mapping[str, str], *, namespace: str | None = None, metadata_only: bool = False
     ) -> Page:
         path = f"{kind.path(namespace=namespace)}?{urlencode(parameters)}"
         headers = {"Accept": METADATA_LIST} if metadata_only else {}
-        return self._call(_Request(_words("list", kind, namespace), "GET", path, headers, repeatable=True), _page)
+        return self._call(_Request(Action.on("list", kind, namespace), "GET", path, headers, repeatable=True), _page)
 
     def create(
         self, kind: Kind, body: Mapping[str, Any], *, namespace: str | None = None, retry_busy: bool = True
     ) -> JSON:
-        action = _words("create", kind, namespace, body["metadata"].get("name"))
+        action = Action.on("create", kind, namespace, body["metadata"].get("name"))
         path = f"{kind.path(namespace=namespace)}?fieldManager={FIELD_MANAGER}"
         return self._call(_Request(action, "POST", path, {}, body, retry_busy=retry_busy), _object)
 
     def act(self, kind: Kind, name: str, *, subresource: str, body: Mapping[str, Any], namespace: str) -> JSON:
         """Post to a subresource that acts, such as `eviction`; 429 is its answer and is not tried again."""
-        action = _words("create", kind, namespace, name, subresource)
+        action = Action.on("create", kind, namespace, name, subresource)
         path = kind.path(namespace=namespace, name=name, subresource=subresource)
         return self._call(_Request(action, "POST", path, {}, body, repeatable=True, retry_busy=False), _object)
 
     def replace(self, kind: Kind, name: str, body: Mapping[str, Any], *, namespace: str | None = None) -> JSON:
         """Put an object that carries the resource version it was read at."""
         path = f"{kind.path(namespace=namespace, name=name)}?fieldManager={FIELD_MANAGER}"
-        return self._call(_Request(_words("update", kind, namespace, name), "PUT", path, {}, body), _object)
+        return self._call(_Request(Action.on("update", kind, namespace, name), "PUT", path, {}, body), _object)
 
     def patch(
         self,
@@ -122,7 +155,7 @@ class Client:
             "Content-Type": _MERGE_PATCH if isinstance(patch, Mapping) else _JSON_PATCH,
             "Accept": FULL if answer else METADATA_ONLY,
         }
-        action = _words("patch", kind, namespace, name, subresource)
+        action = Action.on("patch", kind, namespace, name, subresource)
         place = f"{path}?fieldManager={FIELD_MANAGER}"
         request = _Request(action, "PATCH", place, headers, patch, retry_busy=retry_busy)
         return self._call(request, _object if answer else _nothing)
@@ -135,8 +168,40 @@ class Client:
         options: JSON = {"apiVersion": "v1", "kind": "DeleteOptions"}
         if preconditions:
             options["preconditions"] = dict(preconditions)
-        action = _words("delete", kind, namespace, name)
+        action = Action.on("delete", kind, namespace, name)
         self._call(_Request(action, "DELETE", path, {}, options, repeatable=bool(preconditions)), _nothing)
+
+    def stream(
+        self,
+        kind: Kind,
+        parameters: Mapping[str, str],
+        *,
+        namespace: str | None = None,
+        metadata_only: bool = False,
+        connect_seconds: float,
+        read_seconds: float,
+    ) -> Stream:
+        """Watch a kind, over a connection of its own. One attempt: the caller decides when to try again.
+
+        `parameters` as in get_page, with `resourceVersion`, `allowWatchBookmarks`, `timeoutSeconds`. The server has
+        `connect_seconds` to accept the connection, and as long to begin its answer. `read_seconds` is the longest
+        silence afterwards: choose more than the time between bookmarks (about a minute).
+        """
+        place = f"{kind.path(namespace=namespace)}?{urlencode({**parameters, 'watch': 'true'})}"
+        headers = {"Accept": METADATA_ONLY} if metadata_only else {}
+        request = _Request(Action.on("watch", kind, namespace), "GET", place, headers)
+        pool = self._connection.pool(1)
+        timeout = urllib3.Timeout(connect=connect_seconds, read=connect_seconds)
+        try:
+            response = self._send(pool, request, timeout, at_once=False)
+            _check_is_watch(request.action, response)
+        except BaseException:
+            pool.clear()
+            raise
+        socket = getattr(response.connection, "sock", None)
+        if socket is not None:
+            socket.settimeout(read_seconds)
+        return Stream(str(request.action), response, pool.clear)
 
     def _call(self, request: _Request, read: Callable[[bytes], T]) -> T:
         pause = self._limits.first_pause_seconds
@@ -151,29 +216,41 @@ class Client:
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     def _once(self, request: _Request, read: Callable[[bytes], T]) -> T:
-        try:
-            response = self._rest.request(  # type: ignore[no-untyped-call]
-                request.method,
-                f"{self._configuration.host}{request.path}",
-                headers=self._headers(request),
-                body=request.body,
-                _request_timeout=self._timeout,
-            )
-            data = response.read()
-        except (urllib3.exceptions.HTTPError, ApiException, OSError) as error:
-            raise Unavailable(request.action, f"no answer from {self._configuration.host}: {error}") from error
+        response = self._send(self._pool, request, self._timeout, at_once=True)
         if response.status >= 300:
-            raise _refusal(request.action, response.status, data, response.headers)
+            raise _refusal(request.action, response.status, response.data, response.headers)
         try:
-            return read(data)
+            return read(response.data)
         except msgspec.DecodeError as error:
-            raise Unavailable(request.action, f"the answer is not the API server's: {error}") from error
+            raise Unavailable(str(request.action), f"the answer is not the API server's: {error}") from error
+
+    def _send(
+        self, pool: urllib3.PoolManager, request: _Request, timeout: urllib3.Timeout, *, at_once: bool
+    ) -> urllib3.BaseHTTPResponse:
+        """`at_once`: with the whole answer read."""
+        server, status = self._connection.server, 0
+        try:
+            response = pool.request(
+                request.method,
+                f"{server}{request.path}",
+                headers=self._headers(request),
+                body=None if request.body is None else json.dumps(request.body),
+                timeout=timeout,
+                redirect=False,
+                preload_content=at_once,
+            )
+            status = response.status
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise Unavailable(str(request.action), f"no answer from {server}: {error}") from error
+        finally:
+            self._observer(request.action, status)
+        return response
 
     def _headers(self, request: _Request) -> dict[str, str]:
         headers = {"Accept": FULL, "Content-Type": FULL, "User-Agent": FIELD_MANAGER, **request.headers}
-        token = self._configuration.get_api_key_with_prefix("BearerToken")
-        if token:
-            headers["Authorization"] = token
+        authorization = self._connection.authorization()
+        if authorization:
+            headers["Authorization"] = authorization
         return headers
 
 
@@ -185,7 +262,13 @@ def _page(data: bytes) -> Page:
     return msgspec.json.decode(data, type=Page)
 
 
-def _nothing(_: bytes) -> JSON:
+class _Unread(msgspec.Struct):
+    """Any object: its fields are skipped."""
+
+
+def _nothing(data: bytes) -> JSON:
+    if data:
+        msgspec.json.decode(data, type=_Unread)
     return {}
 
 
@@ -195,12 +278,26 @@ def _may_repeat(request: _Request, error: Unavailable) -> bool:
     return request.repeatable and (error.status != 500 or request.retry_busy)
 
 
-def _refusal(action: str, status: int, data: bytes, headers: Mapping[str, str]) -> KubeError:
+def _check_is_watch(action: Action, response: urllib3.BaseHTTPResponse) -> None:
+    if response.status >= 300:
+        try:
+            data = response.read(_LONGEST_REFUSAL_BYTES)
+        except (urllib3.exceptions.HTTPError, OSError):
+            data = b""
+        response.close()
+        raise _refusal(action, response.status, data, response.headers)
+    content_type = response.headers.get("Content-Type", "")
+    if not content_type.startswith(FULL):
+        response.close()
+        raise Unavailable(str(action), f"the answer is not the API server's: its type is {content_type!r}")
+
+
+def _refusal(action: Action, status: int, data: bytes, headers: Mapping[str, str]) -> KubeError:
     try:
         body = _object(data)
     except msgspec.DecodeError:
         body = {"message": data.decode(errors="replace")[:500]}
-    error = error_of(action, status, body)
+    error = error_of(str(action), status, body)
     if isinstance(error, Unavailable):
         error.retry_after_seconds = _seconds(headers.get("Retry-After"))
     return error
@@ -208,11 +305,3 @@ def _refusal(action: str, status: int, data: bytes, headers: Mapping[str, str]) 
 
 def _seconds(text: str | None) -> float | None:
     return float(text) if text and text.isdigit() else None
-
-
-def _words(
-    verb: str, kind: Kind, namespace: str | None, name: str | None = None, subresource: str | None = None
-) -> str:
-    resource = f"{kind.plural}/{subresource}" if subresource else kind.plural
-    place = "/".join(part for part in (namespace, name) if part)
-    return f"{verb} {resource} {place}".strip()

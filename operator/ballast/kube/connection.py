@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlparse
+from typing import Any
+from urllib.parse import urlsplit
 
-from kubernetes.client import Configuration
-from kubernetes.config import ConfigException, list_kube_config_contexts
-from kubernetes.config.incluster_config import InClusterConfigLoader
-from kubernetes.config.kube_config import load_kube_config
+import urllib3
 
 from ballast.kube.errors import NotConnected
 
@@ -20,15 +19,37 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 DEFAULT_KUBECONFIG = Path(".kube", "config")
 _TOKEN_PERIOD_SECONDS = 60.0
 
+Authorization = Callable[[], str | None]
+"""Returns the value of the Authorization header, such as `Bearer abc`; None if there is none. May raise OSError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Files, since these may be rotated: each new connection reads them."""
+
+    verify: bool = True
+    ca_path: str | None = None
+    """If unset, the machine's own authorities."""
+    certificate_path: str | None = None
+    key_path: str | None = None
+    server_name: str | None = None
+    """Expected in the server's certificate. Default: the host's name."""
+
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """Where and as whom. `configuration` is the client library's own and is used by Client alone."""
+    """The API server's address, and the credentials to use there.
 
-    configuration: Configuration
+    Another HTTP client, such as kopf's, needs the same: `server`, `tls`, `proxy`, and `authorization()`, which is to be
+    called again at each login, because tokens are rotated.
+    """
+
     server: str
     namespace: str
     """The pod's own, or that of the kubeconfig's context."""
+    authorization: Authorization
+    tls: Tls = field(default_factory=Tls)
+    proxy: str | None = None
 
     @classmethod
     def from_pod(
@@ -39,34 +60,34 @@ class Connection:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> Connection:
         """As the pod's ServiceAccount; its token is read again every minute, since the kubelet rotates it."""
-        configuration = Configuration()
+        host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT")
+        if not host or not port:
+            raise _no_pod("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set")
+        authority = service_account / "ca.crt"
         try:
-            loader = InClusterConfigLoader(  # type: ignore[no-untyped-call]
-                token_filename=str(service_account / "token"),
-                cert_filename=str(service_account / "ca.crt"),
-                try_refresh_token=False,
-                environ=environ,
-            )
-            loader.load_and_set(configuration)  # type: ignore[no-untyped-call]
-        except (ConfigException, OSError) as error:
-            raise NotConnected("connect from inside the cluster", str(error)) from error
-        token = _Token(service_account / "token", monotonic)
-        token.read(configuration)
-        configuration.refresh_api_key_hook = token.refresh  # type: ignore[assignment]
+            token = TokenFile(service_account / "token", monotonic)
+            if not authority.read_text():
+                raise _no_pod(f"{authority} is empty")
+        except OSError as error:
+            raise _no_pod(str(error)) from error
         namespace = service_account / "namespace"
-        return _ready(configuration, namespace.read_text().strip() if namespace.is_file() else "default")
+        server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+        return cls(
+            server,
+            namespace.read_text().strip() if namespace.is_file() else "default",
+            token,
+            Tls(ca_path=str(authority)),
+            proxy_for(server, environ),
+        )
 
     @classmethod
-    def from_kubeconfig(cls, path: Path, *, context: str | None = None) -> Connection:
+    def from_kubeconfig(
+        cls, path: Path, *, context: str | None = None, environ: Mapping[str, str] = os.environ
+    ) -> Connection:
         """As kubectl would with this file and context (the file's current one by default)."""
-        configuration = Configuration()
-        try:
-            load_kube_config(  # type: ignore[no-untyped-call]
-                str(path), context, configuration, persist_config=False
-            )
-        except (ConfigException, OSError) as error:
-            raise NotConnected(f"connect by {path}", f"{error} (set KUBECONFIG or --kubeconfig)") from error
-        return _ready(configuration, _context_namespace(path, context))
+        from ballast.kube.kubeconfig import connection  # noqa: PLC0415 -- pods need no YAML
+
+        return connection(path, context, environ)
 
     @classmethod
     def found(
@@ -79,36 +100,98 @@ class Connection:
     ) -> Connection:
         """The file that was named, else $KUBECONFIG, else from inside a pod, else the home directory's file."""
         named = kubeconfig or (Path(environ["KUBECONFIG"]) if environ.get("KUBECONFIG") else None)
-        if named is not None:
-            return cls.from_kubeconfig(named, context=context)
-        if environ.get("KUBERNETES_SERVICE_HOST") and (service_account / "token").is_file():
+        if named is None and environ.get("KUBERNETES_SERVICE_HOST") and (service_account / "token").is_file():
             return cls.from_pod(environ, service_account=service_account)
-        return cls.from_kubeconfig(Path(environ.get("HOME", "~")) / DEFAULT_KUBECONFIG, context=context)
+        path = named or Path(environ.get("HOME", "~")) / DEFAULT_KUBECONFIG
+        return cls.from_kubeconfig(path, context=context, environ=environ)
+
+    @property
+    def configuration(self) -> _Credentials:
+        """For controller/watching.py alone, until it reads the fields above."""
+        return _Credentials(self)
+
+    def pool(self, connections: int) -> urllib3.PoolManager:
+        """Keeps so many connections open. It repeats nothing by itself and follows no redirect."""
+        tls = self.tls
+        options: dict[str, Any] = {
+            "maxsize": connections,
+            "retries": False,
+            "cert_reqs": "CERT_REQUIRED" if tls.verify else "CERT_NONE",
+            "ca_certs": tls.ca_path,
+            "cert_file": tls.certificate_path,
+            "key_file": tls.key_path,
+        }
+        if tls.server_name:
+            options["server_hostname"] = tls.server_name
+        if self.proxy is None:
+            return urllib3.PoolManager(**options)
+        if urlsplit(self.proxy).scheme.startswith("socks"):
+            from urllib3.contrib.socks import SOCKSProxyManager  # noqa: PLC0415 -- it needs a package of its own
+
+            return SOCKSProxyManager(self.proxy, **options)
+        return urllib3.ProxyManager(self.proxy, **options)
 
 
-class _Token:
-    """A projected token's file, read at most once a minute."""
+@dataclass(frozen=True, slots=True)
+class _Credentials:
+    """A connection under the names that the client library has for its parts."""
 
-    def __init__(self, path: Path, monotonic: Callable[[], float]) -> None:
+    connection: Connection
+
+    @property
+    def host(self) -> str:
+        return self.connection.server
+
+    @property
+    def ssl_ca_cert(self) -> str | None:
+        return self.connection.tls.ca_path
+
+    @property
+    def cert_file(self) -> str | None:
+        return self.connection.tls.certificate_path
+
+    @property
+    def key_file(self) -> str | None:
+        return self.connection.tls.key_path
+
+    def get_api_key_with_prefix(self, _: str) -> str | None:
+        return self.connection.authorization()
+
+
+class TokenFile:
+    """The Authorization of a token in a file, read at most once a minute."""
+
+    def __init__(self, path: Path, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._path, self._monotonic = path, monotonic
-        self._read_at = monotonic()
+        self._header: str | None = None
+        self._read()
 
-    def refresh(self, configuration: Configuration) -> None:
+    def __call__(self) -> str | None:
         if self._monotonic() - self._read_at >= _TOKEN_PERIOD_SECONDS:
-            self.read(configuration)
+            self._read()
+        return self._header
 
-    def read(self, configuration: Configuration) -> None:
+    def _read(self) -> None:
         text = self._path.read_text().strip()
         if text:  # the kubelet may be writing it: then the old one is good for a while yet
-            configuration.api_key["BearerToken"] = f"Bearer {text}"
-            self._read_at = self._monotonic()
+            self._header, self._read_at = f"Bearer {text}", self._monotonic()
+        elif self._header is None:
+            raise OSError(f"{self._path} is empty")
 
 
-def _ready(configuration: Configuration, namespace: str) -> Connection:
-    if _is_loopback(urlparse(configuration.host).hostname or ""):
-        configuration.proxy = None
-    configuration.retries = False
-    return Connection(configuration, configuration.host, namespace)
+def proxy_for(server: str, environ: Mapping[str, str], named: str | None = None) -> str | None:
+    """The proxy between here and the server: the one that is named for it, else the environment's."""
+    address = urlsplit(server)
+    proxy = named or _variable(environ, f"{address.scheme}_proxy") or _variable(environ, "all_proxy")
+    if not proxy or _is_loopback(address.hostname or ""):
+        return None
+    from kubernetes.client.rest import should_bypass_proxies  # noqa: PLC0415 -- takes half a second, and proxies are rare
+
+    return None if should_bypass_proxies(server, _variable(environ, "no_proxy") or "") else proxy
+
+
+def _variable(environ: Mapping[str, str], name: str) -> str | None:
+    return environ.get(name) or environ.get(name.upper())
 
 
 def _is_loopback(host: str) -> bool:
@@ -118,7 +201,5 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _context_namespace(path: Path, context: str | None) -> str:
-    contexts, current = list_kube_config_contexts(str(path))  # type: ignore[no-untyped-call]
-    chosen = next((c for c in contexts if c["name"] == context), current)
-    return str((chosen.get("context") or {}).get("namespace") or "default")
+def _no_pod(why: str) -> NotConnected:
+    return NotConnected("connect from inside the cluster", why)

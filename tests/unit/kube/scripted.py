@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -83,7 +84,7 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def scripted(*answers: Answer) -> Iterator[Scripted]:
+def scripted(*answers: Answer, tls: ssl.SSLContext | None = None) -> Iterator[Scripted]:
     script = Scripted(list(answers))
 
     class Handler(BaseHTTPRequestHandler):
@@ -109,7 +110,9 @@ def scripted(*answers: Answer) -> Iterator[Scripted]:
             del arguments
 
     with _Server(("127.0.0.1", 0), Handler) as server:
-        script.url = f"http://127.0.0.1:{server.server_port}"
+        script.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:

@@ -128,6 +128,8 @@ def test_an_answer_that_is_not_the_servers_is_no_answer(body: Any, tmp_path: Pat
             read(client)
         with pytest.raises(Unavailable, match=r"list nodes: the answer is not the API server's: .*object"):
             client.get_page(NODE, {})
+        with pytest.raises(Unavailable, match=r"patch pods ns/p: the answer is not the API server's: .*object"):
+            client.patch(POD, "p", [], namespace="ns", answer=False)
 
 
 def test_writes_are_signed_and_sent_in_the_patchs_own_type(tmp_path: Path) -> None:

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ballast.kube.client import Client
-from ballast.kube.connection import Connection
+from ballast.kube.connection import Connection, proxy_for
 from ballast.kube.errors import NotConnected
 from ballast.kube.kinds import NODE
 from tests.unit.kube.scripted import Answer, kubeconfig, scripted
@@ -43,15 +44,13 @@ def test_a_rotated_token_is_taken_up_within_a_minute(tmp_path: Path) -> None:
     clock = Clock()
     with scripted(Answer()) as script:
         connection = Connection.from_pod(INSIDE, service_account=account(tmp_path), monotonic=clock)
-        connection.configuration.host = script.url
-        connection.configuration.ssl_ca_cert = None
-        client = Client(connection)
+        client = Client(replace(connection, server=script.url))
         for text, now in [("second", 30), ("second", 61), ("", 122), ("third", 130)]:
             (tmp_path / "token").write_text(text)
             clock.now = now
             client.get(NODE, "node-1")
-        sent = [asked.headers["Authorization"].lower().split() for asked in script.asked]
-    assert sent == [["bearer", "first"], ["bearer", "second"], ["bearer", "second"], ["bearer", "third"]]
+        sent = [asked.headers["Authorization"] for asked in script.asked]
+    assert sent == ["Bearer first", "Bearer second", "Bearer second", "Bearer third"]
 
 
 @pytest.mark.parametrize(
@@ -83,6 +82,43 @@ def test_no_way_in_says_what_to_set(tmp_path: Path) -> None:
         Connection.found({"HOME": str(tmp_path)}, service_account=tmp_path)
 
 
-def test_a_half_mounted_service_account_says_what_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(NotConnected, match="token file"):
+@pytest.mark.parametrize("missing", ["token", "ca.crt"])
+@pytest.mark.parametrize("text", [None, ""])
+def test_a_half_mounted_service_account_says_what_is_missing(missing: str, text: str | None, tmp_path: Path) -> None:
+    account(tmp_path)
+    (tmp_path / missing).unlink()
+    if text is not None:
+        (tmp_path / missing).write_text(text)
+    with pytest.raises(NotConnected, match=rf"connect from inside the cluster: .*{missing}"):
         Connection.from_pod(INSIDE, service_account=tmp_path)
+
+
+def test_outside_of_a_pod_there_is_no_service_account(tmp_path: Path) -> None:
+    with pytest.raises(NotConnected, match="KUBERNETES_SERVICE_HOST"):
+        Connection.from_pod({}, service_account=account(tmp_path))
+
+
+def test_an_address_of_ipv6_is_put_in_brackets(tmp_path: Path) -> None:
+    inside = {**INSIDE, "KUBERNETES_SERVICE_HOST": "fd00::1"}
+    assert Connection.from_pod(inside, service_account=account(tmp_path)).server == "https://[fd00::1]:443"
+
+
+PROXY = "http://proxy:3128"
+
+
+@pytest.mark.parametrize(
+    ("server", "environ", "named", "proxy"),
+    [
+        pytest.param("https://c", {}, None, None, id="none"),
+        pytest.param("https://c", {"HTTPS_PROXY": PROXY}, None, PROXY, id="the environment's"),
+        pytest.param("https://c", {"http_proxy": PROXY}, None, None, id="only for other addresses"),
+        pytest.param("https://c", {"all_proxy": PROXY}, None, PROXY, id="for all addresses"),
+        pytest.param("https://c", {"https_proxy": "http://other"}, PROXY, PROXY, id="the one of the cluster first"),
+        pytest.param("https://10.96.0.1", {"https_proxy": PROXY, "NO_PROXY": "10.0.0.0/8"}, None, None, id="excepted"),
+        pytest.param("https://127.0.0.1:6443", {"https_proxy": PROXY}, PROXY, None, id="not to this machine itself"),
+    ],
+)
+def test_a_proxy_is_used_where_it_is_named(
+    server: str, environ: dict[str, str], named: str | None, proxy: str | None
+) -> None:
+    assert proxy_for(server, environ, named) == proxy
