@@ -1,11 +1,17 @@
-"""`python -m benchmarks NAME…`: run benchmarks, each in a process of its own, and write build/bench/<name>.json."""
+"""`python -m benchmarks NAME…`: run benchmarks, each in a process of its own, and write build/bench/<name>.json.
+
+Ends with 1 if a benchmark failed or missed an aim.
+"""
 
 from __future__ import annotations
 
 import argparse
+import json
 import subprocess
 import sys
 from pathlib import Path
+
+from benchmarks.report import result_file
 
 _NOT_BENCHMARKS = {"__init__", "__main__", "report"}
 
@@ -23,14 +29,23 @@ def main() -> int:
     unknown = sorted(set(chosen) - set(names()) - {"all"})
     if unknown:
         parser.error(f"no benchmark {', '.join(unknown)}; there are: {', '.join(names())}")
-    failed = []
-    for name in names() if "all" in chosen else chosen:
-        print(f"== {name}", flush=True)
-        if subprocess.run([sys.executable, "-m", f"benchmarks.{name.replace('-', '_')}"], check=False).returncode:
-            failed.append(name)
-    if failed:
-        print(f"failed: {', '.join(failed)}", file=sys.stderr)
-    return 1 if failed else 0
+    complaints = [complaint for name in (names() if "all" in chosen else chosen) for complaint in _run(name)]
+    for complaint in complaints:
+        print(complaint, file=sys.stderr)
+    return 1 if complaints else 0
+
+
+def _run(name: str) -> list[str]:
+    """What is wrong with the benchmark's run: it failed, or it missed aims."""
+    print(f"== {name}", flush=True)
+    result_file(name).unlink(missing_ok=True)
+    if subprocess.run([sys.executable, "-m", f"benchmarks.{name.replace('-', '_')}"], check=False).returncode:
+        return [f"failed: {name}"]
+    return [
+        f"missed: {name}: {each['case']}: {each['metric']}, aim {each['aim']}"
+        for each in json.loads(result_file(name).read_text(encoding="utf-8"))["cases"]
+        if each["met"] is False
+    ]
 
 
 if __name__ == "__main__":

@@ -79,10 +79,15 @@ def machine() -> dict[str, Any]:
     }
 
 
+def result_file(name: str) -> Path:
+    """Where `write` puts the results of the benchmark with that name."""
+    return FOLDER / f"{name}.json"
+
+
 def write(name: str, results: Sequence[Result], *, before: dict[str, Any]) -> Path:
     """Write build/bench/<name>.json and print the table. `before`: `machine()` as it was before the run."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    path = FOLDER / f"{name}.json"
+    path = result_file(name)
     document = {"name": name, "machine": before, "cases": [result.as_json() for result in results]}
     path.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     _print(name, results)

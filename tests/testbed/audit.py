@@ -20,6 +20,10 @@ class Request:
     namespace: str
     name: str
     status: int
+    uri: str
+    """With the query: what a list or a watch asked for."""
+    at: str
+    """When it came, as the API server writes times."""
 
 
 def audit_arguments(log: Path) -> list[str]:
@@ -44,4 +48,6 @@ def _request(event: dict[str, Any]) -> Request:
         namespace=target.get("namespace", ""),
         name=target.get("name", ""),
         status=event.get("responseStatus", {}).get("code", 0),
+        uri=event["requestURI"],
+        at=event["requestReceivedTimestamp"],
     )
