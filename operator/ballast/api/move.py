@@ -180,11 +180,15 @@ class Measured(StatusModel):
     cold_after: _Score | None = None
     """Score of the destination."""
     gain: _Number | None = None
-    """Points by which the gap narrowed."""
+    """Points by which the gap narrowed; below 0 if it widened."""
     slowness_before: _Score | None = None
     """Seconds per task of the executor against the application's median, before."""
     slowness_after: _Score | None = None
     """The same of the replacement."""
+    batch_p50_before: Annotated[_Score | None, Field(alias="batchP50Before")] = None
+    """Median of the batch duration before, in seconds."""
+    batch_p50_after: Annotated[_Score | None, Field(alias="batchP50After")] = None
+    """Median of the batch duration after, in seconds."""
     batch_p95_before: Annotated[_Score | None, Field(alias="batchP95Before")] = None
     """95th percentile of the batch duration before, in seconds."""
     batch_p95_after: Annotated[_Score | None, Field(alias="batchP95After")] = None

@@ -154,7 +154,10 @@ class Moves(Model):
     max_concurrent_per_topology: _Parallel = 1
     """Moves under way at once in one topology; they begin at least the cooldown apart."""
     settle: Annotated[Duration, Between("5s", "6h")] = Duration.parse("3m")
-    """Wait so long after the replacement's arrival before judging the move; at least window plus interval."""
+    """Wait so long after the replacement's arrival before judging the move; at least window plus interval.
+
+    While the application is slower than before it may be catching up: the operator waits up to as long again.
+    """
     min_executor_age: Annotated[Duration, Between("0s", "24h")] = Duration.parse("5m")
     """Younger executors stay."""
     min_gain: Points = 5
@@ -180,4 +183,4 @@ class Moves(Model):
     budgets: Annotated[tuple[Budget, ...], Field(max_length=16), ATOMIC] = _DEFAULT_BUDGETS
     """How many moves there may be; all must agree. By default 6 an hour in the pool and 2 a day per topology."""
     pause_after_failures: Annotated[int, Field(ge=1, le=100)] = 3
-    """Moves in a row that failed or did not help, after which the topology's moves pause."""
+    """Moves in a row that failed or did not help, after which the topology's moves pause; others don't count."""

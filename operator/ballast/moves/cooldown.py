@@ -69,9 +69,14 @@ def _paused(moves: Iterable[Move], count: int) -> frozenset[str]:
         return frozenset()
     ended: dict[str, list[Move]] = defaultdict(list)
     for move in moves:
-        if move.ended_at is not None and left(move):
+        if move.ended_at is not None and _judged(move):
             ended[move.topology].append(move)
     return frozenset(topology for topology, past in ended.items() if _failing(past, count))
+
+
+def _judged(move: Move) -> bool:
+    """A move without a verdict (Inconclusive, NotJudged) neither adds to a row of failures nor ends it."""
+    return left(move) and (move.phase is MovePhase.FAILED or move.helped is not None)
 
 
 def _failing(past: list[Move], count: int) -> bool:

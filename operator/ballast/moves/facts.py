@@ -99,6 +99,7 @@ class Facts:
     """Measured score by node; only fresh ones."""
     slowness: Mapping[str, float] = field(default_factory=dict)
     """By executor uid; only fresh ones."""
+    batch_p50_seconds: float | None = None
     batch_p95_seconds: float | None = None
     eviction_refused: str = ""
     """What a disruption budget said when it last refused this eviction (429), as far as this process knows."""

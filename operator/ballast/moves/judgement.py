@@ -1,14 +1,94 @@
-"""After the replacement has run for a while: did it help?
+"""Whether a move helped, once its replacement has run for a while. The operator and the simulator ask `verdict`.
 
-Judged by what the application gained, not by the score alone: the gap of the two nodes must have narrowed, and the
-slowness and the 95th percentile of the batches must have fallen, as far as each is known.
+What the application gained decides: the slowness of the executor, and the median and the 95th percentile of the batch
+times. The gap between the scores of the two nodes decides only where the application shows no change.
+
+The gap is signed: the score of the node that was left minus the score of the destination. It narrows when it comes
+nearer to zero: from 90/30 to 50/60 it narrows from 60 to -10 points. From 90/30 to 25/95 it widens, from 60 to -70:
+such a move has only carried the hot spot to another node.
+
+Samples of the metric window must all be newer than the replacement's start-up. `moves.settle` is at least the window
+plus the interval, so that at least one interval is left out. Where the application is slower than before at that time,
+its executors may still be compiling, or catching up with the batches that waited: the move is judged when it no longer
+is, and no later than after another `moves.settle`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+
 from ballast.model import MovePhase
 from ballast.moves.state import Figures, Replacement, Word, narrowed
 from ballast.moves.step import Situation, Step, enter, wait
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """Changes up to this size are noise: neither better nor worse."""
+
+    ratio: float = 0.05
+    """Share of the value before."""
+    gap_points: float = 2.0
+    """For the gap, at least so many points of score."""
+
+
+TOLERANCE = Tolerance()
+
+
+class Change(Enum):
+    BETTER = auto()
+    SAME = auto()
+    WORSE = auto()
+
+
+def verdict(before: Figures, after: Figures, tolerance: Tolerance = TOLERANCE) -> Word:
+    """Helped, DidNotHelp, Inconclusive or NotJudged, by what is known on both sides.
+
+    Inconclusive: the application's signals contradict each other, or the application gained while the gap widened.
+    NotJudged: nothing is known on both sides.
+    """
+    felt, gap = set(_felt(before, after, tolerance)), _gap(before, after, tolerance)
+    if not felt and gap is None:
+        return Word.NOT_JUDGED
+    if Change.BETTER in felt:
+        contradicted = Change.WORSE in felt or gap is Change.WORSE
+        return Word.INCONCLUSIVE if contradicted else Word.HELPED
+    if Change.WORSE in felt:
+        return Word.DID_NOT_HELP
+    if gap is None:
+        return Word.INCONCLUSIVE
+    return Word.HELPED if gap is Change.BETTER else Word.DID_NOT_HELP
+
+
+def slower(before: Figures, after: Figures, tolerance: Tolerance = TOLERANCE) -> bool:
+    """Whether any signal of the application is worse than before."""
+    return Change.WORSE in _felt(before, after, tolerance)
+
+
+def _felt(before: Figures, after: Figures, tolerance: Tolerance) -> Iterator[Change]:
+    """The change of each of the application's signals that is known on both sides; lower is better."""
+    for then, now in (
+        (before.slowness, after.slowness),
+        (before.batch_p50_seconds, after.batch_p50_seconds),
+        (before.batch_p95_seconds, after.batch_p95_seconds),
+    ):
+        if then is not None and now is not None:
+            yield _change(then - now, noise=tolerance.ratio * then)
+
+
+def _gap(before: Figures, after: Figures, tolerance: Tolerance) -> Change | None:
+    gain = narrowed(before, after)
+    if gain is None or before.gap is None:
+        return None
+    return _change(gain, noise=max(tolerance.gap_points, tolerance.ratio * abs(before.gap)))
+
+
+def _change(gain: float, *, noise: float) -> Change:
+    if gain > noise:
+        return Change.BETTER
+    return Change.WORSE if gain < -noise else Change.SAME
 
 
 def settling(at: Situation) -> Step:
@@ -24,9 +104,10 @@ def settling(at: Situation) -> Step:
     if at.now < due:
         return wait(at, due)
     after = _figures(at, claim)
-    if _unknown(at.move.before, after) and at.now < due + at.settings.settle_seconds:
-        return wait(at, due + at.settings.settle_seconds)
-    return _judge(at, claim, after)
+    if claim.node == at.move.orders.source:
+        message = f"{claim.pod} came back to {claim.node}"
+        return enter(at, MovePhase.FAILED, Word.RETURNED_TO_SOURCE, message, after=after)
+    return _judge(at, after, last=due + at.settings.settle_seconds)
 
 
 def _figures(at: Situation, claim: Replacement) -> Figures:
@@ -34,54 +115,32 @@ def _figures(at: Situation, claim: Replacement) -> Figures:
         hot_score=at.facts.scores.get(at.move.orders.source),
         cold_score=at.facts.scores.get(claim.node or at.move.destination),
         slowness=at.facts.slowness.get(claim.uid),
+        batch_p50_seconds=at.facts.batch_p50_seconds,
         batch_p95_seconds=at.facts.batch_p95_seconds,
     )
 
 
-def _judge(at: Situation, claim: Replacement, after: Figures) -> Step:
+def _judge(at: Situation, after: Figures, *, last: float) -> Step:
     before = at.move.before
-    if claim.node == at.move.orders.source:
-        message = f"{claim.pod} came back to {claim.node}"
-        return enter(at, MovePhase.FAILED, Word.RETURNED_TO_SOURCE, message, after=after)
-    better = helped(before, after)
-    words = _words(at, before, after)
-    if better is None:
-        return enter(at, MovePhase.SUCCEEDED, Word.NOT_JUDGED, words, after=after)
-    if better:
-        return enter(at, MovePhase.SUCCEEDED, Word.HELPED, words, after=after)
-    return enter(at, MovePhase.FAILED, Word.DID_NOT_HELP, words, after=after)
-
-
-def helped(before: Figures, after: Figures) -> bool | None:
-    """Whether everything that is known on both sides got better; None when nothing is."""
-    gain = narrowed(before, after)
-    verdicts = [] if gain is None else [gain > 0]
-    for then, now in _pairs(before, after):
-        if then is not None and now is not None:
-            verdicts.append(now < then)
-    return all(verdicts) if verdicts else None
-
-
-def _pairs(before: Figures, after: Figures) -> tuple[tuple[float | None, float | None], ...]:
-    return (
-        (before.slowness, after.slowness),
-        (before.batch_p95_seconds, after.batch_p95_seconds),
-    )
-
-
-def _unknown(before: Figures, after: Figures) -> bool:
-    return helped(before, after) is None
+    found = verdict(before, after)
+    if at.now < last and (found is Word.NOT_JUDGED or slower(before, after)):
+        return wait(at, last)
+    phase = MovePhase.FAILED if found is Word.DID_NOT_HELP else MovePhase.SUCCEEDED
+    return enter(at, phase, found, _words(at, before, after), after=after)
 
 
 def _words(at: Situation, before: Figures, after: Figures) -> str:
-    said = []
+    told = []
     gain = narrowed(before, after)
     predicted = narrowed(at.move.orders.decided, at.move.orders.predicted)
     if gain is not None:
         foretold = "" if predicted is None else f", predicted {predicted:.1f}"
-        said.append(f"the gap went from {before.gap:.1f} to {after.gap:.1f} points ({gain:+.1f}{foretold})")
-    if before.slowness is not None and after.slowness is not None:
-        said.append(f"slowness from {before.slowness:.2f} to {after.slowness:.2f}")
-    if before.batch_p95_seconds is not None and after.batch_p95_seconds is not None:
-        said.append(f"batch p95 from {before.batch_p95_seconds:.2f} to {after.batch_p95_seconds:.2f} s")
-    return "; ".join(said) if said else "nothing was measured on both sides"
+        told.append(f"the gap went from {before.gap:.1f} to {after.gap:.1f} points ({gain:+.1f}{foretold})")
+    for name, then, now, unit in (
+        ("slowness", before.slowness, after.slowness, ""),
+        ("median batch", before.batch_p50_seconds, after.batch_p50_seconds, " s"),
+        ("batch p95", before.batch_p95_seconds, after.batch_p95_seconds, " s"),
+    ):
+        if then is not None and now is not None:
+            told.append(f"{name} from {then:.2f} to {now:.2f}{unit}")
+    return "; ".join(told) if told else "nothing was measured on both sides"

@@ -111,6 +111,7 @@ def _figures(at: Situation, pod: Pod, target: str) -> Figures:
         hot_score=at.facts.scores.get(at.move.orders.source),
         cold_score=at.facts.scores.get(target),
         slowness=at.facts.slowness.get(pod.uid),
+        batch_p50_seconds=at.facts.batch_p50_seconds,
         batch_p95_seconds=at.facts.batch_p95_seconds,
     )
 

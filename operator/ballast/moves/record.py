@@ -223,6 +223,7 @@ _FIGURES = {
     "hot": "hot_score",
     "cold": "cold_score",
     "slowness": "slowness",
+    "batchP50": "batch_p50_seconds",
     "batchP95": "batch_p95_seconds",
 }
 

@@ -26,6 +26,7 @@ class Word(StrEnum):
     MEASURING = "Measuring"
     # Succeeded
     HELPED = "Helped"
+    INCONCLUSIVE = "Inconclusive"
     NOT_JUDGED = "NotJudged"
     TARGET_SHRANK = "TargetShrank"
     NO_REPLACEMENT = "NoReplacement"
@@ -55,13 +56,15 @@ class Figures:
     slowness: float | None = None
     """Of the executor, afterwards of its replacement."""
     batch_p95_seconds: float | None = None
+    """Of the application, over the metric window; so is the median."""
+    batch_p50_seconds: float | None = None
 
     @property
     def gap(self) -> float | None:
-        """Points between the two nodes, whichever is hotter."""
+        """Points of score, signed: below 0 where the destination is the hotter node."""
         if self.hot_score is None or self.cold_score is None:
             return None
-        return abs(self.hot_score - self.cold_score)
+        return self.hot_score - self.cold_score
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,5 +165,5 @@ _HELPED: dict[str, bool] = {Word.HELPED: True, Word.DID_NOT_HELP: False, Word.RE
 
 
 def narrowed(before: Figures, after: Figures) -> float | None:
-    """Points by which the gap narrowed from one moment to the other; negative when it widened."""
-    return None if before.gap is None or after.gap is None else before.gap - after.gap
+    """Points by which the gap came nearer to zero from one moment to the other; negative when it widened."""
+    return None if before.gap is None or after.gap is None else abs(before.gap) - abs(after.gap)

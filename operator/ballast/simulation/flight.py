@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ballast.model import Move, MovePhase, MovesPolicy, PlannedMove
+from ballast.moves.judgement import verdict
+from ballast.moves.state import Figures
 from ballast.simulation.cluster import Cluster, State
 from ballast.simulation.curve import random_for
 from ballast.simulation.scenario import Moving
@@ -29,8 +31,8 @@ class Flight:
     """Of the executor that leaves; later of its replacement."""
     stuck: bool
     lost: bool
-    gap_before: float | None
-    """Measured points between source and destination when it began."""
+    before: Figures
+    """Measured scores of the source and the destination when it began."""
 
 
 class Flights:
@@ -87,7 +89,7 @@ class Flights:
             generation=int(cluster.generation[slot]),
             stuck=bool(chances[0] < self._moving.stuck),
             lost=bool(chances[1] < self._moving.lost),
-            gap_before=_gap(scores, planned.source, planned.target),
+            before=_figures(scores, planned.source, planned.target),
         )
         if not flight.stuck:
             cluster.order_to_leave(slot, time)
@@ -157,17 +159,11 @@ class Flights:
             return
         if time - (flight.record.arrived_at or time) < self._policy.settle_seconds:
             return
-        source, target = flight.move.source, flight.move.target
-        flight.record = replace(
-            flight.record, measured_hot_after=scores.get(source), measured_cold_after=scores.get(target)
-        )
-        after = _gap(scores, source, target)
-        if after is None or flight.gap_before is None:
-            self._end(flight, MovePhase.SUCCEEDED, Outcome.NOT_JUDGED, time)
-        elif after < flight.gap_before:
-            self._end(flight, MovePhase.SUCCEEDED, Outcome.HELPED, time)
-        else:
-            self._end(flight, MovePhase.FAILED, Outcome.DID_NOT_HELP, time)
+        after = _figures(scores, flight.move.source, flight.move.target)
+        flight.record = replace(flight.record, measured_hot_after=after.hot_score, measured_cold_after=after.cold_score)
+        outcome = Outcome(verdict(flight.before, after))
+        phase = MovePhase.FAILED if outcome is Outcome.DID_NOT_HELP else MovePhase.SUCCEEDED
+        self._end(flight, phase, outcome, time)
 
     def _end(self, flight: Flight, phase: MovePhase, outcome: Outcome, time: float) -> None:
         helped = {Outcome.HELPED: True, Outcome.DID_NOT_HELP: False}.get(outcome)
@@ -175,8 +171,8 @@ class Flights:
         flight.move = replace(flight.move, phase=phase, ended_at=self._epoch + time, helped=helped)
 
 
-def _gap(scores: Mapping[str, float], source: str, target: str) -> float | None:
-    return scores[source] - scores[target] if source in scores and target in scores else None
+def _figures(scores: Mapping[str, float], source: str, target: str) -> Figures:
+    return Figures(hot_score=scores.get(source), cold_score=scores.get(target))
 
 
 def _record(planned: PlannedMove, slot: int, application: str, time: float) -> MoveRecord:

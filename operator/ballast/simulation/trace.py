@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ballast.model.arrays import BoolArray, FloatArray, IntArray
+from ballast.moves.state import Figures, narrowed
 
 
 class Outcome(StrEnum):
     """How a move ended."""
 
     HELPED = "Helped"
-    """Arrived, and after settling the gap of the two nodes was narrower than before."""
+    """Arrived, and judged as the operator judges: after settling, the gap of the two nodes was narrower than before."""
     DID_NOT_HELP = "DidNotHelp"
     NOT_JUDGED = "NotJudged"
     """Arrived, but a score was missing, before or after."""
@@ -74,9 +75,9 @@ class MoveRecord:
     @property
     def measured_gain(self) -> float | None:
         """Points by which it had narrowed when the move was judged."""
-        if self.measured_hot_after is None or self.measured_cold_after is None:
-            return None
-        return (self.hot_score - self.cold_score) - (self.measured_hot_after - self.measured_cold_after)
+        return narrowed(
+            Figures(self.hot_score, self.cold_score), Figures(self.measured_hot_after, self.measured_cold_after)
+        )
 
 
 @dataclass(frozen=True, slots=True)

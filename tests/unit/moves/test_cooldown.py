@@ -2,7 +2,7 @@
 
 import pytest
 
-from ballast.model import MovePhase, MovesPolicy, Reason
+from ballast.model import Move, MovePhase, MovesPolicy, Reason
 from ballast.moves.cooldown import rest
 from tests.builders import NOW, a_move
 
@@ -14,6 +14,8 @@ from tests.builders import NOW, a_move
         ([True, False, False], False),
         ([False, False, False, True], False),
         ([False, None, False], False),
+        ([False, None, False, None, False], True),
+        ([True, None, None, False, False], False),
         ([False, False], False),
     ],
 )
@@ -23,6 +25,15 @@ def test_a_topology_pauses_after_moves_in_a_row_that_did_not_help(outcomes: list
         for i, helped in enumerate(outcomes)
     ]
     assert (rest(moves, MovesPolicy(), NOW).paused == {"team/clicks"}) is paused
+
+
+def test_a_move_that_failed_on_its_way_counts_and_one_that_never_left_does_not() -> None:
+    def outcomes(*phases: MovePhase) -> list[Move]:
+        return [a_move(f"m{i}", phase=phase, helped=None, ended_at=NOW - 9 + i) for i, phase in enumerate(phases)]
+
+    failed, refused = MovePhase.FAILED, MovePhase.REFUSED
+    assert rest(outcomes(failed, refused, failed, failed), MovesPolicy(), NOW).paused == {"team/clicks"}
+    assert rest(outcomes(refused, refused, refused), MovesPolicy(), NOW).paused == frozenset()
 
 
 def test_no_pause_is_asked_for_by_a_count_of_zero() -> None:

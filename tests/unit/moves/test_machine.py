@@ -374,48 +374,6 @@ class TestPlacingAnew:
         assert found.before.cold_score == 50.0
 
 
-class TestJudging:
-    @pytest.mark.parametrize(
-        ("scores", "slowness", "p95", "reason"),
-        [
-            pytest.param({"hot": 66.0, "cold": 56.0}, 1.0, 2.0, Word.HELPED, id="all got better"),
-            pytest.param({"hot": 66.0, "cold": 56.0}, None, None, Word.HELPED, id="only scores are known"),
-            pytest.param({}, 1.0, None, Word.HELPED, id="only slowness is known"),
-            pytest.param({"hot": 66.0, "cold": 56.0}, 1.7, 2.0, Word.DID_NOT_HELP, id="slower than before"),
-            pytest.param({"hot": 66.0, "cold": 56.0}, 1.0, 4.5, Word.DID_NOT_HELP, id="batches got longer"),
-            pytest.param({"hot": 20.0, "cold": 95.0}, 1.0, 2.0, Word.DID_NOT_HELP, id="the gap has turned around"),
-        ],
-    )
-    def test_needs_all_that_is_known_to_be_better(
-        self, scores: dict[str, float], slowness: float | None, p95: float | None, reason: Word
-    ) -> None:
-        measured = after(
-            newcomer(Phase.RUNNING, node="cold"),
-            scores=scores,
-            slowness={} if slowness is None else {"uid-7": slowness},
-            batch_p95_seconds=p95,
-        )
-        found = step(settling(since=180), measured).move
-        assert found.reason == reason
-        assert found.phase is (MovePhase.SUCCEEDED if reason is Word.HELPED else MovePhase.FAILED)
-        assert found.helped is (reason is Word.HELPED)
-
-    def test_waits_once_more_for_figures_and_then_says_that_there_are_none(self) -> None:
-        blind = after(newcomer(Phase.RUNNING, node="cold"), scores={}, slowness={}, batch_p95_seconds=None)
-        assert not step(settling(since=181), blind).changed
-        found = step(settling(since=360), blind).move
-        assert (found.phase, found.reason, found.helped) == (MovePhase.SUCCEEDED, Word.NOT_JUDGED, None)
-
-    def test_tells_the_figures_beside_the_prediction(self) -> None:
-        measured = after(
-            newcomer(Phase.RUNNING, node="cold"), scores={"hot": 66.0, "cold": 56.0}, slowness={"uid-7": 1.0}
-        )
-        said = step(settling(since=180), replace(measured, batch_p95_seconds=2.0)).move.message
-        assert "the gap went from 60.0 to 10.0 points (+50.0, predicted 50.0)" in said
-        assert "slowness from 1.60 to 1.00" in said
-        assert "batch p95 from 4.00 to 2.00 s" in said
-
-
 def test_every_transition_is_an_event_about_the_pod_concerned() -> None:
     left = step(approved(), before()).actions
     assert left == (

@@ -1,0 +1,139 @@
+"""What a move came to: by what the application gained, and by the gap where the application shows no change."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ballast.model import MovePhase, Phase
+from ballast.moves import Facts, Figures, MoveState, Step, Word, advance
+from ballast.moves.judgement import Tolerance, slower, verdict
+from tests.unit.moves.builders import NOW, SETTINGS, after, newcomer, settling
+
+BEFORE = Figures(hot_score=90.0, cold_score=30.0, slowness=1.6, batch_p50_seconds=3.0, batch_p95_seconds=4.0)
+LEVEL: dict[str, Any] = {"hot_score": 60.0, "cold_score": 60.0}
+AS_BEFORE: dict[str, Any] = {"hot_score": 90.0, "cold_score": 30.0}
+APART: dict[str, Any] = {"hot_score": 97.0, "cold_score": 30.0}
+TURNED: dict[str, Any] = {"hot_score": 25.0, "cold_score": 95.0}
+FASTER: dict[str, Any] = {"slowness": 1.0, "batch_p50_seconds": 2.3, "batch_p95_seconds": 3.0}
+THE_SAME: dict[str, Any] = {"slowness": 1.62, "batch_p50_seconds": 3.0, "batch_p95_seconds": 3.9}
+SLOWER: dict[str, Any] = {"slowness": 2.0, "batch_p50_seconds": 3.5, "batch_p95_seconds": 5.0}
+
+
+@pytest.mark.parametrize(
+    ("measured", "expected"),
+    [
+        pytest.param({**LEVEL, **FASTER}, Word.HELPED, id="all is better"),
+        pytest.param({**AS_BEFORE, **FASTER}, Word.HELPED, id="the application is faster, the gap as wide as before"),
+        pytest.param(FASTER, Word.HELPED, id="the application is faster, and the gap is not known"),
+        pytest.param({**APART, **FASTER}, Word.INCONCLUSIVE, id="faster, but the gap is wider"),
+        pytest.param({**TURNED, **FASTER}, Word.INCONCLUSIVE, id="faster, but the gap has turned around"),
+        pytest.param({**LEVEL, **FASTER, "batch_p95_seconds": 5.2}, Word.INCONCLUSIVE, id="median better, p95 worse"),
+        pytest.param({**LEVEL, **FASTER, "slowness": 2.0}, Word.INCONCLUSIVE, id="batches better, slowness worse"),
+        pytest.param({**LEVEL, **SLOWER}, Word.DID_NOT_HELP, id="the application is slower on level nodes"),
+        pytest.param({**LEVEL, **THE_SAME, "slowness": 2.0}, Word.DID_NOT_HELP, id="slower tasks, all else the same"),
+        pytest.param({**LEVEL, **THE_SAME}, Word.HELPED, id="the same application on level nodes"),
+        pytest.param({**AS_BEFORE, **THE_SAME}, Word.DID_NOT_HELP, id="nothing has changed"),
+        pytest.param({**APART, **THE_SAME}, Word.DID_NOT_HELP, id="the same, with a wider gap"),
+        pytest.param(THE_SAME, Word.INCONCLUSIVE, id="the same, and the gap is not known"),
+        pytest.param(LEVEL, Word.HELPED, id="only the gap is known, and narrower"),
+        pytest.param(AS_BEFORE, Word.DID_NOT_HELP, id="only the gap is known, and as wide as before"),
+        pytest.param(TURNED, Word.DID_NOT_HELP, id="only the gap is known, and turned around"),
+        pytest.param({"hot_score": 50.0, "cold_score": 60.0}, Word.HELPED, id="the cold node is a little hotter now"),
+        pytest.param({"hot_score": 60.0}, Word.NOT_JUDGED, id="one score alone is no gap"),
+        pytest.param({}, Word.NOT_JUDGED, id="nothing is known"),
+    ],
+)
+def test_the_application_decides_and_the_gap_where_it_shows_no_change(measured: dict[str, Any], expected: Word) -> None:
+    assert verdict(BEFORE, Figures(**measured)) is expected
+
+
+def test_what_was_not_known_before_can_not_have_changed() -> None:
+    assert verdict(Figures(), Figures(**LEVEL, **FASTER)) is Word.NOT_JUDGED
+
+
+def test_a_closed_gap_is_not_outweighed_by_a_millisecond() -> None:
+    before = Figures(hot_score=90.0, cold_score=30.0, batch_p95_seconds=0.700)
+    assert verdict(before, Figures(**LEVEL, batch_p95_seconds=0.701)) is Word.HELPED
+
+
+@pytest.mark.parametrize(
+    ("p95", "expected"),
+    [(4.21, True), (4.19, False), (3.79, False)],
+)
+def test_changes_within_the_tolerance_are_noise(p95: float, *, expected: bool) -> None:
+    assert slower(BEFORE, Figures(batch_p95_seconds=p95)) is expected
+
+
+def test_the_tolerance_is_a_parameter() -> None:
+    measured = Figures(batch_p95_seconds=4.1)
+    assert not slower(BEFORE, measured)
+    assert slower(BEFORE, measured, Tolerance(ratio=0.01))
+    narrower = Figures(hot_score=88.5, cold_score=30.0)
+    assert verdict(BEFORE, narrower) is Word.DID_NOT_HELP
+    assert verdict(BEFORE, narrower, Tolerance(ratio=0.01, gap_points=1.0)) is Word.HELPED
+
+
+def judge(since: float, measured: Facts) -> Step:
+    return advance(replace(settling(since=since), before=BEFORE), measured, SETTINGS, NOW)
+
+
+def facts(figures: dict[str, Any]) -> Facts:
+    return after(
+        newcomer(Phase.RUNNING, node="cold"),
+        scores={node: figures[key] for node, key in (("hot", "hot_score"), ("cold", "cold_score")) if key in figures},
+        slowness={"uid-7": figures["slowness"]} if "slowness" in figures else {},
+        batch_p50_seconds=figures.get("batch_p50_seconds"),
+        batch_p95_seconds=figures.get("batch_p95_seconds"),
+    )
+
+
+CATCHING_UP = {**LEVEL, **FASTER, "batch_p95_seconds": 10.99}
+
+
+@pytest.mark.parametrize(
+    ("since", "measured", "phase", "reason"),
+    [
+        pytest.param(179, {**LEVEL, **FASTER}, MovePhase.SETTLING, Word.MEASURING, id="not before it has settled"),
+        pytest.param(180, {**LEVEL, **FASTER}, MovePhase.SUCCEEDED, Word.HELPED, id="better"),
+        pytest.param(180, {**AS_BEFORE, **THE_SAME}, MovePhase.FAILED, Word.DID_NOT_HELP, id="unchanged"),
+        pytest.param(180, CATCHING_UP, MovePhase.SETTLING, Word.MEASURING, id="catching up with what waited"),
+        pytest.param(300, {**LEVEL, **FASTER}, MovePhase.SUCCEEDED, Word.HELPED, id="caught up"),
+        pytest.param(360, CATCHING_UP, MovePhase.SUCCEEDED, Word.INCONCLUSIVE, id="never caught up"),
+        pytest.param(180, {**LEVEL, **SLOWER}, MovePhase.SETTLING, Word.MEASURING, id="perhaps still compiling"),
+        pytest.param(360, {**LEVEL, **SLOWER}, MovePhase.FAILED, Word.DID_NOT_HELP, id="slower for good"),
+        pytest.param(359, {}, MovePhase.SETTLING, Word.MEASURING, id="metrics may come back"),
+        pytest.param(360, {}, MovePhase.SUCCEEDED, Word.NOT_JUDGED, id="but are not waited for longer"),
+    ],
+)
+def test_a_move_is_judged_once_the_application_has_caught_up(
+    since: float, measured: dict[str, Any], phase: MovePhase, reason: Word
+) -> None:
+    step = judge(since, facts(measured))
+    assert (step.move.phase, step.move.reason) == (phase, reason)
+    assert step.changed is phase.ended
+    assert (step.wake_at is None) is phase.ended
+
+
+@pytest.mark.parametrize(
+    ("measured", "helped"),
+    [({**LEVEL, **FASTER}, True), ({**AS_BEFORE, **THE_SAME}, False), (THE_SAME, None)],
+)
+def test_only_a_clear_outcome_counts_as_help_or_failure(measured: dict[str, Any], *, helped: bool | None) -> None:
+    assert judge(360, facts(measured)).move.helped is helped
+
+
+def test_one_that_came_back_to_its_source_has_failed_however_the_scores_are() -> None:
+    move: MoveState = settling(since=180, node="hot")
+    found = advance(move, facts({**LEVEL, **FASTER}), SETTINGS, NOW).move
+    assert (found.phase, found.reason, found.helped) == (MovePhase.FAILED, Word.RETURNED_TO_SOURCE, False)
+
+
+def test_the_message_tells_the_measurements_next_to_the_prediction() -> None:
+    told = judge(180, facts({"hot_score": 66.0, "cold_score": 76.0, **FASTER})).move.message
+    assert "the gap went from 60.0 to -10.0 points (+50.0, predicted 50.0)" in told
+    assert "slowness from 1.60 to 1.00" in told
+    assert "median batch from 3.00 to 2.30 s" in told
+    assert "batch p95 from 4.00 to 3.00 s" in told
