@@ -76,8 +76,9 @@ def _add_up(commands: Any) -> None:
     up.add_argument("--no-scheduler", action="store_true", help="bind pods yourself")
     up.add_argument("--no-prometheus", action="store_true", help="no Prometheus")
     up.add_argument("--scrape-interval", type=float, default=2.0, metavar="SECONDS", help="(default: 2)")
-    up.add_argument("--network", action="store_true", help="nodes in namespaces, with limited links between racks")
+    up.add_argument("--network", action="store_true", help="nodes in namespaces, with limited links")
     up.add_argument("--rack-megabits", type=float, default=100.0, metavar="N", help="of each link (default: 100)")
+    up.add_argument("--zone-megabits", type=float, metavar="N", help="of each zone's link (default: as a rack's)")
     up.set_defaults(run=_up)
 
 
@@ -102,6 +103,7 @@ def _up(options: argparse.Namespace) -> None:
         scrape_interval_seconds=options.scrape_interval,
         network=options.network,
         rack_megabits=options.rack_megabits,
+        zone_megabits=options.zone_megabits,
     )
     try:
         if options.kwok:

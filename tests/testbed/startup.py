@@ -39,7 +39,7 @@ class Recipe:
     scrape_style: ScrapeStyle
     scrape_jobs: Sequence[Mapping[str, Any]]
     kubelet_options: Mapping[str, Any]
-    rack_megabits: float | None
+    link_megabits: tuple[float, float] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,8 @@ class Startup:
 
     @property
     def network(self) -> Network | None:
-        megabits = self.recipe.rack_megabits
-        return Network(self.instance, megabits) if megabits and self.recipe.kubelet else None
+        megabits = self.recipe.link_megabits
+        return Network(self.instance, *megabits) if megabits and self.recipe.kubelet else None
 
     @property
     def control_address(self) -> str:

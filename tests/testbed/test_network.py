@@ -1,22 +1,29 @@
-"""Crossing racks takes time where links are limited; staying in the rack doesn't."""
+"""Crossing racks and zones takes time where links are limited, and is counted. Staying in the rack isn't."""
 
 import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 
 from tests.testbed import instance as instances
 from tests.testbed.instance import Instance
-from tests.testbed.network import Network
+from tests.testbed.network import Crossed, Network, crossed
 from tests.testbed.nodes import NodeSpec, PlacedNode
 from tests.testbed.teardown import tear_down
 from tests.testbed.testbed import Testbed
 from tests.testbed.traces import traces_of
 
-RACK_MEGABITS = 40.0
-NODES = [NodeSpec("one", rack="r1"), NodeSpec("beside", rack="r1"), NodeSpec("far", rack="r2")]
+RACK_MEGABITS, ZONE_MEGABITS = 40.0, 20.0
+SENT_BYTES = 8_000_000
+NODES = [
+    NodeSpec("one", rack="r1"),
+    NodeSpec("beside", rack="r1"),
+    NodeSpec("far", rack="r2"),
+    NodeSpec("away", zone="zone-b", rack="r3"),
+]
 
 RECEIVE = """
 import socket, sys, time
@@ -32,7 +39,7 @@ with socket.create_server((sys.argv[1], 7000)) as server:
 SEND = """
 import socket, sys
 with socket.create_connection((sys.argv[1], 7000)) as connection:
-    connection.sendall(bytes(8_000_000))
+    connection.sendall(bytes(int(sys.argv[2])))
 """
 
 ASK = """
@@ -46,7 +53,7 @@ print(json.load(urllib.request.urlopen(f"https://{server}/version", context=trus
 @pytest.fixture
 def network() -> Iterator[Network]:
     instance = instances.reserve(instances.default_root())
-    yield Network(instance, RACK_MEGABITS)
+    yield Network(instance, RACK_MEGABITS, ZONE_MEGABITS)
     tear_down(instance)
 
 
@@ -61,25 +68,54 @@ def megabits_per_second(sender: PlacedNode, receiver: PlacedNode, *, address: st
     with inside(receiver, RECEIVE, address) as receiving:
         assert receiving.stdout
         assert receiving.stdout.readline() == "listening\n"
-        with inside(sender, SEND, address) as sending:
+        with inside(sender, SEND, address, str(SENT_BYTES)) as sending:
             assert sending.wait() == 0
         return float(receiving.stdout.readline())
 
 
 def inside(node: PlacedNode, script: str, *arguments: str) -> "subprocess.Popen[str]":
-    command = ["ip", "netns", "exec", f"{node.netns}", sys.executable, "-c", script, *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    """On the machine itself when the node has no namespace."""
+    there = ["ip", "netns", "exec", node.netns] if node.netns else []
+    return subprocess.Popen([*there, sys.executable, "-c", script, *arguments], stdout=subprocess.PIPE, text=True)
+
+
+def carried(network: Network, sender: PlacedNode, receiver: PlacedNode) -> Crossed:
+    """How many times, about, the bytes that one sends to the other have crossed racks and zones."""
+    before = crossed(network.instance)
+    megabits_per_second(sender, receiver, address=receiver.address)
+    found = crossed(network.instance).since(before)
+    return Crossed(round(found.racks_bytes / SENT_BYTES), round(found.zones_bytes / SENT_BYTES))
 
 
 def test_crossing_racks_is_limited_and_staying_is_not(placed: Sequence[PlacedNode]) -> None:
-    one, beside, far = placed
+    one, beside, far, away = placed
 
     assert megabits_per_second(one, beside, address=beside.address) > 5 * RACK_MEGABITS
     assert RACK_MEGABITS * 0.5 < megabits_per_second(one, far, address=far.address) < RACK_MEGABITS * 1.5
+    assert ZONE_MEGABITS * 0.5 < megabits_per_second(one, away, address=away.address) < ZONE_MEGABITS * 1.5
+
+
+def test_what_crosses_is_counted_once(network: Network, placed: Sequence[PlacedNode]) -> None:
+    one, beside, far, away = placed
+
+    assert carried(network, one, beside) == Crossed(0, 0)
+    assert carried(network, one, far) == Crossed(1, 0)
+    assert carried(network, one, away) == Crossed(1, 1)
+
+
+def test_what_the_machine_sends_and_gets_is_neither_limited_nor_counted(
+    network: Network, placed: Sequence[PlacedNode]
+) -> None:
+    machine = replace(placed[0], netns="", address=network.control_address)
+    before = crossed(network.instance)
+
+    assert megabits_per_second(machine, placed[-1], address=placed[-1].address) > 5 * RACK_MEGABITS
+    assert megabits_per_second(placed[-1], machine, address=machine.address) > 5 * RACK_MEGABITS
+    assert crossed(network.instance).since(before).zones_bytes < SENT_BYTES / 100
 
 
 def test_a_pod_is_reached_at_any_address_of_its_node(placed: Sequence[PlacedNode]) -> None:
-    one, beside, _ = placed
+    one, beside, *_ = placed
     pod_address = beside.address.removesuffix(".1") + ".77"
 
     assert megabits_per_second(one, beside, address=pod_address) > 0

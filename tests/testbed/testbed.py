@@ -19,6 +19,7 @@ from tests.testbed.golang import Progress
 from tests.testbed.helm import Helm
 from tests.testbed.instance import Instance
 from tests.testbed.kubectl import Kubectl
+from tests.testbed.network import Crossed, crossed
 from tests.testbed.nodes import IMAGES, NodeSpec, six_nodes
 from tests.testbed.pki import KeyPair
 from tests.testbed.process import REPOSITORY, Supervisor
@@ -61,6 +62,7 @@ class Testbed:
         kubelet_options: Mapping[str, Any] | None = None,
         network: bool = False,
         rack_megabits: float = 100.0,
+        zone_megabits: float | None = None,
     ) -> Self:
         """Start everything and return when it is ready; on failure, end what was started and raise.
 
@@ -70,7 +72,7 @@ class Testbed:
         A node is NotReady after `node_grace_seconds` without a heartbeat. `scrape_jobs` are added to
         Prometheus' configuration as they are, `kubelet_options` to the kubelet's (see its README). With
         `network` each node is a network namespace of its own, and every rack's link to the others carries
-        `rack_megabits` per second.
+        `rack_megabits` per second; every zone's link `zone_megabits`, by default as much.
         """
         recipe = Recipe(
             nodes=nodes or six_nodes(),
@@ -86,7 +88,7 @@ class Testbed:
             scrape_style=scrape_style,
             scrape_jobs=scrape_jobs,
             kubelet_options=kubelet_options or {},
-            rack_megabits=rack_megabits if network else None,
+            link_megabits=(rack_megabits, zone_megabits or rack_megabits) if network else None,
         )
         tear_down_abandoned(self.root)
         self._supervisor = Supervisor(instances.reserve(self.root))
@@ -170,6 +172,10 @@ class Testbed:
     def node_namespaces(self) -> dict[str, str | None]:
         """The network namespace of each of the kubelet's nodes, when it was started with `network`."""
         return {str(node["name"]): node["netns"] for node in self._detail("nodes")}
+
+    def crossed(self) -> Crossed:
+        """What nodes have sent each other across racks and zones so far; started with `network`, else nothing."""
+        return crossed(self.instance)
 
     @property
     def api(self) -> ApiServer:
