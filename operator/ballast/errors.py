@@ -7,10 +7,15 @@ BallastError
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+_CREDENTIALS = re.compile("//[^/@]*@")
+"""In an address."""
 
 
 class BallastError(Exception):
@@ -30,7 +35,7 @@ class InvalidField(BallastError, ValueError):  # noqa: N818 -- says what is wron
         self.remedy = remedy
 
     def __str__(self) -> str:
-        shown = repr(self.value)
+        shown = _CREDENTIALS.sub("//***@", repr(self.value))
         if len(shown) > 120:
             shown = shown[:117] + "..."
         return f"{self.field}: {shown}: {self.remedy}" if self.field else f"{shown}: {self.remedy}"

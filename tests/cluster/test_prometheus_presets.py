@@ -63,15 +63,13 @@ class Scraped:
     def read(self) -> Reading:
         """All that the preset's queries tell now. No query may fail."""
         server = Prometheus(Endpoint(self.testbed.prometheus_url))
-        try:
-            answers, failures = server.query_all(queries(self.preset, {}).rendered(WINDOW_SECONDS))
-        finally:
-            server.close()
+        answers, failures = server.query_all(queries(self.preset, {}).rendered(WINDOW_SECONDS))
         assert failures == {}
         return reading(
             answers,
             nodes=[self._frame(name, address) for name, address in self.testbed.node_addresses.items()],
-            executors=[ExecutorFrame(f"jobs/{name}", "spark-1", name[-1]) for name in (SENDER, RECEIVER)],
+            executors=[ExecutorFrame("jobs", name, "spark-1", name[-1]) for name in (SENDER, RECEIVER)],
+            drivers={},
             max_age_seconds=10.0,
             failures=failures,
         )

@@ -46,7 +46,14 @@ LabelValue = Annotated[
 Url = Annotated[
     str,
     Field(min_length=1, max_length=2048),
-    matching("https?://[^/ ]+.*", "write an address with its scheme, such as http://prometheus.monitoring:9090"),
+    matching(
+        "https?://[^/?# ]+(/[^?# ]*)?",
+        "write an address with its scheme and without a query, such as http://prometheus.monitoring:9090",
+    ),
+    matching(
+        "[^@]*|[^/]*//[^/@]*/.*",
+        "remove the credentials: put them into a secret, and name it in bearerTokenSecret or headersSecret",
+    ),
 ]
 
 Query = Annotated[str, Field(min_length=1, max_length=4096)]

@@ -55,15 +55,15 @@ class Prometheus(Model):
     """A server that answers Prometheus' HTTP API."""
 
     url: Url
-    """Its address, such as http://prometheus.monitoring:9090."""
+    """Its address, such as http://prometheus.monitoring:9090, without credentials. Redirects are not followed."""
     bearer_token_secret: SecretKey | None = None
-    """The token to send, from a secret in the operator's namespace."""
+    """The token to send, from a secret in the operator's namespace that the chart's prometheusSecrets lists."""
     headers_secret: SecretName | None = None
-    """Headers to send: each key of this secret is a header's name."""
+    """Headers to send: each key of this secret is a header's name. The chart's prometheusSecrets must list it."""
     ca_secret: SecretKey | None = None
-    """The certificate authority to trust, in PEM."""
+    """The certificate authority to trust, in PEM. The chart's prometheusSecrets must list the secret."""
     timeout: Annotated[Duration, Between("100ms", "1m")] = Duration.parse("10s")
-    """How long one query may take, from 100ms to 1m."""
+    """How long one query may take in all, up to the answer's last byte, from 100ms to 1m."""
 
 
 class Queries(Model):
@@ -90,11 +90,11 @@ class Queries(Model):
     executor_network: Query | None = None
     """Bytes per second received and sent per executor."""
     executor_task_seconds: Query | None = None
-    """Mean seconds per task of each executor, by `application_id` and `executor_id`."""
+    """Mean seconds per task of each executor, by `namespace`, `pod` (the driver's), `application_id`, `executor_id`."""
     executor_records: Query | None = None
     """Records per second read by each executor. No preset asks for it."""
     executor_bytes: Query | None = None
-    """Bytes per task read by each executor, by `application_id` and `executor_id`."""
+    """Bytes per task read by each executor, by `namespace`, `pod` (the driver's), `application_id`, `executor_id`."""
     state_bytes: Query | None = None
     """Bytes of streaming state of each application; several series of one application are added up."""
     batch_seconds: Query | None = None
@@ -144,8 +144,11 @@ class Metrics(Model):
     """PromQL expressions that replace the preset's, one by one; `$window` stands for the policy's window.
 
     Each must yield an instant vector with one series per node (label `node`, else an `instance` that is an address of
-    the node), per executor (labels `namespace` and `pod`, or Spark's own `application_id` and `executor_id` where that
-    is said) or per application (label `application_id`, which is the executors' pod label spark-app-selector).
+    the node), per executor (labels `namespace` and `pod`) or, of Spark's own metrics, per `application_id` (the
+    executors' pod label spark-app-selector) and, where that is said, `executor_id`. Spark's own also need the labels
+    `namespace` and `pod` that the scrape of the driver's pod puts on: a series counts only if it was scraped from the
+    application's own driver. If no driver pod is known (client mode), the namespace alone must be the executors'.
+    Samples below 0 or absurdly high are not used; the condition MetricsAvailable reports them.
     """
     weights: Weights = nested(Weights)
     """How much each resource counts in a node's score. What a move takes along is predicted by CPU alone."""

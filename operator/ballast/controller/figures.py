@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import base64
-import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from ballast.api import BalancingPolicy
 from ballast.api.policy_metrics import Metrics as MetricsSpec
@@ -16,7 +14,7 @@ from ballast.api.topology import Rate, SparkTopology
 from ballast.controller.ends import Rates
 from ballast.controller.membership import key_of
 from ballast.errors import BallastError
-from ballast.kube import kinds
+from ballast.kube import kinds, names
 from ballast.kube.client import Client
 from ballast.kube.errors import KubeError
 from ballast.kube.nodes import NodeFacts
@@ -44,22 +42,18 @@ class SecretNotReadError(BallastError):
     """A secret that a policy names is missing, or lacks the key."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Open:
-    endpoint: Endpoint
-    server: Prometheus
-    ca_file: Path | None
-
-
 class Figures:
-    """Keeps a connection for each policy. `namespace`: the operator's own, the only one whose secrets are read."""
+    """Knows each policy's server. `namespace`: the operator's own, the only one whose secrets are read."""
 
     def __init__(self, client: Client, *, namespace: str) -> None:
         self._client, self._namespace = client, namespace
-        self._open: dict[str, _Open] = {}
+        self._servers: dict[str, tuple[Endpoint, Prometheus]] = {}
 
-    def read(self, policy: BalancingPolicy, nodes: list[NodeFacts], executors: list[Pod], *, now: float) -> Reading:
-        """What Prometheus has about these nodes and executors; its health says why when it has nothing."""
+    def read(self, policy: BalancingPolicy, nodes: list[NodeFacts], pods: list[Pod], *, now: float) -> Reading:
+        """What Prometheus has about these nodes and the executors among these pods; its health says why it has nothing.
+
+        The drivers' pods must be among `pods`: Spark's own series count only when scraped from one of these.
+        """
         spec = policy.spec.metrics
         if spec.prometheus is None:
             return Reading(health=NOT_CONFIGURED)
@@ -73,7 +67,8 @@ class Figures:
         found = reading(
             answers,
             nodes=[_node_frame(node, spec) for node in nodes],
-            executors=[_executor_frame(pod) for pod in executors],
+            executors=[_executor_frame(pod) for pod in pods if pod.executor is not None and not pod.ended],
+            drivers=_drivers(pods),
             max_age_seconds=spec.max_age.seconds,
             failures=failures,
         )
@@ -99,35 +94,24 @@ class Figures:
         return {asked: figure for asked, figure in found.items() if figure is not None}
 
     def close(self) -> None:
-        for name in list(self._open):
-            self._drop(name)
+        """Forget the servers, and the credentials with them."""
+        self._servers.clear()
 
     def _server(self, policy: str, spec: PrometheusSpec) -> Prometheus:
-        known = self._open.get(policy)
-        endpoint, authority = self._endpoint(spec)
-        if known is not None and replace(known.endpoint, ca_file=None) == endpoint and _same(known.ca_file, authority):
-            return known.server
-        self._drop(policy)
-        ca_file = _stored(authority) if authority else None
-        complete = replace(endpoint, ca_file=str(ca_file) if ca_file else None)
-        self._open[policy] = _Open(complete, Prometheus(complete), ca_file)
-        return self._open[policy].server
+        endpoint = self._endpoint(spec)
+        known = self._servers.get(policy)
+        if known is None or known[0] != endpoint:
+            known = self._servers[policy] = endpoint, Prometheus(endpoint)
+        return known[1]
 
-    def _drop(self, policy: str) -> None:
-        known = self._open.pop(policy, None)
-        if known is not None:
-            known.server.close()
-            if known.ca_file is not None:
-                known.ca_file.unlink(missing_ok=True)
-
-    def _endpoint(self, spec: PrometheusSpec) -> tuple[Endpoint, str | None]:
+    def _endpoint(self, spec: PrometheusSpec) -> Endpoint:
         headers: dict[str, str] = {}
         if spec.headers_secret is not None:
             headers |= self._secret(spec.headers_secret.name)
         if spec.bearer_token_secret is not None:
             headers["Authorization"] = f"Bearer {self._value(spec.bearer_token_secret)}"
         authority = self._value(spec.ca_secret) if spec.ca_secret is not None else None
-        return Endpoint(spec.url, spec.timeout.seconds, headers), authority
+        return Endpoint(spec.url, spec.timeout.seconds, headers, authority)
 
     def _value(self, chosen: SecretKey) -> str:
         values = self._secret(chosen.name)
@@ -157,16 +141,6 @@ def queries_of(topology: SparkTopology) -> list[str]:
     return sorted({rate.query for rate in rates if rate is not None and rate.query})
 
 
-def _same(path: Path | None, authority: str | None) -> bool:
-    return (path.read_text() if path else None) == authority
-
-
-def _stored(authority: str) -> Path:
-    with tempfile.NamedTemporaryFile("w", suffix=".pem", delete=False) as file:
-        file.write(authority)
-    return Path(file.name)
-
-
 def _node_frame(node: NodeFacts, spec: MetricsSpec) -> NodeFrame:
     declared = float(spec.network_capacity) if spec.network_capacity is not None else None
     own: Mapping[str, str] = node.labels
@@ -181,4 +155,15 @@ def _node_frame(node: NodeFacts, spec: MetricsSpec) -> NodeFrame:
 
 def _executor_frame(pod: Pod) -> ExecutorFrame:
     facts = pod.executor
-    return ExecutorFrame(pod.key, facts.application if facts else "", facts.executor_id if facts else "")
+    application, executor_id = (facts.application, facts.executor_id) if facts else ("", "")
+    return ExecutorFrame(pod.namespace, pod.name, application, executor_id)
+
+
+def _drivers(pods: Iterable[Pod]) -> dict[tuple[str, str], set[str]]:
+    """Names of the driver pods by namespace and application."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for pod in pods:
+        application = pod.labels.get(names.SPARK_APPLICATION)
+        if pod.is_driver and application:
+            found.setdefault((pod.namespace, application), set()).add(pod.name)
+    return found

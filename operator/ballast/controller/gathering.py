@@ -27,7 +27,7 @@ def facts(each: OpenMove, context: Context, known: Mapping[str, OpenMove], now: 
         application_ended=_application_ended(context, kin),
         scores=context.measured,
         slowness=context.slownesses,
-        batch_p95_seconds=context.reading.batch_p95_seconds.get(kin[1]),
+        batch_p95_seconds=context.reading.batch_p95_seconds.get(kin[:2]),
     )
 
 

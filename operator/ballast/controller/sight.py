@@ -39,9 +39,9 @@ class Sight:
         """Ask the policy's Prometheus about its nodes and all executors."""
         mine = self.lands.nodes[read.resource.metadata.name]
         nodes = [node for node in self.survey.lists.nodes if node.name in mine]
-        executors = [pod for pod in self.survey.lists.pods if pod.executor is not None and not pod.ended]
+        pods = [pod for pod in self.survey.lists.pods if pod.executor is not None or pod.is_driver]
         topologies = [topology.resource for topology in self.survey.topologies]
-        reading = figures.read(read.resource, nodes, executors, now=self.now)
+        reading = figures.read(read.resource, nodes, pods, now=self.now)
         return replace(reading, rates=figures.rates(read.resource, topologies, now=self.now))
 
     def context(self, read: Read[BalancingPolicy], memory: Memory, reading: Reading, moves: list[OpenMove]) -> Context:

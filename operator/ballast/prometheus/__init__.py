@@ -1,11 +1,13 @@
-"""Reading Prometheus: queries, presets, freshness. The only importer of `prometheus_api_client`."""
+"""Reading Prometheus: queries, presets, freshness, and the one door through which its answers come."""
 
-from ballast.prometheus.client import Endpoint, Prometheus, PrometheusError, settled
+from ballast.prometheus.client import Prometheus, parsed, settled
 from ballast.prometheus.preset import Preset, Queries, queries
-from ballast.prometheus.series import single
+from ballast.prometheus.series import Answer, Series, single
+from ballast.prometheus.transport import Endpoint, PrometheusError
 from ballast.prometheus.usage import ExecutorFrame, NodeFrame, Reading, reading
 
 __all__ = [
+    "Answer",
     "Endpoint",
     "ExecutorFrame",
     "NodeFrame",
@@ -14,6 +16,8 @@ __all__ = [
     "PrometheusError",
     "Queries",
     "Reading",
+    "Series",
+    "parsed",
     "queries",
     "reading",
     "settled",

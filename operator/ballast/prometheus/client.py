@@ -1,21 +1,15 @@
-"""Asking Prometheus: a few queries at a time, each of them within its own timeout."""
+"""Asking Prometheus: a few queries at a time, each of them within its own deadline, and answers as plain values."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from math import floor
-from typing import Any
 
-import requests
-from prometheus_api_client import PrometheusConnect
-from prometheus_api_client.exceptions import PrometheusApiClientException
-from requests.exceptions import InvalidHeader
-from requests.utils import check_header_validity
-from urllib3.util.retry import Retry
+import msgspec
 
-from ballast.errors import BallastError
+from ballast.prometheus.series import Answer, Series
+from ballast.prometheus.transport import Endpoint, PrometheusError, Transport, shown
 
 _AT_ONCE = 6
 _STORED_SECONDS = 1.0
@@ -30,53 +24,25 @@ def settled(now: float) -> float:
     return float(floor(now - _STORED_SECONDS))
 
 
-class PrometheusError(BallastError):
-    """A query gave no answer; the text holds the server's own words."""
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """How to reach a Prometheus server."""
-
-    url: str
-    timeout_seconds: float = 10.0
-    headers: Mapping[str, str] = field(default_factory=dict)
-    ca_file: str | None = None
-
-
 class Prometheus:
-    """A server that is asked instant queries. Thread-safe; `close` when done."""
+    """A server that is asked instant queries. Thread-safe."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        """Raises PrometheusError for headers that can't be sent."""
-        _check(endpoint.headers)
-        session = requests.Session()
-        session.verify = endpoint.ca_file or True
-        # The next pass asks again anyway: a retry within this one would only use up its time.
-        self._api = PrometheusConnect(
-            url=endpoint.url.rstrip("/"), headers=dict(endpoint.headers), session=session, retry=Retry(0, read=False)
-        )
-        self._session = session
-        self._timeout_seconds = endpoint.timeout_seconds
+        """Raises PrometheusError for an endpoint that can't be used."""
+        self._transport = Transport(endpoint)
 
-    def query(self, text: str, *, at: float | None = None) -> list[dict[str, Any]]:
+    def query(self, text: str, *, at: float | None = None) -> Answer:
         """The result of one instant query, as of `at` (seconds since the epoch) or now. Raises PrometheusError."""
         moment = {} if at is None else {"time": f"{at:.3f}"}
-        try:
-            answer: list[dict[str, Any]] = self._api.custom_query(text, params=moment, timeout=self._timeout_seconds)
-        except (requests.RequestException, PrometheusApiClientException, ValueError, KeyError) as error:
-            raise PrometheusError(_words(error)) from error
-        if answer and not isinstance(answer[0], dict):
-            raise PrometheusError("it gives a scalar, not a vector: wrap it in vector(…)")
-        return answer
+        return parsed(self._transport.get("/api/v1/query", {"query": text, **moment}))
 
     def query_all(
         self, texts: Mapping[str, str], *, at: float | None = None
-    ) -> tuple[dict[str, list[dict[str, Any]]], dict[str, str]]:
+    ) -> tuple[dict[str, Answer], dict[str, str]]:
         """Answers by name, and for those that failed, why. All of them as of the same moment, if it is given."""
         with ThreadPoolExecutor(max_workers=_AT_ONCE, thread_name_prefix="prometheus") as threads:
             asked = {name: threads.submit(self.query, text, at=at) for name, text in texts.items()}
-        answers: dict[str, list[dict[str, Any]]] = {}
+        answers: dict[str, Answer] = {}
         failures: dict[str, str] = {}
         for name, future in asked.items():
             error = future.exception()
@@ -86,26 +52,51 @@ class Prometheus:
                 answers[name] = future.result()
         return answers, failures
 
-    def close(self) -> None:
-        self._session.close()
+
+class _Sample(msgspec.Struct):
+    metric: dict[str, str]
+    value: tuple[float, str] | None = None
+    """Of an instant vector: time and number."""
+    values: list[tuple[float, str]] | None = None
+    """Of a range."""
 
 
-def _check(headers: Mapping[str, str]) -> None:
-    """The library would say so with the value in its words, and values may be secret."""
-    for name, value in headers.items():
-        try:
-            check_header_validity((name, value))
-        except InvalidHeader:
-            raise PrometheusError(
-                f"header {name} can't be sent: it holds a line break or begins with a space"
-            ) from None
+class _Data(msgspec.Struct, rename="camel"):
+    result_type: str
+    result: msgspec.Raw
 
 
-def _words(error: Exception) -> str:
-    if isinstance(error, requests.Timeout):
-        return "no answer in time"
-    if isinstance(error, requests.exceptions.SSLError):
-        return "its certificate can't be verified: does caSecret hold the authority that signed it?"
-    if isinstance(error, requests.ConnectionError):
-        return "can't be reached"
-    return str(error)[:300]
+class _Envelope(msgspec.Struct):
+    status: str
+    data: _Data | None = None
+    error: str = ""
+
+
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+def parsed(body: bytes) -> Answer:
+    """The series of a query's answer; what of it is malformed is counted. Raises PrometheusError if all of it is."""
+    try:
+        envelope = msgspec.json.decode(body, type=_Envelope)
+        if envelope.status != "success" or envelope.data is None:
+            raise PrometheusError(shown(envelope.error) or "its answer is not one of Prometheus")
+        if envelope.data.result_type not in ("vector", "matrix"):
+            kind = shown(envelope.data.result_type)
+            raise PrometheusError(f"it gives a {kind}, not a vector: wrap it in vector(…)")
+        found = [_series(raw) for raw in msgspec.json.decode(envelope.data.result, type=list[msgspec.Raw])]
+    except _UNREADABLE:
+        raise PrometheusError("its answer is not one of Prometheus") from None
+    sound = tuple(each for each in found if each is not None)
+    return Answer(sound, malformed=len(found) - len(sound))
+
+
+def _series(raw: msgspec.Raw) -> Series | None:
+    try:
+        sample = msgspec.json.decode(raw, type=_Sample)
+        points = [sample.value] if sample.value is not None else sample.values
+        if points is None:
+            return None
+        return Series(sample.metric, tuple(float(text) for _, text in points), ranged=sample.value is None)
+    except (*_UNREADABLE, ValueError):
+        return None

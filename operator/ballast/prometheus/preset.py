@@ -1,8 +1,8 @@
 """The queries of each preset: what a stock Prometheus holds, asked in the words it holds it in.
 
 Every query yields an instant vector, but for the batches' samples. Node series are told apart by the label `node`, or
-by `instance` when that is missing; executor series by `namespace` and `pod`, Spark's own by `application_id` and
-`executor_id`. `$window` stands for the policy's metric window.
+by `instance` when that is missing; executor series by `namespace` and `pod`. Spark's own have `application_id` and
+`executor_id`, and the driver's pod in `namespace` and `pod`. `$window` stands for the policy's metric window.
 """
 
 from __future__ import annotations
@@ -42,15 +42,17 @@ class Queries:
 _BATCHES = "batchMilliseconds"
 """Every sample in the window. Spark's name for it tells the application, which no function of PromQL would keep."""
 
+_BY_TASK_RUNNER = "sum by (namespace, pod, application_id, executor_id)"
+
 _SPARK = {
     "executorTaskSeconds": (
-        "sum by (application_id, executor_id) (rate(metrics_executor_totalDuration_seconds_total[$window]))"
-        " / (sum by (application_id, executor_id) (rate(metrics_executor_completedTasks_total[$window])) > 0)"
+        f"{_BY_TASK_RUNNER} (rate(metrics_executor_totalDuration_seconds_total[$window]))"
+        f" / ({_BY_TASK_RUNNER} (rate(metrics_executor_completedTasks_total[$window])) > 0)"
     ),
     "executorBytes": (
-        "sum by (application_id, executor_id) (rate(metrics_executor_totalInputBytes_bytes_total[$window])"
+        f"{_BY_TASK_RUNNER} (rate(metrics_executor_totalInputBytes_bytes_total[$window])"
         " + rate(metrics_executor_totalShuffleRead_bytes_total[$window]))"
-        " / (sum by (application_id, executor_id) (rate(metrics_executor_completedTasks_total[$window])) > 0)"
+        f" / ({_BY_TASK_RUNNER} (rate(metrics_executor_completedTasks_total[$window])) > 0)"
     ),
     "stateBytes": '{__name__=~"metrics_.+_driver_spark_streaming_.+_states_usedBytes_Value"}',
     _BATCHES: '{__name__=~"metrics_.+_driver_spark_streaming_.+_latency_Value"}[$window]',

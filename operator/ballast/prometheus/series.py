@@ -1,114 +1,133 @@
-"""Prometheus' answers as plain figures, with what can't be used left out and told."""
+"""Prometheus' answers as plain values: what can't be used is left out and counted."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from math import isfinite
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from math import isnan
 
 _AGREEMENT_RATIO = 1.1
 """Two series for one thing (two Prometheus replicas, say) are averaged when they differ by no more than this."""
 
 _SPARK_NAMESPACE = re.compile(r"^metrics_(spark_[0-9a-f]{32})_driver_")
 
+_CORES, _BYTES, _BYTES_PER_SECOND, _SECONDS = 100_000.0, 2.0**50, 1e13, 1e6
+BOUNDS: Mapping[str, float] = {
+    "nodeCpu": _CORES,
+    "nodeMemory": _BYTES,
+    "nodeNetworkReceive": 8 * _BYTES_PER_SECOND,
+    "nodeNetworkTransmit": 8 * _BYTES_PER_SECOND,
+    "nodeNetworkCapacity": 8 * _BYTES_PER_SECOND,
+    "nodePressure": 1.5,  # a rate over few samples may come out above 1
+    "nodeAge": 1e9,
+    "executorCpu": _CORES,
+    "executorMemory": _BYTES,
+    "executorNetwork": _BYTES_PER_SECOND,
+    "executorRecords": 1e12,
+    "executorTaskSeconds": _SECONDS,
+    "executorBytes": _BYTES,
+    "stateBytes": _BYTES,
+    "batchSeconds": _SECONDS,
+    "batchMilliseconds": 1000 * _SECONDS,
+}
+"""The highest value that a signal can have; the lowest is 0 for all of them."""
+_HIGHEST = 1e15
+"""Of a signal that has no bound of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Its values are any floats, in the order of time: one of an instant vector, several of a range."""
+
+    labels: Mapping[str, str]
+    values: tuple[float, ...]
+    ranged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    series: tuple[Series, ...] = ()
+    malformed: int = 0
+    """Series that could not be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """What of an answer is within its signal's bounds. A NaN is no value (0/0, a stale marker), and no fault."""
+
+    series: tuple[Series, ...]
+    malformed: int = 0
+    out_of_range: int = 0
+    """Samples."""
+    first: Mapping[str, str] | None = None
+    """Labels of the first series that had a sample out of range."""
+
+
+def admitted(signal: str, answer: Answer) -> Admitted:
+    highest = BOUNDS.get(signal, _HIGHEST)
+    kept: list[Series] = []
+    first: Mapping[str, str] | None = None
+    out_of_range = 0
+    for series in answer.series:
+        sound = tuple(value for value in series.values if 0 <= value <= highest)
+        absurd = sum(not isnan(value) for value in series.values) - len(sound)
+        if absurd:
+            out_of_range, first = out_of_range + absurd, first or series.labels
+        kept.append(series if len(sound) == len(series.values) else replace(series, values=sound))
+    return Admitted(tuple(kept), answer.malformed, out_of_range, first)
+
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """One figure per key; `ambiguous` keys had several that disagree, and have none here."""
+    """One value per key; `ambiguous` keys had several that disagree, and have none here."""
 
     values: Mapping[str, float]
     ambiguous: tuple[str, ...] = ()
 
 
-def by_node(vector: Iterable[Mapping[str, Any]], addresses: Mapping[str, str]) -> Figures:
-    """Figures by node name. `addresses`: internal IP or host name → node name, for series without a node label."""
-    return _settle((_node_of(sample["metric"], addresses), _value(sample)) for sample in vector)
+def by_node(vector: Iterable[Series], addresses: Mapping[str, str]) -> Figures:
+    """Values by node name. `addresses`: internal IP or host name → node name, for series without a node label."""
+    return settled((_node_of(series.labels, addresses), value_of(series)) for series in vector)
 
 
-def by_pod(vector: Iterable[Mapping[str, Any]]) -> Figures:
-    """Figures by `namespace/pod`."""
-    return _settle((_joined(sample["metric"], "namespace", "pod"), _value(sample)) for sample in vector)
+def by_pod(vector: Iterable[Series]) -> Figures:
+    """Values by `namespace/pod`."""
+    return settled((_joined(series.labels, "namespace", "pod"), value_of(series)) for series in vector)
 
 
-def by_executor(vector: Iterable[Mapping[str, Any]]) -> Figures:
-    """Figures by `application id/executor id`."""
-    return _settle((_joined(sample["metric"], "application_id", "executor_id"), _value(sample)) for sample in vector)
-
-
-def by_application(vector: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """Sums by application id: one application may run several queries."""
-    sums: dict[str, float] = {}
-    for sample in vector:
-        application, value = application_of(sample["metric"]), _value(sample)
-        if application and value is not None:
-            sums[application] = sums.get(application, 0.0) + value
-    return sums
-
-
-def largest_by_application(vector: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """The largest figure of each application: the slowest of its queries is what is felt."""
-    largest: dict[str, float] = {}
-    for sample in vector:
-        application, value = application_of(sample["metric"]), _value(sample)
-        if application and value is not None:
-            largest[application] = max(value, largest.get(application, value))
-    return largest
-
-
-def samples_by_application(matrix: Iterable[Mapping[str, Any]]) -> dict[str, list[float]]:
-    """Every sample of a range, by application id."""
-    found: dict[str, list[float]] = {}
-    for series in matrix:
-        application = application_of(series["metric"])
-        if application:
-            numbers = (_number(text) for _, text in series.get("values", ()))
-            found.setdefault(application, []).extend(n for n in numbers if n is not None)
-    return found
-
-
-def application_of(metric: Mapping[str, str]) -> str:
-    """The application that a driver's metric belongs to: its label, or the id in the metric's own name."""
-    if metric.get("application_id"):
-        return metric["application_id"]
-    match = _SPARK_NAMESPACE.match(metric.get("__name__", ""))
+def application_of(labels: Mapping[str, str]) -> str:
+    """The application that a driver's series belongs to: its label, or the id in the metric's own name."""
+    if labels.get("application_id"):
+        return labels["application_id"]
+    match = _SPARK_NAMESPACE.match(labels.get("__name__", ""))
     return match.group(1).replace("_", "-", 1) if match else ""
 
 
-def single(vector: Sequence[Mapping[str, Any]]) -> float | None:
-    """The one figure of an answer; None when there are several, or none that is finite."""
-    return _value(vector[0]) if len(vector) == 1 else None
+def single(answer: Answer) -> float | None:
+    """The one value of an answer; None when there are several, or none that is finite and at least 0."""
+    found = admitted("", answer).series
+    return value_of(found[0]) if len(found) == 1 else None
 
 
-def _node_of(metric: Mapping[str, str], addresses: Mapping[str, str]) -> str:
-    if metric.get("node"):
-        return metric["node"]
-    instance = metric.get("instance", "")
+def value_of(series: Series) -> float | None:
+    """None for a range, which holds several."""
+    return series.values[0] if series.values and not series.ranged else None
+
+
+def _node_of(labels: Mapping[str, str], addresses: Mapping[str, str]) -> str:
+    if labels.get("node"):
+        return labels["node"]
+    instance = labels.get("instance", "")
     return addresses.get(instance) or addresses.get(instance.rsplit(":", 1)[0], "")
 
 
-def _joined(metric: Mapping[str, str], first: str, second: str) -> str:
-    one, two = metric.get(first, ""), metric.get(second, "")
+def _joined(labels: Mapping[str, str], first: str, second: str) -> str:
+    one, two = labels.get(first, ""), labels.get(second, "")
     return f"{one}/{two}" if one and two else ""
 
 
-def _value(sample: Mapping[str, Any]) -> float | None:
-    """None for a range, which holds values instead."""
-    point = sample.get("value")
-    return _number(point[1]) if point else None
-
-
-def _number(text: str) -> float | None:
-    """Finite numbers only: NaN and infinities are no figures (a division by zero, a stale marker)."""
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if isfinite(number) else None
-
-
-def _settle(pairs: Iterable[tuple[str, float | None]]) -> Figures:
+def settled(pairs: Iterable[tuple[str, float | None]]) -> Figures:
     found: dict[str, list[float]] = {}
     for key, value in pairs:
         if key and value is not None:

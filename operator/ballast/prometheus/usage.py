@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from ballast.model import ExecutorUsage, MetricsHealth, NodeUsage
-from ballast.prometheus import series
+from ballast.prometheus.applications import Application, Heard, Speakers
+from ballast.prometheus.series import Admitted, Answer, Series, admitted, by_node, by_pod
+from ballast.prometheus.transport import shown
 
-Answers = Mapping[str, list[dict[str, Any]]]
+Answers = Mapping[str, Answer]
 """By signal; a signal whose query failed is absent."""
+
+_SPOKEN = ("executorTaskSeconds", "executorBytes", "stateBytes", "batchMilliseconds", "batchSeconds")
+"""Signals whose series name their application themselves."""
+_SHOWN = 3
+"""How many problems a message lists."""
+_Vectors = Mapping[str, tuple[Series, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +37,18 @@ class NodeFrame:
 class ExecutorFrame:
     """By which names Prometheus knows an executor."""
 
-    key: str
-    """`namespace/pod`."""
+    namespace: str
+    pod: str
     application: str
     executor_id: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.pod}"
+
+    @property
+    def owner(self) -> Application:
+        return self.namespace, self.application
 
 
 _OUTLIVED = MetricsHealth(
@@ -47,13 +63,14 @@ class Reading:
     nodes: Mapping[str, NodeUsage] = field(default_factory=dict)
     executors: Mapping[str, ExecutorUsage] = field(default_factory=dict)
     """By `namespace/pod`."""
-    batch_p95_seconds: Mapping[str, float] = field(default_factory=dict)
-    """By application id."""
+    batch_p95_seconds: Mapping[Application, float] = field(default_factory=dict)
     health: MetricsHealth = field(default_factory=MetricsHealth)
     at: float | None = None
     """The moment that the figures are of, in seconds since the epoch; None where nothing was asked."""
     rates: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """Bytes per second by topology key and query, where topologies' own queries are allowed."""
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    """Samples and series that were not used, by cause: Malformed, OutOfRange, Foreign."""
 
     def aged(self, *, now: float, max_age_seconds: float) -> Reading:
         """What is left of it at `now`: without the nodes whose samples have become too old since it was asked for."""
@@ -72,33 +89,72 @@ def reading(
     *,
     nodes: Iterable[NodeFrame],
     executors: Iterable[ExecutorFrame],
+    drivers: Mapping[Application, Collection[str]],
     max_age_seconds: float,
     failures: Mapping[str, str],
 ) -> Reading:
-    """Join the answers with nodes and executors. `failures`: signal → why its query gave nothing."""
-    frames = list(nodes)
+    """Join the answers with nodes and executors. `failures`: signal → why its query gave nothing.
+
+    `drivers`: names of the driver pods of each application that has some. Whatever the answers hold, this raises
+    nothing, and every value is finite and within its signal's bounds.
+    """
+    frames, members = list(nodes), list(executors)
+    sound = {signal: admitted(signal, answer) for signal, answer in answers.items()}
+    vectors = {signal: found.series for signal, found in sound.items()}
     # Where it could not be learned how old the nodes' samples are, none of them counts as fresh.
-    usages, problems = ({}, []) if "nodeAge" in failures else _nodes(answers, frames, max_age_seconds)
+    usages, ambiguous = ({}, []) if "nodeAge" in failures else _nodes(vectors, frames, max_age_seconds)
+    speakers = Speakers(frozenset(frame.owner for frame in members), drivers)
+    heard = {signal: speakers.heard(vectors.get(signal, ())) for signal in _SPOKEN}
+    foreign = sorted({claim for each in heard.values() for claim in each.foreign})
+    problems = [*_failed(failures), *_listed(foreign), *_unsound(sound), *ambiguous]
     return Reading(
         nodes=usages,
-        executors=_executors(answers, list(executors)),
-        batch_p95_seconds=_batches(answers),
-        health=_health(answers, usages, failures, problems),
+        executors=_executors(vectors, heard, members),
+        batch_p95_seconds=_batches(heard),
+        health=_health(usages, problems, answered=bool(answers)),
+        dropped=_dropped(sound.values(), heard.values()),
     )
 
 
-def _health(
-    answers: Answers, usages: Mapping[str, NodeUsage], failures: Mapping[str, str], problems: list[str]
-) -> MetricsHealth:
-    told = [*_failed(failures), *problems]
-    if not answers:
-        return MetricsHealth(available=False, reason="Unreachable", message="; ".join(told[:3]))
+def _health(usages: Mapping[str, NodeUsage], problems: list[str], *, answered: bool) -> MetricsHealth:
+    message = "; ".join(problems[:_SHOWN])
+    if not answered:
+        return MetricsHealth(available=False, reason="Unreachable", message=message)
     if not usages:
-        told = told or ["no series matches a node of the pool"]
-        return MetricsHealth(available=False, reason="NoNodeFigures", message="; ".join(told[:3]))
+        message = message or "no series matches a node of the pool"
+        return MetricsHealth(available=False, reason="NoNodeFigures", message=message)
     age = max(usage.age_seconds for usage in usages.values())
-    reason = "Available" if not told else "Partial"
-    return MetricsHealth(True, reason, "; ".join(told[:3]), age)
+    return MetricsHealth(True, "Partial" if problems else "Available", message, age)
+
+
+def _listed(claims: list[str]) -> list[str]:
+    """One problem, however many pods make false claims."""
+    more = f" and {len(claims) - 2} more such claims" if len(claims) > 2 else ""
+    return [f"not used: {', '.join(claims[:2])}{more}"] if claims else []
+
+
+def _unsound(sound: Mapping[str, Admitted]) -> list[str]:
+    problems = []
+    for signal, found in sound.items():
+        if found.malformed:
+            problems.append(f"{signal}: series that can't be read: {found.malformed}")
+        if found.first is not None:
+            labels = ", ".join(f"{name}={found.first[name]}" for name in _TELLING if found.first.get(name))
+            problems.append(f"{signal}: samples out of range: {found.out_of_range}, first of {shown(labels)}")
+    return problems
+
+
+_TELLING = ("namespace", "pod", "node", "instance", "application_id", "executor_id")
+
+
+def _dropped(sound: Iterable[Admitted], heard: Iterable[Heard]) -> dict[str, int]:
+    answers = list(sound)
+    counts = {
+        "Malformed": sum(each.malformed for each in answers),
+        "OutOfRange": sum(each.out_of_range for each in answers),
+        "Foreign": sum(sum(each.foreign.values()) for each in heard),
+    }
+    return {cause: count for cause, count in counts.items() if count}
 
 
 def _failed(failures: Mapping[str, str]) -> list[str]:
@@ -114,18 +170,20 @@ def _named(signals: list[str]) -> str:
     return f"{shown} and {len(signals) - 3} more" if len(signals) > 3 else shown
 
 
-def _nodes(answers: Answers, frames: list[NodeFrame], max_age_seconds: float) -> tuple[dict[str, NodeUsage], list[str]]:
+def _nodes(
+    vectors: _Vectors, frames: list[NodeFrame], max_age_seconds: float
+) -> tuple[dict[str, NodeUsage], list[str]]:
     addresses = {address: frame.name for frame in frames for address in (frame.name, *frame.addresses)}
     figures = {
-        signal: series.by_node(answers[signal], addresses)
+        signal: by_node(vectors[signal], addresses)
         for signal in (
             "nodeCpu", "nodeMemory", "nodeNetworkReceive", "nodeNetworkTransmit", "nodeNetworkCapacity",
             "nodePressure", "nodeAge",
         )
-        if signal in answers
+        if signal in vectors
     }  # fmt: skip
     problems = [
-        f"{signal}: series of {', '.join(found.ambiguous[:3])} disagree"
+        f"{signal}: series of {shown(', '.join(found.ambiguous[:3]))} disagree"
         for signal, found in figures.items()
         if found.ambiguous
     ]
@@ -164,29 +222,16 @@ def _share_of_time(values: Mapping[str, Mapping[str, float]], signal: str, name:
     return None if share is None else min(1.0, max(0.0, share))
 
 
-def _executors(answers: Answers, frames: list[ExecutorFrame]) -> dict[str, ExecutorUsage]:
+def _executors(vectors: _Vectors, heard: Mapping[str, Heard], frames: list[ExecutorFrame]) -> dict[str, ExecutorUsage]:
     pods = {
-        signal: series.by_pod(answers[signal]).values
+        signal: by_pod(vectors[signal]).values
         for signal in ("executorCpu", "executorMemory", "executorNetwork", "executorRecords")
-        if signal in answers
+        if signal in vectors
     }
-    spark = {
-        signal: series.by_executor(answers[signal]).values
-        for signal in ("executorTaskSeconds", "executorBytes")
-        if signal in answers
-    }
-    state = series.by_application(answers.get("stateBytes", ()))
-    members: dict[str, int] = {}
-    for frame in frames:
-        members[frame.application] = members.get(frame.application, 0) + 1
-    return {
-        frame.key: _executor_usage(frame, pods, spark, _share(state, members, frame.application)) for frame in frames
-    }
-
-
-def _share(state: Mapping[str, float], members: Mapping[str, int], application: str) -> float | None:
-    whole = state.get(application)
-    return None if whole is None else whole / members[application]
+    spark = {signal: heard[signal].by_executor().values for signal in ("executorTaskSeconds", "executorBytes")}
+    members = Counter(frame.owner for frame in frames)
+    state = {owner: whole / members[owner] for owner, whole in heard["stateBytes"].sums().items()}
+    return {frame.key: _executor_usage(frame, pods, spark, state.get(frame.owner)) for frame in frames}
 
 
 def _executor_usage(
@@ -195,7 +240,7 @@ def _executor_usage(
     spark: Mapping[str, Mapping[str, float]],
     state_bytes: float | None,
 ) -> ExecutorUsage:
-    own = f"{frame.application}/{frame.executor_id}"
+    own = f"{frame.namespace}/{frame.application}/{frame.executor_id}"
     return ExecutorUsage(
         cpu_cores=pods.get("executorCpu", {}).get(frame.key),
         memory_bytes=pods.get("executorMemory", {}).get(frame.key),
@@ -207,10 +252,10 @@ def _executor_usage(
     )
 
 
-def _batches(answers: Answers) -> dict[str, float]:
-    samples = series.samples_by_application(answers.get("batchMilliseconds", ()))
+def _batches(heard: Mapping[str, Heard]) -> dict[Application, float]:
+    samples = heard["batchMilliseconds"].samples()
     worked_out = {application: _p95(values) / 1000.0 for application, values in samples.items() if values}
-    return {**worked_out, **series.largest_by_application(answers.get("batchSeconds", ()))}
+    return {**worked_out, **heard["batchSeconds"].largest()}
 
 
 def _p95(values: list[float]) -> float:

@@ -126,7 +126,9 @@ class Stage:
         figures = Reading(
             nodes={name: NodeUsage(cpu_ratio=ratio) for name, ratio in self.cpu.items()},
             executors={pod.key: self._usage(pod.name) for pod in pods},
-            batch_p95_seconds={} if self.batch_p95_seconds is None else {"spark-1": self.batch_p95_seconds},
+            batch_p95_seconds={}
+            if self.batch_p95_seconds is None
+            else {("analytics", "spark-1"): self.batch_p95_seconds},
             health=MetricsHealth(available=True, reason="Available"),
         )
         return sight.context(read, Memory(), figures, moves)

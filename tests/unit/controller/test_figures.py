@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import base64
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,20 +36,8 @@ def secrets() -> Secrets:
 
 
 @pytest.fixture
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where temporary files go, and nothing else."""
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    return folder
-
-
-@pytest.fixture
-def figures(secrets: Secrets, temporary: Path) -> Iterator[Figures]:
-    found = Figures(secrets, namespace=NAMESPACE)  # type: ignore[arg-type]  # the one question it asks
-    yield found
-    found.close()
-    assert list(temporary.iterdir()) == []
+def figures(secrets: Secrets) -> Figures:
+    return Figures(secrets, namespace=NAMESPACE)  # type: ignore[arg-type]  # the one question it asks
 
 
 @pytest.fixture
@@ -140,26 +126,24 @@ def test_a_server_signed_by_another_authority_gets_no_token(
         assert server.headers == []
 
 
-def test_a_renewed_authority_is_trusted_by_the_next_look_and_the_old_one_is_forgotten(
-    figures: Figures, secrets: Secrets, pki: Pki, temporary: Path
-) -> None:
+def test_a_renewed_authority_is_trusted_by_the_next_look(figures: Figures, secrets: Secrets, pki: Pki) -> None:
     for authority, certificate in ((pki.cluster_ca, pki.apiserver), (pki.etcd_ca, pki.etcd)):
         secrets["authority"] = {"ca.crt": authority.files.certificate.read_bytes()}
         with serving(certificate) as server:
             assert asked(figures, server, **AUTHORITY).reason == "NoNodeFigures"
-        (stored,) = temporary.iterdir()
-        assert stored.read_text().strip() == authority.files.certificate.read_text().strip()
 
 
-def test_what_has_not_changed_is_not_stored_again(
-    figures: Figures, secrets: Secrets, pki: Pki, temporary: Path
-) -> None:
-    secrets["authority"] = {"ca.crt": pki.cluster_ca.files.certificate.read_bytes()}
+def test_the_old_authority_is_not_trusted_any_more(figures: Figures, secrets: Secrets, pki: Pki) -> None:
     with serving(pki.apiserver) as server:
-        asked(figures, server, **AUTHORITY)
-        before = list(temporary.iterdir())
-        asked(figures, server, **AUTHORITY)
-        assert list(temporary.iterdir()) == before
+        for authority, reason in ((pki.cluster_ca, "NoNodeFigures"), (pki.etcd_ca, "Unreachable")):
+            secrets["authority"] = {"ca.crt": authority.files.certificate.read_bytes()}
+            assert asked(figures, server, **AUTHORITY).reason == reason
+
+
+def test_an_authority_that_is_no_certificate_is_told(figures: Figures, secrets: Secrets) -> None:
+    secrets["authority"] = {"ca.crt": b"hidden"}
+    health = figures.read(policy("https://127.0.0.1:1", **AUTHORITY), [], [], now=0.0).health
+    assert (health.available, health.message) == (False, "caSecret holds no certificate in PEM")
 
 
 @pytest.mark.parametrize(

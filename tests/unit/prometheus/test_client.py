@@ -1,71 +1,185 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import gzip
+import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from ballast.prometheus import Endpoint, Prometheus, PrometheusError
+from ballast.prometheus import Answer, Endpoint, Prometheus, PrometheusError
+from ballast.prometheus.transport import MOST_BYTES, Transport
 from tests.testbed.pki import create_pki
-from tests.unit.prometheus.server import Server, serving
+from tests.unit.prometheus.lying import OK, lying
+from tests.unit.prometheus.server import EMPTY, Server, serving
+
+KEY = {"X-Api-Key": "hidden"}
 
 
-@contextmanager
-def asking(server: Server, **headers: str) -> Iterator[Prometheus]:
-    client = Prometheus(Endpoint(f"{server.url}/", timeout_seconds=0.5, headers=headers))
-    try:
-        yield client
-    finally:
-        client.close()
+def asking(server: Server, **headers: str) -> Prometheus:
+    return Prometheus(Endpoint(f"{server.url}/", timeout_seconds=0.5, headers=headers))
+
+
+def refusal_of(pieces: Iterable[bytes]) -> str:
+    """What is said about a server that answers with these bytes."""
+    with lying(pieces) as server, pytest.raises(PrometheusError) as refused:
+        Prometheus(Endpoint(server.url, timeout_seconds=5)).query("up")
+    assert server.requests
+    return str(refused.value)
 
 
 def test_a_slow_server_is_waited_for_no_longer_than_the_timeout() -> None:
-    with serving() as server, asking(server) as client, pytest.raises(PrometheusError, match="no answer in time"):
-        client.query("slow")
+    with serving() as server, pytest.raises(PrometheusError, match="no answer in time"):
+        asking(server).query("slow")
 
 
 def test_a_refused_query_is_told_in_the_servers_own_words() -> None:
-    with serving() as server, asking(server) as client, pytest.raises(PrometheusError, match="unexpected end of input"):
-        client.query("bad")
+    with serving() as server, pytest.raises(PrometheusError, match="HTTP 400: parse error: unexpected end of input"):
+        asking(server).query("bad")
 
 
 def test_a_dead_server_can_not_be_reached() -> None:
     with serving() as server:
         client = Prometheus(Endpoint(server.url, timeout_seconds=0.5))
-    with pytest.raises(PrometheusError, match="can't be reached"):
+    with pytest.raises(PrometheusError, match="can't be reached: Connection refused"):
         client.query("up")
-    client.close()
+
+
+def test_a_name_that_does_not_exist_is_told() -> None:
+    with pytest.raises(PrometheusError, match="can't be reached: its name is not known"):
+        Prometheus(Endpoint("http://prometheus.invalid:9090", timeout_seconds=0.5)).query("up")
 
 
 def test_one_query_that_fails_takes_no_other_with_it() -> None:
-    with serving() as server, asking(server) as client:
-        answers, failures = client.query_all({"good": "up", "bad": "bad", "slow": "slow"})
-    assert answers == {"good": []}
+    with serving() as server:
+        answers, failures = asking(server).query_all({"good": "up", "bad": "bad", "slow": "slow"})
+    assert answers == {"good": Answer()}
     assert set(failures) == {"bad", "slow"}
 
 
 def test_headers_go_with_every_query() -> None:
-    with serving() as server, asking(server, Authorization="Bearer secret") as client:
+    with serving() as server:
+        client = asking(server, Authorization="Bearer secret")
         client.query("up")
         client.query("up")
     assert [headers["Authorization"] for headers in server.headers] == ["Bearer secret", "Bearer secret"]
 
 
-@pytest.mark.parametrize("value", ["hidden\n", "hidden\r\nHost: elsewhere", " hidden"])
+def test_a_path_before_the_api_is_kept() -> None:
+    with lying([OK, b"\r\n", EMPTY.encode()]) as server:
+        assert Prometheus(Endpoint(f"{server.url}/select/0/prometheus/")).query("a b") == Answer()
+    assert server.requests[0].startswith(b"GET /select/0/prometheus/api/v1/query?query=a+b HTTP/1.1\r\n")
+
+
+@pytest.mark.parametrize(
+    "value", ["hidden\n", "hidden\r\nHost: elsewhere", " hidden", "hidden\x00", "hidden\N{SNOWMAN}"]
+)
 def test_a_header_that_can_not_be_sent_is_named_and_its_value_is_not_told(value: str) -> None:
     with pytest.raises(PrometheusError, match="header X-Scope") as refused:
         Prometheus(Endpoint("http://127.0.0.1:1", headers={"X-Scope": value}))
     assert "hidden" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("http://me:hidden@prometheus:9090", "metrics.prometheus.url holds credentials.*bearerTokenSecret"),
+        ("https://hidden@prometheus", "metrics.prometheus.url holds credentials.*bearerTokenSecret"),
+        ("http://prometheus?token=hidden", "metrics.prometheus.url: write an address such as"),
+        ("http://prometheus\r\nhidden", "metrics.prometheus.url: write an address such as"),
+        ("http://prometheus:99999", "metrics.prometheus.url: write an address such as"),
+        ("file:///hidden", "metrics.prometheus.url: write an address such as"),
+    ],
+)
+def test_an_address_is_only_an_address_and_credentials_in_it_are_not_repeated(url: str, message: str) -> None:
+    with pytest.raises(PrometheusError, match=message) as refused:
+        Prometheus(Endpoint(url))
+    assert "hidden" not in str(refused.value)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_not_followed_so_that_no_header_reaches_another_host(status: int) -> None:
+    with serving() as other:
+        redirect = f"HTTP/1.1 {status} Moved\r\nLocation: {other.url}/api/v1/query?query=up\r\n\r\n".encode()
+        with lying([redirect]) as server, pytest.raises(PrometheusError) as refused:
+            Prometheus(Endpoint(server.url, timeout_seconds=5, headers=KEY)).query("up")
+        assert other.headers == []
+    assert b"X-Api-Key: hidden" in server.requests[0]
+    assert f"it redirects to http://127.0.0.1 (HTTP {status}), which is not followed" in str(refused.value)
+    assert "metrics.prometheus.url" in str(refused.value)
+
+
+ENDLESS = 10_000
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [OK, *[b"X"] * ENDLESS],
+        [OK, *[b"X-A: b\r\n"] * 90, *[b"X"] * ENDLESS],
+        [OK, b"\r\n", *[b" "] * ENDLESS],
+        [OK, b"Transfer-Encoding: chunked\r\n\r\n", *[b"1\r\n \r\n"] * ENDLESS],
+        [b"HTTP/1.1 100 Continue\r\n\r\n"] * ENDLESS,
+    ],
+    ids=["status line", "header", "body", "chunks", "continue"],
+)
+def test_a_server_that_drips_is_left_at_the_deadline(pieces: list[bytes]) -> None:
+    """Each byte comes in time; all of them together would take hundreds of seconds."""
+    began = time.monotonic()
+    with lying(pieces, pause_seconds=0.05) as server, pytest.raises(PrometheusError, match="no answer in time"):
+        Prometheus(Endpoint(server.url, timeout_seconds=1.0)).query("up")
+    assert time.monotonic() - began < 10.0
+
+
+def test_a_server_that_never_ends_the_tls_handshake_is_left_at_the_deadline() -> None:
+    with lying([b""], pause_seconds=30.0) as server, pytest.raises(PrometheusError, match="no answer in time"):
+        Prometheus(Endpoint(server.url.replace("http", "https"), timeout_seconds=0.5)).query("up")
+
+
+def test_no_more_is_read_of_an_answer_than_the_cap() -> None:
+    pieces = [OK, b"\r\n", *[b" " * 4096] * 100]
+    with lying(pieces) as server, pytest.raises(PrometheusError, match="longer than 1000 bytes: select fewer series"):
+        Transport(Endpoint(server.url, timeout_seconds=5), most_bytes=1000).get("/", {})
+
+
+def test_a_compressed_answer_that_was_not_asked_for_is_not_unpacked() -> None:
+    bomb = gzip.compress(b" " * (8 * MOST_BYTES))
+    assert len(bomb) < MOST_BYTES
+    said = refusal_of([OK, b"Content-Encoding: gzip\r\n\r\n", bomb])
+    assert said == "its answer is compressed although it was asked not to compress"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "message"),
+    [
+        ([OK, b"Content-Length: 100\r\n\r\n", b"{}"], "its answer breaks off"),
+        ([OK, b"Transfer-Encoding: chunked\r\n\r\n", b"5\r\n{}"], "its answer is no HTTP, or breaks off"),
+        ([b""], "its answer is no HTTP, or breaks off"),
+        ([b"220 mail\r\n\r\n"], "its answer is no HTTP, or breaks off"),
+        ([OK, b"\r\n", b"<html>Sign in</html>"], "its answer is not one of Prometheus"),
+        ([b"HTTP/1.1 401 No\r\n\r\n", b"<html>"], "HTTP 401: see to bearerTokenSecret or headersSecret"),
+        ([b"HTTP/1.1 503 No\r\n\r\n", b'{"error":"\\u001b[2J%b"}' % (b"x" * 999)], "HTTP 503: \ufffd[2Jxx"),
+    ],
+)  # fmt: skip
+def test_what_is_no_answer_is_told_plainly(pieces: list[bytes], message: str) -> None:
+    said = refusal_of(pieces)
+    assert said.startswith(message)
+    assert len(said) < 300
+
+
+def test_a_server_without_tls_is_told_apart_from_one_that_is_away() -> None:
+    with lying([b"HTTP/1.1 400 Bad Request\r\n\r\n"]) as server, pytest.raises(PrometheusError, match="TLS fails: "):
+        Prometheus(Endpoint(server.url.replace("http", "https"), timeout_seconds=5)).query("up")
+
+
+def test_an_authority_that_is_none_is_told() -> None:
+    with pytest.raises(PrometheusError, match="caSecret holds no certificate in PEM"):
+        Prometheus(Endpoint("https://127.0.0.1", authority="what"))
+
+
 def test_a_server_whose_certificate_is_signed_by_no_one_known_is_told_apart_from_one_that_is_away(
     tmp_path: Path,
 ) -> None:
     pki = create_pki(tmp_path / "pki", control_hosts=["127.0.0.1"], node_hosts=["127.0.0.1"])
-    with (
-        serving(pki.apiserver) as server,
-        asking(server) as client,
-        pytest.raises(PrometheusError, match="its certificate can't be verified"),
-    ):
-        client.query("up")
+    with serving(pki.apiserver) as server, pytest.raises(PrometheusError, match="its certificate can't be verified"):
+        asking(server).query("up")

@@ -1,26 +1,35 @@
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from ballast.prometheus import ExecutorFrame, NodeFrame, Reading, reading
+from ballast.prometheus import Answer, ExecutorFrame, NodeFrame, Reading, Series, reading
 
 NODES = (
     NodeFrame("a", ("10.0.0.1", "a.internal"), cpu_cores=2.0, memory_bytes=100.0),
     NodeFrame("b", ("10.0.0.2",), cpu_cores=4.0, memory_bytes=100.0, network_bits_per_second=1000.0),
 )
 EXECUTORS = (
-    ExecutorFrame("team/x-exec-1", "spark-1", "1"),
-    ExecutorFrame("team/x-exec-2", "spark-1", "2"),
+    ExecutorFrame("team", "x-exec-1", "spark-1", "1"),
+    ExecutorFrame("team", "x-exec-2", "spark-1", "2"),
 )
+DRIVERS = {("team", "spark-1"): {"x-driver"}}
+DRIVER = {"namespace": "team", "pod": "x-driver"}
+"""The labels that the scrape of the driver's pod puts on."""
 
 
-def _sample(value: str, **labels: str) -> dict[str, Any]:
-    return {"metric": labels, "value": [1.0, value]}
+def _sample(value: str, **labels: str) -> Series:
+    return Series(labels, (float(value),))
 
 
-def _read(failures: dict[str, str] | None = None, **answers: list[dict[str, Any]]) -> Reading:
-    return reading(answers, nodes=NODES, executors=EXECUTORS, max_age_seconds=60.0, failures=failures or {})
+def _read(failures: dict[str, str] | None = None, **answers: list[Series]) -> Reading:
+    return reading(
+        {signal: Answer(tuple(series)) for signal, series in answers.items()},
+        nodes=NODES,
+        executors=EXECUTORS,
+        drivers=DRIVERS,
+        max_age_seconds=60.0,
+        failures=failures or {},
+    )
 
 
 def test_figures_become_ratios_of_the_nodes_own_capacity() -> None:
@@ -79,8 +88,8 @@ def test_a_node_without_an_age_has_no_figures_where_others_have_one() -> None:
     assert set(found.nodes) == {"b"}
 
 
-@pytest.mark.parametrize("value", ["NaN", "+Inf", "-Inf", "what"])
-def test_what_is_not_a_number_is_no_figure(value: str) -> None:
+@pytest.mark.parametrize("value", ["NaN", "+Inf", "-Inf", "-5", "1e308"])
+def test_a_value_that_a_node_can_not_have_is_not_used(value: str) -> None:
     found = _read(nodeCpu=[_sample(value, node="a"), _sample("1", node="b")])
     assert set(found.nodes) == {"b"}
 
@@ -117,8 +126,8 @@ def test_executors_are_joined_by_pod_and_by_spark_id() -> None:
     found = _read(
         nodeCpu=[_sample("1", node="a")],
         executorCpu=[_sample("0.5", namespace="team", pod="x-exec-1")],
-        executorTaskSeconds=[_sample("2", application_id="spark-1", executor_id="1")],
-        executorBytes=[_sample("300", application_id="spark-1", executor_id="1")],
+        executorTaskSeconds=[_sample("2", application_id="spark-1", executor_id="1", **DRIVER)],
+        executorBytes=[_sample("300", application_id="spark-1", executor_id="1", **DRIVER)],
     )
     usage = found.executors["team/x-exec-1"]
     assert (usage.cpu_cores, usage.task_seconds, usage.task_bytes) == (0.5, 2.0, 300.0)
@@ -127,29 +136,133 @@ def test_executors_are_joined_by_pod_and_by_spark_id() -> None:
 
 def test_an_applications_state_is_shared_by_its_executors() -> None:
     name = f"metrics_spark_{'0' * 32}_driver_spark_streaming_q_states_usedBytes_Value"
-    frames = (ExecutorFrame("t/p1", f"spark-{'0' * 32}", "1"), ExecutorFrame("t/p2", f"spark-{'0' * 32}", "2"))
-    found = reading(
-        {"stateBytes": [_sample("100", __name__=name), _sample("20", __name__=name.replace("_q_", "_r_"))]},
-        nodes=NODES,
-        executors=frames,
-        max_age_seconds=60.0,
-        failures={},
+    frames = tuple(ExecutorFrame("t", pod, f"spark-{'0' * 32}", pod) for pod in "ab")
+    sources = {"namespace": "t", "pod": "d"}
+    series = (
+        Series({"__name__": name, **sources}, (100.0,)),
+        Series({"__name__": name.replace("_q_", "_r_"), **sources}, (20.0,)),
     )
-    assert found.executors["t/p1"].state_bytes == 60.0
+    found = reading(
+        {"stateBytes": Answer(series)}, nodes=NODES, executors=frames, drivers={}, max_age_seconds=60.0, failures={}
+    )
+    assert found.executors["t/a"].state_bytes == 60.0
 
 
 def test_batch_durations_are_told_in_seconds() -> None:
-    series = {"metric": {"application_id": "spark-1"}, "values": [[i, str(1000 * i)] for i in range(1, 21)]}
+    labels = {"application_id": "spark-1", **DRIVER}
+    series = Series(labels, tuple(1000.0 * i for i in range(1, 21)), ranged=True)
     found = _read(nodeCpu=[_sample("1", node="a")], batchMilliseconds=[series])
-    assert found.batch_p95_seconds == {"spark-1": 20.0}
+    assert found.batch_p95_seconds == {("team", "spark-1"): 20.0}
 
 
 def test_a_users_own_batch_durations_are_taken_as_they_are_and_the_slowest_query_counts() -> None:
-    told = [_sample(seconds, application_id="spark-1", query=name) for name, seconds in (("a", "3"), ("b", "0.5"))]
+    told = [
+        _sample(seconds, application_id="spark-1", query=name, **DRIVER) for name, seconds in (("a", "3"), ("b", "0.5"))
+    ]
     found = _read(nodeCpu=[_sample("1", node="a")], batchSeconds=told)
-    assert found.batch_p95_seconds == {"spark-1": 3.0}
+    assert found.batch_p95_seconds == {("team", "spark-1"): 3.0}
 
 
 def test_one_cause_is_told_once() -> None:
     failures = dict.fromkeys(("nodeAge", "nodeCpu", "nodeMemory", "executorCpu"), "can't be reached")
     assert _read(failures=failures).health.message == "executorCpu, nodeAge, nodeCpu and 1 more: can't be reached"
+
+
+CPU = [_sample("1", node="a"), _sample("1", node="b")]
+STATE = "1e6"
+
+
+@pytest.mark.parametrize("value", ["-9e15", "9e15", STATE])
+def test_a_pod_of_another_namespace_does_not_speak_for_an_application_and_is_named(value: str) -> None:
+    own = _sample(STATE, application_id="spark-1", **DRIVER)
+    forged = _sample(value, application_id="spark-1", namespace="tenant-a", pod="evil")
+    alone, attacked = (_read(nodeCpu=CPU, stateBytes=series) for series in ([own], [own, forged]))
+    assert attacked.executors == alone.executors
+    assert attacked.health.available
+    named = "series of spark-1 come from pod tenant-a/evil, which is not its driver"
+    assert named in attacked.health.message
+    assert attacked.dropped["Foreign"] == 1
+
+
+@pytest.mark.parametrize("signal", ["executorTaskSeconds", "executorBytes", "batchSeconds"])
+def test_no_spark_signal_is_taken_from_another_namespace(signal: str) -> None:
+    forged = _sample("50", application_id="spark-1", executor_id="1", namespace="tenant-a", pod="evil")
+    found = _read(None, **{"nodeCpu": CPU, signal: [forged]})
+    usage = found.executors["team/x-exec-1"]
+    assert (usage.task_seconds, usage.task_bytes, found.batch_p95_seconds) == (None, None, {})
+    assert found.dropped == {"Foreign": 1}
+
+
+@pytest.mark.parametrize(
+    ("labels", "counts"),
+    [
+        ({"namespace": "team", "pod": "x-driver"}, True),
+        ({"namespace": "team", "pod": "x-exec-1"}, False),
+        ({"namespace": "team"}, False),
+        ({"pod": "x-driver"}, False),
+        ({}, False),
+    ],
+)
+def test_where_a_driver_pod_is_known_it_alone_speaks(labels: dict[str, str], *, counts: bool) -> None:
+    found = _read(nodeCpu=CPU, batchSeconds=[_sample("3", application_id="spark-1", **labels)])
+    assert (found.batch_p95_seconds != {}) is counts
+    assert (found.dropped == {}) is counts
+
+
+@pytest.mark.parametrize(
+    ("labels", "counts"),
+    [
+        ({"namespace": "team", "pod": "notebook"}, True),
+        ({"namespace": "team"}, True),
+        ({"namespace": "tenant-a", "pod": "notebook"}, False),
+        ({}, False),
+    ],
+)
+def test_a_driver_that_is_no_pod_of_spark_speaks_from_its_namespace(labels: dict[str, str], *, counts: bool) -> None:
+    """In client mode: in a notebook's pod, or outside of the cluster, where the scrape's target names the namespace."""
+    found = reading(
+        {"batchSeconds": Answer((_sample("3", application_id="spark-1", **labels),))},
+        nodes=NODES,
+        executors=EXECUTORS,
+        drivers={},
+        max_age_seconds=60.0,
+        failures={},
+    )
+    assert (found.batch_p95_seconds == {("team", "spark-1"): 3.0}) is counts
+
+
+def test_two_applications_of_one_id_in_two_namespaces_have_values_of_their_own() -> None:
+    frames = tuple(ExecutorFrame(namespace, "x", "spark-1", "1") for namespace in ("one", "two"))
+    told = tuple(_sample(f"{i}", application_id="spark-1", namespace=n) for i, n in ((1, "one"), (2, "two")))
+    found = reading(
+        {"batchSeconds": Answer(told)}, nodes=NODES, executors=frames, drivers={}, max_age_seconds=60.0, failures={}
+    )
+    assert found.batch_p95_seconds == {("one", "spark-1"): 1.0, ("two", "spark-1"): 2.0}
+
+
+def test_an_application_without_executors_here_may_say_what_it_likes() -> None:
+    found = _read(nodeCpu=CPU, batchSeconds=[_sample("3", application_id="spark-9", namespace="other", pod="driver")])
+    assert (found.health.message, found.dropped) == ("", {})
+
+
+def test_samples_out_of_range_are_counted_and_reported() -> None:
+    series = [_sample("-5", node="a"), _sample("1", node="b")]
+    found = _read(nodeCpu=series, batchSeconds=[_sample("-1", application_id="spark-1", **DRIVER)])
+    assert found.dropped == {"OutOfRange": 2}
+    assert "nodeCpu: samples out of range: 1, first of node=a" in found.health.message
+    assert "batchSeconds: samples out of range: 1, first of namespace=team, pod=x-driver" in found.health.message
+
+
+def test_hostile_names_do_not_reach_a_message_as_they_are() -> None:
+    labels = {"namespace": "\x1b[2J\n" + "n" * 400, "pod": "\x1b]0;x\x07"}
+    message = _read(nodeCpu=CPU, stateBytes=[_sample("1", application_id="spark-1", **labels)]).health.message
+    assert message.isprintable()
+    assert len(message) < 500
+
+
+def test_many_false_claims_take_the_room_of_one() -> None:
+    forged = [_sample("1", application_id="spark-1", namespace="tenant-a", pod=f"evil-{i:03}") for i in range(500)]
+    message = _read({"nodeMemory": "parse error"}, nodeCpu=CPU, stateBytes=forged).health.message
+    assert "tenant-a/evil-000" in message
+    assert "498 more such claims" in message
+    assert "parse error" in message

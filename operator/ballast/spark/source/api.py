@@ -70,6 +70,7 @@ class Api:
                 self._server.url + path,
                 body=urlencode(form) if form else None,
                 headers=self._headers(form=form is not None),
+                redirect=False,  # it would carry the headers to another host
             )
         except HTTPError as error:
             raise SourceError(f"{self._server.url}: {_why(error, self._server.timeout_seconds)}") from error
@@ -138,6 +139,8 @@ def _words(status: int, body: bytes) -> str:
         told = _told(json.loads(body))
     except ValueError:
         told = None
+    if 300 <= status < 400:
+        return f"HTTP {status}: it redirects, which is not followed; set url to the address that answers"
     words = f"HTTP {status}: {told or _shown(body)}"
     if told and "too many samples" in told:
         words += " (a shorter partitionSpan, or partitionBy, asks for fewer at once)"

@@ -12,6 +12,7 @@ from ballast.spark.source.grid import Grid
 from ballast.spark.source.server import Server
 from tests.testbed.pki import create_pki
 from tests.unit.prometheus import server as tls
+from tests.unit.prometheus.lying import lying
 from tests.unit.spark.faults import Answer, failure, matrix, serving
 
 GRID = Grid(1_767_225_600_250, 15_000, 3)
@@ -98,6 +99,15 @@ def test_a_refusal_is_not_asked_again_and_told_in_the_servers_words(fault: Answe
     with serving(fault) as server, pytest.raises(SourceError, match=words):
         ask(Server(server.url))
     assert len(server.asked) == 1
+
+
+def test_a_redirect_is_not_followed_so_that_no_header_reaches_another_host() -> None:
+    with lying([b""]) as other:
+        redirect = f"HTTP/1.1 307 Moved\r\nLocation: {other.url}/\r\nContent-Length: 0\r\n\r\n".encode()
+        with lying([redirect]) as server, pytest.raises(SourceError, match="it redirects, which is not followed"):
+            ask(Server(server.url, headers={"X-Api-Key": "hidden"}))
+        assert b"X-Api-Key: hidden" in server.requests[0]
+        assert other.requests == []
 
 
 def test_a_server_that_cannot_be_reached_is_named() -> None:
