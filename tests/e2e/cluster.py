@@ -103,7 +103,7 @@ class Cluster:
         limits = {
             "settle": f"{SETTLE_SECONDS}s",
             "minExecutorAge": "5s",
-            "minSlowness": 1.0,
+            "saturationScore": 0,
             "cooldown": "0s",
             "budgets": [{"moves": 100, "per": "1h"}],
             "pauseAfterFailures": 100,

@@ -28,7 +28,7 @@ def hot(cluster: Cluster, steady: RunningJob) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("moves", "reason", "words"),
     [
-        ({"minSlowness": 100}, "NothingToGain", "below minSlowness 100"),
+        ({"minSlowness": 100, "minPressure": 1, "saturationScore": 100}, "NothingToGain", "(minSlowness 100)"),
         ({"maxStateSize": "1"}, "LargeState", "above maxStateSize"),
     ],
 )

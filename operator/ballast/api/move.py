@@ -68,9 +68,9 @@ class MoveReason(Model):
     hits: ReasonHits | None = None
     """Hit counts at that time."""
     slowness: _Score | None = None
-    """Seconds per task against the application's median, where measured."""
+    """Seconds per task against the fastest quarter of its application on other nodes, where measured."""
     pressure: Ratio | None = None
-    """Share of time in which something waited for CPU on the node to leave, where measured; from 0.1 it confirms."""
+    """Share of time in which something waited for CPU on the node to leave, where measured."""
 
 
 class Prediction(Model):
@@ -182,7 +182,7 @@ class Measured(StatusModel):
     gain: _Number | None = None
     """Points by which the gap narrowed; below 0 if it widened."""
     slowness_before: _Score | None = None
-    """Seconds per task of the executor against the application's median, before."""
+    """Seconds per task of the executor against the fastest quarter of its application on other nodes, before."""
     slowness_after: _Score | None = None
     """The same of the replacement."""
     batch_p50_before: Annotated[_Score | None, Field(alias="batchP50Before")] = None

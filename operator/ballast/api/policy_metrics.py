@@ -80,7 +80,7 @@ class Queries(Model):
     node_network_capacity: Query | None = None
     """Bits per second that a node's network can carry each way. No preset asks for it."""
     node_pressure: Query | None = None
-    """Share of time in which something on the node waited for a CPU, from 0 to 1: it confirms a move."""
+    """Share of time in which something on the node waited for a CPU, from 0 to 1: see moves.minPressure."""
     node_age: Query | None = None
     """Seconds since the node's last sample. Left out where nodeCpu is replaced and this is not."""
     executor_cpu: Query | None = None
@@ -89,6 +89,8 @@ class Queries(Model):
     """Bytes of memory used per executor."""
     executor_network: Query | None = None
     """Bytes per second received and sent per executor."""
+    executor_throttling: Query | None = None
+    """Share of CPU periods, from 0 to 1, in which each executor's CPU limit stopped it: see moves.minPressure."""
     executor_task_seconds: Query | None = None
     """Mean seconds per task of each executor, by `namespace`, `pod` (the driver's), `application_id`, `executor_id`."""
     executor_records: Query | None = None

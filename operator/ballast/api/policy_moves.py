@@ -10,7 +10,7 @@ from pydantic import Field
 from ballast.api.duration import Between, Duration, comparing
 from ballast.api.lists import ATOMIC
 from ballast.api.meta import Model
-from ballast.api.names import Points
+from ballast.api.names import Points, Ratio
 from ballast.api.quantity import Quantity
 from ballast.api.rule import Rule, matching
 
@@ -163,7 +163,17 @@ class Moves(Model):
     min_gain: Points = 5
     """Points by which the gap must narrow."""
     min_slowness: Annotated[float, Field(ge=1, le=100)] = 1.2
-    """Where tasks are measured, an executor is moved only if its seconds per task are so many times the median."""
+    """Evidence for a move: an executor's seconds per task are at least so many times those of its application's
+    executors on the destination, or of the fastest quarter on other nodes if it has none there.
+
+    A move needs evidence by this, by minPressure or by saturationScore. Where neither tasks nor pressure are measured,
+    the scores decide alone.
+    """
+    min_pressure: Ratio = 0.1
+    """Evidence for a move: something on the node waits for a CPU for at least this share of time. Also, the executor is
+    throttled in so many more of its CPU periods than the executors that it is compared with."""
+    saturation_score: Points = 90
+    """Evidence for a move: the node's score is at least this. With 0 the gap between two nodes is evidence enough."""
     max_locality_loss: Annotated[float, Field(ge=0, le=1)] = 0.1
     """The share by which the cost of traffic may rise."""
     cooldown: Annotated[Duration, Between("0s", "168h")] = Duration.parse("10m")

@@ -36,7 +36,7 @@ COLUMNS = (
     "HOT, COLD   the two nodes' scores, now -> afterwards",
     "TRAFFIC     change of what the topology's traffic costs: +5% is dearer, that is farther apart",
     "HITS        how often in a row the gap was too wide (-o wide)",
-    "SLOWNESS    the executor's seconds per task by the median of its application (-o wide)",
+    "SLOWNESS    its seconds per task by those of its application's fastest quarter (-o wide)",
     "CORES       CPU cores that go with it (-o wide)",
     "PIN         the level that the executor is tied to, nearer ones being preferred",
     "CROSS-ZONE  share of the topology's traffic between zones; likewise racks and nodes",

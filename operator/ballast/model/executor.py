@@ -40,6 +40,8 @@ class ExecutorUsage:
     task_bytes: float | None = None
     """Mean bytes of a task."""
     state_bytes: float | None = None
+    throttled_ratio: float | None = None
+    """Share of CPU periods in which its own CPU limit stopped it, 0…1."""
 
 
 @dataclass(frozen=True, slots=True)

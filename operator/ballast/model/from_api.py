@@ -135,6 +135,8 @@ def _moves(spec: Moves) -> MovesPolicy:
         min_executor_age_seconds=spec.min_executor_age.seconds,
         min_gain=spec.min_gain,
         min_slowness=spec.min_slowness,
+        min_pressure=spec.min_pressure,
+        saturation_score=spec.saturation_score,
         max_locality_loss=spec.max_locality_loss,
         cooldown_seconds=spec.cooldown.seconds,
         leave_timeout_seconds=spec.leave_timeout.seconds,

@@ -129,6 +129,10 @@ class MovesPolicy:
     min_gain: float = 5.0
     """Points of score gap."""
     min_slowness: float = 1.2
+    min_pressure: float = 0.1
+    """Share of time."""
+    saturation_score: float = 90.0
+    """Points of score."""
     max_locality_loss: float = 0.1
     cooldown_seconds: float = 600.0
     leave_timeout_seconds: float = 120.0

@@ -119,7 +119,8 @@ class _Bench:
             return f"it holds as many executors of {self.executor.component} as the policy allows"
         if reason is Reason.SEPARATED:
             return "it holds a component that must be kept apart"
-        return ""
+        gain = self.candidates.gain_objection(self.executor, node.name)
+        return gain[1] if gain is not None else ""
 
 
 _GIB = float(1 << 30)

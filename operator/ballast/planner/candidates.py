@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from copy import copy
-from functools import reduce
+from functools import cached_property, reduce
 
 from ballast.model import Executor, Memory, Node, Phase, Policy, Reason, Resources, Separation, Snapshot, Topology
 from ballast.placement import admission
@@ -14,10 +14,11 @@ from ballast.placement.limit import allowance, most_per_node, separation_level
 from ballast.placement.locality import Locality, counts_by_topology, locality_delta_ratio, measure
 from ballast.placement.room import expected, in_flight
 from ballast.planner import eligibility
+from ballast.planner.evidence import Evidence, TaskTimes
 from ballast.planner.load import Loads, loads
 from ballast.planner.pin import untied
 from ballast.planner.placing import recalled
-from ballast.planner.slowness import Evidence, evidence
+from ballast.planner.score import measured
 
 _STATE_UNIT_BYTES = float(1 << 30)
 _LOCALITY_WEIGHT = 10.0
@@ -46,13 +47,12 @@ class Candidates:
         sent: Mapping[str, str],
         now: float,
     ) -> None:
-        self._policy = policy
+        self._snapshot, self._policy = snapshot, policy
         self._loads = loads
         self._now = now
         self._executors = {e.key: e for e in snapshot.executors}
         self._nodes = {node.name: node for node in snapshot.nodes}
         self._topologies = {topology.key: topology for topology in snapshot.topologies}
-        self._evidence = evidence(snapshot.executors)
         self._reserved, self._unbound = booked, unbound
         self._counts = counts_by_topology(snapshot.executors, snapshot.nodes)
         self._measured: dict[str, Locality] = {}
@@ -113,12 +113,30 @@ class Candidates:
         return self.load_cores(executor) * pace * points
 
     @property
-    def slownesses(self) -> dict[str, float]:
+    def slownesses(self) -> Mapping[str, float]:
         """By executor uid, where there are task metrics."""
-        return {uid: proof.slowness for uid, proof in self._evidence.items() if proof.slowness is not None}
+        return self._times.slownesses
 
     def slowness(self, executor: Executor) -> float | None:
-        return self._evidence.get(executor.uid, Evidence()).slowness
+        return self.slownesses.get(executor.uid)
+
+    @cached_property
+    def _times(self) -> TaskTimes:
+        return TaskTimes(self._snapshot.executors, measured(self._snapshot, self._policy).by_node)
+
+    def _evidence(self, executor: Executor, target: str | None) -> Evidence:
+        """For moving it to `target`; None: wherever its application is fastest."""
+        return self._times.evidence(executor, target, pressure_ratio=self.pressure_ratio(executor.node or ""))
+
+    def gain_objection(self, executor: Executor, target: str) -> eligibility.Objection | None:
+        """Why moving it to `target` would not help, where moving it somewhere would.
+
+        None for an executor that does not run, since it has to go somewhere.
+        """
+        moves = self._policy.moves
+        if executor.phase is not Phase.RUNNING or self._evidence(executor, None).objection(moves) is not None:
+            return None
+        return self._evidence(executor, target).objection(moves)
 
     def pressure_ratio(self, node: str) -> float | None:
         usage = self._nodes[node].usage if node in self._nodes else None
@@ -134,7 +152,7 @@ class Candidates:
             executor=executor,
             topology=self._topologies.get(executor.topology),
             live_executors=self._live[executor.topology, executor.component],
-            evidence=self._evidence.get(executor.uid, Evidence()),
+            evidence=self._evidence(executor, None),
             now=self._now,
         )
         return eligibility.objections(case, self._policy.moves)
@@ -159,7 +177,9 @@ class Candidates:
             room = room.minus(self._executors[name].requests)
         if not mover.requests.fits_in(room):
             return Reason.NO_ROOM
-        return self._crowding(mover, node, arriving)
+        found = self._crowding(mover, node, arriving)
+        gain = self.gain_objection(mover, target) if found is None else None
+        return gain[0] if gain is not None else found
 
     def _crowding(self, mover: Executor, node: Node, arriving: tuple[str, ...]) -> Reason | None:
         key = (mover.topology, mover.component)

@@ -157,8 +157,9 @@ class _Look:
                 continue
             if self.candidates.refusal(executor.key, name, ()) is None and self._will_do(executor, name):
                 return None, name
-        words = f"{self.move.target} can't take it, and no other cold node can"
-        return Refusal(executor.key, refused, words, self.move.target), None
+        gain = self.candidates.gain_objection(executor, self.move.target)
+        why = gain[1] if gain is not None and gain[0] is refused else f"{self.move.target} can't take it"
+        return Refusal(executor.key, refused, f"{why}, and no other cold node can", self.move.target), None
 
     def _will_do(self, executor: Executor, name: str) -> bool:
         """Whether the next look, too, would let it go there; a replacement has left already, and must go somewhere."""

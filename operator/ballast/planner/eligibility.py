@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ballast.model import Executor, Exit, MovesPolicy, Phase, Reason, Topology, Workload
-from ballast.planner.slowness import Evidence
+from ballast.planner.evidence import Evidence
 
 Objection = tuple[Reason, str]
 
@@ -119,4 +119,4 @@ def _failure_budget(case: Case, moves: MovesPolicy) -> Objection | None:
 
 
 def _evidence(case: Case, moves: MovesPolicy) -> Objection | None:
-    return case.evidence.objection(moves.min_slowness)
+    return case.evidence.objection(moves)

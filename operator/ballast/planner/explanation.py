@@ -11,8 +11,8 @@ from ballast.model import Executor, Memory, Move, MovesMode, Phase, Plan, Policy
 from ballast.planner.alternatives import Alternative, alternatives
 from ballast.planner.anew import placed_anew
 from ballast.planner.candidates import Candidates
-from ballast.planner.cause import cause
 from ballast.planner.ends import End, ends
+from ballast.planner.evidence import cause
 from ballast.planner.plan import plan
 
 _MOST_PAST = 10

@@ -29,7 +29,8 @@ class Terms:
             return ""
         executor = self.candidates.executor(key)
         nodes = (self._arbiter.on_node(name) for name in (executor.node, target) if name is not None)
-        found = (self._objection(executor), *nodes)
+        gain = self.candidates.gain_objection(executor, target) if target is not None else None
+        found = (self._objection(executor), *nodes, gain)
         return next((each[1] for each in found if each is not None and each[0] is reason), "")
 
     def refusal(self, executor: str, target: str, arriving: tuple[str, ...]) -> Reason | None:

@@ -87,6 +87,7 @@ _CADVISOR_NODES = {
     "nodeNetworkTransmit": (
         f'8 * sum by (node, instance) (rate(container_network_transmit_bytes_total{{id="/",{_INTERFACES}}}[$window]))'
     ),
+    "nodePressure": 'sum by (node, instance) (rate(container_pressure_cpu_waiting_seconds_total{id="/"}[$window]))',
     "nodeAge": 'time() - max by (node, instance) (timestamp(container_cpu_usage_seconds_total{id="/"}))',
 }
 
@@ -100,6 +101,10 @@ def _executors(selector: str) -> dict[str, str]:
         "executorNetwork": (
             f"sum by (namespace, pod) (rate(container_network_receive_bytes_total{{{chosen}}}[$window])"
             f" + rate(container_network_transmit_bytes_total{{{chosen}}}[$window]))"
+        ),
+        "executorThrottling": (
+            f"sum by (namespace, pod) (rate(container_cpu_cfs_throttled_periods_total{{{containers}}}[$window]))"
+            f" / (sum by (namespace, pod) (rate(container_cpu_cfs_periods_total{{{containers}}}[$window])) > 0)"
         ),
     }
 

@@ -25,6 +25,7 @@ BOUNDS: Mapping[str, float] = {
     "executorMemory": _BYTES,
     "executorNetwork": _BYTES_PER_SECOND,
     "executorRecords": 1e12,
+    "executorThrottling": 1.5,
     "executorTaskSeconds": _SECONDS,
     "executorBytes": _BYTES,
     "stateBytes": _BYTES,

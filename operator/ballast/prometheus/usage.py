@@ -225,7 +225,7 @@ def _share_of_time(values: Mapping[str, Mapping[str, float]], signal: str, name:
 def _executors(vectors: _Vectors, heard: Mapping[str, Heard], frames: list[ExecutorFrame]) -> dict[str, ExecutorUsage]:
     pods = {
         signal: by_pod(vectors[signal]).values
-        for signal in ("executorCpu", "executorMemory", "executorNetwork", "executorRecords")
+        for signal in ("executorCpu", "executorMemory", "executorNetwork", "executorRecords", "executorThrottling")
         if signal in vectors
     }
     spark = {signal: heard[signal].by_executor().values for signal in ("executorTaskSeconds", "executorBytes")}
@@ -249,6 +249,7 @@ def _executor_usage(
         task_seconds=spark.get("executorTaskSeconds", {}).get(own),
         task_bytes=spark.get("executorBytes", {}).get(own),
         state_bytes=state_bytes,
+        throttled_ratio=_share_of_time(pods, "executorThrottling", frame.key),
     )
 
 

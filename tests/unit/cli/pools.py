@@ -56,7 +56,7 @@ def a_situation(**changes: object) -> Situation:
     """The pool under a policy of quick hits, two of which were counted before; `changes` are the snapshot's."""
     policy = a_policy(
         shedding=SheddingPolicy(avg_shedder=AvgShedderPolicy(low_hits=8, high_hits=1)),
-        moves=MovesPolicy(budgets=(Budget(6, per_seconds=3600.0),)),
+        moves=MovesPolicy(budgets=(Budget(6, per_seconds=3600.0),), saturation_score=100.0),
     )
     policy = replace(policy, placement=replace(policy.placement, max_executors_per_node_ratio=0.5))
     counted = UsageMemory(streaks=((HOT, Streak(hot=True, low=2, last_at_seconds=NOW - 1000)),))

@@ -29,12 +29,12 @@ def test_one_that_moves_says_where_to_and_what_for() -> None:
     text = printed(a_situation(), "exec-1")
     assert "team/exec-1  Running on hot" in text
     assert "would move to cold (the policy only recommends): the gap narrows by 37.5 points" in " ".join(text.split())
-    assert "slowness    2.00 x the median" in text
+    assert "slowness    2.00 x the fastest quarter" in text
 
 
 def test_one_that_stays_says_why_and_what_keeps_it_off_each_node() -> None:
     text = " ".join(printed(a_situation(), "exec-2").split())
-    assert "stays REASON WHY NothingToGain its tasks take 1.00 times the median" in text
+    assert "stays REASON WHY NothingToGain 1.00 times the seconds per task of the fastest quarter" in text
     for words in (
         "NodeUnavailable: cordoned is cordoned",
         "NoRoom: 0.00 cores are free, 1.00 are asked for",

@@ -132,8 +132,8 @@ def test_the_executors_event_tells_the_figures_that_its_move_was_decided_by(
     (event,) = posted(pool)
     assert (event["reason"], event["type"], event["regarding"]["name"]) == ("MoveDecided", "Normal", "spark-1-exec-1")
     assert event["note"] == (
-        "hot at 90 and cold at 20 become 65 and 45; its tasks take 1.80 times the median, something waits for CPU on "
-        f"its node 25% of the time, which confirms the node as cause; {words}"
+        "hot at 90 and cold at 20 become 65 and 45; its tasks take 1.80 times as long as those of the fastest "
+        f"quarter, something waits for CPU on its node 25% of the time; {words}"
     )
 
 

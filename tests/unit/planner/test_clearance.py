@@ -39,7 +39,7 @@ from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, a_topology
 
 POLICY = a_policy(
     placement=PlacementPolicy(mode=PlacementMode.ENFORCE, max_executors_per_node_ratio=0.5),
-    moves=MovesPolicy(mode=MovesMode.ENFORCE),
+    moves=MovesPolicy(mode=MovesMode.ENFORCE, saturation_score=100.0),
 )
 NODES = (
     a_node("hot", cores=2.0, cpu=0.95),
@@ -92,6 +92,29 @@ def test_where_nothing_has_changed_it_goes_on() -> None:
 )
 def test_an_executor_that_may_not_move_any_more_stays(changes: dict[str, Any], reason: Reason) -> None:
     assert why(pool(mover=replace(MOVER, **changes)))[0] is reason
+
+
+def test_an_executor_goes_elsewhere_when_its_application_has_become_as_slow_at_its_destination() -> None:
+    slow, fast = an_executor("e-5", node="cold", cpu=0.1, task_seconds=3.0), replace(OTHERS[0], node="mild")
+    policy = replace(POLICY, placement=replace(POLICY.placement, max_executors_per_node_ratio=1.0))
+    assert look(pool(executors=(MOVER, slow, fast)), policy=policy) == (None, "mild")
+    reason, words = why(pool(NODES[0], NODES[1], executors=(MOVER, slow, fast)), policy=policy)
+    assert reason is Reason.NOTHING_TO_GAIN
+    assert words.startswith("1.00 times the seconds per task of the destination's executors")
+    assert words.endswith("no other cold node can")
+
+
+@pytest.mark.parametrize(
+    ("hot", "saturation"),
+    [
+        pytest.param(a_node("hot", cores=2.0, cpu=0.95, pressure=0.3), 100.0, id="pressure"),
+        pytest.param(a_node("hot", cores=2.0, cpu=0.95), 95.0, id="saturation"),
+    ],
+)
+def test_other_evidence_than_slowness_lets_a_move_go_on(hot: Node, saturation: float) -> None:
+    alike = replace(MOVER, usage=replace(MOVER.usage, task_seconds=1.0))  # type: ignore[type-var]
+    policy = replace(POLICY, moves=replace(POLICY.moves, saturation_score=saturation))
+    assert look(pool(hot, *NODES[1:], mover=alike), policy=policy) == (None, None)
 
 
 TO_COLD = Constraints(affinity_terms=((Requirement("metadata.name", "In", ("cold",), on_field=True),),))

@@ -249,8 +249,30 @@ def test_one_that_waits_is_told_where_it_goes_and_no_moves() -> None:
     assert found.destination is not None
 
 
-def test_pressure_on_the_node_is_told_and_forbids_nothing() -> None:
-    nodes = (a_node("hot", cpu=0.95, pressure=0.02), *NODES[1:])
-    calm = told(busy(), nodes=nodes)
-    assert calm.pressure_ratio == 0.02
-    assert calm.objections == told(busy()).objections
+def test_pressure_on_the_node_is_told_and_is_evidence() -> None:
+    warm = (a_node("hot", cpu=0.85, pressure=0.1), *NODES[1:])
+    calm = (a_node("hot", cpu=0.85, pressure=0.02), *NODES[1:])
+    assert told(busy(), nodes=warm).pressure_ratio == 0.1
+    assert not _without_gain(told(busy(), nodes=warm))
+    assert _without_gain(told(busy(), nodes=calm)) == [
+        "seconds per task unknown; node pressure 0.02 (minPressure 0.1); score 85 below saturationScore 90"
+    ]
+
+
+def test_a_destination_where_its_application_is_as_slow_is_no_alternative() -> None:
+    nodes = (a_node("hot", cpu=0.85), *NODES[1:])
+    slow, fast = busy("e2", node="cold", cpu=0.1, task_seconds=3.0), busy("e3", node="mild", cpu=0.1, task_seconds=1.0)
+    wide = replace(a_policy().placement, max_executors_per_node_ratio=1.0)
+    found = told(busy(task_seconds=3.0), slow, fast, nodes=nodes, policy=a_policy(placement=wide))
+    assert not _without_gain(found)
+    assert {each.node: each.reason for each in found.alternatives if each.node != "hot"} == {
+        "cold": "NothingToGain",
+        "mild": None,
+    }
+    assert next(each.detail for each in found.alternatives if each.node == "cold").startswith(
+        "1.00 times the seconds per task of the destination's executors (minSlowness 1.2)"
+    )
+
+
+def _without_gain(found: Explanation) -> list[str]:
+    return [words for reason, words in found.objections if reason == "NothingToGain"]

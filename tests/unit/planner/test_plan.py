@@ -36,7 +36,7 @@ POLICY: Policy = a_policy(
     interval_seconds=60.0,
     window_seconds=30.0,
     placement=PlacementPolicy(mode=PlacementMode.ENFORCE, max_executors_per_node_ratio=0.5),
-    moves=MovesPolicy(mode=MovesMode.ENFORCE),
+    moves=MovesPolicy(mode=MovesMode.ENFORCE, saturation_score=100.0),
     shedding=SheddingPolicy(avg_shedder=AvgShedderPolicy(low_hits=3, high_hits=9)),
 )
 

@@ -134,6 +134,19 @@ def test_executors_are_joined_by_pod_and_by_spark_id() -> None:
     assert found.executors["team/x-exec-2"].cpu_cores is None
 
 
+def test_pressure_and_throttling_are_shares_of_time_and_unknown_where_nothing_counts_them() -> None:
+    counted = _read(
+        nodeCpu=[_sample("1", node="a")],
+        nodePressure=[_sample("1.02", node="a")],
+        executorThrottling=[_sample("0.25", namespace="team", pod="x-exec-1")],
+    )
+    assert counted.nodes["a"].pressure_ratio == 1.0
+    assert counted.executors["team/x-exec-1"].throttled_ratio == 0.25
+    uncounted = _read(nodeCpu=[_sample("1", node="a")], nodePressure=[], executorThrottling=[])
+    assert (uncounted.nodes["a"].pressure_ratio, uncounted.executors["team/x-exec-1"].throttled_ratio) == (None, None)
+    assert (uncounted.health.reason, uncounted.health.message) == ("Available", "")
+
+
 def test_an_applications_state_is_shared_by_its_executors() -> None:
     name = f"metrics_spark_{'0' * 32}_driver_spark_streaming_q_states_usedBytes_Value"
     frames = tuple(ExecutorFrame("t", pod, f"spark-{'0' * 32}", pod) for pod in "ab")

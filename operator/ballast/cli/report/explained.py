@@ -14,8 +14,8 @@ from ballast.cli.report.place import Naming, zone_and_rack
 from ballast.cli.situation import Situation
 from ballast.model import Scope
 from ballast.planner.alternatives import Alternative
-from ballast.planner.cause import pressure_words
 from ballast.planner.ends import End
+from ballast.planner.evidence import pressure_words
 from ballast.planner.explanation import Explanation
 
 _MOST_NODES = 12
@@ -58,7 +58,7 @@ def _header(found: Explanation) -> list[RenderableType]:
         ("policy", found.policy),
         ("node score", "no figures" if found.score is None else points(found.score)),
         ("pair", _pair(found)),
-        ("slowness", "no task figures" if found.slowness is None else f"{found.slowness:.2f} x the median"),
+        ("slowness", "no task figures" if found.slowness is None else f"{found.slowness:.2f} x the fastest quarter"),
         ("pressure", "" if found.pressure_ratio is None else pressure_words(found.pressure_ratio)),
         ("load", "not known" if found.load_cores is None else f"{found.load_cores:.2f} cores go with it"),
     ]

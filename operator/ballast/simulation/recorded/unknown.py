@@ -69,7 +69,7 @@ def _of_applications(recording: Recording, policy: Policy, known: Known) -> Iter
         )
     yield from _of_state(found, policy)
     if found:
-        yield "how long tasks take is not recorded: moves.minSlowness refuses nothing"
+        yield "how long tasks take, and pressure, are not recorded: no move lacks evidence"
     asking = sum(each.request_cores is None for each in recording.executors)
     if asking and len(told) < len(found):
         yield f"what {asking} executors request is not known: where no snapshot tells, they fit on any node"
