@@ -151,7 +151,7 @@ def test_a_victim_never_makes_the_cold_node_the_hotter_one(
 ) -> None:
     for move in decide(snapshot, eager(shedding=shedding, moves=moves))[0].moves:
         assert move.hot_score > move.cold_score
-        assert move.hot_after >= move.cold_after - 1e-9
+        assert move.hot_after >= move.cold_after - 1e-6
         assert move.gain > 0
 
 

@@ -10,6 +10,7 @@ from ballast.controller.openmove import OpenMove, planner_moves
 from ballast.kube.pods import Pod as SeenPod
 from ballast.model import Executor, MovePhase, Phase, Reason, Refusal
 from ballast.moves import Clearance, Facts, Pod, Rival
+from ballast.moves.rules import DRIFT_POINTS
 from ballast.planner.clearance import clearance
 
 
@@ -68,8 +69,15 @@ def _clearance(each: OpenMove, context: Context, known: Mapping[str, OpenMove], 
     if not move.phase.travelling:
         return Clearance()
     snapshot = replace(context.snapshot, moves=planner_moves(known.values(), points))
+    predicted = each.state.orders.predicted.gap is not None
     refusal, destination = clearance(
-        snapshot, context.policy, move, candidates=context.candidates, measured=context.measured, now=now
+        snapshot,
+        context.policy,
+        move,
+        candidates=context.candidates,
+        measured=context.measured,
+        now=now,
+        tolerance_points=DRIFT_POINTS if predicted else 0.0,
     )
     return Clearance(refusal, destination)
 

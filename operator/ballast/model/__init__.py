@@ -2,6 +2,7 @@
 
 from ballast.model.constraints import Constraints, Requirement, Taint, Toleration
 from ballast.model.executor import Executor, ExecutorUsage, Phase, Workload
+from ballast.model.gap import Gap
 from ballast.model.location import DEFAULT_LEVELS, Level, Levels, Location, Pin, Scope
 from ballast.model.memory import Attempts, Memory, NodeHits
 from ballast.model.move import Move, MovePhase
@@ -50,6 +51,7 @@ __all__ = [
     "ExecutorOrder",
     "ExecutorUsage",
     "Exit",
+    "Gap",
     "Grouping",
     "Hold",
     "Level",

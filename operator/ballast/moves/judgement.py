@@ -3,9 +3,7 @@
 What the application gained decides: the slowness of the executor, and the median and the 95th percentile of the batch
 times. The gap between the scores of the two nodes decides only where the application shows no change.
 
-The gap is signed: the score of the node that was left minus the score of the destination. It narrows when it comes
-nearer to zero: from 90/30 to 50/60 it narrows from 60 to -10 points. From 90/30 to 25/95 it widens, from 60 to -70:
-such a move has only carried the hot spot to another node.
+The gap (`ballast.model.Gap`) is signed: the score of the node that was left minus the score of the destination.
 
 Samples of the metric window must all be newer than the replacement's start-up. `moves.settle` is at least the window
 plus the interval, so that at least one interval is left out. Where the application is slower than before at that time,
@@ -79,10 +77,10 @@ def _felt(before: Figures, after: Figures, tolerance: Tolerance) -> Iterator[Cha
 
 
 def _gap(before: Figures, after: Figures, tolerance: Tolerance) -> Change | None:
-    gain = narrowed(before, after)
-    if gain is None or before.gap is None:
+    if before.gap is None or after.gap is None:
         return None
-    return _change(gain, noise=max(tolerance.gap_points, tolerance.ratio * abs(before.gap)))
+    noise = max(tolerance.gap_points, tolerance.ratio * abs(before.gap.points))
+    return _change(before.gap.narrowed(after.gap), noise=noise)
 
 
 def _change(gain: float, *, noise: float) -> Change:
@@ -131,11 +129,13 @@ def _judge(at: Situation, after: Figures, *, last: float) -> Step:
 
 def _words(at: Situation, before: Figures, after: Figures) -> str:
     told = []
-    gain = narrowed(before, after)
     predicted = narrowed(at.move.orders.decided, at.move.orders.predicted)
-    if gain is not None:
+    if before.gap is not None and after.gap is not None:
         foretold = "" if predicted is None else f", predicted {predicted:.1f}"
-        told.append(f"the gap went from {before.gap:.1f} to {after.gap:.1f} points ({gain:+.1f}{foretold})")
+        gain = before.gap.narrowed(after.gap)
+        told.append(
+            f"the gap went from {before.gap.points:.1f} to {after.gap.points:.1f} points ({gain:+.1f}{foretold})"
+        )
     for name, then, now, unit in (
         ("slowness", before.slowness, after.slowness, ""),
         ("median batch", before.batch_p50_seconds, after.batch_p50_seconds, " s"),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ballast.model import Exit, MovePhase, MovesMode, Phase, Reason, Refusal
+from ballast.model import MovePhase, MovesMode, Phase, Reason, Refusal
 from ballast.moves.facts import Pod
+from ballast.moves.rules import agentless
 from ballast.moves.state import Figures, Subject, Word
 from ballast.moves.step import Evict, Situation, Step, do, enter, note, wait
 
@@ -90,9 +91,9 @@ def _object(at: Situation, refusal: Refusal) -> Step:
 
 def _leave(at: Situation, pod: Pod, target: str) -> Step:
     orders = at.move.orders
-    if orders.exit is Exit.AGENT:
-        message = "exit Agent needs the agent in the application's driver, and there is none; create it with exit Evict"
-        return enter(at, MovePhase.REFUSED, Reason.NO_AGENT, message)
+    refusal = agentless(orders.exit)
+    if refusal is not None:
+        return enter(at, MovePhase.REFUSED, *refusal)
     instead = "" if target == orders.target else f" (instead of {orders.target})"
     return enter(
         at,

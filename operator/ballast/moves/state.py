@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from ballast.model import Exit, MovePhase
+from ballast.model import Exit, Gap, MovePhase
 
 
 class Word(StrEnum):
@@ -60,11 +60,10 @@ class Figures:
     batch_p50_seconds: float | None = None
 
     @property
-    def gap(self) -> float | None:
-        """Points of score, signed: below 0 where the destination is the hotter node."""
+    def gap(self) -> Gap | None:
         if self.hot_score is None or self.cold_score is None:
             return None
-        return self.hot_score - self.cold_score
+        return Gap(self.hot_score, self.cold_score)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,5 +164,5 @@ _HELPED: dict[str, bool] = {Word.HELPED: True, Word.DID_NOT_HELP: False, Word.RE
 
 
 def narrowed(before: Figures, after: Figures) -> float | None:
-    """Points by which the gap came nearer to zero from one moment to the other; negative when it widened."""
-    return None if before.gap is None or after.gap is None else abs(before.gap) - abs(after.gap)
+    """Points by which the gap narrowed from one moment to the other; negative when it widened."""
+    return None if before.gap is None or after.gap is None else before.gap.narrowed(after.gap)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ballast.model import Executor, Location, Move, Node, Phase, Policy, Reason, Resources, Snapshot
-from ballast.moves import budget
+from ballast.model import Executor, Location, Node, Phase, Policy, Reason, Resources, Snapshot
+from ballast.moves.rules import Rules, worth
 from ballast.placement import admission
 from ballast.planner.candidates import Candidates
 from ballast.planner.pin import untied
@@ -34,17 +34,17 @@ def alternatives(
     policy: Policy,
     *,
     candidates: Candidates,
+    rules: Rules,
     scores: Mapping[str, float],
-    now: float,
 ) -> tuple[Alternative, ...]:
     """Its own node first, then those that could take it, the coldest first, then the others by name.
 
-    None for an executor that does not run: it is placed, not moved. `candidates`: of the same snapshot. `scores`:
-    projected scores by node, percent.
+    None for an executor that does not run: it is placed, not moved. `candidates` and `rules`: of the same
+    snapshot. `scores`: projected scores by node, percent.
     """
     if executor.phase is not Phase.RUNNING:
         return ()
-    bench = _Bench(untied(executor, policy.levels), snapshot.moves, policy, candidates, scores, now)
+    bench = _Bench(untied(executor, policy.levels), policy, candidates, rules, scores)
     return tuple(sorted((bench.look(node) for node in snapshot.nodes), key=_rank))
 
 
@@ -56,16 +56,15 @@ def _rank(each: Alternative) -> tuple[bool, bool, float, str]:
 @dataclass(frozen=True, slots=True)
 class _Bench:
     executor: Executor
-    moves: tuple[Move, ...]
     policy: Policy
     candidates: Candidates
+    rules: Rules
     scores: Mapping[str, float]
-    now: float
 
     def look(self, node: Node) -> Alternative:
         here = node.name == self.executor.node
         delta = 0.0 if here else self.candidates.locality_delta_ratio(self.executor, node.name)
-        objection = None if here else self._objection(node, delta)
+        objection = None if here else self._objection(node)
         return Alternative(
             node=node.name,
             location=node.location,
@@ -83,31 +82,12 @@ class _Bench:
         points = self.candidates.points_on(self.executor, node)
         return max(0.0, self.scores[node] - points if here else self.scores[node] + points)
 
-    def _objection(self, node: Node, delta: float) -> tuple[Reason, str] | None:
+    def _objection(self, node: Node) -> tuple[Reason, str] | None:
         refused = self.candidates.refusal(self.executor.key, node.name, ())
         if refused is not None:
             return refused, self._words(refused, node)
-        rest = budget.node_objection(self.moves, self.policy.moves, node=node.name, now=self.now)
-        return self._level(node) or self._near(delta) or rest
-
-    def _level(self, node: Node) -> tuple[Reason, str] | None:
-        """Whether the executor's own node would still be the hotter one, and by enough less."""
-        if node.name not in self.scores:
-            return Reason.STALE_METRICS, "no fresh figures, so it takes part in no move"
-        home, least = self.executor.node or "", self.policy.moves.min_gain
-        left, arrived = self._after(home, here=True), self._after(node.name, here=False)
-        if left is None or arrived is None:
-            return None
-        if arrived > left:
-            return Reason.OVERSHOOT, f"it would be at {arrived:.0f}, and {home} at {left:.0f}"
-        gain = (self.scores[home] - self.scores[node.name]) - (left - arrived)
-        if gain < least:
-            return Reason.MIN_GAIN, f"the gap would narrow by {gain:.1f} points, minGain is {least:g}"
-        return None
-
-    def _near(self, delta: float) -> tuple[Reason, str] | None:
-        most = self.policy.moves.max_locality_loss
-        return (Reason.LOCALITY_LOSS, f"traffic {delta:.0%} dearer, over {most:.0%}") if delta > most else None
+        way = self.candidates.way(self.executor, node.name, self.scores)
+        return worth(way, self.policy.moves) or self.rules.of_precedent(way) or self.rules.of_node(node.name)
 
     def _words(self, reason: Reason, node: Node) -> str:
         admitted = admission.refusal(self.executor, node)

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from copy import copy
 from functools import cached_property, reduce
 
-from ballast.model import Executor, Memory, Node, Phase, Policy, Reason, Resources, Separation, Snapshot, Topology
+from ballast.model import Executor, Gap, Memory, Node, Phase, Policy, Reason, Resources, Separation, Snapshot, Topology
+from ballast.moves.rules import Way
 from ballast.placement import admission
 from ballast.placement.heading import headings
 from ballast.placement.limit import allowance, most_per_node, separation_level
@@ -111,6 +112,26 @@ class Candidates:
         pace = here.speed / there.speed if here is not None else 1.0
         points = self._policy.weights.points_per_core(there.allocatable.cpu_cores)
         return self.load_cores(executor) * pace * points
+
+    def way(self, executor: Executor, target: str, scores: Mapping[str, float]) -> Way:
+        """What moving it to `target` is predicted to bring. `scores`: projected, percent, by node."""
+        source = executor.node or ""
+        unmeasured = next((name for name in (source, target) if name not in scores), "")
+        before = after = None
+        if not unmeasured:
+            before = Gap(scores[source], scores[target])
+            after = Gap(before.hot - self.points_on(executor, source), before.cold + self.points_on(executor, target))
+        return Way(
+            executor_uid=executor.uid,
+            topology=executor.topology,
+            component=executor.component,
+            source=source,
+            target=target,
+            before=before,
+            after=after,
+            locality_delta_ratio=self.locality_delta_ratio(executor, target),
+            unmeasured=unmeasured,
+        )
 
     @property
     def slownesses(self) -> Mapping[str, float]:

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ballast.model import Executor, Move, MovePhase, Phase, Policy, Reason, Refusal, Snapshot
-from ballast.moves import budget
-from ballast.moves.cooldown import Objection, precedent, rest
+from ballast.moves.cooldown import Objection, Rest, rest
+from ballast.moves.rules import Rules
 from ballast.placement.room import in_flight
-from ballast.planner.arbiter import unheld
 from ballast.planner.candidates import Candidates
 from ballast.planner.ledger import projected
 
@@ -26,13 +25,17 @@ def clearance(
     candidates: Candidates,
     measured: Mapping[str, float],
     now: float,
+    tolerance_points: float = 0.0,
 ) -> Clearance:
     """Everything that could forbid the move now, its own part in budgets, reservations and scores left out.
 
     `candidates` are of the same executors and nodes; `snapshot.moves` may be newer. `measured`: scores, percent.
+    `tolerance_points`: by so much may the move overshoot, since scores have changed since it was predicted.
     """
     others = replace(snapshot, moves=tuple(m for m in snapshot.moves if (m.namespace, m.name) != _key(move)))
-    look = _Look(others, policy, move, candidates.given(booked=in_flight(others), now=now), measured, now)
+    look = _Look(
+        others, policy, move, candidates.given(booked=in_flight(others), now=now), measured, now, tolerance_points
+    )
     if move.phase is MovePhase.ARRIVING:
         replacement = look.executor(move.replacement_uid)
         return (None, None) if replacement is None else look.destination(replacement)
@@ -58,6 +61,7 @@ class _Look:
     candidates: Candidates
     measured: Mapping[str, float]
     now: float
+    tolerance_points: float
 
     @cached_property
     def scores(self) -> Mapping[str, float]:
@@ -70,7 +74,7 @@ class _Look:
     def objection(self, executor: Executor) -> Refusal | None:
         """Why it must not leave, wherever to."""
         target = self.move.target
-        found = self._standing(executor) or self._history(executor, target) or self._worth(executor, target)
+        found = self._standing(executor) or self._ruling(executor, target, tolerance_points=self.tolerance_points)
         return Refusal(executor.key, *found, target) if found is not None else None
 
     def _standing(self, executor: Executor) -> Objection | None:
@@ -81,7 +85,7 @@ class _Look:
         wrong = self._misdescribed(executor)
         if wrong:
             return Reason.MISDESCRIBED, wrong
-        return self.candidates.objection(executor) or unheld(self.policy)
+        return self.candidates.objection(executor)
 
     def _misdescribed(self, executor: Executor) -> str:
         """What the move says of the executor and is not so: else it would count for another node or topology."""
@@ -96,55 +100,24 @@ class _Look:
             return f"it belongs to component {executor.component}, not to {move.component}"
         return ""
 
-    def _history(self, executor: Executor, target: str) -> Objection | None:
-        """Whether other moves forbid going to `target`.
+    def _ruling(self, executor: Executor, target: str, *, tolerance_points: float = 0.0) -> Objection | None:
+        """By the rules. Where the destination has left the pool, another may do: its scores forbid nothing."""
+        rules = Rules(self.policy, self._ahead, resting=self._resting, now=self.now, tolerance_points=tolerance_points)
+        way = self.candidates.way(executor, target, self.scores)
+        if any(node.name == target for node in self.others.nodes):
+            return rules.objection(way)
+        return rules.of_policy(way.exit) or rules.of_others(way)
 
-        Those that are only proposed, or wait for their own second look, must not block each other for ever.
+    @cached_property
+    def _ahead(self) -> list[Move]:
+        """Those that count: ones that are only proposed, or wait for their own revalidation, must not block each
+        other for ever.
         """
-        move, moves = self.move, self.policy.moves
-        paused = rest(self.others.moves, moves, self.now).of_topology(move.topology)
-        ahead = [m for m in self.others.moves if m.phase is not MovePhase.PROPOSED and not _behind(m, move)]
-        return (
-            paused
-            or precedent(
-                ahead,
-                moves,
-                executor_uid=move.executor_uid,
-                component=executor.component,
-                source=move.source,
-                target=target,
-                now=self.now,
-            )
-            or budget.objection(ahead, moves, topology=move.topology, source=move.source, target=target, now=self.now)
-        )
+        return [m for m in self.others.moves if m.phase is not MovePhase.PROPOSED and not _behind(m, self.move)]
 
-    def _worth(self, executor: Executor, target: str) -> Objection | None:
-        """Whether going to `target` still helps: figures may have changed since it was decided or asked for."""
-        for name in (self.move.source, target):
-            if name not in self.scores and any(node.name == name for node in self.others.nodes):
-                return Reason.STALE_METRICS, f"{name} has no fresh figures"
-        found = self._levelling(executor, target)
-        if found is not None:
-            return found
-        loss, most = self.candidates.locality_delta_ratio(executor, target), self.policy.moves.max_locality_loss
-        if loss > most:
-            return Reason.LOCALITY_LOSS, f"locality gets {loss:.1%} dearer, over {most:.1%}"
-        return None
-
-    def _levelling(self, executor: Executor, target: str) -> Objection | None:
-        """Figures change from look to look: the target may end the hotter one, if not so much as to be shed again."""
-        hot, cold = self.scores.get(self.move.source), self.scores.get(target)
-        if hot is None or cold is None:
-            return None
-        least = self.policy.moves.min_gain
-        left = hot - self.candidates.points_on(executor, self.move.source)
-        arrived = cold + self.candidates.points_on(executor, target)
-        if arrived - left >= self.policy.shedding.avg_shedder.low_threshold:
-            return Reason.OVERSHOOT, f"{target} would end at {arrived:.1f}, above {left:.1f}"
-        gain = abs(hot - cold) - abs(left - arrived)
-        if gain < least:
-            return Reason.MIN_GAIN, f"the gap to {target} would narrow by {gain:.1f} points, minGain is {least:g}"
-        return None
+    @cached_property
+    def _resting(self) -> Rest:
+        return rest(self.others.moves, self.policy.moves, self.now)
 
     def destination(self, executor: Executor) -> Clearance:
         """The move's own destination, else the next coldest that takes it and stays colder than the source."""
@@ -163,11 +136,7 @@ class _Look:
 
     def _will_do(self, executor: Executor, name: str) -> bool:
         """Whether the next look, too, would let it go there; a replacement has left already, and must go somewhere."""
-        if executor.phase is not Phase.RUNNING:
-            return True
-        arrived = self.scores[name] + self.candidates.points_on(executor, name)
-        left = self.scores.get(self.move.source, float("inf")) - self.candidates.points_on(executor, self.move.source)
-        return arrived <= left and (self._worth(executor, name) or self._history(executor, name)) is None
+        return executor.phase is not Phase.RUNNING or self._ruling(executor, name) is None
 
 
 def _behind(other: Move, move: Move) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ballast.errors import BallastError
 from ballast.model import Executor, Memory, Move, MovesMode, Phase, Plan, Policy, Reason, Snapshot
+from ballast.moves.cooldown import Objection, Rest, rest
+from ballast.moves.rules import Rules
 from ballast.planner.alternatives import Alternative, alternatives
 from ballast.planner.anew import placed_anew
 from ballast.planner.candidates import Candidates
@@ -69,7 +71,8 @@ def explain(snapshot: Snapshot, policy: Policy, memory: Memory, now: float, *, e
     view = next((node for node in decided.pool.nodes if node.name == found.node), None)
     ahead = {node.name: node.projected for node in decided.pool.nodes if node.projected is not None}
     destination = next((p.node for p in placed_anew(snapshot, policy, memory, [found])), None)
-    past = _past(found, snapshot)
+    past, resting = _past(found, snapshot), rest(snapshot.moves, policy.moves, now)
+    rules = Rules(policy, snapshot.moves, resting=resting, now=now)
     return Explanation(
         executor=executor,
         policy=policy.name,
@@ -87,9 +90,14 @@ def explain(snapshot: Snapshot, policy: Policy, memory: Memory, now: float, *, e
         grounds=tuple(_grounds(found, snapshot, memory, past)),
         ends=ends(found, snapshot, policy.levels),
         verdict=_verdict(found, decided, policy.moves.mode),
-        objections=_objections(found, policy, decided=decided, candidates=candidates),
+        objections=_objections(
+            found,
+            policy,
+            decided=decided,
+            standing=[*candidates.objections(found), *_standing(found, policy, rules, resting)],
+        ),
         destination=destination,
-        alternatives=alternatives(found, snapshot, policy, candidates=candidates, scores=ahead, now=now),
+        alternatives=alternatives(found, snapshot, policy, candidates=candidates, rules=rules, scores=ahead),
         neighbours=_neighbours(found, snapshot),
         past=past,
     )
@@ -146,13 +154,26 @@ def _verdict(executor: Executor, decided: Plan, mode: MovesMode) -> str:
     return "stays"
 
 
+def _standing(executor: Executor, policy: Policy, rules: Rules, resting: Rest) -> Iterator[Objection]:
+    """What forbids to move it now, wherever to, and is no fault of its own."""
+    for objection in (
+        rules.of_policy(policy.moves.exit),
+        resting.executors.get(executor.uid),
+        rules.of_pool(),
+        rules.of_topology(executor.topology),
+        rules.of_node(executor.node or ""),
+    ):
+        if objection is not None:
+            yield objection
+
+
 def _objections(
-    executor: Executor, policy: Policy, *, decided: Plan, candidates: Candidates
+    executor: Executor, policy: Policy, *, decided: Plan, standing: Iterable[Objection]
 ) -> tuple[tuple[str, str], ...]:
-    """None for one that moves: what speaks against it has been weighed."""
+    """Reason and words. None for one that moves: what speaks against it has been weighed."""
     if any(move.uid == executor.uid for move in decided.moves):
         return ()
-    found = [(reason.value, words) for reason, words in candidates.objections(executor)]
+    found = [(reason.value, words) for reason, words in standing]
     found += [
         (refusal.reason.value, refusal.detail or _towards(refusal.target))
         for refusal in decided.refusals

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ballast.model import Executor, PlannedMove
+from ballast.model import Executor, Gap, PlannedMove
 from ballast.shedding.suggestion import Suggestion
 
 
@@ -23,7 +23,7 @@ def planned(suggestion: Suggestion, executor: Executor, *, strategy: str, load_c
         cold_score=cold,
         hot_after=hot_after,
         cold_after=cold_after,
-        gain=(suggestion.hot_score - cold) - (hot_after - cold_after),
+        gain=Gap(suggestion.hot_score, cold).narrowed(Gap(hot_after, cold_after)),
         hits=suggestion.hits,
         load_cores=load_cores,
     )

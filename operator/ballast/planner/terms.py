@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ballast.model import Executor, MovesPolicy, Reason
 from ballast.moves.cooldown import Objection
+from ballast.moves.rules import locality_loss
 from ballast.planner.arbiter import Arbiter
 from ballast.planner.candidates import Candidates
 
@@ -44,8 +45,8 @@ class Terms:
         rest = self._arbiter.on_node(target)
         if rest is not None:
             return rest[0]
-        dearer = self.locality_delta_ratio(executor, target)
-        return Reason.LOCALITY_LOSS if dearer > self._policy.max_locality_loss else None
+        dearer = locality_loss(self.locality_delta_ratio(executor, target), self._policy)
+        return None if dearer is None else dearer[0]
 
     def cost(self, executor: str, target: str) -> float:
         return self.candidates.cost(executor, target)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from math import isclose
 
+from ballast.model.gap import Gap
 from ballast.model.reason import Reason
 from ballast.shedding.destination import Effect, Refused
 from ballast.shedding.suggestion import Suggestion
@@ -18,7 +18,6 @@ from ballast.shedding.usage_load import Terms, UsageExecutor, UsageNode, UsagePo
 
 _LOOKED_AT = 8
 """Destinations tried for one executor, the coldest first."""
-_ROUNDING_POINTS = 1e-6
 
 
 Ruling = Callable[[Suggestion], tuple[Reason, str] | None]
@@ -92,23 +91,19 @@ class _Book:
         open_nodes = [node for node in self.nodes.values() if node.receives and node.name != suggestion.source]
         yield from sorted(open_nodes, key=lambda node: (self.scores[node.name], node.name))[:_LOOKED_AT]
 
-    def _after(self, load_cores: float, source: str, target: UsageNode) -> tuple[float, float]:
-        effect = Effect.of(self.nodes[source], target)
-        hot = self.scores[source] - load_cores * effect.source_points
-        cold = self.scores[target.name] + load_cores * effect.target_points
-        # Where both meet, rounding must not make the cold one the hotter.
-        return (hot, hot) if isclose(hot, cold, abs_tol=_ROUNDING_POINTS) else (hot, cold)
+    def _after(self, load_cores: float, source: str, target: UsageNode) -> Gap:
+        before = Gap(self.scores[source], self.scores[target.name])
+        return Effect.of(self.nodes[source], target).after(before, load_cores)
 
-    def _objection(self, name: str, target: UsageNode, after: tuple[float, float]) -> tuple[Reason, str] | None:
+    def _objection(self, name: str, target: UsageNode, after: Gap) -> tuple[Reason, str] | None:
         if not target.receives:
             return Reason.NODE_UNAVAILABLE, ""
-        hot_after, cold_after = after
-        if cold_after > hot_after:
-            return Reason.OVERSHOOT, f"{target.name} would end at {cold_after:.1f}, above {hot_after:.1f}"
+        if after.overshoots():
+            return Reason.OVERSHOOT, f"{target.name} would end at {after.cold:.1f}, above {after.hot:.1f}"
         refused = self.terms.refusal(name, target.name, self.arriving.get(target.name, ()))
         return None if refused is None else (refused, "")
 
-    def _filled(self, suggestion: Suggestion, target: UsageNode, after: tuple[float, float]) -> Suggestion:
+    def _filled(self, suggestion: Suggestion, target: UsageNode, after: Gap) -> Suggestion:
         # A strategy may go by smoothed scores; these are what the prediction starts from.
         hot, cold = self.scores[suggestion.source], self.scores[target.name]
         return replace(
@@ -117,14 +112,14 @@ class _Book:
             hot_score=hot,
             cold_score=cold,
             difference=hot - cold,
-            hot_after=after[0],
-            cold_after=after[1],
+            hot_after=after.hot,
+            cold_after=after.cold,
         )
 
-    def _ruled(self, filled: Suggestion, target: str, after: tuple[float, float]) -> Suggestion | Refused:
+    def _ruled(self, filled: Suggestion, target: str, after: Gap) -> Suggestion | Refused:
         refused = self.ruling(filled)
         if refused is not None:
             return Refused(filled.executor, filled.source, target, *refused)
-        self.scores |= {filled.source: after[0], target: after[1]}
+        self.scores |= {filled.source: after.hot, target: after.cold}
         self.arriving[target] = (*self.arriving.get(target, ()), filled.executor)
         return filled

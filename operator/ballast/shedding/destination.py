@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
+from ballast.model.gap import Gap
 from ballast.model.reason import Reason
-from ballast.shedding.levelling import ROUNDING, Combination, Item, closest
+from ballast.shedding.levelling import Combination, Item, closest
 from ballast.shedding.usage_load import Terms, UsageExecutor, UsageNode
 
 _LOOKED_AT = 8
@@ -28,6 +29,10 @@ class Effect:
     @classmethod
     def of(cls, source: UsageNode, target: UsageNode) -> Effect:
         return cls(100.0 / source.capacity_cores, 100.0 * (source.speed / target.speed) / target.capacity_cores)
+
+    def after(self, before: Gap, load_cores: float) -> Gap:
+        """What a move of this load makes of both scores."""
+        return Gap(before.hot - load_cores * self.source_points, before.cold + load_cores * self.target_points)
 
     def meeting_load(self, difference: float) -> float:
         """Cores after whose move both nodes have the same score."""
@@ -96,18 +101,16 @@ class Search:
 
     def _towards(self, source: UsageNode, target: UsageNode, most: int) -> tuple[Levelling | None, list[Refused]]:
         effect = Effect.of(source, target)
-        difference = self.scores[source.name] - self.scores[target.name]
-        meeting = effect.meeting_load(difference)
-        items, refused = self._items(source, target, meeting)
+        before = Gap(self.scores[source.name], self.scores[target.name])
+        meeting = effect.meeting_load(before.points)
+        items, refused = self._items(source, target, before, meeting)
         wanted = self._wanted(source, items, effect, meeting)
         slack = _SLACK_POINTS / effect.source_points
         chosen, no_room = self._fitting(items, source, target, wanted=wanted, most=most, slack=slack)
         if not chosen.items:
             return None, [*refused, *no_room]
-        hot_after = self.scores[source.name] - chosen.load * effect.source_points
-        # Where both meet, rounding must not make the cold one the hotter.
-        cold_after = min(hot_after, self.scores[target.name] + chosen.load * effect.target_points)
-        levelling = Levelling(source, target, chosen, hot_after, cold_after, self._dearer(chosen, target))
+        after = effect.after(before, chosen.load)
+        levelling = Levelling(source, target, chosen, after.hot, after.cold, self._dearer(chosen, target))
         return levelling, [*refused, *no_room]
 
     def _dearer(self, chosen: Combination, target: UsageNode) -> float:
@@ -122,11 +125,14 @@ class Search:
         lightest = min((item.load for item in items), default=0.0)
         return min(half, max(surplus, lightest))
 
-    def _items(self, source: UsageNode, target: UsageNode, limit: float) -> tuple[list[Item], list[Refused]]:
+    def _items(
+        self, source: UsageNode, target: UsageNode, before: Gap, meeting: float
+    ) -> tuple[list[Item], list[Refused]]:
         items, refused = [], []
+        effect = Effect.of(source, target)
         for executor, load in movable(source):
-            if load > limit * (1.0 + ROUNDING):
-                detail = f"its {load:.2f} cores would make {target.name} the hotter one; {limit:.2f} would level them"
+            if effect.after(before, load).overshoots():
+                detail = f"its {load:.2f} cores would make {target.name} the hotter one; {meeting:.2f} would level them"
                 refused.append(Refused(executor.name, source.name, target.name, Reason.OVERSHOOT, detail))
                 continue
             reason = self.terms.refusal(executor.name, target.name, ())

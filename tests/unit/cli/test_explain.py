@@ -38,7 +38,7 @@ def test_one_that_stays_says_why_and_what_keeps_it_off_each_node() -> None:
     for words in (
         "NodeUnavailable: cordoned is cordoned",
         "NoRoom: 0.00 cores are free, 1.00 are asked for",
-        "StaleMetrics: no fresh figures",
+        "StaleMetrics: silent has no fresh metrics",
         "z1 r1 cold 10.0 28.8",
     ):
         assert words in text

@@ -289,7 +289,7 @@ def test_an_exit_that_needs_an_agent_is_refused_with_the_remedy() -> None:
     asked = approved()
     found = step(replace(asked, orders=replace(asked.orders, exit=Exit.AGENT)), before())
     assert found.move.reason == Reason.NO_AGENT
-    assert "exit Evict" in found.move.message
+    assert "write Evict" in found.move.message
 
 
 def test_leaving_records_what_the_move_will_be_judged_by_and_recognised_by() -> None:

@@ -149,8 +149,12 @@ def test_a_node_that_other_moves_keep_busy_is_no_destination(move: Move, reason:
 
 def test_a_node_to_which_a_move_would_gain_next_to_nothing_is_no_destination() -> None:
     found = {each.node: (each.reason, each.detail) for each in told(busy(cpu=0.05)).alternatives}
-    words = "the gap would narrow by 2.5 points, minGain is 5"
-    assert found == {"hot": (None, ""), "cold": ("MinGain", words), "mild": ("MinGain", words)}
+    words = "the gap to {} would narrow by 2.5 points, minGain is 5"
+    assert found == {
+        "hot": (None, ""),
+        "cold": ("MinGain", words.format("cold")),
+        "mild": ("MinGain", words.format("mild")),
+    }
 
 
 def test_dearer_traffic_than_the_policy_allows_is_no_destination() -> None:

@@ -1,0 +1,182 @@
+"""What forbids a move: one rulebook for moves that are suggested, explained, simulated, made by hand or revalidated.
+
+An executor's own eligibility is in `eligibility`, what a node takes in `candidates`; here is what follows from the
+predicted scores, from the policy, and from other moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ballast.model import (
+    Exit,
+    Gap,
+    Move,
+    MovesMode,
+    MovesPolicy,
+    PlacementMode,
+    Policy,
+    Reason,
+)
+from ballast.moves import budget
+from ballast.moves.cooldown import Objection, Rest, precedent
+
+DRIFT_POINTS = 5.0
+"""Scores move between a decision and its effect: a move that was predicted is still good if it overshoots by so much.
+
+A move that carries no prediction has no such tolerance.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One executor from one node to another, and what that is predicted to bring."""
+
+    executor_uid: str
+    topology: str
+    component: str
+    source: str
+    target: str
+    before: Gap | None
+    """Like `after`, None where one of the nodes has no fresh metrics."""
+    after: Gap | None
+    locality_delta_ratio: float
+    """Growth of the topology's cost of traffic; below 0 is nearer."""
+    exit: Exit = Exit.EVICT
+    unmeasured: str = ""
+    """The node without fresh metrics, if there is one."""
+
+
+def worth(way: Way, moves: MovesPolicy, *, tolerance_points: float = 0.0) -> Objection | None:
+    """Whether the move brings enough, by its own prediction: on the destination, the gap and the locality.
+
+    `tolerance_points`: by so much may the destination end hotter than the node that is left.
+    """
+    return (
+        _same_node(way)
+        or _stale(way)
+        or overshoot(way.after, way.target, tolerance_points=tolerance_points)
+        or _gain(way, moves)
+        or locality_loss(way.locality_delta_ratio, moves)
+    )
+
+
+def overshoot(after: Gap | None, target: str, *, tolerance_points: float = 0.0) -> Objection | None:
+    """The destination must not end hotter than the node that is left: else the move would soon be reversed."""
+    if after is None or not after.overshoots(tolerance_points):
+        return None
+    return Reason.OVERSHOOT, f"{target} would end at {after.cold:.1f}, above {after.hot:.1f}"
+
+
+def locality_loss(delta_ratio: float, moves: MovesPolicy) -> Objection | None:
+    most = moves.max_locality_loss
+    if delta_ratio <= most:
+        return None
+    return Reason.LOCALITY_LOSS, f"traffic would get {delta_ratio:.1%} dearer, over {most:.1%}"
+
+
+def _same_node(way: Way) -> Objection | None:
+    if way.target == way.source:
+        return Reason.NO_DESTINATION, "source and destination are the same node"
+    return None
+
+
+def _stale(way: Way) -> Objection | None:
+    if not way.unmeasured:
+        return None
+    return Reason.STALE_METRICS, f"{way.unmeasured} has no fresh metrics, so it takes part in no move"
+
+
+def _gain(way: Way, moves: MovesPolicy) -> Objection | None:
+    if way.before is None or way.after is None:
+        return None
+    gain = way.before.narrowed(way.after)
+    if gain >= moves.min_gain:
+        return None
+    return Reason.MIN_GAIN, f"the gap to {way.target} would narrow by {gain:.1f} points, minGain is {moves.min_gain:g}"
+
+
+def unheld(policy: Policy) -> Objection | None:
+    """Whether kube-scheduler alone would place a replacement: only where placement is enforced is it gated."""
+    acting = policy.moves.mode in (MovesMode.APPROVE, MovesMode.ENFORCE)
+    if acting and policy.placement.mode is not PlacementMode.ENFORCE:
+        return Reason.NOT_ENFORCED, "its replacement would not be held for its destination: set placement.mode: Enforce"
+    return None
+
+
+def agentless(way_out: Exit) -> Objection | None:
+    """Whether the move would be refused as soon as it were made."""
+    if way_out is Exit.AGENT:
+        return Reason.NO_AGENT, "exit Agent needs an agent in the application's driver, and there is none: write Evict"
+    return None
+
+
+class Rules:
+    """The rules of one policy at one moment. `moves`: those that count for the limits; `resting`: after ended ones."""
+
+    def __init__(
+        self, policy: Policy, moves: Sequence[Move], *, resting: Rest, now: float, tolerance_points: float = 0.0
+    ) -> None:
+        self._policy, self._moves, self._resting, self._now = policy, tuple(moves), resting, now
+        self._tolerance_points = tolerance_points
+        self._topologies: dict[str, Objection | None] = {}
+        self._nodes: dict[str, Objection | None] = {}
+
+    def with_move(self, move: Move) -> Rules:
+        """The same once this move has begun, too."""
+        moves = (*self._moves, move)
+        return Rules(self._policy, moves, resting=self._resting, now=self._now, tolerance_points=self._tolerance_points)
+
+    def objection(self, way: Way) -> Objection | None:
+        """The weightiest reason against the move, or None."""
+        return (
+            self.of_policy(way.exit)
+            or worth(way, self._policy.moves, tolerance_points=self._tolerance_points)
+            or self.of_others(way)
+        )
+
+    def of_policy(self, way_out: Exit) -> Objection | None:
+        """Why no move of this kind may be made at all."""
+        acting = self._policy.moves.mode in (MovesMode.APPROVE, MovesMode.ENFORCE)
+        return unheld(self._policy) or (agentless(way_out) if acting else None)
+
+    def of_others(self, way: Way) -> Objection | None:
+        """Why other moves, under way or ended, forbid this one now."""
+        return (
+            self._resting.of_topology(way.topology)
+            or self.of_precedent(way)
+            or self.of_pool()
+            or self.of_topology(way.topology)
+            or self.of_node(way.source)
+            or self.of_node(way.target)
+        )
+
+    def of_precedent(self, way: Way) -> Objection | None:
+        """Why a move of the same executor, or one the other way, forbids this one."""
+        return precedent(
+            self._moves,
+            self._policy.moves,
+            executor_uid=way.executor_uid,
+            component=way.component,
+            source=way.source,
+            target=way.target,
+            now=self._now,
+        )
+
+    def of_pool(self) -> Objection | None:
+        """Why no executor of the pool may move now."""
+        return budget.pool_objection(self._moves, self._policy.moves, self._now)
+
+    def of_topology(self, key: str) -> Objection | None:
+        """Why no executor of this topology may move now."""
+        if key not in self._topologies:
+            found = budget.topology_objection(self._moves, self._policy.moves, topology=key, now=self._now)
+            self._topologies[key] = self._resting.of_topology(key) or found
+        return self._topologies[key]
+
+    def of_node(self, name: str) -> Objection | None:
+        """Why no executor may move from or to this node now."""
+        if name not in self._nodes:
+            self._nodes[name] = budget.node_objection(self._moves, self._policy.moves, node=name, now=self._now)
+        return self._nodes[name]
