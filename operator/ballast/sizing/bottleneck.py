@@ -1,0 +1,215 @@
+"""The constraining resource of the slowest stage, with the evidence for it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ballast.sizing.event_log import EventLog, Task
+from ballast.sizing.facts import Facts, stages
+from ballast.sizing.gc_health import gc_checks
+from ballast.sizing.littles_law import bounds, source_limits
+from ballast.sizing.memory import MIB
+from ballast.sizing.progress import Progress
+from ballast.sizing.provenance import Origin
+
+CPU_BOUND, FETCH_BOUND, GC_BOUND, IDLE_BOUND = 0.7, 0.25, 0.1, 0.5
+"""Shares of the time from which on CPU, waiting for shuffle data, garbage collection or idle executors count."""
+
+
+class Resource(StrEnum):
+    IO = "IO volume"
+    CPU = "CPU"
+    CONCURRENCY = "concurrency"
+    REMOTE_RATE = "remote rate"
+    MEMORY = "memory"
+    BOOKKEEPING = "bookkeeping"
+    """Spark's own work per batch, which does not depend on the records."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bottleneck:
+    """What limits the pipeline. `resource` is None where nothing shows it."""
+
+    resource: Resource | None
+    stage: str
+    evidence: str
+    origin: Origin
+    share: float | None = None
+    """Of the time, as far as the evidence is a share."""
+    remedy: str = ""
+
+
+def bottleneck(facts: Facts, *, parallelism: int) -> Bottleneck:
+    """The principal one: a rate limit of a remote service, then memory, then what takes most of the time."""
+    return next(_candidates(facts, parallelism), _UNKNOWN)
+
+
+_UNKNOWN = Bottleneck(
+    None,
+    "",
+    "nothing is declared or measured that shows it",
+    Origin.ASSUMED,
+    remedy="give --event-log, --prometheus or latencies in spec.sizing.stages",
+)
+
+
+def _candidates(facts: Facts, parallelism: int) -> Iterator[Bottleneck]:
+    yield from _remote_rate(facts, parallelism)
+    yield from _memory(facts)
+    if facts.log is not None:
+        if facts.progress is not None:
+            yield from _outside_executors(facts.log, facts.progress)
+        yield _tasks(facts.log)
+    if facts.progress is not None and facts.progress.bookkeeping_share > IDLE_BOUND:
+        yield _bookkeeping(facts.progress)
+    yield from _from_metrics(facts)
+    yield from _declared(facts, parallelism)
+
+
+def _remote_rate(facts: Facts, parallelism: int) -> Iterator[Bottleneck]:
+    declared = stages(facts.declared, parallelism=parallelism)
+    if not declared:
+        return
+    limits = source_limits(declared)
+    slowest = min(range(len(limits)), key=limits.__getitem__)
+    stage = declared[slowest]
+    if stage.capacity == stage.remote_rate_limit:
+        evidence = (
+            f"its remote service takes {stage.remote_rate_limit:g} records/s; its {stage.parallelism} tasks could send "
+            f"{stage.parallelism / stage.latency_seconds:g}"
+        )
+        remedy = "no tuning here passes this limit: send fewer requests (combine, cache), or raise the limit there"
+        yield Bottleneck(Resource.REMOTE_RATE, stage.name, evidence, Origin.DECLARED, remedy=remedy)
+
+
+def _memory(facts: Facts) -> Iterator[Bottleneck]:
+    if facts.gc is not None:
+        bad = [check for check in gc_checks(facts.gc)[:2] if check.healthy is False and "System.gc" not in check.remedy]
+        if bad:
+            yield Bottleneck(Resource.MEMORY, "executors", bad[0].evidence, Origin.MEASURED, remedy=bad[0].remedy)
+    if facts.log is not None:
+        yield from _memory_in_tasks(facts.log)
+
+
+def _memory_in_tasks(log: EventLog) -> Iterator[Bottleneck]:
+    run = math.fsum(task.run_seconds for task in log.tasks) or 1.0
+    share = math.fsum(task.gc_seconds for task in log.tasks) / run
+    spilled = math.fsum(task.spilled_bytes for task in log.tasks)
+    if share > GC_BOUND:
+        evidence = f"{share:.0%} of the tasks' time is garbage collection"
+        yield Bottleneck(Resource.MEMORY, "executors", evidence, Origin.MEASURED, share, _MEMORY_REMEDY)
+    if spilled > 0.0:
+        stage = max(log.stages, key=lambda each: math.fsum(task.spilled_bytes for task in each.tasks))
+        evidence = f"{spilled / MIB:.4g} MiB were spilled to disk"
+        yield Bottleneck(Resource.MEMORY, stage.name, evidence, Origin.MEASURED, remedy=_MEMORY_REMEDY)
+
+
+_MEMORY_REMEDY = "raise spark.executor.memory, or spark.sql.shuffle.partitions so that a task holds less"
+
+
+def _outside_executors(log: EventLog, progress: Progress) -> Iterator[Bottleneck]:
+    """Executors are idle for most of a batch: something on the driver, or that it waits for, takes the time."""
+    first, last = log.stages[0].start_seconds, max(stage.end_seconds for stage in log.stages)
+    covered = covered_seconds(log.tasks)
+    span = last - first
+    idle = 1.0 - covered / span if span > 0.0 else 0.0
+    if idle <= IDLE_BOUND:
+        return
+    if progress.bookkeeping_share > idle / 2.0:
+        yield _bookkeeping(progress)
+        return
+    evidence = (
+        f"no task runs in {idle:.0%} of the batches' time, and Spark's bookkeeping takes "
+        f"{progress.bookkeeping_share:.0%}: "
+        "the driver waits, as for a request that foreachBatch or a sink sends once per batch"
+    )
+    remedy = "send it from several tasks at once (foreachPartition), or choose the batch size that suits it best"
+    yield Bottleneck(Resource.CONCURRENCY, "driver", evidence, Origin.MEASURED, idle, remedy)
+
+
+def _bookkeeping(progress: Progress) -> Bottleneck:
+    share = progress.bookkeeping_share
+    evidence = f"planning, offsets and the write-ahead log take {share:.0%} of the batches' time"
+    remedy = "make batches larger: raise maxOffsetsPerTrigger and the trigger interval"
+    return Bottleneck(Resource.BOOKKEEPING, "driver", evidence, Origin.MEASURED, share, remedy)
+
+
+def _tasks(log: EventLog) -> Bottleneck:
+    """By what the tasks of the stage that takes most time do with it."""
+    stage, tasks = busiest_stage(log)
+    run = math.fsum(task.run_seconds for task in tasks) or 1.0
+    cpu = math.fsum(task.cpu_seconds for task in tasks) / run
+    waiting = math.fsum(task.fetch_wait_seconds for task in tasks) / run
+    if waiting > FETCH_BOUND:
+        evidence = f"its tasks wait {waiting:.0%} of their time for shuffle data"
+        remedy = "place executors nearer to each other, or send less: filter and aggregate before the shuffle"
+        return Bottleneck(Resource.IO, stage, evidence, Origin.MEASURED, waiting, remedy)
+    if cpu >= CPU_BOUND:
+        evidence = f"its tasks compute for {cpu:.0%} of their time"
+        return Bottleneck(Resource.CPU, stage, evidence, Origin.MEASURED, cpu, _CPU_REMEDY)
+    if log.python:
+        evidence = (
+            f"the JVM computes for {cpu:.0%} of the tasks' time; Python workers take the rest, computing or waiting"
+        )
+        return Bottleneck(Resource.CPU, stage, evidence, Origin.ASSUMED, 1.0 - cpu, _CPU_REMEDY)
+    if log_bytes(tasks) / run > _BYTES_PER_SECOND:
+        evidence = (
+            f"its tasks compute for {cpu:.0%} of their time and move {log_bytes(tasks) / run / MIB:.4g} MiB/s each"
+        )
+        return Bottleneck(Resource.IO, stage, evidence, Origin.MEASURED, 1.0 - cpu, "read and write less, or faster")
+    evidence = f"its tasks compute for {cpu:.0%} of their time, and wait for something outside for the rest"
+    remedy = "run more tasks at once: they wait, so spark.executor.cores may be far above the real cores"
+    return Bottleneck(Resource.CONCURRENCY, stage, evidence, Origin.MEASURED, 1.0 - cpu, remedy)
+
+
+_CPU_REMEDY = "raise the parallelism of this stage, up to the cores there are"
+_BYTES_PER_SECOND = 20.0 * MIB
+"""Of one task: from here on reading and writing explain why it waits."""
+
+
+def busiest_stage(log: EventLog) -> tuple[str, tuple[Task, ...]]:
+    """Stages of one name together; the one whose tasks take most time."""
+    by_name: dict[str, list[Task]] = {}
+    for stage in log.stages:
+        by_name.setdefault(stage.name or f"stage {stage.number}", []).extend(stage.tasks)
+    name = max(by_name, key=lambda each: math.fsum(task.run_seconds for task in by_name[each]))
+    return name, tuple(by_name[name])
+
+
+def log_bytes(tasks: tuple[Task, ...]) -> float:
+    return math.fsum(task.input_bytes + task.shuffle_read_bytes + task.shuffle_write_bytes for task in tasks)
+
+
+def covered_seconds(tasks: tuple[Task, ...]) -> float:
+    """Time in which at least one of the tasks ran."""
+    total, reached = 0.0, -math.inf
+    for start, end in sorted((task.start_seconds, task.end_seconds) for task in tasks):
+        total += max(end - max(start, reached), 0.0)
+        reached = max(reached, end)
+    return total
+
+
+def _from_metrics(facts: Facts) -> Iterator[Bottleneck]:
+    metrics = facts.metrics
+    if metrics is None or metrics.busy_ratio is None:
+        return
+    busy, seconds = metrics.busy_ratio, metrics.task_seconds_per_second or 1.0
+    collecting = (metrics.gc_seconds_per_second or 0.0) / seconds
+    if collecting > GC_BOUND:
+        evidence = f"{collecting:.0%} of the tasks' time is garbage collection"
+        yield Bottleneck(Resource.MEMORY, "executors", evidence, Origin.MEASURED, collecting, _MEMORY_REMEDY)
+    elif busy >= CPU_BOUND:
+        evidence = f"tasks occupy {busy:.0%} of the cores"
+        yield Bottleneck(Resource.CPU, "executors", evidence, Origin.MEASURED, busy, _CPU_REMEDY)
+
+
+def _declared(facts: Facts, parallelism: int) -> Iterator[Bottleneck]:
+    """By the declared latencies alone: the slowest stage, assumed to compute."""
+    declared = stages(facts.declared, parallelism=parallelism)
+    if declared:
+        limit = bounds(declared)
+        evidence = f"by its declared latency it passes {limit.records_per_second:.4g} records/s of the source at most"
+        yield Bottleneck(Resource.CPU, limit.slowest, evidence, Origin.ASSUMED, remedy=_CPU_REMEDY)

@@ -1,0 +1,121 @@
+"""Heap, generations and JVM options of an executor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ballast.sizing.gc_health import YOUNG_INTERVAL_SECONDS, YOUNG_PAUSE_SECONDS
+
+MIB, GIB = 1024**2, 1024**3
+SURVIVOR_RATIO = 8
+"""Eden ÷ one survivor space; a new generation is one eden and two survivors."""
+LARGE_HEAP_BYTES, LARGEST_HEAP_BYTES = 12 * GIB, 32 * GIB
+PENDING_SHARE = 0.25
+"""The most of the heap that batches in flight may take: well under it."""
+OVERHEAD_RATIO, LEAST_OVERHEAD_BYTES = 0.1, 384 * MIB
+"""Spark's defaults for what a container has in addition to the heap; the ratio is 0.4 where Python runs."""
+PYTHON_OVERHEAD_RATIO = 0.4
+RESERVED_BYTES = 300 * MIB
+"""What Spark keeps of every heap for itself."""
+GENERATIONAL_ZGC_SINCE, GENERATIONAL_ZGC_DEFAULT = 21, 23
+
+
+class Collector(StrEnum):
+    G1 = "G1"
+    ZGC = "ZGC"
+
+
+@dataclass(frozen=True, slots=True)
+class Generations:
+    """A heap and its parts, in bytes."""
+
+    new_bytes: float
+    survivor_bytes: float
+    """Of one of the two."""
+    old_bytes: float
+
+    @property
+    def heap_bytes(self) -> float:
+        return self.new_bytes + self.old_bytes
+
+
+def generations(*, new_bytes: float, steady_old_bytes: float, survivor_ratio: int = SURVIVOR_RATIO) -> Generations:
+    """The old generation is the larger of twice its steady occupancy and 1.5 times the new generation."""
+    survivor = new_bytes / (survivor_ratio + 2)
+    return Generations(new_bytes, survivor, old_generation(new_bytes=new_bytes, steady_old_bytes=steady_old_bytes))
+
+
+def old_generation(*, new_bytes: float, steady_old_bytes: float) -> float:
+    return max(2.0 * steady_old_bytes, 1.5 * new_bytes)
+
+
+def new_generation(allocation_bytes_per_second: float, *, survivor_ratio: int = SURVIVOR_RATIO) -> float:
+    """Large enough that eden fills no sooner than every ten seconds."""
+    eden = allocation_bytes_per_second * YOUNG_INTERVAL_SECONDS
+    return eden * (survivor_ratio + 2) / survivor_ratio
+
+
+def overhead_bytes(heap_bytes: float, *, python: bool) -> float:
+    ratio = PYTHON_OVERHEAD_RATIO if python else OVERHEAD_RATIO
+    return max(ratio * heap_bytes, LEAST_OVERHEAD_BYTES)
+
+
+def heap_within(container_bytes: float, *, python: bool) -> float:
+    """The heap whose container, overhead included, fits."""
+    ratio = PYTHON_OVERHEAD_RATIO if python else OVERHEAD_RATIO
+    return max(min(container_bytes / (1.0 + ratio), container_bytes - LEAST_OVERHEAD_BYTES), 0.0)
+
+
+def heap_warnings(heap_bytes: float, collector: Collector) -> Iterator[str]:
+    """For a heap above 12 GiB, and for one that loses compressed object pointers (32 GiB)."""
+    size = f"a heap of {heap_bytes / GIB:.3g} GiB"
+    if heap_bytes >= LARGEST_HEAP_BYTES:
+        yield (
+            f"{size} is 32 GiB or more: Java can't compress object pointers there, so that it holds less than one of "
+            "31 GiB. Take more executors with less memory each."
+        )
+    elif heap_bytes > LARGE_HEAP_BYTES and collector is Collector.G1:
+        yield f"{size} is above 12 GiB: long collections cause timeouts and jitter. Take more executors, or ZGC."
+
+
+def usable_heap(heap_bytes: float) -> float:
+    """The heap that may be recommended: one that would lose compressed pointers is cut to 31 GiB."""
+    return heap_bytes if heap_bytes < LARGEST_HEAP_BYTES else 31.0 * GIB
+
+
+def pending_warnings(*, pending_bytes: float, heap_bytes: float) -> Iterator[str]:
+    """For bytes in flight that are not well under the heap."""
+    if pending_bytes > PENDING_SHARE * heap_bytes:
+        yield (
+            f"{pending_bytes / MIB:.4g} MiB in flight per executor are more than a quarter of its heap of "
+            f"{heap_bytes / MIB:.4g} MiB: lower maxOffsetsPerTrigger, or raise spark.executor.memory."
+        )
+
+
+def collector_for(*, java: int, heap_bytes: float, latency: bool) -> Collector:
+    """Generational ZGC where Java has it and pauses matter or the heap is large; else G1."""
+    if java >= GENERATIONAL_ZGC_SINCE and (latency or heap_bytes > LARGE_HEAP_BYTES):
+        return Collector.ZGC
+    return Collector.G1
+
+
+def jvm_options(collector: Collector, *, java: int) -> tuple[str, ...]:
+    """For spark.executor.extraJavaOptions. Spark sets -Xms and -Xmx itself, both to spark.executor.memory."""
+    return tuple(_options(collector, java))
+
+
+def _options(collector: Collector, java: int) -> Iterator[str]:
+    if collector is Collector.ZGC:
+        yield "-XX:+UseZGC"
+        if java < GENERATIONAL_ZGC_DEFAULT:
+            yield "-XX:+ZGenerational"
+    else:
+        yield "-XX:+UseG1GC"
+        yield f"-XX:MaxGCPauseMillis={YOUNG_PAUSE_SECONDS * 1000:.0f}"
+        yield f"-XX:SurvivorRatio={SURVIVOR_RATIO}"
+        yield "-XX:+ParallelRefProcEnabled"
+    yield "-XX:+ExitOnOutOfMemoryError"
+    yield "-Djava.net.preferIPv4Stack=true"
+    yield "-Xlog:gc*,safepoint:file=/tmp/gc-%p.log:time,uptime,level,tags:filecount=10,filesize=1m"

@@ -1,0 +1,286 @@
+"""What to change first, the configuration that follows for Spark, the source and the JVM, and what looks wrong."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ballast.api.topology_sizing import Goal
+from ballast.errors import InvalidField
+from ballast.sizing.batch_regimes import CannotTell
+from ballast.sizing.batch_size import COMFORT_RATIO, kafka_batch
+from ballast.sizing.bottleneck import Bottleneck, Resource, bottleneck
+from ballast.sizing.facts import Facts, measured_inputs, stages
+from ballast.sizing.first_rule import StageCheck, first_rule
+from ballast.sizing.gc_health import Check, gc_checks
+from ballast.sizing.littles_law import bounds
+from ballast.sizing.memory import (
+    MIB,
+    Collector,
+    collector_for,
+    heap_warnings,
+    jvm_options,
+    pending_warnings,
+)
+from ballast.sizing.provisioning import source_warnings
+from ballast.sizing.run_time import Prediction, predict
+from ballast.sizing.variables import Table, table
+
+_NETWORK_TIMEOUT_SECONDS = 120.0
+"""Spark's default of spark.network.timeout."""
+_TIMES_SLOWEST = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    goal: Goal
+    headline: str
+    """One sentence: what to change first, and what it brings."""
+    bottleneck: Bottleneck
+    first_rule: tuple[StageCheck, ...]
+    table: Table
+    spark_conf: Mapping[str, str]
+    source_options: Mapping[str, str]
+    """Set in the application's code, such as maxOffsetsPerTrigger."""
+    jvm_options: tuple[str, ...]
+    gc: tuple[Check, ...]
+    run_times: tuple[Prediction, ...]
+    """Of a batch job: at half, the same and twice the cores."""
+    warnings: tuple[str, ...]
+
+
+def recommend(facts: Facts) -> Recommendation:
+    """Raises InvalidField where nothing at all is known, or for a what-if that can't be taken."""
+    if facts.nothing_known:
+        remedy = "give -f topology.yaml with spec.sizing, --progress, --event-log, --gc-log or --prometheus"
+        raise InvalidField("ballast size", "no input", remedy)
+    made = table(facts)
+    cores = made.whole("parallelism")
+    limit = bottleneck(facts, parallelism=cores)
+    collector = _collector(facts, made)
+    options = jvm_options(collector, java=made.whole("java", 17))
+    run_times = _run_times(facts)
+    return Recommendation(
+        goal=facts.goal,
+        headline=_headline(facts, made, limit, run_times),
+        bottleneck=limit,
+        first_rule=first_rule(facts, rate=made.amount("rate"), parallelism=cores),
+        table=made,
+        spark_conf=dict(_spark_conf(facts, made, options)),
+        source_options=dict(_source_options(facts, made)),
+        jvm_options=options,
+        gc=gc_checks(facts.gc) if facts.gc is not None else (),
+        run_times=run_times,
+        warnings=tuple(_warnings(facts, made, collector)),
+    )
+
+
+def _collector(facts: Facts, made: Table) -> Collector:
+    heap = made.amount("heapBytes") or 0.0
+    return collector_for(java=made.whole("java", 17), heap_bytes=heap, latency=facts.goal is Goal.LATENCY)
+
+
+def _run_times(facts: Facts) -> tuple[Prediction, ...]:
+    if facts.log is None or facts.progress is not None or not facts.log.total_cores:
+        return ()
+    cores = facts.log.total_cores
+    return tuple(predict(facts.log, count) for count in sorted({max(cores // 2, 1), cores, cores * 2}))
+
+
+def _spark_conf(facts: Facts, made: Table, options: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    yield "spark.executor.instances", str(made.whole("executors"))
+    yield "spark.executor.cores", str(made.whole("executorCores"))
+    heap, overhead = made.amount("heapBytes"), made.amount("overheadBytes")
+    if heap is not None and overhead is not None:
+        yield "spark.executor.memory", f"{math.floor(heap / MIB)}m"
+        yield "spark.executor.memoryOverhead", f"{math.ceil(overhead / MIB)}m"
+    yield "spark.sql.shuffle.partitions", str(_shuffle_partitions(facts, made))
+    slowest = _slowest_seconds(facts, made)
+    if _TIMES_SLOWEST * slowest > _NETWORK_TIMEOUT_SECONDS:
+        yield "spark.network.timeout", f"{math.ceil(_TIMES_SLOWEST * slowest)}s"
+    yield "spark.executor.extraJavaOptions", " ".join(options)
+
+
+def _shuffle_partitions(facts: Facts, made: Table) -> int:
+    """One per core for a stream: tasks of a batch are short. For a batch job pendingRatio waves, against stragglers."""
+    streaming = facts.log is None or facts.progress is not None
+    return made.whole("parallelism") if streaming else made.whole("maxPending")
+
+
+def _slowest_seconds(facts: Facts, made: Table) -> float:
+    tasks = max((task.seconds for task in facts.log.tasks), default=0.0) if facts.log is not None else 0.0
+    return max(tasks, made.amount("expectedBatchSeconds") or 0.0)
+
+
+def _source_options(facts: Facts, made: Table) -> Iterator[tuple[str, str]]:
+    """Nothing for a batch job."""
+    records = made.amount("batchRecords")
+    if records is None or (facts.progress is None and facts.log is not None and "rate" not in made.variables):
+        return
+    yield "maxOffsetsPerTrigger", str(math.floor(records))
+    trigger = made.amount("triggerSeconds")
+    if trigger is not None and facts.goal is not Goal.LATENCY:
+        yield "trigger(processingTime)", f"{max(round(trigger * 1000.0), 1)} milliseconds"
+    fetch, socket = made.amount("fetchBytes"), made.amount("socketBufferBytes")
+    if fetch is not None and socket is not None:
+        yield "kafka.max.partition.fetch.bytes", str(math.ceil(fetch))
+        yield "kafka.receive.buffer.bytes", f"{socket:.0f}"
+    partitions = made.amount("partitions")
+    if partitions is not None and made.whole("parallelism") > partitions:
+        yield "minPartitions", str(made.whole("parallelism"))
+
+
+def _warnings(facts: Facts, made: Table, collector: Collector) -> Iterator[str]:
+    yield from _about_cores(facts, made)
+    yield from _about_batches(made)
+    heap, pending = made.amount("heapBytes"), made.amount("pendingBytes")
+    memory = made.amount("executorMemory")
+    for size in {each for each in (heap, memory) if each is not None}:
+        yield from heap_warnings(size, collector)
+    if heap is not None and pending is not None:
+        yield from pending_warnings(pending_bytes=pending, heap_bytes=heap)
+    yield from _about_declared(facts, made)
+    if facts.log is not None and facts.log.failed_tasks:
+        yield f"{facts.log.failed_tasks} tasks failed: their time is not counted, and retries slow the job down."
+    if made.whole("java", 17) < 21 and facts.goal is Goal.LATENCY:
+        yield "Java below 21 has no generational ZGC: for latency, run executors on Java 21 or later."
+
+
+def _about_cores(facts: Facts, made: Table) -> Iterator[str]:
+    cores, partitions = made.whole("parallelism"), made.amount("partitions")
+    if partitions is not None:
+        first = next(iter(facts.declared.stages), None)
+        tasks = first.parallelism if first is not None and first.latency is None else None
+        yield from source_warnings(partitions=int(partitions), cores=cores, declared_tasks=tasks)
+    note = made.variables["sourceTasks"].note
+    if note:
+        yield f"sourceTasks: {note}."
+    needed = made.needed_parallelism
+    if needed is not None and needed > cores:
+        reachable = made.amount("rate") or 0.0
+        yield f"the rate of {reachable:.4g} records/s needs {needed} cores: the declared machines have {cores}."
+    if made.short:
+        yield (
+            "no number of cores passes the rate: outside the tasks a batch takes longer than its records take to "
+            "arrive. Change what the batch waits for (see the bottleneck), or send it larger batches."
+        )
+    if facts.log is not None and facts.log.python:
+        yield "Python workers compute: Spark's task metrics lack their CPU time and memory. Allow for memoryOverhead."
+
+
+def _about_batches(made: Table) -> Iterator[str]:
+    if isinstance(made.regimes, CannotTell):
+        yield f"the batches don't tell a batch size: {made.regimes.reason}. To find out: {made.regimes.remedy}."
+    elif made.regimes is not None and made.regimes.bend_rows > made.regimes.largest_rows:
+        yield (
+            f"no batch was larger than {made.regimes.largest_rows:.0f} rows, and none shows sharp growth: larger "
+            "batches may bring more."
+        )
+    fetch = _fetch(made)
+    records = made.amount("batchRecords")
+    if fetch is not None and records is not None and fetch < records:
+        yield (
+            f"one fetch from each partition gives {fetch} records at most, fewer than the {records:.0f} of a batch: "
+            "raise kafka.max.partition.fetch.bytes."
+        )
+
+
+def _fetch(made: Table) -> int | None:
+    """The most records that one fetch from every partition gives."""
+    partitions, limit, size = (made.amount(each) for each in ("partitions", "maxFetchBytes", "recordBytes"))
+    if partitions is None or limit is None or size is None:
+        return None
+    whole = max(round(size), 1)
+    found = kafka_batch(
+        partitions=int(partitions),
+        max_fetch_bytes=int(limit),
+        smallest_record_bytes=whole,
+        largest_record_bytes=whole,
+    )
+    return found.most_records
+
+
+def _about_declared(facts: Facts, made: Table) -> Iterator[str]:
+    """A declared value that the measured interval excludes."""
+    for name, found in measured_inputs(facts).items():
+        used = made.variables[name].value
+        low, high = found.ends
+        if used.source.startswith("spec.") and not low <= used.amount <= high and low < high:
+            yield (
+                f"{name}: declared {used.amount:.4g} {used.unit}, but measured {found.amount:.4g} ({low:.4g} to "
+                f"{high:.4g}): the declared value is used. Correct {used.source}, or remove it."
+            )
+    declared = stages(facts.declared, parallelism=made.whole("parallelism"))
+    rate = made.amount("rate")
+    if declared and rate is not None:
+        limit = bounds(declared)
+        if limit.records_per_second < rate:
+            yield (
+                f"stage {limit.slowest} passes {limit.records_per_second:.4g} records/s of the source with its "
+                f"declared parallelism and limits; {rate:.4g} arrive."
+            )
+
+
+def _headline(facts: Facts, made: Table, limit: Bottleneck, run_times: tuple[Prediction, ...]) -> str:
+    """What to change first, by the bottleneck, and what it brings as far as that can be computed."""
+    if limit.resource is Resource.REMOTE_RATE:
+        return f"Change stage {limit.stage} first: {limit.evidence}, so {limit.remedy}."
+    if limit.resource is Resource.MEMORY:
+        return f"Change memory first: {limit.evidence}; {limit.remedy}."
+    if made.choice is not None and facts.progress is not None and _batch_gain(facts, made) is not None:
+        return _about_batch_size(facts, made)
+    if run_times:
+        return _about_run_time(run_times)
+    return _about_executors(facts, made)
+
+
+def _batch_gain(facts: Facts, made: Table) -> float | None:
+    """Throughput with the chosen batch size ÷ that of the measured batches; None below 5 %."""
+    assert facts.progress is not None  # noqa: S101 -- the caller asked
+    assert made.choice is not None  # noqa: S101 -- as above
+    now = math.fsum(facts.progress.rows) / math.fsum(facts.progress.seconds)
+    gain = made.choice.rows_per_second / now
+    return gain if gain > 1.05 else None
+
+
+def _about_batch_size(facts: Facts, made: Table) -> str:
+    gain, choice = _batch_gain(facts, made), made.choice
+    assert choice is not None  # noqa: S101 -- the caller asked
+    percent = f"{((gain or 1.0) - 1.0) * 100.0:.0f} %"
+    return (
+        f"Set maxOffsetsPerTrigger to {choice.rows:.0f} first: on the measured cores a batch then takes "
+        f"{choice.seconds:.3g} s and {choice.rows_per_second:.4g} records/s pass, "
+        f"{percent} more than over the measured batches."
+    )
+
+
+def _about_run_time(run_times: tuple[Prediction, ...]) -> str:
+    now, more = run_times[-2] if len(run_times) > 1 else run_times[0], run_times[-1]
+    if more.seconds > 0.95 * now.seconds:
+        return (
+            f"Don't add executors: with {more.cores} cores instead of {now.cores} the job would take "
+            f"{more.seconds:.4g} s instead of {now.seconds:.4g}; {now.driver_seconds:.4g} s of it are the driver's."
+        )
+    return (
+        f"Raise the cores from {now.cores} to {more.cores} first: the job would take {more.seconds:.4g} s instead of "
+        f"{now.seconds:.4g}."
+    )
+
+
+def _about_executors(facts: Facts, made: Table) -> str:
+    executors, cores = made.whole("executors"), made.whole("executorCores")
+    now = measured_inputs(facts).get("executors")
+    start = f"Run {executors} executors of {cores} cores"
+    if now is not None and round(now.amount) != executors:
+        start = f"Change the executors from {now.amount:.0f} to {executors} first, of {cores} cores each"
+    elif now is not None:
+        start = f"Keep {executors} executors of {cores} cores"
+    capacity, records = made.amount("capacity"), made.amount("batchRecords")
+    if capacity is None or records is None:
+        return f"{start}; how much they pass is not known without a latency, a rate or measured batches."
+    pace = f"batches of {records:.0f} records pass {capacity:.4g} records/s"
+    rate = made.amount("rate")
+    if rate is None:
+        return f"{start}: {pace}."
+    return f"{start}: {pace}, {capacity / rate:.2g} times the rate (aim: {1.0 / COMFORT_RATIO:g} times)."

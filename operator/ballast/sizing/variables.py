@@ -1,0 +1,302 @@
+"""The table of variables: each input, and each value that follows from them, with its formula."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from ballast.sizing.batch_regimes import CannotTell, Regimes, fit
+from ballast.sizing.batch_size import COMFORT_RATIO, Choice, choose
+from ballast.sizing.facts import Facts, inputs
+from ballast.sizing.memory import (
+    GIB,
+    MIB,
+    SURVIVOR_RATIO,
+    heap_within,
+    new_generation,
+    old_generation,
+    overhead_bytes,
+    usable_heap,
+)
+from ballast.sizing.provenance import Value, Variable, assumed, declared, derived, measured
+from ballast.sizing.provisioning import power_of_two, source_tasks, usable_cores
+
+MOST_PARALLELISM = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class BatchModel:
+    """How long a batch takes with any number of cores: only the part that tasks take is shared among them."""
+
+    regimes: Regimes | None
+    core_seconds_per_record: float
+    measured_cores: float = 1.0
+
+    def seconds(self, rows: float, cores: float) -> float:
+        work = rows * self.core_seconds_per_record
+        if self.regimes is None:
+            return work / cores
+        elsewhere = max(self.regimes.seconds(rows) - work / self.measured_cores, 0.0)
+        return elsewhere + work / cores
+
+    def cores_for(self, rate: float, rows: float | None) -> int | None:
+        """The fewest cores that pass `rate` in 80 % of their time, in batches of `rows`; None if none do."""
+        if rows is None or self.regimes is None:
+            return max(1, math.ceil(round(rate * self.core_seconds_per_record / COMFORT_RATIO, 9)))
+        most = COMFORT_RATIO * rows / rate
+        elsewhere = self.seconds(rows, math.inf)
+        if elsewhere >= most:
+            return None
+        return max(1, math.ceil(round(rows * self.core_seconds_per_record / (most - elsewhere), 9)))
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """All variables by name, in the order in which they follow from each other."""
+
+    variables: Mapping[str, Variable]
+    regimes: Regimes | CannotTell | None
+    """Of the measured batches; None without any."""
+    choice: Choice | None
+    """The batch size, where the curve tells it."""
+    model: BatchModel | None
+    short: bool = False
+    """Whether no number of cores passes the rate with these batches."""
+    needed_parallelism: int | None = None
+    """The cores that the rate needs, even if the declared machines have fewer."""
+
+    def amount(self, name: str) -> float | None:
+        found = self.variables.get(name)
+        return None if found is None else found.value.amount
+
+    def whole(self, name: str, otherwise: int = 1) -> int:
+        found = self.amount(name)
+        return otherwise if found is None else max(1, round(found))
+
+
+@dataclass(slots=True)
+class _Maker:
+    """Adds variables in order; a formula sees those before it."""
+
+    facts: Facts
+    made: dict[str, Variable] = field(default_factory=dict)
+
+    def has(self, *names: str) -> bool:
+        return all(name in self.made for name in names)
+
+    def amount(self, name: str) -> float:
+        return self.made[name].value.amount
+
+    def add(
+        self,
+        name: str,
+        unit: str,
+        formula: str,
+        compute: Callable[..., float],
+        *of: str,
+        note: str = "",
+    ) -> None:
+        values = {each: self.made[each].value for each in of}
+        self.made[name] = derived(name, unit, formula, compute, inputs=values, note=note)
+
+
+def table(facts: Facts) -> Table:
+    """Raises InvalidField for a what-if that can't be taken."""
+    known = inputs(facts)
+    maker = _Maker(facts, {name: Variable(name, value) for name, value in known.items()})
+    found = fit(facts.progress.rows, facts.progress.seconds) if facts.progress is not None else None
+    regimes = found if isinstance(found, Regimes) else None
+    model = _model(known, regimes)
+    choice = _choice(facts, known, regimes)
+    rows = known["batchRecords"].amount if "batchRecords" in known else (choice.rows if choice else None)
+    needed = model.cores_for(known["rate"].amount, rows) if model is not None and "rate" in known else None
+    _parallelism(maker, model, rows, needed)
+    _batch(maker, choice, model)
+    _pending(maker)
+    _memory(maker)
+    impossible = needed is None and model is not None and "rate" in known
+    return Table(dict(maker.made), found, choice, model, short=impossible, needed_parallelism=needed)
+
+
+def _model(known: Mapping[str, Value], regimes: Regimes | None) -> BatchModel | None:
+    cores = known["executors"].amount * known["executorCores"].amount if "executorCores" in known else 1.0
+    if "recordSeconds" in known:
+        return BatchModel(regimes, known["recordSeconds"].amount, cores)
+    if regimes is not None:  # all growth is taken for work that more cores share
+        return BatchModel(regimes, regimes.slow_seconds_per_row * cores, cores)
+    return None
+
+
+def _choice(facts: Facts, known: Mapping[str, Value], regimes: Regimes | None) -> Choice | None:
+    if regimes is None or "batchRecords" in known:
+        return None
+    most = known["batchSeconds"].amount if facts.declared.batch_time or "batchSeconds" in facts.what_if else None
+    rate = known["rate"].amount if "rate" in known else None
+    return choose(regimes, facts.goal, rate=rate, most_seconds=most)
+
+
+def _parallelism(maker: _Maker, model: BatchModel | None, rows: float | None, needed: int | None) -> None:
+    """Machines first: one executor on each. Without machines, as many executors as the rate needs."""
+    if maker.has("machines"):
+        maker.add("executors", "executors", "machines × 1", lambda machines: machines, "machines")
+        maker.add("executorCores", "cores", "coresPerMachine, less 1 from 8 on", _usable, "coresPerMachine")
+    else:
+        if not maker.has("executorCores"):
+            maker.add("executorCores", "cores", "coresPerMachine, less 1 from 8 on", _usable, "coresPerMachine")
+        cores = maker.amount("executorCores")
+        if needed is not None and model is not None:
+            of = [each for each in ("rate", "recordSeconds") if maker.has(each)]
+            formula = f"rate × recordSeconds ÷ {COMFORT_RATIO:g} ÷ executorCores, and what no core shortens; rounded up"
+            maker.add("executors", "executors", formula, _for_rate(model, rows, cores, needed), *of)
+        elif not maker.has("executors"):
+            maker.add("executors", "executors", "1: nothing tells more", lambda _: 1.0, "executorCores")
+    maker.add("parallelism", "tasks", "executors × executorCores", lambda e, c: e * c, "executors", "executorCores")
+    _sources(maker)
+    maker.add("stateTasks", "tasks", "executors × 1: one per group of cores", lambda e: e, "executors")
+
+
+def _for_rate(model: BatchModel, rows: float | None, cores: float, otherwise: int) -> Callable[..., float]:
+    """Executors of `cores` by rate and core seconds per record."""
+
+    def executors(rate: float, core_seconds: float = model.core_seconds_per_record) -> float:
+        needed = replace(model, core_seconds_per_record=core_seconds).cores_for(rate, rows)
+        return float(math.ceil((otherwise if needed is None else needed) / cores))
+
+    return executors
+
+
+def _usable(cores: float) -> float:
+    return float(usable_cores(int(cores)))
+
+
+def _sources(maker: _Maker) -> None:
+    """As many as the stage after them, to avoid a shuffle: executors × cores, bounded by the partitions."""
+    first = next(iter(maker.facts.declared.stages), None)
+    note = ""
+    if not maker.has("partitions"):
+        formula = "parallelism, to avoid a shuffle"
+        maker.add("sourceTasks", "tasks", formula, lambda cores: cores, "parallelism")
+    else:
+        formula = "the largest divisor of partitions that is no larger than parallelism"
+        maker.add("sourceTasks", "tasks", formula, _divisor, "partitions", "parallelism")
+    given, computed = first.parallelism if first else None, maker.amount("sourceTasks")
+    if first is not None and given is not None and first.latency is None and given != computed:
+        note = f"declared {given} (stage {first.component}), but the formula gives {computed:g}"
+        found = maker.made["sourceTasks"]
+        maker.made["sourceTasks"] = Variable(found.name, found.value, found.formula, found.inputs, note)
+
+
+def _divisor(partitions: float, cores: float) -> float:
+    return float(source_tasks(partitions=int(partitions), cores=int(cores)))
+
+
+def _batch(maker: _Maker, choice: Choice | None, model: BatchModel | None) -> None:
+    if choice is not None:
+        progress = maker.facts.progress
+        count = len(progress.batches) if progress is not None else 0
+        value = measured(choice.rows, "records", f"regimes of {count} batches")
+        maker.made["batchRecords"] = Variable("batchRecords", value, choice.reason)
+    elif not maker.has("batchRecords") and maker.has("recordSeconds"):
+        formula = "batchSeconds ÷ recordSeconds × parallelism"
+        of = ("batchSeconds", "recordSeconds", "parallelism")
+        maker.add("batchRecords", "records", formula, lambda batch, each, cores: batch / each * cores, *of)
+    if not maker.has("batchRecords"):
+        return
+    maker.add("batchBytes", "B", "batchRecords × recordBytes", lambda n, size: n * size, "batchRecords", "recordBytes")
+    if maker.has("partitions"):
+        maker.add("fetchBytes", "B", "batchBytes ÷ partitions", lambda size, n: size / n, "batchBytes", "partitions")
+        maker.add("socketBufferBytes", "B", "the power of two above fetchBytes", _power_of_two, "fetchBytes")
+    _timing(maker, model)
+
+
+def _timing(maker: _Maker, model: BatchModel | None) -> None:
+    if model is None:
+        return
+    cores = maker.amount("parallelism")
+    of = tuple(each for each in ("batchRecords", "recordSeconds", "parallelism") if maker.has(each))
+    formula = "batchRecords × recordSeconds ÷ parallelism, and what no core shortens"
+    records = maker.amount("batchRecords")
+    seconds = model.seconds(records, cores)
+    curve = model.regimes
+    if curve is not None:
+        spread = min(2.0 * curve.noise_ratio, 0.9)
+        source = f"curve of {curve.batches} batches"
+        low, high = seconds * (1.0 - spread), seconds * (1.0 + spread)
+        value = measured(seconds, "s", source, low=low, high=high)
+        maker.made["expectedBatchSeconds"] = Variable("expectedBatchSeconds", value, formula, of)
+    else:
+        maker.add("expectedBatchSeconds", "s", formula, lambda n, each, p: n * each / p, *of)
+    maker.add("capacity", "records/s", "batchRecords ÷ expectedBatchSeconds", lambda n, s: n / s, *_CAPACITY)
+    if maker.has("rate"):
+        formula = f"{COMFORT_RATIO:g} × batchRecords ÷ rate: a cap on the pace, with room to catch up"
+        of = ("batchRecords", "rate")
+        maker.add("triggerSeconds", "s", formula, lambda n, rate: COMFORT_RATIO * n / rate, *of)
+
+
+_CAPACITY = ("batchRecords", "expectedBatchSeconds")
+
+
+def _pending(maker: _Maker) -> None:
+    of = ("pendingRatio", "parallelism")
+    maker.add("maxPending", "tasks", "pendingRatio × parallelism", lambda ratio, tasks: ratio * tasks, *of)
+    if not maker.has("batchBytes"):
+        return
+    formula = "pendingRatio × batchBytes ÷ executors"
+    maker.add("pendingBytes", "B", formula, lambda ratio, size, n: ratio * size / n, *_PENDING)
+    if not maker.has("outputRatio"):
+        maker.made["outputRatio"] = Variable("outputRatio", assumed(1.0, "", "one record sent on per record received"))
+    formula = "the power of two above batchRecords × outputRatio ÷ executors"
+    maker.add("sendBufferRecords", "records", formula, lambda n, sent, e: _power_of_two(n * sent / e), *_SENT)
+
+
+_PENDING = ("pendingRatio", "batchBytes", "executors")
+_SENT = ("batchRecords", "outputRatio", "executors")
+
+
+def _power_of_two(least: float) -> float:
+    return float(power_of_two(least))
+
+
+def _memory(maker: _Maker) -> None:
+    """From the GC log where there is one; else within the machine's memory; else as it is."""
+    if maker.has("allocationRate"):
+        formula = f"10 s × allocationRate × {SURVIVOR_RATIO + 2} ÷ {SURVIVOR_RATIO}"
+        maker.add("newGenerationBytes", "B", formula, new_generation, "allocationRate")
+        ratio = SURVIVOR_RATIO + 2
+        formula = f"newGenerationBytes ÷ {ratio}"
+        maker.add("survivorBytes", "B", formula, lambda new: new / ratio, "newGenerationBytes")
+        if not maker.has("steadyOldBytes"):
+            none = declared(0.0, "B", "the log shows no old generation")
+            maker.made["steadyOldBytes"] = Variable("steadyOldBytes", none)
+        formula, of = "the larger of 2 × steadyOldBytes and 1.5 × newGenerationBytes", _OLD
+        maker.add("oldGenerationBytes", "B", formula, _old, *of)
+        formula = "newGenerationBytes + oldGenerationBytes, in steps of 256 MiB, below 32 GiB"
+        maker.add("heapBytes", "B", formula, _heap, "newGenerationBytes", "oldGenerationBytes")
+    elif maker.has("memoryPerMachine"):
+        python = maker.facts.log is not None and maker.facts.log.python
+        formula = "memoryPerMachine less the overhead outside the heap, below 32 GiB"
+        maker.add("heapBytes", "B", formula, lambda size: _steps(heap_within(size, python=python)), "memoryPerMachine")
+    elif maker.has("executorMemory"):
+        maker.add("heapBytes", "B", "executorMemory: nothing tells another", lambda size: size, "executorMemory")
+    if maker.has("heapBytes"):
+        python = maker.facts.log is not None and maker.facts.log.python
+        formula = "the larger of 384 MiB and 10 % of heapBytes (40 % where Python runs)"
+        maker.add("overheadBytes", "B", formula, lambda heap: overhead_bytes(heap, python=python), "heapBytes")
+
+
+_OLD = ("newGenerationBytes", "steadyOldBytes")
+
+
+def _old(new: float, steady: float) -> float:
+    return old_generation(new_bytes=new, steady_old_bytes=steady)
+
+
+def _heap(new: float, old: float) -> float:
+    step = 256 * MIB
+    return max(usable_heap(math.ceil((new + old) / step) * step), GIB)
+
+
+def _steps(size: float) -> float:
+    step = 256 * MIB
+    return usable_heap(max(math.floor(size / step) * step, step))
