@@ -31,10 +31,10 @@ from ballast.model import (
     SheddingPolicy,
     Snapshot,
 )
+from ballast.moves.score import points_per_core
 from ballast.placement.state import PlacementState
 from ballast.planner.arbiter import as_started
 from ballast.planner.plan import plan
-from ballast.planner.score import points_per_core
 from ballast.planner.shelf import dumped
 from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
 

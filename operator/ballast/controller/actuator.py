@@ -19,7 +19,7 @@ from ballast.kube.kinds import Kind
 from ballast.kube.objects import ensure_created
 from ballast.kube.pods import Pod
 from ballast.model import Levels, Move, MovePhase, MovesMode, NodeView, Pin, Placement, Plan, PlannedMove, Reason
-from ballast.planner.evidence import cause
+from ballast.moves.evidence import cause
 
 _MOST_EVENTS = 20
 """About single pods that are let go without a place, at a time: each is a request that the round waits for."""

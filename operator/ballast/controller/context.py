@@ -16,8 +16,9 @@ from ballast.kube.document import JSON
 from ballast.kube.events import Regarding
 from ballast.kube.pods import Pod
 from ballast.model import Executor, Memory, Policy, Snapshot
-from ballast.planner.candidates import Candidates
-from ballast.planner.score import measured, points_per_core
+from ballast.moves.candidates import Candidates
+from ballast.moves.score import measured, points_per_core
+from ballast.planner import placing
 from ballast.prometheus import Reading
 
 Kin = tuple[str, str, str]
@@ -61,7 +62,7 @@ class Context:
 
     @cached_property
     def candidates(self) -> Candidates:
-        return Candidates.found(self.snapshot, self.policy, self.memory, now=self.snapshot.taken_at)
+        return placing.candidates(self.snapshot, self.policy, self.memory, now=self.snapshot.taken_at)
 
     @cached_property
     def slownesses(self) -> Mapping[str, float]:

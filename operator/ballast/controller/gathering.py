@@ -9,9 +9,9 @@ from ballast.controller.context import Context, Kin
 from ballast.controller.openmove import OpenMove, planner_moves
 from ballast.kube.pods import Pod as SeenPod
 from ballast.model import Executor, MovePhase, Phase, Reason, Refusal
-from ballast.moves import Clearance, Facts, Pod, Rival
+from ballast.moves import Facts, Pod, Revalidation, Rival
+from ballast.moves.revalidation import revalidate
 from ballast.moves.rules import DRIFT_POINTS
-from ballast.planner.clearance import clearance
 
 
 def facts(each: OpenMove, context: Context, known: Mapping[str, OpenMove], now: float) -> Facts:
@@ -23,7 +23,7 @@ def facts(each: OpenMove, context: Context, known: Mapping[str, OpenMove], now: 
         stranger=_misnamed(each, executor) if executor else _stranger(each, context),
         newcomers=tuple(_pod(pod, context.executors) for pod in context.kin(kin) if pod is not executor),
         rivals=_rivals(each, known, kin),
-        clearance=_clearance(each, context, known, now),
+        revalidation=_revalidation(each, context, known, now),
         expected_executors=_expected(each, context),
         application_ended=_application_ended(context, kin),
         scores=context.measured,
@@ -62,15 +62,15 @@ def _kin(each: OpenMove, executor: SeenPod | None) -> Kin:
     return namespace, subject.application, subject.resource_profile
 
 
-def _clearance(each: OpenMove, context: Context, known: Mapping[str, OpenMove], now: float) -> Clearance:
-    """The arbiter's second look, with every move as it was last written, in this pass too."""
+def _revalidation(each: OpenMove, context: Context, known: Mapping[str, OpenMove], now: float) -> Revalidation:
+    """With every move as it was last written, in this pass too."""
     points = context.points_per_core
     move = each.planned(points)
     if not move.phase.travelling:
-        return Clearance()
+        return Revalidation()
     snapshot = replace(context.snapshot, moves=planner_moves(known.values(), points))
     predicted = each.state.orders.predicted.gap is not None
-    refusal, destination = clearance(
+    return revalidate(
         snapshot,
         context.policy,
         move,
@@ -79,7 +79,6 @@ def _clearance(each: OpenMove, context: Context, known: Mapping[str, OpenMove], 
         now=now,
         tolerance_points=DRIFT_POINTS if predicted else 0.0,
     )
-    return Clearance(refusal, destination)
 
 
 def _pod(pod: SeenPod, views: Mapping[str, Executor]) -> Pod:

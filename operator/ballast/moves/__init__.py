@@ -3,7 +3,7 @@
 Pure: the planner, the operator, the simulator, `plan`, `explain` and moves made by hand all ask these functions.
 """
 
-from ballast.moves.facts import Clearance, Facts, Pod, Rival
+from ballast.moves.facts import Facts, Pod, Revalidation, Rival
 from ballast.moves.machine import advance, turned_away
 from ballast.moves.state import Figures, MoveState, Orders, Replacement, Subject, Timings, Word
 from ballast.moves.step import (
@@ -19,7 +19,6 @@ from ballast.moves.step import (
 
 __all__ = [
     "Action",
-    "Clearance",
     "DeleteUnscheduled",
     "Effect",
     "Emit",
@@ -32,6 +31,7 @@ __all__ = [
     "Pod",
     "ReleaseUnpinned",
     "Replacement",
+    "Revalidation",
     "Rival",
     "Step",
     "Subject",

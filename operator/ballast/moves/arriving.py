@@ -115,11 +115,11 @@ def _place(at: Situation, pod: Pod, claim: Replacement) -> Step:
     if pod.gate_since is None:
         return _overdue(at, pod) or wait(at, _deadline(at))
     held_until = max(pod.gate_since, claim.claimed_at or pod.gate_since) + PIN_SECONDS
-    clearance = at.facts.clearance
-    unpinned = at.move.attempts >= MAX_ATTEMPTS or clearance.refusal is not None or at.facts.pin_refused
+    revalidation = at.facts.revalidation
+    unpinned = at.move.attempts >= MAX_ATTEMPTS or revalidation.refusal is not None or at.facts.pin_refused
     if unpinned or at.now >= held_until:
         return do(at, ReleaseUnpinned(pod.name, pod.uid))
-    node = clearance.destination or at.move.destination
+    node = revalidation.destination or at.move.destination
     if node != at.move.destination:
         message = f"{pod.name} goes to {node}: {at.move.destination} has no room left"
         before = replace(at.move.before, cold_score=at.facts.scores.get(node))

@@ -2,7 +2,7 @@
 
 Whoever gathers facts lists the ExecutorMoves first and the pods afterwards, so that whatever a move's state says was
 done is seen in the pods, and no clock is needed to know it. Several steps may be decided from one such look, until a
-step asks for a new one (`Step.look_anew`); but the clearance and the rivals must count every status written so far.
+step asks for a new one (`Step.look_anew`); but the revalidation and the rivals must count every status written so far.
 Facts may otherwise be out of date.
 """
 
@@ -73,8 +73,8 @@ class Rival:
 
 
 @dataclass(frozen=True, slots=True)
-class Clearance:
-    """The arbiter's second look. Up to Leaving it is about the move; while Arriving, about the replacement.
+class Revalidation:
+    """The move checked again. Up to Leaving it is about the move; while Arriving, about the replacement.
 
     `refusal`: why not. `destination`: where to, if no longer to the move's present destination.
     """
@@ -91,7 +91,7 @@ class Facts:
     """The other executors of the same application and resource profile."""
     rivals: tuple[Rival, ...] = ()
     """The other moves of the same application and resource profile, ended ones within their ttl included."""
-    clearance: Clearance = field(default_factory=Clearance)
+    revalidation: Revalidation = field(default_factory=Revalidation)
     expected_executors: int | None = None
     """How many executors the component should have, if declared."""
     application_ended: bool = False

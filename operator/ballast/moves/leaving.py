@@ -56,8 +56,8 @@ def approved(at: Situation) -> Step:
         return _object(at, at.facts.stranger)
     if pod is None or not pod.present:
         return _vanished(at)
-    refusal = forbidden(at) or at.facts.clearance.refusal
-    target = at.facts.clearance.destination or at.move.destination
+    refusal = forbidden(at) or at.facts.revalidation.refusal
+    target = at.facts.revalidation.destination or at.move.destination
     if refusal is None and target == at.move.orders.source:
         refusal = Refusal(pod.name, Reason.NO_DESTINATION, f"only {target} is left, where it is already")
     if refusal is not None:
@@ -163,7 +163,7 @@ def _terminating(at: Situation, pod: Pod) -> Step:
 
 def _ask(at: Situation, pod: Pod) -> Step:
     until = _since(at) + at.settings.leave_timeout_seconds
-    refusal = forbidden(at) or at.facts.clearance.refusal
+    refusal = forbidden(at) or at.facts.revalidation.refusal
     blocked, failed = at.facts.eviction_refused, at.facts.eviction_failed
     if at.now >= until:
         return _give_up(at, blocked, failed)

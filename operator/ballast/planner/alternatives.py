@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ballast.model import Executor, Location, Node, Phase, Policy, Reason, Resources, Snapshot
+from ballast.moves.candidates import Candidates
+from ballast.moves.pin import untied
 from ballast.moves.rules import Rules, worth
 from ballast.placement import admission
-from ballast.planner.candidates import Candidates
-from ballast.planner.pin import untied
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ballast.model import Placement, Policy, Resources, Snapshot
-from ballast.planner.load import Loads
-from ballast.planner.score import points_per_core
+from ballast.moves.load import Loads
+from ballast.moves.score import points_per_core
 
 
 def bookings(

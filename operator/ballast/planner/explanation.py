@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from ballast.errors import BallastError
 from ballast.model import Executor, Memory, Move, MovesMode, Phase, Plan, Policy, Reason, Snapshot
 from ballast.moves.cooldown import Objection, Rest, rest
+from ballast.moves.evidence import cause
 from ballast.moves.rules import Rules
+from ballast.planner import placing
 from ballast.planner.alternatives import Alternative, alternatives
 from ballast.planner.anew import placed_anew
-from ballast.planner.candidates import Candidates
 from ballast.planner.ends import End, ends
-from ballast.planner.evidence import cause
 from ballast.planner.plan import plan
 
 _MOST_PAST = 10
@@ -67,7 +67,7 @@ def explain(snapshot: Snapshot, policy: Policy, memory: Memory, now: float, *, e
     if found is None:
         raise UnknownExecutorError(f"{executor}: no executor of that name in the namespaces of policy {policy.name}")
     decided, _ = plan(snapshot, policy, memory, now)
-    candidates = Candidates.found(snapshot, policy, memory, now=now)
+    candidates = placing.candidates(snapshot, policy, memory, now=now)
     view = next((node for node in decided.pool.nodes if node.name == found.node), None)
     ahead = {node.name: node.projected for node in decided.pool.nodes if node.projected is not None}
     destination = next((p.node for p in placed_anew(snapshot, policy, memory, [found])), None)

@@ -19,11 +19,11 @@ from ballast.model import (
     Resources,
     Snapshot,
 )
+from ballast.moves.candidates import Candidates
 from ballast.moves.cooldown import Rest
+from ballast.moves.load import Loads
 from ballast.planner.arbiter import Arbiter
 from ballast.planner.by_traffic import by_traffic
-from ballast.planner.candidates import Candidates
-from ballast.planner.load import Loads
 from ballast.planner.planned_move import planned
 from ballast.planner.shelf import USAGE, restored, shelved
 from ballast.planner.takers import takers

@@ -6,10 +6,27 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ballast.model import Memory, Phase, Policy, Snapshot
+from ballast.moves.candidates import Candidates
+from ballast.moves.load import loads
 from ballast.placement import least_long_term_rate, least_resource_usage
+from ballast.placement.heading import headings
+from ballast.placement.room import expected, in_flight
 from ballast.placement.state import PlacementState
 from ballast.placement.strategies import usage_settings
 from ballast.planner.shelf import dumped, loaded
+
+
+def candidates(snapshot: Snapshot, policy: Policy, memory: Memory, *, now: float) -> Candidates:
+    """Which executors may move and where to, as things are before a pass; `memory`: of the pass before."""
+    return Candidates(
+        snapshot,
+        policy,
+        loads(snapshot.executors),
+        booked=in_flight(snapshot),
+        unbound=expected(snapshot, policy.levels),
+        sent=headings(snapshot, recalled(memory, policy, snapshot).sent),
+        now=now,
+    )
 
 
 def recalled(memory: Memory, policy: Policy, snapshot: Snapshot) -> PlacementState:

@@ -20,6 +20,9 @@ from ballast.model import (
     Snapshot,
 )
 from ballast.moves.cooldown import Rest, rest
+from ballast.moves.ledger import projected
+from ballast.moves.load import Loads, loads
+from ballast.moves.score import Scores, measured
 from ballast.placement.heading import headings
 from ballast.placement.locality import counts_by_topology, locality
 from ballast.placement.placing import Placed, place
@@ -28,13 +31,10 @@ from ballast.placement.scope import next_scopes
 from ballast.placement.state import PlacementState
 from ballast.planner.booking import bookings, with_placed
 from ballast.planner.hits import node_hits
-from ballast.planner.ledger import projected
 from ballast.planner.levelling import Levelling, level
-from ballast.planner.load import Loads, loads
 from ballast.planner.placing import kept, observed, recalled
 from ballast.planner.pool import pool_view
 from ballast.planner.release import Releases, releases
-from ballast.planner.score import Scores, measured
 from ballast.planner.stickiness import remembered
 from ballast.planner.stranded import given_up, stranded
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import hypot, sqrt
 
 from ballast.model import NodeHits, NodeView, Phase, PoolView, Snapshot
-from ballast.planner.score import Scores
+from ballast.moves.score import Scores
 
 Pair = tuple[str, str, float]
 """Hot node, cold node, difference in points."""

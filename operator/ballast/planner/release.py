@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ballast.model import Executor, Hold, MovePhase, Phase, PlacementMode, PlacementPolicy, Reason, Snapshot
-from ballast.planner.load import profile_of
+from ballast.moves.load import profile_of
 
 _ASIDE_GATES = frozenset({"kueue.x-k8s.io/topology"})
 """Where another controller chooses the node, Ballast stands aside."""

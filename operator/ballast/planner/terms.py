@@ -7,10 +7,10 @@ after pass, what the arbiter can't approve.
 from __future__ import annotations
 
 from ballast.model import Executor, MovesPolicy, Reason
+from ballast.moves.candidates import Candidates
 from ballast.moves.cooldown import Objection
 from ballast.moves.rules import locality_loss
 from ballast.planner.arbiter import Arbiter
-from ballast.planner.candidates import Candidates
 
 
 class Terms:

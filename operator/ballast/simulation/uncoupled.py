@@ -13,12 +13,12 @@ from enum import StrEnum
 from random import Random
 
 from ballast.model import Executor, Memory, Node, Phase, Plan, PlannedMove, Policy, Snapshot
+from ballast.moves.score import measured
 from ballast.placement.pulsar import avg_shedder, least_long_term_rate, least_resource_usage, round_robin
 from ballast.placement.pulsar.candidate import Arrival, Candidate
 from ballast.planner.by_traffic import pool_load, settings_of
 from ballast.planner.plan import plan
 from ballast.planner.planned_move import planned
-from ballast.planner.score import measured
 from ballast.shedding.strategies import shed
 from ballast.shedding.suggestion import Suggestion
 

@@ -11,7 +11,6 @@ from functools import lru_cache
 
 from ballast.model import MovePhase, MovesMode, Phase, Reason, Refusal
 from ballast.moves import (
-    Clearance,
     DeleteUnscheduled,
     Effect,
     Evict,
@@ -20,13 +19,14 @@ from ballast.moves import (
     PinReplacement,
     Pod,
     ReleaseUnpinned,
+    Revalidation,
     Rival,
     Step,
     advance,
     budget,
 )
 from ballast.moves.record import to_move
-from ballast.planner.clearance import _behind
+from ballast.moves.revalidation import _behind
 from tests.properties.move_world.world import (
     ELSEWHERE,
     LAG,
@@ -254,19 +254,19 @@ def facts(scenario: Scenario, world: World, index: int) -> Facts:
         executor=next((_pod(executor) for executor in mine if executor.number == number), None),
         newcomers=tuple(_pod(executor) for executor in mine if executor.number != number),
         rivals=tuple(rival for rival in rivals if rival is not None),
-        clearance=_clearance(scenario, world, move),
+        revalidation=_revalidation(scenario, world, move),
         scores=_AFTER if world.evicted[index] else _BEFORE,
         eviction_refused="disruption budget" if world.refused[index] else "",
     )
 
 
-def _clearance(scenario: Scenario, world: World, move: MoveState) -> Clearance:
+def _revalidation(scenario: Scenario, world: World, move: MoveState) -> Revalidation:
     if move.phase is MovePhase.ARRIVING:
-        return Clearance(destination=ELSEWHERE if world.full else None)
+        return Revalidation(destination=ELSEWHERE if world.full else None)
     if world.objected:
-        return Clearance(refusal=Refusal("executor", Reason.DATA_SKEW))
+        return Revalidation(refusal=Refusal("executor", Reason.DATA_SKEW))
     if move.phase not in (MovePhase.APPROVED, MovePhase.LEAVING):
-        return Clearance()
+        return Revalidation()
     own = to_move(move, source_points_per_core=100.0)
     known = (
         to_move(other, source_points_per_core=100.0) for other in world.moves if other is not None and other is not move
@@ -279,7 +279,7 @@ def _clearance(scenario: Scenario, world: World, move: MoveState) -> Clearance:
         target=own.target,
         now=now(world),
     )
-    return Clearance(refusal=Refusal("executor", *objection) if objection else None)
+    return Revalidation(refusal=Refusal("executor", *objection) if objection else None)
 
 
 def now(world: World) -> float:

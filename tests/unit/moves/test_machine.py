@@ -6,7 +6,6 @@ import pytest
 
 from ballast.model import Exit, MovePhase, MovesMode, MovesPolicy, Phase, Pin, Reason, Refusal
 from ballast.moves import (
-    Clearance,
     DeleteUnscheduled,
     Effect,
     Emit,
@@ -17,6 +16,7 @@ from ballast.moves import (
     PinReplacement,
     ReleaseUnpinned,
     Replacement,
+    Revalidation,
     Step,
     Word,
     advance,
@@ -45,7 +45,7 @@ def step(move: MoveState, facts: Facts, settings: MovesPolicy = SETTINGS) -> Ste
 
 
 def refused(reason: Reason) -> Facts:
-    return before(clearance=Clearance(Refusal("clicks-exec-3", reason, "because")))
+    return before(revalidation=Revalidation(Refusal("clicks-exec-3", reason, "because")))
 
 
 GONE_BY_ITSELF = (MovePhase.EXPIRED, Word.EXECUTOR_GONE)
@@ -116,7 +116,7 @@ GONE_BY_ITSELF = (MovePhase.EXPIRED, Word.EXECUTOR_GONE)
         ),
         pytest.param(
             approved(),
-            before(clearance=Clearance(destination="hot")),
+            before(revalidation=Revalidation(destination="hot")),
             MovePhase.REFUSED,
             Reason.NO_DESTINATION,
             id="no move to where it is",
@@ -229,7 +229,7 @@ STUCK = newcomer(Phase.PENDING, pinned=True, unschedulable_since=NOW - 20)
         pytest.param(claiming(), after(newcomer(gate_since=None)), None, id="not while another controller holds it"),
         pytest.param(
             claiming(),
-            after(newcomer(), clearance=Clearance(Refusal("x", Reason.NO_ROOM))),
+            after(newcomer(), revalidation=Revalidation(Refusal("x", Reason.NO_ROOM))),
             UNPINNED,
             id="released when no node takes it",
         ),
@@ -293,7 +293,7 @@ def test_an_exit_that_needs_an_agent_is_refused_with_the_remedy() -> None:
 
 
 def test_leaving_records_what_the_move_will_be_judged_by_and_recognised_by() -> None:
-    left = step(approved(), before(clearance=Clearance(destination="mild"))).move
+    left = step(approved(), before(revalidation=Revalidation(destination="mild"))).move
     assert left.destination == "mild"
     assert left.before == Figures(hot_score=91.0, cold_score=50.0, slowness=1.6, batch_p95_seconds=4.0)
     assert (left.subject.application, left.subject.resource_profile, left.subject.executor_id) == ("spark-1", "0", "3")
@@ -369,7 +369,7 @@ class TestPlacingAnew:
         assert not step(arriving(since=181, attempts=1), after()).changed
 
     def test_goes_to_the_node_that_has_room_now(self) -> None:
-        found = step(claiming(), after(newcomer(), clearance=Clearance(destination="mild"))).move
+        found = step(claiming(), after(newcomer(), revalidation=Revalidation(destination="mild"))).move
         assert found.destination == "mild"
         assert found.before.cold_score == 50.0
 

@@ -1,6 +1,6 @@
 from ballast.model import Pin, Placement, Resources
+from ballast.moves.load import loads
 from ballast.planner.booking import bookings, with_placed
-from ballast.planner.load import loads
 from tests.builders import GIB, a_node, a_policy, a_snapshot, gated
 
 NODES = (a_node("a", cores=4.0), a_node("b", cores=0.0))

@@ -13,9 +13,9 @@ from ballast.cli.report.moves import move_document, move_table
 from ballast.cli.report.place import Naming, zone_and_rack
 from ballast.cli.situation import Situation
 from ballast.model import Scope
+from ballast.moves.evidence import pressure_words
 from ballast.planner.alternatives import Alternative
 from ballast.planner.ends import End
-from ballast.planner.evidence import pressure_words
 from ballast.planner.explanation import Explanation
 
 _MOST_NODES = 12

@@ -1,4 +1,4 @@
-"""The arbiter's second look at a move that is about to leave, or whose replacement is about to be pinned."""
+"""Checking a move again right before its effect: before its executor leaves, and before its replacement is pinned."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ballast.model import Executor, Move, MovePhase, Phase, Policy, Reason, Refusal, Snapshot
+from ballast.moves.candidates import Candidates
 from ballast.moves.cooldown import Objection, Rest, rest
+from ballast.moves.facts import Revalidation
+from ballast.moves.ledger import projected
 from ballast.moves.rules import Rules
 from ballast.placement.room import in_flight
-from ballast.planner.candidates import Candidates
-from ballast.planner.ledger import projected
-
-Clearance = tuple[Refusal | None, str | None]
-"""Why not, or another destination than the move's; both None: go on."""
 
 
-def clearance(
+def revalidate(
     snapshot: Snapshot,
     policy: Policy,
     move: Move,
@@ -26,25 +24,25 @@ def clearance(
     measured: Mapping[str, float],
     now: float,
     tolerance_points: float = 0.0,
-) -> Clearance:
+) -> Revalidation:
     """Everything that could forbid the move now, its own part in budgets, reservations and scores left out.
 
     `candidates` are of the same executors and nodes; `snapshot.moves` may be newer. `measured`: scores, percent.
     `tolerance_points`: by so much may the move overshoot, since scores have changed since it was predicted.
     """
     others = replace(snapshot, moves=tuple(m for m in snapshot.moves if (m.namespace, m.name) != _key(move)))
-    look = _Look(
+    view = _View(
         others, policy, move, candidates.given(booked=in_flight(others), now=now), measured, now, tolerance_points
     )
     if move.phase is MovePhase.ARRIVING:
-        replacement = look.executor(move.replacement_uid)
-        return (None, None) if replacement is None else look.destination(replacement)
-    executor = look.executor(move.executor_uid)
+        replacement = view.executor(move.replacement_uid)
+        return Revalidation() if replacement is None else view.destination(replacement)
+    executor = view.executor(move.executor_uid)
     if executor is None:
         words = f"policy {policy.name} does not steer it: its namespaceSelector or topologySelector leaves it out"
-        return Refusal(move.executor_name, Reason.NOT_OPTED_IN, words), None
-    refusal = look.objection(executor)
-    return (refusal, None) if refusal is not None else look.destination(executor)
+        return Revalidation(Refusal(move.executor_name, Reason.NOT_OPTED_IN, words))
+    refusal = view.objection(executor)
+    return Revalidation(refusal) if refusal is not None else view.destination(executor)
 
 
 def _key(move: Move) -> tuple[str, str]:
@@ -52,7 +50,7 @@ def _key(move: Move) -> tuple[str, str]:
 
 
 @dataclass(frozen=True)
-class _Look:
+class _View:
     """`others`: the pool with every move but this one."""
 
     others: Snapshot
@@ -119,23 +117,23 @@ class _Look:
     def _resting(self) -> Rest:
         return rest(self.others.moves, self.policy.moves, self.now)
 
-    def destination(self, executor: Executor) -> Clearance:
+    def destination(self, executor: Executor) -> Revalidation:
         """The move's own destination, else the next coldest that takes it and stays colder than the source."""
         refused = self.candidates.refusal(executor.key, self.move.target, ())
         if refused is None:
-            return None, None
+            return Revalidation()
         limit = self.scores.get(self.move.source, float("inf"))
         for name in sorted(self.scores, key=lambda node: (self.scores[node], node)):
             if name in (self.move.source, self.move.target) or self.scores[name] >= limit:
                 continue
             if self.candidates.refusal(executor.key, name, ()) is None and self._will_do(executor, name):
-                return None, name
+                return Revalidation(destination=name)
         gain = self.candidates.gain_objection(executor, self.move.target)
         why = gain[1] if gain is not None and gain[0] is refused else f"{self.move.target} can't take it"
-        return Refusal(executor.key, refused, f"{why}, and no other cold node can", self.move.target), None
+        return Revalidation(Refusal(executor.key, refused, f"{why}, and no other cold node can", self.move.target))
 
     def _will_do(self, executor: Executor, name: str) -> bool:
-        """Whether the next look, too, would let it go there; a replacement has left already, and must go somewhere."""
+        """Whether the next revalidation, too, would clear it; a replacement must go somewhere."""
         return executor.phase is not Phase.RUNNING or self._ruling(executor, name) is None
 
 

@@ -19,8 +19,8 @@ from ballast.model import (
     Separation,
     Workload,
 )
-from ballast.planner.candidates import Candidates
-from ballast.planner.load import loads
+from ballast.moves.candidates import Candidates
+from ballast.moves.load import loads
 from tests.builders import GIB, NOW, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
 
 NODES = (

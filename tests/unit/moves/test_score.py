@@ -1,5 +1,5 @@
 from ballast.model import NodeUsage, Weights
-from ballast.planner.score import scores
+from ballast.moves.score import scores
 from tests.builders import a_node
 
 CPU_AND_MEMORY = Weights(cpu=1.0, memory=0.5)

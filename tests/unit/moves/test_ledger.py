@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from ballast.model import MovePhase, Resources
-from ballast.planner.ledger import projected
-from ballast.planner.load import loads
+from ballast.moves.ledger import projected
+from ballast.moves.load import loads
 from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, an_executor
 
 POLICY = a_policy(window_seconds=100.0)

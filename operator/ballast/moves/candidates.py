@@ -1,4 +1,4 @@
-"""Which executors may move, where each could go and at what cost: what a shedding strategy asks the planner."""
+"""Which executors may move, where each could go and at what cost: what strategies and rules ask about a pool."""
 
 from __future__ import annotations
 
@@ -7,19 +7,16 @@ from collections.abc import Iterator, Mapping
 from copy import copy
 from functools import cached_property, reduce
 
-from ballast.model import Executor, Gap, Memory, Node, Phase, Policy, Reason, Resources, Separation, Snapshot, Topology
+from ballast.model import Executor, Gap, Node, Phase, Policy, Reason, Resources, Separation, Snapshot, Topology
+from ballast.moves import eligibility
+from ballast.moves.evidence import Evidence, TaskTimes
+from ballast.moves.load import Loads
+from ballast.moves.pin import untied
 from ballast.moves.rules import Way
+from ballast.moves.score import measured
 from ballast.placement import admission
-from ballast.placement.heading import headings
 from ballast.placement.limit import allowance, most_per_node, separation_level
 from ballast.placement.locality import Locality, counts_by_topology, locality_delta_ratio, measure
-from ballast.placement.room import expected, in_flight
-from ballast.planner import eligibility
-from ballast.planner.evidence import Evidence, TaskTimes
-from ballast.planner.load import Loads, loads
-from ballast.planner.pin import untied
-from ballast.planner.placing import recalled
-from ballast.planner.score import measured
 
 _STATE_UNIT_BYTES = float(1 << 30)
 _LOCALITY_WEIGHT = 10.0
@@ -62,19 +59,6 @@ class Candidates:
         self._live: Counter[tuple[str, str]] = Counter()
         for executor in snapshot.executors:
             self._count(executor, sent.get(executor.uid))
-
-    @classmethod
-    def found(cls, snapshot: Snapshot, policy: Policy, memory: Memory, *, now: float) -> Candidates:
-        """As things are before a pass; `memory`: of the pass before."""
-        return cls(
-            snapshot,
-            policy,
-            loads(snapshot.executors),
-            booked=in_flight(snapshot),
-            unbound=expected(snapshot, policy.levels),
-            sent=headings(snapshot, recalled(memory, policy, snapshot).sent),
-            now=now,
-        )
 
     def given(self, *, booked: Mapping[str, Resources], now: float) -> Candidates:
         """The same at another moment, with other amounts spoken for; the same pods are not bound yet."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ballast.model import Executor, Exit, MovesPolicy, Phase, Reason, Topology, Workload
-from ballast.planner.evidence import Evidence
+from ballast.moves.evidence import Evidence
 
 Objection = tuple[Reason, str]
 

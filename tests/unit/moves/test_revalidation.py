@@ -32,9 +32,9 @@ from ballast.model import (
     Snapshot,
     Taint,
 )
-from ballast.planner.candidates import Candidates
-from ballast.planner.clearance import clearance
-from ballast.planner.score import measured
+from ballast.moves.revalidation import revalidate
+from ballast.moves.score import measured
+from ballast.planner import placing
 from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor
 
 POLICY = a_policy(
@@ -59,9 +59,9 @@ def pool(*nodes: Node, mover: Executor = MOVER, **changes: Any) -> Snapshot:
 def look(
     snapshot: Snapshot, move: Move = MOVE, policy: Policy = POLICY, *, tolerance_points: float = 0.0
 ) -> tuple[Refusal | None, str | None]:
-    candidates = Candidates.found(snapshot, policy, Memory(), now=snapshot.taken_at)
+    candidates = placing.candidates(snapshot, policy, Memory(), now=snapshot.taken_at)
     scores = measured(snapshot, policy).by_node
-    return clearance(
+    found = revalidate(
         snapshot,
         policy,
         move,
@@ -70,6 +70,7 @@ def look(
         now=NOW,
         tolerance_points=tolerance_points,
     )
+    return found.refusal, found.destination
 
 
 def why(snapshot: Snapshot, move: Move = MOVE, policy: Policy = POLICY) -> tuple[Reason | None, str]:

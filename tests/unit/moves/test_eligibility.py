@@ -1,8 +1,8 @@
 import pytest
 
 from ballast.model import Component, Executor, Exit, MovesPolicy, Phase, Reason, Topology, Workload
-from ballast.planner.eligibility import Case, objections
-from ballast.planner.evidence import Evidence
+from ballast.moves.eligibility import Case, objections
+from ballast.moves.evidence import Evidence
 from tests.builders import NOW, a_topology, an_executor
 
 

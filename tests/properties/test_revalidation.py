@@ -22,9 +22,9 @@ from ballast.model import (
     Resources,
     Snapshot,
 )
-from ballast.planner.candidates import Candidates
-from ballast.planner.clearance import clearance
-from ballast.planner.score import measured
+from ballast.moves.revalidation import revalidate
+from ballast.moves.score import measured
+from ballast.planner import placing
 from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, an_executor
 
 NODES = ("n0", "n1", "n2", "gone")
@@ -93,9 +93,10 @@ def situations(draw: st.DrawFn) -> tuple[Snapshot, Move]:
 @given(situations(), st.sampled_from(SETTINGS))
 def test_who_is_let_go_may_leave_and_has_somewhere_to_go(situation: tuple[Snapshot, Move], policy: Policy) -> None:
     seen, move = situation
-    candidates = Candidates.found(seen, policy, Memory(), now=NOW)
+    candidates = placing.candidates(seen, policy, Memory(), now=NOW)
     scores = measured(seen, policy).by_node
-    refusal, other = clearance(seen, policy, move, candidates=candidates, measured=scores, now=NOW)
+    found = revalidate(seen, policy, move, candidates=candidates, measured=scores, now=NOW)
+    refusal, other = found.refusal, found.destination
     if refusal is not None:
         assert refusal.detail
         assert other is None
