@@ -61,6 +61,7 @@ def test_the_jobs_release_with_options_that_the_program_has(defaults: Manifests,
     options = parsed(release, arguments(defaults.pod(kind), "release"))
     assert (options["name"], options["namespace"]) == ("ballast", "operators")
     assert [name for name in ("stale", "everybody") if options[name]] == [mode]
+    assert options["hook"] == (defaults.of("Job")[0]["metadata"]["name"] if kind == "Job" else None)
 
 
 def test_every_variable_in_the_arguments_is_in_the_environment(defaults: Manifests) -> None:

@@ -33,14 +33,16 @@ OPERATOR_EVERYWHERE = {
 OPERATOR_AT_HOME = {
     "leases.coordination.k8s.io": frozenset({"create"}),
     "leases.coordination.k8s.io ballast": frozenset({"get", "update"}),
-    "secrets": frozenset({"get"}),
 }
 RELEASE_EVERYWHERE = {
     "pods": frozenset({"get", "list", "patch"}),
     "gateswitches.ballast.dev ballast": frozenset({"get", "patch"}),
     "gateswitches/status.ballast.dev ballast": PATCH,
 }
-RELEASE_AT_HOME = {"leases.coordination.k8s.io ballast": frozenset({"get"})}
+RELEASE_AT_HOME = {
+    "leases.coordination.k8s.io ballast": frozenset({"get"}),
+    "jobs.batch ballast-uninstall": frozenset({"get"}),
+}
 
 
 def rights(role: dict[str, Any]) -> dict[str, frozenset[str]]:
@@ -84,6 +86,13 @@ def test_evictions_are_granted_where_the_installer_says(render: Renderer) -> Non
     for binding in found.of("RoleBinding"):
         if binding["metadata"]["name"] == "ballast-evict":
             assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "ballast", "namespace": NAMESPACE}]
+
+
+def test_secrets_are_granted_one_by_one(render: Renderer) -> None:
+    role = rights(render({"prometheus": {"secrets": ["token", "authority"]}}).named("Role", "ballast"))
+    assert {name: verbs for name, verbs in role.items() if name.startswith("secrets")} == {
+        "secrets token authority": frozenset({"get"})
+    }
 
 
 def test_users_roles_are_extended_by_what_is_namespaced_and_theirs(defaults: Manifests) -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from ballast.api.crd import KINDS
-from ballast.kube.kinds import BALANCING_POLICY, POD
+from ballast.kube.kinds import BALANCING_POLICY, GATE_SWITCH, POD
 from tests.cluster.chart.installation import CHART, NAMESPACE, RELEASE, Installation
 from tests.testbed.errors import TestbedError
 from tests.testbed.waiting import wait_until
+from tests.unit.cli.program import Ended, run
 
 pytestmark = pytest.mark.cluster
 
@@ -92,6 +95,64 @@ def test_definitions_and_resources_outlive_the_chart(installed: Installation) ->
     installed.testbed.kubectl("delete", "bpol", name)
 
 
+@pytest.fixture
+def as_the_hook(installed: Installation, tmp_path: Path) -> Callable[[], Ended]:
+    """What the hook's pod does, with the account of the chart's Job: there is no kubelet to run it."""
+    testbed, file = installed.testbed, tmp_path / "kubeconfig"
+    server = {"server": testbed.url, "certificate-authority": str(testbed.ca)}
+    config = {
+        "clusters": [{"name": "here", "cluster": server}],
+        "users": [{"name": "hook", "user": {"token": testbed.token(NAMESPACE, f"{RELEASE}-release")}}],
+        "contexts": [{"name": "hook", "context": {"cluster": "here", "user": "hook", "namespace": NAMESPACE}}],
+        "current-context": "hook",
+    }
+    file.write_text(yaml.safe_dump(config))
+    rendered = testbed.helm("template", RELEASE, str(CHART), f"--namespace={NAMESPACE}", *HOOK)
+    (container,) = yaml.safe_load(rendered)["spec"]["template"]["spec"]["containers"]
+    return lambda: run(*container["args"], "--kubeconfig", str(file))
+
+
+HOOK = ("--show-only=templates/uninstall.yaml",)
+JOB = f"{RELEASE}-uninstall"
+
+
+def switch(installed: Installation) -> tuple[bool, str | None]:
+    found = installed.admin.read(GATE_SWITCH, RELEASE).body
+    return found["spec"]["gating"], found.get("status", {}).get("reason")
+
+
+@pytest.mark.parametrize("how", [(), ("--server-side",)], ids=["client-side", "server-side"])
+def test_the_uninstall_job_does_nothing_when_kubectl_applies_it_next_to_a_live_operator(
+    installed: Installation, as_the_hook: Callable[[], Ended], how: tuple[str, ...]
+) -> None:
+    installed.switch(gating=True)
+    rendered = installed.testbed.helm("template", RELEASE, str(CHART), f"--namespace={NAMESPACE}", *HOOK)
+    installed.testbed.kubectl("apply", *how, "-f", "-", input_text=rendered)
+    try:
+        ended = as_the_hook()
+    finally:
+        installed.testbed.kubectl("delete", "job", JOB, f"--namespace={NAMESPACE}")
+    assert (ended.code, ended.err) == (0, "")
+    assert f"nothing was done: Helm did not create the Job {JOB}" in ended.out
+    assert switch(installed) == (True, None)
+    installed.remove_switch()
+
+
+def test_the_uninstall_job_turns_the_switch_off_when_helm_runs_it(
+    installed: Installation, as_the_hook: Callable[[], Ended]
+) -> None:
+    installed.switch(gating=True)
+    with pytest.raises(TestbedError):  # the Job can't end without a kubelet
+        installed.testbed.helm("uninstall", RELEASE, f"--namespace={NAMESPACE}", "--timeout=5s")
+    assert deployment(installed)["metadata"].get("deletionTimestamp") is None
+    ended = as_the_hook()
+    assert (ended.code, ended.err) == (0, "")
+    assert switch(installed) == (False, "Uninstalled")
+    installed.testbed.kubectl("delete", "job", JOB, f"--namespace={NAMESPACE}")
+    installed.uninstall()
+    installed.install()
+
+
 @pytest.mark.parametrize(
     ("setting", "complaint"),
     [
@@ -102,6 +163,7 @@ def test_definitions_and_resources_outlive_the_chart(installed: Installation) ->
         ("lease.durationSeconds=600", "at '/lease/durationSeconds': maximum: got 600, want 60"),
         ("logging.level=loud", "at '/logging/level': value must be one of 'debug', 'info', 'warning', 'error'"),
         ("image.repository=", "at '/image/repository': minLength: got 0, want 1"),
+        ("prometheus.secrets={Not a name}", "at '/prometheus/secrets/0': 'Not a name' does not match pattern"),
         ("metrics.port=80", "at '/metrics/port': minimum: got 80, want"),
     ],
 )

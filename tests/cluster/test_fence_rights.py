@@ -11,6 +11,7 @@ import pytest
 from ballast.kube.kinds import BALANCING_POLICY, GATE_SWITCH, LEASE, SECRET, SPARK_TOPOLOGY, Kind
 from tests.cluster.chart.caller import Caller, account, user
 from tests.cluster.chart.installation import NAMESPACE, RELEASE, Installation
+from tests.testbed.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 
@@ -54,16 +55,30 @@ def policy(name: str) -> dict[str, Any]:
     return {**kind, "metadata": {"name": name}, "spec": spec}
 
 
-def test_secrets_are_read_in_the_operators_own_namespace_only(chart: Installation, callers: dict[str, Caller]) -> None:
+def test_only_the_secrets_that_the_chart_lists_are_read_and_only_in_the_operators_own_namespace(
+    chart: Installation, callers: dict[str, Caller]
+) -> None:
     for namespace in (NAMESPACE, TENANT):
         assert chart.admin.create(SECRET, secret("prometheus"), namespace=namespace).ok
     operator = callers["operator"]
-    assert operator.read(SECRET, "prometheus", namespace=NAMESPACE).ok
+    assert operator.read(SECRET, "prometheus", namespace=NAMESPACE).code == 403
+    chart.upgrade("--set=prometheus.secrets={prometheus}")
+    wait_until(lambda: operator.read(SECRET, "prometheus", namespace=NAMESPACE).ok, what="the secret is granted")
     elsewhere = operator.read(SECRET, "prometheus", namespace=TENANT)
     assert elsewhere.code == 403
     assert "token" not in str(elsewhere.body)
-    assert operator.read(SECRET, namespace=NAMESPACE).code == 403
+    for name in (None, *helm_secrets(chart)):
+        assert operator.read(SECRET, name, namespace=NAMESPACE).code == 403
     assert callers["release"].read(SECRET, "prometheus", namespace=NAMESPACE).code == 403
+    chart.upgrade()
+
+
+def helm_secrets(chart: Installation) -> list[str]:
+    """In which Helm keeps the release with all its values."""
+    found = [each["metadata"]["name"] for each in chart.admin.read(SECRET, namespace=NAMESPACE).body["items"]]
+    kept = [name for name in found if name.startswith("sh.helm.release.")]
+    assert kept
+    return kept
 
 
 def test_specs_are_the_users_own(chart: Installation, callers: dict[str, Caller]) -> None:

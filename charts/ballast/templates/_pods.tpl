@@ -7,7 +7,7 @@
 {{- with $chosen -}}{{- toYaml . -}}{{- end -}}
 {{- end }}
 
-{{/* The pod template of a job that releases executors: (dict "root" $ "mode" "--stale"). */}}
+{{/* The pod template of a job that releases executors: (dict "root" $ "arguments" (list "--stale")). */}}
 {{- define "ballast.releaseTemplate" -}}
 {{- $root := .root -}}
 {{- $name := include "ballast.name" $root -}}
@@ -24,7 +24,7 @@ spec:
   - name: release
     image: {{ include "ballast.image" $root }}
     imagePullPolicy: {{ $root.Values.image.pullPolicy }}
-    args: [release, {{ .mode }}, --name={{ $name }}, --namespace={{ $root.Release.Namespace }}]
+    args: [release, {{ join ", " .arguments }}, --name={{ $name }}, --namespace={{ $root.Release.Namespace }}]
     resources:
       requests: {cpu: 20m, memory: 128Mi}
       limits: {memory: 256Mi}

@@ -10,12 +10,9 @@ from pydantic import Field
 
 from ballast.api.condition import Conditions
 from ballast.api.meta import API_VERSION, Model, Resource, StatusModel
-from ballast.api.names import Count, DnsLabel, ObjectName, Ratio, Text, Word
+from ballast.api.names import Count, DnsLabel, Number, ObjectName, Ratio, Score, Text, Word
 from ballast.api.policy_moves import Exit
 from ballast.api.rule import Rule
-
-_Score = Annotated[float, Field(ge=0, le=1_000_000)]
-_Number = Annotated[float, Field(ge=-1_000_000, le=1_000_000)]
 
 
 def _kept(field: str) -> Rule:
@@ -39,11 +36,11 @@ class ExecutorRef(Model):
 class ReasonScores(Model):
     """Scores at the time of the decision, what was on its way included."""
 
-    from_: _Score
+    from_: Score
     """Of the node to leave."""
-    to: _Score
+    to: Score
     """Of the destination."""
-    mean: _Score | None = None
+    mean: Score | None = None
     """Mean of the pool."""
 
 
@@ -63,11 +60,11 @@ class MoveReason(Model):
     """The strategy that suggested it; Manual for a move made by hand."""
     scores: ReasonScores | None = None
     """Scores at that time."""
-    difference: _Number | None = None
+    difference: Number | None = None
     """The gap in points."""
     hits: ReasonHits | None = None
     """Hit counts at that time."""
-    slowness: _Score | None = None
+    slowness: Score | None = None
     """Seconds per task against the fastest quarter of its application on other nodes, where measured."""
     pressure: Ratio | None = None
     """Share of time in which something waited for CPU on the node to leave, where measured."""
@@ -76,11 +73,11 @@ class MoveReason(Model):
 class Prediction(Model):
     """What the move should bring."""
 
-    hot_after: _Score
+    hot_after: Score
     """Score of the node that was left."""
-    cold_after: _Score
+    cold_after: Score
     """Score of the destination."""
-    locality_delta: _Number = 0
+    locality_delta: Number = 0
     """Change of the cost of traffic, as a share; below 0 is nearer."""
 
 
@@ -171,27 +168,27 @@ class Replacement(StatusModel):
 class Measured(StatusModel):
     """What the move brought."""
 
-    hot_before: _Score | None = None
+    hot_before: Score | None = None
     """Score of the node that was left, right before."""
-    cold_before: _Score | None = None
+    cold_before: Score | None = None
     """Score of the destination, right before."""
-    hot_after: _Score | None = None
+    hot_after: Score | None = None
     """Score of the node that was left."""
-    cold_after: _Score | None = None
+    cold_after: Score | None = None
     """Score of the destination."""
-    gain: _Number | None = None
+    gain: Number | None = None
     """Points by which the gap narrowed; below 0 if it widened."""
-    slowness_before: _Score | None = None
+    slowness_before: Score | None = None
     """Seconds per task of the executor against the fastest quarter of its application on other nodes, before."""
-    slowness_after: _Score | None = None
+    slowness_after: Score | None = None
     """The same of the replacement."""
-    batch_p50_before: Annotated[_Score | None, Field(alias="batchP50Before")] = None
+    batch_p50_before: Annotated[Score | None, Field(alias="batchP50Before")] = None
     """Median of the batch duration before, in seconds."""
-    batch_p50_after: Annotated[_Score | None, Field(alias="batchP50After")] = None
+    batch_p50_after: Annotated[Score | None, Field(alias="batchP50After")] = None
     """Median of the batch duration after, in seconds."""
-    batch_p95_before: Annotated[_Score | None, Field(alias="batchP95Before")] = None
+    batch_p95_before: Annotated[Score | None, Field(alias="batchP95Before")] = None
     """95th percentile of the batch duration before, in seconds."""
-    batch_p95_after: Annotated[_Score | None, Field(alias="batchP95After")] = None
+    batch_p95_after: Annotated[Score | None, Field(alias="batchP95After")] = None
     """95th percentile of the batch duration after, in seconds."""
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from math import isnan
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from ballast.api.rule import matching
 
@@ -59,8 +60,33 @@ Url = Annotated[
 Query = Annotated[str, Field(min_length=1, max_length=4096)]
 """A PromQL expression."""
 
-Text = Annotated[str, Field(max_length=1024)]
-"""A message to people."""
+_TEXT_LENGTH = 1024
+_LARGEST = 1_000_000
+
+
+def _clipped(text: Any) -> Any:
+    return f"{text[: _TEXT_LENGTH - 1]}…" if isinstance(text, str) and len(text) > _TEXT_LENGTH else text
+
+
+def _clamped(lowest: float) -> BeforeValidator:
+    """NaN stays what it is, and is refused."""
+
+    def clamp(value: Any) -> Any:
+        if isinstance(value, bool) or not isinstance(value, int | float) or isnan(value):
+            return value
+        return min(_LARGEST, max(value, lowest))
+
+    return BeforeValidator(clamp)
+
+
+# What the operator itself writes is shown as the bound if it is beyond, so that no status fails by one value.
+Text = Annotated[str, Field(max_length=_TEXT_LENGTH), BeforeValidator(_clipped)]
+"""A message to people, shortened if it is too long."""
+
+Score = Annotated[float, Field(ge=0, le=_LARGEST), _clamped(0)]
+"""Points of score, a ratio or seconds, that the operator computed."""
+Number = Annotated[float, Field(ge=-_LARGEST, le=_LARGEST), _clamped(-_LARGEST)]
+"""As Score, and below 0, too."""
 
 Word = Annotated[str, Field(max_length=253)]
 """A name or reason in a status, written by the operator."""

@@ -10,11 +10,9 @@ from pydantic import Field
 from ballast.api.condition import Conditions
 from ballast.api.lists import ATOMIC, map_by
 from ballast.api.meta import StatusModel
-from ballast.api.names import Count, Text, Word
+from ballast.api.names import Count, Number, Score, Text, Word
 from ballast.api.topology_status import Placement
 
-_Score = Annotated[float, Field(ge=0, le=1_000_000)]
-_Number = Annotated[float, Field(ge=-1_000_000, le=1_000_000)]
 SHOWN = 20
 """How many pairs, recommendations and refusals are shown; the rest is counted."""
 
@@ -24,7 +22,7 @@ class NodeScore(StatusModel):
 
     name: Word
     """The node's name."""
-    score: _Score
+    score: Score
     """Its score, 0 to 100 and beyond."""
 
 
@@ -37,11 +35,11 @@ class NodesStatus(StatusModel):
     """Nodes that take part: those with fresh figures. One that is cordoned or not ready only gives."""
     stale: Count = 0
     """Nodes without fresh figures."""
-    mean: _Score | None = None
+    mean: Score | None = None
     """Mean score of the eligible nodes."""
-    std_dev: _Score | None = None
+    std_dev: Score | None = None
     """Standard deviation of their scores."""
-    gap: _Score | None = None
+    gap: Score | None = None
     """Score of the hottest less that of the coldest."""
     hottest: NodeScore | None = None
     """The hottest node."""
@@ -69,9 +67,9 @@ class Pair(StatusModel):
     """The hot node."""
     cold: Word
     """The cold node."""
-    hot_score: _Score
+    hot_score: Score
     """The hot node's score."""
-    cold_score: _Score
+    cold_score: Score
     """The cold node's score."""
     low_hits: Count = 0
     """Low hits so far."""
@@ -103,7 +101,7 @@ class MoveRecommendation(StatusModel):
     """The node to leave."""
     to: Word
     """The node to go to."""
-    gain: _Number
+    gain: Number
     """Points by which the gap would narrow."""
     message: Text = ""
     """Why."""

@@ -13,9 +13,10 @@ from ballast.cli.access import ContextOption, KubeconfigOption, connect
 from ballast.controller.operator import STALE_AFTER_SECONDS
 from ballast.controller.stale import StaleGates
 from ballast.controller.switch import UNINSTALLED, Switch
+from ballast.kube import kinds
 from ballast.kube.actions import Changed, Refused, Released, ReleaseOutcome
 from ballast.kube.client import Client
-from ballast.kube.errors import KubeError
+from ballast.kube.errors import KubeError, NotFound
 from ballast.kube.lease import lease_is_stale
 
 EXAMPLES = (
@@ -24,6 +25,10 @@ EXAMPLES = (
 )
 
 
+_NOT_OF_HELM = (
+    "nothing was done: Helm did not create the Job {}, so this is no uninstallation; delete the Job, and render the "
+    "chart with --no-hooks. To release all executors and stop gating: ballast release --all"
+)
 _LEASE_GRACE_SECONDS = 4.0
 _PROPAGATION_SECONDS = 3.0
 """Until every API server has surely seen that the switch is off; nothing tells when that is."""
@@ -40,6 +45,10 @@ def release(
     namespace: Annotated[
         str | None, typer.Option(help="The operator's own; that of the pod or the context if absent.", metavar="NAME")
     ] = None,
+    hook: Annotated[
+        str | None,
+        typer.Option(help="Do nothing unless Helm created this Job, in the operator's namespace.", metavar="JOB"),
+    ] = None,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
 ) -> None:
@@ -54,6 +63,9 @@ def release(
     connection = connect(kubeconfig, context)
     client = Client(connection)
     try:
+        if hook is not None and not _of_helm(client, hook, namespace=namespace or connection.namespace):
+            typer.echo(_NOT_OF_HELM.format(hook))
+            return
         switch = Switch(client, name=name, identity="ballast-release", clock=time.time)
         gates = StaleGates(client, clock=time.time)
         if everybody:
@@ -72,6 +84,20 @@ def release(
     _tell(outcomes)
     if not is_off:
         raise typer.Exit(1)
+
+
+def _of_helm(client: Client, job: str, *, namespace: str) -> bool:
+    """Whether a Helm client created the Job: helm itself, or a program that is built on it, such as helm-controller.
+
+    Helm runs its pre-delete hook while the Deployment still exists, just as `kubectl apply` of a rendered chart does:
+    only the Job's own field managers tell the two apart.
+    """
+    try:
+        found = client.get(kinds.JOB, job, namespace=namespace)
+    except NotFound:
+        return False
+    entries = found["metadata"].get("managedFields") or ()
+    return any("helm" in (entry.get("manager") or "").lower() for entry in entries if not entry.get("subresource"))
 
 
 def _nobody_leads(client: Client, *, namespace: str, name: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from ballast.cli.access import connect
 from ballast.cli.first_policy import FIRST_POLICY
 from ballast.cli.situation import Situation, load
 from ballast.errors import BallastError
+from ballast.model import PlacementMode
 
 if TYPE_CHECKING:
     from ballast.controller.viewer import View
@@ -115,7 +116,7 @@ def _cluster(where: Where) -> Iterator[Look]:
         runs = _operator_runs(client, where.system_namespace)
         return Seen(
             situations,
-            view.problems,
+            (*view.problems, *_switched_off(client, situations)),
             connection.namespace,
             view,
             operator_runs=runs,
@@ -139,6 +140,28 @@ def _operator_runs(client: Client, namespace: str) -> bool | None:
         return somebody_leads(client, namespace=namespace, name_part=part, now=now, grace_seconds=_LEASE_GRACE_SECONDS)
     except Forbidden:
         return None
+
+
+def _switched_off(client: Client, situations: Sequence[Situation]) -> list[str]:
+    """Gate switches that stay off although a policy enforces placement."""
+    from ballast.controller.switch import UNINSTALLED  # noqa: PLC0415 -- slow to load, unused for a file
+    from ballast.kube import kinds  # noqa: PLC0415 -- as above
+    from ballast.kube.errors import Forbidden  # noqa: PLC0415 -- as above
+    from ballast.kube.lists import Query, read_list  # noqa: PLC0415 -- as above
+
+    enforcing = [each.policy.name for each in situations if each.policy.placement.mode is PlacementMode.ENFORCE]
+    if not enforcing:
+        return []
+    try:
+        switches = read_list(client, Query(kinds.GATE_SWITCH), lambda found: found).items
+    except Forbidden:
+        return []
+    off = [s["metadata"]["name"] for s in switches if (s.get("status") or {}).get("reason") == UNINSTALLED]
+    return [
+        f"GateSwitch {name}: `ballast release --all` turned it off, so no new executor is gated although "
+        f"{', '.join(enforcing)} enforce placement: restart the operator's Deployment"
+        for name in off
+    ]
 
 
 def look_once(where: Where, policy: str | None = None) -> Seen:

@@ -16,7 +16,7 @@ from ballast.controller.membership import key_of
 from ballast.errors import BallastError
 from ballast.kube import kinds, names
 from ballast.kube.client import Client
-from ballast.kube.errors import KubeError
+from ballast.kube.errors import Forbidden, KubeError
 from ballast.kube.nodes import NodeFacts
 from ballast.kube.pods import Pod
 from ballast.model import MetricsHealth
@@ -122,6 +122,9 @@ class Figures:
     def _secret(self, name: str) -> dict[str, str]:
         try:
             secret = self._client.get(kinds.SECRET, name, namespace=self._namespace)
+        except Forbidden as error:
+            words = f"the operator may not read it: add {name} to the chart's prometheus.secrets"
+            raise SecretNotReadError(f"secret {self._namespace}/{name}: {words}") from error
         except KubeError as error:
             raise SecretNotReadError(f"secret {self._namespace}/{name}: {error.message}") from error
         return {key: self._text(name, key, value) for key, value in (secret.get("data") or {}).items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,6 +36,9 @@ from ballast.model import (
     Snapshot,
     Topology,
 )
+
+_LOG = logging.getLogger(__name__)
+TOPOLOGY_FAILED = "TopologyFailed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +250,14 @@ class _Pass:
         for topology in steered:
             key = key_of(topology)
             applications = self._applications.get(key, ())
-            view, found = declared(topology, around, rates=rates, applications=applications, failed=self._failures(key))
+            try:
+                view, found = declared(
+                    topology, around, rates=rates, applications=applications, failed=self._failures(key)
+                )
+            except Exception as error:  # noqa: BLE001 -- one topology must not fail the pass of all
+                _LOG.exception("topology %s can't be followed", key)
+                findings.append(Finding(key, TOPOLOGY_FAILED, f"{type(error).__name__}: {error}"[:500], stalls=True))
+                continue
             strays = implicit(key, self._strays.get(key, ()), around, workloads={}).components
             views.append(replace(view, components=(*view.components, *strays)))
             findings += [*found, *_stray_findings(key, self._strays.get(key, set()))]

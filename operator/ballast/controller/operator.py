@@ -100,7 +100,7 @@ class Operator:
             figures=self._figures,
             movers=Movers(self._client, events=events, telemetry=self._telemetry, clock=time.time),
             actuator=Actuator(self._client, events=events, telemetry=self._telemetry, clock=time.time),
-            reporter=Reporter(self._client, events=events, clock=time.time),
+            reporter=Reporter(self._client, events=events, clock=time.time, stays_off=lambda: self._switch.stays_off),
             switch=self._switch,
             telemetry=self._telemetry,
         )

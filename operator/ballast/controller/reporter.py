@@ -6,7 +6,10 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from pydantic import ValidationError
+
 from ballast.api import BalancingPolicy, SparkTopology
+from ballast.api.meta import StatusModel
 from ballast.controller.advice import Adviser
 from ballast.controller.agenda import earliest
 from ballast.controller.context import Context
@@ -14,7 +17,7 @@ from ballast.controller.declaration import QUERY_NOT_ALLOWED
 from ballast.controller.ends import EXTERNAL_NAMESPACE_NOT_ALLOWED, EXTERNAL_NOT_FOUND, Finding
 from ballast.controller.membership import key_of
 from ballast.controller.speaker import Voice, speaker
-from ballast.controller.status import Outlook, policy_status, stalled_status, topology_status
+from ballast.controller.status import Outlook, policy_status, stalled_status, topology_status, unshown_status
 from ballast.controller.survey import Read
 from ballast.errors import BallastError
 from ballast.kube import kinds
@@ -36,10 +39,17 @@ JSON = dict[str, Any]
 
 
 class Reporter:
-    """`clock`: seconds since the epoch."""
+    """`clock`: seconds since the epoch; `stays_off`: whether the gate switch stays off although this operator leads."""
 
-    def __init__(self, client: Client, *, events: EventRecorder, clock: Callable[[], float]) -> None:
-        self._client, self._events, self._clock = client, events, clock
+    def __init__(
+        self,
+        client: Client,
+        *,
+        events: EventRecorder,
+        clock: Callable[[], float],
+        stays_off: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._client, self._events, self._clock, self._stays_off = client, events, clock, stays_off
         self._written: dict[str, float] = {}
         self._told: set[str] = set()
         self._advisers: dict[str, Adviser] = {}
@@ -66,12 +76,24 @@ class Reporter:
             adviser.recommendations(context, renew=renew),
             {each.topology: each for each in context.findings if each.reason == QUERY_NOT_ALLOWED},
             {each.topology: each for each in context.findings if each.reason in _UNSEEN},
+            self._stays_off(),
         )
-        status = policy_status(context.read.resource, outlook).to_dict()
+        resource = context.read.resource
+        status: StatusModel
+        try:
+            status = policy_status(resource, outlook)
+        except ValidationError as error:
+            status = unshown_status(resource, self._problem(context.name, error), outlook.now)
         self._listen(context, outlook)
         for finding in context.findings:
             self._find(context, finding)
-        return self._write(kinds.BALANCING_POLICY, context.read.raw, status)
+        return self._write(kinds.BALANCING_POLICY, context.read.raw, status.to_dict())
+
+    def _problem(self, name: str, error: ValidationError) -> str:
+        """What one value did must not fail the pass of all: the log has everything, users see the first."""
+        _LOG.error("the status of %s is not valid: %s", name, error)
+        first = error.errors(include_url=False)[0]
+        return f"{'.'.join(map(str, (error.title, *first['loc'])))}: {first['msg']}"
 
     def _listen(self, context: Context, outlook: Outlook) -> None:
         """What the policy could say of topologies waits for what the others could."""
@@ -96,7 +118,10 @@ class Reporter:
         if voice.stalls is not None:
             status = stalled_status(read.resource, voice.stalls.reason, voice.stalls.message, voice.outlook.now)
         else:
-            status = topology_status(read.resource, voice.outlook)
+            try:
+                status = topology_status(read.resource, voice.outlook)
+            except ValidationError as error:
+                status = unshown_status(read.resource, self._problem(key_of(read.resource), error), voice.outlook.now)
         return self._write(kinds.SPARK_TOPOLOGY, read.raw, status.to_dict())
 
     def stalled(self, read: Read[BalancingPolicy], reason: str, message: str) -> float | None:

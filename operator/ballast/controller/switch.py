@@ -53,8 +53,8 @@ class Switch:
         self._kept: Wanted | None = None
         self._beaten_at = 0.0
         self._began_at = clock()
-        self._told = False
-        """That it stays off."""
+        self.stays_off = False
+        """Whether an uninstallation, or somebody by hand, has turned it off since this process began."""
 
     def keep(self, want: Wanted) -> None:
         """Make the switch say `want`; written when it changes, and every half a minute as a sign of life.
@@ -76,7 +76,7 @@ class Switch:
         except Conflict:
             self._kept = None
             return
-        self._kept, self._beaten_at = want, now
+        self._kept, self._beaten_at, self.stays_off = want, now, False
 
     def forget(self) -> None:
         """Somebody else may have turned it: look before it is taken to be as it was left."""
@@ -88,10 +88,10 @@ class Switch:
         return status.get("reason") == UNINSTALLED and at is not None and at >= int(self._began_at)
 
     def _tell(self) -> None:
-        if not self._told:
+        if not self.stays_off:
             words = "the gate switch %s was turned off by `ballast release --all`: restart the Deployment to hold again"
             _LOG.warning(words, self._name)
-        self._told = True
+        self.stays_off = True
 
     def off(self, reason: str) -> None:
         """New executors are not held any more. Does nothing when there is no switch."""

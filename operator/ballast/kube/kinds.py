@@ -37,6 +37,7 @@ VOLUME = Kind("v1", "PersistentVolume", "persistentvolumes", namespaced=False)
 SECRET = Kind("v1", "Secret", "secrets")
 EVENT = Kind("events.k8s.io/v1", "Event", "events")
 LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases")
+JOB = Kind("batch/v1", "Job", "jobs")
 DISRUPTION_BUDGET = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
 
 SPARK_TOPOLOGY = Kind(API_VERSION, "SparkTopology", "sparktopologies")

@@ -71,6 +71,38 @@ def test_it_says_that_the_switch_is_off(tmp_path: Path, monkeypatch: pytest.Monk
     assert words in ended.out
 
 
+def job(*managers: str) -> Answer:
+    fields = [{"manager": name} for name in managers]
+    return Answer(body={"metadata": {"managedFields": [*fields, {"manager": "helmet", "subresource": "status"}]}})
+
+
+@pytest.mark.parametrize(
+    ("found", "acts"),
+    [
+        (job("helm"), True),
+        (job("helm-controller", "kueue"), True),
+        (job("terraform-provider-helm_v3.0.2"), True),
+        (job("kubectl-client-side-apply"), False),
+        (job("kubectl"), False),
+        (job("kustomize-controller"), False),
+        (job(), False),
+        (Answer(404, {"message": "no such job"}), False),
+    ],
+)
+def test_as_a_hook_it_acts_only_if_helm_created_its_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: Answer, *, acts: bool
+) -> None:
+    monkeypatch.setattr(release, "_PROPAGATION_SECONDS", 0.0)
+    cluster = Cluster()
+    with scripted() as script:
+        script.by = lambda asked: found if asked.path.endswith("/jobs/ballast-uninstall") else cluster.answer(asked)
+        config = str(kubeconfig(tmp_path, script.url))
+        ended = run("release", "--all", "--hook", "ballast-uninstall", "--namespace", "b", "--kubeconfig", config)
+    assert ended.code == 0
+    assert (not cluster.held, bool(script.writes)) == (acts, acts)
+    assert ("nothing was done: Helm did not create the Job ballast-uninstall" in ended.out) is not acts
+
+
 def test_those_that_are_gone_need_no_release() -> None:
     assert not held([Released(), Vanished(), Released(already=True)])
 

@@ -140,6 +140,17 @@ def test_the_old_authority_is_not_trusted_any_more(figures: Figures, secrets: Se
             assert asked(figures, server, **AUTHORITY).reason == reason
 
 
+def test_a_secret_that_may_not_be_read_is_told_with_the_chart_value_that_grants_it() -> None:
+    class Refusing(Secrets):
+        def get(self, kind: Kind, name: str, *, namespace: str) -> dict[str, Any]:  # type: ignore[override]
+            raise error_of("get secrets", 403, {"message": "forbidden"})
+
+    figures = Figures(Refusing(), namespace=NAMESPACE)  # type: ignore[arg-type]  # the one question it asks
+    health = figures.read(policy("http://127.0.0.1:1", **TOKEN), [], [], now=0.0).health
+    assert (health.available, health.reason) == (False, "SecretNotRead")
+    assert health.message.endswith("the operator may not read it: add prometheus to the chart's prometheus.secrets")
+
+
 def test_an_authority_that_is_no_certificate_is_told(figures: Figures, secrets: Secrets) -> None:
     secrets["authority"] = {"ca.crt": b"hidden"}
     health = figures.read(policy("https://127.0.0.1:1", **AUTHORITY), [], [], now=0.0).health

@@ -7,6 +7,7 @@ import pytest
 
 from ballast.api.labels import LabelSelector
 from ballast.api.topology import SparkTopology
+from ballast.controller.ends import declared
 from ballast.controller.failures import Failure, Failures
 from ballast.controller.gateclock import GateClock
 from ballast.controller.observe import Lists, Metrics, Observation, Pool, observe
@@ -265,6 +266,24 @@ def test_a_selector_that_matches_a_driver_stops_everything_of_that_topology() ->
     found = look(driver(), executor(1, gates=[GATE]), topologies=[greedy])
     assert [(finding.reason, finding.stalls) for finding in found.findings] == [("SelectorMatchesDriver", True)]
     assert [e.enforced for e in found.snapshot.executors] == [False]
+
+
+def test_a_topology_that_can_not_be_followed_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaking(of: SparkTopology, *others: Any, **more: Any) -> Any:
+        if of.metadata.name == "broken":
+            raise ZeroDivisionError("division by zero")
+        return declared(of, *others, **more)
+
+    monkeypatch.setattr("ballast.controller.observe.declared", breaking)
+    both = [executor(i, labels={"ballast.dev/topology": name}) for i, name in ((1, "broken"), (2, "clicks"))]
+    components = [{"name": "ingest"}]
+    found = look(*both, topologies=[topology("broken", components=components), topology(components=components)])
+    (finding,) = (each for each in found.findings if each.stalls)
+    assert (finding.topology, finding.reason) == ("analytics/broken", "TopologyFailed")
+    assert finding.message == "ZeroDivisionError: division by zero"
+    assert {e.topology: e.enforced for e in found.snapshot.executors} == {
+        "analytics/broken": False, "analytics/clicks": True,
+    }  # fmt: skip
 
 
 def test_executors_of_an_unknown_component_are_placed_and_told() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ballast.api import BalancingPolicy
+from ballast.api.policy_status import NodeScore
 from ballast.controller.context import Context
 from ballast.controller.ends import Finding
 from ballast.controller.observe import Lists
@@ -45,13 +46,14 @@ class Stage:
         self,
         *,
         cpu: float = 0.5,
+        node: str = "b",
         memory: Memory | None = None,
         findings: tuple[Finding, ...] = (),
         topologies: tuple[Topology, ...] = (),
         executors: tuple[Executor, ...] = (),
     ) -> float | None:
-        """One pass over two nodes, of which one is at `cpu`. When to write what had to wait."""
-        nodes = (a_node("a", cpu=0.1), a_node("b", usage=NodeUsage(cpu_ratio=cpu)))
+        """One pass over two nodes, of which the one named `node` is at `cpu`. When to write what had to wait."""
+        nodes = (a_node("a", cpu=0.1), a_node(node, usage=NodeUsage(cpu_ratio=cpu)))
         context = self._context(
             a_snapshot(*nodes, topologies=topologies, executors=executors, taken_at=self.now), findings
         )
@@ -174,6 +176,33 @@ def test_a_status_that_somebody_else_wrote_comes_again_soon_and_one_that_is_gone
         stage.status = {}
         stage.report()
         assert len(stage.patches()) == 2
+
+
+def test_a_score_beyond_what_a_status_may_hold_is_shown_as_the_most_that_it_may(stage: Stage) -> None:
+    stage.report(cpu=1e30)
+    assert stage.patches()[0]["nodes"]["hottest"]["score"] == 1_000_000
+
+
+def test_a_status_that_is_not_valid_is_a_condition_and_keeps_no_other_from_being_written(stage: Stage) -> None:
+    stage.report(topologies=(a_topology(),), node="b" * 300)
+    (status,) = stage.patches()
+    ready = next(c for c in status["conditions"] if c["type"] == "Ready")
+    assert (ready["status"], ready["reason"]) == ("False", "StatusNotValid")
+    assert "NodeScore.name: String should have at most 253 characters" in ready["message"]
+    (written,) = (a.body["status"] for a in stage.script.asked if "/sparktopologies/" in a.path)
+    assert next(c["status"] for c in written["conditions"] if c["type"] == "Ready") == "True"
+
+
+def test_a_topologys_status_that_is_not_valid_is_a_condition_of_it(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = lambda *_: NodeScore(name="n" * 300, score=1.0)  # noqa: E731
+    monkeypatch.setattr("ballast.controller.reporter.topology_status", broken)
+    stage.report(topologies=(a_topology(),))
+    (written,) = (a.body["status"] for a in stage.script.asked if "/sparktopologies/" in a.path)
+    assert [(c["type"], c["status"], c["reason"]) for c in written["conditions"]] == [
+        ("Ready", "False", "StatusNotValid")
+    ]
 
 
 def test_a_query_that_may_not_run_is_a_condition_of_its_topology(stage: Stage) -> None:

@@ -11,6 +11,8 @@ from ballast.controller.status import Outlook, policy_status, stalled_status, to
 from ballast.model import (
     Node,
     Phase,
+    PlacementMode,
+    PlacementPolicy,
     Weights,
 )
 from tests.builders import NOW, a_node, a_policy, a_snapshot, an_executor, gated
@@ -72,6 +74,18 @@ def test_a_weighted_signal_that_no_node_has_is_told() -> None:
     )
     assert found.nodes is not None
     assert found.nodes.eligible == 2
+
+
+@pytest.mark.parametrize(("mode", "shown"), [(PlacementMode.ENFORCE, True), (PlacementMode.RECOMMEND, False)])
+def test_a_gate_switch_that_stays_off_is_a_condition_where_placement_is_enforced(
+    mode: PlacementMode, *, shown: bool
+) -> None:
+    seen = outlook(a_snapshot(a_node("a")), a_policy(placement=PlacementPolicy(mode=mode)))
+    found = policy_status(policy_resource(), replace(seen, stays_off=True))
+    verdicts = {c.type: (c.status.value, c.reason) for c in found.conditions}
+    assert verdicts.get("Gating") == (("False", "SwitchOff") if shown else None)
+    on_again = policy_status(policy_resource().model_copy(update={"status": found}), seen)
+    assert "Gating" not in {c.type for c in on_again.conditions}
 
 
 def test_conditions_keep_the_time_of_their_last_transition() -> None:

@@ -134,6 +134,7 @@ def test_a_switch_that_an_uninstallation_turned_off_stays_off(
         for _ in range(3):
             switch.keep(ON)
         assert bool(script.writes) is writes_it
+        assert switch.stays_off is not writes_it
     told = [record.getMessage() for record in caplog.records if "restart the Deployment" in record.getMessage()]
     assert len(told) == (0 if writes_it else 1)
 

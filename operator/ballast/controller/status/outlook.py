@@ -24,6 +24,8 @@ class Outlook:
     """What keeps a topology's own queries from running, by its key."""
     unseen: Mapping[str, Finding] = field(default_factory=dict)
     """What keeps an external component of a topology from being seen, by its key."""
+    stays_off: bool = False
+    """Whether the gate switch stays off although an operator leads."""
     executors: Mapping[str, list[Executor]] = field(init=False)
     """Those that have not ended, by topology key."""
     locality: Mapping[str, LocalityView] = field(init=False)

@@ -28,6 +28,7 @@ from ballast.model import (
     MetricsHealth,
     MovePhase,
     MovesMode,
+    PlacementMode,
     Plan,
     PoolView,
     Refusal,
@@ -37,6 +38,10 @@ from ballast.planner.hits import node_hits
 
 _DAY_SECONDS = 86400.0
 _MESSAGE_LENGTH = 240
+_SWITCH_OFF = (
+    "`ballast release --all` turned the gate switch off, so new executors are not gated and not placed: restart the "
+    "operator's Deployment to gate them again"
+)
 
 
 def policy_status(resource: BalancingPolicy, outlook: Outlook) -> PolicyStatus:
@@ -69,6 +74,10 @@ def _policy_conditions(resource: BalancingPolicy, outlook: Outlook) -> tuple[Con
         "Balanced", holds=plan.pool.balanced, reason=_balance_reason(plan.pool), message=_balance_words(plan.pool)
     )
     judge.drop("Stalled")
+    if outlook.stays_off and outlook.policy.placement.mode is PlacementMode.ENFORCE:
+        judge.set("Gating", holds=False, reason="SwitchOff", message=_SWITCH_OFF)
+    else:
+        judge.drop("Gating")
     if plan.paused:
         judge.set("Paused", holds=True, reason="MovesDidNotHelp", message=f"moves rest in {', '.join(plan.paused[:5])}")
     else:

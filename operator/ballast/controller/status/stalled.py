@@ -1,4 +1,4 @@
-"""What users see of an object about which nothing is done until its owner mends it."""
+"""What users see of an object that a pass can't act on, or whose state it can't show."""
 
 from __future__ import annotations
 
@@ -26,5 +26,25 @@ def stalled_status(
     judge = Judge(resource.status.conditions, generation, now)
     judge.set("Ready", holds=False, reason=reason, message=message)
     judge.set("Stalled", holds=True, reason=reason, message=message)
+    changed = {"conditions": judge.conditions, "observed_generation": generation}
+    return resource.status.model_copy(update=changed)
+
+
+@overload
+def unshown_status(resource: BalancingPolicy, problem: str, now: float) -> PolicyStatus: ...
+
+
+@overload
+def unshown_status(resource: SparkTopology, problem: str, now: float) -> TopologyStatus: ...
+
+
+def unshown_status(
+    resource: BalancingPolicy | SparkTopology, problem: str, now: float
+) -> PolicyStatus | TopologyStatus:
+    """Its last status, with the condition that the new one can't be written. `now`: seconds since the epoch."""
+    generation = resource.metadata.generation
+    judge = Judge(resource.status.conditions, generation, now)
+    message = f"it is acted on, but its new status is not valid: {problem}"
+    judge.set("Ready", holds=False, reason="StatusNotValid", message=message)
     changed = {"conditions": judge.conditions, "observed_generation": generation}
     return resource.status.model_copy(update=changed)
