@@ -28,6 +28,7 @@ def facts(each: OpenMove, context: Context, known: Mapping[str, OpenMove], now: 
         application_ended=_application_ended(context, kin),
         scores=context.measured,
         slowness=context.slownesses,
+        batch_p50_seconds=context.reading.batch_p50_seconds.get(kin[:2]),
         batch_p95_seconds=context.reading.batch_p95_seconds.get(kin[:2]),
     )
 

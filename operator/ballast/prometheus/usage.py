@@ -63,6 +63,8 @@ class Reading:
     nodes: Mapping[str, NodeUsage] = field(default_factory=dict)
     executors: Mapping[str, ExecutorUsage] = field(default_factory=dict)
     """By `namespace/pod`."""
+    batch_p50_seconds: Mapping[Application, float] = field(default_factory=dict)
+    """Unknown where a query of the user's own gives the batch time."""
     batch_p95_seconds: Mapping[Application, float] = field(default_factory=dict)
     health: MetricsHealth = field(default_factory=MetricsHealth)
     at: float | None = None
@@ -110,7 +112,8 @@ def reading(
     return Reading(
         nodes=usages,
         executors=_executors(vectors, heard, members),
-        batch_p95_seconds=_batches(heard),
+        batch_p50_seconds=_batches(heard, 0.5),
+        batch_p95_seconds={**_batches(heard, 0.95), **heard["batchSeconds"].largest()},
         health=_health(usages, problems, answered=bool(answers)),
         dropped=_dropped(sound.values(), heard.values()),
     )
@@ -253,12 +256,11 @@ def _executor_usage(
     )
 
 
-def _batches(heard: Mapping[str, Heard]) -> dict[Application, float]:
+def _batches(heard: Mapping[str, Heard], quantile: float) -> dict[Application, float]:
     samples = heard["batchMilliseconds"].samples()
-    worked_out = {application: _p95(values) / 1000.0 for application, values in samples.items() if values}
-    return {**worked_out, **heard["batchSeconds"].largest()}
+    return {application: _quantile(values, quantile) / 1000.0 for application, values in samples.items() if values}
 
 
-def _p95(values: list[float]) -> float:
+def _quantile(values: list[float], quantile: float) -> float:
     ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))]
+    return ordered[min(len(ordered) - 1, int(quantile * len(ordered)))]

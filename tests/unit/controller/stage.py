@@ -89,6 +89,7 @@ class Stage:
     cpu: dict[str, float] = field(default_factory=lambda: dict(CPU))
     task_seconds: dict[str, float] = field(default_factory=dict)
     """By pod; an executor that is not named has no task metrics."""
+    batch_p50_seconds: float | None = None
     batch_p95_seconds: float | None = None
 
     def add(self, *pods: JSON) -> None:
@@ -126,9 +127,8 @@ class Stage:
         figures = Reading(
             nodes={name: NodeUsage(cpu_ratio=ratio) for name, ratio in self.cpu.items()},
             executors={pod.key: self._usage(pod.name) for pod in pods},
-            batch_p95_seconds={}
-            if self.batch_p95_seconds is None
-            else {("analytics", "spark-1"): self.batch_p95_seconds},
+            batch_p50_seconds=_of_the_application(self.batch_p50_seconds),
+            batch_p95_seconds=_of_the_application(self.batch_p95_seconds),
             health=MetricsHealth(available=True, reason="Available"),
         )
         return sight.context(read, Memory(), figures, moves)
@@ -155,6 +155,10 @@ class Stage:
         stored["metadata"]["resourceVersion"] = str(int(stored["metadata"]["resourceVersion"]) + 1)
         _merge(stored.setdefault("status", {}), patch["status"])
         return Answer(body=stored)
+
+
+def _of_the_application(seconds: float | None) -> dict[tuple[str, str], float]:
+    return {} if seconds is None else {("analytics", "spark-1"): seconds}
 
 
 def _merge(target: JSON, changes: Mapping[str, Any]) -> None:

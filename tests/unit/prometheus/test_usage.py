@@ -165,6 +165,7 @@ def test_batch_durations_are_told_in_seconds() -> None:
     labels = {"application_id": "spark-1", **DRIVER}
     series = Series(labels, tuple(1000.0 * i for i in range(1, 21)), ranged=True)
     found = _read(nodeCpu=[_sample("1", node="a")], batchMilliseconds=[series])
+    assert found.batch_p50_seconds == {("team", "spark-1"): 11.0}
     assert found.batch_p95_seconds == {("team", "spark-1"): 20.0}
 
 
