@@ -43,9 +43,11 @@ class Reading:
     executor_cpu: FloatArray
     """By slot: cores used; NaN where unknown."""
     slowdown: FloatArray
-    """By node: how much longer tasks take for want of CPU; at least 1, NaN where unknown."""
+    """By node: how much longer tasks take there than on an idle node; at least 1, NaN where unknown."""
     node_memory: FloatArray
     """By node: used to whole memory, 0…1; NaN where unknown."""
+    node_pressure: FloatArray | None = None
+    """By node: share of time in which something waits for CPU, 0…1, NaN where unknown; None: not measured."""
 
 
 class Meter(Protocol):
@@ -75,6 +77,10 @@ class Scraper:
         nodes, slots = len(cluster.fleet), len(cluster.crew)
         self._node_cpu, self._slowdown = Window(nodes, rows), Window(nodes, rows)
         self._executor_cpu = Window(slots, rows)
+        self._pressure = Window(nodes, rows) if spec.metrics.pressure else None
+        self._contention = np.zeros(nodes)
+        for each in spec.nodes:
+            self._contention[list(cluster.fleet.groups[each.name])] = each.contention
         self.now = self._moment(0.0)
 
     def scrape(self, time: float) -> None:
@@ -89,7 +95,9 @@ class Scraper:
         if self._loss > 0:
             seen = seen & (self._random.random(len(seen)) >= self._loss)
         self._node_cpu.add(time, np.where(seen, np.minimum(ratio, 1.0), np.nan))
-        self._slowdown.add(time, np.where(seen, np.maximum(ratio, 1.0), np.nan))
+        self._slowdown.add(time, np.where(seen, _slowdown(ratio, self._contention), np.nan))
+        if self._pressure is not None:
+            self._pressure.add(time, np.where(seen, _pressure(self.now.wanted, cores), np.nan))
         node = cluster.node
         used = self.now.work / speed[node] / np.maximum(ratio, 1.0)[node]
         self._executor_cpu.add(time, np.where(cluster.working & seen[node], used, np.nan))
@@ -133,4 +141,23 @@ class Scraper:
             executor_cpu=self._executor_cpu.mean(after, until),
             slowdown=self._slowdown.mean(after, until),
             node_memory=self._cluster.requested()[:, 1] / self._cluster.allocatable[:, 1],
+            node_pressure=self._pressure.mean(after, until) if self._pressure is not None else None,
         )
+
+
+def _slowdown(ratio: FloatArray, contention: FloatArray) -> FloatArray:
+    """`ratio`: wanted cores to cores. Tasks wait for missing cores, and busy cores slow each other."""
+    slowed: FloatArray = np.maximum(ratio, 1.0) / (1.0 - contention * np.minimum(ratio, 1.0))
+    return slowed
+
+
+_STEEPNESS = 1.702
+"""Makes the logistic curve follow the normal distribution, to a hundredth."""
+_MOST_DEVIATIONS = 30.0
+
+
+def _pressure(wanted: FloatArray, cores: FloatArray) -> FloatArray:
+    """How often more tasks than cores want to run when they come independently: a Poisson number, about normal."""
+    deviations = (cores + 0.5 - wanted) / np.sqrt(np.maximum(wanted, 1e-9))
+    waiting: FloatArray = 1.0 / (1.0 + np.exp(_STEEPNESS * np.clip(deviations, -_MOST_DEVIATIONS, _MOST_DEVIATIONS)))
+    return waiting

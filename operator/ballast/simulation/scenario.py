@@ -33,6 +33,8 @@ class Metrics(Model):
     """What figures are means over; if absent, what the policy says. 0s: the newest sample alone."""
     delay: Moment = Duration.parse("0s")
     """From a sample until a query sees it."""
+    pressure: bool = False
+    """Whether it is measured how much of the time something on a node waits for CPU."""
     loss: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Share of scrapes that fail; a node's and its executors' fail together."""
 

@@ -28,6 +28,12 @@ class Machines(Model):
     memory: Quantity = Quantity.parse("256Gi")
     speed: Annotated[float, Field(gt=0, le=100)] = 1.0
     """Work done per second and core, against an ordinary machine."""
+    contention: Annotated[float, Field(ge=0, lt=1)] = 0.8
+    """How much busy cores slow tasks: each takes 1 / (1 - contention × share of busy cores) times as long.
+
+    By shared caches and memory, hardware threads of one core, and bursts that find no free core. 0: not at all until
+    cores are missing. Close to 1: as if the node were one processor that all share.
+    """
     zones: _Places = ()
     """Dealt out in turn."""
     racks: _Places = ()

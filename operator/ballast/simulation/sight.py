@@ -53,12 +53,15 @@ class Sight:
         speed, known = fleet.speed.tolist(), np.isfinite(reading.node_memory).tolist()
         recent = (reading.node_age <= self._policy.max_age_seconds) & ~np.isnan(reading.node_cpu) & reading.available
         fresh = recent.tolist()
+        measured = reading.node_pressure
+        pressure = [None] * len(fresh) if measured is None else measured.tolist()
         for index in np.flatnonzero(cluster.listed).tolist():
             usage = None
             if fresh[index]:
                 usage = NodeUsage(
                     cpu_ratio=cpu[index],
                     memory_ratio=memory[index] if known[index] else None,
+                    pressure_ratio=pressure[index],
                     age_seconds=age[index],
                 )
             yield Node(

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ballast.simulation.demand import Demand
+from ballast.simulation.meter import Reading, Scraper
+from tests.unit.simulation.small_world import cluster, policy, scenario
+
+
+def read(cores: float, *, contention: float = 0.8, pressure: bool = False) -> Reading:
+    """One node of twenty cores on which executors want so many."""
+    nodes = [{"name": "node", "cores": 20, "contention": contention}]
+    spec = scenario(
+        nodes=nodes,
+        applications=[{"name": "job", "executors": 1, "load": {"cores": cores}, "runsOn": ["node"]}],
+        metrics={"pressure": pressure},
+    ).spec
+    pool = cluster(nodes, executors=1, load={"cores": cores}, runsOn=["node"])
+    scraper = Scraper(spec, policy(), pool, Demand(spec, pool.fleet, pool.crew, 1), 1)
+    scraper.scrape(0.0)
+    return scraper.query(0.0)
+
+
+@pytest.mark.parametrize(
+    ("cores", "contention", "slowdown"),
+    [
+        pytest.param(0.001, 0.8, 1.0, id="idle"),
+        pytest.param(10, 0.5, 1 / 0.75, id="half busy"),
+        pytest.param(20, 0.8, 5.0, id="busy"),
+        pytest.param(30, 0.8, 7.5, id="cores are missing"),
+        pytest.param(20, 0.0, 1.0, id="without contention"),
+        pytest.param(30, 0.0, 1.5, id="without contention, cores are missing"),
+    ],
+)
+def test_tasks_are_slower_the_busier_their_node(cores: float, contention: float, slowdown: float) -> None:
+    assert read(cores, contention=contention).slowdown[0] == pytest.approx(slowdown, abs=1e-3)
+
+
+def test_pressure_is_measured_where_the_scenario_asks_for_it() -> None:
+    assert read(16).node_pressure is None
+    shares = [read(cores, pressure=True).node_pressure for cores in (0.001, 10, 16, 20, 40)]
+    found = np.array([each[0] for each in shares if each is not None])
+    assert found == pytest.approx([0.0, 0.01, 0.13, 0.45, 1.0], abs=0.01)
