@@ -43,6 +43,7 @@ from ballast.model import (
     Workload,
 )
 from ballast.planner.plan import plan
+from benchmarks.large_pools import CASES, ENFORCED
 from benchmarks.listing.pages import executor, node, pages
 from benchmarks.report import Aim, Result, machine, write
 
@@ -140,6 +141,17 @@ def measure(nodes: int, executors: int, *, first: bool) -> tuple[float, float, i
     return sorted(times)[len(times) // 2], peak, len(decided.placements) + len(decided.moves)
 
 
+def measure_large(case: str) -> tuple[float, int, int]:
+    """CPU seconds of one pass that places everything, executors left out, nodes without any."""
+    snapshot = CASES[case]()
+    started = time.process_time()
+    decided, _ = plan(snapshot, ENFORCED, Memory(), snapshot.taken_at)
+    seconds = time.process_time() - started
+    used = {placement.node for placement in decided.placements if placement.node is not None}
+    left_out = sum(placement.node is None for placement in decided.placements)
+    return seconds, left_out, len(snapshot.nodes) - len(used)
+
+
 def measure_listing(nodes: int, executors: int) -> tuple[float, float, float]:
     """From the API's JSON to the Snapshot: seconds, of them those that reading the JSON takes, and MiB of JSON."""
     per_node = executors // nodes
@@ -178,14 +190,26 @@ class _Listed:
         return values
 
 
-def _apart(nodes: int, executors: int, what: str) -> list[float]:
+def _apart(*words: object) -> list[float]:
     """In a process of its own, so that peaks don't add up."""
-    command = [sys.executable, "-m", "benchmarks.planner", str(nodes), str(executors), what]
+    command = [sys.executable, "-m", "benchmarks.planner", *map(str, words)]
     return [float(word) for word in subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()]
 
 
 def run() -> list[Result]:
-    return [*_planning(), *_listing()]
+    return [*_planning(), *_large(), *_listing()]
+
+
+def _large() -> list[Result]:
+    results: list[Result] = []
+    for case in CASES:
+        seconds, left_out, empty = _apart("large", case)
+        results += [
+            Result(f"all at once: {case}", "CPU seconds", seconds, "s", aim=Aim(2.0)),
+            Result(f"all at once: {case}", "left out", left_out, "executors", aim=Aim(0)),
+            Result(f"all at once: {case}", "nodes without an executor", empty, "nodes"),
+        ]
+    return results
 
 
 def _listing() -> list[Result]:
@@ -221,7 +245,10 @@ def _planning() -> list[Result]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
+    if sys.argv[1:2] == ["large"]:
+        with seldom_sought():
+            print(*measure_large(sys.argv[2]))
+    elif len(sys.argv) > 1:
         size = int(sys.argv[1]), int(sys.argv[2])
         with seldom_sought():
             measured = (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ballast.model.arrays import FloatArray, IntArray
+from ballast.model.arrays import FloatArray
 from ballast.placement.problem import Layout, Problem
 
 _TIE = 1e-7
@@ -18,14 +18,14 @@ def construct(layout: Layout, sequence: Sequence[int], *, tightest: bool = False
 
     `tightest`: between equals, and before cost, the node that is left with the least room, which wastes least.
     """
-    scale = layout.problem.scale
+    filling = Filling(layout, tightest=tightest)
     full: set[int] = set()
     position = 0
     while position < len(sequence):
         group = sequence[position]
         run = _run_length(sequence, position)
         position += run
-        if group not in full and not _place_run(layout, group, run, scale=scale, tightest=tightest):
+        if group not in full and not filling.place(group, run):
             full.add(group)
 
 
@@ -36,41 +36,62 @@ def _run_length(sequence: Sequence[int], position: int) -> int:
     return end - position
 
 
-def _place_run(layout: Layout, group: int, run: int, *, scale: float, tightest: bool) -> bool:
-    component = int(layout.problem.component[group])
-    attracts = layout.problem.weights[component, component] > 0
-    while run:
-        node = best_node(layout, group, scale=scale, tightest=tightest)
-        if node is None:
-            return False
-        # An executor that draws its own kind stays the best place for the next one until it is full.
-        count = min(run, layout.more_at(group, node)) if attracts else 1
-        layout.add(group, node, count=count)
-        run -= count
-    return True
+class Filling:
+    """A layout to which executors are added, and which nodes are known to be closed: adding opens none again."""
+
+    def __init__(self, layout: Layout, *, tightest: bool = False) -> None:
+        problem = layout.problem
+        self._layout, self._tightest = layout, tightest
+        self._left = left_over(layout)
+        self._tie = _TIE * problem.scale
+        self._bars: dict[int, FloatArray] = {}
+        """By group: minus infinity for each node that can't take it."""
+        self._moody = {int(component) for _, members in problem.apart for component in members}
+        """Components that other components close places to."""
+
+    def place(self, group: int, run: int) -> bool:
+        """Place up to `run` executors of the group, False when they do not all find a node."""
+        layout, component = self._layout, int(self._layout.problem.component[group])
+        attracts = layout.problem.weights[component, component] > 0
+        while run:
+            node = self.best(group)
+            if node is None:
+                return False
+            # An executor that draws its own kind stays the best place for the next one until it is full.
+            count = min(run, layout.more_at(group, node)) if attracts else 1
+            self.add(group, node, count=count)
+            run -= count
+        return True
+
+    def add(self, group: int, node: int, *, count: int = 1) -> None:
+        self._layout.add(group, node, count=count)
+        self._left[node] = left_over(self._layout, slice(node, node + 1))[0]
+
+    def best(self, group: int) -> int | None:
+        """The node that costs least for one more of the group, None when none can take it."""
+        layout, problem = self._layout, self._layout.problem
+        component = int(problem.component[group])
+        known = group in self._bars and component not in self._moody
+        if not known:
+            self._close(group)
+        if self._tightest:
+            value = -self._left
+        else:
+            value = layout.benefit[component] + self._tie * (problem.preference + self._left)
+        node = int(np.argmax(value + self._bars[group]))
+        if known and layout.more_at(group, node) == 0:
+            self._close(group)
+            node = int(np.argmax(value + self._bars[group]))
+        return node if self._bars[group][node] == 0.0 else None
+
+    def _close(self, group: int) -> None:
+        self._bars[group] = np.where(self._layout.open(group), 0.0, -np.inf)
 
 
-def best_node(layout: Layout, group: int, *, scale: float, tightest: bool = False) -> int | None:
-    """The node that costs least for one more of the group, None when none can take it."""
-    candidates = np.flatnonzero(layout.open(group))
-    if not len(candidates):
-        return None
+def left_over(layout: Layout, nodes: slice = slice(None)) -> FloatArray:
+    """Room that is left on each node, in shares of the largest node's, summed over the kinds that the set asks for."""
     problem = layout.problem
-    if tightest:
-        value = -left_over(layout, group, candidates)
-    else:
-        value = layout.benefit[int(problem.component[group])][candidates]
-        liking = problem.preference[candidates] + left_over(layout, group, candidates)
-        value = value + (_TIE * scale) * liking
-    return int(candidates[int(np.argmax(value))])
-
-
-def left_over(layout: Layout, group: int, candidates: IntArray) -> FloatArray:
-    """Share of the largest node's room that would remain, summed over the kinds that the set asks for."""
-    problem = layout.problem
-    asked = problem.asked
-    remaining = layout.room[candidates][:, asked] - problem.demand[group][asked]
-    result: FloatArray = np.minimum(remaining / problem.largest_room, 1.0).sum(axis=1)
+    result: FloatArray = (layout.room[nodes][:, problem.asked] / problem.largest_room).sum(axis=1)
     return result
 
 

@@ -85,8 +85,9 @@ def _standing(outlook: Outlook, nodes: IntArray, level: int) -> Standing:
     part = slice(None) if len(nodes) == len(grid.nodes) else nodes
     places, size = grid.codes[level][part], grid.sizes[level]
     wanted = outlook.component_counts().astype(np.float64)
-    near = _sums(crew.present, part, places, size)
-    beside = -(wanted @ outlook.weights) @ near
+    involved = outlook.involved
+    near = _sums(crew.present[involved], part, places, size)
+    beside = -(wanted @ outlook.weights)[involved] @ near
     driver = _least(outlook.driver[part], places, size)
     outer = _least((wanted @ outlook.outer)[part], places, size)
     holds = _sums(outlook.capacity, part, places, size)
@@ -155,8 +156,10 @@ def _useful(outlook: Outlook, nodes: IntArray) -> IntArray:
 
 def _first_ample(outlook: Outlook, ordered: IntArray, least: int) -> IntArray:
     """As many of the first nodes as hold the set amply, and not fewer than `least` if there are so many."""
-    enough = np.cumsum(outlook.capacity[:, ordered], axis=1) >= _AMPLE * outlook.counts[:, None]
-    reached = enough.all(axis=0)
+    reached = (np.cumsum(outlook.capacity[:, ordered], axis=1) >= _AMPLE * outlook.counts[:, None]).all(axis=0)
+    # Each group alone may fit where all of them together do not.
+    wanted = _AMPLE * (outlook.counts @ outlook.demand)
+    reached &= ((np.cumsum(outlook.usable[ordered], axis=0) >= wanted) | (wanted <= 0)).all(axis=1)
     first = int(np.argmax(reached)) + 1 if reached.any() else len(ordered)
     return ordered[: max(first, least)]
 

@@ -95,6 +95,16 @@ class Outlook:
         """(N,): coolness and favour, 0 … 2."""
         return _preference(self.pool, max(self.crew.groups[group].load_cores for group in self.groups.tolist()))
 
+    @cached_property
+    def involved(self) -> IntArray:
+        """Components that a placement of the groups depends on: their own, and what these exchange with or avoid."""
+        own = np.zeros(len(self.crew.components), dtype=np.bool_)
+        own[self.component] = True
+        result = own | (self.weights[own] != 0).any(axis=0)
+        for _, members in self.apart:
+            result[members] |= bool(own[members].any())
+        return np.flatnonzero(result)
+
     def component_counts(self) -> IntArray:
         """(C,): executors to place of each component."""
         result = np.zeros(len(self.crew.components), dtype=np.int64)
@@ -151,7 +161,9 @@ def outlook(
             allowed[row] &= within[own]
     node_limit = node_limits(crew, pool.policy)
     capacity = np.array([counts_that_fit(room, row, slack) for row in demand])
-    capacity = np.minimum(capacity, np.maximum(node_limit[component], 0)) * allowed
+    zone_limit = zone_limits(crew, pool.grid, pool.policy)
+    within_zone = zone_limit[component][:, pool.grid.codes[0]] > 0
+    capacity = np.minimum(capacity, np.maximum(node_limit[component], 0)) * (allowed & within_zone)
     return Outlook(
         pool=pool,
         crew=crew,
@@ -164,7 +176,7 @@ def outlook(
         allowed=allowed,
         capacity=capacity,
         node_limit=node_limit,
-        zone_limit=zone_limits(crew, pool.grid, pool.policy),
+        zone_limit=zone_limit,
         apart=apart,
     )
 

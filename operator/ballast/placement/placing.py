@@ -177,8 +177,12 @@ class _Pass:
     def _place_tier(self, crew: Crew, left: dict[int, int], tier: int, near: BoolArray | None) -> dict[int, int]:
         """Place what a tier of nodes holds; what is still left, by group."""
         for within in (None,) if near is None else (near, None):
-            if left:
-                view = outlook(self.pool, crew, left, tier, within=within)
+            before = 0
+            # A strategy may look at some of very many nodes only: then it looks again at what it has not seen.
+            while left and (count := sum(left.values())) != before:
+                view, before = outlook(self.pool, crew, left, tier, within=within), count
+                if not view.capacity.any():
+                    break
                 row = {int(group): position for position, group in enumerate(view.groups)}
                 turns = [row[group] for group in sequence(crew, left, self.policy.placement.order)]
                 left = self._commit(view, left, self.strategy.seats(view, turns), told=False)

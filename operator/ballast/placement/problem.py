@@ -65,6 +65,11 @@ class Problem:
         return self.farthest - self.near
 
     @cached_property
+    def partners(self) -> list[IntArray]:
+        """Per component, those that it exchanges anything with."""
+        return [np.flatnonzero(row) for row in self.weights]
+
+    @cached_property
     def asked(self) -> BoolArray:
         """(R,): kinds of resources that any group asks for."""
         result: BoolArray = self.demand.max(axis=0) > 0
@@ -96,7 +101,9 @@ class Layout:
         self.node_left = problem.node_limit.copy()
         self.zone_left = problem.zone_limit.copy()
         self.present = problem.settled.copy()
-        self.benefit = problem.weights @ (problem.settled @ problem.near) - problem.pull
+        self.benefit = -problem.pull
+        if problem.settled.any():
+            self.benefit += problem.weights @ (problem.settled @ problem.near)
         """(C, K): nearness gained by one more executor of the component on the node."""
 
     @property
@@ -150,8 +157,10 @@ class Layout:
         for level, members in problem.apart:
             if component in members:
                 others = members[members != component]
-                there = np.flatnonzero(self.present[others].any(axis=0))
-                mask |= np.isin(problem.places[level], problem.places[level][there])
+                places = problem.places[level]
+                held = np.zeros(int(places.max(initial=0)) + 1, dtype=np.bool_)
+                held[places[self.present[others].any(axis=0)]] = True
+                mask |= held[places]
         return mask
 
     def add(self, group: int, node: int, *, count: int = 1) -> None:
@@ -163,7 +172,11 @@ class Layout:
         self.room[node] -= problem.demand[group] * count
         self.node_left[component, node] -= count
         self.zone_left[component, problem.places[0, node]] -= count
-        self.benefit += np.outer(problem.weights[component] * count, problem.near[node])
+        partners = problem.partners[component]
+        if len(partners) == len(self.benefit):
+            self.benefit += np.outer(problem.weights[component] * count, problem.near[node])
+        else:
+            self.benefit[partners] += np.outer(problem.weights[component, partners] * count, problem.near[node])
 
     def copy(self) -> Layout:
         other = object.__new__(Layout)

@@ -42,12 +42,15 @@ class Proximity:
         """The crew shows it."""
 
     def _shared(self, view: Outlook) -> Effort:
-        """A pass's steps shared out by size, so that it stays short; few executors get a thorough search."""
-        own = sum(len(group.executors) for group in view.crew.groups)
+        """A pass's steps shared out by size, so that it stays short; few executors get a thorough search.
+
+        Of very many executors in small sets, each set's share is none: then sets are constructed and nothing more.
+        """
+        own = int(view.counts.sum())
         steps = round(_STEPS_PER_SECOND * self._search_seconds)
         share = min(steps * own // max(1, self._executors), round(steps * _MOST_SHARE), _STEPS_OF_AN_EXECUTOR * own)
         return Effort(
-            steps=max(min(steps, _LEAST_STEPS), share),
+            steps=share if self._executors > _MANY else max(min(steps, _LEAST_STEPS), share),
             thorough=self._executors <= _FEW,
             orders=self._executors <= _MANY,
         )

@@ -14,12 +14,14 @@ import numpy as np
 
 from ballast.model.arrays import FloatArray, IntArray
 from ballast.placement.construction import construct, hardest_first
-from ballast.placement.neighbourhood import NO_CHANGE, Change, best_node_change, best_shift, best_swap
+from ballast.placement.neighbourhood import Change, best_node_change, best_shift, best_swap
 from ballast.placement.problem import Layout
 
 _WORTH = 1e-9
 """Savings below this share of the largest weight are rounding."""
 _SWAPS = ((1, 1), (1, 2), (2, 1))
+_FEW_NODES = 512
+"""Up to so many, pairs of whole nodes are compared."""
 
 
 class Budget:
@@ -80,13 +82,18 @@ def _changes(layout: Layout, distance: FloatArray, budget: Budget, worth: float,
         while (change is None or change.saving > worth) and budget.spend():
             change = best_shift(layout, group, distance)
             yield change
-    for position, one in enumerate(groups):
-        for other in groups[:position]:
-            for counts in _SWAPS if full else _SWAPS[:1]:
-                yield best_swap(layout, (one, other), distance, counts) if budget.spend() else NO_CHANGE
+    pairs = ((one, other) for position, one in enumerate(groups) for other in groups[:position])
+    for one, other in pairs if budget.left > 0 else ():
+        for counts in _SWAPS if full else _SWAPS[:1]:
+            if not budget.spend():
+                return
+            yield best_swap(layout, (one, other), distance, counts)
     # Where there is one executor, shifting it is all that can be done.
-    for exchange in (False, True) if full and layout.problem.counts.sum() > 1 else ():
-        yield best_node_change(layout, distance, exchange=exchange) if budget.spend(2) else NO_CHANGE
+    whole_nodes = full and layout.problem.counts.sum() > 1 and len(layout.problem.nodes) <= _FEW_NODES
+    for exchange in (False, True) if whole_nodes else ():
+        if not budget.spend(2):
+            return
+        yield best_node_change(layout, distance, exchange=exchange)
 
 
 def _rebuild(layout: Layout, random: Random) -> int:

@@ -43,7 +43,7 @@ def search(outlook: Outlook, sequence: Sequence[int], effort: Effort) -> Layout 
     if not outlook.capacity.any():
         return None
     best = _first_look(outlook, sequence, effort)
-    if best is None or _settled(best, effort):
+    if best is None or not effort.steps or _settled(best, effort):
         return best
     steps = effort.steps * (_PACKING if effort.thorough and _may_hold_more(best) else 1)
     # Seeded by the caller: the same question always has the same answer.
@@ -87,7 +87,8 @@ def _every_order(problem: Problem, sequence: Sequence[int]) -> list[Sequence[int
 
 
 def _better(best: Layout | None, layout: Layout, effort: Effort) -> Layout:
-    descend(layout, Budget(min(_FIRST_LOOK, effort.steps)))
+    if effort.steps:
+        descend(layout, Budget(min(_FIRST_LOOK, effort.steps)))
     return layout if best is None or _rank(layout) < _rank(best) else best
 
 
@@ -113,24 +114,26 @@ def _constructed(problem: Problem, order: Sequence[int], *, tightest: bool = Fal
 def problem(outlook: Outlook, nodes: IntArray) -> Problem:
     """The outlook cut to some nodes, in an order that their names have no part in as long as they differ otherwise."""
     nodes = nodes[np.lexsort(_canonical(outlook, nodes))]
-    grid = outlook.pool.grid
+    grid, rows = outlook.pool.grid, outlook.involved
     codes = grid.codes[:, nodes]
+    renumbered = np.zeros(len(outlook.crew.components), dtype=np.int64)
+    renumbered[rows] = np.arange(len(rows))
     return Problem(
         nodes=nodes,
         places=codes,
         near=_near(grid, codes),
-        weights=outlook.weights,
-        pull=outlook.pull(nodes) + _others(outlook, nodes),
-        settled=outlook.crew.present[:, nodes],
-        component=outlook.component,
+        weights=outlook.weights[np.ix_(rows, rows)],
+        pull=outlook.pull(nodes)[rows] + _others(outlook, nodes),
+        settled=outlook.crew.present[np.ix_(rows, nodes)],
+        component=renumbered[outlook.component],
         counts=outlook.counts,
         demand=outlook.demand,
         allowed=outlook.allowed[:, nodes],
         room=outlook.room[nodes],
         slack=outlook.slack,
-        node_limit=outlook.node_limit[:, nodes],
-        zone_limit=outlook.zone_limit,
-        apart=outlook.apart,
+        node_limit=outlook.node_limit[np.ix_(rows, nodes)],
+        zone_limit=outlook.zone_limit[rows],
+        apart=tuple((level, renumbered[members]) for level, members in outlook.apart if np.isin(members, rows).all()),
         preference=outlook.preference[nodes],
     )
 
@@ -153,7 +156,7 @@ def _canonical(outlook: Outlook, nodes: IntArray) -> tuple[FloatArray | IntArray
     """Sort keys, the last one first."""
     crew, grid = outlook.crew, outlook.pool.grid
     keys: list[FloatArray | IntArray] = [nodes]
-    keys += list(crew.present[:, nodes])
+    keys += list(crew.present[np.ix_(outlook.involved, nodes)])
     keys += list(outlook.room[nodes].T)
     keys.append((outlook.allowed[:, nodes] * (1 + np.arange(len(outlook.groups)))[:, None] ** 2).sum(axis=0))
     keys.append(-outlook.preference[nodes])
@@ -162,8 +165,8 @@ def _canonical(outlook: Outlook, nodes: IntArray) -> tuple[FloatArray | IntArray
 
 
 def _others(outlook: Outlook, nodes: IntArray) -> FloatArray:
-    """(C, K): cost towards executors that run on nodes which are not looked at."""
-    grid, present = outlook.pool.grid, outlook.crew.present
+    """(C, K): cost towards executors that run on nodes which are not looked at, of the components involved."""
+    grid, present = outlook.pool.grid, outlook.crew.present[outlook.involved]
     result = np.zeros((len(present), len(nodes)))
     if not present.any():
         return result
@@ -173,5 +176,5 @@ def _others(outlook: Outlook, nodes: IntArray) -> FloatArray:
     for level, step in enumerate(grid.steps):
         same = np.stack([np.bincount(grid.codes[level], weights=row, minlength=grid.sizes[level]) for row in there])
         result += step * (total[:, None] - same[:, grid.codes[level][nodes]])
-    partners: FloatArray = outlook.weights @ result
+    partners: FloatArray = outlook.weights[np.ix_(outlook.involved, outlook.involved)] @ result
     return partners

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ballast.placement.construction import best_node, construct, hardest_first, left_over
+from ballast.placement.construction import Filling, construct, hardest_first, left_over
 from ballast.placement.problem import Layout, Problem
 from tests.unit.placement.problems import a_problem, cost, filled, kept_apart, valid
 
@@ -31,7 +31,7 @@ def test_the_best_node_is_an_open_one_that_adds_least(problem: Problem, seed: in
     layout = filled(problem, seed)
     for group in range(3):
         costs = [added_cost(layout, group, node) for node in np.flatnonzero(layout.open(group)).tolist()]
-        node = best_node(layout, group, scale=problem.scale)
+        node = Filling(layout).best(group)
         assert (node is None) == (not costs)
         if node is not None:
             assert layout.open(group)[node]
@@ -45,32 +45,32 @@ def level_ground(**changes: object) -> Problem:
 
 def test_between_equals_the_preferred_one_is_taken() -> None:
     problem = level_ground(preference=np.array([0.1, 0.2, 0.9, 0.3, 0.4, 0.5]))
-    assert best_node(Layout(problem), 0, scale=1.0) == 2
+    assert Filling(Layout(problem)).best(0) == 2
 
 
 def test_then_the_one_with_the_most_room_left() -> None:
     room = np.full((6, 2), 50.0)
     room[4] = 60.0
-    assert best_node(Layout(level_ground(preference=np.zeros(6), room=room)), 0, scale=1.0) == 4
+    assert Filling(Layout(level_ground(preference=np.zeros(6), room=room))).best(0) == 4
 
 
 def test_the_tightest_one_is_that_with_the_least_room_left_whatever_it_costs() -> None:
     room = np.full((6, 2), 50.0)
     room[3] = (8.0, 50.0)
     problem = a_problem(0, **{**ROOMY, "room": room, "pull": np.array([[0, 0, 0, 99.0, 0, 0]] * 2)})
-    assert best_node(Layout(problem), 0, scale=1.0, tightest=True) == 3
-    assert best_node(Layout(problem), 0, scale=1.0) != 3
+    assert Filling(Layout(problem), tightest=True).best(0) == 3
+    assert Filling(Layout(problem)).best(0) != 3
 
 
 def test_what_is_left_over_is_counted_in_shares_of_the_largest_room_of_what_is_asked_for() -> None:
     room = np.array([[10.0, 4.0], [5.0, 8.0], [10.0, 8.0], [2.0, 2.0], [10.0, 8.0], [10.0, 8.0]])
     demand = np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 0.0]])
     layout = Layout(level_ground(room=room, demand=demand))
-    assert left_over(layout, 0, np.array([0, 1])) == pytest.approx([9 / 10 + 2 / 8, 4 / 10 + 6 / 8])
+    assert left_over(layout)[:2] == pytest.approx([10 / 10 + 4 / 8, 5 / 10 + 8 / 8])
     layout.add(0, 1)
-    assert left_over(layout, 0, np.array([1])) == pytest.approx([3 / 10 + 4 / 8])
+    assert left_over(layout, slice(1, 2)) == pytest.approx([4 / 10 + 6 / 8])
     only_first = Layout(level_ground(room=room, demand=np.array([[1.0, 0.0]] * 3)))
-    assert left_over(only_first, 0, np.array([0])) == pytest.approx([9 / 10])
+    assert left_over(only_first)[:1] == pytest.approx([10 / 10])
 
 
 @pytest.mark.parametrize("tightest", [False, True])
@@ -90,7 +90,7 @@ def test_each_goes_where_it_adds_least_when_its_turn_comes(seed: int) -> None:
     construct(layout, turns)
     expected = Layout(problem)
     for group in turns:
-        node = best_node(expected, group, scale=problem.scale)
+        node = Filling(expected).best(group)
         if node is not None:
             expected.add(group, node)
     assert layout.placed.tolist() == expected.placed.tolist()
