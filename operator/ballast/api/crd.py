@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from ballast.api.descriptions import descriptions
 from ballast.api.gate import GateSwitch
-from ballast.api.meta import GROUP, VERSION, Model, Resource
+from ballast.api.meta import Model, Resource
 from ballast.api.move import ExecutorMove
 from ballast.api.policy import BalancingPolicy
 from ballast.api.structural import Schema, structural
 from ballast.api.topology import SparkTopology
+from ballast.api.version import GROUP, VERSION
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,7 +69,7 @@ class Kind:
         info = self.model.model_fields[field]
         assert isinstance(info.annotation, type)  # noqa: S101 -- a Resource's parts are models
         assert issubclass(info.annotation, Model)  # noqa: S101 -- as above
-        return info.annotation, info.description or ""
+        return info.annotation, descriptions(self.model)[field]
 
 
 def _condition(type_: str) -> str:
@@ -207,8 +209,10 @@ def schema(kind: Kind) -> Schema:
 
 def _part(kind: Kind, field: str) -> Schema:
     model, description = kind.part(field)
-    extra = kind.model.model_fields[field].json_schema_extra
-    return {**structural(model), "description": description, **(extra if isinstance(extra, dict) else {})}
+    whole = {**structural(model), "description": description}
+    if callable(add_default := kind.model.model_fields[field].json_schema_extra):
+        add_default(whole)
+    return whole
 
 
 class _Dumper(yaml.SafeDumper):

@@ -6,21 +6,21 @@ import json
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
+from ballast.api import version
+from ballast.api.descriptions import descriptions
 from ballast.api.duration import Duration
 from ballast.api.quantity import Quantity
 from ballast.api.rule import VALIDATIONS, Rule
 from ballast.errors import InvalidField, InvalidResource
 
-GROUP = "ballast.dev"
-VERSION = "v1alpha1"
-API_VERSION: Final = "ballast.dev/v1alpha1"
+GROUP, VERSION = version.GROUP, version.VERSION
 
 
 def _alias(attribute: str) -> str:
@@ -40,8 +40,8 @@ class Model(BaseModel):
         validate_by_name=True,
         validate_by_alias=True,
         serialize_by_alias=True,
-        use_attribute_docstrings=True,
         allow_inf_nan=False,
+        defer_build=True,
     )
     RULES: ClassVar[tuple[Rule, ...]] = ()
 
@@ -54,8 +54,10 @@ class Model(BaseModel):
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         json_schema = handler(schema)
+        target = handler.resolve_ref_schema(json_schema)
+        for name, description in descriptions(cls).items():
+            target["properties"][cls.model_fields[name].alias or name]["description"] = description
         if cls.RULES:
-            target = handler.resolve_ref_schema(json_schema)
             target[VALIDATIONS] = [rule.as_validation() for rule in cls.RULES]
         return json_schema
 
@@ -75,7 +77,11 @@ def nested(model: type[Model]) -> Any:
 
     Written out, since the server judges a default by the CEL rules before it fills in what lies deeper.
     """
-    return Field(default_factory=model, json_schema_extra={"default": written(model())})
+
+    def add_default(schema: dict[str, Any]) -> None:
+        schema["default"] = written(model())
+
+    return Field(default_factory=model, json_schema_extra=add_default)
 
 
 def written(value: Any) -> Any:

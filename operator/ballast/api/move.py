@@ -9,10 +9,11 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from ballast.api.condition import Conditions
-from ballast.api.meta import API_VERSION, Model, Resource, StatusModel
+from ballast.api.meta import Model, Resource, StatusModel
 from ballast.api.names import Count, DnsLabel, Number, ObjectName, Ratio, Score, Text, Word
 from ballast.api.policy_moves import Exit
 from ballast.api.rule import Rule
+from ballast.api.version import API_VERSION
 
 
 def _kept(field: str) -> Rule:

@@ -9,7 +9,7 @@ from pydantic import Field
 from ballast.api.duration import Between, Duration, comparing
 from ballast.api.labels import LabelSelector
 from ballast.api.lists import SET, map_by
-from ballast.api.meta import API_VERSION, Model, Resource, nested
+from ballast.api.meta import Model, Resource, nested
 from ballast.api.names import DnsLabel, LabelKey
 from ballast.api.policy_metrics import Metrics
 from ballast.api.policy_moves import Moves
@@ -17,6 +17,7 @@ from ballast.api.policy_placement import Placement
 from ballast.api.policy_shedding import Shedding
 from ballast.api.policy_status import PolicyStatus
 from ballast.api.rule import Rule
+from ballast.api.version import API_VERSION
 
 
 class Level(Model):

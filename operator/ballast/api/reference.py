@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ballast.api.crd import KINDS, Kind, schema
-from ballast.api.meta import API_VERSION
 from ballast.api.rule import VALIDATIONS
 from ballast.api.structural import Schema
+from ballast.api.version import API_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,13 +9,14 @@ from pydantic import Field
 
 from ballast.api.labels import LabelSelector
 from ballast.api.lists import ATOMIC, map_by
-from ballast.api.meta import API_VERSION, Model, Resource
+from ballast.api.meta import Model, Resource
 from ballast.api.names import DnsLabel, Query, Ratio
 from ballast.api.quantity import Quantity
 from ballast.api.rule import Rule
 from ballast.api.scale import SeparateBy
 from ballast.api.topology_sizing import Sizing
 from ballast.api.topology_status import TopologyStatus
+from ballast.api.version import API_VERSION
 
 
 class Workload(StrEnum):

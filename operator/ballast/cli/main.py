@@ -6,7 +6,6 @@ import io
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.metadata import version
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -14,6 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from ballast.errors import BallastError
+from ballast.garbage import seldom_sought
 from ballast.kube.errors import Forbidden
 
 COMMANDS = {
@@ -78,7 +78,8 @@ def app(name: str) -> typer.Typer:
 
 
 def _command(name: str) -> Any:
-    module = import_module(f"ballast.cli.{name}")
+    with seldom_sought():
+        module = import_module(f"ballast.cli.{name}")
     single = typer.Typer(**_STYLE)
     epilog = _listed("Columns", getattr(module, "COLUMNS", ())) + _listed("Examples", module.EXAMPLES)
     single.command(name, cls=getattr(module, "COMMAND", TyperCommand), epilog=epilog)(getattr(module, name))
@@ -92,6 +93,8 @@ def _listed(title: str, lines: Sequence[str]) -> str:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version  # noqa: PLC0415 -- for this alone
+
         typer.echo(f"ballast {version(_DISTRIBUTION)}")
         raise typer.Exit
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ballast.cli.access import ContextOption, KubeconfigOption, connect
-from ballast.controller.operator import STALE_AFTER_SECONDS
+from ballast.controller.gateclock import STALE_AFTER_SECONDS
 from ballast.controller.stale import StaleGates
 from ballast.controller.switch import UNINSTALLED, Switch
 from ballast.kube import kinds

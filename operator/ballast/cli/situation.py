@@ -47,15 +47,11 @@ class UnusableSnapshotError(BallastError):
     """A file that is no snapshot, or one of another version."""
 
 
-_ADAPTER = TypeAdapter(Situation)
-_POLICY = TypeAdapter(Policy)
-
-
 def load(path: Path) -> Situation:
     """Read a snapshot file (YAML or JSON). Raises UnusableSnapshotError with the field and what is wrong."""
     document = _document(path)
     try:
-        situation = _ADAPTER.validate_python(document)
+        situation = TypeAdapter(Situation).validate_python(document)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = ".".join(str(part) for part in first["loc"])
@@ -73,8 +69,8 @@ def dump(situation: Situation, *, as_json: bool = False) -> str:
 
     JSON is written and read some twenty times faster, which tells with thousands of executors.
     """
-    content = _ADAPTER.dump_python(situation, mode="json", exclude_defaults=True)
-    policy = _POLICY.dump_python(situation.policy, mode="json")
+    content = TypeAdapter(Situation).dump_python(situation, mode="json", exclude_defaults=True)
+    policy = TypeAdapter(Policy).dump_python(situation.policy, mode="json")
     document = {"kind": _KIND, "version": VERSION, **content, "policy": policy}
     if as_json:
         return json.dumps(document, indent=1, ensure_ascii=False) + "\n"

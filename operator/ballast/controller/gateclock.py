@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from ballast.kube import names
 from ballast.kube.pods import Pod
 
+STALE_AFTER_SECONDS = 11.5
+"""A little more than the longest gate timeout: by then the leader should have released the pod."""
+
 
 @dataclass(frozen=True, slots=True)
 class GateClock:

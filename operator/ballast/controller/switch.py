@@ -5,14 +5,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ballast.api import BalancingPolicy
 from ballast.kube.client import Client
 from ballast.kube.errors import Conflict
 from ballast.kube.objects import gate_switch, set_gate_switch
 from ballast.kube.timestamp import seconds, text
 from ballast.model import PlacementMode
+
+if TYPE_CHECKING:
+    from ballast.api import BalancingPolicy
 
 _LOG = logging.getLogger(__name__)
 HEARTBEAT_SECONDS = 30.0

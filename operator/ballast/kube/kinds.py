@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from ballast.api.meta import API_VERSION
+from ballast.api.version import API_VERSION
 
 
 @dataclass(frozen=True, slots=True)

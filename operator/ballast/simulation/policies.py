@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ballast.api import BalancingPolicy
-from ballast.api.meta import API_VERSION
 from ballast.api.policy_placement import PlacementStrategy
 from ballast.api.policy_shedding import LoadUnit, SheddingStrategy
+from ballast.api.version import API_VERSION
 from ballast.errors import InvalidField, InvalidResource
 from ballast.model import MovesMode, PlacementMode, Policy
 from ballast.model.from_api import policy_from

@@ -11,8 +11,9 @@ from pydantic import Field
 
 from ballast.api.duration import Between, Duration
 from ballast.api.lists import map_by
-from ballast.api.meta import API_VERSION, Model, Resource, nested
+from ballast.api.meta import Model, Resource, nested
 from ballast.api.rule import Rule
+from ballast.api.version import API_VERSION
 from ballast.errors import InvalidField, InvalidResource
 from ballast.simulation.document import document
 from ballast.simulation.scenario_application import Application, External, Stream

@@ -11,7 +11,7 @@ from typing import Any
 import requests
 
 from ballast.api.crd import KINDS, Kind
-from ballast.api.meta import API_VERSION
+from ballast.api.version import API_VERSION
 
 NAMESPACE = "default"
 _TIMEOUT_SECONDS = 30

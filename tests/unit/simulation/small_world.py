@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ballast.api import BalancingPolicy
-from ballast.api.meta import API_VERSION
+from ballast.api.version import API_VERSION
 from ballast.model import Policy
 from ballast.simulation.change import changes
 from ballast.simulation.cluster import Cluster
