@@ -252,6 +252,8 @@ class Rounds:
         telemetry.passes.labels(name, "ok").inc()
         for reason, count in Counter(refusal.reason.value for refusal in decided.refusals).items():
             telemetry.refusals.labels(name, reason).inc(count if full else 0)
+        for cause, count in context.reading.dropped.items():
+            telemetry.samples_dropped.labels(name, cause).inc(count if full else 0)
         telemetry.keep_age(name, context.snapshot.metrics.age_seconds)
         telemetry.keep_nodes(name, decided.pool.nodes)
         telemetry.keep_executors(name, context.snapshot.executors)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from ballast.model import Executor, MovePhase, NodeView, Phase, Reason
+from ballast.prometheus import DROPPED
 
 _PASS_BUCKETS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 _HOLD_BUCKETS = (0.1, 0.3, 1.0, 2.0, 3.0, 5.0, 7.5, 10.0, 15.0, 30.0)
@@ -57,6 +58,10 @@ class Telemetry:
             "ballast_figures_timestamp_seconds", "The moment that the figures of the newest full pass are of",
             ["policy"], registry=registry,
         )  # fmt: skip
+        self.samples_dropped = Counter(
+            "ballast_samples_dropped", "Samples of Prometheus that were not used, by cause", ["policy", "cause"],
+            registry=registry,
+        )  # fmt: skip
         self.metrics_age = Gauge(
             "ballast_metrics_age_seconds", "Age of the oldest node figure used", ["policy"], registry=registry
         )
@@ -81,7 +86,7 @@ class Telemetry:
             self.executor,
             self.pass_seconds, self.passes, self.last_pass, self.decisions, self.refusals, self.transitions,
             self.moves, self.predicted_gain, self.measured_gain, self.gate_hold, self.metrics_age, self.node_score,
-            self.node_hits, self.imbalance, self.figures_at,
+            self.node_hits, self.imbalance, self.figures_at, self.samples_dropped,
         )  # fmt: skip
 
     def introduce(self, policy: str) -> None:
@@ -96,6 +101,8 @@ class Telemetry:
             self.decisions.labels(policy, kind)
         for result in ("ok", "error"):
             self.passes.labels(policy, result)
+        for cause in DROPPED:
+            self.samples_dropped.labels(policy, cause)
 
     def forget(self, policy: str) -> None:
         """Drop the series of a policy that is gone, lest they look like those of one that hangs."""

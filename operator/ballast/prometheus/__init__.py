@@ -4,9 +4,10 @@ from ballast.prometheus.client import Prometheus, parsed, settled
 from ballast.prometheus.preset import Preset, Queries, queries
 from ballast.prometheus.series import Answer, Series, single
 from ballast.prometheus.transport import Endpoint, PrometheusError
-from ballast.prometheus.usage import ExecutorFrame, NodeFrame, Reading, reading
+from ballast.prometheus.usage import DROPPED, ExecutorFrame, NodeFrame, Reading, reading
 
 __all__ = [
+    "DROPPED",
     "Answer",
     "Endpoint",
     "ExecutorFrame",

@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException, HTTPResponse
+from queue import Empty, Queue
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlencode, urlsplit
 
@@ -31,6 +33,10 @@ MOST_BYTES = 32 << 20
 _LEAST_SECONDS = 0.001
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"(?:[^\s\x00-\x1f\x7f][^\x00-\x08\x0a-\x1f\x7f]*)?")
+
+
+_AddressInfo = tuple[Any, ...]
+"""As `socket.getaddrinfo` returns it."""
 
 
 class PrometheusError(BallastError):
@@ -79,7 +85,7 @@ class Transport:
     def _connected(self, host: str, port: int, deadline: _Deadline) -> socket.socket:
         """To the first of the host's addresses that answers, all of them within the deadline."""
         last: OSError = OSError("it has no address")
-        for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+        for family, kind, protocol, _, address in _resolved(host, port, deadline):
             plain = socket.socket(family, kind, protocol)
             try:
                 plain.settimeout(deadline.left())
@@ -116,6 +122,28 @@ class _Deadline:
         if seconds < _LEAST_SECONDS:
             raise TimeoutError
         return seconds
+
+
+def _resolved(host: str, port: int, deadline: _Deadline) -> list[_AddressInfo]:
+    """The host's addresses. A resolver takes no timeout, and may try for minutes: it is left behind at the deadline."""
+    answers: Queue[list[_AddressInfo] | OSError] = Queue()
+
+    def resolve() -> None:
+        try:
+            answers.put(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except OSError as error:
+            answers.put(error)
+        except UnicodeError:  # of a name that can't be one
+            answers.put(socket.gaierror())
+
+    Thread(target=resolve, name="resolver", daemon=True).start()
+    try:
+        answer = answers.get(timeout=deadline.left())
+    except Empty:
+        raise TimeoutError from None
+    if isinstance(answer, OSError):
+        raise answer
+    return answer
 
 
 class _Timed:

@@ -16,6 +16,8 @@ Answers = Mapping[str, Answer]
 
 _SPOKEN = ("executorTaskSeconds", "executorBytes", "stateBytes", "batchMilliseconds", "batchSeconds")
 """Signals whose series name their application themselves."""
+DROPPED = ("Malformed", "OutOfRange", "Foreign")
+"""Why samples are not used."""
 _SHOWN = 3
 """How many problems a message lists."""
 _Vectors = Mapping[str, tuple[Series, ...]]
@@ -72,7 +74,7 @@ class Reading:
     rates: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """Bytes per second by topology key and query, where topologies' own queries are allowed."""
     dropped: Mapping[str, int] = field(default_factory=dict)
-    """Samples and series that were not used, by cause: Malformed, OutOfRange, Foreign."""
+    """How many samples or series were not used, by cause (see DROPPED)."""
 
     def aged(self, *, now: float, max_age_seconds: float) -> Reading:
         """What is left of it at `now`: without the nodes whose samples have become too old since it was asked for."""
@@ -152,12 +154,12 @@ _TELLING = ("namespace", "pod", "node", "instance", "application_id", "executor_
 
 def _dropped(sound: Iterable[Admitted], heard: Iterable[Heard]) -> dict[str, int]:
     answers = list(sound)
-    counts = {
-        "Malformed": sum(each.malformed for each in answers),
-        "OutOfRange": sum(each.out_of_range for each in answers),
-        "Foreign": sum(sum(each.foreign.values()) for each in heard),
-    }
-    return {cause: count for cause, count in counts.items() if count}
+    counts = (
+        sum(each.malformed for each in answers),
+        sum(each.out_of_range for each in answers),
+        sum(sum(each.foreign.values()) for each in heard),
+    )
+    return {cause: count for cause, count in zip(DROPPED, counts, strict=True) if count}
 
 
 def _failed(failures: Mapping[str, str]) -> list[str]:

@@ -531,3 +531,24 @@ def verdicts(script: Scripted) -> list[tuple[str, str]]:
     statuses = [asked.body["status"] for asked in script.writes if "/balancingpolicies/" in asked.path]
     found = [c for status in statuses for c in status.get("conditions", ()) if c["type"] == "MetricsAvailable"]
     return [(condition["status"], condition["reason"]) for condition in found]
+
+
+class _Forged(_Prompt):
+    """Another tenant's pod speaks for an application."""
+
+    def read(self, policy: BalancingPolicy, nodes: list[NodeFacts], executors: list[Pod], *, now: float) -> Reading:
+        return replace(super().read(policy, nodes, executors, now=now), dropped={"Foreign": 2})
+
+
+def test_samples_that_are_not_used_are_counted_by_full_passes(server: tuple[Server, Scripted], tmp_path: Path) -> None:
+    found, script = server
+    found.lists["balancingpolicies"] = [policy("ads", **RARELY)]
+    telemetry = Telemetry(CollectorRegistry())
+    with operating(script, tmp_path, figures=_Forged(), telemetry=telemetry) as rounds:
+        rounds.run()
+        rounds.run()
+    counts = {
+        cause: telemetry.registry.get_sample_value("ballast_samples_dropped_total", {"policy": "ads", "cause": cause})
+        for cause in ("Foreign", "OutOfRange", "Malformed")
+    }
+    assert counts == {"Foreign": 2.0, "OutOfRange": 0.0, "Malformed": 0.0}

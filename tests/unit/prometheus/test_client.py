@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import gzip
+import socket
+import threading
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -45,9 +47,10 @@ def test_a_dead_server_can_not_be_reached() -> None:
         client.query("up")
 
 
-def test_a_name_that_does_not_exist_is_told() -> None:
+@pytest.mark.parametrize("host", ["prometheus.invalid", "a..b", "a" * 300])
+def test_a_name_that_does_not_exist_is_told(host: str) -> None:
     with pytest.raises(PrometheusError, match="can't be reached: its name is not known"):
-        Prometheus(Endpoint("http://prometheus.invalid:9090", timeout_seconds=0.5)).query("up")
+        Prometheus(Endpoint(f"http://{host}:9090", timeout_seconds=5)).query("up")
 
 
 def test_one_query_that_fails_takes_no_other_with_it() -> None:
@@ -134,6 +137,16 @@ def test_a_server_that_drips_is_left_at_the_deadline(pieces: list[bytes]) -> Non
 def test_a_server_that_never_ends_the_tls_handshake_is_left_at_the_deadline() -> None:
     with lying([b""], pause_seconds=30.0) as server, pytest.raises(PrometheusError, match="no answer in time"):
         Prometheus(Endpoint(server.url.replace("http", "https"), timeout_seconds=0.5)).query("up")
+
+
+def test_a_resolver_that_hangs_is_left_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: ended.wait(30) and [])
+    try:
+        with pytest.raises(PrometheusError, match="no answer in time"):
+            Prometheus(Endpoint("http://prometheus.monitoring:9090", timeout_seconds=0.2)).query("up")
+    finally:
+        ended.set()
 
 
 def test_no_more_is_read_of_an_answer_than_the_cap() -> None:

@@ -1,0 +1,143 @@
+"""A tenant whose pod exports series about another tenant's application, scraped by a real Prometheus."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ballast.api import BalancingPolicy
+from ballast.controller.figures import Figures
+from ballast.kube.nodes import NodeReader
+from ballast.kube.pods import PodReader
+from ballast.prometheus import Reading
+from tests.spark.filled_prometheus import running
+from tests.testbed.waiting import wait_until
+from tests.unit.kube.builders import driver, executor, node
+
+pytestmark = pytest.mark.cluster
+
+APPLICATION = "spark-1"
+STATE = "metrics_orders_driver_spark_streaming_q_states_usedBytes_Value"
+LATENCY = "metrics_orders_driver_spark_streaming_q_latency_Value"
+OWN_BYTES, OWN_MILLISECONDS = 5e6, 1500.0
+
+
+@dataclass
+class Exporter:
+    """What a pod shows to Prometheus. `labels`: those that the scrape puts on."""
+
+    labels: Mapping[str, str]
+    values: dict[str, float]
+    address: str = field(default="", init=False)
+
+    def page(self) -> str:
+        return "".join(f"{series} {value!r}\n" for series, value in self.values.items())
+
+    @contextmanager
+    def serving(self) -> Iterator[None]:
+        exporter = self
+
+        class Page(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(200)
+                self.send_header("Content-Type", "text/plain; version=0.0.4")
+                self.end_headers()
+                self.wfile.write(exporter.page().encode())
+
+            def log_message(self, *_: object) -> None:
+                """Keep quiet."""
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
+        self.address = f"127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join()
+
+
+@dataclass
+class Scene:
+    url: str
+    attacker: Exporter
+
+    def read(self) -> Reading:
+        """As the operator does, about one node and one executor of the victim."""
+        policy = BalancingPolicy.parse(
+            {
+                "apiVersion": "ballast.dev/v1alpha1",
+                "kind": "BalancingPolicy",
+                "metadata": {"name": "streaming"},
+                "spec": {
+                    "nodeSelector": {},
+                    "metrics": {
+                        "prometheus": {"url": self.url},
+                        "preset": "Cadvisor",
+                        "window": "5s",
+                        "queries": {"nodeCpu": 'label_replace(up{pod="spark-1-driver"}, "node", "n", "", "")'},
+                    },
+                },
+            }
+        )
+        pods = [PodReader().read(pod) for pod in (driver(), executor(1))]
+        figures = Figures(None, namespace="none")  # type: ignore[arg-type]  # the policy names no secret
+        return figures.read(policy, [NodeReader().read(node("n"))], pods, now=time.time())
+
+    def awaited(self, what: str, holds: Callable[[Reading], bool]) -> Reading:
+        def found() -> Reading | None:
+            reading = self.read()
+            return reading if holds(reading) else None
+
+        reading = wait_until(found, what=what, timeout_seconds=60, explain=lambda: f"{self.read()}")
+        assert reading is not None
+        return reading
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    claim = f'{{application_id="{APPLICATION}"}}'
+    own = {f"{STATE}{claim}": OWN_BYTES, f"{LATENCY}{claim}": OWN_MILLISECONDS}
+    victim = Exporter({"namespace": "analytics", "pod": "spark-1-driver"}, own)
+    attacker = Exporter({"namespace": "tenant-a", "pod": "evil"}, {})
+    with ExitStack() as stack:
+        jobs: list[dict[str, Any]] = []
+        for exporter in (victim, attacker):
+            stack.enter_context(exporter.serving())
+            targets = [{"targets": [exporter.address], "labels": dict(exporter.labels)}]
+            jobs.append({"job_name": exporter.labels["pod"], "static_configs": targets})
+        config = {"global": {"scrape_interval": "1s", "scrape_timeout": "1s"}, "scrape_configs": jobs}
+        prometheus = stack.enter_context(running(tmp_path, yaml.safe_dump(config)))
+        yield Scene(prometheus.url, attacker)
+
+
+def values(reading: Reading) -> tuple[float | None, Mapping[tuple[str, str], float]]:
+    (usage,) = reading.executors.values()
+    return usage.state_bytes, reading.batch_p95_seconds
+
+
+OWN = (OWN_BYTES, {("analytics", APPLICATION): OWN_MILLISECONDS / 1000})
+
+
+def test_no_series_of_another_tenants_pod_changes_what_is_known_of_an_application(scene: Scene) -> None:
+    scene.awaited("the victim's own values", lambda reading: values(reading) == OWN)
+    claims = f'{{application_id="{APPLICATION}",namespace="analytics",pod="spark-1-driver"}}'
+    for value in (-9e15, 9e15):
+        scene.attacker.values = {f"{name}{claims}": value for name in (STATE, LATENCY)}
+        attacked = scene.awaited("the forged series to be seen", lambda reading: bool(reading.dropped))
+        assert values(attacked) == OWN
+        assert attacked.health.available
+        assert "pod tenant-a/evil, which is not its driver" in attacked.health.message
+        scene.attacker.values = {}
+        scene.awaited("the forged series to be gone", lambda reading: not reading.dropped)
