@@ -52,10 +52,11 @@ class Churned:
     """Monotonic seconds."""
     ended_at: float
     late_seconds: list[float]
-    """By how much each step came too late: the load generator's own trouble."""
+    """By how much each request was sent too late: the load generator's own trouble."""
 
 
-Step = tuple[float, Callable[[], None]]
+Step = tuple[float, Callable[[float], None]]
+"""When it is due, in seconds from the start; and what sends the request, which is told when it was due."""
 
 
 class Churn:
@@ -68,24 +69,23 @@ class Churn:
         self._pods = f"/api/v1/namespaces/{namespace}/pods"
         self._drivers: dict[int, Future[str]] = {}
         self._requests: list[Future[None]] = []
+        self._late: list[float] = []
 
     def run(self) -> Churned:
         """Returns when the time is over; what was created last is still there. Raises what a request raised."""
         steps = sorted(self._steps(), key=lambda step: step[0])
-        late = []
         with ThreadPoolExecutor(self._server.connections) as threads:
             self._threads = threads
             started = time.monotonic()
             for at, step in steps:
                 time.sleep(max(0.0, started + at - time.monotonic()))
-                late.append(time.monotonic() - started - at)
-                step()
+                step(started + at)
             time.sleep(max(0.0, started + self._pace.seconds - time.monotonic()))
-            ended = time.monotonic()
+        ended = time.monotonic()
         for request in self._requests:
             request.result()
         sets = [[self.name(set_, number) for number in range(self._pace.set_size)] for set_ in range(self._pace.sets)]
-        return Churned(sets, started, ended, late)
+        return Churned(sets, started, ended, self._late)
 
     def name(self, set_: int, number: int) -> str:
         return f"{_application(set_)}-exec-{number + 1}"
@@ -107,12 +107,12 @@ class Churn:
             if last + pace.lifetime_seconds < pace.seconds:
                 yield last + pace.lifetime_seconds, partial(self._delete, f"{_application(set_)}-driver")
 
-    def _start_driver(self, set_: int) -> None:
+    def _start_driver(self, set_: int, _due: float) -> None:
         body = driver(_application(set_), namespace=self._namespace)
         self._drivers[set_] = self._threads.submit(lambda: str(self._server.post(self._pods, body)["metadata"]["uid"]))
 
-    def _create(self, set_: int, number: int) -> None:
-        self._submit(lambda: self._server.post(self._pods, self._executor(set_, number)))
+    def _create(self, set_: int, number: int, due: float) -> None:
+        self._submit(due, lambda: self._server.post(self._pods, self._executor(set_, number)))
 
     def _executor(self, set_: int, number: int) -> dict[str, object]:
         return executor(
@@ -123,15 +123,16 @@ class Churn:
             gated=self._gating is Gating.LOOP,
         )
 
-    def _release(self, set_: int, number: int) -> None:
+    def _release(self, set_: int, number: int, due: float) -> None:
         path = f"{self._pods}/{self.name(set_, number)}"
-        self._submit(lambda: self._server.patch(path, self._operations))
+        self._submit(due, lambda: self._server.patch(path, self._operations))
 
-    def _delete(self, name: str) -> None:
-        self._submit(lambda: self._server.delete(f"{self._pods}/{name}"))
+    def _delete(self, name: str, due: float) -> None:
+        self._submit(due, lambda: self._server.delete(f"{self._pods}/{name}"))
 
-    def _submit(self, request: Callable[[], object]) -> None:
+    def _submit(self, due: float, request: Callable[[], object]) -> None:
         def done() -> None:
+            self._late.append(time.monotonic() - due)
             request()
 
         self._requests.append(self._threads.submit(done))
