@@ -3,7 +3,7 @@ SHELL := /bin/bash
 
 RUN := .venv/bin/python
 BENCH ?= all
-CORE := model placement shedding grouping moves planner simulation
+CORE := model placement shedding grouping sizing moves planner simulation
 
 .PHONY: help setup demo backtest test check unit spark cluster e2e bench comparison generate format image clean
 # The steps of `test` share the machine, and what some of them measure is time.

@@ -23,6 +23,7 @@ COMMANDS = {
     "snapshot": "Write a pool to a file, for `plan -f` and bug reports.",
     "approve": "Let proposed moves begin.",
     "simulate": "Run a described load under policies, and compare them.",
+    "size": "Recommend parallelism, batch size, memory and JVM options of a pipeline.",
     "run": "Run the operator.",
     "history": "Keep what happened in a cluster as Parquet, out of Prometheus.",
     "backtest": "Run policies over many windows and seeds on Spark, and rank them.",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ballast.errors import InvalidField
 
@@ -65,7 +64,11 @@ class ExecutorMetrics:
         return None if self.task_seconds_per_second is None else self.task_seconds_per_second / self.cores
 
 
-def read(answers: Mapping[str, Sequence[Mapping[str, Any]]], *, application: str | None) -> ExecutorMetrics:
+Samples = Sequence[tuple[Mapping[str, str], float]]
+"""An instant vector: labels and value of each series."""
+
+
+def read(answers: Mapping[str, Samples], *, application: str | None) -> ExecutorMetrics:
     """Of the given application, or of the only one. Raises InvalidField when there is none, or several."""
     cores = _by_application(answers.get("cores", ()))
     if application is None:
@@ -96,15 +99,6 @@ def read(answers: Mapping[str, Sequence[Mapping[str, Any]]], *, application: str
     )
 
 
-def _by_application(answer: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+def _by_application(answer: Samples) -> dict[str, float]:
     """Finite values above 0, by application."""
-    found = {}
-    for series in answer:
-        name = (series.get("metric") or {}).get(_BY)
-        try:
-            value = float(series["value"][1])
-        except (KeyError, IndexError, TypeError, ValueError):
-            continue
-        if name and math.isfinite(value) and value > 0.0:
-            found[str(name)] = value
-    return found
+    return {labels[_BY]: value for labels, value in answer if _BY in labels and math.isfinite(value) and value > 0.0}

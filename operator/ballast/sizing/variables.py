@@ -19,7 +19,7 @@ from ballast.sizing.memory import (
     overhead_bytes,
     usable_heap,
 )
-from ballast.sizing.provenance import Value, Variable, assumed, declared, derived, measured
+from ballast.sizing.provenance import Origin, Value, Variable, assumed, declared, derived, measured
 from ballast.sizing.provisioning import power_of_two, source_tasks, usable_cores
 
 MOST_PARALLELISM = 100_000
@@ -37,7 +37,7 @@ class BatchModel:
         work = rows * self.core_seconds_per_record
         if self.regimes is None:
             return work / cores
-        elsewhere = max(self.regimes.seconds(rows) - work / self.measured_cores, 0.0)
+        elsewhere = max(self.regimes.seconds(rows) - work / self.measured_cores, self.regimes.base_seconds)
         return elsewhere + work / cores
 
     def cores_for(self, rate: float, rows: float | None) -> int | None:
@@ -116,7 +116,17 @@ def table(facts: Facts) -> Table:
     _pending(maker)
     _memory(maker)
     impossible = needed is None and model is not None and "rate" in known
-    return Table(dict(maker.made), found, choice, model, short=impossible, needed_parallelism=needed)
+    return Table(_used(maker.made), found, choice, model, short=impossible, needed_parallelism=needed)
+
+
+def _used(made: Mapping[str, Variable]) -> dict[str, Variable]:
+    """Without assumptions that nothing follows from. The version of Java decides on its options."""
+    inputs = {name for variable in made.values() for name in variable.inputs} | {"java"}
+    return {
+        name: variable
+        for name, variable in made.items()
+        if name in inputs or variable.formula or variable.value.origin is not Origin.ASSUMED
+    }
 
 
 def _model(known: Mapping[str, Value], regimes: Regimes | None) -> BatchModel | None:

@@ -27,6 +27,7 @@ COMMANDS = [
     "snapshot",
     "approve",
     "simulate",
+    "size",
     "run",
     "history",
     "backtest",

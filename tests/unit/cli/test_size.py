@@ -1,0 +1,255 @@
+"""`ballast size`: what it prints and writes, and how it refuses."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import yaml
+
+from tests.unit.cli.picture.outline import Outline
+from tests.unit.cli.program import Ended, run
+from tests.unit.sizing.test_readers import END, ENVIRONMENT, START, added, batch, completed, ended
+from tests.unit.sizing.test_variables import NOTES
+from tests.unit.sizing.values import sharp
+
+GC_LOG = """[0.004s][info][gc] Using G1
+[5.000s][info][gc] GC(0) Pause Full (G1 Compaction Pause) 120M->90M(128M) 900.0ms
+"""
+
+
+def topology(sizing: dict[str, Any] | None = None, name: str = "clicks") -> dict[str, Any]:
+    components = [{"name": stage["component"]} for stage in NOTES["stages"]]
+    spec: dict[str, Any] = {"components": components}
+    if sizing is not None:
+        spec["sizing"] = sizing
+    return {"apiVersion": "ballast.dev/v1alpha1", "kind": "SparkTopology", "metadata": {"name": name}, "spec": spec}
+
+
+@pytest.fixture
+def declared(tmp_path: Path) -> str:
+    path = tmp_path / "topology.yaml"
+    path.write_text(yaml.safe_dump_all([{"kind": "Namespace"}, topology(NOTES)]), encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture
+def progress(tmp_path: Path) -> str:
+    path = tmp_path / "progress.jsonl"
+    batches = [(1.0, 1.0), *sharp()]
+    lines = [
+        batch(n, int(rows), millis=seconds * 1000.0, sources=[{"inputRowsPerSecond": 900.0}])
+        for n, (rows, seconds) in enumerate(batches)
+    ]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return str(path)
+
+
+def events(folder: Path, name: str = "app-1") -> Path:
+    path = folder / name
+    found = [START, ENVIRONMENT, added("1"), completed(), ended(), ended(), END]
+    path.write_text("\n".join(json.dumps(each) for each in found), encoding="utf-8")
+    return path
+
+
+def test_one_sentence_on_top_says_what_to_do_and_what_it_brings(declared: str) -> None:
+    told = run("size", "-f", declared)
+    assert told.code == 0
+    assert told.out.splitlines()[0] == "Run 4 executors of 4 cores: batches of 1600 records pass 2000 records/s."
+
+
+def test_every_value_is_shown_with_its_origin_and_formula(declared: str) -> None:
+    rows = [line.split() for line in run("size", "-f", declared).out.splitlines()]
+    assert ["batchRecords", "1600", "records", "Declared"] in [row[:4] for row in rows]
+    assert ["java", "17", "Assumed"] in [row[:3] for row in rows]
+    assert ["maxOffsetsPerTrigger", "1600"] in rows
+
+
+def test_programs_get_the_same_as_json_and_yaml(declared: str) -> None:
+    found = json.loads(run("size", "-f", declared, "-o", "json").out)
+    assert found == yaml.safe_load(run("size", "-f", declared, "-o", "yaml").out)
+    (parallelism,) = [each for each in found["variables"] if each["name"] == "parallelism"]
+    assert parallelism["value"] == 16
+    assert parallelism["origin"] == "Declared"
+    assert parallelism["inputs"] == ["executors", "executorCores"]
+    assert found["regimes"] is None
+
+
+def test_a_topology_is_also_read_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(yaml.safe_dump(topology(NOTES))))
+    assert run("size", "-f", "-").code == 0
+
+
+def test_what_if_and_goal_change_the_answer(declared: str) -> None:
+    found = json.loads(run("size", "-f", declared, "--set", "machines=2x", "--goal", "latency", "-o", "json").out)
+    assert found["goal"] == "Latency"
+    assert found["sparkConf"]["spark.executor.instances"] == "8"
+
+
+def test_measured_batches_give_regimes_and_a_page_that_needs_nothing_else(progress: str, tmp_path: Path) -> None:
+    page = tmp_path / "sizing.html"
+    told = run("size", "--progress", progress, "--report", str(page))
+    assert (told.code, told.err) == (0, f"wrote {page}\n")
+    assert "Sharp growth from" in told.out
+    text = page.read_text(encoding="utf-8")
+    outline = Outline(text)
+    assert (outline.open, outline.outside) == ([], [])
+    assert "UTC by ballast 0." in text
+    assert "chosen: " in text
+    assert text.count("a measured batch</text>") == 2  # wide and narrow
+    assert "prefers-color-scheme: dark" in text
+
+
+def test_batches_of_one_size_make_a_page_that_says_so(tmp_path: Path) -> None:
+    path, page = tmp_path / "p.jsonl", tmp_path / "sizing.html"
+    path.write_text("\n".join(batch(n) for n in range(20)), encoding="utf-8")
+    told = run("size", "--progress", str(path), "--report", str(page), "-o", "json")
+    assert "same size" in json.loads(told.out)["regimes"]["reason"]
+    assert "They don't tell a batch size" in page.read_text(encoding="utf-8").replace("&#x27;", "'")
+
+
+def test_a_page_of_everything_is_well_formed(declared: str, progress: str, tmp_path: Path) -> None:
+    gc, page = tmp_path / "gc.log", tmp_path / "sizing.html"
+    gc.write_text(GC_LOG, encoding="utf-8")
+    log = str(events(tmp_path))
+    told = run(
+        "size", "-f", declared, "--progress", progress, "--event-log", log, "--gc-log", str(gc), "--report", str(page)
+    )
+    assert told.code == 0
+    assert "Garbage collection" in told.out
+    assert "Warnings" in told.out
+    assert Outline(page.read_text(encoding="utf-8")).open == []
+
+
+def test_the_configuration_is_written_for_spark_submit(declared: str, tmp_path: Path) -> None:
+    path = tmp_path / "sized.conf"
+    assert run("size", "-f", declared, "--write-conf", str(path)).code == 0
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert "spark.executor.instances 4" in lines
+    assert "#   maxOffsetsPerTrigger 1600" in lines
+    assert all(line.startswith(("#", "spark.")) for line in lines)
+
+
+def test_a_batch_job_is_predicted_from_its_event_log(tmp_path: Path) -> None:
+    told = run("size", "--event-log", str(events(tmp_path)))
+    assert told.code == 0
+    assert "Run time of the job" in told.out
+
+
+def test_warnings_fail_only_on_request(tmp_path: Path) -> None:
+    gc = tmp_path / "gc.log"
+    gc.write_text(GC_LOG, encoding="utf-8")
+    assert run("size", "--gc-log", str(gc)).code == 0
+    assert run("size", "--gc-log", str(gc), "--fail-on-warnings").code == 1
+
+
+def test_without_warnings_the_flag_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "topology.yaml"
+    path.write_text(yaml.safe_dump(topology({"machine": {"count": 4, "cores": 4}})), encoding="utf-8")
+    assert run("size", "-f", str(path), "--fail-on-warnings").code == 0
+
+
+def rolled(folder: Path, *, suffix: str = "") -> Path:
+    log = folder / "eventlog_v2_app-1"
+    log.mkdir(parents=True)
+    (log / "appstatus_app-1").write_text("", encoding="utf-8")
+    for number, found in ((1, [START, added("1")]), (2, [completed(), ended()]), (10, [ended(), END])):
+        text = "".join(json.dumps(each) + "\n" for each in found).encode()
+        packed = pa.Codec("zstd").compress(text, asbytes=True) if suffix == ".zstd" else text
+        (log / f"events_{number}_app-1{suffix}").write_bytes(packed)
+    return log
+
+
+@pytest.mark.parametrize("suffix", ["", ".zstd"])
+@pytest.mark.parametrize("parent", [True, False])
+def test_a_rolling_log_is_read_in_order_also_compressed(tmp_path: Path, suffix: str, parent: bool) -> None:
+    log = rolled(tmp_path / "logs", suffix=suffix)
+    told = run("size", "--event-log", str(log.parent if parent else log), "-o", "json")
+    assert told.code == 0, told.err
+    assert json.loads(told.out)["runTimes"][1]["seconds"] == pytest.approx(60.0)
+
+
+def test_a_folder_with_one_log_is_that_log(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    events(tmp_path / "logs")
+    assert run("size", "--event-log", str(tmp_path / "logs")).code == 0
+
+
+def refused(*arguments: str) -> str:
+    told: Ended = run("size", *arguments)
+    assert told.code == 1
+    assert told.out == ""
+    assert told.err.startswith("Error: ")
+    return told.err
+
+
+def test_a_folder_with_several_logs_or_none_is_asked_about(tmp_path: Path) -> None:
+    assert "no event log in this folder" in refused("--event-log", str(tmp_path))
+    events(tmp_path, "app-1")
+    events(tmp_path, "app-2")
+    assert "name one of app-1, app-2" in refused("--event-log", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "no input"),
+        (("-f", "absent.yaml"), "--filename: 'absent.yaml': No such file or directory"),
+        (("--progress", "absent"), "--progress: 'absent': No such file or directory"),
+        (("--event-log", "absent"), "--event-log: 'absent': No such file or directory"),
+        (("--gc-log", "absent"), "--gc-log: 'absent': No such file or directory"),
+        (("--gc-log", "absent", "--set", "rate"), "write NAME=VALUE"),
+        (("--write-conf", "no/such/file"), "--write-conf: 'no/such/file': there is no folder no/such"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_its_option_and_a_remedy(arguments: tuple[str, ...], words: str) -> None:
+    assert words in refused(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("kind: [", "not readable as YAML"),
+        ("kind: Pod", "0 SparkTopologies in it"),
+        (yaml.safe_dump_all([topology(), topology()]), "2 SparkTopologies in it"),
+        (yaml.safe_dump(topology()), "spec.sizing: '(absent)': set it as in docs/sizing.md"),
+        (yaml.safe_dump(topology({"goal": "Fun"})), "spec.sizing.goal: 'Fun'"),
+    ],
+)
+def test_a_file_without_sizing_is_refused(tmp_path: Path, content: str, words: str) -> None:
+    path = tmp_path / "topology.yaml"
+    path.write_text(content, encoding="utf-8")
+    assert words in refused("-f", str(path))
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "progress"
+    path.write_bytes(b"\xff\xfe\x00\x80")
+    assert "not text" in refused("--progress", str(path))
+
+
+def test_a_compression_of_sparks_own_is_refused_with_one_that_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "app-1.lz4"
+    path.write_bytes(b"")
+    assert "spark.eventLog.compression.codec=zstd" in refused("--event-log", str(path))
+
+
+def test_a_compressed_log_needs_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    path = tmp_path / "app-1.zstd"
+    path.write_bytes(b"")
+    assert "install ballast-operator[spark]" in refused("--event-log", str(path))
+
+
+def test_a_prometheus_that_does_not_answer_is_named() -> None:
+    assert "http://127.0.0.1:1" in refused("--prometheus", "http://127.0.0.1:1")
+
+
+def test_wrong_usage_exits_with_2() -> None:
+    assert run("size", "--goal", "fun").code == 2
+    assert run("size", "-o", "xml").code == 2

@@ -1,0 +1,205 @@
+"""What Spark writes: progress of queries, event logs, and metrics in Prometheus."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ballast.errors import InvalidField
+from ballast.sizing import event_log, executor_metrics, progress
+
+
+def batch(number: int, rows: int = 1000, *, run: str = "r", query: str = "q", millis: float = 500, **more: Any) -> str:
+    durations = {"triggerExecution": millis, "addBatch": millis / 2, "queryPlanning": 20, "walCommit": 30}
+    return json.dumps(
+        {
+            "id": query,
+            "runId": run,
+            "batchId": number,
+            "numInputRows": rows,
+            "durationMs": durations,
+            "sources": [],
+            **more,
+        }
+    )
+
+
+def test_each_line_is_a_batch_without_the_first_of_a_run() -> None:
+    found = progress.read([batch(0), "", batch(1, 2000), batch(2, run="again"), batch(3, 3000, run="again")], "p")
+    assert found.rows == [2000, 3000]
+    assert found.seconds == [0.5, 0.5]
+    assert found.bookkeeping_share == pytest.approx(0.1)
+    assert found.first_left_out == 2
+
+
+def test_idle_triggers_are_no_batches() -> None:
+    assert progress.read([batch(0, 0), batch(1), batch(1, 0), batch(2, 7)], "p").rows == [7]
+
+
+def test_of_several_queries_the_one_that_took_most_time_is_read() -> None:
+    lines = [batch(n, n + 1, query="small", millis=10) for n in range(3)] + [batch(n, 50) for n in range(3)]
+    found = progress.read(lines, "p")
+    assert (found.query, found.rows) == ("q", [50, 50])
+
+
+def test_what_waits_in_kafka_arrives_and_is_kept_as_state_is_read() -> None:
+    source = {"inputRowsPerSecond": 120.5, "metrics": {"maxOffsetsBehindLatest": "42"}}
+    states = [{"memoryUsedBytes": 1000}, {"memoryUsedBytes": 24}]
+    _, *rest = (batch(n, sources=[source, {"inputRowsPerSecond": "NaN"}], stateOperators=states) for n in range(2))
+    (found,) = progress.read([batch(0), *rest], "p").batches
+    assert (found.arriving_per_second, found.behind_rows, found.state_bytes) == (120.5, 42, 1024)
+
+
+@pytest.mark.parametrize("lines", [[], [batch(0)], ["{"], ["[]"], ['{"batchId": 1}'], [batch(0, 0), batch(1, 0)]])
+def test_what_is_no_progress_is_refused_with_what_to_write(lines: list[str]) -> None:
+    with pytest.raises(InvalidField, match="StreamingQueryProgress"):
+        progress.read(lines, "p")
+
+
+def test_a_line_that_is_none_is_named() -> None:
+    with pytest.raises(InvalidField, match=r"'p:2'"):
+        progress.read([batch(0), "nonsense"], "p")
+
+
+START = {"Event": "SparkListenerApplicationStart", "App Name": "clicks", "Timestamp": 1000}
+END = {"Event": "SparkListenerApplicationEnd", "Timestamp": 61_000}
+ENVIRONMENT = {
+    "Event": "SparkListenerEnvironmentUpdate",
+    "JVM Information": {"Java Version": "17.0.15 (Debian)"},
+    "Spark Properties": {"spark.executor.memory": "4g"},
+}
+
+
+def added(executor: str, cores: int = 2) -> dict[str, Any]:
+    return {"Event": "SparkListenerExecutorAdded", "Executor ID": executor, "Executor Info": {"Total Cores": cores}}
+
+
+def completed(number: int = 0, *, parents: tuple[int, ...] = (), rdd: str = "") -> dict[str, Any]:
+    info = {"Stage ID": number, "Stage Name": "save", "Parent IDs": list(parents), "RDD Info": [{"Name": rdd}]}
+    return {"Event": "SparkListenerStageCompleted", "Stage Info": info}
+
+
+def ended(number: int = 0, *, reason: str = "Success", **metrics: Any) -> dict[str, Any]:
+    return {
+        "Event": "SparkListenerTaskEnd",
+        "Stage ID": number,
+        "Task End Reason": {"Reason": reason},
+        "Task Info": {"Executor ID": "1", "Launch Time": 2000, "Finish Time": 5000},
+        "Task Executor Metrics": {"JVMHeapMemory": 12345},
+        "Task Metrics": {
+            "Executor Run Time": 2900,
+            "Executor CPU Time": 2_000_000_000,
+            "JVM GC Time": 100,
+            "Input Metrics": {"Bytes Read": 4000, "Records Read": 4},
+            "Shuffle Read Metrics": {"Remote Bytes Read": 10, "Local Bytes Read": 5, "Fetch Wait Time": 250},
+            "Shuffle Write Metrics": {"Shuffle Bytes Written": 20},
+            "Disk Bytes Spilled": 7,
+            **metrics,
+        },
+    }
+
+
+def read(*events: dict[str, Any]) -> event_log.EventLog:
+    return event_log.read([json.dumps(each) for each in events], "log")
+
+
+def test_an_event_log_is_read_whole() -> None:
+    found = read(START, ENVIRONMENT, added("driver", 4), added("1"), added("2"), completed(), ended(), END)
+    assert (found.application, found.java, found.seconds) == ("clicks", 17, 60)
+    assert found.settings == {"spark.executor.memory": "4g"}
+    assert (found.cores, found.total_cores) == ({"1": 2, "2": 2}, 4)
+    assert (found.python, found.peak_heap_bytes, found.failed_tasks) == (False, 12345, 0)
+    (one,) = found.tasks
+    assert (one.seconds, one.run_seconds, one.cpu_seconds, one.gc_seconds) == (3, 2.9, 2, 0.1)
+    assert (one.input_records, one.input_bytes, one.shuffle_read_bytes, one.shuffle_write_bytes) == (4, 4000, 15, 20)
+    assert (one.fetch_wait_seconds, one.spilled_bytes) == (0.25, 7)
+    assert found.stages[0].name == "save"
+
+
+def test_local_mode_has_the_driver_as_its_only_executor() -> None:
+    assert read(added("driver", 2), ended()).cores == {"driver": 2}
+
+
+def test_a_task_without_metrics_ran_for_as_long_as_it_lasted() -> None:
+    assert event_log.read([json.dumps({**ended(), "Task Metrics": None})], "log").tasks[0].run_seconds == 3
+
+
+def test_failed_tasks_are_counted_and_left_out() -> None:
+    found = read(ended(), ended(reason="ExceptionFailure"))
+    assert (len(found.tasks), found.failed_tasks) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        completed(rdd="PythonRDD"),
+        {
+            "Event": "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart",
+            "physicalPlanDescription": "+- ArrowEvalPython [f(x)]",
+        },
+    ],
+)
+def test_python_workers_are_noticed(event: dict[str, Any]) -> None:
+    assert read(event, ended()).python is True
+
+
+def test_a_log_that_is_still_written_may_end_within_a_line() -> None:
+    found = event_log.read([json.dumps(START), "", json.dumps(ended()), '{"Event": "Spark'], "log")
+    assert found.seconds == 4.0
+
+
+@pytest.mark.parametrize("lines", [[], ["PK\x03"], [json.dumps(START)], ['{"Event": "SparkListenerTaskEnd"}']])
+def test_what_is_no_event_log_is_refused_with_what_writes_one(lines: list[str]) -> None:
+    with pytest.raises(InvalidField, match=r"spark\.eventLog\.enabled"):
+        event_log.read(lines, "log")
+
+
+@pytest.mark.parametrize("line", ["[]", "3", '{"Event": "SparkListenerExecutorAdded"}'])
+def test_a_line_that_is_no_event_is_named(line: str) -> None:
+    with pytest.raises(InvalidField, match="log:2"):
+        event_log.read([json.dumps(START), line], "log")
+
+
+ONE = {"application_id": "spark-1"}
+
+
+def answers(**values: float) -> dict[str, executor_metrics.Samples]:
+    return {name: [(ONE, value)] for name, value in {"cores": 8.0, "executors": 2.0, **values}.items()}
+
+
+def test_metrics_are_those_of_the_only_application() -> None:
+    found = executor_metrics.read(answers(rate=1000.0, taskSeconds=6.0), application=None)
+    assert (found.application, found.executors, found.cores, found.busy_ratio) == ("spark-1", 2, 8, 0.75)
+    assert (found.records_per_second, found.gc_seconds_per_second) == (1000, None)
+
+
+def test_without_task_times_it_is_not_known_how_busy_cores_are() -> None:
+    assert executor_metrics.read(answers(), application="spark-1").busy_ratio is None
+
+
+def test_values_that_are_no_amounts_are_passed_over() -> None:
+    found = executor_metrics.read(answers(rate=float("nan"), taskSeconds=-1.0), application=None)
+    assert (found.records_per_second, found.task_seconds_per_second) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("cores", "application", "words"),
+    [
+        ([], None, "metrics/executors/prometheus"),
+        ([ONE, {"application_id": "spark-2"}], None, "2 applications .spark-1, spark-2"),
+        ([ONE], "spark-9", "it has spark-1"),
+        ([], "spark-9", "it has none"),
+        ([{}], None, "no metrics_executor_totalCores"),
+    ],
+)
+def test_an_application_that_is_not_clear_is_asked_for(
+    cores: list[dict[str, str]], application: str | None, words: str
+) -> None:
+    with pytest.raises(InvalidField, match=words):
+        executor_metrics.read({"cores": [(labels, 1.0) for labels in cores]}, application=application)
+
+
+def test_every_query_is_about_an_application() -> None:
+    assert all("by (application_id)" in text for text in executor_metrics.QUERIES.values())

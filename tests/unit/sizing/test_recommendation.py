@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ballast.api.topology_sizing import Goal, Sizing
+from ballast.errors import InvalidField
+from ballast.sizing.executor_metrics import ExecutorMetrics
+from ballast.sizing.facts import Facts
+from ballast.sizing.gc_log import Cycle, GcLog, Generation, Pause
+from ballast.sizing.memory import GIB, MIB
+from ballast.sizing.provenance import Origin
+from ballast.sizing.recommendation import Recommendation, recommend
+from tests.unit.sizing.test_variables import NOTES
+from tests.unit.sizing.values import log, progress, sharp, stage, task
+
+READING = log(
+    *(stage(n, task(n, start=2.0 * n, seconds=1.0, input_records=1000.0, input_bytes=2e5)) for n in range(10)),
+    settings={"spark.executor.memory": "2g"},
+)
+"""A millisecond of a core per record."""
+
+
+def of(**fields: Any) -> Recommendation:
+    return recommend(Facts(Sizing.model_validate({**NOTES, **fields})))
+
+
+def told(found: Recommendation, words: str) -> bool:
+    return any(words in warning for warning in found.warnings)
+
+
+def test_nothing_known_is_refused_with_what_to_give() -> None:
+    with pytest.raises(InvalidField, match="--progress"):
+        recommend(Facts())
+
+
+def test_the_notes_pipeline_in_sparks_terms() -> None:
+    found = of()
+    assert found.spark_conf["spark.executor.instances"] == "4"
+    assert found.spark_conf["spark.executor.cores"] == "4"
+    assert found.spark_conf["spark.sql.shuffle.partitions"] == "16"
+    assert found.source_options == {
+        "maxOffsetsPerTrigger": "1600",
+        "kafka.max.partition.fetch.bytes": "100000",
+        "kafka.receive.buffer.bytes": "131072",
+    }
+    assert found.headline == "Run 4 executors of 4 cores: batches of 1600 records pass 2000 records/s."
+    assert told(found, "declared 4 (stage spout), but the formula gives 16")
+
+
+def test_a_trigger_caps_the_pace_and_leaves_room_to_catch_up() -> None:
+    found = of(recordsPerSecond=1600)
+    assert found.source_options["trigger(processingTime)"] == "800 milliseconds"
+    assert "1.2 times the rate" in found.headline
+
+
+def test_for_latency_no_trigger_delays_a_batch() -> None:
+    found = of(recordsPerSecond=1600, goal="Latency")
+    assert "trigger(processingTime)" not in found.source_options
+    assert told(found, "Java below 21")
+
+
+def test_machines_that_are_too_few_for_the_rate_are_told() -> None:
+    assert told(of(recordsPerSecond=4000), "needs 40 cores: the declared machines have 16")
+    assert not told(of(recordsPerSecond=1600), "needs")
+
+
+def test_a_fetch_that_is_too_small_for_the_batch_is_told() -> None:
+    small = of(source={"brokers": 4, "partitions": 16, "maxFetch": 50_000})
+    assert told(small, "gives 800 records at most, fewer than the 1600")
+    assert not told(of(source={"brokers": 4, "partitions": 16, "maxFetch": 100_000}), "one fetch")
+
+
+def test_more_cores_than_partitions_split_them() -> None:
+    found = of(source={"partitions": 8})
+    assert found.source_options["minPartitions"] == "16"
+    assert told(found, "8 of 16 cores have no partition")
+
+
+def test_work_in_flight_that_crowds_the_heap_is_told() -> None:
+    machine = {"count": 4, "cores": 4, "memory": "1Gi"}
+    assert told(of(machine=machine, recordBytes=1_000_000), "in flight per executor")
+    assert not told(of(machine=machine), "in flight per executor")
+
+
+@pytest.mark.parametrize(("memory", "words"), [("16Gi", "above 12 GiB"), ("64Gi", "above 12 GiB")])
+def test_large_heaps_are_warned_of(memory: str, words: str) -> None:
+    assert told(of(machine={"count": 4, "cores": 4, "memory": memory}), words)
+
+
+def test_a_remote_limit_is_what_to_change_first() -> None:
+    stages = [{"component": "lookup", "latency": "8ms", "remoteRateLimit": 100}]
+    found = of(stages=stages, recordsPerSecond=1000)
+    assert found.headline.startswith("Change stage lookup first: its remote service takes 100 records/s")
+    assert told(found, "stage lookup passes 100 records/s")
+
+
+def test_memory_is_what_to_change_first_where_collections_are_full() -> None:
+    full = Pause(1.0, 2.0, Generation.FULL, "Full (G1 Compaction Pause)", 9e8, 8e8)
+    found = recommend(Facts(gc=GcLog("G1", 17, GIB, 100.0, (full,))))
+    assert found.headline.startswith("Change memory first")
+    assert found.gc[0].healthy is False
+
+
+def test_batches_with_a_sharp_regime_give_the_batch_size_and_its_gain() -> None:
+    found = recommend(Facts(progress=progress(sharp(), arriving=1000.0), log=READING))
+    rows = int(found.source_options["maxOffsetsPerTrigger"])
+    assert 2100 <= rows <= 2400
+    assert found.headline.startswith(f"Set maxOffsetsPerTrigger to {rows}")
+    assert "more than over the measured batches" in found.headline
+    assert found.table.variables["batchRecords"].value.origin is Origin.MEASURED
+    assert found.spark_conf["spark.executor.instances"] == "1"
+
+
+def test_batches_of_one_size_are_told_not_to_tell() -> None:
+    found = recommend(Facts(progress=progress([(1000.0, 0.5)] * 30, arriving=1000.0), log=READING))
+    assert told(found, "about the same size")
+    assert found.headline.startswith("Keep 1 executor")
+
+
+def test_batches_that_end_before_sharp_growth_may_be_enlarged() -> None:
+    pairs = [(rows, 0.3 + 1e-4 * rows) for rows in range(100, 4000, 100)]
+    assert told(recommend(Facts(progress=progress(pairs, arriving=1000.0), log=READING)), "none shows sharp growth")
+
+
+def test_a_rate_that_no_cores_reach_is_told() -> None:
+    found = recommend(Facts(progress=progress(sharp(), arriving=1e6), log=READING))
+    assert found.table.short is True
+    assert told(found, "no number of cores passes the rate")
+
+
+def test_a_measured_rate_decides_on_the_executors() -> None:
+    metrics = ExecutorMetrics(
+        "spark-1", 2, 8, task_seconds_per_second=16.0, records_per_second=1000.0, input_bytes_per_second=1e5
+    )
+    found = recommend(Facts(metrics=metrics))
+    assert found.table.amount("recordSeconds") == pytest.approx(0.016)
+    assert found.table.amount("recordBytes") == pytest.approx(100.0)
+    assert found.headline.startswith("Change the executors from 2 to 5 first, of 4 cores each")
+
+
+def test_a_declared_value_that_measurements_exclude_is_told() -> None:
+    sizing = Sizing.model_validate({"stages": [{"component": "work", "latency": "8ms"}]})
+    found = recommend(Facts(sizing, log=replace(READING, cores={"1": 2}), progress=progress(sharp(), arriving=900.0)))
+    assert found.table.amount("recordSeconds") == 0.008
+    stages = [stage(n, task(n, start=float(n), seconds=1.0 + n / 10, input_records=1000.0)) for n in range(9)]
+    found = recommend(Facts(sizing, log=log(*stages)))
+    assert told(found, "recordSeconds: declared 0.008 s, but measured 0.0014")
+
+
+def test_a_batch_job_is_predicted_at_half_and_twice_the_cores() -> None:
+    job = log(stage(0, *(task(0, start=float(n // 4), seconds=1.0) for n in range(40))), cores={"1": 4})
+    found = recommend(Facts(log=job))
+    assert [(each.cores, each.seconds) for each in found.run_times] == [(2, 20), (4, 10), (8, 5)]
+    assert found.headline == "Raise the cores from 4 to 8 first: the job would take 5 s instead of 10."
+    assert found.source_options == {}
+    assert found.spark_conf["spark.sql.shuffle.partitions"] == "8"
+
+
+def test_a_job_that_its_driver_holds_up_needs_no_executors() -> None:
+    found = recommend(Facts(log=log(stage(0, task(seconds=1.0)), seconds=100.0)))
+    assert found.headline.startswith("Don't add executors")
+    assert "99 s of it are the driver's" in found.headline
+
+
+def test_a_slow_task_raises_the_timeout_and_a_fast_one_does_not() -> None:
+    slow = recommend(Facts(log=log(stage(0, task(seconds=50.0)))))
+    assert slow.spark_conf["spark.network.timeout"] == "150s"
+    assert "spark.network.timeout" not in recommend(Facts(log=READING)).spark_conf
+
+
+def test_failed_tasks_and_python_are_told() -> None:
+    found = recommend(Facts(log=log(stage(0, task()), python=True, failed_tasks=3)))
+    assert told(found, "3 tasks failed")
+    assert told(found, "Python workers compute")
+
+
+def gc(java: int, *, heap: float, old: float) -> GcLog:
+    """A hundred MiB allocated each second."""
+    pauses = tuple(
+        Pause(10.0 * n, 0.005, Generation.YOUNG, "Young", before_bytes=1100.0 * MIB, after_bytes=100.0 * MIB)
+        for n in range(5)
+    )
+    return GcLog("G1", java, heap, 50.0, pauses, (Cycle(20.0, Generation.OLD),), old_bytes=(old,))
+
+
+def test_the_heap_follows_from_what_is_allocated_and_kept() -> None:
+    found = recommend(Facts(gc=gc(17, heap=GIB, old=100.0 * MIB)))
+    assert found.table.amount("newGenerationBytes") == pytest.approx(1250 * MIB)
+    assert found.table.amount("oldGenerationBytes") == pytest.approx(1875 * MIB)
+    assert found.spark_conf["spark.executor.memory"] == "3328m"
+    assert found.spark_conf["spark.executor.memoryOverhead"] == "384m"
+    assert "-XX:+UseG1GC" in found.jvm_options
+
+
+def test_a_large_heap_on_java_21_gets_generational_zgc() -> None:
+    found = recommend(Facts(gc=gc(21, heap=GIB, old=8.0 * GIB)))
+    assert found.spark_conf["spark.executor.memory"] == str(int(17.25 * 1024)) + "m"
+    assert "-XX:+ZGenerational" in found.jvm_options
+
+
+@pytest.mark.parametrize("goal", list(Goal))
+def test_every_goal_gives_a_recommendation(goal: Goal) -> None:
+    found = recommend(Facts(Sizing(goal=goal), progress=progress(sharp(), arriving=1000.0), log=READING))
+    assert found.goal is goal
+    assert found.headline.endswith(".")
+
+
+def test_for_latency_batches_are_smaller() -> None:
+    sizes = {
+        goal: recommend(Facts(Sizing(goal=goal), progress=progress(sharp(), arriving=1000.0), log=READING))
+        for goal in (Goal.LATENCY, Goal.THROUGHPUT)
+    }
+    rows = {goal: int(found.source_options["maxOffsetsPerTrigger"]) for goal, found in sizes.items()}
+    assert rows[Goal.LATENCY] < rows[Goal.THROUGHPUT]
