@@ -248,26 +248,32 @@ class _Pass:
         views: list[Topology] = []
         findings: list[Finding] = []
         for topology in steered:
-            key = key_of(topology)
-            applications = self._applications.get(key, ())
             try:
-                view, found = declared(
-                    topology, around, rates=rates, applications=applications, failed=self._failures(key)
-                )
+                view, found = self._followed(topology, around, rates)
             except Exception as error:  # noqa: BLE001 -- one topology must not fail the pass of all
+                key = key_of(topology)
                 _LOG.exception("topology %s can't be followed", key)
                 findings.append(Finding(key, TOPOLOGY_FAILED, f"{type(error).__name__}: {error}"[:500], stalls=True))
-                continue
-            strays = implicit(key, self._strays.get(key, ()), around, workloads={}).components
-            views.append(replace(view, components=(*view.components, *strays)))
-            findings += [*found, *_stray_findings(key, self._strays.get(key, set()))]
-            findings += remarks(topology, rates=rates, queries_allowed=self._pool.topology_queries)
+            else:
+                views.append(view)
+                findings += found
         known = {view.key for view in views}
         for key, members in sorted(self._members.items()):
             if key not in known:
                 workloads = {name: pod.labels.get(names.WORKLOAD, "") for name, pod in members.items()}
                 views.append(implicit(key, members, around, workloads=workloads, failed=self._failures(key)))
         return views, findings
+
+    def _followed(self, topology: SparkTopology, around: Surroundings, rates: Rates) -> tuple[Topology, list[Finding]]:
+        key = key_of(topology)
+        applications, strays = self._applications.get(key, ()), self._strays.get(key, set())
+        view, found = declared(topology, around, rates=rates, applications=applications, failed=self._failures(key))
+        extra = implicit(key, strays, around, workloads={}).components
+        said = [
+            *_stray_findings(key, strays),
+            *remarks(topology, rates=rates, queries_allowed=self._pool.topology_queries),
+        ]
+        return replace(view, components=(*view.components, *extra)), [*found, *said]
 
     def _failures(self, topology: str) -> int:
         """Of all the applications whose executors belong to it."""

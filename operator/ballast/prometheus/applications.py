@@ -1,7 +1,7 @@
 """Which application a Spark series is of: told by the pod that it was scraped from, not by what the series says.
 
-A series names its application itself, so any pod could speak for any application. The labels `namespace` and `pod`
-are put on by the scrape, and say which pod spoke.
+A series names its application itself, so any pod could export series of any application. The scrape puts on the labels
+`namespace` and `pod`, which show where a series really comes from.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ballast.prometheus.series import Figures, Series, application_of, settled, value_of
+from ballast.prometheus.series import Figures, Series, application_of, averaged, value_of
 from ballast.prometheus.transport import shown
 
 Application = tuple[str, str]
@@ -18,19 +18,19 @@ Application = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Speakers:
-    """Which pods may speak for which application.
+class Sources:
+    """Which pods may export series of which application.
 
-    `drivers`: names of its driver pods, by application. An application of which no driver pod is known (client mode:
-    the driver is outside of the cluster, or in a pod that Spark did not create) is spoken for by whatever the scrape
-    says is in its namespace.
+    `drivers`: names of its driver pods, by application. If no driver pod of an application is known (client mode: the
+    driver is outside of the cluster, or in a pod that Spark did not create), the namespace alone must be the
+    application's.
     """
 
     applications: Collection[Application]
     """Those that have executors."""
     drivers: Mapping[Application, Collection[str]] = field(default_factory=dict)
 
-    def heard(self, vector: Iterable[Series]) -> Heard:
+    def select(self, vector: Iterable[Series]) -> Selection:
         """Series of other applications are passed over."""
         known = {name for _, name in self.applications}
         kept: list[tuple[Application, Series]] = []
@@ -45,18 +45,18 @@ class Speakers:
                 kept.append((application, series))
             else:
                 foreign[_claim(name, namespace, pod)] += 1
-        return Heard(tuple(kept), foreign)
+        return Selection(tuple(kept), foreign)
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class Selection:
     series: tuple[tuple[Application, Series], ...]
     foreign: Mapping[str, int]
-    """How many series were dropped because their pod may not speak for the application that they name, by claim."""
+    """How many series were dropped because they come from another pod than the application's driver, by claim."""
 
     def by_executor(self) -> Figures:
         """Values by `namespace/application id/executor id`."""
-        return settled(
+        return averaged(
             (f"{namespace}/{name}/{series.labels['executor_id']}", value_of(series))
             for (namespace, name), series in self.series
             if series.labels.get("executor_id")
@@ -94,5 +94,5 @@ class Heard:
 def _claim(application: str, namespace: str, pod: str) -> str:
     if not namespace:
         return f"series of {shown(application)} have no label namespace: let the scrape set namespace and pod"
-    speaker = f"pod {shown(namespace)}/{shown(pod)}" if pod else f"a target without a label pod in {shown(namespace)}"
-    return f"series of {shown(application)} come from {speaker}, which is not its driver"
+    source = f"pod {shown(namespace)}/{shown(pod)}" if pod else f"a target without a label pod in {shown(namespace)}"
+    return f"series of {shown(application)} come from {source}, which is not its driver"

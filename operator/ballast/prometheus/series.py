@@ -89,12 +89,12 @@ class Figures:
 
 def by_node(vector: Iterable[Series], addresses: Mapping[str, str]) -> Figures:
     """Values by node name. `addresses`: internal IP or host name → node name, for series without a node label."""
-    return settled((_node_of(series.labels, addresses), value_of(series)) for series in vector)
+    return averaged((_node_of(series.labels, addresses), value_of(series)) for series in vector)
 
 
 def by_pod(vector: Iterable[Series]) -> Figures:
     """Values by `namespace/pod`."""
-    return settled((_joined(series.labels, "namespace", "pod"), value_of(series)) for series in vector)
+    return averaged((_joined(series.labels, "namespace", "pod"), value_of(series)) for series in vector)
 
 
 def application_of(labels: Mapping[str, str]) -> str:
@@ -128,7 +128,7 @@ def _joined(labels: Mapping[str, str], first: str, second: str) -> str:
     return f"{one}/{two}" if one and two else ""
 
 
-def settled(pairs: Iterable[tuple[str, float | None]]) -> Figures:
+def averaged(pairs: Iterable[tuple[str, float | None]]) -> Figures:
     found: dict[str, list[float]] = {}
     for key, value in pairs:
         if key and value is not None:

@@ -7,15 +7,15 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ballast.model import ExecutorUsage, MetricsHealth, NodeUsage
-from ballast.prometheus.applications import Application, Heard, Speakers
+from ballast.prometheus.applications import Application, Selection, Sources
 from ballast.prometheus.series import Admitted, Answer, Series, admitted, by_node, by_pod
 from ballast.prometheus.transport import shown
 
 Answers = Mapping[str, Answer]
 """By signal; a signal whose query failed is absent."""
 
-_SPOKEN = ("executorTaskSeconds", "executorBytes", "stateBytes", "batchMilliseconds", "batchSeconds")
-"""Signals whose series name their application themselves."""
+_SPARK = ("executorTaskSeconds", "executorBytes", "stateBytes", "batchMilliseconds", "batchSeconds")
+"""Signals of Spark's own, whose series name their application themselves."""
 DROPPED = ("Malformed", "OutOfRange", "Foreign")
 """Why samples are not used."""
 _SHOWN = 3
@@ -107,17 +107,17 @@ def reading(
     vectors = {signal: found.series for signal, found in sound.items()}
     # Where it could not be learned how old the nodes' samples are, none of them counts as fresh.
     usages, ambiguous = ({}, []) if "nodeAge" in failures else _nodes(vectors, frames, max_age_seconds)
-    speakers = Speakers(frozenset(frame.owner for frame in members), drivers)
-    heard = {signal: speakers.heard(vectors.get(signal, ())) for signal in _SPOKEN}
-    foreign = sorted({claim for each in heard.values() for claim in each.foreign})
+    sources = Sources(frozenset(frame.owner for frame in members), drivers)
+    spark = {signal: sources.select(vectors.get(signal, ())) for signal in _SPARK}
+    foreign = sorted({claim for each in spark.values() for claim in each.foreign})
     problems = [*_failed(failures), *_listed(foreign), *_unsound(sound), *ambiguous]
     return Reading(
         nodes=usages,
-        executors=_executors(vectors, heard, members),
-        batch_p50_seconds=_batches(heard, 0.5),
-        batch_p95_seconds={**_batches(heard, 0.95), **heard["batchSeconds"].largest()},
+        executors=_executors(vectors, spark, members),
+        batch_p50_seconds=_batches(spark, 0.5),
+        batch_p95_seconds={**_batches(spark, 0.95), **spark["batchSeconds"].largest()},
         health=_health(usages, problems, answered=bool(answers)),
-        dropped=_dropped(sound.values(), heard.values()),
+        dropped=_dropped(sound.values(), spark.values()),
     )
 
 
@@ -152,12 +152,12 @@ def _unsound(sound: Mapping[str, Admitted]) -> list[str]:
 _TELLING = ("namespace", "pod", "node", "instance", "application_id", "executor_id")
 
 
-def _dropped(sound: Iterable[Admitted], heard: Iterable[Heard]) -> dict[str, int]:
+def _dropped(sound: Iterable[Admitted], selections: Iterable[Selection]) -> dict[str, int]:
     answers = list(sound)
     counts = (
         sum(each.malformed for each in answers),
         sum(each.out_of_range for each in answers),
-        sum(sum(each.foreign.values()) for each in heard),
+        sum(sum(each.foreign.values()) for each in selections),
     )
     return {cause: count for cause, count in zip(DROPPED, counts, strict=True) if count}
 
@@ -227,22 +227,24 @@ def _share_of_time(values: Mapping[str, Mapping[str, float]], signal: str, name:
     return None if share is None else min(1.0, max(0.0, share))
 
 
-def _executors(vectors: _Vectors, heard: Mapping[str, Heard], frames: list[ExecutorFrame]) -> dict[str, ExecutorUsage]:
+def _executors(
+    vectors: _Vectors, spark: Mapping[str, Selection], frames: list[ExecutorFrame]
+) -> dict[str, ExecutorUsage]:
     pods = {
         signal: by_pod(vectors[signal]).values
         for signal in ("executorCpu", "executorMemory", "executorNetwork", "executorRecords", "executorThrottling")
         if signal in vectors
     }
-    spark = {signal: heard[signal].by_executor().values for signal in ("executorTaskSeconds", "executorBytes")}
+    tasks = {signal: spark[signal].by_executor().values for signal in ("executorTaskSeconds", "executorBytes")}
     members = Counter(frame.owner for frame in frames)
-    state = {owner: whole / members[owner] for owner, whole in heard["stateBytes"].sums().items()}
-    return {frame.key: _executor_usage(frame, pods, spark, state.get(frame.owner)) for frame in frames}
+    state = {owner: whole / members[owner] for owner, whole in spark["stateBytes"].sums().items()}
+    return {frame.key: _executor_usage(frame, pods, tasks, state.get(frame.owner)) for frame in frames}
 
 
 def _executor_usage(
     frame: ExecutorFrame,
     pods: Mapping[str, Mapping[str, float]],
-    spark: Mapping[str, Mapping[str, float]],
+    tasks: Mapping[str, Mapping[str, float]],
     state_bytes: float | None,
 ) -> ExecutorUsage:
     own = f"{frame.namespace}/{frame.application}/{frame.executor_id}"
@@ -251,15 +253,15 @@ def _executor_usage(
         memory_bytes=pods.get("executorMemory", {}).get(frame.key),
         records_per_second=pods.get("executorRecords", {}).get(frame.key),
         bytes_per_second=pods.get("executorNetwork", {}).get(frame.key),
-        task_seconds=spark.get("executorTaskSeconds", {}).get(own),
-        task_bytes=spark.get("executorBytes", {}).get(own),
+        task_seconds=tasks.get("executorTaskSeconds", {}).get(own),
+        task_bytes=tasks.get("executorBytes", {}).get(own),
         state_bytes=state_bytes,
         throttled_ratio=_share_of_time(pods, "executorThrottling", frame.key),
     )
 
 
-def _batches(heard: Mapping[str, Heard], quantile: float) -> dict[Application, float]:
-    samples = heard["batchMilliseconds"].samples()
+def _batches(spark: Mapping[str, Selection], quantile: float) -> dict[Application, float]:
+    samples = spark["batchMilliseconds"].samples()
     return {application: _quantile(values, quantile) / 1000.0 for application, values in samples.items() if values}
 
 

@@ -34,6 +34,11 @@ def test_a_long_value_is_shown_in_part() -> None:
     assert len(str(InvalidField("spec.query", "x" * 5000, "shorten it"))) < 200
 
 
+def test_an_error_does_not_repeat_the_credentials_of_an_address() -> None:
+    shown = str(InvalidField("spec.metrics.prometheus.url", "http://me:hidden@prometheus:9090", "remove them"))
+    assert shown == "spec.metrics.prometheus.url: 'http://***@prometheus:9090': remove them"
+
+
 def test_what_the_server_adds_to_metadata_is_no_error() -> None:
     raw = policy()
     raw["metadata"] |= {"managedFields": [{}], "uid": "u", "generation": 4, "creationTimestamp": "2026-01-01T00:00:00Z"}

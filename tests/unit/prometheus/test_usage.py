@@ -187,7 +187,7 @@ STATE = "1e6"
 
 
 @pytest.mark.parametrize("value", ["-9e15", "9e15", STATE])
-def test_a_pod_of_another_namespace_does_not_speak_for_an_application_and_is_named(value: str) -> None:
+def test_a_series_from_another_namespace_is_not_used_and_its_pod_is_named(value: str) -> None:
     own = _sample(STATE, application_id="spark-1", **DRIVER)
     forged = _sample(value, application_id="spark-1", namespace="tenant-a", pod="evil")
     alone, attacked = (_read(nodeCpu=CPU, stateBytes=series) for series in ([own], [own, forged]))
@@ -217,7 +217,7 @@ def test_no_spark_signal_is_taken_from_another_namespace(signal: str) -> None:
         ({}, False),
     ],
 )
-def test_where_a_driver_pod_is_known_it_alone_speaks(labels: dict[str, str], *, counts: bool) -> None:
+def test_where_a_driver_pod_is_known_only_its_series_count(labels: dict[str, str], *, counts: bool) -> None:
     found = _read(nodeCpu=CPU, batchSeconds=[_sample("3", application_id="spark-1", **labels)])
     assert (found.batch_p95_seconds != {}) is counts
     assert (found.dropped == {}) is counts
@@ -232,7 +232,9 @@ def test_where_a_driver_pod_is_known_it_alone_speaks(labels: dict[str, str], *, 
         ({}, False),
     ],
 )
-def test_a_driver_that_is_no_pod_of_spark_speaks_from_its_namespace(labels: dict[str, str], *, counts: bool) -> None:
+def test_where_no_driver_pod_is_known_the_series_of_the_namespace_count(
+    labels: dict[str, str], *, counts: bool
+) -> None:
     """In client mode: in a notebook's pod, or outside of the cluster, where the scrape's target names the namespace."""
     found = reading(
         {"batchSeconds": Answer((_sample("3", application_id="spark-1", **labels),))},
@@ -254,7 +256,7 @@ def test_two_applications_of_one_id_in_two_namespaces_have_values_of_their_own()
     assert found.batch_p95_seconds == {("one", "spark-1"): 1.0, ("two", "spark-1"): 2.0}
 
 
-def test_an_application_without_executors_here_may_say_what_it_likes() -> None:
+def test_series_of_an_application_without_executors_are_passed_over() -> None:
     found = _read(nodeCpu=CPU, batchSeconds=[_sample("3", application_id="spark-9", namespace="other", pod="driver")])
     assert (found.health.message, found.dropped) == ("", {})
 
