@@ -150,5 +150,6 @@ check_python
 uv=$(find_uv)
 if [ "${1:-}" != --python-only ]; then install_browser; fi
 [ -d "$repository/.venv" ] || say "making the Python environment, which takes minutes the first time"
-# The system's interpreter is readable by every user, and pods of the testbed run as several.
-(cd "$repository" && "$uv" sync --quiet --frozen --all-extras --all-groups --python /usr/bin/python3)
+# The system's interpreter is readable by every user, and pods of the testbed run as several. Without bytecode each of
+# hundreds of processes would compile what it imports.
+(cd "$repository" && "$uv" sync --quiet --frozen --all-extras --all-groups --compile-bytecode --python /usr/bin/python3)
