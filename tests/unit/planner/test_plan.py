@@ -135,6 +135,18 @@ def test_equally_slow_executors_have_nothing_to_gain() -> None:
     assert Reason.NOTHING_TO_GAIN in {refusal.reason for refusal in found.refusals}
 
 
+def test_a_node_where_the_application_is_as_slow_is_no_destination() -> None:
+    snapshot = hot_pool()
+    assert {move.target for move in passes(snapshot, 3)[0].moves} == {"cold"}
+    slow = tuple(
+        replace(e, usage=replace(e.usage, task_seconds=3.0)) if e.usage and e.node == "cold" else e
+        for e in snapshot.executors
+    )
+    found, _ = passes(replace(snapshot, executors=slow), 3)
+    assert "cold" not in {move.target for move in found.moves}
+    assert Reason.NOTHING_TO_GAIN in {each.reason for each in found.refusals if each.target == "cold"}
+
+
 def test_switched_off_moves_are_not_even_suggested() -> None:
     found, memory = passes(hot_pool(), 4, replace(POLICY, moves=MovesPolicy(mode=MovesMode.OFF)))
     assert not found.moves
