@@ -157,6 +157,7 @@ class Candidates:
             executor=executor,
             topology=self._topologies.get(executor.topology),
             live_executors=self._live[executor.topology, executor.component],
+            load_cores=self._loads.known(executor),
             evidence=self._evidence(executor, None),
             now=self._now,
         )

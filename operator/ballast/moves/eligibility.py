@@ -15,19 +15,21 @@ _SPARK_MIN_FAILURES = 3
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One executor before the court: what its eligibility depends on."""
+    """What the eligibility of one executor depends on."""
 
     executor: Executor
     topology: Topology | None
     live_executors: int
     """Running executors of its component, itself included."""
+    load_cores: float | None
+    """CPU that would travel with it; None: unknown."""
     evidence: Evidence
     now: float
 
 
 def objections(case: Case, moves: MovesPolicy) -> Iterator[Objection]:
     """Every rule that forbids to move this executor, the weightiest first."""
-    for rule in (_opted_in, _alive, _workload, _graceful, _age, _kueue, _state, _failure_budget, _evidence):
+    for rule in (_opted_in, _alive, _workload, _graceful, _age, _kueue, _state, _failure_budget, _load, _evidence):
         found = rule(case, moves)
         if found is not None:
             yield found
@@ -115,6 +117,13 @@ def _failure_budget(case: Case, moves: MovesPolicy) -> Objection | None:
             Reason.FAILURE_BUDGET,
             f"{case.topology.failed_executors} executors failed; Spark gives up at {limit}",
         )
+    return None
+
+
+def _load(case: Case, moves: MovesPolicy) -> Objection | None:
+    del moves
+    if case.load_cores is None:
+        return Reason.UNKNOWN_LOAD, "its use of CPU is not known, so nothing can be predicted"
     return None
 
 

@@ -97,6 +97,14 @@ def _gain(way: Way, moves: MovesPolicy) -> Objection | None:
     return Reason.MIN_GAIN, f"the gap to {way.target} would narrow by {gain:.1f} points, minGain is {moves.min_gain:g}"
 
 
+def weightless(policy: Policy) -> Objection | None:
+    """Whether what a move takes along, which is CPU, counts for nothing in the scores."""
+    if policy.weights.cpu > 0:
+        return None
+    words = "a move takes along CPU, which does not count in the scores: set metrics.weights.cpu above 0"
+    return Reason.UNKNOWN_LOAD, words
+
+
 def unheld(policy: Policy) -> Objection | None:
     """Whether kube-scheduler alone would place a replacement: only where placement is enforced is it gated."""
     acting = policy.moves.mode in (MovesMode.APPROVE, MovesMode.ENFORCE)
@@ -139,7 +147,7 @@ class Rules:
     def of_policy(self, way_out: Exit) -> Objection | None:
         """Why no move of this kind may be made at all."""
         acting = self._policy.moves.mode in (MovesMode.APPROVE, MovesMode.ENFORCE)
-        return unheld(self._policy) or (agentless(way_out) if acting else None)
+        return weightless(self._policy) or unheld(self._policy) or (agentless(way_out) if acting else None)
 
     def of_others(self, way: Way) -> Objection | None:
         """Why other moves, under way or ended, forbid this one now."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ballast.errors import BallastError
 from ballast.model import Executor, Memory, Move, MovesMode, Phase, Plan, Policy, Reason, Snapshot
+from ballast.moves.candidates import Candidates
 from ballast.moves.cooldown import Objection, Rest, rest
 from ballast.moves.evidence import cause
 from ballast.moves.rules import Rules
@@ -94,7 +95,7 @@ def explain(snapshot: Snapshot, policy: Policy, memory: Memory, now: float, *, e
             found,
             policy,
             decided=decided,
-            standing=[*candidates.objections(found), *_standing(found, policy, rules, resting)],
+            standing=standing(found, policy, candidates=candidates, rules=rules, resting=resting),
         ),
         destination=destination,
         alternatives=alternatives(found, snapshot, policy, candidates=candidates, rules=rules, scores=ahead),
@@ -154,8 +155,11 @@ def _verdict(executor: Executor, decided: Plan, mode: MovesMode) -> str:
     return "stays"
 
 
-def _standing(executor: Executor, policy: Policy, rules: Rules, resting: Rest) -> Iterator[Objection]:
-    """What forbids to move it now, wherever to, and is no fault of its own."""
+def standing(
+    executor: Executor, policy: Policy, *, candidates: Candidates, rules: Rules, resting: Rest
+) -> Iterator[Objection]:
+    """Everything that forbids to move it now, wherever to."""
+    yield from candidates.objections(executor)
     for objection in (
         rules.of_policy(policy.moves.exit),
         resting.executors.get(executor.uid),

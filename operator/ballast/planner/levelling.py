@@ -22,6 +22,7 @@ from ballast.model import (
 from ballast.moves.candidates import Candidates
 from ballast.moves.cooldown import Rest
 from ballast.moves.load import Loads
+from ballast.moves.rules import weightless
 from ballast.planner.arbiter import Arbiter
 from ballast.planner.by_traffic import by_traffic
 from ballast.planner.planned_move import planned
@@ -167,9 +168,9 @@ def _idle(snapshot: Snapshot, policy: Policy, scores: Mapping[str, float]) -> Re
         return Refusal(policy.name, Reason.MOVES_OFF, "moves.mode is Off")
     if not snapshot.metrics.available:
         return Refusal(policy.name, Reason.NO_METRICS, f"{snapshot.metrics.reason}: {snapshot.metrics.message}")
-    if policy.weights.cpu <= 0:
-        words = "a move takes along CPU, which does not count in the scores: set metrics.weights.cpu above 0"
-        return Refusal(policy.name, Reason.UNKNOWN_LOAD, words)
+    unpredictable = weightless(policy)
+    if unpredictable is not None:
+        return Refusal(policy.name, *unpredictable)
     if len(scores) < 2:
         return Refusal(policy.name, Reason.POOL_TOO_SMALL, f"{len(scores)} nodes have fresh figures; it takes two")
     return None

@@ -209,7 +209,7 @@ def test_a_slower_node_is_longer_at_the_same_work(home: str, node: str, points: 
 
 
 def test_the_weightiest_objection_is_the_one_that_counts() -> None:
-    found = candidates(mover=an_executor("e1", node="hot", graceful=False, running_since=NOW))
+    found = candidates(mover=an_executor("e1", node="hot", cpu=1.0, graceful=False, running_since=NOW))
     every = list(found.objections(found.executor(MOVER.key)))
     assert [reason for reason, _ in every] == [Reason.NO_DECOMMISSIONING, Reason.TOO_YOUNG]
     assert found.objection(found.executor(MOVER.key)) == every[0]

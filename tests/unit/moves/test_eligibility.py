@@ -6,11 +6,18 @@ from ballast.moves.evidence import Evidence
 from tests.builders import NOW, a_topology, an_executor
 
 
-def _why(executor: Executor, topology: Topology | None = None, evidence: Evidence | None = None) -> Reason | None:
+def _why(
+    executor: Executor,
+    topology: Topology | None = None,
+    evidence: Evidence | None = None,
+    *,
+    load_cores: float | None = 0.5,
+) -> Reason | None:
     case = Case(
         executor=executor,
         topology=topology or a_topology(),
         live_executors=6,
+        load_cores=load_cores,
         evidence=evidence or Evidence(),
         now=NOW,
     )
@@ -39,6 +46,10 @@ def test_an_ordinary_streaming_executor_may_move() -> None:
 )
 def test_each_rule_refuses_with_a_reason_of_its_own(changes: dict[str, object], reason: Reason) -> None:
     assert _why(an_executor("e-1", **changes)) is reason
+
+
+def test_an_executor_whose_load_is_not_known_stays() -> None:
+    assert _why(an_executor("e-1"), load_cores=None) is Reason.UNKNOWN_LOAD
 
 
 @pytest.mark.parametrize(
@@ -74,15 +85,15 @@ def test_the_evidence_decides_where_tasks_or_pressure_are_measured(evidence: Evi
 
 
 def test_the_agent_may_move_large_state() -> None:
-    case = Case(an_executor("e-1", state_bytes=None), a_topology(), 6, Evidence(), NOW)
+    case = Case(an_executor("e-1", state_bytes=None), a_topology(), 6, 0.5, Evidence(), NOW)
     assert list(objections(case, MovesPolicy(exit=Exit.AGENT))) == []
 
 
 def test_unknown_state_moves_where_the_policy_allows_it() -> None:
-    case = Case(an_executor("e-1", state_bytes=None), a_topology(), 6, Evidence(), NOW)
+    case = Case(an_executor("e-1", state_bytes=None), a_topology(), 6, 0.5, Evidence(), NOW)
     assert list(objections(case, MovesPolicy(allow_unknown_state=True))) == []
 
 
 def test_an_executor_of_no_known_topology_has_no_known_workload() -> None:
-    case = Case(an_executor("e-1"), None, 6, Evidence(), NOW)
+    case = Case(an_executor("e-1"), None, 6, 0.5, Evidence(), NOW)
     assert [reason for reason, _ in objections(case, MovesPolicy())] == [Reason.UNKNOWN_WORKLOAD]

@@ -67,6 +67,14 @@ class TestHits:
         made = passes(usage_pool(used("hot", 90, [1.0]), used("cold", 50)), 3, UsageSettings())
         assert [bool(result.suggestions) for result in made] == [False, False, True]
 
+    def test_a_gap_below_the_least_hot_score_collects_no_hits(self) -> None:
+        """Else the node would be acted on as soon as it became hot, however short that is."""
+        lukewarm = passes(usage_pool(used("hot", 69, [1.0]), used("cold", 20)), 5, UsageSettings())[-1]
+        assert [(pair.low_hits, pair.high_hits) for pair in lukewarm.pairs] == [(0, 0)]
+        hot = usage_pool(used("hot", 90, [1.0]), used("cold", 20))
+        first = avg_shedder_usage(hot, UsageSettings(), lukewarm.memory, now_seconds=300.0)
+        assert not first.suggestions
+
     def test_a_suggestion_comes_again_until_the_gap_is_gone(self) -> None:
         settings = UsageSettings()
         result = passes(usage_pool(used("hot", 90, [1.0]), used("cold", 70)), 15, settings)[-1]
