@@ -60,7 +60,7 @@ class Choice:
 
 
 def choose(regimes: Regimes, goal: Goal, *, rate: float | None = None, most_seconds: float | None = None) -> Choice:
-    """Near the top of slow growth, comfortably under sharp growth; for latency, the smallest batch that keeps the rate.
+    """Near the top of slow growth, comfortably under sharp growth; for latency and memory the smallest stable one.
 
     Never larger than measured batches where no sharp growth was seen: nothing is known beyond. `most_seconds` bounds
     the duration.
@@ -73,7 +73,7 @@ def choose(regimes: Regimes, goal: Goal, *, rate: float | None = None, most_seco
         reason = "below the fitted begin of sharp growth, whose place is not sure"
     else:
         rows, reason = regimes.largest_rows, "the largest measured: no sharp growth was seen up to there"
-    if goal is Goal.LATENCY and rate is not None:
+    if goal in (Goal.LATENCY, Goal.MEMORY) and rate is not None:
         least = smallest_stable(regimes, rate)
         if least is not None and least < rows:
             rows, reason = least, "the smallest batch that keeps the rate"

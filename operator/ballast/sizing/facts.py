@@ -62,7 +62,9 @@ class Facts:
 
     @property
     def nothing_known(self) -> bool:
-        return self.declared == Sizing() and not any((self.progress, self.log, self.gc, self.metrics))
+        return not self.declared.model_fields_set - {"goal"} and not any(
+            (self.progress, self.log, self.gc, self.metrics)
+        )
 
 
 def inputs(facts: Facts) -> dict[str, Value]:

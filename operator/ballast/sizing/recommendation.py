@@ -280,7 +280,12 @@ def _about_executors(facts: Facts, made: Table) -> str:
     if capacity is None or records is None:
         return f"{start}; how much they pass is not known without a latency, a rate or measured batches."
     pace = f"batches of {records:.0f} records pass {capacity:.4g} records/s"
-    rate = made.amount("rate")
+    rate, needed, declared = made.amount("rate"), made.needed_parallelism, made.whole("parallelism")
     if rate is None:
         return f"{start}: {pace}."
-    return f"{start}: {pace}, {capacity / rate:.2g} times the rate (aim: {1.0 / COMFORT_RATIO:g} times)."
+    if needed is not None and needed > declared:
+        return (
+            f"Add machines first: the rate of {rate:.4g} records/s needs {needed} cores instead of {declared}, whose "
+            f"{pace}."
+        )
+    return f"{start}: {pace}, {capacity / rate:.3g} times the rate (aim: {1.0 / COMFORT_RATIO:g} times)."

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from ballast.api.topology_sizing import Goal
 from ballast.sizing.batch_regimes import CannotTell, Regimes, fit
 from ballast.sizing.batch_size import COMFORT_RATIO, Choice, choose
 from ballast.sizing.facts import Facts, inputs
@@ -147,20 +148,25 @@ def _choice(facts: Facts, known: Mapping[str, Value], regimes: Regimes | None) -
 
 
 def _parallelism(maker: _Maker, model: BatchModel | None, rows: float | None, needed: int | None) -> None:
-    """Machines first: one executor on each. Without machines, as many executors as the rate needs."""
-    if maker.has("machines"):
-        maker.add("executors", "executors", "machines × 1", lambda machines: machines, "machines")
+    """One executor on each machine, for cost no more than the rate needs. Without machines, as many as the rate needs."""
+    what_if = maker.facts.what_if
+    if not maker.has("executorCores") or (maker.has("machines") and "executorCores" not in what_if):
         maker.add("executorCores", "cores", "coresPerMachine, less 1 from 8 on", _usable, "coresPerMachine")
-    else:
-        if not maker.has("executorCores"):
-            maker.add("executorCores", "cores", "coresPerMachine, less 1 from 8 on", _usable, "coresPerMachine")
-        cores = maker.amount("executorCores")
-        if needed is not None and model is not None:
-            of = [each for each in ("rate", "recordSeconds") if maker.has(each)]
-            formula = f"rate × recordSeconds ÷ {COMFORT_RATIO:g} ÷ executorCores, and what no core shortens; rounded up"
-            maker.add("executors", "executors", formula, _for_rate(model, rows, cores, needed), *of)
-        elif not maker.has("executors"):
-            maker.add("executors", "executors", "1: nothing tells more", lambda _: 1.0, "executorCores")
+    cores = maker.amount("executorCores")
+    by_rate = None if needed is None or model is None else _for_rate(model, rows, cores, needed)
+    of = [each for each in ("rate", "recordSeconds") if maker.has(each)]
+    needs = f"rate × recordSeconds ÷ {COMFORT_RATIO:g} ÷ executorCores, and what no core shortens; rounded up"
+    if "executors" in what_if:
+        pass
+    elif maker.has("machines") and by_rate is not None and maker.facts.goal is Goal.COST:
+        most = maker.amount("machines")
+        maker.add("executors", "executors", f"{needs}; machines at most", lambda *a: min(by_rate(*a), most), *of)
+    elif maker.has("machines"):
+        maker.add("executors", "executors", "machines × 1", lambda machines: machines, "machines")
+    elif by_rate is not None:
+        maker.add("executors", "executors", needs, by_rate, *of)
+    elif not maker.has("executors"):
+        maker.add("executors", "executors", "1: nothing tells more", lambda _: 1.0, "executorCores")
     maker.add("parallelism", "tasks", "executors × executorCores", lambda e, c: e * c, "executors", "executorCores")
     _sources(maker)
     maker.add("stateTasks", "tasks", "executors × 1: one per group of cores", lambda e: e, "executors")

@@ -199,6 +199,7 @@ def test_a_folder_with_several_logs_or_none_is_asked_about(tmp_path: Path) -> No
     ("arguments", "words"),
     [
         ((), "no input"),
+        (("--goal", "latency"), "no input"),
         (("-f", "absent.yaml"), "--filename: 'absent.yaml': No such file or directory"),
         (("--progress", "absent"), "--progress: 'absent': No such file or directory"),
         (("--event-log", "absent"), "--event-log: 'absent': No such file or directory"),

@@ -53,7 +53,7 @@ def test_the_notes_pipeline_in_sparks_terms() -> None:
 def test_a_trigger_caps_the_pace_and_leaves_room_to_catch_up() -> None:
     found = of(recordsPerSecond=1600)
     assert found.source_options["trigger(processingTime)"] == "800 milliseconds"
-    assert "1.2 times the rate" in found.headline
+    assert "1.25 times the rate (aim: 1.25 times)" in found.headline
 
 
 def test_for_latency_no_trigger_delays_a_batch() -> None:
@@ -63,7 +63,9 @@ def test_for_latency_no_trigger_delays_a_batch() -> None:
 
 
 def test_machines_that_are_too_few_for_the_rate_are_told() -> None:
-    assert told(of(recordsPerSecond=4000), "needs 40 cores: the declared machines have 16")
+    found = of(recordsPerSecond=4000)
+    assert told(found, "needs 40 cores: the declared machines have 16")
+    assert found.headline.startswith("Add machines first: the rate of 4000 records/s needs 40 cores instead of 16")
     assert not told(of(recordsPerSecond=1600), "needs")
 
 
@@ -208,10 +210,16 @@ def test_every_goal_gives_a_recommendation(goal: Goal) -> None:
     assert found.headline.endswith(".")
 
 
-def test_for_latency_batches_are_smaller() -> None:
+def test_for_latency_and_memory_batches_are_smaller() -> None:
     sizes = {
         goal: recommend(Facts(Sizing(goal=goal), progress=progress(sharp(), arriving=1000.0), log=READING))
-        for goal in (Goal.LATENCY, Goal.THROUGHPUT)
+        for goal in Goal
     }
     rows = {goal: int(found.source_options["maxOffsetsPerTrigger"]) for goal, found in sizes.items()}
-    assert rows[Goal.LATENCY] < rows[Goal.THROUGHPUT]
+    assert rows[Goal.LATENCY] == rows[Goal.MEMORY] < rows[Goal.THROUGHPUT] == rows[Goal.COST]
+
+
+def test_for_cost_no_machine_is_taken_that_the_rate_does_not_need() -> None:
+    assert of(recordsPerSecond=100, goal="Cost").spark_conf["spark.executor.instances"] == "1"
+    assert of(recordsPerSecond=9999, goal="Cost").spark_conf["spark.executor.instances"] == "4"
+    assert of(recordsPerSecond=100).spark_conf["spark.executor.instances"] == "4"

@@ -100,6 +100,11 @@ def test_twice_the_rate_needs_twice_the_executors() -> None:
     assert found.variables["rate"].value.source == "--set rate=2x of: spec.sizing.recordsPerSecond"
 
 
+def test_executors_and_their_cores_can_be_set() -> None:
+    found = made(what_if={"executors": "2", "executorCores": "3"})
+    assert found.amount("parallelism") == 6
+
+
 @pytest.mark.parametrize(
     ("name", "text", "amount"),
     [
