@@ -148,7 +148,7 @@ def _choice(facts: Facts, known: Mapping[str, Value], regimes: Regimes | None) -
 
 
 def _parallelism(maker: _Maker, model: BatchModel | None, rows: float | None, needed: int | None) -> None:
-    """One executor on each machine, for cost no more than the rate needs. Without machines, as many as the rate needs."""
+    """One executor on each machine, for cost no more than the rate needs; without machines, what the rate needs."""
     what_if = maker.facts.what_if
     if not maker.has("executorCores") or (maker.has("machines") and "executorCores" not in what_if):
         maker.add("executorCores", "cores", "coresPerMachine, less 1 from 8 on", _usable, "coresPerMachine")
