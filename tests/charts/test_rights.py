@@ -12,10 +12,10 @@ READ = WATCH | {"get"}
 PATCH = frozenset({"patch"})
 
 OPERATOR_EVERYWHERE = {
-    "nodes": LIST,
-    "namespaces": LIST,
-    "persistentvolumes": LIST,
-    "persistentvolumeclaims": LIST,
+    "nodes": WATCH,
+    "namespaces": WATCH,
+    "persistentvolumes": WATCH,
+    "persistentvolumeclaims": WATCH,
     "pods": READ | {"patch", "delete"},
     "pods/eviction": frozenset({"create"}),
     "balancingpolicies.ballast.dev": WATCH,

@@ -12,6 +12,7 @@ from ballast.kube import names
 from tests.cluster.chart.installation import Installation
 from tests.cluster.controller.pool import Pool, gates_of, pool, required_labels, zones
 from tests.cluster.controller.process import Replica, release, replica, switch
+from tests.testbed.nodes import ZONE_LABEL
 from tests.testbed.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
@@ -75,7 +76,7 @@ def _released(installed: Installation) -> str | None:
     return said if "released 2 of 2" in said else None
 
 
-def test_while_the_leader_hangs_and_keeps_its_lease_the_standby_lets_everybody_go(
+def test_while_the_leader_hangs_and_keeps_its_lease_the_standby_releases_each_set_into_one_zone(
     installed: Installation, tmp_path: Path
 ) -> None:
     plane, lasting = installed.testbed, 120
@@ -93,10 +94,12 @@ def test_while_the_leader_hangs_and_keeps_its_lease_the_standby_lets_everybody_g
             assert all(mine.gated(name) for name in held)
             mine.await_released(held, seconds=GATE_TIMEOUT_SECONDS + 5.0)
             assert not standby.leads()
-            assert [required_labels(mine.pod(name)) for name in held] == [{}, {}]
+            first_required, second_required = (required_labels(mine.pod(name)) for name in held)
+            assert first_required.keys() == {ZONE_LABEL}
+            assert first_required == second_required
             assert mine.nodes_of(held).total() == 2
         finally:
-            # Nobody else could lead before the lease is over, so it is given back.
+            # No other replica could lead before the lease is over, so it is given back.
             leader.process.send_signal(signal.SIGCONT)
             standby.stop()
             leader.stop()

@@ -149,7 +149,7 @@ KINDS: tuple[Kind, ...] = (
             Column("Everywhere", ".spec.allNamespaces", "boolean"),
             Column("Namespaces", ".spec.namespaces", wide=True),
             Column("Leader", ".status.leader"),
-            Column("Heartbeat", ".status.heartbeatTime", "date"),
+            Column("Written", ".status.heartbeatTime", "date"),
             _AGE,
         ),
     ),

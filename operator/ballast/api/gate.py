@@ -31,7 +31,7 @@ class GateStatus(StatusModel):
     leader: Word = ""
     """The operator's replica that set it last, or what switched it off."""
     heartbeat_time: datetime | None = None
-    """When the leader last confirmed it."""
+    """When it was last written."""
     reason: Word = ""
     """Why it stands as it does, as one stable word."""
 

@@ -47,8 +47,8 @@ def run(
         typer.Option(help="Unique name of this replica; host name and process number if absent.", metavar="NAME"),
     ] = None,
     lease_duration: Annotated[
-        str, typer.Option(help="How long others wait for a silent leader, such as 6s.", metavar="DURATION")
-    ] = "6s",
+        str, typer.Option(help="How long others wait for a silent leader, such as 15s.", metavar="DURATION")
+    ] = "15s",
     host: Annotated[
         str | None,
         typer.Option(help="Where to serve health and metrics; POD_IP, or everywhere, if absent.", metavar="ADDRESS"),

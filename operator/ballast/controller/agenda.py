@@ -16,6 +16,7 @@ class Agenda:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._due = float("inf")
+        self._rested = -float("inf")
         self._changed = asyncio.Event()
 
     def mark(self, *, after_seconds: float = 0.0) -> None:
@@ -25,9 +26,13 @@ class Agenda:
             self._due = at
             self._changed.set()
 
+    def rest(self, seconds: float) -> None:
+        """Have no round before so many seconds are over, whatever is marked."""
+        self._rested = self._clock() + seconds
+
     def take(self) -> bool:
         """Whether a round is due; if so it is off the agenda until it is marked again."""
-        due = self._due <= self._clock()
+        due = max(self._due, self._rested) <= self._clock()
         if due:
             self._due = float("inf")
         return due
@@ -42,7 +47,7 @@ class Agenda:
                 continue
 
     def _pause(self) -> float | None:
-        return max(0.0, self._due - self._clock()) if self._due < float("inf") else None
+        return max(0.0, self._due - self._clock(), self._rested - self._clock()) if self._due < float("inf") else None
 
 
 def earliest(times: Iterable[float | None]) -> float | None:

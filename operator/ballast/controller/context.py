@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ballast.api import BalancingPolicy
@@ -23,6 +23,9 @@ from ballast.prometheus import Reading
 
 Kin = tuple[str, str, str]
 """Namespace, application, resource profile."""
+
+
+_OF_SNAPSHOT = ("executors", "points_per_core", "measured", "candidates", "slownesses")
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,22 @@ class Context:
     @property
     def name(self) -> str:
         return self.policy.name
+
+    def with_pods(self, namespace: str, application: str, pods: Sequence[Pod]) -> Context:
+        """With `pods`, just read, for all pods of this application, executors and drivers."""
+        uids = {pod.uid for pod in pods}
+
+        def is_other(pod: Pod) -> bool:
+            same = pod.namespace == namespace and pod.labels.get(names.SPARK_APPLICATION) == application
+            return pod.uid not in uids and not (application and same)
+
+        kept = [pod for pod in self.survey.lists.pods if is_other(pod)]
+        lists = replace(self.survey.lists, pods=(*kept, *pods))
+        known = {pod.uid: pod for pod in lists.pods if pod.executor is not None}
+        fresh = replace(self, survey=replace(self.survey, lists=lists), pods=known)
+        # What does not depend on the pods need not be worked out again.
+        fresh.__dict__.update({name: self.__dict__[name] for name in _OF_SNAPSHOT if name in self.__dict__})
+        return fresh
 
     @cached_property
     def executors(self) -> Mapping[str, Executor]:

@@ -47,7 +47,7 @@ def _stranger(each: OpenMove, context: Context) -> Refusal | None:
     orders, phase = each.state.orders, each.state.phase
     if phase not in (MovePhase.PROPOSED, MovePhase.APPROVED):
         return None
-    pod = next((p for p in context.survey.lists.pods if p.uid == orders.executor_uid), None)
+    pod = context.survey.lists.pod(orders.executor_uid)
     if pod is None:
         return None
     if pod.is_driver:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 
 from ballast.controller.agenda import Agenda
@@ -17,9 +18,14 @@ _LOG = logging.getLogger(__name__)
 
 CALM_SECONDS = 0.15
 """What changes within this time is looked at together."""
+_REST_RATIO = 4.0
+"""After a round, no other one for so many times the CPU time that it took: changes that never end must not take more
+than about a fifth of a core. CPU time, not wall time, so that an operator that is starved does not slow down further.
+"""
 _FIRST_BACKOFF_SECONDS = 1.0
 _LONGEST_BACKOFF_SECONDS = 30.0
 _IDLE_SECONDS = 60.0
+_LONGEST_REST_SECONDS = 2.0
 
 
 class Loop:
@@ -54,7 +60,7 @@ class Loop:
                 self._agenda.mark(after_seconds=self._look_again_seconds)
                 continue
             try:
-                due = await in_background(work)
+                due, cpu_seconds = await in_background(_timed, work)
             except BallastError as error:
                 if not isinstance(error, KubeError):
                     _LOG.exception("a round failed")
@@ -63,6 +69,7 @@ class Loop:
                 await pause(stop, _FIRST_BACKOFF_SECONDS)
                 continue
             backoff = _FIRST_BACKOFF_SECONDS
+            self._agenda.rest(min(_REST_RATIO * cpu_seconds, _LONGEST_REST_SECONDS))
             delay = _IDLE_SECONDS if due is None else max(CALM_SECONDS, due - self._clock())
             self._pulse.beat(next_in_seconds=delay)
             self._agenda.mark(after_seconds=delay)
@@ -72,3 +79,9 @@ class Loop:
         self._pulse.failing = why
         self._agenda.mark(after_seconds=backoff)
         return min(2 * backoff, _LONGEST_BACKOFF_SECONDS)
+
+
+def _timed(work: Callable[[], float | None]) -> tuple[float | None, float]:
+    """Also the CPU time that it took in this thread."""
+    began = time.thread_time()
+    return work(), time.thread_time() - began

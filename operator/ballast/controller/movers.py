@@ -15,6 +15,7 @@ from ballast.kube.client import Client
 from ballast.kube.errors import Conflict, KubeError, NotFound
 from ballast.kube.events import EventRecorder, Notice, Regarding
 from ballast.kube.objects import delete_object, write_status
+from ballast.kube.pods import Pod
 from ballast.model import MovesPolicy, Pin, Placement
 from ballast.moves import (
     DeleteUnscheduled,
@@ -37,6 +38,10 @@ _PAUSE_SECONDS = 30.0
 """Until something that the server refused is tried again."""
 _NOBODYS = MovesPolicy()
 """What moves live by that no policy answers for."""
+
+
+Reread = Callable[[str, str, str], list[Pod]]
+"""Pods of a namespace: those of the Spark application with this id, or, without one, of the pod with this name."""
 
 
 @dataclass(slots=True)
@@ -63,12 +68,23 @@ class _Answers:
 
 
 class Movers:
-    """Advances moves. `clock`: seconds since the epoch."""
+    """Advances moves. `clock`: seconds since the epoch.
+
+    `reread`: the pods that a move is about, read from the API server, where a context's pods may be older than what was
+    last written about the move. None: a context's pods were always read after its moves.
+    """
 
     def __init__(
-        self, client: Client, *, events: EventRecorder, telemetry: Telemetry, clock: Callable[[], float]
+        self,
+        client: Client,
+        *,
+        events: EventRecorder,
+        telemetry: Telemetry,
+        clock: Callable[[], float],
+        reread: Reread | None = None,
     ) -> None:
         self._client, self._events, self._telemetry, self._clock = client, events, telemetry, clock
+        self._reread = reread
         self._answers = _Answers()
 
     def run(self, context: Context, moves: list[OpenMove]) -> tuple[list[OpenMove], float | None]:
@@ -121,11 +137,18 @@ class Movers:
             self._answers.forget(each.key)
 
     def _carry(self, each: OpenMove, context: Context, known: dict[str, OpenMove]) -> float | None:
-        """Steps on while only states are written; `known` always holds what was written last. Returns when to look."""
+        """Steps on while only states are written; `known` always holds what was written last. Returns when to look.
+
+        A step that writes or does anything is decided again from pods that were read after the move's state.
+        """
+        reread = self._reread
         for _ in range(_MOST_STEPS):
             now = self._clock()
             seen = self._answers.told(each.key, facts(each, context, known, now))
             step = advance(each.state, seen, context.policy.moves, now)
+            if reread is not None and (step.changed or step.effect is not None):
+                context, reread = _reread(each, context, reread), None
+                continue
             if not step.changed:
                 if step.effect is None:
                     return step.wake_at
@@ -201,6 +224,13 @@ class Movers:
         outcome = actions.release(self._client, order, context.policy.levels)
         _keep(self._answers.pin, key, outcome.detail if isinstance(outcome, actions.Refused) else "")
         self._telemetry.writes.labels("release", type(outcome).__name__).inc()
+
+
+def _reread(each: OpenMove, context: Context, reread: Reread) -> Context:
+    orders, subject = each.state.orders, each.state.subject
+    known = context.pods.get(orders.executor_uid)
+    application = subject.application or (known.executor.application if known and known.executor else "")
+    return context.with_pods(orders.namespace, application, reread(orders.namespace, application, orders.executor_name))
 
 
 def _keep(answers: dict[str, str], key: str, refused: str) -> None:

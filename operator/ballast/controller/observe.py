@@ -6,6 +6,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from ballast.api.labels import LabelSelector
 from ballast.api.policy import PolicySpec
@@ -16,6 +17,7 @@ from ballast.controller.ends import Finding, Rates, Surroundings, declared, impl
 from ballast.controller.failures import Failures
 from ballast.controller.gateclock import GateClock
 from ballast.controller.membership import Belonging, Membership, key_of
+from ballast.controller.pod_index import OtherPods
 from ballast.kube import names
 from ballast.kube.nodes import NodeFacts, model_node
 from ballast.kube.pods import Pod, SparkExecutor
@@ -43,12 +45,19 @@ TOPOLOGY_FAILED = "TopologyFailed"
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """What was read of the cluster: every pod, every node, each namespace's labels, claims and volumes."""
+    """What is known of the cluster: every pod, every node, each namespace's labels, claims and volumes."""
 
     pods: Sequence[Pod]
+    """All pods, except those that `others` sums up."""
     nodes: Sequence[NodeFacts]
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     volumes: Volumes = field(default_factory=lambda: Volumes({}, {}))
+    others: OtherPods = field(default_factory=OtherPods)
+
+    def pod(self, uid: str) -> Pod | None:
+        """Of the pods that are known one by one."""
+        known = chain(self.pods, *self.others.by_namespace.values())
+        return next((pod for pod in known if pod.uid == uid), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +167,7 @@ class _Pass:
     ) -> None:
         self._lists, self._policy, self._pool = lists, policy, pool
         self._membership, self._clock, self._metrics = membership, clock, metrics
-        self._requested = Requested()
+        self._requested = Requested(lists.others.requested)
         self._with_volumes: dict[tuple[int, object], Constraints] = {}
         self._ends: dict[str, list[Pod]] = defaultdict(list)
         self._members: dict[str, dict[str, Pod]] = defaultdict(dict)
@@ -171,6 +180,8 @@ class _Pass:
 
     def _walk(self) -> None:
         about = self._pool.namespaces(self._lists.namespaces)
+        for namespace, pods in self._lists.others.by_namespace.items():
+            self._ends[namespace] += pods
         for pod in sorted(self._lists.pods, key=lambda pod: (pod.namespace, pod.name)):
             self._requested.add(pod)
             facts = pod.executor

@@ -1,4 +1,4 @@
-"""The running operator: elects a leader, runs rounds when something changed or is due, and stops cleanly."""
+"""The running operator: keeps the cluster's state, elects a leader, runs rounds when something changed or is due."""
 
 from __future__ import annotations
 
@@ -14,31 +14,36 @@ from prometheus_client import CollectorRegistry, start_http_server
 
 from ballast.controller.actuator import Actuator
 from ballast.controller.agenda import Agenda
-from ballast.controller.background import in_background
+from ballast.controller.background import LoopThread, in_background
+from ballast.controller.cluster_state import ClusterState
 from ballast.controller.failures import FailureReports
 from ballast.controller.figures import Figures
+from ballast.controller.framework import Framework, Hooks
+from ballast.controller.gate_timeout import Fallback, GateTimeout
 from ballast.controller.health import HealthServer, Pulse
 from ballast.controller.loop import CALM_SECONDS, Loop
 from ballast.controller.movers import Movers
 from ballast.controller.reporter import Reporter
 from ballast.controller.rounds import Crew, Rounds
-from ballast.controller.stale import StaleGates
-from ballast.controller.survey import Surveyor
 from ballast.controller.switch import Switch
 from ballast.controller.telemetry import Telemetry
 from ballast.controller.waiting import pause
-from ballast.controller.watching import watch
+from ballast.errors import BallastError
 from ballast.kube.client import Client
 from ballast.kube.connection import Connection
+from ballast.kube.document import JSON
 from ballast.kube.errors import KubeError
-from ballast.kube.events import EventRecorder
+from ballast.kube.events import QueuedEventRecorder
+from ballast.kube.kinds import Kind
 from ballast.kube.lease import ELECTION_LIMITS, Election, LeaseSettings
 
 _LOG = logging.getLogger(__name__)
 
-STALE_AFTER_SECONDS = 11.5
-"""A little more than the longest gate timeout: by then the leader should have released it."""
-_STALE_EVERY_SECONDS = 2.0
+_GATES_EVERY_SECONDS = 1.0
+_COMPARE_EVERY_SECONDS = 120.0
+"""How often our own kinds are listed, to see whether kopf still hears of every change."""
+_LATE_SECONDS = 5.0
+"""An event that a list has shown to be missing may still come within this time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +58,10 @@ class Settings:
     host: str = "0.0.0.0"  # noqa: S104 -- probes and scrapes come from outside of the pod
     health_port: int = 8080
     metrics_port: int = 9464
-    lease_seconds: float = 6.0
+    lease_seconds: float = 15.0
+    """client-go's usual duration. A shorter one makes fail-over faster, and costs more requests."""
     stop_seconds: float = 7.0
-    """How long to wait for what is under way, and then for the parting words: together less than a pod's grace."""
+    """How long to wait for what is under way, and then for the last writes: together less than a pod's grace."""
 
 
 class Operator:
@@ -67,13 +73,8 @@ class Operator:
         self._telemetry = Telemetry(CollectorRegistry())
         self._agenda = Agenda()
         self._pulse = Pulse(time.monotonic)
-        self._lease = LeaseSettings(
-            settings.namespace,
-            settings.name,
-            settings.identity,
-            duration_seconds=settings.lease_seconds,
-            renew_deadline_seconds=settings.lease_seconds * 2 / 3,
-            retry_seconds=settings.lease_seconds / 6,
+        self._lease = LeaseSettings.of_duration(
+            settings.lease_seconds, namespace=settings.namespace, name=settings.name, identity=settings.identity
         )
         self._election_client = Client(connection, ELECTION_LIMITS)
         self._election = Election(self._election_client, self._lease, clock=time.time, monotonic=time.monotonic)
@@ -85,22 +86,35 @@ class Operator:
         """With short timeouts, for turning it off at the end."""
         self._figures = Figures(self._client, namespace=settings.namespace)
         self._failed = FailureReports()
-        self._stale = StaleGates(self._client, clock=time.time)
-        self._rounds = self._build_rounds()
-
-    def _build_rounds(self) -> Rounds:
-        events = EventRecorder(
+        self._work = LoopThread(self._live)
+        self._framework: Framework | None = None
+        self._state = ClusterState(self._client, monotonic=time.monotonic, notify=self._notify, failed=self._failed.put)
+        self._client.written = self._state.wrote
+        self._events = QueuedEventRecorder(
             self._client,
-            instance=self._settings.identity,
+            instance=settings.identity,
             clock=time.time,
             on_error=lambda error: _LOG.warning("an event was lost: %s", error),
         )
+        self._rounds = self._build_rounds()
+        places = Fallback(self._state, clock=time.time)
+        self._gates = GateTimeout(self._client, gated=self._state.gated, places=places, clock=time.time)
+
+    def _build_rounds(self) -> Rounds:
         crew = Crew(
-            surveyor=Surveyor(self._client),
+            observer=self._state,
             figures=self._figures,
-            movers=Movers(self._client, events=events, telemetry=self._telemetry, clock=time.time),
-            actuator=Actuator(self._client, events=events, telemetry=self._telemetry, clock=time.time),
-            reporter=Reporter(self._client, events=events, clock=time.time, stays_off=lambda: self._switch.stays_off),
+            movers=Movers(
+                self._client,
+                events=self._events,
+                telemetry=self._telemetry,
+                clock=time.time,
+                reread=self._state.reread,
+            ),
+            actuator=Actuator(self._client, events=self._events, telemetry=self._telemetry, clock=time.time),
+            reporter=Reporter(
+                self._client, events=self._events, clock=time.time, stays_off=lambda: self._switch.stays_off
+            ),
             switch=self._switch,
             telemetry=self._telemetry,
         )
@@ -113,34 +127,72 @@ class Operator:
         )
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Run until `stop` is set. Raises what no restart of a round can mend."""
+        """Run until `stop` is set. When anything but kopf fails, gated executors are released, and the error raised.
+
+        kopf has this loop. At its end it cancels every task that was made in its loop since it began, so the operator's
+        own tasks have a loop and a thread of their own; kopf's startup starts it, and kopf's cleanup ends it.
+        """
+        loop = asyncio.get_running_loop()
+        ended = asyncio.Event()
+        self._work.ended.add_done_callback(lambda _: loop.call_soon_threadsafe(ended.set))
+        self._work.ended.add_done_callback(lambda _: loop.call_soon_threadsafe(stop.set))
+        self._framework = Framework(self._connection, Hooks(self._heard, self._start, partial(self._end, ended)), stop)
+        await self._framework.run()
+        await self._end(ended)
+        self._work.ended.result()
+
+    async def _start(self) -> None:
+        self._work.start()
+
+    async def _end(self, ended: asyncio.Event) -> None:
+        self._work.stop()
+        await ended.wait()
+
+    async def _live(self, stop: asyncio.Event) -> None:
         health = HealthServer(self._pulse, host=self._settings.host, port=self._settings.health_port)
         await health.start()
         metrics, thread = start_http_server(
             self._settings.metrics_port, self._settings.host, registry=self._telemetry.registry
         )
         try:
-            async with asyncio.TaskGroup() as tasks:
-                ended = asyncio.Event()
-                electing = tasks.create_task(self._elect(stop, ended))
-                doing = [tasks.create_task(w(stop)) for w in (self._run_rounds, self._release_stale, self._watch)]
-                tasks.create_task(self._wind_up(doing, electing, stop=stop, ended=ended))
+            await self._work_until(stop)
+        except Exception:
+            await self._give_up_gates()
+            raise
         finally:
+            self._state.stop()
             await self._close()
             await health.stop()
             _end(metrics, thread)
 
+    async def _work_until(self, stop: asyncio.Event) -> None:
+        self._state.start()
+        ended = asyncio.Event()
+        async with asyncio.TaskGroup() as tasks:
+            electing = tasks.create_task(self._elect(stop, ended))
+            doing = [tasks.create_task(each(stop)) for each in (self._run_rounds, self._watch_gates, self._compare)]
+            tasks.create_task(self._wind_up(doing, electing, stop=stop, ended=ended))
+
+    def _heard(self, kind: Kind, raw: JSON, deleted: bool) -> None:
+        self._state.heard(kind, raw, deleted=deleted)
+
+    def _notify(self) -> None:
+        """From any thread."""
+        self._work.call(partial(self._agenda.mark, after_seconds=CALM_SECONDS))
+
     async def _elect(self, stop: asyncio.Event, ended: asyncio.Event) -> None:
-        """Until `ended`: who leads goes on leading until the last round is over, and then turns the switch off."""
+        """Until `ended`: a leader goes on leading until its last round is over, and then turns the switch off."""
         led = False
         while not ended.is_set() and (led or not stop.is_set()):
             leading = await in_background(self._election.tick)
-            if self._election.last_error is not None:
+            failed = self._election.last_error is not None
+            if failed:
                 _LOG.warning("election: %s", self._election.last_error)
             elif not leading:
                 self._pulse.beat()
             if leading and not led:
                 _LOG.info("%s leads", self._settings.identity)
+                self._state.distrust()
                 self._rounds.forget()
                 self._agenda.mark()
             elif led and not leading:
@@ -148,7 +200,7 @@ class Operator:
                 self._agenda.mark()
             led = leading
             self._telemetry.leading.set(int(leading))
-            await pause(ended, self._lease.retry_seconds)
+            await pause(ended, self._lease.retry_seconds if failed else self._lease.renew_seconds)
 
     async def _run_rounds(self, stop: asyncio.Event) -> None:
         loop = Loop(
@@ -160,21 +212,42 @@ class Operator:
         )
         await loop.run(self._rounds.run, stop)
 
-    async def _release_stale(self, stop: asyncio.Event) -> None:
-        """Every replica does this, so that a leader that hangs holds nobody."""
+    async def _watch_gates(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
             try:
-                outcomes = await in_background(self._stale.release, older_than_seconds=STALE_AFTER_SECONDS)
+                overdue = await in_background(self._gates.run)
             except KubeError as error:
-                _LOG.warning("stale gates were not looked for: %s", error)
+                _LOG.warning("overdue gates were not looked for: %s", error)
             else:
-                if outcomes:
-                    _LOG.warning("released %d executors that had waited too long", len(outcomes))
-            await pause(stop, _STALE_EVERY_SECONDS)
+                if overdue.placed or overdue.bare or overdue.failed:
+                    _LOG.warning(
+                        "gate timeout: %d executors released with a zone, %d without a place, %d still gated",
+                        overdue.placed, overdue.bare, overdue.failed,
+                    )  # fmt: skip
+            self._telemetry.keep_watches(self._state.ages(), self._state.restarts())
+            await pause(stop, _GATES_EVERY_SECONDS)
 
-    async def _watch(self, stop: asyncio.Event) -> None:
-        mark = partial(self._agenda.mark, after_seconds=CALM_SECONDS)
-        await watch(self._connection, mark, failed=self._failed.put, stop=stop)
+    async def _compare(self, stop: asyncio.Event) -> None:
+        """Start kopf again when it no longer hears of what lists show."""
+        while not stop.is_set():
+            await pause(stop, _COMPARE_EVERY_SECONDS)
+            if stop.is_set() or not self._election.leading:
+                continue
+            try:
+                missed = await in_background(self._state.verify)
+            except BallastError as error:
+                _LOG.warning("our own kinds were not compared: %s", error)
+                continue
+            if missed:
+                self._agenda.mark()
+                await pause(stop, _LATE_SECONDS)
+                if self._state.unheard(missed):
+                    _LOG.warning("kopf missed changes of %d objects, and is started again", len(missed))
+                    self._restart_kopf()
+
+    def _restart_kopf(self) -> None:
+        if self._framework is not None:
+            self._framework.restart()
 
     async def _wind_up(
         self,
@@ -190,17 +263,25 @@ class Operator:
         ended.set()
         await _leave_behind([electing], after_seconds=self._lease.retry_seconds)
 
+    async def _give_up_gates(self) -> None:
+        """Release what is gated when this process fails: no other replica may be there."""
+        _LOG.exception("the operator fails; releasing all gated executors")
+        try:
+            await asyncio.wait_for(in_background(self._gates.release_all), self._settings.stop_seconds)
+        except Exception:  # noqa: BLE001 -- it is logged
+            _LOG.exception("gated executors were not released")
+
     async def _close(self) -> None:
         was_leading, self._stopped = self._election.leading, True
         try:
             await asyncio.wait_for(in_background(self._give_up, was_leading=was_leading), self._settings.stop_seconds)
         except TimeoutError:
             _LOG.warning("the API server hangs: the lease was not given up")
-        for each in (self._rounds, self._figures, self._election_client, self._client):
+        for each in (self._rounds, self._events, self._figures, self._election_client, self._client):
             each.close()
 
     def _give_up(self, *, was_leading: bool) -> None:
-        """The switch goes off before the lease is given up: whoever leads next turns it on again."""
+        """The switch goes off before the lease is given up: the next leader turns it on again."""
         try:
             if was_leading:
                 self._parting_switch.off("Stopped")

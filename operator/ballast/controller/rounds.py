@@ -24,11 +24,11 @@ from ballast.controller.openmove import OpenMove, planner_moves, read_moves
 from ballast.controller.pools import Territories, territories
 from ballast.controller.reporter import Reporter
 from ballast.controller.sight import Sight
-from ballast.controller.survey import Read, Survey, Surveyor
+from ballast.controller.survey import Observer, Read, Survey
 from ballast.controller.switch import Switch, wanted
 from ballast.controller.telemetry import Telemetry
 from ballast.kube.errors import KubeError
-from ballast.model import Memory, MetricsHealth, Plan
+from ballast.model import Memory, MetricsHealth, Plan, Reason
 from ballast.planner.plan import plan
 from ballast.prometheus import Reading
 
@@ -45,7 +45,7 @@ _ASKED_AT_ONCE = 8
 class Crew:
     """Those who do the work of a round. Built once in `main`."""
 
-    surveyor: Surveyor
+    observer: Observer
     figures: Figures
     movers: Movers
     actuator: Actuator
@@ -89,6 +89,8 @@ class Rounds:
         self._kept: dict[str, _Kept] = {}
         self._forgetful = False
         """Set by another thread than that of the rounds."""
+        self._confirmed: frozenset[str] = frozenset()
+        """Gated pods that were not opted in, or no policy's, when that was last read from the API server, by uid."""
         self._seen: set[str] = set()
         """Executors that were looked at in this round, by uid."""
         self._failed: dict[str, str] = {}
@@ -119,7 +121,7 @@ class Rounds:
             self._forgetful = False
             self._put_down()
         self._patient_until = self._monotonic() + self._patience_seconds
-        survey = self._crew.surveyor.look()
+        survey = self._crew.observer.look()
         self._gates = self._gates.after(survey.lists.pods, self._clock())
         self._failures = self._failures.after(survey.lists.pods, self._reported())
         if not self._leading():
@@ -134,9 +136,12 @@ class Rounds:
         due = self._visit_all(sight, moves)
         if due is None:
             return self._clock()
+        strays = [pod for pod in survey.lists.pods if pod.held is not None and pod.uid not in self._seen]
+        if not self._confirm(pod.uid for pod in strays):
+            return self._clock()
+        self._crew.actuator.release_strays(strays, self._failed)
+        self._confirmed &= {pod.uid for pod in survey.lists.pods if pod.held is not None}
         self._crew.movers.turn_away(sight.own_moves(moves, None))
-        unseen = [pod for pod in survey.lists.pods if pod.uid not in self._seen]
-        self._crew.actuator.release_strays(unseen, self._failed)
         for name in self._kept.keys() - names:
             del self._kept[name]
             self._crew.telemetry.forget(name)
@@ -198,12 +203,14 @@ class Rounds:
         kept = self._recall(read, sight)
         full = self._renewed(read, sight, kept)
         context = sight.context(read, kept.memory, _usable(read, sight, kept), moves)
-        mine, moves_wake = self._crew.movers.run(context, sight.own_moves(moves, name))
-        context = _with_moves(context, mine)
         self._seen |= {executor.uid for executor in context.snapshot.executors}
         decided, memory = plan(context.snapshot, context.policy, context.memory, sight.now)
-        self._crew.actuator.release(context, decided)
+        # Executors first: nothing that a move does, or waits for, may delay one at its gate.
+        confirmed = self._confirmed_placements(decided)
+        self._crew.actuator.release(context, confirmed)
         self._crew.actuator.delete_stranded(decided)
+        mine, moves_wake = self._crew.movers.run(context, sight.own_moves(moves, name))
+        context = _with_moves(context, mine)
         if full:
             self._crew.actuator.create_moves(context, decided)
         else:
@@ -214,7 +221,26 @@ class Rounds:
         status_due = self._crew.reporter.report(context, decided, memory, renew=full)
         full_pass_in = kept.full_pass_at + interval - self._looked_at
         figures_in = full_pass_in if kept.asked is None else self._patience_seconds
-        return earliest((sight.now + figures_in, status_due, decided.wake_at, moves_wake))
+        unconfirmed_due = sight.now if confirmed is not decided else None
+        return earliest((sight.now + figures_in, status_due, decided.wake_at, moves_wake, unconfirmed_due))
+
+    def _confirmed_placements(self, decided: Plan) -> Plan:
+        """The plan without executors that would be released because nothing opted them in, unless that is certain.
+
+        Our gate is in them, so admission saw a label, on the pod or its namespace, that this survey may not have yet.
+        """
+        doubtful = {each.uid for each in decided.placements if each.reason is Reason.NOT_ENFORCED}
+        if self._confirm(doubtful):
+            return decided
+        return replace(decided, placements=tuple(each for each in decided.placements if each.uid not in doubtful))
+
+    def _confirm(self, uids: Iterable[str]) -> bool:
+        """Whether the survey is known to be right about these pods. False: what it was made of has changed since."""
+        new = frozenset(uids) - self._confirmed
+        if new and not self._crew.observer.confirm():
+            return False
+        self._confirmed |= new
+        return True
 
     def _renewed(self, read: Read[BalancingPolicy], sight: Sight, kept: _Kept) -> bool:
         """Ask for new figures where it is time to; whether they make this pass a full one.

@@ -1,4 +1,4 @@
-"""Letting go of pods whose gate nobody serves. Works in every replica, and without any."""
+"""Releasing pods whose gate no operator serves, by lists: what `ballast release` does."""
 
 from __future__ import annotations
 

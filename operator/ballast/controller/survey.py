@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from ballast.api import BalancingPolicy, SparkTopology
 from ballast.api.meta import Resource
@@ -55,6 +55,16 @@ class Survey:
     """Objects that this version can't read; they are left alone."""
 
 
+class Observer(Protocol):
+    """Shows a round the cluster: by lists (Surveyor), or as the watches have it (ClusterState)."""
+
+    def look(self) -> Survey: ...
+
+    def confirm(self) -> bool:
+        """Whether policies, topologies, moves and namespaces' labels are still as the last survey had them."""
+        ...
+
+
 class Surveyor:
     """Reads through one client. Keeps what it has read of objects until they change; not safe for threads."""
 
@@ -71,7 +81,11 @@ class Surveyor:
         broken: list[InvalidResource] = []
         policies = self._ours(kinds.BALANCING_POLICY, BalancingPolicy, broken)
         topologies = self._ours(kinds.SPARK_TOPOLOGY, SparkTopology, broken)
-        return Survey(lists, _oldest_first(policies), tuple(topologies), tuple(moves), tuple(broken))
+        return Survey(lists, oldest_first(policies), tuple(topologies), tuple(moves), tuple(broken))
+
+    def confirm(self) -> bool:
+        """Policies and topologies were listed after the pods."""
+        return True
 
     def _lists(self) -> Lists:
         pods = read_known(self._client, Query(kinds.POD), self._pods).items
@@ -110,7 +124,7 @@ def _labelled(raw: JSON) -> tuple[str, dict[str, str]]:
     return raw["metadata"]["name"], raw["metadata"].get("labels") or {}
 
 
-def _oldest_first(policies: list[Read[BalancingPolicy]]) -> tuple[Read[BalancingPolicy], ...]:
+def oldest_first(policies: list[Read[BalancingPolicy]]) -> tuple[Read[BalancingPolicy], ...]:
     def age(read: Read[BalancingPolicy]) -> tuple[str, str]:
         metadata = read.raw["metadata"]
         return metadata.get("creationTimestamp") or "", metadata["name"]

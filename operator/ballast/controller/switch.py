@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ballast.kube.client import Client
+from ballast.kube.document import JSON
 from ballast.kube.errors import Conflict
-from ballast.kube.objects import gate_switch, set_gate_switch
+from ballast.kube.objects import difference, gate_switch, set_gate_switch
 from ballast.kube.timestamp import seconds, text
 from ballast.model import PlacementMode
 
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from ballast.api import BalancingPolicy
 
 _LOG = logging.getLogger(__name__)
-HEARTBEAT_SECONDS = 30.0
+COMPARE_SECONDS = 60.0
+"""How often the switch is read, in case another program turned it."""
 MOST_NAMESPACES = 2000
 """That a switch can name; executors of further ones are not held."""
 UNINSTALLED = "Uninstalled"
@@ -53,39 +55,48 @@ class Switch:
     def __init__(self, client: Client, *, name: str, identity: str, clock: Callable[[], float]) -> None:
         self._client, self._name, self._identity, self._clock = client, name, identity, clock
         self._kept: Wanted | None = None
-        self._beaten_at = 0.0
+        self._compared_at = 0.0
         self._began_at = clock()
         self.stays_off = False
         """Whether an uninstallation, or somebody by hand, has turned it off since this process began."""
 
     def keep(self, want: Wanted) -> None:
-        """Make the switch say `want`; written when it changes, and every half a minute as a sign of life.
+        """Make the switch say `want`; it is read now and then, and written only where it says something else.
 
-        A switch that an uninstallation has turned off since this process began stays off: whoever is about to be
-        removed must not begin to hold executors again. The log says so once.
+        A switch that an uninstallation has turned off since this process began stays off: an operator that is about to
+        be removed must not gate executors again. The log says so once.
         """
         now = self._clock()
-        # A time that lies ahead is of a clock that has been set back since.
-        if want == self._kept and 0 <= now - self._beaten_at < HEARTBEAT_SECONDS:
+        # The wall clock may have stepped backwards.
+        if want == self._kept and 0 <= now - self._compared_at < COMPARE_SECONDS:
             return
-        if self._uninstalled():
+        seen = gate_switch(self._client, self._name) or {}
+        if self._uninstalled(seen):
             self._kept = None
             self._tell()
             return
-        status = {"leader": self._identity, "heartbeatTime": text(now), "reason": "Leading"}
-        try:
-            set_gate_switch(self._client, want.spec(), status=status, name=self._name)
-        except Conflict:
-            self._kept = None
-            return
-        self._kept, self._beaten_at, self.stays_off = want, now, False
+        if not self._says(seen, want):
+            status = {"leader": self._identity, "heartbeatTime": text(now), "reason": "Leading"}
+            try:
+                set_gate_switch(self._client, want.spec(), status=status, name=self._name)
+            except Conflict:
+                self._kept = None
+                return
+        self._kept, self._compared_at, self.stays_off = want, now, False
+
+    def _says(self, seen: JSON, want: Wanted) -> bool:
+        status = seen.get("status") or {}
+        said = (status.get("leader"), status.get("reason"))
+        return (
+            bool(seen) and not difference(seen.get("spec") or {}, want.spec()) and said == (self._identity, "Leading")
+        )
 
     def forget(self) -> None:
         """Somebody else may have turned it: look before it is taken to be as it was left."""
         self._kept = None
 
-    def _uninstalled(self) -> bool:
-        status = (gate_switch(self._client, self._name) or {}).get("status") or {}
+    def _uninstalled(self, seen: JSON) -> bool:
+        status = seen.get("status") or {}
         at = seconds(status.get("heartbeatTime"))
         return status.get("reason") == UNINSTALLED and at is not None and at >= int(self._began_at)
 

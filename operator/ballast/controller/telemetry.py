@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -82,6 +82,15 @@ class Telemetry:
         self.writes = Counter("ballast_api_writes", "Writes to the API by kind and result", ["kind", "result"],
                               registry=registry)  # fmt: skip
 
+        self.watch_age = Gauge(
+            "ballast_watch_age_seconds", "Since the watch of a resource was last heard of, bookmarks included",
+            ["resource"], registry=registry,
+        )  # fmt: skip
+        self.watch_restarts = Gauge(
+            "ballast_watch_restarts", "How often the watch of a resource broke, or was silent, and was opened again",
+            ["resource"], registry=registry,
+        )  # fmt: skip
+
         self._of_policies = (
             self.executor,
             self.pass_seconds, self.passes, self.last_pass, self.decisions, self.refusals, self.transitions,
@@ -129,6 +138,13 @@ class Telemetry:
             self.imbalance.labels(policy).set(max(scores.values()) - min(scores.values()))
         else:
             self.imbalance.remove(policy)
+
+    def keep_watches(self, ages: Mapping[str, float], restarts: Mapping[str, int]) -> None:
+        """By resource."""
+        for resource, seconds in ages.items():
+            self.watch_age.labels(resource).set(seconds)
+        for resource, count in restarts.items():
+            self.watch_restarts.labels(resource).set(count)
 
     def keep_age(self, policy: str, age_seconds: float | None) -> None:
         """Of the pool's figures. Where there are none there is no series, lest the last one pass for theirs."""

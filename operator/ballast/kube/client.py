@@ -68,6 +68,10 @@ Observer = Callable[[Action, int], object]
 """Called after each request with the HTTP status, 0 if no answer came. Called in the thread that asked."""
 
 
+def _unheeded(kind: Kind, written: JSON) -> None:
+    del kind, written
+
+
 def _ignore(action: Action, status: int) -> None:
     del action, status
 
@@ -101,6 +105,8 @@ class Client:
         self._pool = connection.pool(self._limits.connections)
         self._timeout = urllib3.Timeout(connect=self._limits.connect_seconds, read=self._limits.read_seconds)
         self._sleep = sleep
+        self.written: Callable[[Kind, JSON], None] = _unheeded
+        """Called with every object that the server sent back after a write; without `answer`, with its metadata."""
 
     @property
     def connections(self) -> int:
@@ -125,7 +131,7 @@ class Client:
     ) -> JSON:
         action = Action.on("create", kind, namespace, body["metadata"].get("name"))
         path = f"{kind.path(namespace=namespace)}?fieldManager={FIELD_MANAGER}"
-        return self._call(_Request(action, "POST", path, {}, body, retry_busy=retry_busy), _object)
+        return self._wrote(kind, _Request(action, "POST", path, {}, body, retry_busy=retry_busy))
 
     def act(self, kind: Kind, name: str, *, subresource: str, body: Mapping[str, Any], namespace: str) -> JSON:
         """Post to a subresource that acts, such as `eviction`; 429 is its answer and is not tried again."""
@@ -136,7 +142,7 @@ class Client:
     def replace(self, kind: Kind, name: str, body: Mapping[str, Any], *, namespace: str | None = None) -> JSON:
         """Put an object that carries the resource version it was read at."""
         path = f"{kind.path(namespace=namespace, name=name)}?fieldManager={FIELD_MANAGER}"
-        return self._call(_Request(Action.on("update", kind, namespace, name), "PUT", path, {}, body), _object)
+        return self._wrote(kind, _Request(Action.on("update", kind, namespace, name), "PUT", path, {}, body))
 
     def patch(
         self,
@@ -157,8 +163,8 @@ class Client:
         }
         action = Action.on("patch", kind, namespace, name, subresource)
         place = f"{path}?fieldManager={FIELD_MANAGER}"
-        request = _Request(action, "PATCH", place, headers, patch, retry_busy=retry_busy)
-        return self._call(request, _object if answer else _nothing)
+        written = self._wrote(kind, _Request(action, "PATCH", place, headers, patch, retry_busy=retry_busy))
+        return written if answer else {}
 
     def delete(
         self, kind: Kind, name: str, *, namespace: str | None = None, preconditions: Mapping[str, str] | None = None
@@ -192,16 +198,25 @@ class Client:
         request = _Request(Action.on("watch", kind, namespace), "GET", place, headers)
         pool = self._connection.pool(1)
         timeout = urllib3.Timeout(connect=connect_seconds, read=connect_seconds)
+        response = None
         try:
             response = self._send(pool, request, timeout, at_once=False)
             _check_is_watch(request.action, response)
         except BaseException:
+            if response is not None:
+                response.close()
             pool.clear()
             raise
         socket = getattr(response.connection, "sock", None)
         if socket is not None:
             socket.settimeout(read_seconds)
         return Stream(str(request.action), response, pool.clear)
+
+    def _wrote(self, kind: Kind, request: _Request) -> JSON:
+        written = self._call(request, _object)
+        if (written.get("metadata") or {}).get("uid"):
+            self.written(kind, written)
+        return written
 
     def _call(self, request: _Request, read: Callable[[bytes], T]) -> T:
         pause = self._limits.first_pause_seconds

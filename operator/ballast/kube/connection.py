@@ -105,11 +105,6 @@ class Connection:
         path = named or Path(environ.get("HOME", "~")) / DEFAULT_KUBECONFIG
         return cls.from_kubeconfig(path, context=context, environ=environ)
 
-    @property
-    def configuration(self) -> _Credentials:
-        """For controller/watching.py alone, until it reads the fields above."""
-        return _Credentials(self)
-
     def pool(self, connections: int) -> urllib3.PoolManager:
         """Keeps so many connections open. It repeats nothing by itself and follows no redirect."""
         tls = self.tls
@@ -130,32 +125,6 @@ class Connection:
 
             return SOCKSProxyManager(self.proxy, **options)
         return urllib3.ProxyManager(self.proxy, **options)
-
-
-@dataclass(frozen=True, slots=True)
-class _Credentials:
-    """A connection under the names that the client library has for its parts."""
-
-    connection: Connection
-
-    @property
-    def host(self) -> str:
-        return self.connection.server
-
-    @property
-    def ssl_ca_cert(self) -> str | None:
-        return self.connection.tls.ca_path
-
-    @property
-    def cert_file(self) -> str | None:
-        return self.connection.tls.certificate_path
-
-    @property
-    def key_file(self) -> str | None:
-        return self.connection.tls.key_path
-
-    def get_api_key_with_prefix(self, _: str) -> str | None:
-        return self.connection.authorization()
 
 
 class TokenFile:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import queue
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from ballast.kube.client import Client
@@ -17,6 +19,8 @@ from ballast.kube.timestamp import micro_text
 CONTROLLER = "ballast.dev/operator"
 _NOTE_LIMIT_BYTES = 1024
 _KEPT = 4096
+_MOST_WAITING = 2048
+"""Notices that wait to be posted."""
 _HUSH_SECONDS = 10.0
 """Nothing is posted for so long after the server had no time for an event: executors wait while it is asked."""
 
@@ -116,6 +120,32 @@ class EventRecorder:
             return False
         posted.written_at = now
         return True
+
+
+class QueuedEventRecorder(EventRecorder):
+    """Posts in a thread of its own: no round waits for an Event. When too many wait, new ones are dropped."""
+
+    def __init__(
+        self, client: Client, *, instance: str, clock: Callable[[], float], on_error: Callable[[KubeError], None]
+    ) -> None:
+        super().__init__(client, instance=instance, clock=clock, on_error=on_error)
+        self._waiting: queue.Queue[Notice | None] = queue.Queue(_MOST_WAITING)
+        self._thread = threading.Thread(target=self._drain, name="events", daemon=True)
+        self._thread.start()
+
+    def post(self, notice: Notice) -> None:
+        with suppress(queue.Full):
+            self._waiting.put_nowait(notice)
+
+    def close(self, *, within_seconds: float = 1.0) -> None:
+        """Post what waits, as far as that is done in time."""
+        with suppress(queue.Full):
+            self._waiting.put_nowait(None)
+        self._thread.join(within_seconds)
+
+    def _drain(self) -> None:
+        while (notice := self._waiting.get()) is not None:
+            super().post(notice)
 
 
 def _within(seconds: float, since: float | None, now: float) -> bool:

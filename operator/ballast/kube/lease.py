@@ -25,15 +25,30 @@ class LeaseSettings:
     name: str
     identity: str
     """Of this replica; unique."""
-    duration_seconds: float = 6.0
+    duration_seconds: float = 15.0
     """How long others wait for a leader that is silent."""
-    renew_deadline_seconds: float = 4.0
+    renew_deadline_seconds: float = 10.0
     """A leader that could not renew for so long stops acting, well before others may take over."""
-    retry_seconds: float = 1.0
-    """How often to look: to renew, or to see whether the lease is free."""
+    renew_seconds: float = 5.0
+    """How often to look while all is well: to renew, or to see whether the lease is free."""
+    retry_seconds: float = 2.0
+    """How soon to look again after a failure."""
+
+    @classmethod
+    def of_duration(cls, seconds: float, *, namespace: str, name: str, identity: str) -> LeaseSettings:
+        """With client-go's proportions (15, 10 and 2 s); two renewals may fail before the deadline."""
+        return cls(
+            namespace,
+            name,
+            identity,
+            duration_seconds=seconds,
+            renew_deadline_seconds=seconds * 2 / 3,
+            renew_seconds=seconds / 3,
+            retry_seconds=seconds * 2 / 15,
+        )
 
 
-ELECTION_LIMITS = Limits(connections=1, connect_seconds=1.5, read_seconds=1.5, attempts=1)
+ELECTION_LIMITS = Limits(connections=1, connect_seconds=2.0, read_seconds=3.0, attempts=1)
 """For a client of the election's own: an answer that comes late is worth nothing."""
 
 

@@ -63,11 +63,11 @@ def _read_anew(client: Client, query: Query, read: Callable[[Iterable[Raw]], lis
 
 
 def _read_once(client: Client, query: Query, read: Callable[[Iterable[Raw]], list[T]]) -> Listing[T]:
-    objects = _Objects(client, query)
+    objects = Objects(client, query)
     return Listing(read(objects), objects.resource_version)
 
 
-class _Objects:
+class Objects:
     """A list's objects, fetched page by page as they are taken."""
 
     def __init__(self, client: Client, query: Query) -> None:

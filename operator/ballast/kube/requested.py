@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ballast.kube.pods import Pod
 from ballast.model import Resources
 
 
 class Requested:
-    """Adds up pod by pod; those that have ended hold nothing, those that are terminating still do."""
+    """Adds up pod by pod; those that have ended hold nothing, those that are terminating still do.
 
-    def __init__(self) -> None:
+    `before`: what further pods on each node request, which are not added one by one.
+    """
+
+    def __init__(self, before: Mapping[str, Resources] | None = None) -> None:
         self._plain: dict[str, list[float]] = {}
         self._extended: dict[str, dict[str, float]] = {}
+        for node, requested in (before or {}).items():
+            self._take(node, requested)
 
     def add(self, pod: Pod) -> None:
-        if pod.node is None or pod.ended:
-            return
-        asked = pod.requests
-        sums = self._plain.get(pod.node)
+        if pod.node is not None and not pod.ended:
+            self._take(pod.node, pod.requests)
+
+    def _take(self, node: str, asked: Resources) -> None:
+        sums = self._plain.get(node)
         if sums is None:
-            sums = self._plain[pod.node] = [0.0, 0.0, 0.0]
+            sums = self._plain[node] = [0.0, 0.0, 0.0]
         sums[0] += asked.cpu_cores
         sums[1] += asked.memory_bytes
         sums[2] += asked.pods
         if asked.extended:
-            amounts = self._extended.setdefault(pod.node, {})
+            amounts = self._extended.setdefault(node, {})
             for name, amount in asked.extended:
                 amounts[name] = amounts.get(name, 0.0) + amount
 

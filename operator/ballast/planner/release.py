@@ -32,7 +32,7 @@ class Releases:
 def releases(snapshot: Snapshot, placement: PlacementPolicy, now: float) -> Releases:
     """Split the gated executors of a snapshot; `now` and all times in seconds since the epoch."""
     gated, awaited = _moves_first(snapshot, placement, now)
-    unpinned = [(e, reason) for e in gated if (reason := _stands_aside(e, placement)) is not None]
+    unpinned = [(e, reason) for e in gated if (reason := stands_aside(e, placement)) is not None]
     aside = {e.uid for e, _ in unpinned}
     started = _started_sets(snapshot.executors)
     expected = _expected(snapshot)
@@ -88,7 +88,7 @@ def _awaiting(executor: Executor, placement: PlacementPolicy) -> Hold:
     return Hold(executor.key, executor.uid, Reason.IN_FLIGHT, until)
 
 
-def _stands_aside(executor: Executor, placement: PlacementPolicy) -> Reason | None:
+def stands_aside(executor: Executor, placement: PlacementPolicy) -> Reason | None:
     if placement.mode is not PlacementMode.ENFORCE or not executor.enforced:
         return Reason.NOT_ENFORCED
     if executor.scheduler != "default-scheduler":

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,6 +14,7 @@ from prometheus_client import CollectorRegistry
 from ballast.api import BalancingPolicy
 from ballast.api.topology import SparkTopology
 from ballast.controller.actuator import Actuator
+from ballast.controller.cluster_state import ClusterState
 from ballast.controller.ends import Rates
 from ballast.controller.failures import Failure
 from ballast.controller.figures import NOT_CONFIGURED, Figures
@@ -25,7 +24,6 @@ from ballast.controller.rounds import Crew, Rounds
 from ballast.controller.survey import Surveyor
 from ballast.controller.switch import Switch
 from ballast.controller.telemetry import Telemetry
-from ballast.controller.watching import watch
 from ballast.kube.client import Client, Limits
 from ballast.kube.connection import Connection
 from ballast.kube.events import EventRecorder
@@ -188,7 +186,7 @@ def hand(
     telemetry = Telemetry(CollectorRegistry())
     events = EventRecorder(client, instance=identity, clock=clock, on_error=_raise)
     crew = Crew(
-        surveyor=Surveyor(client),
+        observer=Surveyor(client),
         figures=figures or FakeFigures(),  # type: ignore[arg-type]  # the two questions that rounds ask of it
         movers=Movers(client, events=events, telemetry=telemetry, clock=clock),
         actuator=Actuator(client, events=events, telemetry=telemetry, clock=clock),
@@ -202,19 +200,16 @@ def hand(
 
 @contextmanager
 def watching(testbed: Testbed, failed: Callable[[Failure], None]) -> Iterator[None]:
-    """The operator's own watch, in a thread; it wakes nobody."""
-    connection = Connection.from_kubeconfig(testbed.service_account_kubeconfig(NAMESPACE, RELEASE))
-    loop, stop = asyncio.new_event_loop(), asyncio.Event()
-    whole = watch(connection, lambda: None, failed=failed, stop=stop)
-    thread = threading.Thread(target=loop.run_until_complete, args=(whole,))
-    thread.start()
+    """The operator's own watches; they wake nothing."""
+    client = Client(Connection.from_kubeconfig(testbed.service_account_kubeconfig(NAMESPACE, RELEASE)))
+    state = ClusterState(client, monotonic=time.monotonic, notify=lambda: None, failed=failed)
+    state.start()
+    state.look()
     try:
         yield
     finally:
-        loop.call_soon_threadsafe(stop.set)
-        thread.join(timeout=30)
-        assert not thread.is_alive(), "the watch does not end"
-        loop.close()
+        state.stop()
+        client.close()
 
 
 def _raise(error: Exception) -> None:

@@ -72,7 +72,7 @@ async def test_a_stop_does_not_wait_for_a_server_that_hangs(tmp_path: Path) -> N
         operator = Operator(Connection.from_kubeconfig(kubeconfig(tmp_path, server.url)), settings)
         stop = asyncio.Event()
         running = asyncio.ensure_future(operator.run(stop))
-        for _ in range(2):
+        for _ in range(4):
             await asyncio.to_thread(server.asked.acquire, timeout=30)
         stop.set()
         await asyncio.wait_for(running, 15)
@@ -95,10 +95,12 @@ class Slow:
         kind = path.split("/")[-2]
         if kind in self.kept:
             return self._keep(kind, asked)
+        if "watch=true" in asked.path:
+            return Answer(503, {"message": "not now"})
         if path.endswith("/executormoves"):
             self.round_began.set()
-        self.let_go.wait(60)
-        return Answer(body={"items": [], "metadata": {}})
+            self.let_go.wait(60)
+        return Answer(body={"items": [], "metadata": {"resourceVersion": "1"}})
 
     def _keep(self, kind: str, asked: Asked) -> Answer:
         if asked.method == "PUT":

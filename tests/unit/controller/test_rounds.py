@@ -126,7 +126,7 @@ def operating(
     events = EventRecorder(client, instance="one", clock=clock, on_error=_fail)
     telemetry = telemetry or Telemetry(CollectorRegistry())
     crew = Crew(
-        surveyor=Surveyor(client),
+        observer=Surveyor(client),
         figures=figures or Figures(client, namespace="ballast-system"),
         movers=Movers(client, events=events, telemetry=telemetry, clock=clock),
         actuator=Actuator(client, events=events, telemetry=telemetry, clock=clock),

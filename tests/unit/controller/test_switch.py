@@ -8,7 +8,7 @@ import pytest
 
 from ballast.api import BalancingPolicy
 from ballast.api.gate import GateSpec
-from ballast.controller.switch import HEARTBEAT_SECONDS, MOST_NAMESPACES, Switch, Wanted, wanted
+from ballast.controller.switch import COMPARE_SECONDS, MOST_NAMESPACES, Switch, Wanted, wanted
 from ballast.kube.timestamp import text
 from tests.unit.kube.builders import CREATED_AT
 from tests.unit.kube.scripted import Answer, scripted
@@ -72,41 +72,59 @@ class Time:
 ON = Wanted(gating=True, all_namespaces=True)
 
 
-def stored(want: Wanted) -> Answer:
-    return Answer(body={"metadata": {"name": "ballast", "resourceVersion": "5"}, "spec": want.spec()})
+def stored(want: Wanted, *, leader: str = "") -> Answer:
+    said = {"leader": leader, "reason": "Leading"} if leader else {}
+    metadata = {"name": "ballast", "resourceVersion": "5"}
+    return Answer(body={"metadata": metadata, "spec": want.spec(), "status": said})
 
 
-def test_it_is_written_when_it_changes_and_now_and_then_as_a_sign_of_life(tmp_path: Path) -> None:
-    time = Time()
-    with scripted(stored(ON)) as script:
-        switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=time)
+def test_it_is_written_when_it_changes_and_not_to_say_the_same_again(tmp_path: Path) -> None:
+    off = Wanted(gating=False)
+    with scripted(stored(off), stored(off), stored(ON), stored(ON, leader="one")) as script:
+        switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=(time := Time()))
         switch.keep(ON)
-        assert [asked.path.split("?")[0].rsplit("/", 1)[-1] for asked in script.writes] == ["status"]
-        assert script.writes[0].body["status"]["leader"] == "one"
-        time.now += HEARTBEAT_SECONDS - 1
-        switch.keep(ON)
-        assert len(script.writes) == 1
-        time.now += 1
+        assert [asked.path.split("?")[0].rsplit("/", 1)[-1] for asked in script.writes] == ["ballast", "status"]
+        assert script.writes[1].body["status"]["leader"] == "one"
+        time.now += COMPARE_SECONDS
         switch.keep(ON)
         assert len(script.writes) == 2
-        switch.keep(Wanted(gating=False))
+        switch.keep(off)
         assert script.writes[2].body["spec"] == {"gating": False, "allNamespaces": False}
 
 
-def test_a_clock_that_is_set_back_does_not_end_the_signs_of_life(tmp_path: Path) -> None:
-    time = Time()
-    with scripted(stored(ON)) as script:
-        switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=time)
+def test_it_is_read_only_now_and_then(tmp_path: Path) -> None:
+    with scripted(stored(ON, leader="one")) as script:
+        switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=(time := Time()))
+        switch.keep(ON)
+        time.now += COMPARE_SECONDS - 1
+        switch.keep(ON)
+        assert len(script.asked) == 1
+        time.now += 1
+        switch.keep(ON)
+        assert len(script.asked) == 2
+        assert script.writes == []
+
+
+def test_one_that_another_program_turned_is_turned_back(tmp_path: Path) -> None:
+    with scripted(stored(ON, leader="one"), stored(Wanted(gating=False), leader="ballast-release")) as script:
+        switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=(time := Time()))
+        switch.keep(ON)
+        time.now += COMPARE_SECONDS
+        switch.keep(ON)
+        assert [asked.body["spec"]["gating"] for asked in script.writes if "spec" in asked.body] == [True]
+
+
+def test_a_clock_that_is_set_back_does_not_end_the_comparing(tmp_path: Path) -> None:
+    with scripted(stored(ON, leader="one")) as script:
+        switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=(time := Time()))
         switch.keep(ON)
         time.now -= 3600.0
         switch.keep(ON)
-        assert [asked.body["status"]["heartbeatTime"] for asked in script.writes] == [
-            text(CREATED_AT), text(CREATED_AT - 3600.0)
-        ]  # fmt: skip
+        assert len(script.asked) == 2
 
 
-def test_after_somebody_else_may_have_turned_it_it_is_looked_at_at_once(tmp_path: Path) -> None:
-    with scripted(stored(ON), stored(ON), stored(Wanted(gating=False))) as script:
+def test_after_another_replica_may_have_turned_it_it_is_read_at_once(tmp_path: Path) -> None:
+    with scripted(stored(ON, leader="one"), stored(Wanted(gating=False), leader="two")) as script:
         switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=Time())
         switch.keep(ON)
         switch.forget()

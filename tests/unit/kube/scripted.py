@@ -25,6 +25,8 @@ class Answer:
     status: int = 200
     body: JSON = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
+    text: str = ""
+    """Sent instead of the body."""
     hang_up: bool = False
     """Close the connection instead of answering."""
 
@@ -97,7 +99,7 @@ def scripted(*answers: Answer, tls: ssl.SSLContext | None = None) -> Iterator[Sc
             if given.hang_up:
                 self.close_connection = True
                 return
-            data = json.dumps(given.body).encode()
+            data = given.text.encode() or json.dumps(given.body).encode()
             self.send_response(given.status)
             for name, value in {"Content-Length": str(len(data)), **given.headers}.items():
                 self.send_header(name, value)

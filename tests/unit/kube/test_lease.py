@@ -15,7 +15,7 @@ from tests.unit.kube.builders import CREATED_AT
 from tests.unit.kube.scripted import Answer, scripted
 
 JSON = dict[str, Any]
-SETTINGS = LeaseSettings("ballast-system", "ballast", "one")
+SETTINGS = LeaseSettings.of_duration(6.0, namespace="ballast-system", name="ballast", identity="one")
 
 
 def lease(holder: str, *, renewed: str = "t0", seconds: int = 6) -> JSON:

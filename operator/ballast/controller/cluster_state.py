@@ -1,0 +1,294 @@
+"""The cluster as the watches tell of it, in memory: a pass takes an immutable Survey of it instead of listing.
+
+Pods, nodes, namespaces and, once an executor mounts a claim, claims and volumes come from informers. kopf's handlers
+bring the objects of our own kinds; since kopf does not say how old its watches are, and reports no object that vanished
+during a re-list, these few objects are listed as well, now and then, and whatever kopf missed is noticed.
+
+A survey may be a moment old. Every write is guarded by resource version or uid, so a stale survey costs a retry. What
+this process wrote itself is put into the state with the answer to the write, so no decision is made twice.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
+
+from ballast.api import BalancingPolicy, SparkTopology
+from ballast.api.meta import Resource
+from ballast.controller.failures import Failure
+from ballast.controller.membership import key_of
+from ballast.controller.observe import Lists
+from ballast.controller.pod_index import PodIndex
+from ballast.controller.survey import NotInstalledError, Read, Survey, oldest_first
+from ballast.errors import InvalidResource
+from ballast.kube import kinds, names
+from ballast.kube.client import Client
+from ballast.kube.document import JSON
+from ballast.kube.errors import NotFound, Unavailable
+from ballast.kube.informer import Informer, Timing
+from ballast.kube.kinds import Kind
+from ballast.kube.lists import Objects, Query, read_list
+from ballast.kube.nodes import NodeFacts, NodeReader
+from ballast.kube.pods import Pod, PodReader
+from ballast.kube.store import Store, number
+from ballast.kube.volumes import Claim, Volume, Volumes, read_claim, read_volume
+
+R = TypeVar("R", bound=Resource)
+
+STALE_SECONDS = 180.0
+"""No decision is made on a watch from which nothing was heard for so long, not even a bookmark."""
+_FIRST_LIST_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Namespace:
+    name: str
+    labels: Mapping[str, str]
+
+
+class ClusterState:
+    """Start it, ask it for surveys, stop it. `monotonic`: seconds that nothing sets back.
+
+    `notify`: called, from any thread, when something changed that a pass can act upon.
+    `failed`: called when an executor was seen to fail; Spark deletes its pod at once.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        monotonic: Callable[[], float],
+        notify: Callable[[], None],
+        failed: Callable[[Failure], None],
+        timing: Timing | None = None,
+    ) -> None:
+        self._client, self._monotonic, self._timing = client, monotonic, timing or Timing()
+        self._notify = notify
+        self._index = PodIndex(notify=notify, failed=failed)
+        reader, nodes = PodReader(), NodeReader()
+        self._pods = self._informer(
+            Query(kinds.POD), lambda raw: self._index.slim(reader.read(raw)), self._index.changed
+        )
+        self._nodes = self._informer(Query(kinds.NODE), nodes.read, self._node_changed)
+        self._namespaces = self._informer(
+            Query(kinds.NAMESPACE, metadata_only=True), _namespace, self._namespace_changed
+        )
+        self._claims = self._informer(Query(kinds.CLAIM), read_claim, _unnoticed)
+        self._volumes = self._informer(Query(kinds.VOLUME), read_volume, _unnoticed)
+        self._moves: Store[JSON] = Store(_as_it_is, self._move_changed)
+        self._policies: Store[Read[BalancingPolicy] | InvalidResource] = Store(
+            partial(_parsed, kinds.BALANCING_POLICY, BalancingPolicy), self._spec_changed
+        )
+        self._topologies: Store[Read[SparkTopology] | InvalidResource] = Store(
+            partial(_parsed, kinds.SPARK_TOPOLOGY, SparkTopology), self._spec_changed
+        )
+        self._ours: dict[Kind, Store[Any]] = {
+            kinds.EXECUTOR_MOVE: self._moves,
+            kinds.BALANCING_POLICY: self._policies,
+            kinds.SPARK_TOPOLOGY: self._topologies,
+        }
+        self._heard: dict[str, int | None] = {}
+        """Versions of our own objects, by uid, as kopf told of them; None: deleted."""
+        self._verified_at: float | None = None
+        self._mounting = threading.Lock()
+        self._running: list[Informer[Any]] = []
+
+    def _informer(
+        self, query: Query, read: Callable[[JSON], Any], changed: Callable[[Any, Any], None]
+    ) -> Informer[Any]:
+        store: Store[Any] = Store(read, changed)
+        return Informer(self._client, query, store, monotonic=self._monotonic, timing=self._timing)
+
+    def start(self) -> None:
+        for each in (self._namespaces, self._nodes, self._pods):
+            self._start(each)
+
+    def stop(self) -> None:
+        for each in self._running:
+            each.stop()
+
+    def ages(self) -> dict[str, float]:
+        """By resource, seconds since its watch was last heard of; of our own kinds, since they were last compared."""
+        found = {each.plural: age for each in self._running if (age := each.age_seconds) is not None}
+        if self._verified_at is not None:
+            found |= {kind.plural: self._monotonic() - self._verified_at for kind in self._ours}
+        return found
+
+    def restarts(self) -> dict[str, int]:
+        """By resource, how often its watch had to be opened again because it broke or was silent."""
+        return {each.plural: each.restarts for each in self._running}
+
+    def heard(self, kind: Kind, raw: JSON, *, deleted: bool = False) -> None:
+        """Take in what kopf tells of an object of ours."""
+        store = self._ours[kind]
+        self._heard[raw["metadata"]["uid"]] = None if deleted else number(raw["metadata"].get("resourceVersion"))
+        if deleted:
+            metadata = raw["metadata"]
+            store.remove(metadata["uid"], number(metadata.get("resourceVersion")))
+        else:
+            store.put(raw)
+
+    def wrote(self, kind: Kind, raw: JSON) -> None:
+        """The answer to a write of this process. Of a pod it may be the metadata alone: our gate has left it."""
+        if kind in self._ours:
+            self._ours[kind].put(raw)
+        elif kind is kinds.POD and "spec" not in raw:
+            metadata = raw["metadata"]
+            self._pods.store.amend(metadata["uid"], number(metadata.get("resourceVersion")), _without_gate)
+
+    def verify(self) -> frozenset[str]:
+        """List our own kinds. Returns the uids of objects that were not as listed: events that are late, or lost.
+
+        Raises KubeError, and NotInstalledError where the cluster does not know our kinds.
+        """
+        differing: set[str] = set()
+        for kind, store in self._ours.items():
+            try:
+                differing |= store.replace_all(Objects(self._client, Query(kind)))
+            except NotFound as error:
+                raise NotInstalledError(kind.plural) from error
+        self._verified_at = self._monotonic()
+        known = differing.union(*(store.uids() for store in self._ours.values()))
+        self._heard = {uid: version for uid, version in self._heard.items() if uid in known}
+        return frozenset(differing)
+
+    def unheard(self, uids: Iterable[str]) -> bool:
+        """Whether kopf has still not told of one of these objects as `verify` found it."""
+        for uid in uids:
+            version = max(store.version(uid) for store in self._ours.values())
+            heard = self._heard.get(uid, 0)
+            gone = version == 0
+            if (gone and heard is not None) or (not gone and (heard is None or heard < version)):
+                return True
+        return False
+
+    def confirm(self) -> bool:
+        """List our own kinds and the namespaces; whether they are as the state had them."""
+        namespaces = Objects(self._client, Query(kinds.NAMESPACE, metadata_only=True))
+        differing = self._namespaces.store.replace_all(namespaces)
+        return not (differing | self.verify())
+
+    def distrust(self) -> None:
+        """Have our own kinds listed before the next survey: this process did not lead, and must see all moves."""
+        self._verified_at = None
+
+    def look(self) -> Survey:
+        """The cluster as it is known now. Raises Unavailable when a watch has been silent for too long."""
+        if self._verified_at is None:
+            self.verify()
+        for each in (self._namespaces, self._nodes, self._pods):
+            self._await(each)
+        moves = tuple(self._moves.values())
+        policies, topologies = self._policies.values(), self._topologies.values()
+        followed = [each for each in topologies if isinstance(each, Read)]
+        return Survey(
+            self._lists(_namespaces_of_ends(followed, moves)),
+            oldest_first([each for each in policies if isinstance(each, Read)]),
+            tuple(sorted(followed, key=lambda each: key_of(each.resource))),
+            moves,
+            tuple(each for each in (*policies, *topologies) if isinstance(each, InvalidResource)),
+        )
+
+    def gated(self) -> list[Pod]:
+        """The pods that our gate is in. Raises Unavailable like `look`."""
+        self._await(self._pods)
+        with self._pods.store.lock:
+            return self._index.gated()
+
+    def reread(self, namespace: str, application: str, name: str) -> list[Pod]:
+        """From the API server: the pods of the application with this id, or, without one, the pod with this name."""
+        chosen = Query(kinds.POD, namespace=namespace, labels=f"{names.SPARK_APPLICATION}={application}")
+        if not application:
+            chosen = Query(kinds.POD, namespace=namespace, fields=f"metadata.name={name}")
+        return read_list(self._client, chosen, PodReader().read).items
+
+    def _lists(self, namespaces: Iterable[str]) -> Lists:
+        with self._pods.store.lock:
+            pods, others = self._index.single(), self._index.others(namespaces)
+        nodes = sorted(self._nodes.store.values(), key=lambda node: node.name)
+        labels = {each.name: each.labels for each in self._namespaces.store.values()}
+        return Lists(pods, nodes, labels, self._mounted(pods), others)
+
+    def _mounted(self, pods: Iterable[Pod]) -> Volumes:
+        """Claims and volumes are watched from the first pod on that mounts a claim."""
+        if not any(pod.claims for pod in pods):
+            return Volumes({}, {})
+        for each in (self._claims, self._volumes):
+            self._start(each)
+            self._await(each)
+        return Volumes.of(self._claims.store.values(), self._volumes.store.values())
+
+    def _start(self, informer: Informer[Any]) -> None:
+        with self._mounting:
+            if informer not in self._running:
+                self._running.append(informer)
+                informer.start()
+
+    def _await(self, informer: Informer[Any]) -> None:
+        action = f"watch {informer.plural}"
+        if not informer.await_synced(_FIRST_LIST_SECONDS):
+            raise Unavailable(action, f"not listed within {_FIRST_LIST_SECONDS:.0f} s; {informer.last_error}")
+        age = informer.age_seconds
+        if age is not None and age > STALE_SECONDS:
+            raise Unavailable(action, f"nothing was heard for {age:.0f} s; {informer.last_error}")
+
+    def _node_changed(self, before: NodeFacts | None, after: NodeFacts | None) -> None:
+        if before != after:
+            self._notify()
+
+    def _namespace_changed(self, before: _Namespace | None, after: _Namespace | None) -> None:
+        if before != after:
+            self._notify()
+
+    def _move_changed(self, before: JSON | None, after: JSON | None) -> None:
+        if _declared(before) != _declared(after):
+            self._notify()
+
+    def _spec_changed(
+        self, before: Read[Any] | InvalidResource | None, after: Read[Any] | InvalidResource | None
+    ) -> None:
+        old, new = (each.raw if isinstance(each, Read) else None for each in (before, after))
+        if _declared(old) != _declared(new) or isinstance(after, InvalidResource):
+            self._notify()
+
+
+def _unnoticed(before: Claim | Volume | None, after: Claim | Volume | None) -> None:
+    del before, after
+
+
+def _namespace(raw: JSON) -> _Namespace:
+    return _Namespace(raw["metadata"]["name"], raw["metadata"].get("labels") or {})
+
+
+def _without_gate(pod: Pod) -> Pod:
+    return replace(pod, gates=tuple(gate for gate in pod.gates if gate != names.GATE), held=None)
+
+
+def _as_it_is(raw: JSON) -> JSON:
+    return raw
+
+
+def _parsed(kind: Kind, model: type[R], raw: JSON) -> Read[R] | InvalidResource:
+    try:
+        return Read(raw, model.parse({"apiVersion": kind.api_version, "kind": kind.kind, **raw}))
+    except InvalidResource as error:
+        return error
+
+
+def _declared(raw: JSON | None) -> tuple[object, bool] | None:
+    """What a user wrote: another generation, or an object that goes. A status that we wrote is no news."""
+    return None if raw is None else (raw["metadata"].get("generation"), "deletionTimestamp" in raw["metadata"])
+
+
+def _namespaces_of_ends(topologies: Iterable[Read[SparkTopology]], moves: Iterable[JSON]) -> set[str]:
+    """Where pods are that are neither executors nor drivers and yet matter: brokers, and what a move names."""
+    found = {str(move["metadata"].get("namespace") or "") for move in moves}
+    for read in topologies:
+        for component in read.resource.spec.components:
+            external = component.external
+            if external is not None and external.selector is not None:
+                found.add(external.namespace or read.resource.metadata.namespace or "")
+    return found

@@ -1,0 +1,134 @@
+"""The gate timeout: releasing executors that nothing else released in time. Every replica does this by itself.
+
+The leader's rounds release executors well before. Where they don't (the leader is dead, starved, or stuck in a plan),
+executors are still released as near to each other as can be worked out in a few milliseconds.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ballast.api import BalancingPolicy
+from ballast.controller.gateclock import STALE_AFTER_SECONDS, GateClock
+from ballast.controller.hindrance import hindrance
+from ballast.controller.pools import territories
+from ballast.controller.sight import Sight
+from ballast.controller.survey import Observer, Read
+from ballast.kube import actions
+from ballast.kube.client import Client
+from ballast.kube.pods import Pod
+from ballast.model import Levels, Memory, Pin, Placement, Reason
+from ballast.placement.fallback import fallback
+from ballast.planner.release import stands_aside
+from ballast.prometheus import Reading
+
+_LOG = logging.getLogger(__name__)
+
+Places = Callable[[frozenset[str]], dict[str, tuple[Placement, Levels]]]
+"""Where executors go, by uid, and the levels that their places are named in. May raise anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overdue:
+    """What one run released."""
+
+    placed: int = 0
+    bare: int = 0
+    """Released as they are, because no place could be worked out."""
+    failed: int = 0
+
+
+class GateTimeout:
+    """`gated`: the pods that our gate is in. `places`: a quick answer for them. `clock`: seconds since the epoch."""
+
+    def __init__(
+        self, client: Client, *, gated: Callable[[], list[Pod]], places: Places, clock: Callable[[], float]
+    ) -> None:
+        self._client, self._gated, self._places, self._clock = client, gated, places, clock
+        self._gates = GateClock()
+
+    def run(self) -> Overdue:
+        """Release what is overdue. Raises KubeError when the gated pods are not known."""
+        now = self._clock()
+        pods = [pod for pod in self._gated() if not pod.leaving]
+        self._gates = self._gates.after(pods, now)
+        return self.release([pod for pod in pods if self._overdue(pod, now)])
+
+    def release_all(self) -> Overdue:
+        """Release everything that our gate is in: this process can't serve its gates any more."""
+        return self.release([pod for pod in self._gated() if not pod.leaving])
+
+    def release(self, pods: Sequence[Pod]) -> Overdue:
+        if not pods:
+            return Overdue()
+        placed = self._placed(pods)
+        by_levels: dict[Levels, list[actions.Release]] = defaultdict(list)
+        for pod in pods:
+            placement, levels = placed.get(pod.uid) or (_bare(pod), Levels(()))
+            order = actions.order(pod, placement)
+            if order is not None:
+                by_levels[levels].append(order)
+        released: list[Placement] = []
+        failed = 0
+        for levels, orders in by_levels.items():
+            outcomes = actions.release_many(self._client, orders, levels)
+            failed += sum(isinstance(outcome, actions.Refused | actions.Changed) for outcome in outcomes)
+            released += [order.placement for order, outcome in zip(orders, outcomes, strict=True) if _by_us(outcome)]
+        near = sum(any(placement.location) for placement in released)
+        return Overdue(near, len(released) - near, failed)
+
+    def _placed(self, pods: Sequence[Pod]) -> dict[str, tuple[Placement, Levels]]:
+        executors = frozenset(pod.uid for pod in pods if pod.executor is not None)
+        try:
+            return self._places(executors) if executors else {}
+        except Exception:  # noqa: BLE001 -- it is logged
+            # Better no place than no release.
+            _LOG.exception("no place could be worked out for %d overdue executors", len(executors))
+            return {}
+
+    def _overdue(self, pod: Pod, now: float) -> bool:
+        """A pod that is no executor is not made to wait at all: our gate came with a template that it shares."""
+        since = self._gates.alone_since.get(pod.uid)
+        return pod.executor is None or (since is not None and now - since >= STALE_AFTER_SECONDS)
+
+
+def _bare(pod: Pod) -> Placement:
+    return Placement(pod.key, pod.uid, None, (), Pin.NONE, Reason.GATE_TIMEOUT, "no place was found in time")
+
+
+def _by_us(outcome: actions.ReleaseOutcome) -> bool:
+    return isinstance(outcome, actions.Released) and not outcome.already
+
+
+class Fallback:
+    """Places without a plan: for every policy that enforces placement, `ballast.placement.fallback`.
+
+    `observer`: shows the cluster. `clock`: seconds since the epoch.
+    """
+
+    def __init__(self, observer: Observer, *, clock: Callable[[], float]) -> None:
+        self._observer, self._clock = observer, clock
+
+    def __call__(self, uids: frozenset[str]) -> dict[str, tuple[Placement, Levels]]:
+        """Places of those of the executors that a policy may place."""
+        survey, now = self._observer.look(), self._clock()
+        lands = territories(survey.policies, survey.lists.nodes)
+        pods = survey.lists.pods
+        sight = Sight(survey, lands, GateClock().after(pods, now), now)
+        found: dict[str, tuple[Placement, Levels]] = {}
+        for read in survey.policies:
+            if hindrance(read.resource, lands) is None:
+                found |= self._of_policy(sight, read, uids - found.keys())
+        return found
+
+    def _of_policy(
+        self, sight: Sight, read: Read[BalancingPolicy], uids: frozenset[str]
+    ) -> dict[str, tuple[Placement, Levels]]:
+        context = sight.context(read, Memory(), Reading(), [])
+        snapshot, policy = context.snapshot, context.policy
+        gated = [e for e in snapshot.executors if e.uid in uids and stands_aside(e, policy.placement) is None]
+        placements = fallback(snapshot, policy, gated=gated) if gated else []
+        return {placement.uid: (placement, policy.levels) for placement in placements}

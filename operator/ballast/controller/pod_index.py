@@ -1,0 +1,129 @@
+"""What the cluster state knows of pods, kept so that a pass need not walk over all of them.
+
+Executors, drivers, gated pods and pods that wait for a node are handed to a pass one by one. All others only take room
+on their nodes and may be the fixed end of a topology: of them a pass gets sums by node, and the pods of the namespaces
+that it asks for.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from ballast.controller.failures import Failure
+from ballast.kube import names
+from ballast.kube.pods import Pod
+from ballast.kube.requested import Requested
+from ballast.model import Resources
+
+_MOST_LABELS = 20_000
+"""Sets of labels that are kept to be shared."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherPods:
+    """Pods that are bound and neither executors nor drivers nor gated."""
+
+    requested: Mapping[str, Resources] = field(default_factory=dict)
+    """Sums of requests, by node."""
+    by_namespace: Mapping[str, tuple[Pod, ...]] = field(default_factory=dict)
+    """The pods themselves, of the namespaces that were asked for."""
+
+
+class PodIndex:
+    """Follows a Store of pods by `changed`; whoever reads it holds the store's lock.
+
+    `notify`: called when something changed that a pass can act upon; `failed`: when an executor was seen to fail.
+    """
+
+    def __init__(self, *, notify: Callable[[], None], failed: Callable[[Failure], None]) -> None:
+        self._notify, self._failed = notify, failed
+        self._single: dict[str, Pod] = {}
+        self._others: dict[str, dict[str, Pod]] = defaultdict(dict)
+        self._on_node: dict[str, dict[str, Pod]] = defaultdict(dict)
+        self._sums: dict[str, Resources] = {}
+        self._stale_sums: set[str] = set()
+        self._labels: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
+
+    def changed(self, before: Pod | None, after: Pod | None) -> None:
+        if before is not None:
+            self._forget(before)
+        if after is not None:
+            self._learn(after)
+        if _of_interest(before) != _of_interest(after):
+            self._notify()
+        if after is not None and after.executor is not None and after.status_phase == "Failed" and not after.leaving:
+            application = after.labels.get(names.SPARK_APPLICATION)
+            if application is not None:
+                self._failed(Failure(after.uid, (after.namespace, application)))
+
+    def single(self) -> tuple[Pod, ...]:
+        """Executors, drivers, gated pods, and pods without a node."""
+        return tuple(self._single.values())
+
+    def gated(self) -> list[Pod]:
+        """Pods that our gate is in."""
+        return [pod for pod in self._single.values() if pod.held is not None]
+
+    def others(self, namespaces: Iterable[str]) -> OtherPods:
+        for node in self._stale_sums:
+            self._sum(node)
+        self._stale_sums.clear()
+        by_namespace = {name: tuple(self._others[name].values()) for name in namespaces if name in self._others}
+        return OtherPods(dict(self._sums), by_namespace)
+
+    def slim(self, pod: Pod) -> Pod:
+        """The pod, with labels that it shares with others of its template: there may be 100 000 pods."""
+        if _is_single(pod):
+            return pod
+        if len(self._labels) > _MOST_LABELS:
+            self._labels.clear()
+        key = tuple(sorted(pod.labels.items()))
+        return replace(pod, labels=self._labels.setdefault(key, pod.labels))
+
+    def _learn(self, pod: Pod) -> None:
+        if _is_single(pod):
+            self._single[pod.uid] = pod
+            return
+        self._others[pod.namespace][pod.uid] = pod
+        if pod.node is not None:
+            self._on_node[pod.node][pod.uid] = pod
+            self._stale_sums.add(pod.node)
+
+    def _forget(self, pod: Pod) -> None:
+        if self._single.pop(pod.uid, None) is not None:
+            return
+        _take_out(self._others, pod.namespace, pod.uid)
+        if pod.node is not None:
+            _take_out(self._on_node, pod.node, pod.uid)
+            self._stale_sums.add(pod.node)
+
+    def _sum(self, node: str) -> None:
+        pods = self._on_node.get(node)
+        if not pods:
+            self._sums.pop(node, None)
+            return
+        requested = Requested()
+        for pod in pods.values():
+            requested.add(pod)
+        self._sums[node] = requested.on(node)
+
+
+def _is_single(pod: Pod) -> bool:
+    return pod.executor is not None or pod.is_driver or pod.held is not None or (pod.node is None and not pod.ended)
+
+
+def _of_interest(pod: Pod | None) -> tuple[object, ...] | None:
+    """What a pass can act upon: a gate, a node, a phase, a departure; of other pods only our gate."""
+    if pod is None or not (pod.executor is not None or pod.is_driver or pod.held is not None):
+        return None
+    return pod.gates, pod.node, pod.status_phase, pod.leaving
+
+
+def _take_out(groups: dict[str, dict[str, Pod]], key: str, uid: str) -> None:
+    group = groups.get(key)
+    if group is not None:
+        group.pop(uid, None)
+        if not group:
+            del groups[key]

@@ -1,0 +1,192 @@
+"""Keeping a Store up to date: one LIST, then a watch that is resumed where it broke off.
+
+The watch asks for bookmarks, which the API server sends about once a minute: a connection that is silent for longer is
+dead, and is opened again. A version that the server no longer has (410 Gone) brings another LIST. So does every
+`resync_seconds`, in case an event was lost.
+
+The client library's `kubernetes.informer` was tried first. It reads every event into model objects, has no read
+time-out (a connection that goes silent is never noticed) and lists without pages. docs/operations.md has the figures.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import msgspec
+
+from ballast.kube.client import Client
+from ballast.kube.errors import Gone, KubeError, Unavailable
+from ballast.kube.lists import Objects, Query
+from ballast.kube.page import parsed
+from ballast.kube.store import Store, number
+from ballast.kube.stream import Stream
+
+T = TypeVar("T")
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    connect_seconds: float = 10.0
+    silent_seconds: float = 75.0
+    """A watch without an event or a bookmark for so long is opened again. Bookmarks come every 60 s."""
+    server_seconds: float = 300.0
+    """After which the server is asked to end a watch, so that its connections are spread over servers."""
+    resync_seconds: float = 1800.0
+    first_backoff_seconds: float = 0.5
+    longest_backoff_seconds: float = 15.0
+
+
+class _Event(msgspec.Struct, frozen=True):
+    type: str
+    object: msgspec.Raw
+
+
+class Informer(Generic[T]):
+    """Runs in a thread of its own from `start` to `stop`. `monotonic`: seconds that nothing sets back."""
+
+    def __init__(
+        self,
+        client: Client,
+        query: Query,
+        store: Store[T],
+        *,
+        monotonic: Callable[[], float],
+        timing: Timing | None = None,
+        chance: random.Random | None = None,
+    ) -> None:
+        self._client, self._query, self.store = client, query, store
+        self._monotonic, self._timing = monotonic, timing or Timing()
+        self._chance = chance or random.Random()  # noqa: S311 -- spreads requests in time
+        self._version = 0
+        """Up to which the store has everything; 0: it has to be listed."""
+        self._listed_at = 0.0
+        self._heard_at: float | None = None
+        self._stopped = threading.Event()
+        self._decided = threading.Event()
+        """It is synced, or was stopped."""
+        self._stream: Stream | None = None
+        self._thread = threading.Thread(target=self._run, name=f"watch-{query.kind.plural}", daemon=True)
+        self.restarts = 0
+        """How often the watch had to be opened again because it broke, or was silent."""
+        self.lists = 0
+        self.last_error = ""
+        """Of the watch that is being opened again; not the exception, which would keep the connection open."""
+
+    @property
+    def plural(self) -> str:
+        return self._query.kind.plural
+
+    @property
+    def synced(self) -> bool:
+        """Whether the store has held everything once."""
+        return self._heard_at is not None
+
+    def await_synced(self, timeout_seconds: float) -> bool:
+        """Wait until then, or until the informer is stopped; whether it is synced."""
+        self._decided.wait(timeout_seconds)
+        return self.synced
+
+    @property
+    def age_seconds(self) -> float | None:
+        """Since the server was last heard of: the store is as of then, or newer. None before the first list."""
+        return None if self._heard_at is None else self._monotonic() - self._heard_at
+
+    def start(self) -> None:
+        self._thread.start()
+
+    @property
+    def running(self) -> bool:
+        return self._thread.is_alive()
+
+    def join(self, timeout_seconds: float) -> None:
+        self._thread.join(timeout_seconds)
+
+    def stop(self) -> None:
+        """Does not wait for a request that hangs."""
+        self._stopped.set()
+        self._decided.set()
+        stream = self._stream
+        if stream is not None:
+            stream.close()
+
+    def _run(self) -> None:
+        backoff = self._timing.first_backoff_seconds
+        while not self._stopped.is_set():
+            try:
+                self._turn()
+            except Gone as error:
+                self._version, self.last_error = 0, str(error)
+                _LOG.info("watch of %s expired (410), listing again: %s", self.plural, error)
+            except KubeError as error:
+                self.last_error = str(error)
+                _LOG.warning("watch of %s broke, opened again in %.1f s: %s", self.plural, backoff, error)
+            except Exception:  # noqa: BLE001 -- it is logged
+                # Whatever an object of the cluster brings about must not end the watch for good.
+                _LOG.exception("watch of %s failed, listing again in %.1f s", self.plural, backoff)
+                self._version = 0
+            else:
+                backoff, self.last_error = self._timing.first_backoff_seconds, ""
+                continue
+            self.restarts += 1
+            self._stopped.wait(backoff * self._chance.uniform(0.5, 1.0))
+            backoff = min(2 * backoff, self._timing.longest_backoff_seconds)
+
+    def _turn(self) -> None:
+        """One watch, after a list where one is due. Returns when the server ends the watch, as asked."""
+        if not self._version or self._monotonic() - self._listed_at >= self._timing.resync_seconds:
+            self._list()
+        self._watch()
+
+    def _list(self) -> None:
+        objects = Objects(self._client, self._query)
+        self.lists += 1
+        self.store.replace_all(objects)
+        self._version = number(objects.resource_version)
+        self._listed_at = self._heard_at = self._monotonic()
+        self._decided.set()
+
+    def _watch(self) -> None:
+        seconds = self._timing.server_seconds * self._chance.uniform(0.8, 1.0)
+        parameters = {"allowWatchBookmarks": "true", "resourceVersion": str(self._version)}
+        parameters["timeoutSeconds"] = str(max(1, int(seconds)))
+        if self._query.labels:
+            parameters["labelSelector"] = self._query.labels
+        if self._query.fields:
+            parameters["fieldSelector"] = self._query.fields
+        with self._client.stream(
+            self._query.kind,
+            parameters,
+            metadata_only=self._query.metadata_only,
+            connect_seconds=self._timing.connect_seconds,
+            read_seconds=self._timing.silent_seconds,
+        ) as stream:
+            self._stream = stream
+            try:
+                for line in stream:
+                    self._heard(line)
+                    if self._stopped.is_set():
+                        return
+            finally:
+                self._stream = None
+
+    def _heard(self, line: bytes) -> None:
+        try:
+            event = msgspec.json.decode(line, type=_Event)
+            body = parsed(event.object)
+        except msgspec.DecodeError as error:
+            raise Unavailable(f"watch {self.plural}", f"an event is not the API server's: {error}") from error
+        metadata = body.get("metadata") or {}
+        version = number(metadata.get("resourceVersion"))
+        if event.type == "DELETED":
+            self.store.remove(metadata["uid"], version)
+        elif event.type in ("ADDED", "MODIFIED"):
+            self.store.put(body)
+        self._version = max(self._version, version)
+        self._heard_at = self._monotonic()

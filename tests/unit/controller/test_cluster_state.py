@@ -1,0 +1,245 @@
+"""What the watches tell of the cluster is what its lists would."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ballast.controller.cluster_state import STALE_SECONDS, ClusterState
+from ballast.controller.failures import Failure, Failures
+from ballast.controller.gateclock import GateClock
+from ballast.controller.observe import Lists, Pool, observe
+from ballast.controller.survey import Survey
+from ballast.kube import kinds
+from ballast.kube.errors import Unavailable
+from ballast.kube.nodes import NodeReader
+from ballast.kube.pods import PodReader
+from ballast.model import Policy
+from tests.unit.controller.stage import move
+from tests.unit.kube.builders import CREATED_AT, GATE, driver, executor, node, pod
+from tests.unit.kube.watched_server import WatchedCluster, identified
+
+JSON = dict[str, Any]
+NODES = [node("node-1"), node("node-2", labels={"topology.kubernetes.io/zone": "b"})]
+NAMESPACES: list[JSON] = [
+    {"metadata": {"name": "analytics", "labels": {"ballast.dev/gate": "enabled"}}},
+    {"metadata": {"name": "kafka"}},
+]
+CLICKS: JSON = {
+    "metadata": {"name": "clicks", "namespace": "analytics", "generation": 1},
+    "spec": {
+        "components": [
+            {"name": "kafka", "external": {"namespace": "kafka", "selector": {"matchLabels": {"app": "kafka"}}}},
+            {"name": "ingest", "executors": 6},
+        ]
+    },
+}
+POLICY: JSON = {
+    "metadata": {"name": "streaming", "generation": 1},
+    "spec": {"nodeSelector": {}, "externalNamespaces": ["kafka"]},
+}
+
+
+@dataclass
+class Observed:
+    cluster: WatchedCluster
+    state: ClusterState
+    failures: list[Failure] = field(default_factory=list)
+    noticed: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    now: float = 0.0
+
+    def await_notice(self) -> None:
+        assert self.noticed.acquire(timeout=30)
+
+    def quiet(self) -> None:
+        while self.noticed.acquire(blocking=False):
+            pass
+
+    def pods(self) -> dict[str, tuple[str, ...]]:
+        """Gates, by name."""
+        return {pod.name: pod.gates for pod in self.state.look().lists.pods}
+
+
+@contextmanager
+def observed(*pods: JSON, **objects: list[JSON]) -> Iterator[Observed]:
+    cluster = WatchedCluster(**{"pods": list(pods), "nodes": NODES, "namespaces": NAMESPACES, **objects})
+    found = Observed(cluster, None)  # type: ignore[arg-type]
+    found.state = ClusterState(
+        cluster,  # type: ignore[arg-type]
+        monotonic=lambda: found.now,
+        notify=found.noticed.release,
+        failed=found.failures.append,
+    )
+    found.state.start()
+    try:
+        found.state.look()
+        found.quiet()
+        yield found
+    finally:
+        found.state.stop()
+
+
+def test_a_pod_that_the_watch_brings_is_noticed_and_seen() -> None:
+    with observed() as found:
+        watch = found.cluster.server("pods").next_watch()
+        watch.send("ADDED", identified(executor(1, gates=[GATE]), 200))
+        found.await_notice()
+        assert found.pods() == {"spark-1-exec-1": ("ballast.dev/placement",)}
+
+
+def test_other_pods_are_summed_up_by_node_and_wake_nothing() -> None:
+    with observed(pod("web-1", node="node-1")) as found:
+        watch = found.cluster.server("pods").next_watch()
+        watch.send("ADDED", identified(pod("web-2", node="node-1"), 200))
+        watch.send("DELETED", identified(pod("web-1", node="node-1"), 201))
+        watch.send("ADDED", identified(executor(1, gates=[GATE]), 202))
+        found.await_notice()
+        others = found.state.look().lists.others
+        assert {name: requested.pods for name, requested in others.requested.items()} == {"node-1": 1}
+        assert not found.noticed.acquire(blocking=False)
+
+
+def test_a_released_executor_is_not_released_again_before_its_event_comes() -> None:
+    with observed(executor(1, gates=[GATE])) as found:
+        uid = "uid-spark-1-exec-1"
+        found.state.wrote(kinds.POD, {"metadata": {"uid": uid, "name": "x", "resourceVersion": "300"}})
+        assert found.pods() == {"spark-1-exec-1": ()}
+        assert found.state.gated() == []
+        watch = found.cluster.server("pods").next_watch()
+        watch.send("MODIFIED", identified(executor(1, gates=[GATE]), 299))
+        found.quiet()
+        watch.send("ADDED", identified(executor(2), 301))
+        found.await_notice()
+        assert found.pods() == {"spark-1-exec-1": (), "spark-1-exec-2": ()}
+
+
+def test_a_move_that_this_process_made_is_in_the_next_survey_whatever_kopf_has_heard() -> None:
+    with observed() as found:
+        found.state.wrote(kinds.EXECUTOR_MOVE, identified(move(1), 300))
+        found.state.heard(kinds.EXECUTOR_MOVE, identified(move(1), 250))
+        [known] = found.state.look().moves
+        assert known["metadata"]["resourceVersion"] == "300"
+
+
+def test_a_write_of_status_is_no_news_and_a_change_of_spec_is() -> None:
+    with observed(balancingpolicies=[POLICY]) as found:
+        found.state.heard(kinds.BALANCING_POLICY, identified({**POLICY, "status": {"hits": []}}, 300))
+        assert not found.noticed.acquire(blocking=False)
+        changed = {**POLICY, "metadata": {**POLICY["metadata"], "generation": 2}}
+        found.state.heard(kinds.BALANCING_POLICY, identified(changed, 301))
+        found.await_notice()
+
+
+def test_what_kopf_has_missed_is_found_by_a_list() -> None:
+    with observed(balancingpolicies=[POLICY]) as found:
+        found.cluster.servers["balancingpolicies"] = WatchedCluster(other=[POLICY, CLICKS]).server("other")
+        missed = found.state.verify()
+        assert missed == {"uid-clicks"}
+        assert found.state.unheard(missed)
+        found.state.heard(kinds.BALANCING_POLICY, identified(CLICKS, 2))
+        assert not found.state.unheard(missed)
+
+
+def test_a_policy_that_came_after_the_pod_makes_the_survey_unconfirmed_once() -> None:
+    with observed(executor(1, gates=[GATE])) as found:
+        found.cluster.servers["balancingpolicies"] = WatchedCluster(other=[POLICY]).server("other")
+        assert not found.state.confirm()
+        assert found.state.confirm()
+        assert [read.resource.metadata.name for read in found.state.look().policies] == ["streaming"]
+
+
+def test_an_object_that_cannot_be_parsed_is_named_and_the_others_are_read() -> None:
+    broken = {"metadata": {"name": "broken", "generation": 1}, "spec": {"interval": 5}}
+    with observed(balancingpolicies=[POLICY, broken]) as found:
+        survey = found.state.look()
+        assert [read.resource.metadata.name for read in survey.policies] == ["streaming"]
+        assert len(survey.broken) == 1
+
+
+def test_nothing_is_decided_on_a_watch_that_has_been_silent_for_too_long() -> None:
+    with observed() as found:
+        found.now = STALE_SECONDS + 1
+        with pytest.raises(Unavailable, match="nothing was heard for 181 s"):
+            found.state.look()
+        with pytest.raises(Unavailable, match="watch pods"):
+            found.state.gated()
+
+
+def test_an_executor_that_fails_is_reported_although_its_pod_goes_at_once() -> None:
+    with observed(executor(1, node="node-1")) as found:
+        watch = found.cluster.server("pods").next_watch()
+        watch.send("MODIFIED", identified(executor(1, node="node-1", phase="Failed"), 200))
+        watch.send("DELETED", identified(executor(1, node="node-1", phase="Failed"), 201))
+        found.await_notice()
+        found.await_notice()
+        assert found.failures == [Failure("uid-spark-1-exec-1", ("analytics", "spark-1"))]
+
+
+def test_claims_and_volumes_are_watched_from_the_first_executor_on_that_mounts_one() -> None:
+    mounting = executor(2, volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
+    claim = {"metadata": {"name": "data", "namespace": "analytics"}, "spec": {"volumeName": "pv"}}
+    with observed(executor(1), persistentvolumeclaims=[claim]) as found:
+        assert "persistentvolumeclaims" not in found.state.ages()
+        found.cluster.server("pods").next_watch().send("ADDED", identified(mounting, 200))
+        found.await_notice()
+        assert ("analytics", "data") in found.state.look().lists.volumes.claims
+        assert "persistentvolumeclaims" in found.state.ages()
+
+
+PODS = st.lists(
+    st.sampled_from(
+        [
+            executor(1, gates=[GATE]),
+            executor(2, node="node-1"),
+            executor(3, node="node-2", phase="Failed"),
+            driver(node="node-2"),
+            pod("web", node="node-1"),
+            pod("waiting"),
+            pod("done", node="node-1", phase="Succeeded"),
+            pod("broker", namespace="kafka", node="node-2", labels={"app": "kafka"}),
+            pod("held", gates=[GATE]),
+        ]
+    ),
+    unique_by=lambda each: each["metadata"]["name"],
+)
+
+
+@given(PODS, PODS)
+def test_a_pass_sees_the_same_by_watches_as_by_lists(first: list[JSON], then: list[JSON]) -> None:
+    """Whatever was there first, and whatever came, changed and went."""
+    with observed(*first, sparktopologies=[CLICKS], balancingpolicies=[POLICY]) as found:
+        watch = found.cluster.server("pods").next_watch()
+        later = {each["metadata"]["name"] for each in then}
+        for version, each in enumerate(first, 200):
+            if each["metadata"]["name"] not in later:
+                watch.send("DELETED", identified(each, version))
+        for version, each in enumerate(then, 300):
+            watch.send("MODIFIED", identified(each, version))
+        watch.send("ADDED", identified(executor(9, node="node-1"), 400))
+        while "spark-1-exec-9" not in found.pods():
+            found.await_notice()
+        survey = found.state.look()
+    reader, nodes = PodReader(), NodeReader()
+    pods = [reader.read(each) for each in (*then, executor(9, node="node-1"))]
+    labels = {each["metadata"]["name"]: each["metadata"].get("labels") or {} for each in NAMESPACES}
+    listed = Lists(pods, [nodes.read(each) for each in NODES], labels)
+    assert _seen(survey.lists, survey) == _seen(listed, survey)
+
+
+def _seen(lists: Lists, survey: Survey) -> object:
+    return observe(
+        lists,
+        Policy("streaming"),
+        pool=Pool.of(survey.policies[0].resource.spec),
+        topologies=[read.resource for read in survey.topologies],
+        clock=GateClock().after(lists.pods, CREATED_AT),
+        now=CREATED_AT + 100,
+        failures=Failures().after(lists.pods),
+    )

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ballast.api.meta import GROUP, VERSION
+from ballast.controller.framework import Framework, Hooks
+from ballast.kube.connection import Connection
+from ballast.kube.document import JSON
+from ballast.kube.kinds import Kind
+from tests.unit.kube.scripted import Answer, Asked, Scripted, kubeconfig, scripted
+
+
+def resource(plural: str) -> dict[str, Any]:
+    verbs = ["get", "list", "watch", "patch"]
+    return {"name": plural, "singularName": plural, "kind": plural, "namespaced": True, "verbs": verbs}
+
+
+def group(name: str, version: str) -> dict[str, Any]:
+    return {"name": name, "versions": [{"version": version}], "preferredVersion": {"version": version}}
+
+
+OURS = ("balancingpolicies", "sparktopologies", "executormoves")
+DISCOVERY: dict[str, dict[str, Any]] = {
+    "/version": {"major": "1"},
+    "/api": {"versions": ["v1"]},
+    "/apis": {"groups": [group("apiextensions.k8s.io", "v1"), group(GROUP, VERSION)]},
+    "/api/v1": {"resources": [resource("pods"), resource("namespaces")]},
+    "/apis/apiextensions.k8s.io/v1": {"resources": [resource("customresourcedefinitions")]},
+    f"/apis/{GROUP}/{VERSION}": {"resources": [resource(plural) for plural in OURS]},
+}
+NOTHING_NEW = Answer(body={"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "2"}}})
+ARRIVAL = Answer(
+    body={"type": "ADDED", "object": {"metadata": {"name": "m", "namespace": "n", "uid": "u", "resourceVersion": "3"}}}
+)
+REFUSED = Answer(401, {"message": "Unauthorized"})
+BROKEN_STREAM = Answer(body={"type": "ERROR", "object": {"code": 500, "message": "etcdserver: leader changed"}})
+GATEWAY_PAGE = Answer(text="<html>Sign in to continue</html>")
+
+
+class ApiServer:
+    """As much of one as kopf watches; `moves`: how watches of ExecutorMoves are answered, the last one for ever."""
+
+    def __init__(self, *moves: Answer) -> None:
+        self._moves = list(moves)
+
+    def __call__(self, asked: Asked) -> Answer:
+        return replace(self._answer(asked), headers={"Content-Type": "application/json"})
+
+    def _answer(self, asked: Asked) -> Answer:
+        path = asked.path.partition("?")[0]
+        if path in DISCOVERY:
+            return Answer(body=DISCOVERY[path])
+        if "watch=true" not in asked.path:
+            return Answer(body={"kind": "List", "metadata": {"resourceVersion": "1"}, "items": []})
+        if not path.endswith("/executormoves"):
+            return NOTHING_NEW
+        return self._moves.pop(0) if len(self._moves) > 1 else self._moves[0]
+
+
+@dataclass
+class Heard:
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    started: int = 0
+    ended: int = 0
+    names: list[str] = field(default_factory=list)
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def framework(self, script: Scripted, folder: Path) -> Framework:
+        connection = Connection.from_kubeconfig(kubeconfig(folder, script.url))
+        return Framework(connection, Hooks(self._hear, self._start, self._end), self.stop)
+
+    def _hear(self, kind: Kind, raw: JSON, deleted: bool) -> None:
+        assert not deleted
+        self.names.append(f"{kind.plural}/{raw['metadata']['name']}")
+        self.arrived.set()
+
+    async def _start(self) -> None:
+        self.started += 1
+
+    async def _end(self) -> None:
+        self.ended += 1
+
+
+async def until_heard(script: Scripted, folder: Path) -> tuple[Heard, Framework]:
+    """Runs until a move was heard of, then stops."""
+    heard = Heard()
+    framework = heard.framework(script, folder)
+    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+        tasks.create_task(framework.run())
+        await heard.arrived.wait()
+        heard.stop.set()
+    return heard, framework
+
+
+async def test_a_change_of_our_kinds_is_heard_and_the_process_winds_up_once_when_it_is_to_stop(tmp_path: Path) -> None:
+    with scripted() as script:
+        script.by = ApiServer(NOTHING_NEW, ARRIVAL)
+        heard, framework = await until_heard(script, tmp_path)
+    assert heard.names[0] == "executormoves/m"
+    assert (heard.started, heard.ended, framework.restarts) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("broken", [BROKEN_STREAM, GATEWAY_PAGE], ids=["an error in the stream", "a gateway's page"])
+async def test_when_kopf_fails_it_is_started_again_inside_the_process(tmp_path: Path, broken: Answer) -> None:
+    """A page of HTML with status 200 once ended the process, and gated executors waited for the CronJob."""
+    with scripted() as script:
+        script.by = ApiServer(NOTHING_NEW, broken, ARRIVAL)
+        heard, framework = await until_heard(script, tmp_path)
+    assert "executormoves/m" in heard.names
+    assert framework.restarts == 1
+    assert (heard.started, heard.ended) == (2, 1)
+
+
+async def test_a_token_that_the_server_refuses_for_a_while_does_not_end_the_watching(tmp_path: Path) -> None:
+    with scripted() as script:
+        script.by = ApiServer(NOTHING_NEW, REFUSED, REFUSED, ARRIVAL)
+        heard, framework = await until_heard(script, tmp_path)
+    assert "executormoves/m" in heard.names
+    assert framework.restarts == 0
+
+
+async def test_kopf_is_started_again_on_request_and_tasks_that_were_there_before_go_on(tmp_path: Path) -> None:
+    heard, ticks = Heard(), asyncio.Event()
+
+    async def work() -> None:
+        await heard.stop.wait()
+        ticks.set()
+
+    with scripted() as script:
+        script.by = ApiServer(NOTHING_NEW)
+        framework = heard.framework(script, tmp_path)
+        async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+            tasks.create_task(work())
+            tasks.create_task(framework.run())
+            while heard.started < 2:
+                if heard.started:
+                    framework.restart()
+                await asyncio.sleep(0.01)
+            heard.stop.set()
+    assert ticks.is_set()
+    assert framework.restarts == 1

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ballast.controller.gate_timeout import Fallback, GateTimeout, Places
+from ballast.controller.survey import Surveyor
+from ballast.kube.pods import PodReader
+from tests.unit.kube.builders import CREATED_AT, GATE, executor, node
+from tests.unit.kube.scripted import Answer, Asked, Scripted, scripted
+
+JSON = dict[str, Any]
+LABELS = {"ballast.dev/topology": "clicks"}
+POLICY: JSON = {
+    "metadata": {"name": "streaming", "uid": "u", "resourceVersion": "1", "generation": 1},
+    "spec": {"nodeSelector": {"matchLabels": {"pool": "streaming"}}, "placement": {"mode": "Enforce"}},
+}
+
+
+class Server:
+    """A pool of two zones, of which only zone b has room for four executors, and the executors that are gated."""
+
+    def __init__(self, gated: int) -> None:
+        self.lists: dict[str, list[JSON]] = {
+            "balancingpolicies": [POLICY],
+            "nodes": [
+                node("a-1", allocatable={"cpu": "2", "memory": "8Gi", "pods": "110"}),
+                *(node(f"b-{n}", labels={"topology.kubernetes.io/zone": "b"}) for n in (1, 2)),
+            ],
+            "namespaces": [{"metadata": {"name": "analytics", "labels": {"ballast.dev/gate": "enabled"}}}],
+            "pods": [executor(number, gates=[GATE], labels=LABELS) for number in range(gated)],
+        }
+
+    def __call__(self, asked: Asked) -> Answer:
+        if asked.method == "GET":
+            return Answer(
+                body={"items": self.lists.get(asked.path.split("?")[0].rsplit("/", 1)[-1], []), "metadata": {}}
+            )
+        return Answer(body={"metadata": {"uid": "written", "resourceVersion": "9"}})
+
+
+@pytest.fixture
+def script() -> Iterator[Scripted]:
+    with scripted() as found:
+        found.by = Server(4)
+        yield found
+
+
+def gates(script: Scripted, folder: Path, *, now: float, places: Places | None = None) -> GateTimeout:
+    client = script.client(folder)
+    reader = PodReader()
+    pods = script.by.lists["pods"]  # type: ignore[union-attr]
+    return GateTimeout(
+        client,
+        gated=lambda: [reader.read(pod) for pod in pods],
+        places=places or Fallback(Surveyor(client), clock=lambda: now),
+        clock=lambda: now,
+    )
+
+
+def zones(script: Scripted) -> list[list[str]]:
+    """The zones that each release requires."""
+    found = []
+    for asked in script.writes:
+        [affinity] = [change["value"] for change in asked.body if change["path"] == "/spec/affinity"] or [{}]
+        required = (affinity.get("nodeAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+        terms = required.get("nodeSelectorTerms") or [{"matchExpressions": []}]
+        found.append([value for each in terms[0]["matchExpressions"] for value in each["values"]])
+    return found
+
+
+def test_no_executor_is_released_before_the_longest_gate_timeout_is_over(script: Scripted, tmp_path: Path) -> None:
+    assert gates(script, tmp_path, now=CREATED_AT + 11.0).run().placed == 0
+    assert script.writes == []
+
+
+def test_a_set_that_nothing_released_in_time_goes_to_one_zone_that_holds_all_of_it(
+    script: Scripted, tmp_path: Path
+) -> None:
+    found = gates(script, tmp_path, now=CREATED_AT + 12.0).run()
+    assert (found.placed, found.bare, found.failed) == (4, 0, 0)
+    assert zones(script) == [["b"]] * 4
+
+
+def test_when_no_place_can_be_worked_out_the_executors_are_released_as_they_are(
+    script: Scripted, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_: frozenset[str]) -> dict[str, Any]:
+        raise ValueError("a defect")
+
+    found = gates(script, tmp_path, now=CREATED_AT + 12.0, places=fail).run()
+    assert (found.placed, found.bare, found.failed) == (0, 4, 0)
+    assert "no place could be worked out for 4 overdue executors" in caplog.text
+
+
+def test_a_pod_that_is_no_executor_is_released_at_once(script: Scripted, tmp_path: Path) -> None:
+    shared = executor(1, gates=[GATE], labels={"spark-role": "driver"})
+    script.by.lists["pods"] = [shared]  # type: ignore[union-attr]
+    assert gates(script, tmp_path, now=CREATED_AT, places=lambda _: {}).run().bare == 1
+
+
+def test_a_process_that_fails_releases_everything_that_is_gated(script: Scripted, tmp_path: Path) -> None:
+    found = gates(script, tmp_path, now=CREATED_AT + 1.0).release_all()
+    assert found.placed == 4
+    assert zones(script) == [["b"]] * 4
+
+
+def test_an_executor_that_no_policy_may_place_is_released_as_it_is(script: Scripted, tmp_path: Path) -> None:
+    script.by.lists["balancingpolicies"] = []  # type: ignore[union-attr]
+    found = gates(script, tmp_path, now=CREATED_AT + 12.0).run()
+    assert (found.placed, found.bare) == (0, 4)

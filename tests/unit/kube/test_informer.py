@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from ballast.kube.errors import Gone, Unavailable
+from ballast.kube.informer import Informer, Timing
+from ballast.kube.kinds import POD
+from ballast.kube.lists import Query
+from ballast.kube.store import Store
+from tests.unit.kube.watched_server import WatchedServer, silent
+
+JSON = dict[str, Any]
+AT_ONCE = Timing(first_backoff_seconds=0.0, longest_backoff_seconds=0.0)
+
+
+def pod(name: str, version: int) -> JSON:
+    return {"metadata": {"uid": f"uid-{name}", "name": name, "resourceVersion": str(version)}}
+
+
+@dataclass
+class Followed:
+    """What an informer knows, and a way to wait for it."""
+
+    server: WatchedServer
+    names: set[str] = field(default_factory=set)
+    changed: threading.Condition = field(default_factory=threading.Condition)
+    now: float = 0.0
+
+    def follow(self, before: str | None, after: str | None) -> None:
+        with self.changed:
+            self.names = (self.names - {before or ""}) | ({after} if after else set())
+            self.changed.notify_all()
+
+    def until(self, *names: str) -> None:
+        with self.changed:
+            assert self.changed.wait_for(lambda: self.names == set(names), 30), self.names
+
+
+@contextmanager
+def followed(*lists: list[JSON], timing: Timing = AT_ONCE) -> Iterator[tuple[Followed, Informer[str]]]:
+    known = Followed(WatchedServer(*lists))
+    store: Store[str] = Store(lambda raw: str(raw["metadata"]["name"]), known.follow)
+    informer = Informer(known.server, Query(POD), store, monotonic=lambda: known.now, timing=timing)  # type: ignore[arg-type]
+    informer.start()
+    try:
+        yield known, informer
+    finally:
+        informer.stop()
+        informer.join(30)
+        assert not informer.running
+
+
+def test_it_lists_once_and_follows_the_watch_from_there() -> None:
+    with followed([pod("a", 7)]) as (known, informer):
+        watch = known.server.next_watch()
+        assert informer.synced
+        assert watch.parameters["resourceVersion"] == "100"
+        assert watch.parameters["allowWatchBookmarks"] == "true"
+        watch.send("ADDED", pod("b", 101))
+        known.until("a", "b")
+        watch.send("DELETED", pod("a", 102))
+        known.until("b")
+        assert known.server.listed == 1
+
+
+def test_a_watch_that_ends_is_resumed_after_what_was_last_heard_and_nothing_is_listed() -> None:
+    with followed([]) as (known, _):
+        watch = known.server.next_watch()
+        watch.send("ADDED", pod("a", 120))
+        watch.send("BOOKMARK", {"metadata": {"resourceVersion": "150"}})
+        watch.end()
+        assert known.server.next_watch().parameters["resourceVersion"] == "150"
+        assert known.server.listed == 1
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [silent(), Unavailable("watch pods", "HTTP 500", status=500), Unavailable("watch pods", "not the API server's")],
+    ids=["silent", "error 500", "a page of a gateway"],
+)
+def test_a_watch_that_breaks_is_opened_again_where_it_was(broken: Unavailable) -> None:
+    with followed([pod("a", 7)]) as (known, informer):
+        known.server.next_watch().fail(broken)
+        again = known.server.next_watch()
+        assert again.parameters["resourceVersion"] == "100"
+        again.send("ADDED", pod("b", 101))
+        known.until("a", "b")
+        assert known.server.listed == 1
+        assert informer.restarts == 1
+
+
+def test_a_version_that_expired_brings_a_list_that_takes_out_what_vanished_unheard() -> None:
+    with followed([pod("a", 7), pod("b", 8)], [pod("b", 8)]) as (known, _):
+        watch = known.server.next_watch()
+        known.server.version = 200
+        watch.fail(Gone("watch pods", "too old resource version", status=410))
+        known.until("b")
+        assert known.server.next_watch().parameters["resourceVersion"] == "200"
+
+
+def test_a_server_that_refuses_the_watch_for_a_while_is_asked_again() -> None:
+    with followed([pod("a", 7)]) as (known, informer):
+        known.server.refusals = [Unavailable("watch pods", "no answer")] * 3
+        known.server.next_watch().fail(silent())
+        known.server.next_watch().send("ADDED", pod("b", 101))
+        known.until("a", "b")
+        assert informer.restarts == 4
+
+
+def test_an_event_that_is_no_event_breaks_the_watch_and_not_the_informer() -> None:
+    with followed([]) as (known, _):
+        watch = known.server.next_watch()
+        watch.send_raw(b'{"type": "ADDED", "object": {"metadata": {}}}')
+        again = known.server.next_watch()
+        again.send("ADDED", pod("a", 300))
+        known.until("a")
+
+
+def test_everything_is_listed_again_after_the_resync_time() -> None:
+    with followed([pod("a", 7)], [pod("c", 9)], timing=Timing(resync_seconds=60.0)) as (known, _):
+        watch = known.server.next_watch()
+        known.now = 61.0
+        watch.end()
+        known.until("c")
+
+
+def test_its_age_counts_from_the_last_event_or_bookmark() -> None:
+    with followed([]) as (known, informer):
+        watch = known.server.next_watch()
+        known.now = 50.0
+        assert informer.age_seconds == 50.0
+        watch.send("BOOKMARK", {"metadata": {"resourceVersion": "150"}})
+        watch.send("ADDED", pod("a", 151))
+        known.until("a")
+        assert informer.age_seconds == 0.0
+
+
+def test_twenty_times_in_a_row_a_dead_watch_is_replaced() -> None:
+    """kopf's watch of executors was seen to die for good in one of six runs under load."""
+    with followed([]) as (known, informer):
+        for version in itertools.islice(itertools.count(101), 20):
+            watch = known.server.next_watch()
+            watch.send("ADDED", pod(f"pod-{version}", version))
+            watch.fail(silent())
+        known.until(*(f"pod-{version}" for version in range(101, 121)))
+        known.server.next_watch()
+        assert informer.restarts == 20
+        assert known.server.listed == 1
