@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from examples.demo.streaming.running import RunningJob
-from tests.e2e.cluster import Cluster, names_by_node
+from tests.e2e.cluster import WINDOW_SECONDS, Cluster, names_by_node
 from tests.e2e.conftest import STEADY_NAMESPACE, TOPOLOGY
 
 pytestmark = pytest.mark.e2e
@@ -28,14 +28,19 @@ def hot(cluster: Cluster, steady: RunningJob) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("moves", "reason", "words"),
     [
-        ({"minSlowness": 100, "minPressure": 1, "saturationScore": 100}, "NothingToGain", "(minSlowness 100)"),
+        ({"minSlowness": 100, "saturationScore": 100}, "NothingToGain", "(minSlowness 100)"),
         ({"maxStateSize": "1"}, "LargeState", "above maxStateSize"),
     ],
 )
 def test_a_move_that_would_not_help_is_refused(
     cluster: Cluster, hot: str, moves: dict[str, object], reason: str, words: str
 ) -> None:
-    name = cluster.enforce(moves={"mode": "Recommend", **moves})
+    metrics = {
+        "prometheus": {"url": cluster.testbed.prometheus_url},
+        "window": f"{WINDOW_SECONDS}s",
+        "queries": {"nodePressure": "vector(1) < 0"},
+    }
+    name = cluster.enforce(moves={"mode": "Recommend", **moves}, metrics=metrics)
     refusal = cluster.await_refusal(name, reason)
     assert refusal["executor"] == hot
     assert words in refusal["message"]
