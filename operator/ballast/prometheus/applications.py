@@ -32,7 +32,7 @@ class Sources:
 
     def select(self, vector: Iterable[Series]) -> Selection:
         """Series of other applications are passed over."""
-        known = {name for _, name in self.applications}
+        known = {name for _, name in self.applications if name}
         kept: list[tuple[Application, Series]] = []
         foreign: Counter[str] = Counter()
         for series in vector:

@@ -261,6 +261,15 @@ def test_series_of_an_application_without_executors_are_passed_over() -> None:
     assert (found.health.message, found.dropped) == ("", {})
 
 
+def test_a_series_that_names_no_application_is_of_no_executor_without_one_either() -> None:
+    frames = (ExecutorFrame("team", "x", "", ""),)
+    series = Answer((_sample("3", namespace="team", pod="x"),))
+    found = reading(
+        {"stateBytes": series}, nodes=NODES, executors=frames, drivers={}, max_age_seconds=60.0, failures={}
+    )
+    assert found.executors["team/x"].state_bytes is None
+
+
 def test_samples_out_of_range_are_counted_and_reported() -> None:
     series = [_sample("-5", node="a"), _sample("1", node="b")]
     found = _read(nodeCpu=series, batchSeconds=[_sample("-1", application_id="spark-1", **DRIVER)])
