@@ -24,6 +24,7 @@ from benchmarks.load.churn import Churn, Churned, Gating, Pace, create_all, one_
 from benchmarks.load.idle import Idle, quiet
 from benchmarks.load.pods import foreign, node
 from benchmarks.load.replicas import NAMESPACE, RELEASE, Replica, install, replica
+from benchmarks.load.resident import resident_bytes_with
 from benchmarks.load.server import Server
 from benchmarks.load.sightings import Sightings
 from benchmarks.load.usage import Meter
@@ -36,6 +37,7 @@ CONNECTIONS = 16
 SETTLE_SECONDS = 60.0
 """What starting and churning leave behind lasts for so long; idling is what comes after."""
 IDLE_SECONDS = 60.0
+MANY_PODS = 100_000
 FOREIGN = "services"
 POLICY = """
 apiVersion: ballast.dev/v1alpha1
@@ -316,6 +318,14 @@ def _options() -> Size:
     return Size(asked.nodes, asked.pods, Pace(asked.rate, asked.seconds))
 
 
+def _with_many_pods() -> list[Result]:
+    resident, peak = resident_bytes_with(MANY_PODS)
+    return [
+        Result(f"{MANY_PODS} generated pods", "resident memory", resident / 1e6, "MB", aim=Aim(1000.0)),
+        Result(f"{MANY_PODS} generated pods", "peak resident memory", peak / 1e6, "MB"),
+    ]
+
+
 if __name__ == "__main__":
     at_start = machine()
-    write("churn", run(_options()), before=at_start)
+    write("churn", [*run(_options()), *_with_many_pods()], before=at_start)
