@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ballast.model import Memory, Phase, Plan, Policy, Snapshot
+from ballast.moves import Revalidation
+from ballast.moves.revalidation import revalidate
+from ballast.moves.score import measured
+from ballast.planner.arbiter import as_started
+from ballast.planner.placing import candidates
 from ballast.planner.plan import plan
 from ballast.simulation.engine import simulate
 from ballast.simulation.scenario import Scenario
 from ballast.simulation.trace import Trace
-from tests.unit.simulation.small_world import by_spec
+from tests.unit.simulation.small_world import by_spec, scenario
+from tests.unit.simulation.small_world import policy as small_policy
 
 STRATEGIES = (
     {"strategy": "AvgShedder", "avgShedder": {"minHotScore": 0, "lowHits": 2}},
@@ -139,6 +146,44 @@ def test_no_executor_is_ever_doubled_or_lost_and_no_node_holds_more_than_it_has(
 @given(worlds(), st.sampled_from(STRATEGIES))
 def test_the_same_run_twice_is_the_same_run(world: Scenario, shedding: dict[str, Any]) -> None:
     assert same(simulate(world, policy(world, shedding)), simulate(world, policy(world, shedding)))
+
+
+class Revalidator:
+    """The planner; each move that it decides is checked as the operator checks it before the executor leaves."""
+
+    def __init__(self) -> None:
+        self.cleared = 0
+
+    def __call__(self, snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tuple[Plan, Memory]:
+        decided = plan(snapshot, policy, memory, now)
+        seen = snapshot
+        # Executors that the same pass places are on no node yet when a move is checked again.
+        for planned in decided[0].moves if not decided[0].placements else ():
+            move = as_started(planned, now)
+            seen = replace(seen, moves=(*seen.moves, move))
+            found = revalidate(
+                seen,
+                policy,
+                move,
+                candidates=candidates(seen, policy, memory, now=now),
+                measured=measured(seen, policy).by_node,
+                now=now,
+            )
+            assert found == Revalidation(), (planned, found)
+            self.cleared += 1
+        return decided
+
+
+@thorough
+@given(worlds(), st.sampled_from(STRATEGIES))
+def test_what_the_simulator_moves_the_operator_would_move_too(world: Scenario, shedding: dict[str, Any]) -> None:
+    simulate(world, policy(world, shedding), planner=Revalidator())
+
+
+def test_the_simulator_moves_something_for_the_revalidation_to_check() -> None:
+    checked = Revalidator()
+    simulate(scenario(), small_policy(), planner=checked)
+    assert checked.cleared > 1
 
 
 @thorough

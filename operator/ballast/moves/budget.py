@@ -12,19 +12,6 @@ from ballast.model import Budget, Move, MovePhase, MovesPolicy, Reason
 from ballast.moves.cooldown import Objection, left, resting
 
 
-def objection(
-    moves: Iterable[Move], policy: MovesPolicy, *, topology: str, source: str, target: str, now: float
-) -> Objection | None:
-    """Why no further move of this topology between these nodes may start now, or None."""
-    known = list(moves)
-    return (
-        pool_objection(known, policy, now)
-        or topology_objection(known, policy, topology=topology, now=now)
-        or node_objection(known, policy, node=source, now=now)
-        or node_objection(known, policy, node=target, now=now)
-    )
-
-
 def pool_objection(moves: Sequence[Move], policy: MovesPolicy, now: float) -> Objection | None:
     """Why no further move may start now, whatever it is."""
     flying = sum(_flying(move) for move in moves)

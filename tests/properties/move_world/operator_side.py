@@ -5,11 +5,11 @@ A crash makes it forget what it has read and planned, and what the API server la
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from ballast.model import MovePhase, MovesMode, Phase, Reason, Refusal
+from ballast.model import Move, MovePhase, MovesMode, Phase, Policy, Reason, Refusal
 from ballast.moves import (
     DeleteUnscheduled,
     Effect,
@@ -23,10 +23,11 @@ from ballast.moves import (
     Rival,
     Step,
     advance,
-    budget,
 )
+from ballast.moves.cooldown import Objection, Rest
 from ballast.moves.record import to_move
 from ballast.moves.revalidation import _behind
+from ballast.moves.rules import Rules, Way
 from tests.properties.move_world.world import (
     ELSEWHERE,
     LAG,
@@ -203,14 +204,7 @@ def proposals(scenario: Scenario, world: World) -> Iterator[tuple[str, World]]:
         if move is not None:
             continue
         new = proposal(scenario, index)
-        objection = budget.objection(
-            known,
-            scenario.settings,
-            topology=new.orders.topology,
-            source=new.orders.source,
-            target=new.orders.target,
-            now=now(world),
-        )
+        objection = _others(known, to_move(new, source_points_per_core=100.0), scenario, world)
         if objection is None:
             yield f"propose {index}", late(world)._replace(moves=put(world.moves, index, new))
 
@@ -271,15 +265,17 @@ def _revalidation(scenario: Scenario, world: World, move: MoveState) -> Revalida
     known = (
         to_move(other, source_points_per_core=100.0) for other in world.moves if other is not None and other is not move
     )
-    objection = budget.objection(
-        [other for other in known if other.phase is not MovePhase.PROPOSED and not _behind(other, own)],
-        scenario.settings,
-        topology=own.topology,
-        source=own.source,
-        target=own.target,
-        now=now(world),
-    )
+    ahead = [other for other in known if other.phase is not MovePhase.PROPOSED and not _behind(other, own)]
+    objection = _others(ahead, own, scenario, world)
     return Revalidation(refusal=Refusal("executor", *objection) if objection else None)
+
+
+def _others(known: Sequence[Move], own: Move, scenario: Scenario, world: World) -> Objection | None:
+    """Why other moves forbid this one, by the rules of the planner and of the revalidation."""
+    resting = Rest(paused=frozenset(), executors={})
+    rules = Rules(Policy("streaming", moves=scenario.settings), known, resting=resting, now=now(world))
+    way = Way(own.executor_uid, own.topology, own.component, own.source, own.target, None, None, 0.0)
+    return rules.of_others(way)
 
 
 def now(world: World) -> float:

@@ -3,16 +3,26 @@ from datetime import UTC, datetime
 import pytest
 
 from ballast.model import Budget, Move, MovePhase, MovesPolicy, Reason
-from ballast.moves.budget import active, next_reset, objection, used
-from tests.builders import NOW, a_move
+from ballast.moves.budget import active, next_reset, used
+from ballast.moves.cooldown import Objection, rest
+from ballast.moves.rules import Rules, Way
+from tests.builders import NOW, a_move, a_policy
 
 FREE = MovesPolicy(cooldown_seconds=0.0)
 FLYING = a_move("flying", phase=MovePhase.LEAVING, ended_at=None)
 
 
-def _why(moves: list[Move], policy: MovesPolicy, **where: str) -> Reason | None:
+def ruled(moves: list[Move], policy: MovesPolicy, now: float = NOW, **where: str) -> Objection | None:
+    """By the rules that follow from other moves alone."""
     at = {"topology": "team/clicks", "source": "n1", "target": "n2", **where}
-    found = objection(moves, policy, topology=at["topology"], source=at["source"], target=at["target"], now=NOW)
+    rules = Rules(a_policy(moves=policy), moves, resting=rest(moves, policy, now), now=now)
+    return rules.of_others(
+        Way("uid-new", at["topology"], "ingest", at["source"], at["target"], None, None, locality_delta_ratio=0.0)
+    )
+
+
+def _why(moves: list[Move], policy: MovesPolicy, **where: str) -> Reason | None:
+    found = ruled(moves, policy, NOW, **where)
     return found[0] if found else None
 
 
@@ -85,7 +95,7 @@ MORNING = Budget(moves=1, schedule="0 8 * * 1-5", time_zone="Europe/Berlin", dur
 def test_a_scheduled_budget_counts_from_the_moment_it_opens(started: float, reason: Reason | None) -> None:
     policy = MovesPolicy(cooldown_seconds=0.0, budgets=(MORNING,))
     past = [a_move(started_at=FRIDAY + started, ended_at=FRIDAY + 1)]
-    found = objection(past, policy, topology="team/clicks", source="n1", target="n2", now=FRIDAY + 1800)
+    found = ruled(past, policy, FRIDAY + 1800)
     assert (found[0] if found else None) is reason
     if found:
         assert "1 of 1 moves used, in the pool while the window '0 8 * * 1-5' (Europe/Berlin) is open" in found[1]
