@@ -14,7 +14,7 @@ from ballast.api import BalancingPolicy
 from ballast.errors import InvalidField
 from ballast.simulation.study import Case, Document
 
-DECIDES = ("api", "grouping", "model", "placement", "planner", "shedding", "simulation", "spark/backtest")
+DECIDES = ("api", "grouping", "model", "moves", "placement", "planner", "shedding", "simulation", "spark/backtest")
 """Packages that a run's outcome depends on, and what is kept of it."""
 
 
