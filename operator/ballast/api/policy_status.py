@@ -187,7 +187,8 @@ class PolicyStatus(StatusModel):
     observed_generation: Annotated[int, Field(ge=-1)] = -1
     """The generation of the spec that this status is about; -1 before the first look."""
     conditions: Conditions = ()
-    """Ready, MetricsAvailable, Balanced; and, when so, Stalled, Paused, Gating (False: the gate switch stays off)."""
+    """Ready, MetricsAvailable, Balanced; and, when so, Stalled, Paused, Gating (False: the gate switch stays off),
+    ExecutorsPlaced (False: executors were released without a decided place in the last hour)."""
     nodes: NodesStatus | None = None
     """The pool's nodes."""
     hits: Annotated[tuple[NodeHits, ...], Field(max_length=400), map_by("node")] = ()

@@ -7,9 +7,9 @@ executors are still released as near to each other as can be worked out in a few
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ballast.api import BalancingPolicy
 from ballast.controller.gateclock import STALE_AFTER_SECONDS, GateClock
@@ -27,8 +27,19 @@ from ballast.prometheus import Reading
 
 _LOG = logging.getLogger(__name__)
 
-Places = Callable[[frozenset[str]], dict[str, tuple[Placement, Levels]]]
-"""Where executors go, by uid, and the levels that their places are named in. May raise anything."""
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where one executor goes without a plan."""
+
+    placement: Placement
+    levels: Levels
+    """That its location is named in."""
+    policy: str
+
+
+Places = Callable[[frozenset[str]], dict[str, Place]]
+"""Places of executors, by uid. May raise anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +50,11 @@ class Overdue:
     bare: int = 0
     """Released as they are, because no place could be worked out."""
     failed: int = 0
+    by_policy: Mapping[str, int] = field(default_factory=dict)
+    """Executors that were released with a zone, or only a preferred one, because the policy's passes were late."""
+
+    def __bool__(self) -> bool:
+        return bool(self.placed or self.bare or self.failed)
 
 
 class GateTimeout:
@@ -67,10 +83,10 @@ class GateTimeout:
         placed = self._placed(pods)
         by_levels: dict[Levels, list[actions.Release]] = defaultdict(list)
         for pod in pods:
-            placement, levels = placed.get(pod.uid) or (_bare(pod), Levels(()))
-            order = actions.order(pod, placement)
+            place = placed.get(pod.uid)
+            order = actions.order(pod, place.placement if place else _bare(pod))
             if order is not None:
-                by_levels[levels].append(order)
+                by_levels[place.levels if place else Levels(())].append(order)
         released: list[Placement] = []
         failed = 0
         for levels, orders in by_levels.items():
@@ -78,9 +94,10 @@ class GateTimeout:
             failed += sum(isinstance(outcome, actions.Refused | actions.Changed) for outcome in outcomes)
             released += [order.placement for order, outcome in zip(orders, outcomes, strict=True) if _by_us(outcome)]
         near = sum(any(placement.location) for placement in released)
-        return Overdue(near, len(released) - near, failed)
+        late = Counter(place.policy for each in released if (place := placed.get(each.uid)) is not None)
+        return Overdue(near, len(released) - near, failed, late)
 
-    def _placed(self, pods: Sequence[Pod]) -> dict[str, tuple[Placement, Levels]]:
+    def _placed(self, pods: Sequence[Pod]) -> dict[str, Place]:
         executors = frozenset(pod.uid for pod in pods if pod.executor is not None)
         try:
             return self._places(executors) if executors else {}
@@ -112,23 +129,21 @@ class Fallback:
     def __init__(self, observer: Observer, *, clock: Callable[[], float]) -> None:
         self._observer, self._clock = observer, clock
 
-    def __call__(self, uids: frozenset[str]) -> dict[str, tuple[Placement, Levels]]:
+    def __call__(self, uids: frozenset[str]) -> dict[str, Place]:
         """Places of those of the executors that a policy may place."""
         survey, now = self._observer.look(), self._clock()
         lands = territories(survey.policies, survey.lists.nodes)
         pods = survey.lists.pods
         sight = Sight(survey, lands, GateClock().after(pods, now), now)
-        found: dict[str, tuple[Placement, Levels]] = {}
+        found: dict[str, Place] = {}
         for read in survey.policies:
             if hindrance(read.resource, lands) is None:
                 found |= self._of_policy(sight, read, uids - found.keys())
         return found
 
-    def _of_policy(
-        self, sight: Sight, read: Read[BalancingPolicy], uids: frozenset[str]
-    ) -> dict[str, tuple[Placement, Levels]]:
+    def _of_policy(self, sight: Sight, read: Read[BalancingPolicy], uids: frozenset[str]) -> dict[str, Place]:
         context = sight.context(read, Memory(), Reading(), [])
         snapshot, policy = context.snapshot, context.policy
         gated = [e for e in snapshot.executors if e.uid in uids and stands_aside(e, policy.placement) is None]
         placements = fallback(snapshot, policy, gated=gated) if gated else []
-        return {placement.uid: (placement, policy.levels) for placement in placements}
+        return {placement.uid: Place(placement, policy.levels, policy.name) for placement in placements}

@@ -18,9 +18,9 @@ _LOG = logging.getLogger(__name__)
 
 CALM_SECONDS = 0.15
 """What changes within this time is looked at together."""
-_REST_RATIO = 4.0
+_REST_RATIO = 6.0
 """After a round, no other one for so many times the CPU time that it took: changes that never end must not take more
-than about a fifth of a core. CPU time, not wall time, so that an operator that is starved does not slow down further.
+than about a seventh of a core. CPU time, not wall time, so that an operator that is starved does not slow down further.
 """
 _FIRST_BACKOFF_SECONDS = 1.0
 _LONGEST_BACKOFF_SECONDS = 30.0

@@ -96,6 +96,9 @@ class Operator:
             clock=time.time,
             on_error=lambda error: _LOG.warning("an event was lost: %s", error),
         )
+        self._reporter = Reporter(
+            self._client, events=self._events, clock=time.time, stays_off=lambda: self._switch.stays_off
+        )
         self._rounds = self._build_rounds()
         places = Fallback(self._state, clock=time.time)
         self._gates = GateTimeout(self._client, gated=self._state.gated, places=places, clock=time.time)
@@ -112,9 +115,7 @@ class Operator:
                 reread=self._state.reread,
             ),
             actuator=Actuator(self._client, events=self._events, telemetry=self._telemetry, clock=time.time),
-            reporter=Reporter(
-                self._client, events=self._events, clock=time.time, stays_off=lambda: self._switch.stays_off
-            ),
+            reporter=self._reporter,
             switch=self._switch,
             telemetry=self._telemetry,
         )
@@ -219,7 +220,8 @@ class Operator:
             except KubeError as error:
                 _LOG.warning("overdue gates were not looked for: %s", error)
             else:
-                if overdue.placed or overdue.bare or overdue.failed:
+                self._reporter.overdue(overdue.by_policy)
+                if overdue:
                     _LOG.warning(
                         "gate timeout: %d executors released with a zone, %d without a place, %d still gated",
                         overdue.placed, overdue.bare, overdue.failed,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -26,16 +27,38 @@ from ballast.kube.errors import Conflict, KubeError, NotFound
 from ballast.kube.events import EventRecorder, Notice
 from ballast.kube.kinds import Kind
 from ballast.kube.objects import difference, write_status
-from ballast.model import Memory, Plan
+from ballast.model import Memory, Plan, Reason
 
 _LOG = logging.getLogger(__name__)
 _UNSEEN = (EXTERNAL_NAMESPACE_NOT_ALLOWED, EXTERNAL_NOT_FOUND)
+_NOT_OURS = frozenset({Reason.NOT_ENFORCED, Reason.FOREIGN_SCHEDULER, Reason.FOREIGN_GATE})
+"""Reasons of releases of executors that the policy is not to place."""
+_UNPLACED_SECONDS = 3600.0
+_MOST_UNPLACED = 10_000
 QUIET_SECONDS = 60.0
 """Between two writes of one object's status."""
 _ANEW_SECONDS = 1.0
 """Until a status is written anew that somebody else wrote to meanwhile."""
 
 JSON = dict[str, Any]
+
+
+class _Unplaced:
+    """Executors that a policy released without a place decided for them, in the last hour. Safe for threads."""
+
+    def __init__(self) -> None:
+        self._releases: dict[str, deque[tuple[float, Reason]]] = defaultdict(lambda: deque(maxlen=_MOST_UNPLACED))
+
+    def add(self, policy: str, reasons: Iterable[Reason], now: float) -> None:
+        self._releases[policy].extend((now, reason) for reason in reasons)
+
+    def counts(self, policy: str, now: float) -> Mapping[Reason, int]:
+        # The wall clock may have stepped backwards.
+        return Counter(reason for at, reason in tuple(self._releases[policy]) if abs(now - at) < _UNPLACED_SECONDS)
+
+    def keep(self, policies: Collection[str]) -> None:
+        for name in self._releases.keys() - policies:
+            del self._releases[name]
 
 
 class Reporter:
@@ -50,6 +73,7 @@ class Reporter:
         stays_off: Callable[[], bool] = lambda: False,
     ) -> None:
         self._client, self._events, self._clock, self._stays_off = client, events, clock, stays_off
+        self._unplaced = _Unplaced()
         self._written: dict[str, float] = {}
         self._told: set[str] = set()
         self._advisers: dict[str, Adviser] = {}
@@ -61,12 +85,20 @@ class Reporter:
         """How many things it remembers from round to round."""
         return len(self._written) + len(self._told) + len(self._advisers)
 
+    def overdue(self, by_policy: Mapping[str, int]) -> None:
+        """Executors were released by the gate timeout, not by a pass. From any thread."""
+        for policy, count in by_policy.items():
+            self._unplaced.add(policy, [Reason.GATE_TIMEOUT] * count, self._clock())
+
     def report(self, context: Context, decided: Plan, memory: Memory, *, renew: bool) -> float | None:
         """Bring the policy's status up to date; its topologies' come with `conclude`. `renew`: the figures are new.
 
         Returns when what had to wait may be written; None where nothing had to.
         """
         adviser = self._advisers.setdefault(context.name, Adviser())
+        now = context.snapshot.taken_at
+        without = (each.reason for each in decided.placements if each.node is None and each.reason is not None)
+        self._unplaced.add(context.name, (reason for reason in without if reason not in _NOT_OURS), now)
         outlook = Outlook(
             context.snapshot,
             context.policy,
@@ -77,6 +109,7 @@ class Reporter:
             {each.topology: each for each in context.findings if each.reason == QUERY_NOT_ALLOWED},
             {each.topology: each for each in context.findings if each.reason in _UNSEEN},
             self._stays_off(),
+            self._unplaced.counts(context.name, now),
         )
         resource = context.read.resource
         status: StatusModel
@@ -139,6 +172,7 @@ class Reporter:
             _LOG.warning("left alone: %s", message)
         self._told, now = told, self._clock()
         self._policies, self._voices = frozenset(policies), {}
+        self._unplaced.keep(policies)
         self._advisers = {name: adviser for name, adviser in self._advisers.items() if name in policies}
         # A time that lies ahead is of a clock that has been set back since.
         self._written = {uid: at for uid, at in self._written.items() if 0 <= now - at < QUIET_SECONDS}

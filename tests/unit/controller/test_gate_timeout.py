@@ -82,6 +82,7 @@ def test_a_set_that_nothing_released_in_time_goes_to_one_zone_that_holds_all_of_
 ) -> None:
     found = gates(script, tmp_path, now=CREATED_AT + 12.0).run()
     assert (found.placed, found.bare, found.failed) == (4, 0, 0)
+    assert found.by_policy == {"streaming": 4}
     assert zones(script) == [["b"]] * 4
 
 

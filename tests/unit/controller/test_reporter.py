@@ -111,6 +111,24 @@ def test_the_first_pass_is_told_at_once(stage: Stage) -> None:
     assert status["nodes"]["total"] == 2
 
 
+def condition(status: JSON, kind: str) -> tuple[str, str, str] | None:
+    found = (c for c in status.get("conditions") or () if c["type"] == kind)
+    return next(((c["status"], c["reason"], c["message"]) for c in found), None)
+
+
+def test_executors_that_the_gate_timeout_released_are_a_condition_for_an_hour(stage: Stage) -> None:
+    stage.reporter.overdue({"streaming": 3, "other": 1})
+    stage.report()
+    assert condition(stage.status, "ExecutorsPlaced") == (
+        "False",
+        "GateTimeout",
+        "3 executors were released without a decided place in the last hour: 3 GateTimeout",
+    )
+    stage.now += 3601.0
+    stage.report()
+    assert condition(stage.status, "ExecutorsPlaced") is None
+
+
 def test_figures_wait_until_the_last_write_is_a_minute_ago(stage: Stage) -> None:
     stage.report(cpu=0.5)
     stage.now += QUIET_SECONDS - 1

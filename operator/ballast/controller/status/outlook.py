@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from ballast.api.topology_status import Recommendation
 from ballast.controller.ends import Finding
-from ballast.model import Executor, LocalityView, Memory, Phase, Plan, Policy, Snapshot
+from ballast.model import Executor, LocalityView, Memory, Phase, Plan, Policy, Reason, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,8 @@ class Outlook:
     """What keeps an external component of a topology from being seen, by its key."""
     stays_off: bool = False
     """Whether the gate switch stays off although an operator leads."""
+    unplaced: Mapping[Reason, int] = field(default_factory=dict)
+    """Executors that were released without a decided place in the last hour, by reason."""
     executors: Mapping[str, list[Executor]] = field(init=False)
     """Those that have not ended, by topology key."""
     locality: Mapping[str, LocalityView] = field(init=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 from ballast.api.condition import Condition
@@ -31,6 +31,7 @@ from ballast.model import (
     PlacementMode,
     Plan,
     PoolView,
+    Reason,
     Refusal,
 )
 from ballast.moves import budget
@@ -78,11 +79,24 @@ def _policy_conditions(resource: BalancingPolicy, outlook: Outlook) -> tuple[Con
         judge.set("Gating", holds=False, reason="SwitchOff", message=_SWITCH_OFF)
     else:
         judge.drop("Gating")
+    if outlook.unplaced:
+        reason, message = _unplaced(outlook.unplaced)
+        judge.set("ExecutorsPlaced", holds=False, reason=reason, message=message)
+    else:
+        judge.drop("ExecutorsPlaced")
     if plan.paused:
         judge.set("Paused", holds=True, reason="MovesDidNotHelp", message=f"moves rest in {', '.join(plan.paused[:5])}")
     else:
         judge.drop("Paused")
     return judge.conditions
+
+
+def _unplaced(counts: Mapping[Reason, int]) -> tuple[str, str]:
+    """The most frequent reason, and all of them in words."""
+    ranked = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    words = ", ".join(f"{count} {reason}" for reason, count in ranked)
+    total = sum(counts.values())
+    return ranked[0][0], f"{total} executors were released without a decided place in the last hour: {words}"
 
 
 def _judge_metrics(judge: Judge, health: MetricsHealth, dropped: tuple[str, ...]) -> None:
