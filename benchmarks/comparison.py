@@ -37,6 +37,9 @@ NOTES = """
   no placement strategy has a part in their moves: every other one would repeat the row that each of them has.
 - **Ballast:** the same shedding strategies inside Ballast's planner, which chooses the destination in the same
   decision, predicts both scores and refuses what would not help. `placement.strategy` has no part in its moves.
+- **Task metrics:** tasks take longer on busier nodes (see [scenarios](scenarios.md)), and Ballast moves executors on
+  evidence only. Four of the examples run one application of many executors. The other two run applications of one
+  executor, which have no others to be compared with.
 - **Settings** are the same in all rows. The examples: scores over a minute, up to 100 moves at once, no cooldown, no
   budgets, no minimum gain, and no least score or throughput (`avgShedder.minHotScore`,
   `thresholdShedder.minThroughput`). The noisy day: scores over a minute, six moves at once, no cooldown, no budgets.
