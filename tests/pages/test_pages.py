@@ -14,12 +14,16 @@ from playwright.sync_api import Browser
 from ballast.cli.picture.backtested import backtested_page
 from ballast.cli.picture.exhibits import exhibits
 from ballast.cli.picture.simulated import simulated_page
+from ballast.cli.picture.sized import sized_page
 from ballast.simulation.ranking import ranking
 from ballast.simulation.scenario import Scenario
 from ballast.simulation.study import Study
+from ballast.sizing.facts import Facts
+from ballast.sizing.recommendation import recommend
 from tests.pages.browser import Opened, chromium
 from tests.unit.simulation.studies import study
 from tests.unit.simulation.traces import move, trace
+from tests.unit.sizing.values import log, progress, sharp, stage, task
 
 MANY = [f"careful avgShedder.lowThreshold={threshold}" for threshold in range(10, 24)]
 SCENARIO = Path(__file__).parents[2] / "examples" / "scenarios" / "flash-crowd.yaml"
@@ -46,6 +50,12 @@ def _simulation() -> str:
     return simulated_page(Scenario.read(SCENARIO), runs)
 
 
+def _sizing() -> str:
+    stages = (stage(n, task(n, start=2.0 * n, seconds=1.0, input_records=1000.0)) for n in range(10))
+    facts = Facts(progress=progress(sharp(), arriving=900.0), log=log(*stages))
+    return sized_page(recommend(facts), facts, made="2026-11-22 21:00 UTC by ballast 0.1.0")
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
     "backtest": lambda: _backtest(
         replace(
@@ -56,6 +66,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "large-backtest": lambda: _backtest(_large()),
     "single-run": lambda: _backtest(study(["still"], windows=["pool 2026-11-20"], seeds=[1])),
     "simulation": _simulation,
+    "sizing": _sizing,
 }
 SCREENS = [(400, "light"), (400, "dark"), (1600, "light"), (1600, "dark")]
 SHOWN = [(name, screen) for name in PAGES for screen in (SCREENS if name == "backtest" else SCREENS[::3])]

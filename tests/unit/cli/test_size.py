@@ -5,8 +5,12 @@ from __future__ import annotations
 import io
 import json
 import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlparse
 
 import pyarrow as pa
 import pytest
@@ -254,3 +258,56 @@ def test_a_prometheus_that_does_not_answer_is_named() -> None:
 def test_wrong_usage_exits_with_2() -> None:
     assert run("size", "--goal", "fun").code == 2
     assert run("size", "-o", "xml").code == 2
+
+
+ANSWERS = {"metrics_executor_totalCores": "8", "totalDuration": "16", "inputRate": "1000", "totalInputBytes": "250000"}
+
+
+class _Prometheus(BaseHTTPRequestHandler):
+    """Answers by what the query is about, for one application."""
+
+    def do_POST(self) -> None:
+        self._answer(self.rfile.read(int(self.headers["Content-Length"])).decode())
+
+    def do_GET(self) -> None:
+        self._answer(urlparse(self.path).query)
+
+    def _answer(self, fields: str) -> None:
+        query = parse_qs(fields)["query"][0]
+        value = "2" if query.startswith("count") else next((v for name, v in ANSWERS.items() if name in query), None)
+        result = [{"metric": {"application_id": "spark-1"}, "value": [1.0, value]}] if value else []
+        body = json.dumps({"status": "success", "data": {"resultType": "vector", "result": result}}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the library's name
+        del format, args
+
+
+@pytest.fixture
+def prometheus() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Prometheus)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_prometheus_gives_rate_task_time_and_executors(prometheus: str) -> None:
+    found = json.loads(run("size", "--prometheus", prometheus, "-o", "json").out)
+    values = {each["name"]: (each["value"], each["origin"]) for each in found["variables"]}
+    assert values["rate"] == (1000, "Measured")
+    assert values["recordSeconds"] == (0.016, "Measured")
+    assert values["recordBytes"] == (250, "Measured")
+    assert values["executors"] == (5, "Measured")
+    assert found["headline"].startswith("Change the executors from 2 to 5 first")
+
+
+def test_an_application_that_prometheus_does_not_know_is_refused(prometheus: str) -> None:
+    told = refused("--prometheus", prometheus, "--application", "spark-2")
+    assert "--application: 'spark-2'" in told
+    assert "it has spark-1" in told
