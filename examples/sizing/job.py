@@ -2,7 +2,7 @@
 
 It reads one file a batch, of 500 to 20 000 lines, hashes each line (a known cost per record), and hands each batch to a
 stand-in for a remote store, which is overwhelmed above 9 000 records. FOLDER (default: build/sizing) then holds
-`progress.jsonl`, `event-log` and `gc.log`. Takes about three minutes on two cores.
+`progress.jsonl`, `event-log` and `gc.log`. Takes two to three minutes on two cores.
 """
 
 from __future__ import annotations

@@ -67,7 +67,6 @@ def _task(event: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **_part(event, ("Event", "Stage ID", "Task End Reason")),
         "Task Info": _part(event["Task Info"], ("Executor ID", "Launch Time", "Finish Time")),
-        "Task Executor Metrics": _part(event["Task Executor Metrics"], ("JVMHeapMemory",)),
         "Task Metrics": {**_part(metrics, _METRICS), **shuffles},
     }
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -230,12 +230,3 @@ def _breakpoint(at: float, near: Sequence[float]) -> Breakpoint | None:
         return None
     low, high = min(near), max(near)
     return None if high > _WIDEST * low else Breakpoint(at, low, high)
-
-
-def scaled(regimes: Regimes, factor: float) -> Regimes:
-    """The same curve where each row costs `factor` times as much, such as with half the cores (2). The base stays."""
-    return replace(
-        regimes,
-        slow_seconds_per_row=regimes.slow_seconds_per_row * factor,
-        sharp_seconds_per_row=regimes.sharp_seconds_per_row * factor,
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from ballast.api.topology_sizing import Goal
@@ -76,11 +77,12 @@ def choose(regimes: Regimes, goal: Goal, *, rate: float | None = None, most_seco
     if goal in (Goal.LATENCY, Goal.MEMORY) and rate is not None:
         least = smallest_stable(regimes, rate)
         if least is not None and least < rows:
-            rows, reason = least, "the smallest batch that keeps the rate"
+            rows, reason = float(math.ceil(least)), "the smallest batch that keeps the rate"
     if most_seconds is not None and regimes.seconds(rows) > most_seconds:
         rows = _within(regimes, most_seconds, rows)
         reason = "as much as the batch time allows"
-    return Choice(rows, regimes.seconds(rows), reason)
+    whole = float(max(math.floor(rows), 1))
+    return Choice(whole, regimes.seconds(whole), reason)
 
 
 def smallest_stable(regimes: Regimes, rate: float) -> float | None:

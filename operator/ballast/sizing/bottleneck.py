@@ -43,7 +43,7 @@ class Bottleneck:
 
 
 def bottleneck(facts: Facts, *, parallelism: int) -> Bottleneck:
-    """The principal one: a rate limit of a remote service, then memory, then what takes most of the time."""
+    """The principal one: a remote rate limit, then a heap that is too small, then what takes most of the time."""
     return next(_candidates(facts, parallelism), _UNKNOWN)
 
 
@@ -58,10 +58,10 @@ _UNKNOWN = Bottleneck(
 
 def _candidates(facts: Facts, parallelism: int) -> Iterator[Bottleneck]:
     yield from _remote_rate(facts, parallelism)
-    yield from _memory(facts)
+    yield from _collections(facts)
     if facts.log is not None:
-        if facts.progress is not None:
-            yield from _outside_executors(facts.log, facts.progress)
+        yield from _outside_executors(facts.log, facts.progress)
+        yield from _memory_in_tasks(facts.log)
         yield _tasks(facts.log)
     if facts.progress is not None and facts.progress.bookkeeping_share > IDLE_BOUND:
         yield _bookkeeping(facts.progress)
@@ -85,13 +85,11 @@ def _remote_rate(facts: Facts, parallelism: int) -> Iterator[Bottleneck]:
         yield Bottleneck(Resource.REMOTE_RATE, stage.name, evidence, Origin.DECLARED, remedy=remedy)
 
 
-def _memory(facts: Facts) -> Iterator[Bottleneck]:
+def _collections(facts: Facts) -> Iterator[Bottleneck]:
     if facts.gc is not None:
         bad = [check for check in gc_checks(facts.gc)[:2] if check.healthy is False and "System.gc" not in check.remedy]
         if bad:
             yield Bottleneck(Resource.MEMORY, "executors", bad[0].evidence, Origin.MEASURED, remedy=bad[0].remedy)
-    if facts.log is not None:
-        yield from _memory_in_tasks(facts.log)
 
 
 def _memory_in_tasks(log: EventLog) -> Iterator[Bottleneck]:
@@ -110,13 +108,18 @@ def _memory_in_tasks(log: EventLog) -> Iterator[Bottleneck]:
 _MEMORY_REMEDY = "raise spark.executor.memory, or spark.sql.shuffle.partitions so that a task holds less"
 
 
-def _outside_executors(log: EventLog, progress: Progress) -> Iterator[Bottleneck]:
-    """Executors are idle for most of a batch: something on the driver, or that it waits for, takes the time."""
-    first, last = log.stages[0].start_seconds, max(stage.end_seconds for stage in log.stages)
-    covered = covered_seconds(log.tasks)
-    span = last - first
-    idle = 1.0 - covered / span if span > 0.0 else 0.0
+def _outside_executors(log: EventLog, progress: Progress | None) -> Iterator[Bottleneck]:
+    """Executors are idle for most of the time: something on the driver, or that it waits for, takes it."""
+    first, last = log.start_seconds, log.end_seconds
+    if progress is not None:  # the start of a stream is no part of its batches
+        first, last = log.stages[0].start_seconds, max(stage.end_seconds for stage in log.stages)
+    idle = 1.0 - covered_seconds(log.tasks) / (last - first) if last > first else 0.0
     if idle <= IDLE_BOUND:
+        return
+    if progress is None:
+        evidence = f"no task runs in {idle:.0%} of the job's time: the driver plans, lists files, collects or waits"
+        remedy = "shorten what the driver does alone; more executors don't help"
+        yield Bottleneck(Resource.CONCURRENCY, "driver", evidence, Origin.MEASURED, idle, remedy)
         return
     if progress.bookkeeping_share > idle / 2.0:
         yield _bookkeeping(progress)

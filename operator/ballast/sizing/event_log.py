@@ -68,8 +68,6 @@ class EventLog:
     """Those with at least one successful task, by number."""
     python: bool
     """Whether Python workers compute: their CPU time is not in the tasks' CPU time."""
-    peak_heap_bytes: float | None = None
-    """The largest JVM heap of an executor."""
     failed_tasks: int = 0
 
     @property
@@ -97,7 +95,6 @@ class _Reader:
     stages: dict[int, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
     tasks: dict[int, list[Task]] = field(default_factory=dict)
     python: bool = False
-    heap: float | None = None
     failed: int = 0
 
     def event(self, event: Mapping[str, Any]) -> None:
@@ -130,9 +127,6 @@ class _Reader:
         self.python = self.python or bool(_PYTHON.search(scopes))
 
     def _task(self, event: Mapping[str, Any]) -> None:
-        peak = (event.get("Task Executor Metrics") or {}).get("JVMHeapMemory")
-        if peak:
-            self.heap = max(self.heap or 0.0, float(peak))
         if (event.get("Task End Reason") or {}).get("Reason") != "Success":
             self.failed += 1
             return
@@ -175,7 +169,6 @@ def read(lines: Iterable[str], name: str) -> EventLog:
         cores=_workers(reader.cores),
         stages=stages,
         python=reader.python,
-        peak_heap_bytes=reader.heap,
         failed_tasks=reader.failed,
     )
 

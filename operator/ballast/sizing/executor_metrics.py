@@ -15,13 +15,10 @@ _PER_SECOND = {
     "taskSeconds": "totalDuration_seconds_total",
     "gcSeconds": "totalGCTime_seconds_total",
     "inputBytes": "totalInputBytes_bytes_total",
-    "shuffleBytes": "totalShuffleRead_bytes_total",
-    "failedTasks": "failedTasks_total",
 }
 QUERIES: Mapping[str, str] = {
     "executors": f"count by ({_BY}) (metrics_executor_totalCores{_EXECUTORS})",
     "cores": f"sum by ({_BY}) (metrics_executor_totalCores{_EXECUTORS})",
-    "heapBytes": f"max by ({_BY}) (metrics_executor_JVMHeapMemory_bytes{_EXECUTORS})",
     **{
         name: f"sum by ({_BY}) (rate(metrics_executor_{metric}{_EXECUTORS}[{WINDOW_SECONDS}s]))"
         for name, metric in _PER_SECOND.items()
@@ -52,11 +49,9 @@ class ExecutorMetrics:
     task_seconds_per_second: float | None = None
     gc_seconds_per_second: float | None = None
     input_bytes_per_second: float | None = None
-    shuffle_bytes_per_second: float | None = None
     records_per_second: float | None = None
     records_per_second_low: float | None = None
     records_per_second_high: float | None = None
-    peak_heap_bytes: float | None = None
 
     @property
     def busy_ratio(self) -> float | None:
@@ -91,11 +86,9 @@ def read(answers: Mapping[str, Samples], *, application: str | None) -> Executor
         task_seconds_per_second=values.get("taskSeconds"),
         gc_seconds_per_second=values.get("gcSeconds"),
         input_bytes_per_second=values.get("inputBytes"),
-        shuffle_bytes_per_second=values.get("shuffleBytes"),
         records_per_second=values.get("rate"),
         records_per_second_low=values.get("rateLow"),
         records_per_second_high=values.get("rateHigh"),
-        peak_heap_bytes=values.get("heapBytes"),
     )
 
 

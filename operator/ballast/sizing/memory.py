@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 
 from ballast.sizing.gc_health import YOUNG_INTERVAL_SECONDS, YOUNG_PAUSE_SECONDS
@@ -27,34 +26,20 @@ class Collector(StrEnum):
     ZGC = "ZGC"
 
 
-@dataclass(frozen=True, slots=True)
-class Generations:
-    """A heap and its parts, in bytes."""
-
-    new_bytes: float
-    survivor_bytes: float
-    """Of one of the two."""
-    old_bytes: float
-
-    @property
-    def heap_bytes(self) -> float:
-        return self.new_bytes + self.old_bytes
-
-
-def generations(*, new_bytes: float, steady_old_bytes: float, survivor_ratio: int = SURVIVOR_RATIO) -> Generations:
-    """The old generation is the larger of twice its steady occupancy and 1.5 times the new generation."""
-    survivor = new_bytes / (survivor_ratio + 2)
-    return Generations(new_bytes, survivor, old_generation(new_bytes=new_bytes, steady_old_bytes=steady_old_bytes))
+def survivor_space(new_bytes: float) -> float:
+    """One of the two in a new generation of this size; the rest is eden."""
+    return new_bytes / (SURVIVOR_RATIO + 2)
 
 
 def old_generation(*, new_bytes: float, steady_old_bytes: float) -> float:
+    """The larger of twice its steady occupancy and 1.5 times the new generation."""
     return max(2.0 * steady_old_bytes, 1.5 * new_bytes)
 
 
-def new_generation(allocation_bytes_per_second: float, *, survivor_ratio: int = SURVIVOR_RATIO) -> float:
+def new_generation(allocation_bytes_per_second: float) -> float:
     """Large enough that eden fills no sooner than every ten seconds."""
     eden = allocation_bytes_per_second * YOUNG_INTERVAL_SECONDS
-    return eden * (survivor_ratio + 2) / survivor_ratio
+    return eden * (SURVIVOR_RATIO + 2) / SURVIVOR_RATIO
 
 
 def overhead_bytes(heap_bytes: float, *, python: bool) -> float:

@@ -28,17 +28,17 @@ class Batch:
     """Rows per second that arrived since the batch before."""
     behind_rows: float | None = None
     """Rows that wait in the source after the batch, of the partition that lags most; Kafka tells it."""
-    state_bytes: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The batches of one query, in order, without idle triggers and without the first batch of each run."""
+    """The batches of one query, in order, without idle triggers and without the first batch of each run.
+
+    The first one loads classes and warms caches: it tells nothing of the others.
+    """
 
     query: str
     batches: tuple[Batch, ...]
-    first_left_out: int = 0
-    """First batches of a run: they load classes and warm caches."""
 
     @property
     def rows(self) -> list[float]:
@@ -68,8 +68,7 @@ def read(lines: Iterable[str], name: str) -> Progress:
     longest = max(warm, key=lambda each: math.fsum(batch.seconds for batch in warm[each]), default="")
     if not warm.get(longest):
         raise InvalidField("--progress", name, f"no batch with rows after the first one of a run: {_REMEDY}")
-    runs = len({run for run, _ in by_query[longest]})
-    return Progress(longest, tuple(warm[longest]), runs)
+    return Progress(longest, tuple(warm[longest]))
 
 
 def _without_first(batches: Sequence[tuple[str, Batch]]) -> list[Batch]:
@@ -100,7 +99,6 @@ def _batch(line: str, at: str) -> tuple[str, str, Batch]:
                 bookkeeping_seconds=sum(_number(durations.get(part, 0)) for part in _BOOKKEEPING) / 1000.0,
                 arriving_per_second=_sum([source.get("inputRowsPerSecond") for source in sources]),
                 behind_rows=_largest(_behind(sources)),
-                state_bytes=_sum([each.get("memoryUsedBytes") for each in document.get("stateOperators") or []]),
             ),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:

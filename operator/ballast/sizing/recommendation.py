@@ -271,11 +271,11 @@ def _about_run_time(run_times: tuple[Prediction, ...]) -> str:
 def _about_executors(facts: Facts, made: Table) -> str:
     executors, cores = made.whole("executors"), made.whole("executorCores")
     now = measured_inputs(facts).get("executors")
-    start = f"Run {executors} executors of {cores} cores"
+    start = f"Run {_count(executors, 'executor')} of {_count(cores, 'core')}"
     if now is not None and round(now.amount) != executors:
-        start = f"Change the executors from {now.amount:.0f} to {executors} first, of {cores} cores each"
+        start = f"Change the executors from {now.amount:.0f} to {executors} first, of {_count(cores, 'core')} each"
     elif now is not None:
-        start = f"Keep {executors} executors of {cores} cores"
+        start = f"Keep {_count(executors, 'executor')} of {_count(cores, 'core')}"
     capacity, records = made.amount("capacity"), made.amount("batchRecords")
     if capacity is None or records is None:
         return f"{start}; how much they pass is not known without a latency, a rate or measured batches."
@@ -289,3 +289,7 @@ def _about_executors(facts: Facts, made: Table) -> str:
             f"{pace}."
         )
     return f"{start}: {pace}, {capacity / rate:.3g} times the rate (aim: {1.0 / COMFORT_RATIO:g} times)."
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

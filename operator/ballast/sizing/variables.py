@@ -10,6 +10,7 @@ from ballast.api.topology_sizing import Goal
 from ballast.sizing.batch_regimes import CannotTell, Regimes, fit
 from ballast.sizing.batch_size import COMFORT_RATIO, Choice, choose
 from ballast.sizing.facts import Facts, inputs
+from ballast.sizing.littles_law import parallelism_needed
 from ballast.sizing.memory import (
     GIB,
     MIB,
@@ -18,6 +19,7 @@ from ballast.sizing.memory import (
     new_generation,
     old_generation,
     overhead_bytes,
+    survivor_space,
     usable_heap,
 )
 from ballast.sizing.provenance import Origin, Value, Variable, assumed, declared, derived, measured
@@ -44,12 +46,15 @@ class BatchModel:
     def cores_for(self, rate: float, rows: float | None) -> int | None:
         """The fewest cores that pass `rate` in 80 % of their time, in batches of `rows`; None if none do."""
         if rows is None or self.regimes is None:
-            return max(1, math.ceil(round(rate * self.core_seconds_per_record / COMFORT_RATIO, 9)))
+            return parallelism_needed(
+                records_per_second=rate / COMFORT_RATIO, latency_seconds=self.core_seconds_per_record
+            )
         most = COMFORT_RATIO * rows / rate
         elsewhere = self.seconds(rows, math.inf)
         if elsewhere >= most:
             return None
-        return max(1, math.ceil(round(rows * self.core_seconds_per_record / (most - elsewhere), 9)))
+        pace = rows / (most - elsewhere)
+        return parallelism_needed(records_per_second=pace, latency_seconds=self.core_seconds_per_record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +216,7 @@ def _batch(maker: _Maker, choice: Choice | None, model: BatchModel | None) -> No
     if choice is not None:
         progress = maker.facts.progress
         count = len(progress.batches) if progress is not None else 0
-        value = measured(choice.rows, "records", f"regimes of {count} batches")
+        value = measured(choice.rows, "records", f"regimes of {count} batches, without the first")
         maker.made["batchRecords"] = Variable("batchRecords", value, choice.reason)
     elif not maker.has("batchRecords") and maker.has("recordSeconds"):
         formula = "batchSeconds ÷ recordSeconds × parallelism"
@@ -279,9 +284,8 @@ def _memory(maker: _Maker) -> None:
     if maker.has("allocationRate"):
         formula = f"10 s × allocationRate × {SURVIVOR_RATIO + 2} ÷ {SURVIVOR_RATIO}"
         maker.add("newGenerationBytes", "B", formula, new_generation, "allocationRate")
-        ratio = SURVIVOR_RATIO + 2
-        formula = f"newGenerationBytes ÷ {ratio}"
-        maker.add("survivorBytes", "B", formula, lambda new: new / ratio, "newGenerationBytes")
+        formula = f"newGenerationBytes ÷ {SURVIVOR_RATIO + 2}"
+        maker.add("survivorBytes", "B", formula, survivor_space, "newGenerationBytes")
         if not maker.has("steadyOldBytes"):
             none = declared(0.0, "B", "the log shows no old generation")
             maker.made["steadyOldBytes"] = Variable("steadyOldBytes", none)

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import least_squares
 
 from ballast.model.arrays import FloatArray
-from ballast.sizing.batch_regimes import CannotTell, Regimes, fit, scaled
+from ballast.sizing.batch_regimes import CannotTell, Regimes, fit
 
 KNEE, BEND = 300.0, 3000.0
 
@@ -106,10 +106,3 @@ def test_noise_that_hides_the_growth_is_not_taken_for_regimes() -> None:
     rows = chance.uniform(100.0, 400.0, 60).round()
     found = fit(rows.tolist(), np.exp(chance.normal(0.0, 0.6, 60)).tolist())
     assert isinstance(found, CannotTell) or (found.flat_until is None and found.sharp_from is None)
-
-
-def test_with_half_the_cores_each_row_costs_twice_and_the_base_stays() -> None:
-    found = fitted(*batches(0, noise=0.02))
-    half = scaled(found, 2.0)
-    assert half.base_seconds == found.base_seconds
-    assert half.seconds(2000.0) - half.base_seconds == pytest.approx(2.0 * (found.seconds(2000.0) - found.base_seconds))

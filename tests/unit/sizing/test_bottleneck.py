@@ -69,6 +69,17 @@ def test_bookkeeping_that_takes_most_of_a_batch_is_named(with_log: bool) -> None
     assert found(Facts(log=IDLE if with_log else None, progress=batches)) == (Resource.BOOKKEEPING, "driver")
 
 
+def test_a_job_in_which_hardly_any_task_runs_is_held_up_by_its_driver() -> None:
+    limit = bottleneck(Facts(log=IDLE), parallelism=1)
+    assert (limit.resource, limit.stage) == (Resource.CONCURRENCY, "driver")
+    assert "of the job's time" in limit.evidence
+
+
+def test_garbage_collection_in_tasks_that_hardly_run_is_not_the_bottleneck() -> None:
+    collecting = log(*(stage(n, task(n, start=10.0 * n, seconds=1.0, gc_seconds=0.5)) for n in range(5)))
+    assert found(Facts(log=collecting, progress=progress([(100.0, 10.0)] * 5))) == (Resource.CONCURRENCY, "driver")
+
+
 def test_busy_executors_of_a_stream_are_judged_by_their_tasks() -> None:
     busy = log(*(stage(n, task(n, start=float(n), seconds=1.0), name="work") for n in range(5)))
     assert found(Facts(log=busy, progress=progress([(100.0, 1.0)] * 5))) == (Resource.CPU, "work")

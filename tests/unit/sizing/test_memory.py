@@ -9,7 +9,6 @@ from ballast.sizing.memory import (
     MIB,
     Collector,
     collector_for,
-    generations,
     heap_warnings,
     heap_within,
     jvm_options,
@@ -17,14 +16,15 @@ from ballast.sizing.memory import (
     old_generation,
     overhead_bytes,
     pending_warnings,
+    survivor_space,
     usable_heap,
 )
 
 
 def test_the_generations_of_the_tuning_notes() -> None:
-    """A new generation of 1000 MB with SurvivorRatio 8 parts: 800 for new objects, 100 for each survivor space."""
-    found = generations(new_bytes=1000.0, steady_old_bytes=500.0)
-    assert (found.survivor_bytes, found.old_bytes, found.heap_bytes) == (100, 1500, 2500)
+    """1000 MB of new generation: 800 for new objects and 100 for each survivor space; and 1500 MB of old generation."""
+    assert survivor_space(1000) == 100
+    assert old_generation(new_bytes=1000, steady_old_bytes=500) == 1500
 
 
 @pytest.mark.parametrize(("steady", "old"), [(500, 1500), (750, 1500), (751, 1502), (2000, 4000)])
@@ -35,7 +35,7 @@ def test_the_old_generation_is_twice_its_occupancy_or_half_more_than_the_new_one
 def test_eden_holds_ten_seconds_of_allocation() -> None:
     new = new_generation(80 * MIB)
     assert new == 1000 * MIB
-    assert new - 2 * generations(new_bytes=new, steady_old_bytes=0).survivor_bytes == 800 * MIB
+    assert new - 2 * survivor_space(new) == 800 * MIB
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,6 @@ def test_each_line_is_a_batch_without_the_first_of_a_run() -> None:
     assert found.rows == [2000, 3000]
     assert found.seconds == [0.5, 0.5]
     assert found.bookkeeping_share == pytest.approx(0.1)
-    assert found.first_left_out == 2
 
 
 def test_idle_triggers_are_no_batches() -> None:
@@ -44,12 +43,11 @@ def test_of_several_queries_the_one_that_took_most_time_is_read() -> None:
     assert (found.query, found.rows) == ("q", [50, 50])
 
 
-def test_what_waits_in_kafka_arrives_and_is_kept_as_state_is_read() -> None:
+def test_what_arrives_and_what_waits_in_kafka_is_read() -> None:
     source = {"inputRowsPerSecond": 120.5, "metrics": {"maxOffsetsBehindLatest": "42"}}
-    states = [{"memoryUsedBytes": 1000}, {"memoryUsedBytes": 24}]
-    _, *rest = (batch(n, sources=[source, {"inputRowsPerSecond": "NaN"}], stateOperators=states) for n in range(2))
+    _, *rest = (batch(n, sources=[source, {"inputRowsPerSecond": "NaN"}]) for n in range(2))
     (found,) = progress.read([batch(0), *rest], "p").batches
-    assert (found.arriving_per_second, found.behind_rows, found.state_bytes) == (120.5, 42, 1024)
+    assert (found.arriving_per_second, found.behind_rows) == (120.5, 42)
 
 
 @pytest.mark.parametrize("lines", [[], [batch(0)], ["{"], ["[]"], ['{"batchId": 1}'], [batch(0, 0), batch(1, 0)]])
@@ -87,7 +85,6 @@ def ended(number: int = 0, *, reason: str = "Success", **metrics: Any) -> dict[s
         "Stage ID": number,
         "Task End Reason": {"Reason": reason},
         "Task Info": {"Executor ID": "1", "Launch Time": 2000, "Finish Time": 5000},
-        "Task Executor Metrics": {"JVMHeapMemory": 12345},
         "Task Metrics": {
             "Executor Run Time": 2900,
             "Executor CPU Time": 2_000_000_000,
@@ -110,7 +107,7 @@ def test_an_event_log_is_read_whole() -> None:
     assert (found.application, found.java, found.seconds) == ("clicks", 17, 60)
     assert found.settings == {"spark.executor.memory": "4g"}
     assert (found.cores, found.total_cores) == ({"1": 2, "2": 2}, 4)
-    assert (found.python, found.peak_heap_bytes, found.failed_tasks) == (False, 12345, 0)
+    assert (found.python, found.failed_tasks) == (False, 0)
     (one,) = found.tasks
     assert (one.seconds, one.run_seconds, one.cpu_seconds, one.gc_seconds) == (3, 2.9, 2, 0.1)
     assert (one.input_records, one.input_bytes, one.shuffle_read_bytes, one.shuffle_write_bytes) == (4, 4000, 15, 20)

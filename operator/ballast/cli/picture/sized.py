@@ -164,7 +164,7 @@ class _Field:
         yield f'<g><title>{told}</title><circle class="ring" cx="{x:.1f}" cy="{y:.1f}" r="{_CHOSEN}"/></g>'
         anchor = "end" if x > self.size.width * 0.7 else "start"
         aside = -10.0 if anchor == "end" else 10.0
-        yield f'<text class="strong" x="{x + aside:.1f}" y="{y - 10:.1f}" text-anchor="{anchor}">{told}</text>'
+        yield f'<text class="strong" x="{x + aside:.1f}" y="{y - 26:.1f}" text-anchor="{anchor}">{told}</text>'
 
     def _legend(self) -> Legend:
         entries = [
