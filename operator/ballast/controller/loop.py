@@ -11,7 +11,6 @@ from ballast.controller.agenda import Agenda
 from ballast.controller.background import in_background
 from ballast.controller.health import Pulse
 from ballast.controller.waiting import or_stop, pause
-from ballast.errors import BallastError
 from ballast.kube.errors import KubeError
 
 _LOG = logging.getLogger(__name__)
@@ -61,10 +60,10 @@ class Loop:
                 continue
             try:
                 due, cpu_seconds = await in_background(_timed, work)
-            except BallastError as error:
+            except Exception as error:  # noqa: BLE001 -- a defect must not end the process: every replica would have it
                 if not isinstance(error, KubeError):
                     _LOG.exception("a round failed")
-                backoff = self._after_failure(str(error), backoff)
+                backoff = self._after_failure(str(error) or type(error).__name__, backoff)
                 # Events can't bring the next one sooner: a server in trouble would be asked for everything at each.
                 await pause(stop, _FIRST_BACKOFF_SECONDS)
                 continue

@@ -219,6 +219,8 @@ class Operator:
                 overdue = await in_background(self._gates.run)
             except KubeError as error:
                 _LOG.warning("overdue gates were not looked for: %s", error)
+            except Exception:  # noqa: BLE001 -- it is logged, and the next second tries again
+                _LOG.exception("overdue gates were not released")
             else:
                 self._reporter.overdue(overdue.by_policy)
                 if overdue:

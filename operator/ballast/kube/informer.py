@@ -31,6 +31,10 @@ T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 
 
+_SHORTEST_SECONDS = 1.0
+"""A watch that ends sooner was ended by something between us and the API server, which must not be asked at once."""
+
+
 @dataclass(frozen=True, slots=True)
 class Timing:
     connect_seconds: float = 10.0
@@ -119,22 +123,25 @@ class Informer(Generic[T]):
     def _run(self) -> None:
         backoff = self._timing.first_backoff_seconds
         while not self._stopped.is_set():
+            began, broke = self._monotonic(), True
             try:
                 self._turn()
             except Gone as error:
                 self._version, self.last_error = 0, str(error)
-                _LOG.info("watch of %s expired (410), listing again: %s", self.plural, error)
+                _LOG.info("watch of %s expired (410), listing again: %s", self.plural, self.last_error)
             except KubeError as error:
                 self.last_error = str(error)
-                _LOG.warning("watch of %s broke, opened again in %.1f s: %s", self.plural, backoff, error)
+                _LOG.warning("watch of %s broke, opened again in %.1f s: %s", self.plural, backoff, self.last_error)
             except Exception:  # noqa: BLE001 -- it is logged
                 # Whatever an object of the cluster brings about must not end the watch for good.
                 _LOG.exception("watch of %s failed, listing again in %.1f s", self.plural, backoff)
                 self._version = 0
             else:
-                backoff, self.last_error = self._timing.first_backoff_seconds, ""
-                continue
-            self.restarts += 1
+                broke, self.last_error = False, ""
+                if self._monotonic() - began >= _SHORTEST_SECONDS:
+                    backoff = self._timing.first_backoff_seconds
+                    continue
+            self.restarts += broke
             self._stopped.wait(backoff * self._chance.uniform(0.5, 1.0))
             backoff = min(2 * backoff, self._timing.longest_backoff_seconds)
 

@@ -99,6 +99,17 @@ async def test_a_round_that_failed_is_told_and_comes_again(caplog: pytest.LogCap
     assert stage.pulse.failing == ""
 
 
+async def test_a_defect_that_shows_in_a_round_does_not_end_the_process(caplog: pytest.LogCaptureFixture) -> None:
+    def defective() -> float | None:
+        raise KeyError("spec")
+
+    stage = Stage()
+    stage.agenda.mark()
+    await stage.run(defective, nothing_due)
+    assert stage.rounds == 2
+    assert [record.exc_info is not None for record in caplog.records] == [True, False]
+
+
 async def test_after_a_failure_no_event_brings_the_next_round_within_a_second() -> None:
     stage, began_at, loop = Stage(), list[float](), asyncio.get_running_loop()
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from ballast.controller.operator import Operator, Settings
 from ballast.kube.connection import Connection
+from ballast.kube.timestamp import text
+from tests.unit.kube.builders import GATE, executor, node
 from tests.unit.kube.scripted import Answer, Asked, kubeconfig, scripted
 
 
@@ -138,3 +142,37 @@ async def test_a_clean_stop_turns_the_switch_off_although_the_last_round_takes_l
         await asyncio.wait_for(running, 30)
         assert server.kept["gateswitches"]["status"]["reason"] == "Stopped"
         assert server.kept["leases"]["spec"]["holderIdentity"] == ""
+
+
+class Gated:
+    """A pool with one executor that is gated. Watches are refused, and kopf is hung up on."""
+
+    def __init__(self) -> None:
+        self.lists: dict[str, list[dict[str, Any]]] = {
+            "pods": [executor(1, gates=[GATE])],
+            "nodes": [node()],
+            "namespaces": [{"metadata": {"name": "analytics", "labels": {"ballast.dev/gate": "enabled"}}}],
+        }
+        self.lists["pods"][0]["metadata"]["creationTimestamp"] = text(time.time())
+
+    def __call__(self, asked: Asked) -> Answer:
+        if asked.headers["User-Agent"].startswith("kopf"):
+            return Answer(hang_up=True)
+        if "watch=true" in asked.path:
+            return Answer(503, {"message": "not now"})
+        kind = asked.path.partition("?")[0].rsplit("/", 1)[-1]
+        return Answer(body={"items": self.lists.get(kind, []), "metadata": {"resourceVersion": "9"}})
+
+
+async def test_a_process_that_fails_releases_what_it_gates_and_says_why(tmp_path: Path) -> None:
+    with scripted() as script:
+        script.by = Gated()
+        settings = Settings("ballast", "ballast-system", "one", host="127.0.0.1", health_port=0, metrics_port=0)
+        operator = Operator(Connection.from_kubeconfig(kubeconfig(tmp_path, script.url)), settings)
+        with (
+            patch.object(operator, "_elect", side_effect=RuntimeError("a defect")),
+            pytest.raises(ExceptionGroup, match="unhandled errors"),
+        ):
+            await asyncio.wait_for(operator.run(asyncio.Event()), 30)
+        released = [asked.path for asked in script.writes if "/pods/" in asked.path]
+    assert released == ["/api/v1/namespaces/analytics/pods/spark-1-exec-1?fieldManager=ballast"]
