@@ -149,9 +149,10 @@ class Run:
                 self._release(scheduler, placement, time)
         for stranded in decided.replacements:
             self._cluster.delete(slot_of(stranded.uid), time)
-        if self._policy.moves.mode is MovesMode.ENFORCE:
+        if self._policy.moves.mode is MovesMode.ENFORCE and decided.moves:
+            scheduler = Scheduler(self._cluster, self._sight.locations, time)
             for move in decided.moves:
-                self._flights.begin(move, slot_of(move.uid), self._scores, time)
+                self._flights.begin(move, slot_of(move.uid), scheduler, self._scores, time)
 
     def _release(self, scheduler: Scheduler, placement: Placement, time: float) -> None:
         slot, level = slot_of(placement.uid), self._policy.levels.index_of(placement.pin)

@@ -1,7 +1,7 @@
-"""Moves on their way: an executor leaves, and its replacement is tied to the destination.
+"""Moves on their way, carried by the operator's state machine (`ballast.moves.advance`).
 
-What the operator's move machine does step by step against a real cluster is here a leave time, an arrive time and the
-chance of a failure; the phases that the planner sees, and the limits of time, are the same.
+What the operator reads from a real cluster comes from the simulated one, and what it does there is done here: an
+eviction takes a while, Spark asks for another executor, and the replacement is tied to the destination.
 """
 
 from __future__ import annotations
@@ -9,30 +9,51 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ballast.model import Move, MovePhase, MovesPolicy, PlannedMove
-from ballast.moves.judgement import verdict
-from ballast.moves.state import Figures
+import numpy as np
+
+from ballast.model import Move, MovePhase, MovesPolicy, Phase, PlannedMove, Reason, Refusal
+from ballast.moves import (
+    DeleteUnscheduled,
+    Effect,
+    Evict,
+    Facts,
+    Figures,
+    MoveState,
+    Orders,
+    PinReplacement,
+    Pod,
+    ReleaseUnpinned,
+    Revalidation,
+    Word,
+    advance,
+)
+from ballast.moves.record import to_move
 from ballast.simulation.cluster import Cluster, State
 from ballast.simulation.curve import random_for
+from ballast.simulation.roster import PHASES
 from ballast.simulation.scenario import Moving
 from ballast.simulation.scheduler import Scheduler
 from ballast.simulation.trace import Cause, MoveRecord, Outcome
 from ballast.simulation.uid import uid_of
 
+_MOST_STEPS = 8
+"""States that one move may enter at one moment."""
+
 
 @dataclass(slots=True)
 class Flight:
-    """A move that has not ended; `move` is what the planner sees of it (in the planner's time)."""
+    """A move that has not ended."""
 
-    move: Move
+    state: MoveState
     record: MoveRecord
+    load_cores: float
     slot: int
     generation: int
-    """Of the executor that leaves; later of its replacement."""
+    """Of the executor that leaves."""
     stuck: bool
     lost: bool
-    before: Figures
-    """Measured scores of the source and the destination when it began."""
+    refused: str = ""
+    """Why its eviction failed."""
 
 
 class Flights:
@@ -50,7 +71,7 @@ class Flights:
         """As the planner sees them: under way, or ended within their ttl."""
         oldest = self._epoch + time - self._policy.ttl_seconds
         self._ended = [move for move in self._ended if (move.ended_at or 0.0) >= oldest]
-        return (*(flight.move for flight in self._open), *self._ended)
+        return (*(_planned(flight) for flight in self._open), *self._ended)
 
     @property
     def flying(self) -> bool:
@@ -62,117 +83,184 @@ class Flights:
         flying = [flight.record for flight in self._open]
         return tuple(sorted((*self._records, *flying), key=lambda each: (each.decided_at, each.executor)))
 
-    def begin(self, planned: PlannedMove, slot: int, scores: Mapping[str, float], time: float) -> None:
-        """The executor is asked to leave. `scores`: as measured now."""
+    def begin(
+        self, planned: PlannedMove, slot: int, scheduler: Scheduler, scores: Mapping[str, float], time: float
+    ) -> None:
+        """The move is approved, and its executor asked to leave. `scores`: as measured now."""
         cluster, number = self._cluster, len(self._open) + len(self._records)
         chances = random_for(self._seed, "move", slot, int(cluster.generation[slot])).random(2)
         app = cluster.crew.apps[cluster.crew.app_of[slot]]
-        move = Move(
-            name=f"{planned.pod}-{number}",
-            namespace=planned.namespace,
-            topology=planned.topology,
-            component=planned.component,
-            executor_uid=planned.uid,
-            executor_name=planned.pod,
-            source=planned.source,
-            target=planned.target,
-            phase=MovePhase.LEAVING,
-            started_at=self._epoch + time,
-            load_cores=planned.load_cores,
-            application=app.name,
-            resource_profile="0",
-        )
         flight = Flight(
-            move=move,
+            state=MoveState(_orders(planned, f"{planned.pod}-{number}", self._epoch + time)),
             record=_record(planned, slot, app.name, time),
+            load_cores=planned.load_cores,
             slot=slot,
             generation=int(cluster.generation[slot]),
             stuck=bool(chances[0] < self._moving.stuck),
             lost=bool(chances[1] < self._moving.lost),
-            before=_figures(scores, planned.source, planned.target),
         )
-        if not flight.stuck:
-            cluster.order_to_leave(slot, time)
+        self._carry(flight, scheduler, scores, time)
         self._open.append(flight)
 
     def advance(self, scheduler: Scheduler, scores: Mapping[str, float], time: float) -> None:
         """Everything that has happened to the moves until then. `scores`: as last measured."""
         for flight in self._open:
-            match flight.move.phase:
-                case MovePhase.LEAVING:
-                    self._leaving(flight, scheduler, time)
-                case MovePhase.ARRIVING:
-                    self._arriving(flight, scheduler, time)
-                case MovePhase.SETTLING:
-                    self._settling(flight, scores, time)
-                case _:
-                    pass
-        ended = [flight for flight in self._open if flight.move.phase.ended]
-        self._open = [flight for flight in self._open if not flight.move.phase.ended]
+            self._carry(flight, scheduler, scores, time)
+        ended = [flight for flight in self._open if flight.state.phase.ended]
+        self._open = [flight for flight in self._open if not flight.state.phase.ended]
         self._records += [flight.record for flight in ended]
-        self._ended += [flight.move for flight in ended]
+        self._ended += [_planned(flight) for flight in ended]
 
-    def _leaving(self, flight: Flight, scheduler: Scheduler, time: float) -> None:
+    def _carry(self, flight: Flight, scheduler: Scheduler, scores: Mapping[str, float], time: float) -> None:
+        """Steps on while only states are entered, as the operator does."""
+        for _ in range(_MOST_STEPS):
+            if flight.lost and self._newcomer(flight) is not None:
+                self._lose(flight, time)
+            step = advance(flight.state, self._facts(flight, scheduler, scores), self._policy, self._epoch + time)
+            if step.effect is not None:
+                self._do(step.effect, flight, scheduler, time)
+            if not step.changed:
+                return
+            flight.state = step.move
+            if step.entered:
+                flight.record = _noted(flight, time)
+
+    def _facts(self, flight: Flight, scheduler: Scheduler, scores: Mapping[str, float]) -> Facts:
+        newcomer = self._newcomer(flight)
+        return Facts(
+            executor=self._executor(flight),
+            newcomers=() if newcomer is None else (newcomer,),
+            revalidation=self._revalidation(flight, newcomer, scheduler),
+            application_ended=not self._cluster.alive[flight.slot],
+            scores=scores,
+            eviction_failed=flight.refused,
+        )
+
+    def _executor(self, flight: Flight) -> Pod | None:
+        here = self._cluster.generation[flight.slot] == flight.generation
+        return self._pod(flight.slot) if here else None
+
+    def _newcomer(self, flight: Flight) -> Pod | None:
+        """The executor that Spark has asked for in the place of the one that left."""
+        newer = self._cluster.generation[flight.slot] > flight.generation
+        return self._pod(flight.slot) if newer else None
+
+    def _pod(self, slot: int) -> Pod | None:
+        cluster = self._cluster
+        state, node = State(int(cluster.state[slot])), int(cluster.node[slot])
+        if state is State.ABSENT:
+            return None
+        born_at = self._epoch + float(cluster.born_at[slot])
+        running_since = float(cluster.running_since[slot])
+        waiting_since = float(cluster.unschedulable_since[slot])
+        return Pod(
+            uid=uid_of(slot, int(cluster.generation[slot])),
+            name=cluster.names[slot],
+            phase=PHASES[state],
+            created_at=born_at,
+            application=cluster.crew.apps[cluster.crew.app_of[slot]].name,
+            resource_profile="0",
+            node=cluster.fleet.names[node] if node >= 0 else None,
+            gate_since=born_at if state is State.GATED else None,
+            unschedulable_since=None if np.isnan(waiting_since) else self._epoch + waiting_since,
+            running_since=None if np.isnan(running_since) else self._epoch + running_since,
+            pinned=bool(cluster.pinned[slot]),
+        )
+
+    def _revalidation(self, flight: Flight, newcomer: Pod | None, scheduler: Scheduler) -> Revalidation:
+        """A move is begun in the pass that decides it; only the room for its replacement may have gone since."""
+        if newcomer is None or newcomer.phase is not Phase.GATED:
+            return Revalidation()
+        target = flight.state.destination
+        if scheduler.fits(flight.slot, self._cluster.fleet.index(target)):
+            return Revalidation()
+        return Revalidation(Refusal(newcomer.name, Reason.NO_ROOM, f"{target} can't take it"))
+
+    def _do(self, effect: Effect, flight: Flight, scheduler: Scheduler, time: float) -> None:
         cluster, slot = self._cluster, flight.slot
-        gone = cluster.state[slot] in (State.ABSENT, State.GATED) or cluster.generation[slot] != flight.generation
-        if gone:
-            flight.record = replace(flight.record, left_at=time)
-            flight.move = replace(flight.move, phase=MovePhase.ARRIVING, left_at=self._epoch + time)
-            self._arriving(flight, scheduler, time)
-        elif time - flight.record.decided_at >= self._policy.leave_timeout_seconds:
-            self._end(flight, MovePhase.FAILED, Outcome.NEVER_LEFT, time)
+        match effect:
+            case Evict():
+                if flight.stuck:
+                    flight.refused = "it is stuck"
+                else:
+                    cluster.order_to_leave(slot, time)
+            case PinReplacement():
+                cluster.pinned[slot] = True
+                scheduler.bind(slot, preferred=cluster.fleet.index(effect.node))
+            case ReleaseUnpinned():
+                cluster.cause[slot] = Cause.ASTRAY
+                cluster.release(slot, time)
+            case DeleteUnscheduled():
+                cluster.delete(slot, time)
 
-    def _arriving(self, flight: Flight, scheduler: Scheduler, time: float) -> None:
-        cluster, slot = self._cluster, flight.slot
-        if not cluster.alive[slot]:
-            self._end(flight, MovePhase.SUCCEEDED, Outcome.NOT_JUDGED, time)
-        elif cluster.generation[slot] > flight.generation:
-            if flight.move.replacement_uid is not None:
-                self._end(flight, MovePhase.FAILED, Outcome.NEVER_ARRIVED, time)
-            else:
-                self._send(flight, scheduler, time)
-        elif flight.move.replacement_uid is not None and cluster.state[slot] == State.RUNNING:
-            flight.record = replace(flight.record, arrived_at=time)
-            flight.move = replace(flight.move, phase=MovePhase.SETTLING, arrived_at=self._epoch + time)
-        elif time - (flight.record.left_at or time) >= self._policy.arrive_timeout_seconds:
-            self._end(flight, MovePhase.FAILED, Outcome.NEVER_ARRIVED, time)
-
-    def _send(self, flight: Flight, scheduler: Scheduler, time: float) -> None:
-        """The replacement is there, held by the gate: it goes to the destination, or is placed like any other."""
-        cluster, slot = self._cluster, flight.slot
-        target = cluster.fleet.index(flight.move.target)
-        flight.generation = int(cluster.generation[slot])
-        flight.move = replace(flight.move, replacement_uid=uid_of(slot, flight.generation))
-        if flight.lost or not scheduler.fits(slot, target):
-            cluster.cause[slot] = Cause.ASTRAY
-            self._end(flight, MovePhase.FAILED, Outcome.NEVER_ARRIVED, time)
-            if flight.lost:
-                topology = flight.move.topology
-                self.failed_by_topology[topology] = self.failed_by_topology.get(topology, 0) + 1
-            return
-        cluster.pinned[slot] = True
-        scheduler.bind(slot, preferred=target)
-
-    def _settling(self, flight: Flight, scores: Mapping[str, float], time: float) -> None:
-        if self._cluster.generation[flight.slot] != flight.generation or not self._cluster.working[flight.slot]:
-            self._end(flight, MovePhase.FAILED, Outcome.NOT_JUDGED, time)
-            return
-        if time - (flight.record.arrived_at or time) < self._policy.settle_seconds:
-            return
-        after = _figures(scores, flight.move.source, flight.move.target)
-        flight.record = replace(flight.record, measured_hot_after=after.hot_score, measured_cold_after=after.cold_score)
-        outcome = Outcome(verdict(flight.before, after))
-        phase = MovePhase.FAILED if outcome is Outcome.DID_NOT_HELP else MovePhase.SUCCEEDED
-        self._end(flight, phase, outcome, time)
-
-    def _end(self, flight: Flight, phase: MovePhase, outcome: Outcome, time: float) -> None:
-        helped = {Outcome.HELPED: True, Outcome.DID_NOT_HELP: False}.get(outcome)
-        flight.record = replace(flight.record, outcome=outcome, ended_at=time)
-        flight.move = replace(flight.move, phase=phase, ended_at=self._epoch + time, helped=helped)
+    def _lose(self, flight: Flight, time: float) -> None:
+        """The replacement fails at once; the one that Spark asks for next is placed like any other."""
+        topology = flight.state.orders.topology
+        self.failed_by_topology[topology] = self.failed_by_topology.get(topology, 0) + 1
+        self._cluster.cause[flight.slot] = Cause.ASTRAY
+        timings = replace(flight.state.timings, ended_at=self._epoch + time)
+        flight.state = replace(flight.state, phase=MovePhase.FAILED, reason=Word.REPLACEMENT_LOST, timings=timings)
+        flight.lost, flight.record = False, _noted(flight, time)
 
 
-def _figures(scores: Mapping[str, float], source: str, target: str) -> Figures:
-    return Figures(hot_score=scores.get(source), cold_score=scores.get(target))
+def _planned(flight: Flight) -> Move:
+    """As the planner sees it."""
+    known = to_move(flight.state, source_points_per_core=0.0)
+    return replace(known, load_cores=flight.load_cores, application=flight.record.application, resource_profile="0")
+
+
+def _orders(planned: PlannedMove, name: str, now: float) -> Orders:
+    return Orders(
+        name=name,
+        namespace=planned.namespace,
+        topology=planned.topology,
+        component=planned.component,
+        executor_uid=planned.uid,
+        executor_name=planned.pod,
+        source=planned.source,
+        target=planned.target,
+        created_at=now,
+        approved=True,
+        decided=Figures(planned.hot_score, planned.cold_score),
+        predicted=Figures(planned.hot_after, planned.cold_after),
+    )
+
+
+def _noted(flight: Flight, time: float) -> MoveRecord:
+    """The record once the move has come into another phase."""
+    state, known = flight.state, flight.record
+    match state.phase:
+        case MovePhase.ARRIVING:
+            return replace(known, left_at=time)
+        case MovePhase.SETTLING if _at_destination(state):
+            return replace(known, arrived_at=time)
+        case phase if phase.ended:
+            after = state.after if _at_destination(state) else Figures()
+            return replace(
+                known,
+                outcome=_outcome(state),
+                ended_at=time,
+                measured_hot_after=after.hot_score,
+                measured_cold_after=after.cold_score,
+            )
+        case _:
+            return known
+
+
+def _at_destination(state: MoveState) -> bool:
+    return state.replacement is not None and state.replacement.node == state.destination
+
+
+def _outcome(state: MoveState) -> Outcome:
+    if state.reason == Word.APPLICATION_ENDED:
+        return Outcome.NOT_JUDGED
+    if state.timings.arriving_at is None:
+        return Outcome.NEVER_LEFT
+    if state.timings.settling_at is None or not _at_destination(state):
+        return Outcome.NEVER_ARRIVED
+    if state.helped is None:
+        return Outcome.NOT_JUDGED
+    return Outcome.HELPED if state.helped else Outcome.DID_NOT_HELP
 
 
 def _record(planned: PlannedMove, slot: int, application: str, time: float) -> MoveRecord:

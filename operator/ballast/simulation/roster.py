@@ -19,7 +19,7 @@ from ballast.simulation.cluster import Cluster, State
 from ballast.simulation.meter import Reading
 from ballast.simulation.uid import uid_of
 
-_PHASES = {
+PHASES = {
     int(State.GATED): Phase.GATED,
     int(State.PENDING): Phase.PENDING,
     int(State.RUNNING): Phase.RUNNING,
@@ -107,7 +107,7 @@ class Roster:
                 resource_profile="0",
                 topology=app.topology,
                 component=app.component,
-                phase=_PHASES[state],
+                phase=PHASES[state],
                 created_at=born_at,
                 node=nodes[node] if node >= 0 else None,
                 requests=app.requests,

@@ -16,9 +16,9 @@ class Outcome(StrEnum):
     """Arrived, and judged as the operator judges: after settling, the gap of the two nodes was narrower than before."""
     DID_NOT_HELP = "DidNotHelp"
     NOT_JUDGED = "NotJudged"
-    """Arrived, but a score was missing, before or after."""
+    """Arrived, but it was not or could not be judged: a score was missing, or the application ended."""
     NEVER_LEFT = "NeverLeft"
-    """The executor did not leave in time and stayed where it was."""
+    """The executor could not be evicted in time and stayed where it was."""
     NEVER_ARRIVED = "NeverArrived"
     """It left, and its replacement did not come to run on the destination."""
     UNDER_WAY = "UnderWay"
@@ -61,6 +61,7 @@ class MoveRecord:
     outcome: Outcome
     left_at: float | None = None
     arrived_at: float | None = None
+    """When the replacement began to run on the destination."""
     ended_at: float | None = None
     """When it was judged, or given up."""
     measured_hot_after: float | None = None
