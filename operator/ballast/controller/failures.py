@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from ballast.kube import names
 from ballast.kube.pods import Pod
@@ -41,8 +40,9 @@ class Failures:
             application = _application(pod)
             if application is not None and not (pod.is_driver and pod.ended):
                 there.add(application)
-                if pod.executor is not None and pod.status_phase == "Failed" and not pod.leaving:
-                    failed[pod.uid] = application
+            found = failure(pod)
+            if found is not None:
+                failed[found.uid] = found.application
         known = {uid: each for uid, each in self.applications.items() if each in there} | failed
         return Failures(dict(list(known.items())[-_MOST:]))
 
@@ -64,13 +64,12 @@ class FailureReports:
         return [self._waiting.popleft() for _ in range(len(self._waiting))]
 
 
-def failure(body: Mapping[str, Any]) -> Failure | None:
-    """Of an executor's pod, as the watch has it."""
-    metadata, status = body["metadata"], body.get("status") or {}
-    application = (metadata.get("labels") or {}).get(names.SPARK_APPLICATION)
-    if application is None or status.get("phase") != "Failed" or "deletionTimestamp" in metadata:
+def failure(pod: Pod) -> Failure | None:
+    """Of an executor that ended in failure, and was not deleted before."""
+    application = _application(pod)
+    if pod.executor is None or application is None or pod.status_phase != "Failed" or pod.leaving:
         return None
-    return Failure(metadata["uid"], (metadata["namespace"], application))
+    return Failure(pod.uid, application)
 
 
 def _application(pod: Pod) -> Application | None:

@@ -11,8 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from ballast.controller.failures import Failure
-from ballast.kube import names
+from ballast.controller.failures import Failure, failure
 from ballast.kube.pods import Pod
 from ballast.kube.requested import Requested
 from ballast.model import Resources
@@ -53,10 +52,9 @@ class PodIndex:
             self._learn(after)
         if _of_interest(before) != _of_interest(after):
             self._notify()
-        if after is not None and after.executor is not None and after.status_phase == "Failed" and not after.leaving:
-            application = after.labels.get(names.SPARK_APPLICATION)
-            if application is not None:
-                self._failed(Failure(after.uid, (after.namespace, application)))
+        found = None if after is None else failure(after)
+        if found is not None:
+            self._failed(found)
 
     def single(self) -> tuple[Pod, ...]:
         """Executors, drivers, gated pods, and pods without a node."""

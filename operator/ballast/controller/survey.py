@@ -15,8 +15,7 @@ from ballast.kube.client import Client
 from ballast.kube.document import JSON
 from ballast.kube.errors import NotFound
 from ballast.kube.kinds import Kind
-from ballast.kube.known import Known
-from ballast.kube.lists import Query, read_known, read_list
+from ballast.kube.lists import Query, read_list
 from ballast.kube.nodes import NodeReader
 from ballast.kube.pods import PodReader
 from ballast.kube.volumes import Volumes, read_claim, read_volume
@@ -66,12 +65,11 @@ class Observer(Protocol):
 
 
 class Surveyor:
-    """Reads through one client. Keeps what it has read of objects until they change; not safe for threads."""
+    """Lists everything through one client. Not safe for threads."""
 
     def __init__(self, client: Client, *, decommission_script: str = "decom.sh") -> None:
         self._client = client
-        self._pods = Known(PodReader(decommission_script=decommission_script).read)
-        self._nodes = Known(NodeReader().read)
+        self._pods, self._nodes = PodReader(decommission_script=decommission_script), NodeReader()
 
     def look(self) -> Survey:
         """Raises KubeError when a list can't be read: a pass over half of a cluster is worse than none."""
@@ -88,12 +86,12 @@ class Surveyor:
         return True
 
     def _lists(self) -> Lists:
-        pods = read_known(self._client, Query(kinds.POD), self._pods).items
+        pods = self._list(kinds.POD, self._pods.read)
         mounting = any(pod.claims for pod in pods)
         claims = self._list(kinds.CLAIM, read_claim) if mounting else []
         volumes = self._list(kinds.VOLUME, read_volume) if mounting else []
         namespaces = dict(self._list(kinds.NAMESPACE, _labelled, metadata_only=True))
-        nodes = read_known(self._client, Query(kinds.NODE), self._nodes).items
+        nodes = self._list(kinds.NODE, self._nodes.read)
         return Lists(pods, nodes, namespaces, Volumes.of(claims, volumes))
 
     def _list(self, kind: Kind, read: Callable[[JSON], T], *, metadata_only: bool = False) -> list[T]:

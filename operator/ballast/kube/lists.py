@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -12,7 +12,6 @@ from ballast.kube.client import Client
 from ballast.kube.document import JSON
 from ballast.kube.errors import Gone
 from ballast.kube.kinds import Kind
-from ballast.kube.known import Known
 from ballast.kube.page import parsed
 
 T = TypeVar("T")
@@ -43,17 +42,8 @@ class Query:
 def read_list(client: Client, query: Query, read: Callable[[JSON], T]) -> Listing[T]:
     """Every object of one consistent state, read by `read`.
 
-    When the server can't continue (410) the list is started anew; Gone is raised if that happens again and again.
+    When the server can't continue (410) the list is started again; Gone is raised if that happens again and again.
     """
-    return _read_anew(client, query, lambda objects: [read(parsed(raw)) for raw in objects])
-
-
-def read_known(client: Client, query: Query, known: Known[T]) -> Listing[T]:
-    """As `read_list`, but what has not changed since `known` saw it last is taken from there."""
-    return _read_anew(client, query, known.of)
-
-
-def _read_anew(client: Client, query: Query, read: Callable[[Iterable[Raw]], list[T]]) -> Listing[T]:
     for _ in range(_RESTARTS):
         try:
             return _read_once(client, query, read)
@@ -62,9 +52,10 @@ def _read_anew(client: Client, query: Query, read: Callable[[Iterable[Raw]], lis
     return _read_once(client, query, read)
 
 
-def _read_once(client: Client, query: Query, read: Callable[[Iterable[Raw]], list[T]]) -> Listing[T]:
+def _read_once(client: Client, query: Query, read: Callable[[JSON], T]) -> Listing[T]:
     objects = Objects(client, query)
-    return Listing(read(objects), objects.resource_version)
+    items = [read(parsed(raw)) for raw in objects]
+    return Listing(items, objects.resource_version)
 
 
 class Objects:

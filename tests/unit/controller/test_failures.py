@@ -22,7 +22,7 @@ def read(*pods: JSON) -> list[Pod]:
 
 
 def reported(body: JSON) -> list[Failure]:
-    found = failure(body)
+    found = failure(*read(body))
     return [] if found is None else [found]
 
 

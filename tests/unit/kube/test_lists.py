@@ -8,8 +8,7 @@ import pytest
 
 from ballast.kube.errors import Gone
 from ballast.kube.kinds import POD
-from ballast.kube.known import Known
-from ballast.kube.lists import Query, read_known, read_list
+from ballast.kube.lists import Query, read_list
 from tests.unit.kube.scripted import Answer, scripted
 
 EXPIRED = Answer(410, {"message": "the provided continue parameter is too old"})
@@ -46,19 +45,3 @@ def test_a_list_that_never_ends_is_given_up(tmp_path: Path) -> None:
 def test_no_objects_are_an_empty_list(tmp_path: Path) -> None:
     with scripted(Answer(body={"metadata": {"resourceVersion": "1"}, "items": None})) as script:
         assert read_list(script.client(tmp_path), Query(POD), name).items == []
-
-
-def test_a_list_is_asked_for_again_and_only_what_has_changed_is_read(tmp_path: Path) -> None:
-    read: list[str] = []
-
-    def remembering(item: dict[str, Any]) -> str:
-        read.append(name(item))
-        return name(item)
-
-    known = Known(remembering)
-    with scripted(page("a", "b", more="next"), EXPIRED, page("a", "b", more="next"), page("c")) as script:
-        assert read_known(script.client(tmp_path), Query(POD), known).items == ["a", "b", "c"]
-    with scripted(page("b", "d")) as script:
-        assert read_known(script.client(tmp_path), Query(POD), known).items == ["b", "d"]
-        assert len(script.asked) == 1
-    assert read == ["a", "b", "a", "b", "c", "d"]
