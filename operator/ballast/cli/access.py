@@ -19,6 +19,15 @@ ContextOption = Annotated[
 ]
 
 
+def address(url: str | None) -> str | None:
+    """Of an option. Raises BadParameter, whose text shows no password."""
+    if url is not None and not url.startswith(("http://", "https://")):
+        raise typer.BadParameter(
+            f"{url.rpartition('@')[2]!r}: write an address with its scheme, such as http://localhost:9090"
+        )
+    return url
+
+
 def connect(kubeconfig: Path | None, context: str | None) -> Connection:
     """Raises NotConnected with what to set."""
     from ballast.kube.connection import Connection  # noqa: PLC0415 -- its client takes a second to load

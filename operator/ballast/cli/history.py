@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ballast.cli.access import address
 from ballast.cli.output import console
-from ballast.cli.source import address
 from ballast.cli.spark import progress, with_spark
 from ballast.errors import InvalidField
 from ballast.prometheus import Preset

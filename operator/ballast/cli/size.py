@@ -17,9 +17,9 @@ import typer
 import yaml
 
 from ballast.api.topology_sizing import Goal, Sizing
+from ballast.cli.access import address
 from ballast.cli.output import Format, saved, show, structured, writable
 from ballast.cli.picture.page import ReportOption
-from ballast.cli.source import PrometheusOption
 from ballast.errors import BallastError, InvalidField
 
 EXAMPLES = (
@@ -66,7 +66,10 @@ def size(
     gc_log: Annotated[
         Path | None, typer.Option("--gc-log", metavar="FILE", help="An executor's GC log (-Xlog:gc*), Java 9 or later.")
     ] = None,
-    prometheus: PrometheusOption = None,
+    prometheus: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Ask this Prometheus for Spark's own metrics.", callback=address),
+    ] = None,
     application: Annotated[
         str | None, typer.Option(metavar="ID", help="Its id, where Prometheus has several applications.")
     ] = None,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ballast.cli.access import connect
+from ballast.cli.access import address, connect
 from ballast.cli.first_policy import FIRST_POLICY
 from ballast.cli.situation import Situation, load
 from ballast.errors import BallastError
@@ -24,15 +24,6 @@ if TYPE_CHECKING:
 
 class NotThatPolicyError(BallastError):
     """A file about another policy, or several policies where one is needed."""
-
-
-def address(url: str | None) -> str | None:
-    """Of an option. Raises BadParameter, whose text shows no password."""
-    if url is not None and not url.startswith(("http://", "https://")):
-        raise typer.BadParameter(
-            f"{url.rpartition('@')[2]!r}: write an address with its scheme, such as http://localhost:9090"
-        )
-    return url
 
 
 FileOption = Annotated[

@@ -113,7 +113,7 @@ def _outside_executors(log: EventLog, progress: Progress | None) -> Iterator[Bot
     first, last = log.start_seconds, log.end_seconds
     if progress is not None:  # the start of a stream is no part of its batches
         first, last = log.stages[0].start_seconds, max(stage.end_seconds for stage in log.stages)
-    idle = 1.0 - covered_seconds(log.tasks) / (last - first) if last > first else 0.0
+    idle = 1.0 - log.busy_seconds / (last - first) if last > first else 0.0
     if idle <= IDLE_BOUND:
         return
     if progress is None:
@@ -142,7 +142,7 @@ def _bookkeeping(progress: Progress) -> Bottleneck:
 
 def _tasks(log: EventLog) -> Bottleneck:
     """By what the tasks of the stage that takes most time do with it."""
-    stage, tasks = busiest_stage(log)
+    stage, tasks = _busiest_stage(log)
     run = math.fsum(task.run_seconds for task in tasks) or 1.0
     cpu = math.fsum(task.cpu_seconds for task in tasks) / run
     waiting = math.fsum(task.fetch_wait_seconds for task in tasks) / run
@@ -158,9 +158,9 @@ def _tasks(log: EventLog) -> Bottleneck:
             f"the JVM computes for {cpu:.0%} of the tasks' time; Python workers take the rest, computing or waiting"
         )
         return Bottleneck(Resource.CPU, stage, evidence, Origin.ASSUMED, 1.0 - cpu, _CPU_REMEDY)
-    if log_bytes(tasks) / run > _BYTES_PER_SECOND:
+    if _bytes_of(tasks) / run > _BYTES_PER_SECOND:
         evidence = (
-            f"its tasks compute for {cpu:.0%} of their time and move {log_bytes(tasks) / run / MIB:.4g} MiB/s each"
+            f"its tasks compute for {cpu:.0%} of their time and move {_bytes_of(tasks) / run / MIB:.4g} MiB/s each"
         )
         return Bottleneck(Resource.IO, stage, evidence, Origin.MEASURED, 1.0 - cpu, "read and write less, or faster")
     evidence = f"its tasks compute for {cpu:.0%} of their time, and wait for something outside for the rest"
@@ -173,7 +173,7 @@ _BYTES_PER_SECOND = 20.0 * MIB
 """Of one task: from here on reading and writing explain why it waits."""
 
 
-def busiest_stage(log: EventLog) -> tuple[str, tuple[Task, ...]]:
+def _busiest_stage(log: EventLog) -> tuple[str, tuple[Task, ...]]:
     """Stages of one name together; the one whose tasks take most time."""
     by_name: dict[str, list[Task]] = {}
     for stage in log.stages:
@@ -182,17 +182,8 @@ def busiest_stage(log: EventLog) -> tuple[str, tuple[Task, ...]]:
     return name, tuple(by_name[name])
 
 
-def log_bytes(tasks: tuple[Task, ...]) -> float:
+def _bytes_of(tasks: tuple[Task, ...]) -> float:
     return math.fsum(task.input_bytes + task.shuffle_read_bytes + task.shuffle_write_bytes for task in tasks)
-
-
-def covered_seconds(tasks: tuple[Task, ...]) -> float:
-    """Time in which at least one of the tasks ran."""
-    total, reached = 0.0, -math.inf
-    for start, end in sorted((task.start_seconds, task.end_seconds) for task in tasks):
-        total += max(end - max(start, reached), 0.0)
-        reached = max(reached, end)
-    return total
 
 
 def _from_metrics(facts: Facts) -> Iterator[Bottleneck]:

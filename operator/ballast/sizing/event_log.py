@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -81,6 +82,15 @@ class EventLog:
     @property
     def seconds(self) -> float:
         return self.end_seconds - self.start_seconds
+
+    @property
+    def busy_seconds(self) -> float:
+        """Time in which at least one task ran."""
+        total, reached = 0.0, -math.inf
+        for start, end in sorted((task.start_seconds, task.end_seconds) for task in self.tasks):
+            total += max(end - max(start, reached), 0.0)
+            reached = max(reached, end)
+        return total
 
 
 @dataclass(slots=True)

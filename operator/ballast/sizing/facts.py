@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from ballast.api.duration import Duration
 from ballast.api.quantity import Quantity
-from ballast.api.topology_sizing import Goal, Sizing
+from ballast.api.topology_sizing import Goal, Machine, Sizing, Source
 from ballast.errors import InvalidField
 from ballast.sizing.event_log import EventLog
 from ballast.sizing.executor_metrics import WINDOW_SECONDS, ExecutorMetrics
@@ -116,15 +116,13 @@ def _declared(sizing: Sizing) -> Iterator[tuple[str, Value]]:
     if "pending_ratio" in sizing.model_fields_set:
         yield "pendingRatio", declared(sizing.pending_ratio, "", "spec.sizing.pendingRatio")
     if sizing.source is not None:
-        yield from _source(sizing)
+        yield from _source(sizing.source)
     if sizing.machine is not None:
-        yield from _machine(sizing)
+        yield from _machine(sizing.machine)
     yield from _stages(sizing)
 
 
-def _source(sizing: Sizing) -> Iterator[tuple[str, Value]]:
-    source = sizing.source
-    assert source is not None  # noqa: S101 -- the caller asked
+def _source(source: Source) -> Iterator[tuple[str, Value]]:
     if source.brokers is not None:
         yield "brokers", declared(source.brokers, "brokers", "spec.sizing.source.brokers")
     if source.partitions is not None:
@@ -133,9 +131,7 @@ def _source(sizing: Sizing) -> Iterator[tuple[str, Value]]:
         yield "maxFetchBytes", _of_spec(source.max_fetch, "maxFetchBytes", "source.maxFetch")
 
 
-def _machine(sizing: Sizing) -> Iterator[tuple[str, Value]]:
-    machine = sizing.machine
-    assert machine is not None  # noqa: S101 -- the caller asked
+def _machine(machine: Machine) -> Iterator[tuple[str, Value]]:
     if machine.count is not None:
         yield "machines", declared(machine.count, "machines", "spec.sizing.machine.count")
     if machine.cores is not None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ballast.api.topology_sizing import Goal
 from ballast.errors import InvalidField
 from ballast.sizing.batch_regimes import CannotTell
-from ballast.sizing.batch_size import COMFORT_RATIO, kafka_batch
+from ballast.sizing.batch_size import COMFORT_RATIO, Choice, kafka_batch
 from ballast.sizing.bottleneck import Bottleneck, Resource, bottleneck
 from ballast.sizing.facts import Facts, measured_inputs, stages
 from ballast.sizing.first_rule import StageCheck, first_rule
@@ -23,6 +23,7 @@ from ballast.sizing.memory import (
     jvm_options,
     pending_warnings,
 )
+from ballast.sizing.progress import Progress
 from ballast.sizing.provisioning import source_warnings
 from ballast.sizing.run_time import Prediction, predict
 from ballast.sizing.variables import Table, table
@@ -30,6 +31,7 @@ from ballast.sizing.variables import Table, table
 _NETWORK_TIMEOUT_SECONDS = 120.0
 """Spark's default of spark.network.timeout."""
 _TIMES_SLOWEST = 3.0
+_WORTH_IT = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,36 +230,31 @@ def _headline(facts: Facts, made: Table, limit: Bottleneck, run_times: tuple[Pre
         return f"Change stage {limit.stage} first: {limit.evidence}, so {limit.remedy}."
     if limit.resource is Resource.MEMORY:
         return f"Change memory first: {limit.evidence}; {limit.remedy}."
-    if made.choice is not None and facts.progress is not None and _batch_gain(facts, made) is not None:
-        return _about_batch_size(facts, made)
+    if made.choice is not None and facts.progress is not None:
+        larger = _about_batch_size(facts.progress, made.choice)
+        if larger is not None:
+            return larger
     if run_times:
         return _about_run_time(run_times)
     return _about_executors(facts, made)
 
 
-def _batch_gain(facts: Facts, made: Table) -> float | None:
-    """Throughput with the chosen batch size ÷ that of the measured batches; None below 5 %."""
-    assert facts.progress is not None  # noqa: S101 -- the caller asked
-    assert made.choice is not None  # noqa: S101 -- as above
-    now = math.fsum(facts.progress.rows) / math.fsum(facts.progress.seconds)
-    gain = made.choice.rows_per_second / now
-    return gain if gain > 1.05 else None
-
-
-def _about_batch_size(facts: Facts, made: Table) -> str:
-    gain, choice = _batch_gain(facts, made), made.choice
-    assert choice is not None  # noqa: S101 -- the caller asked
-    percent = f"{((gain or 1.0) - 1.0) * 100.0:.0f} %"
+def _about_batch_size(progress: Progress, choice: Choice) -> str | None:
+    """None where the chosen size brings less than 5 % over the measured batches."""
+    now = math.fsum(progress.rows) / math.fsum(progress.seconds)
+    gain = choice.rows_per_second / now - 1.0
+    if gain < _WORTH_IT:
+        return None
     return (
         f"Set maxOffsetsPerTrigger to {choice.rows:.0f} first: on the measured cores a batch then takes "
-        f"{choice.seconds:.3g} s and {choice.rows_per_second:.4g} records/s pass, "
-        f"{percent} more than over the measured batches."
+        f"{choice.seconds:.3g} s and {choice.rows_per_second:.4g} records/s pass, {gain * 100.0:.0f} % more than over "
+        "the measured batches."
     )
 
 
 def _about_run_time(run_times: tuple[Prediction, ...]) -> str:
     now, more = run_times[-2] if len(run_times) > 1 else run_times[0], run_times[-1]
-    if more.seconds > 0.95 * now.seconds:
+    if more.seconds > (1.0 - _WORTH_IT) * now.seconds:
         return (
             f"Don't add executors: with {more.cores} cores instead of {now.cores} the job would take "
             f"{more.seconds:.4g} s instead of {now.seconds:.4g}; {now.driver_seconds:.4g} s of it are the driver's."

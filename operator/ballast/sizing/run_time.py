@@ -29,35 +29,25 @@ def predict(log: EventLog, cores: int) -> Prediction:
     """
     tasks = _replayed(log.stages, cores)
     longest = _replayed(log.stages, max(len(log.tasks), 1))
-    idle = max(log.seconds - _covered(log.stages), 0.0)
+    idle = max(log.seconds - log.busy_seconds, 0.0)
     return Prediction(cores, idle + tasks, idle, idle + longest)
-
-
-def _covered(stages: Sequence[StageRun]) -> float:
-    """Seconds in which at least one task ran."""
-    total, reached = 0.0, float("-inf")
-    for start, end in sorted((task.start_seconds, task.end_seconds) for stage in stages for task in stage.tasks):
-        total += max(end - max(start, reached), 0.0)
-        reached = max(reached, end)
-    return total
 
 
 def _replayed(stages: Sequence[StageRun], cores: int) -> float:
     """List scheduling: each task goes to the core that is free first, stages in the order in which they began."""
-    ordered = sorted(stages, key=lambda stage: (stage.start_seconds, stage.number))
     free = [0.0] * cores
     ends: dict[int, float] = {}
-    for stage in ordered:
-        before = [ends[each.number] for each in ordered if each.number in ends and _precedes(each, stage)]
-        ready = max(before, default=0.0)
-        ends[stage.number] = ready
+    running: list[tuple[float, float]] = []  # end in the log and end here, of stages that may still precede others
+    passed = 0.0
+    for stage in sorted(stages, key=lambda each: (each.start_seconds, each.number)):
+        while running and running[0][0] <= stage.start_seconds:
+            passed = max(passed, heapq.heappop(running)[1])
+        ready = max([passed, *(ends[parent] for parent in stage.parents if parent in ends)])
+        end = ready
         for task in sorted(stage.tasks, key=lambda each: each.start_seconds):
-            start = max(heapq.heappop(free), ready)
-            end = start + task.seconds
-            heapq.heappush(free, end)
-            ends[stage.number] = max(ends[stage.number], end)
+            done = max(heapq.heappop(free), ready) + task.seconds
+            heapq.heappush(free, done)
+            end = max(end, done)
+        ends[stage.number] = end
+        heapq.heappush(running, (stage.end_seconds, end))
     return max(ends.values(), default=0.0)
-
-
-def _precedes(earlier: StageRun, later: StageRun) -> bool:
-    return earlier.number in later.parents or earlier.end_seconds <= later.start_seconds
