@@ -18,12 +18,14 @@ from scipy.sparse import coo_array
 from ballast.model import Resources
 from benchmarks.quality.instance import Instance
 
-_SOLVED, _INFEASIBLE = 0, 2
+SOLVED, _INFEASIBLE = 0, 2
 """What `milp` says has become of a model."""
 
 
 @dataclass(slots=True)
-class _Model:
+class Model:
+    """Variables that are not negative, what each costs, and rows of bounds on sums of them."""
+
     costs: list[float] = field(default_factory=list)
     rows: list[tuple[dict[int, float], float, float]] = field(default_factory=list)
     integral: list[int] = field(default_factory=list)
@@ -46,14 +48,15 @@ class _Model:
 
 def least_cost(instance: Instance, *, seconds: float) -> float | None:
     """The optimum, None when it was not proved within the time."""
-    model = _Model()
+    model = Model()
     counts = _assignment(model, instance)
     constant = _savings(model, instance, counts)
-    result = _solved(model, seconds)
-    return constant + float(result.fun) if result.status == _SOLVED else None
+    result = solved(model, seconds)
+    return constant + float(result.fun) if result.status == SOLVED else None
 
 
-def _solved(model: _Model, seconds: float) -> Any:
+def solved(model: Model, seconds: float) -> Any:
+    """What the solver says of the least cost: `status` 0 when it is proved, `fun`."""
     return milp(
         np.array(model.costs),
         constraints=model.matrix(),
@@ -65,16 +68,16 @@ def _solved(model: _Model, seconds: float) -> Any:
 
 def feasible(instance: Instance, *, seconds: float) -> bool | None:
     """Whether there is a placement of every executor; None when that was not decided within the time."""
-    model = _Model()
+    model = Model()
     _assignment(model, instance)
-    return {_SOLVED: True, _INFEASIBLE: False}.get(_solved(model, seconds).status)
+    return {SOLVED: True, _INFEASIBLE: False}.get(solved(model, seconds).status)
 
 
 _Counts = dict[tuple[str, str], dict[int, float]]
 """(component, node): the linear expression of its count."""
 
 
-def _assignment(model: _Model, instance: Instance) -> _Counts:
+def _assignment(model: Model, instance: Instance) -> _Counts:
     sizes: dict[tuple[str, Resources], int] = defaultdict(int)
     for executor in instance.executors:
         sizes[executor.component, executor.requests] += 1
@@ -103,7 +106,7 @@ def _amounts(resources: Resources) -> dict[str, float]:
     return {"cpu": resources.cpu_cores, "memory": memory, "gpu": extended.get("gpu", 0.0)}
 
 
-def _savings(model: _Model, instance: Instance, counts: _Counts) -> float:
+def _savings(model: Model, instance: Instance, counts: _Counts) -> float:
     """Add what sharing a place saves; returns the cost of sharing none."""
     levels = instance.policy.levels.ordered
     steps = [
@@ -129,7 +132,7 @@ def _savings(model: _Model, instance: Instance, counts: _Counts) -> float:
     return sum(rate * levels[0].distance for rate in pairs.values())
 
 
-def _unary(model: _Model, counts: _Counts, component: str, size: int, nodes: list[str]) -> list[int]:
+def _unary(model: Model, counts: _Counts, component: str, size: int, nodes: list[str]) -> list[int]:
     steps = [model.variable(integral=True) for _ in range(size)]
     for step in steps:
         model.row({step: 1.0}, 0.0, 1.0)
@@ -142,7 +145,7 @@ def _unary(model: _Model, counts: _Counts, component: str, size: int, nodes: lis
     return steps
 
 
-def _products(model: _Model, ones: list[int], others: list[int], cost: float) -> None:
+def _products(model: Model, ones: list[int], others: list[int], cost: float) -> None:
     for one in ones:
         for other in others:
             both = model.variable(cost, integral=False)

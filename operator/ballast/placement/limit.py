@@ -23,6 +23,20 @@ def most_per_node(policy: PlacementPolicy, component: str, total: float) -> int:
     return min([allowance(total, policy.max_executors_per_node_ratio), *limits])
 
 
+def node_limit_words(policy: PlacementPolicy, component: str, total: float) -> str:
+    """The limit that holds, as a user knows it."""
+    most = most_per_node(policy, component, total)
+    if most < allowance(total, policy.max_executors_per_node_ratio):
+        return f"limits allow {most} of {component}"
+    return f"maxExecutorsPerNodeRatio {policy.max_executors_per_node_ratio:g} allows {most} of {total:g} of {component}"
+
+
+def zone_limit_words(policy: PlacementPolicy, component: str, total: float) -> str:
+    """As `node_limit_words`."""
+    ratio = policy.max_executors_per_zone_ratio
+    return f"maxExecutorsPerZoneRatio {ratio:g} allows {allowance(total, ratio)} of {total:g} of {component}"
+
+
 def node_limits(crew: Crew, policy: PlacementPolicy) -> IntArray:
     """(components, nodes): how many more executors of each component each node may take."""
     pairs = zip(crew.components, crew.totals, strict=True)

@@ -11,7 +11,14 @@ from ballast.model import Executor, Location, Node, Reason
 from ballast.model.arrays import FloatArray
 from ballast.placement.admission import refusal
 from ballast.placement.crew import Crew
-from ballast.placement.limit import node_limits, zone_limits
+from ballast.placement.limit import (
+    kept_away,
+    node_limit_words,
+    node_limits,
+    separations,
+    zone_limit_words,
+    zone_limits,
+)
 from ballast.placement.outlook import Pool
 
 
@@ -24,12 +31,23 @@ def why_not(pool: Pool, crew: Crew, group_index: int) -> tuple[Reason, str]:
     roomy = admitted & (pool.room.capacity(pool.room.vector(group.requests)) > 0)
     if not roomy.any():
         return Reason.POOL_FULL, f"none of {int(admitted.sum())} nodes that admit it has room for its requests"
-    name = crew.components[group.component]
-    within = roomy & (node_limits(crew, pool.policy)[group.component] > 0)
-    within &= zone_limits(crew, pool.grid, pool.policy)[group.component][pool.grid.codes[0]] > 0
-    if not within.any():
-        return Reason.SPREAD_LIMIT, f"every node with room holds as many executors of {name} as the policy allows"
-    return Reason.SEPARATED, f"every node with room holds a component that must be kept apart from {name}"
+    name, row = crew.components[group.component], group.component
+    on_node = roomy & (node_limits(crew, pool.policy)[row] <= 0)
+    in_zone = roomy & (zone_limits(crew, pool.grid, pool.policy)[row][pool.grid.codes[0]] <= 0)
+    apart = separations(crew.topology, crew.components, pool.grid)
+    away = roomy & kept_away(pool.grid, crew.present, apart, row)
+    if not (on_node | in_zone | away)[roomy].all():
+        return Reason.NO_DESTINATION, f"nodes have room for it, and {pool.policy.strategy} chose none of them"
+    total = float(crew.totals[row])
+    found = [
+        (on_node, Reason.SPREAD_LIMIT, f"{node_limit_words(pool.policy, name, total)} per node"),
+        (in_zone, Reason.SPREAD_LIMIT, f"{zone_limit_words(pool.policy, name, total)} per zone"),
+        (away, Reason.SEPARATED, f"a component that must be kept apart from {name} is there"),
+    ]
+    told = [(int(mask.sum()), reason, words) for mask, reason, words in found if mask.any()]
+    _, reason, _ = max(told, key=lambda each: each[0])
+    words = "; ".join(f"{count} of {int(roomy.sum())} nodes with room: {why}" for count, _, why in told)
+    return reason, words
 
 
 def common_refusal(executor: Executor, nodes: Sequence[Node]) -> tuple[Reason, str]:

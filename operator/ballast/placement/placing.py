@@ -7,7 +7,7 @@ sends them: to cool nodes as long as there are some, and near their component as
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -33,6 +33,7 @@ from ballast.placement.heading import headings
 from ballast.placement.heat import would_be_unloaded
 from ballast.placement.outcome import preferred_location, why_not
 from ballast.placement.outlook import TIERS, Outlook, Pool, outlook
+from ballast.placement.repair import repaired, seat
 from ballast.placement.room import Room, fits, room
 from ballast.placement.scope import region
 from ballast.placement.search import Effort
@@ -94,8 +95,16 @@ def place(
     free = [e for e in ordered if e.uid not in work.pins or not work.pin(e)]
     bound = headings(snapshot, sent.items())
     bound |= {placement.uid: placement.node for placement in work.placements if placement.node is not None}
-    for crew in crews(snapshot, places, memory, gated=free, bound=bound, sticky=policy.placement.sticky, loads=loads):
+
+    def waiting(executors: Sequence[Executor]) -> Iterator[Crew]:
+        sticky = policy.placement.sticky
+        return crews(snapshot, places, memory, gated=executors, bound=bound, sticky=sticky, loads=loads)
+
+    for crew in waiting(free):
         work.place(crew)
+    if any(executor.uid not in work.seats for executor in free):
+        work.seats = repaired(pool, waiting(free), work.seats, executors=len(free))
+    work.settle(free, waiting)
     found = sorted(work.placements, key=lambda placement: (placement.executor, placement.uid))
     sent |= {placement.uid: placement.node for placement in found if placement.node is not None}
     return Placed(found, replace(after(strategy, state), sent=tuple(sorted(sent.items()))))
@@ -126,6 +135,8 @@ class _Pass:
     loads: Mapping[str, float]
     pins: Mapping[str, str]
     placements: list[Placement] = field(default_factory=list)
+    seats: dict[str, int] = field(default_factory=dict)
+    """Position of the node by uid, of executors that the strategy or stickiness placed."""
 
     def foresee(self, snapshot: Snapshot, state: PlacementState) -> dict[str, str]:
         """Let those count that were sent somewhere and are not bound yet; them, by uid."""
@@ -165,8 +176,18 @@ class _Pass:
             for part in sets(self.strategy, crew):
                 mine = {group: left.pop(group) for group in part if group in left}
                 left |= self._place_tier(crew, mine, tier, near)
-        for group, count in sorted(left.items()):
-            self._release(crew, group, count)
+
+    def settle(self, executors: Sequence[Executor], waiting: Callable[[Sequence[Executor]], Iterator[Crew]]) -> None:
+        """Say where these go, and why some find no node; `waiting` gives the crews of executors."""
+        for executor in executors:
+            if executor.uid in self.seats:
+                wished = self.pins.get(executor.uid)
+                self._settle(executor, self.seats[executor.uid], self.policy.placement.pin, wished=wished)
+        short = {executor.topology for executor in executors if executor.uid not in self.seats}
+        for crew in waiting([executor for executor in executors if executor.topology in short]):
+            seat(crew, self.seats)
+            for index, group in enumerate(crew.groups):
+                self._release(crew, index, [e for e in group.executors if e.uid not in self.seats])
 
     def _return(self, crew: Crew, left: dict[int, int], tier: int) -> dict[int, int]:
         if not left or not crew.vacancies.any():
@@ -203,7 +224,7 @@ class _Pass:
             for executor, position in zip(members.executors[first:], nodes, strict=False):
                 if told:
                     self.strategy.took(executor, position)
-                self._settle(executor, position, self.policy.placement.pin, wished=self.pins.get(executor.uid))
+                self.seats[executor.uid] = position
             remaining[group] -= len(nodes)
         return {group: count for group, count in remaining.items() if count > 0}
 
@@ -213,9 +234,11 @@ class _Pass:
         detail = "" if wished is None else f"{wished} can't take it any more"
         self.placements.append(Placement(executor.key, executor.uid, node.name, node.location, pin, reason, detail))
 
-    def _release(self, crew: Crew, group: int, count: int) -> None:
-        """Let the last `count` of a group go unpinned, with the reason."""
+    def _release(self, crew: Crew, group: int, executors: Sequence[Executor]) -> None:
+        """Let executors of a group go unpinned, with the reason."""
+        if not executors:
+            return
         reason, detail = why_not(self.pool, crew, group)
         location = preferred_location(self.pool, crew, crew.groups[group].component)
-        for executor in crew.groups[group].executors[-count:]:
+        for executor in executors:
             self.placements.append(Placement(executor.key, executor.uid, None, location, Pin.NONE, reason, detail))

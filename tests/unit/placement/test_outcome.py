@@ -9,6 +9,7 @@ import pytest
 from ballast.model import (
     Anchor,
     Component,
+    ComponentLimit,
     Constraints,
     Executor,
     Location,
@@ -48,25 +49,52 @@ def test_where_none_has_room_it_says_how_many_would_admit_it() -> None:
     )
 
 
-def test_where_those_with_room_hold_enough_it_names_the_component() -> None:
+def test_where_those_with_room_hold_enough_it_names_the_limit() -> None:
     nodes = (a_node("a1", requested=FULL), NODES[1])
     assert why(gated("e1"), an_executor("e2", node="a2"), nodes=nodes) == (
         Reason.SPREAD_LIMIT,
-        "every node with room holds as many executors of ingest as the policy allows",
+        "1 of 1 nodes with room: maxExecutorsPerNodeRatio 0.25 allows 1 of 2 of ingest per node",
+    )
+
+
+def test_a_limit_of_the_component_itself_is_named_as_such() -> None:
+    policy = PlacementPolicy(max_executors_per_node_ratio=1.0, limits=(ComponentLimit("ingest", 1),))
+    assert why(gated("e1"), an_executor("e2", node="a2"), nodes=(NODES[1],), policy=policy) == (
+        Reason.SPREAD_LIMIT,
+        "1 of 1 nodes with room: limits allow 1 of ingest per node",
     )
 
 
 def test_a_zone_that_holds_enough_is_a_matter_of_spread_too() -> None:
     policy = PlacementPolicy(max_executors_per_node_ratio=1.0, max_executors_per_zone_ratio=0.5)
-    assert why(gated("e1"), an_executor("e2", node="a2"), nodes=NODES[:2], policy=policy)[0] is Reason.SPREAD_LIMIT
+    assert why(gated("e1"), an_executor("e2", node="a2"), nodes=NODES[:2], policy=policy) == (
+        Reason.SPREAD_LIMIT,
+        "2 of 2 nodes with room: maxExecutorsPerZoneRatio 0.5 allows 1 of 2 of ingest per zone",
+    )
 
 
-def test_what_is_left_is_separation() -> None:
+def test_what_bars_most_nodes_is_the_reason_and_the_rest_is_told() -> None:
+    apart = a_topology(Component("ingest"), Component("standby"), separate=(Separation(("ingest", "standby"), "Zone"),))
+    there = (an_executor("e2", node="b1"), an_executor("s1", node="a1", component="standby"))
+    assert why(gated("e1"), *there, topologies=(apart,)) == (
+        Reason.SEPARATED,
+        (
+            "1 of 3 nodes with room: maxExecutorsPerNodeRatio 0.25 allows 1 of 2 of ingest per node; "
+            "2 of 3 nodes with room: a component that must be kept apart from ingest is there"
+        ),
+    )
+
+
+def test_nothing_is_blamed_where_a_node_would_take_it() -> None:
+    assert why(gated("e1"))[0] is Reason.NO_DESTINATION
+
+
+def test_separation_is_told_where_it_is_separation() -> None:
     apart = a_topology(Component("ingest"), Component("standby"), separate=(Separation(("ingest", "standby"), "Zone"),))
     standby = (an_executor("s1", node="a1", component="standby"), an_executor("s2", node="b1", component="standby"))
     assert why(gated("e1"), *standby, topologies=(apart,)) == (
         Reason.SEPARATED,
-        "every node with room holds a component that must be kept apart from ingest",
+        "3 of 3 nodes with room: a component that must be kept apart from ingest is there",
     )
 
 

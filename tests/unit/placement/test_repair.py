@@ -1,0 +1,79 @@
+"""Executors that found no node take one from others, which find another."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from ballast.model import (
+    Component,
+    Constraints,
+    Executor,
+    Memory,
+    Node,
+    PlacementPolicy,
+    Requirement,
+    Resources,
+    Separation,
+)
+from ballast.placement.placing import place
+from tests.builders import GIB, a_node, a_policy, a_snapshot, a_topology, gated
+
+ALL_OF_IT = PlacementPolicy(max_executors_per_node_ratio=1.0)
+
+
+def only(node: str) -> Constraints:
+    """A volume that is on this node."""
+    return Constraints(volume_terms=(((Requirement("metadata.name", "In", (node,), on_field=True),),),))
+
+
+def homes(
+    *executors: Executor, nodes: tuple[Node, ...], policy: PlacementPolicy = ALL_OF_IT, **changes: Any
+) -> Counter[str | None]:
+    snapshot = a_snapshot(*nodes, executors=executors, **changes)
+    scores = {node.name: 95.0 for node in nodes if node.name.startswith("hot")}
+    found = place(snapshot, a_policy(placement=policy), Memory(), gated=executors, scores=scores).placements
+    return Counter(placement.node for placement in found)
+
+
+def test_one_that_may_go_anywhere_leaves_the_cool_node_to_one_that_may_not() -> None:
+    nodes = (a_node("cool", cores=1.0), a_node("hot", cores=1.0))
+    waiting = (gated("a"), gated("b", topology="team/other", constraints=only("cool")))
+    assert homes(*waiting, nodes=nodes) == {"cool": 1, "hot": 1}
+
+
+@pytest.mark.parametrize("large", [1, 2])
+def test_small_ones_make_room_for_a_large_one(large: int) -> None:
+    nodes = tuple(a_node(f"n{number}", cores=2.0) for number in range(3))
+    small = tuple(gated(f"s{number}", topology=f"team/t{number}") for number in range(6 - 2 * large))
+    big = tuple(gated(f"z{n}", topology=f"team/z{n}", requests=Resources(2.0, GIB, 1)) for n in range(large))
+    assert homes(*small, *big, nodes=nodes)[None] == 0
+
+
+def test_a_chain_of_three_finds_everyone_a_node() -> None:
+    nodes = tuple(
+        a_node(f"n{number}", cores=1.0, labels={f"l{number}": "", f"l{number - 1}": ""}) for number in range(4)
+    )
+    waiting = tuple(
+        gated(f"e{number}", topology=f"team/t{number}", constraints=Constraints(node_selector=((f"l{number}", ""),)))
+        for number in range(3)
+    )
+    last = gated("z", topology="team/z", constraints=only("n1"), requests=Resources(1.0, GIB, 1))
+    assert homes(*waiting, last, nodes=nodes)[None] == 0
+
+
+def test_limits_and_separations_hold_for_those_that_go_elsewhere() -> None:
+    apart = a_topology(Component("ingest"), Component("sink"), separate=(Separation(("ingest", "sink"), "Node"),))
+    nodes = (a_node("n0", cores=1.0), a_node("n1", cores=2.0))
+    waiting = (gated("a"), gated("b", component="sink", constraints=only("n0")))
+    assert homes(*waiting, nodes=nodes, topologies=(apart,)) == {"n0": 1, "n1": 1}
+    none_left = (gated("a", constraints=only("n0")), gated("b", component="sink", constraints=only("n0")))
+    assert homes(*none_left, nodes=nodes, topologies=(apart,))[None] == 1
+
+
+def test_where_nothing_helps_the_others_stay_where_they_are() -> None:
+    nodes = (a_node("n0", cores=2.0), a_node("n1", cores=2.0))
+    waiting = tuple(gated(f"e{number}") for number in range(5))
+    assert homes(*waiting, nodes=nodes) == {"n0": 2, "n1": 2, None: 1}
