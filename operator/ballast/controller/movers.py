@@ -160,7 +160,7 @@ class Movers:
             each = known[each.key] = written
             if each.state.phase.ended:
                 return None
-            if step.look_anew:
+            if step.look_again:
                 return self._clock()
         return self._clock()
 

@@ -53,48 +53,38 @@ def worth(way: Way, moves: MovesPolicy, *, tolerance_points: float = 0.0) -> Obj
 
     `tolerance_points`: by so much may the destination end hotter than the node that is left.
     """
+    if way.target == way.source:
+        return Reason.NO_DESTINATION, "source and destination are the same node"
+    if way.before is None or way.after is None:
+        return Reason.STALE_METRICS, f"{way.unmeasured} has no fresh metrics, so it takes part in no move"
     return (
-        _same_node(way)
-        or _stale(way)
-        or overshoot(way.after, way.target, tolerance_points=tolerance_points)
-        or _gain(way, moves)
+        overshoot(way.after, way.target, tolerance_points=tolerance_points)
+        or gain_shortfall(way.before, way.after, way.target, moves)
         or locality_loss(way.locality_delta_ratio, moves)
     )
 
 
-def overshoot(after: Gap | None, target: str, *, tolerance_points: float = 0.0) -> Objection | None:
+def overshoot(after: Gap, target: str, *, tolerance_points: float = 0.0) -> Objection | None:
     """The destination must not end hotter than the node that is left: else the move would soon be reversed."""
-    if after is None or not after.overshoots(tolerance_points):
+    if not after.overshoots(tolerance_points):
         return None
     return Reason.OVERSHOOT, f"{target} would end at {after.cold:.1f}, above {after.hot:.1f}"
 
 
+def gain_shortfall(before: Gap, after: Gap, target: str, moves: MovesPolicy) -> Objection | None:
+    """The gap must narrow by at least minGain."""
+    gain = before.narrowed(after)
+    if gain >= moves.min_gain:
+        return None
+    return Reason.MIN_GAIN, f"the gap to {target} would narrow by {gain:.1f} points, minGain is {moves.min_gain:g}"
+
+
 def locality_loss(delta_ratio: float, moves: MovesPolicy) -> Objection | None:
+    """The topology's traffic must not get dearer than maxLocalityLoss allows."""
     most = moves.max_locality_loss
     if delta_ratio <= most:
         return None
     return Reason.LOCALITY_LOSS, f"traffic would get {delta_ratio:.1%} dearer, over {most:.1%}"
-
-
-def _same_node(way: Way) -> Objection | None:
-    if way.target == way.source:
-        return Reason.NO_DESTINATION, "source and destination are the same node"
-    return None
-
-
-def _stale(way: Way) -> Objection | None:
-    if not way.unmeasured:
-        return None
-    return Reason.STALE_METRICS, f"{way.unmeasured} has no fresh metrics, so it takes part in no move"
-
-
-def _gain(way: Way, moves: MovesPolicy) -> Objection | None:
-    if way.before is None or way.after is None:
-        return None
-    gain = way.before.narrowed(way.after)
-    if gain >= moves.min_gain:
-        return None
-    return Reason.MIN_GAIN, f"the gap to {way.target} would narrow by {gain:.1f} points, minGain is {moves.min_gain:g}"
 
 
 def weightless(policy: Policy) -> Objection | None:

@@ -97,7 +97,7 @@ class Step:
         return self.move.phase is not self.before.phase
 
     @property
-    def look_anew(self) -> bool:
+    def look_again(self) -> bool:
         """The next step must not be decided from the same facts: they may be older than what was just written."""
         return self.move.withdrawn and not self.before.withdrawn
 

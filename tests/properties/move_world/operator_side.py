@@ -152,7 +152,7 @@ def act(scenario: Scenario, world: World, index: int, step: Step) -> World:
         after = effected(done, index, step.effect)
         return after._replace(before_last=world.executors if after.executors != world.executors else None)
     written = done._replace(moves=put(done.moves, index, step.move))
-    return written if step.look_anew else _going_on(scenario, written, index, seen=world.seen)
+    return written if step.look_again else _going_on(scenario, written, index, seen=world.seen)
 
 
 def _going_on(scenario: Scenario, world: World, index: int, *, seen: tuple[Executor, ...]) -> World:

@@ -125,6 +125,11 @@ def test_only_a_clear_outcome_counts_as_help_or_failure(measured: dict[str, Any]
     assert judge(360, facts(measured)).move.helped is helped
 
 
+def test_a_move_of_an_application_that_has_ended_is_not_judged() -> None:
+    found = judge(10, replace(facts({}), application_ended=True)).move
+    assert (found.phase, found.reason, found.helped) == (MovePhase.SUCCEEDED, Word.APPLICATION_ENDED, None)
+
+
 def test_one_that_came_back_to_its_source_has_failed_however_the_scores_are() -> None:
     move: MoveState = settling(since=180, node="hot")
     found = advance(move, facts({**LEVEL, **FASTER}), SETTINGS, NOW).move

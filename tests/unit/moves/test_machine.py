@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -302,7 +303,7 @@ def test_leaving_records_what_the_move_will_be_judged_by_and_recognised_by() -> 
 class TestWithdrawing:
     def test_needs_a_second_look_at_new_facts(self) -> None:
         first = step(leaving(since=120, reason=Reason.DISRUPTION_BUDGET), before(eviction_refused="budget"))
-        assert (first.move.phase, first.move.withdrawn, first.look_anew) == (MovePhase.LEAVING, True, True)
+        assert (first.move.phase, first.move.withdrawn, first.look_again) == (MovePhase.LEAVING, True, True)
         second = step(first.move, before())
         assert (second.move.phase, second.move.reason) == (MovePhase.REFUSED, Reason.DISRUPTION_BUDGET)
 
@@ -314,6 +315,35 @@ class TestWithdrawing:
     def test_follows_an_objection_that_came_after_clearance(self) -> None:
         found = step(leaving(), refused(Reason.VOLUME_PINNED)).move
         assert (found.withdrawn, found.reason) == (True, Reason.VOLUME_PINNED)
+
+
+@pytest.mark.parametrize(
+    ("known", "facts", "reason", "message"),
+    [
+        ({}, {"eviction_refused": "needs 3"}, Reason.DISRUPTION_BUDGET, "not evicted within 120 s: needs 3; a Pod"),
+        ({}, {"eviction_failed": "forbidden"}, Word.NOT_EVICTED, "not evicted within 120 s: forbidden"),
+        ({}, {}, Word.NOT_EVICTED, "not evicted within 120 s"),
+        (
+            {"reason": Reason.DISRUPTION_BUDGET, "message": "needs 3"},
+            {},
+            Reason.DISRUPTION_BUDGET,
+            "not evicted within 120 s: needs 3",
+        ),
+    ],
+    ids=["a disruption budget", "another refusal", "no answer", "an answer to the process before this one"],
+)
+def test_an_eviction_that_is_given_up_tells_the_last_answer(
+    known: dict[str, Any], facts: dict[str, Any], reason: str, message: str
+) -> None:
+    found = step(leaving(since=120, **known), before(**facts)).move
+    assert (found.withdrawn, found.reason) == (True, reason)
+    assert found.message.startswith(message)
+
+
+def test_what_the_server_said_is_noted_once() -> None:
+    told = step(leaving(), before(eviction_failed="forbidden"))
+    assert (told.move.reason, told.effect) == (Word.NOT_EVICTED, None)
+    assert step(told.move, before(eviction_failed="forbidden")).effect is not None
 
 
 def test_a_longer_grace_period_than_leave_timeout_is_waited_for() -> None:
