@@ -9,33 +9,37 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from random import SystemRandom
 
 from rich.console import Console
 
 from examples.demo.acts import play
 from examples.demo.figures import Figures
-from examples.demo.findings import BUSY_LIMIT_PERCENT, Played
+from examples.demo.findings import Played
 from examples.demo.installation import keep_logs
 from examples.demo.machine import Machine
 from examples.demo.manifests import WINDOW_SECONDS
-from examples.demo.pool import nodes, pool_nodes
-from examples.demo.report import report
+from examples.demo.pool import RACK_MEGABITS, ZONE_MEGABITS, nodes, pool_nodes
+from examples.demo.report import report, unfinished
 from examples.demo.screen import Screen
+from examples.demo.verdict import BUSY_LIMIT_PERCENT, Verdict
 from examples.demo.watch import Watch
 from tests.testbed.errors import TestbedError
 from tests.testbed.testbed import Testbed
 
 OUTPUT = Path(__file__).parents[2] / "build" / "demo"
+_MOST_SEEDS = 10_000
 
 
 def options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m examples.demo", description=__doc__)
     parser.add_argument("--output", type=Path, default=OUTPUT, help="where summary.json and report.html go")
+    parser.add_argument("--seed", type=int, help="of the draw of the noisy node (default: another one in every run)")
     parser.add_argument(
         "--busy-limit",
         type=float,
         default=BUSY_LIMIT_PERCENT,
-        help="percent of the whole machine that may be busy while scores count",
+        help="percent of the whole machine that may usually be busy while scores count (default %(default)g)",
     )
     return parser.parse_args(arguments)
 
@@ -46,31 +50,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     output.mkdir(parents=True, exist_ok=True)
     for name in ("summary.json", "report.html"):
         (output / name).unlink(missing_ok=True)
+    seed = SystemRandom().randrange(_MOST_SEEDS) if chosen.seed is None else chosen.seed
     started = time.monotonic()
     with Screen(Console()) as screen:
+        screen.say(f"seed {seed}")
         try:
-            played = _perform(screen, output)
+            played = _perform(screen, output, seed=seed)
         except TestbedError as error:
-            for line in (f"failed: {error}", *getattr(error, "__notes__", ())):
-                screen.say(line)
-            return 1
-        _write(played, output)
-        failures = played.findings.failures(busy_limit_percent=chosen.busy_limit)
-        for failure in failures:
-            screen.say(f"not shown: {failure}")
-        if failures:
-            screen.say(f"the logs of all parts are in {output / 'logs'}")
-        busiest = played.findings.busiest
-        screen.say(f"the machine was at most {busiest} while scores counted" if busiest else "")
+            verdict = Verdict([str(error)])
+            _write(output, {**verdict.summary(), "seed": seed}, unfinished(verdict))
+        else:
+            verdict = Verdict.on(played.findings, busy_limit_percent=chosen.busy_limit)
+            _write(output, {**verdict.summary(), **played.findings.summary()}, report(played, verdict))
+        _say(screen, verdict, output)
         screen.title(f"done in {time.monotonic() - started:.0f} s: {output / 'summary.json'}, {output / 'report.html'}")
-    return 1 if failures else 0
+    return 0 if verdict.passed else 1
 
 
-def _perform(screen: Screen, output: Path) -> Played:
+def _perform(screen: Screen, output: Path, *, seed: int) -> Played:
     screen.title("a real control plane, a kubelet for nine nodes, Prometheus")
     testbed = Testbed(progress=screen.say)
     data = tempfile.TemporaryDirectory(prefix="ballast-demo-")
-    with data as folder, testbed.up(nodes=nodes()):
+    up = testbed.up(nodes=nodes(), network=True, rack_megabits=RACK_MEGABITS, zone_megabits=ZONE_MEGABITS)
+    with data as folder, up:
         try:
             specs = pool_nodes()
             figures = Figures(
@@ -80,17 +82,24 @@ def _perform(screen: Screen, output: Path) -> Played:
                 window_seconds=WINDOW_SECONDS,
             )
             with Watch(screen, figures=figures, specs=specs, machine=Machine(WINDOW_SECONDS)) as watch:
-                return play(testbed, screen, watch=watch, figures=figures, folder=Path(folder))
-        except BaseException as error:
-            error.add_note(f"the logs of all parts are in {output / 'logs'}")
-            raise
+                return play(testbed, screen, watch=watch, figures=figures, folder=Path(folder), seed=seed)
         finally:
             keep_logs(testbed, output / "logs")
 
 
-def _write(played: Played, output: Path) -> None:
-    (output / "summary.json").write_text(json.dumps(played.findings.summary(), indent=2) + "\n")
-    (output / "report.html").write_text(report(played))
+def _write(output: Path, summary: dict[str, object], page: str) -> None:
+    (output / "summary.json").write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
+    (output / "report.html").write_text(page)
+
+
+def _say(screen: Screen, verdict: Verdict, output: Path) -> None:
+    screen.title(verdict.headline)
+    for failure in verdict.failures:
+        screen.say(f"not shown: {failure.splitlines()[0]}")
+    for warning in verdict.warnings:
+        screen.say(f"warning: {warning}")
+    if not verdict.passed:
+        screen.say(f"more is in {output / 'summary.json'}, and the logs of all parts in {output / 'logs'}")
 
 
 if __name__ == "__main__":

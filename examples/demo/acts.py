@@ -3,50 +3,39 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from random import Random
 
 from examples.demo import manifests
 from examples.demo.figures import Figures
-from examples.demo.findings import WARMUP_SECONDS, Durations, Findings, Move, Played, Trail
+from examples.demo.findings import Durations, Findings, Move, Placed, Played, Trail
+from examples.demo.following import Follower
 from examples.demo.installation import await_gating, install
-from examples.demo.pool import POOL_LABEL, SYSTEM, TOLERATIONS, Spread, pool_nodes, spread
+from examples.demo.pool import POOL_LABEL, SYSTEM, TOLERATIONS, Spread, cores_of, pool_nodes, spread
 from examples.demo.screen import Screen
 from examples.demo.streaming.application import Job
-from examples.demo.streaming.batches import Batch, quantile_seconds
+from examples.demo.streaming.batches import between, quantile_seconds
 from examples.demo.streaming.records import Comparison, Stream
 from examples.demo.streaming.running import RunningJob
 from examples.demo.watch import Watch
-from tests.testbed.errors import TestbedError
 from tests.testbed.testbed import Testbed
 from tests.testbed.waiting import wait_until
 
 EXECUTORS = 6
-RECORDS_PER_SECOND = 200
+STREAM = Stream(records_per_second=200, padding=2_000)
 HASHES_PER_RECORD = 60
-TRIGGER = "3 seconds"
-"""Most of a small batch's work is its own: on a slow machine, one every two seconds takes a core."""
-NOISE_CORES = 0.45
+TRIGGER = "4 seconds"
+"""Most of a small batch's work is its own: the longer between two of them, the less the machine has to do."""
+NOISE_RATIO = 0.65
+"""Of the node's own cores, what the neighbor burns."""
 CALM_SCORE = 55.0
-_CALM_SECONDS = 120.0
-_LOOK_SECONDS = 20.0
-"""How long the job runs with kube-scheduler's placement."""
-_WARM_BATCHES = 8
-_QUIET_SECONDS = 25.0
-_AFTER_SECONDS = 20.0
-_DECISION_SECONDS = 120.0
-_MOVE_SECONDS = 260.0
-_ENDED = ("Succeeded", "Failed", "Expired", "Refused")
-_MARKS = {"Leaving": "executor leaves", "Settling": "replacement runs"}
-
-Json = dict[str, Any]
-
-
-class UnfinishedMoveError(TestbedError):
-    """The move ended before its replacement ran."""
+_CALM_SECONDS = 300.0
+_WARM_BATCHES = 6
+_LOOK_BATCHES = 8
+"""How many batches of a placement are compared."""
+_AFTER_BATCHES = 5
 
 
 @dataclass(slots=True)
@@ -61,18 +50,13 @@ class Play:
     stack: ExitStack
     trail: Trail = field(default_factory=Trail)
 
-    def mark(self, text: str) -> float:
-        now = time.time()
-        self.trail.mark(now, text)
-        return now
-
     def job(self, name: str) -> Job:
         return Job(
             name=name,
             namespace=manifests.NAMESPACE,
             folder=self.folder / name,
             executors=EXECUTORS,
-            stream=Stream(records_per_second=RECORDS_PER_SECOND),
+            stream=STREAM,
             rounds=HASHES_PER_RECORD,
             trigger=TRIGGER,
             # As many tasks as executors: the slowest executor sets the pace, as it does in larger jobs.
@@ -89,63 +73,96 @@ class Play:
         self.screen.say(f"{EXECUTORS} executors run; records flow at {job.stream.records_per_second} a second")
         running.feed()
         running.await_batches(_WARM_BATCHES)
+        self._await_calm()
         return running
 
-    def show(self, found: Spread) -> None:
-        where = ", ".join(f"{node} ×{count}" for node, count in found.per_node.items())
-        self.screen.say(f"executors on {where}")
-        self.screen.say(
-            f"of their shuffle {found.cross_zone_ratio:.0%} crosses zones and {found.cross_rack_ratio:.0%} racks"
+    def _await_calm(self) -> None:
+        """Until the JVMs have compiled what they run: before, every node that hosts is hot."""
+        wait_until(
+            lambda: max(self.figures.latest().values(), default=100.0) < CALM_SCORE,
+            what=f"all nodes are below {CALM_SCORE:g}",
+            timeout_seconds=_CALM_SECONDS,
+            poll_seconds=1.0,
+            explain=lambda: str(self.figures.latest()),
         )
 
+    def look(self, running: RunningJob) -> Placed:
+        """The job as it is placed, for some batches."""
+        self.watch.count(scores=True)
+        began, before = time.time(), self.testbed.crossed()
+        running.await_batches(_LOOK_BATCHES)
+        crossed, until = self.testbed.crossed().since(before), time.time()
+        self.watch.count(scores=False)
+        batches = [batch for batch in running.batches() if batch.ended_at >= began and batch.started_at < until]
+        found = Placed(running_spread(running), batches, crossed)
+        self._tell(found)
+        return found
 
-def play(testbed: Testbed, screen: Screen, *, watch: Watch, figures: Figures, folder: Path) -> Played:
+    def _tell(self, found: Placed) -> None:
+        where = ", ".join(f"{node} ×{count}" for node, count in found.spread.per_node.items())
+        self.screen.say(f"executors on {where}")
+        self.screen.say(
+            f"of their shuffle {found.spread.cross_zone_ratio:.0%} crosses zones and "
+            f"{found.spread.cross_rack_ratio:.0%} racks; measured: {found.zone_bytes_per_record:,.0f} bytes a record "
+            f"across zones, {found.rack_bytes_per_record:,.0f} across racks"
+        )
+        middle, high = found.median_seconds, quantile_seconds(found.batches, 0.95)
+        if middle is not None and high is not None:
+            self.screen.say(f"batches took {middle:.2f} s at the median, {high:.2f} s at the 95th percentile")
+
+
+def play(testbed: Testbed, screen: Screen, *, watch: Watch, figures: Figures, folder: Path, seed: int) -> Played:
     """All four acts; raises TestbedError when one of them does not come to its end. `folder`: for the jobs' data."""
     with ExitStack() as stack:
         acts = Play(testbed, screen, watch, figures, folder, stack)
         testbed.create_namespace(manifests.NAMESPACE)
         testbed.create_namespace(manifests.BROKERS)
         default, first = by_default(acts)
+        quiet_at = time.time()
         running, placed = by_ballast(acts)
-        move, quiet_at, noise_at = off_the_hot_node(acts, placed)
-        after = running_spread(running)
-        until = time.time()
-        batches = running.batches()
+        move, noise_at = off_the_hot_node(acts, running, noisy=noisy_node(placed.spread, seed=seed))
+        after, until, batches = running_spread(running), time.time(), running.batches()
+        quiet_at = max(quiet_at, placed.batches[0].started_at)
         durations = Durations.around(move, batches, quiet_at=quiet_at, noise_at=noise_at, until=until)
         _say_durations(acts, durations)
         records = compared(acts, running, first=first)
         findings = Findings(
+            seed=seed,
             default=default,
             default_records=first,
             ballast=placed,
             move=move,
             durations=durations,
             records=records,
-            busiest=watch.busiest,
+            uses=watch.uses,
         )
         scores = figures.history(quiet_at, until)
-        return Played(findings, after, acts.trail, scores, batches, quiet_at, until)
+        return Played(
+            findings, after, acts.trail, scores, between(batches, since=quiet_at, until=until), quiet_at, until
+        )
 
 
 def running_spread(running: RunningJob) -> Spread:
     return spread([each.node for each in running.running_executors() if each.node], pool_nodes())
 
 
-def by_default(acts: Play) -> tuple[Spread, Comparison]:
+def noisy_node(placed: Spread, *, seed: int) -> str:
+    """Drawn among the nodes that host executors."""
+    return Random(seed).choice(sorted(placed.per_node))  # noqa: S311 -- no secret
+
+
+def by_default(acts: Play) -> tuple[Placed, Comparison]:
     """(a) The job as kube-scheduler alone places it."""
     acts.screen.title("(a) kube-scheduler alone")
     acts.testbed.apply(manifests.broker("large-b1-1"))
     running = acts.run(acts.job("plain"))
-    found = running_spread(running)
-    acts.show(found)
-    time.sleep(_LOOK_SECONDS)
-    _say_batches(acts, running.batches()[_WARM_BATCHES:], words="batches took")
+    found = acts.look(running)
     records = running.finish()
     acts.screen.say(f"{records.source} records written, {records.sink} in the sink")
     return found, records
 
 
-def by_ballast(acts: Play) -> tuple[RunningJob, Spread]:
+def by_ballast(acts: Play) -> tuple[RunningJob, Placed]:
     """(b) Ballast installed, and the same job under it."""
     acts.screen.title("(b) the same job under Ballast")
     install(acts.testbed, node_selector={POOL_LABEL: SYSTEM}, tolerations=TOLERATIONS)
@@ -153,138 +170,30 @@ def by_ballast(acts: Play) -> tuple[RunningJob, Spread]:
     acts.testbed.apply(manifests.topology(EXECUTORS), manifests.policy(acts.testbed.prometheus_url, levelling=False))
     await_gating(acts.testbed, manifests.NAMESPACE, labels=manifests.EXECUTOR_LABELS)
     running = acts.run(replace(acts.job("placed"), executor_labels=manifests.EXECUTOR_LABELS))
-    found = running_spread(running)
-    acts.show(found)
-    _await_calm(acts)
-    return running, found
+    return running, acts.look(running)
 
 
-def _await_calm(acts: Play) -> None:
-    """Until the JVMs have compiled what they run: before, every node that hosts is hot."""
-
-    def calm() -> bool:
-        scores = acts.figures.scores()
-        return bool(scores) and max(scores.values()) < CALM_SCORE
-
-    wait_until(
-        calm,
-        what=f"all nodes are below {CALM_SCORE:g}",
-        timeout_seconds=_CALM_SECONDS,
-        poll_seconds=1.0,
-        explain=lambda: str(acts.figures.scores()),
-    )
-
-
-def off_the_hot_node(acts: Play, placed: Spread) -> tuple[Move, float, float]:
-    """(c) A noisy neighbour, and what Ballast does about it. With the times when levelling and noise began."""
-    acts.screen.title("(c) a noisy neighbour on the node that hosts the most")
+def off_the_hot_node(acts: Play, running: RunningJob, *, noisy: str) -> tuple[Move, float]:
+    """(c) A noisy neighbor, and what Ballast does about it. With the time when the noise began."""
+    acts.screen.title(f"(c) a noisy neighbor on {noisy}, drawn among the nodes that host executors")
     policy = manifests.policy(acts.testbed.prometheus_url, levelling=True)
-    acts.screen.say("the policy levels now; its settings, shorter than one would choose in production:")
+    acts.screen.say("the policy levels now; it is the default one except for its times, which suit a demonstration:")
     for line in manifests.shown(policy["spec"]):
         acts.screen.say(f"    {line}")
     acts.testbed.apply(policy)
-    quiet_at = acts.mark("levelling on")
+    acts.trail.mark_now("levelling on")
     acts.watch.count(scores=True)
-    time.sleep(_QUIET_SECONDS)
-    node = _busiest(placed)
-    acts.testbed.apply(manifests.noise(node, NOISE_CORES))
-    acts.watch.noisy = node
-    noise_at = acts.mark("noise")
-    acts.screen.say(f"a neighbour on {node} burns {NOISE_CORES:g} cores")
-    move = _followed(acts)
+    running.await_batches(2)
+    cores = NOISE_RATIO * cores_of(noisy)
+    acts.testbed.apply(manifests.noise(noisy, cores))
+    acts.watch.noisy = noisy
+    noise_at = acts.trail.mark_now("noise")
+    acts.screen.say(f"a neighbor on {noisy} burns {cores:.2g} cores")
+    move = Follower(acts.testbed, acts.screen, acts.watch, acts.trail, manifests.NAMESPACE).follow()
     acts.screen.say("the application goes on with its new executor")
-    time.sleep(_AFTER_SECONDS)
+    running.await_batches(_AFTER_BATCHES)
     acts.watch.count(scores=False)
-    return move, quiet_at, noise_at
-
-
-def _busiest(placed: Spread) -> str:
-    """The node that hosts the most; of several, one that has a neighbour in its rack to take over from it."""
-    most = max(placed.per_node.values())
-    free = {spec.rack for spec in pool_nodes() if spec.name not in placed.per_node}
-    candidates = [spec for spec in pool_nodes() if placed.per_node.get(spec.name) == most]
-    return max(candidates, key=lambda spec: spec.rack in free).name
-
-
-def _followed(acts: Play) -> Move:
-    """The move from its decision to its end, told as it goes."""
-    _tell_decision(acts, _awaited(acts, bool, what="a move is decided", timeout_seconds=_DECISION_SECONDS))
-    told = ""
-
-    def has_ended(document: Json) -> bool:
-        nonlocal told
-        told = _tell_phase(acts, document, told=told)
-        return told in _ENDED
-
-    move = _finished(_awaited(acts, has_ended, what="the move has ended", timeout_seconds=_MOVE_SECONDS))
-    _tell_end(acts, move)
-    return move
-
-
-def _finished(document: Json) -> Move:
-    try:
-        return Move.of(document)
-    except KeyError as error:
-        name, status = document["metadata"]["name"], document["status"]
-        raise UnfinishedMoveError(
-            f"the move {name} ended {status['phase']} before a replacement ran: {status.get('message', '')}"
-        ) from error
-
-
-def _tell_decision(acts: Play, document: Json) -> None:
-    spec = document["spec"]
-    reason, predicted = spec["reason"], spec["predicted"]
-    hits, scores = reason["hits"], reason["scores"]
-    acts.watch.move = f"{spec['executor']['pod']}: {spec['from']} → {spec['to']}"
-    acts.screen.say(
-        f"decided after {hits.get('low', 0)} low and {hits.get('high', 0)} high hits: {spec['executor']['pod']} "
-        f"from {spec['from']} to {spec['to']}"
-    )
-    acts.screen.say(
-        f"predicted: {spec['from']} {scores['from']:.0f} → {predicted['hotAfter']:.0f}, "
-        f"{spec['to']} {scores['to']:.0f} → {predicted['coldAfter']:.0f}; "
-        f"traffic {predicted.get('localityDelta', 0):+.0%} dearer"
-    )
-
-
-def _tell_phase(acts: Play, document: Json, *, told: str) -> str:
-    status = document.get("status", {})
-    phase = str(status.get("phase", ""))
-    if phase != told and phase not in ("", "Proposed", "Approved", *_ENDED):
-        if phase in _MARKS:
-            acts.mark(_MARKS[phase])
-        replacement = status.get("replacement", {})
-        landed = f": {replacement['pod']} runs on {replacement.get('node', '?')}" if phase == "Settling" else ""
-        acts.screen.say(f"{phase.lower()}{landed}")
-    return phase or told
-
-
-def _tell_end(acts: Play, move: Move) -> None:
-    acts.mark("judged")
-    acts.screen.say(f"{move.phase}: {move.message}")
-    acts.screen.say(
-        f"it left in {move.seconds_to_leave:.1f} s, its replacement ran {move.seconds_to_replace:.1f} s later "
-        f"and counts after another {WARMUP_SECONDS:.0f} s"
-    )
-
-
-def _awaited(acts: Play, holds: Callable[[Json], bool], *, what: str, timeout_seconds: float) -> Json:
-    def current() -> Json | None:
-        found = _first_move(acts)
-        return found if found is not None and holds(found) else None
-
-    def explain() -> str:
-        return acts.testbed.kubectl("get", "bpol,move", "--all-namespaces", "--output=yaml")
-
-    found = wait_until(current, what=what, timeout_seconds=timeout_seconds, poll_seconds=0.5, explain=explain)
-    assert found is not None  # noqa: S101 -- wait_until returns what is true
-    return found
-
-
-def _first_move(acts: Play) -> Json | None:
-    path = f"/apis/ballast.dev/v1alpha1/namespaces/{manifests.NAMESPACE}/executormoves"
-    items = acts.testbed.api.get(path)["items"]
-    return min(items, key=lambda item: str(item["metadata"]["creationTimestamp"]), default=None)
+    return move, noise_at
 
 
 def compared(acts: Play, running: RunningJob, *, first: Comparison) -> Comparison:
@@ -306,9 +215,3 @@ def _say_durations(acts: Play, durations: Durations) -> None:
                 f"{when}: {count} batches, {middle:.2f} s at the median, {high:.2f} s at the 95th percentile, "
                 f"{longest:.2f} s at the longest"
             )
-
-
-def _say_batches(acts: Play, batches: list[Batch], *, words: str) -> None:
-    middle, high = quantile_seconds(batches, 0.5), quantile_seconds(batches, 0.95)
-    if middle is not None and high is not None:
-        acts.screen.say(f"{words} {middle:.2f} s at the median, {high:.2f} s at the 95th percentile")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +37,11 @@ class Figures:
                 capacity = self.capacity_cores[name]
                 found[name] = [(at, 100.0 * float(value) / capacity) for at, value in series["values"]]
         return found
+
+    def latest(self) -> dict[str, float]:
+        """The last of each node's history."""
+        now = time.time()
+        return {name: points[-1][1] for name, points in self.history(now, now).items()}
 
     def scores(self) -> dict[str, float]:
         """The operator's own scores by node; none while no operator leads."""

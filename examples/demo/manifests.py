@@ -1,4 +1,4 @@
-"""What a user of Ballast would write for this job, and the load that belongs to none of its executors."""
+"""What a user of Ballast would write for this job, and a load that belongs to none of its executors."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ COMPONENT = "windows"
 POLICY = "streaming"
 EXECUTOR_LABELS = {"ballast.dev/topology": TOPOLOGY, "ballast.dev/component": COMPONENT}
 WINDOW_SECONDS = 15
-SETTLE_SECONDS = 50
+SETTLE_SECONDS = 45
 MIN_HOT_SCORE = 70
+"""The default of a policy."""
 _API = "ballast.dev/v1alpha1"
 
 Json = dict[str, Any]
@@ -52,7 +53,7 @@ def topology(executors: int) -> Json:
 
 
 def policy(prometheus_url: str, *, levelling: bool) -> Json:
-    """Enforced, with the short times of a demonstration. Without `levelling` it places, and moves nothing."""
+    """Enforced, and the default one except for its short times. Without `levelling` it moves nothing."""
     return {
         "apiVersion": _API,
         "kind": "BalancingPolicy",
@@ -67,29 +68,13 @@ def policy(prometheus_url: str, *, levelling: bool) -> Json:
                 "maxAge": "30s",
             },
             "placement": {"mode": "Enforce", "maxExecutorsPerNodeRatio": 0.34},
-            "shedding": _shedding() if levelling else {"strategy": "None"},
             "moves": _moves() if levelling else {"mode": "Off"},
         },
     }
 
 
-def _shedding() -> Json:
-    thresholds = {"lowThreshold": 15, "highThreshold": 40, "lowHits": 4, "highHits": 2, "minHotScore": MIN_HOT_SCORE}
-    return {"strategy": "AvgShedder", "avgShedder": thresholds}
-
-
 def _moves() -> Json:
-    return {
-        "mode": "Enforce",
-        "settle": f"{SETTLE_SECONDS}s",
-        "minExecutorAge": "20s",
-        "minSlowness": 1.1,
-        "maxLocalityLoss": 0.25,
-        "cooldown": "10m",
-        "leaveTimeout": "60s",
-        "arriveTimeout": "90s",
-        "budgets": [{"moves": 1, "per": "1h", "scope": "Topology"}],
-    }
+    return {"mode": "Enforce", "settle": f"{SETTLE_SECONDS}s", "minExecutorAge": "20s"}
 
 
 def shown(spec: Json, prefix: str = "") -> list[str]:
@@ -109,8 +94,9 @@ def broker(node: str) -> Json:
 
 
 def noise(node: str, cores: float) -> Json:
-    """A neighbour that burns CPU."""
-    pod = _pod("noisy-neighbour", BROKERS, image="noise", labels={"app": "noise"}, cpu="200m", node=node)
+    """A neighbour that burns the CPU that it asked for."""
+    cpu = f"{cores * 1000:.0f}m"
+    pod = _pod("noisy-neighbour", BROKERS, image="noise", labels={"app": "noise"}, cpu=cpu, node=node)
     pod["spec"]["containers"][0]["args"] = ["--cores", f"{cores:g}"]
     return pod
 

@@ -1,4 +1,4 @@
-"""The demonstration's nodes: eight of two sizes in two zones and four racks, and one beside the pool."""
+"""The demonstration's nodes: eight of two sizes in two zones and three racks, and one outside of the pool."""
 
 from __future__ import annotations
 
@@ -11,33 +11,30 @@ from tests.testbed.nodes import NodeSpec
 POOL_LABEL = "pool"
 POOL = "streaming"
 SYSTEM = "system"
-LARGE_CORES, SMALL_CORES = 0.5, 0.25
+LARGE_CORES, SMALL_CORES = 0.4, 0.2
+RACK_MEGABITS, ZONE_MEGABITS = 40.0, 5.0
+"""What the link of each rack and of each zone carries each way: slow, as the nodes' CPUs are."""
 _RESERVED = {"key": "demo/reserved", "value": SYSTEM, "effect": "NoSchedule"}
 TOLERATIONS = ({"key": "demo/reserved", "operator": "Exists"},)
 
 
 def nodes() -> list[NodeSpec]:
-    """Two in every rack, the small machines in zone a, the large ones in zone b.
+    """Two racks of two small machines in zone a, one rack of four large machines in zone b.
 
     Drivers and Ballast itself run on a machine outside of the pool, in zone b.
     """
-    sizes = {"a": ("small", SMALL_CORES), "b": ("large", LARGE_CORES)}
-    pool = [
-        _node(f"{size}-{zone}{rack}-{number}", zone=zone, rack=f"{zone}{rack}", cores=cores)
-        for zone, (size, cores) in sizes.items()
-        for rack in (1, 2)
-        for number in (1, 2)
-    ]
+    small = [_node(f"small-a{rack}-{number}", f"a{rack}", cores=SMALL_CORES) for rack in (1, 2) for number in (1, 2)]
+    large = [_node(f"large-b1-{number}", "b1", cores=LARGE_CORES) for number in (1, 2, 3, 4)]
     system = NodeSpec(
         SYSTEM, zone="zone-b", rack="rack-b0", cpu="2", memory="8Gi", labels={POOL_LABEL: SYSTEM}, taints=[_RESERVED]
     )
-    return [*pool, system]
+    return [*small, *large, system]
 
 
-def _node(name: str, *, zone: str, rack: str, cores: float) -> NodeSpec:
+def _node(name: str, rack: str, *, cores: float) -> NodeSpec:
     return NodeSpec(
         name=name,
-        zone=f"zone-{zone}",
+        zone=f"zone-{rack[0]}",
         rack=f"rack-{rack}",
         cpu=f"{cores * 1000:.0f}m",
         memory="5Gi",
@@ -48,6 +45,11 @@ def _node(name: str, *, zone: str, rack: str, cores: float) -> NodeSpec:
 
 def pool_nodes() -> list[NodeSpec]:
     return [node for node in nodes() if node.labels[POOL_LABEL] == POOL]
+
+
+def cores_of(name: str) -> float:
+    """What the pods of a node of the pool may use together."""
+    return next(spec.cpu_quota_cores or 1.0 for spec in pool_nodes() if spec.name == name)
 
 
 @dataclass(frozen=True, slots=True)

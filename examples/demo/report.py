@@ -10,7 +10,10 @@ from examples.demo import plots
 from examples.demo.findings import Findings, Played
 from examples.demo.manifests import MIN_HOT_SCORE
 from examples.demo.pool import Spread, pool_nodes
+from examples.demo.streaming.batches import quantile_seconds
+from examples.demo.verdict import Verdict
 
+_TITLE = "Ballast: what the demonstration found"
 _STYLE = """
 :root { color-scheme: light dark; --paper: #fff; --ink: #1c2430; --soft: #66707e; --line: #d8dde4; --panel: #f5f7f9;
   --hot: #c8372d; --cold: #1f6fb5; --executor: #2f8a5b; --noise: #f3d3d0; }
@@ -23,6 +26,7 @@ h1 { font-size: 1.6rem; line-height: 1.2; margin: 0 0 .5rem; }
 h2 { font-size: 1.15rem; margin: 2.2rem 0 .4rem; }
 h3 { font-size: 1rem; margin: 1.2rem 0 .4rem; }
 p { margin: .3rem 0; max-width: 46rem; }
+h1.passed::before { content: "✓ "; color: var(--executor); } h1.failed { color: var(--hot); }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); gap: .7rem; margin: 1rem 0; }
 .tile { background: var(--panel); border-radius: .5rem; padding: .7rem .9rem; }
 .tile b { display: block; font-size: 1.35rem; line-height: 1.3; }
@@ -51,29 +55,43 @@ th { color: var(--soft); font-weight: 500; } td { font-variant-numeric: tabular-
 """
 
 
-def report(played: Played) -> str:
+def report(played: Played, verdict: Verdict) -> str:
     """The whole page."""
-    body = [*_head(played.findings), *_placements(played), *_move(played), *_batches(played)]
-    return page("Ballast: what the demonstration found", body, style=_STYLE)
+    body = [*_verdict(verdict), *_head(played.findings), *_placements(played), *_move(played), *_batches(played)]
+    return page(_TITLE, body, style=_STYLE)
+
+
+def unfinished(verdict: Verdict) -> str:
+    """The page of a demonstration that did not come to its end."""
+    return page(_TITLE, _verdict(verdict), style=_STYLE)
+
+
+def _verdict(verdict: Verdict) -> Iterable[str]:
+    style = "passed" if verdict.passed else "failed"
+    yield f'<h1 class="{style}">{escape(verdict.headline)}</h1>'
+    told = [f"Not shown: {each}" for each in verdict.failures[1:]] + [f"Warning: {each}" for each in verdict.warnings]
+    if told:
+        yield f"<ul>{''.join(f'<li>{escape(each)}</li>' for each in told)}</ul>"
 
 
 def _head(found: Findings) -> Iterable[str]:
     records, move = found.records, found.move
     gain = "unknown" if move.measured_gain is None else f"{move.measured_gain:.0f}"
-    yield "<h1>What the demonstration found</h1>"
     yield (
         "<p>A stateful streaming job of six executors on eight unequal nodes: placed by kube-scheduler, placed by "
-        "Ballast, and one executor moved off a node that a neighbour made hot.</p>"
+        f"Ballast, and one executor moved off a node that a neighbor made hot. Seed {found.seed}.</p>"
     )
+    before, after = (_number(quantile_seconds(each, 0.5)) for each in (found.durations.before, found.durations.after))
     yield _tiles(
         (
-            f"{found.default.cross_zone_ratio:.0%} → {found.ballast.cross_zone_ratio:.0%}",
-            "of the shuffle crosses zones",
+            f"{found.default.zone_bytes_per_record:,.0f} → {found.ballast.zone_bytes_per_record:,.0f}",
+            "bytes a record cross zones: kube-scheduler, Ballast",
         ),
         (
-            f"{found.default.cross_rack_ratio:.0%} → {found.ballast.cross_rack_ratio:.0%}",
-            "of the shuffle crosses racks",
+            f"{_number(found.default.median_seconds)} → {_number(found.ballast.median_seconds)} s",
+            "median batch: kube-scheduler, Ballast",
         ),
+        (f"{before} → {after} s", "median batch: next to the noise, after the move"),
         (f"{gain} points", f"narrower is the gap; {move.predicted_gain:.0f} were predicted"),
         (f"{records.lost} lost, {records.duplicated} twice", f"of {records.source} records"),
     )
@@ -91,9 +109,11 @@ def _placements(played: Played) -> Iterable[str]:
         "<p>A dot is an executor. All of them exchange with each other, so with a share p in each zone, 1 − Σ p² "
         "crosses zones.</p>"
     )
-    yield _placed("kube-scheduler alone", found.default)
-    yield _placed("Ballast", found.ballast)
-    yield _placed(f"After the move; the neighbour is on {found.move.source}", played.after, noisy=found.move.source)
+    yield _placed("kube-scheduler alone", found.default.spread)
+    yield _placed("Ballast", found.ballast.spread)
+    yield _placed(f"After the move; the neighbor is on {found.move.source}", played.after, noisy=found.move.source)
+    yield "<p>What nodes really sent each other, the driver's node included:</p>"
+    yield _bytes(found)
 
 
 def _placed(title: str, spread: Spread, *, noisy: str = "") -> str:
@@ -102,13 +122,23 @@ def _placed(title: str, spread: Spread, *, noisy: str = "") -> str:
     return f'<h3>{escape(title)}: {shares}</h3><div class="zones">{picture}</div>'
 
 
+def _bytes(found: Findings) -> str:
+    rows = "".join(
+        f"<tr><td>{name}</td><td>{each.zone_bytes_per_record:,.0f}</td><td>{each.rack_bytes_per_record:,.0f}</td>"
+        f"<td>{_number(each.median_seconds)}</td></tr>"
+        for name, each in (("kube-scheduler alone", found.default), ("Ballast", found.ballast))
+    )
+    heads = "<th></th><th>bytes a record across zones</th><th>across racks</th><th>median batch, s</th>"
+    return f"<table><tr>{heads}</tr>{rows}</table>"
+
+
 def _move(played: Played) -> Iterable[str]:
     move = played.findings.move
     yield "<h2>The move</h2>"
     yield (
         f"<p>{escape(move.executor)} left {escape(move.source)} after {move.hits} hits, in "
         f"{move.seconds_to_leave:.1f} s; {escape(move.replacement)} ran on {escape(move.landed_on)} "
-        f"{move.seconds_to_replace:.1f} s later. {escape(move.phase)}: {escape(move.message)}.</p>"
+        f"{move.seconds_to_replace:.1f} s later. {escape(f'{move.phase}, {move.reason}: {move.message}')}.</p>"
     )
     marks, ends = played.trail.marks, {"hot": move.source, "cold": move.landed_on}
     yield _in_both_sizes(lambda size: plots.scores(played.scores, marks, **ends, threshold=MIN_HOT_SCORE, size=size))

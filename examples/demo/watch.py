@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Sequence
 from types import TracebackType
@@ -22,7 +21,7 @@ _EVERY_SECONDS = 2.0
 
 
 class Watch:
-    """Shows the state every two seconds, and keeps how busy the machine was while scores counted."""
+    """Shows the state every two seconds, and keeps how busy the machine is while scores count."""
 
     def __init__(self, screen: Screen, *, figures: Figures, specs: Sequence[NodeSpec], machine: Machine) -> None:
         self._screen, self._figures, self._specs, self._machine = screen, figures, specs, machine
@@ -32,7 +31,7 @@ class Watch:
         self.job: RunningJob | None = None
         self.noisy: str | None = None
         self.move = ""
-        self.busiest: Use | None = None
+        self.uses: list[Use] = []
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -54,7 +53,7 @@ class Watch:
         while not self._stop.wait(_EVERY_SECONDS):
             use = self._machine.look()
             if self._counting and use is not None:
-                self.busiest = max(use, self.busiest or use)
+                self.uses.append(use)
             try:
                 self._screen.show(self._state(use))
             except (requests.RequestException, TestbedError, KeyError):
@@ -84,8 +83,4 @@ class Watch:
 
     def _scores(self) -> dict[str, float]:
         """The operator's; before there is one, the same figure from Prometheus."""
-        found = self._figures.scores()
-        if found:
-            return found
-        now = time.time()
-        return {name: points[-1][1] for name, points in self._figures.history(now, now).items()}
+        return self._figures.scores() or self._figures.latest()

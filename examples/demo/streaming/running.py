@@ -17,7 +17,7 @@ from tests.testbed.errors import TestbedError
 from tests.testbed.testbed import Testbed
 from tests.testbed.waiting import wait_until
 
-_STARTED_SECONDS = 180.0
+_STARTED_SECONDS = 300.0
 _DRAINED_SECONDS = 90.0
 _ENDED_SECONDS = 60.0
 

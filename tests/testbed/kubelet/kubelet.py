@@ -26,6 +26,8 @@ from tests.testbed.kubelet.server import NodeServer
 from tests.testbed.kubelet.watch import Watcher
 
 log = logging.getLogger(__name__)
+NODES_WEIGHT_CORES = 4.0
+"""Against the machine's other sessions, each of which weighs one: the nodes are several machines, not one process."""
 HOSTS_SETTLE_SECONDS = 0.05
 
 
@@ -82,6 +84,7 @@ class Kubelet:
     async def start(self) -> None:
         """Register all nodes and take up their pods."""
         self._cgroups.create(f"{self._config.cgroup_prefix}/shims")
+        self._cgroups.set_shares(self._config.cgroup_prefix.partition("/")[0], NODES_WEIGHT_CORES)
         services = Watcher(self._client, "/api/v1/services", self._directory)
         self._spawn(services.run())
         self._spawn(self._keep_hosts())

@@ -2,14 +2,21 @@
 
 import re
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 
-from examples.demo.report import report
+from examples.demo.report import report, unfinished
+from examples.demo.verdict import Verdict
 from tests.unit.demo.builders import move, played
 
 VOID = {"meta", "br", "hr"}
 FETCHING = {"src", "href", "xlink:href", "srcset", "data"}
+
+
+def page_of(**changes: Any) -> str:
+    made = played(**changes)
+    return report(made, Verdict.on(made.findings))
 
 
 class Page(HTMLParser):
@@ -36,7 +43,7 @@ class Page(HTMLParser):
 @pytest.fixture
 def page() -> Page:
     found = Page()
-    found.feed(report(played()))
+    found.feed(page_of())
     found.close()
     return found
 
@@ -48,7 +55,7 @@ def test_every_element_is_closed(page: Page) -> None:
 def test_it_asks_for_nothing_from_elsewhere(page: Page) -> None:
     assert page.fetched == []
     assert not {"script", "link", "img", "iframe"} & set(page.tags)
-    assert not re.search(r"https?:|url\(|@import", report(played()))
+    assert not re.search(r"https?:|url\(|@import", page_of())
 
 
 def test_it_draws_two_zones_three_times_and_the_scores_and_the_batches_in_two_sizes(page: Page) -> None:
@@ -56,11 +63,27 @@ def test_it_draws_two_zones_three_times_and_the_scores_and_the_batches_in_two_si
 
 
 def test_it_has_colours_for_dark_and_room_for_narrow_screens() -> None:
-    text = report(played())
+    text = page_of()
     assert "prefers-color-scheme: dark" in text
     assert 'name="viewport"' in text
 
 
 def test_names_from_the_cluster_can_not_break_out() -> None:
-    text = report(played(move=move(message="<script>alert(1)</script>")))
-    assert "<script" not in text
+    assert "<script" not in page_of(move=move(message="<script>alert(1)</script>"))
+    assert "<script" not in page_of(move=move(phase="Failed", message="<script>alert(1)</script>"))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (page_of(), "Passed: nearer placement"),
+        (
+            page_of(move=move(reason="Inconclusive", message="why")),
+            "Failed: the move ended Succeeded, Inconclusive: why",
+        ),
+        (unfinished(Verdict(["no executors run\nand a log"])), "Failed: no executors run<"),
+    ],
+)
+def test_its_first_words_are_the_verdict(text: str, words: str) -> None:
+    body = text[text.index("<body>") :]
+    assert re.sub(r"^<body><main><h1[^>]*>", "", body).startswith(words)
