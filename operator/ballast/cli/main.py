@@ -117,7 +117,7 @@ def kubectl() -> None:
 
 
 def call(name: str, arguments: Sequence[str]) -> NoReturn:
-    """Ends the process: 0 when all went well, 1 with one line on stderr when it did not, 2 for wrong usage.
+    """Ends the process: 0 when all went well, 1 with one line a problem on stderr when it did not, 2 for wrong usage.
 
     An error's notes follow as they are.
     """
@@ -134,7 +134,8 @@ def call(name: str, arguments: Sequence[str]) -> NoReturn:
 
 def _fail(message: str, *, notes: Sequence[str] = ()) -> NoReturn:
     first, *more = (line.strip() for line in message.splitlines() if line.strip())
-    print(f"Error: {first}{' ' if more else ''}{'; '.join(more)}", file=sys.stderr)
+    one = " ".join([first, *more]) if len(more) < 2 else "\n  ".join([first, *more])
+    print(f"Error: {one}", file=sys.stderr)
     for note in notes:
         print(f"\n{note}", file=sys.stderr)
     sys.exit(1)

@@ -111,9 +111,9 @@ class _Reader:
         match event.get("Event"):
             case "SparkListenerApplicationStart":
                 self.application = str(event.get("App Name", ""))
-                self.start = float(event["Timestamp"]) / 1000.0
+                self.start = _number(event["Timestamp"]) / 1000.0
             case "SparkListenerApplicationEnd":
-                self.end = float(event["Timestamp"]) / 1000.0
+                self.end = _number(event["Timestamp"]) / 1000.0
             case "SparkListenerEnvironmentUpdate":
                 self._environment(event)
             case "SparkListenerExecutorAdded":
@@ -195,19 +195,27 @@ def _workers(cores: Mapping[str, int]) -> dict[str, int]:
 def _task(stage: int, info: Mapping[str, Any], metrics: Mapping[str, Any]) -> Task:
     read, written = metrics.get("Shuffle Read Metrics") or {}, metrics.get("Shuffle Write Metrics") or {}
     taken = metrics.get("Input Metrics") or {}
-    start, end = float(info["Launch Time"]), float(info["Finish Time"])
+    start, end = _number(info["Launch Time"]), _number(info["Finish Time"])
     return Task(
         stage=stage,
         executor=str(info.get("Executor ID", "")),
         start_seconds=start / 1000.0,
         seconds=max(end - start, 0.0) / 1000.0,
-        run_seconds=float(metrics.get("Executor Run Time", end - start)) / 1000.0,
-        cpu_seconds=float(metrics.get("Executor CPU Time", 0)) / 1e9,
-        gc_seconds=float(metrics.get("JVM GC Time", 0)) / 1000.0,
-        input_records=float(taken.get("Records Read", 0)),
-        input_bytes=float(taken.get("Bytes Read", 0)),
-        shuffle_read_bytes=float(read.get("Remote Bytes Read", 0)) + float(read.get("Local Bytes Read", 0)),
-        shuffle_write_bytes=float(written.get("Shuffle Bytes Written", 0)),
-        fetch_wait_seconds=float(read.get("Fetch Wait Time", 0)) / 1000.0,
-        spilled_bytes=float(metrics.get("Disk Bytes Spilled", 0)),
+        run_seconds=_number(metrics.get("Executor Run Time", end - start)) / 1000.0,
+        cpu_seconds=_number(metrics.get("Executor CPU Time", 0)) / 1e9,
+        gc_seconds=_number(metrics.get("JVM GC Time", 0)) / 1000.0,
+        input_records=_number(taken.get("Records Read", 0)),
+        input_bytes=_number(taken.get("Bytes Read", 0)),
+        shuffle_read_bytes=_number(read.get("Remote Bytes Read", 0)) + _number(read.get("Local Bytes Read", 0)),
+        shuffle_write_bytes=_number(written.get("Shuffle Bytes Written", 0)),
+        fetch_wait_seconds=_number(read.get("Fetch Wait Time", 0)) / 1000.0,
+        spilled_bytes=_number(metrics.get("Disk Bytes Spilled", 0)),
     )
+
+
+def _number(value: Any) -> float:
+    """Raises ValueError for NaN and infinity, which no measurement is."""
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"a finite number: {value}")
+    return number

@@ -143,9 +143,15 @@ def test_a_missing_right_is_the_caller_s_not_the_operator_s(monkeypatch: pytest.
     assert run("status").err == 'Error: you may not list pods: User "ann" cannot list resource "pods"\n'
 
 
-def test_errors_of_several_lines_are_told_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("problems", "told"),
+    [("\n  a: wrong", " a: wrong\n"), ("\n  a: wrong\n  b: wrong", "\n  a: wrong\n  b: wrong\n")],
+)
+def test_one_problem_takes_one_line_and_several_take_one_each(
+    problems: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(name: str) -> None:
-        raise BallastError("this is not valid:\n  a: wrong\n  b: wrong")
+        raise BallastError(f"this is not valid:{problems}")
 
     monkeypatch.setattr(main, "app", fail)
-    assert run("status").err == "Error: this is not valid: a: wrong; b: wrong\n"
+    assert run("status").err == f"Error: this is not valid:{told}"

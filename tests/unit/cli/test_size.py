@@ -232,6 +232,14 @@ def test_a_file_without_sizing_is_refused(tmp_path: Path, content: str, words: s
     assert words in refused("-f", str(path))
 
 
+def test_several_problems_of_a_file_are_told_one_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "topology.yaml"
+    path.write_text(yaml.safe_dump(topology({"goal": "Fun", "recordBytes": -1})), encoding="utf-8")
+    first, *problems = refused("-f", str(path)).splitlines()
+    assert first == "Error: SparkTopology clicks is not valid:"
+    assert [problem.split(":")[0] for problem in problems] == ["  spec.sizing.goal", "  spec.sizing.recordBytes"]
+
+
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "progress"
     path.write_bytes(b"\xff\xfe\x00\x80")

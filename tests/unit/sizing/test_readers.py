@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ballast.errors import InvalidField
-from ballast.sizing import event_log, executor_metrics, progress
+from ballast.sizing import event_log, executor_metrics, gc_log, progress
 
 
 def batch(number: int, rows: int = 1000, *, run: str = "r", query: str = "q", millis: float = 500, **more: Any) -> str:
@@ -153,6 +156,12 @@ def test_what_is_no_event_log_is_refused_with_what_writes_one(lines: list[str]) 
         event_log.read(lines, "log")
 
 
+@pytest.mark.parametrize("number", ["NaN", 1e400, "-Infinity", "soon"])
+def test_a_number_that_is_none_is_refused(number: object) -> None:
+    with pytest.raises(InvalidField, match="log:1"):
+        event_log.read([json.dumps({**ended(), "Task Metrics": {"Executor Run Time": number}})], "log")
+
+
 @pytest.mark.parametrize("line", ["[]", "3", '{"Event": "SparkListenerExecutorAdded"}'])
 def test_a_line_that_is_no_event_is_named(line: str) -> None:
     with pytest.raises(InvalidField, match="log:2"):
@@ -200,3 +209,32 @@ def test_an_application_that_is_not_clear_is_asked_for(
 
 def test_every_query_is_about_an_application() -> None:
     assert all("by (application_id)" in text for text in executor_metrics.QUERIES.values())
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 10**6) | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(st.sampled_from([START, ENVIRONMENT, added("1"), completed(), ended()]), st.data())
+def test_an_event_with_anything_in_a_field_is_read_or_refused(event: dict[str, Any], data: st.DataObject) -> None:
+    field = data.draw(st.sampled_from(sorted(set(event) - {"Event"})))
+    broken = {**event, field: data.draw(JSON)}
+    with suppress(InvalidField):
+        event_log.read([json.dumps(START), json.dumps(broken), json.dumps(ended())], "log")
+
+
+@given(st.data())
+def test_a_batch_with_anything_in_a_field_is_read_or_refused(data: st.DataObject) -> None:
+    whole = json.loads(batch(1))
+    broken = {**whole, data.draw(st.sampled_from(sorted(whole))): data.draw(JSON)}
+    with suppress(InvalidField):
+        progress.read([batch(0), json.dumps(broken), batch(2)], "p")
+
+
+@given(st.lists(st.text(max_size=80), max_size=20))
+def test_any_text_is_a_gc_log_or_refused(lines: list[str]) -> None:
+    with suppress(InvalidField):
+        gc_log.read(lines, "gc.log")

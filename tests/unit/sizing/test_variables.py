@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ballast.api.topology_sizing import Sizing
 from ballast.errors import InvalidField
+from ballast.sizing.batch_regimes import Regimes
 from ballast.sizing.facts import UNITS, Facts, spark_memory
 from ballast.sizing.memory import GIB
 from ballast.sizing.provenance import Origin
@@ -169,3 +172,31 @@ def test_cores_shorten_only_what_tasks_do() -> None:
     assert model.seconds(1600, 16) == 0.8
     assert model.cores_for(2000, None) == 20
     assert model.cores_for(1, None) == 1
+
+
+CURVES = st.builds(
+    Regimes,
+    base_seconds=st.floats(0.01, 2.0),
+    slow_seconds_per_row=st.floats(1e-6, 1e-2),
+    sharp_seconds_per_row=st.just(0.0),
+    flat_until=st.none(),
+    sharp_from=st.none(),
+    noise_ratio=st.just(0.1),
+    batches=st.just(100),
+    smallest_rows=st.just(10.0),
+    largest_rows=st.just(1e5),
+)
+
+
+@given(CURVES, st.floats(1e-6, 1e-2), st.integers(1, 64), st.floats(10.0, 1e5), st.floats(1.0, 1e6))
+def test_the_cores_for_a_rate_pass_it_in_80_percent_of_the_time_and_one_less_does_not(
+    curve: Regimes, core_seconds: float, measured: int, rows: float, rate: float
+) -> None:
+    model = BatchModel(curve, core_seconds, measured)
+    cores = model.cores_for(rate, rows)
+    most = 0.8 * rows / rate
+    if cores is None:
+        assert model.seconds(rows, 1e12) >= most * (1 - 1e-9)
+        return
+    assert model.seconds(rows, cores) <= most * (1 + 1e-6)
+    assert cores == 1 or model.seconds(rows, cores - 1) >= most * (1 - 1e-6)
