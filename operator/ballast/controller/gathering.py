@@ -1,4 +1,4 @@
-"""What one pass's look at the cluster shows about each open move."""
+"""The facts of one pass about each open move."""
 
 from __future__ import annotations
 

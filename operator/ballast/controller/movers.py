@@ -37,7 +37,7 @@ _MOST_STEPS = 6
 _PAUSE_SECONDS = 30.0
 """Until something that the server refused is tried again."""
 _NOBODYS = MovesPolicy()
-"""What moves live by that no policy answers for."""
+"""For orphaned moves, whose policy is gone."""
 
 
 Reread = Callable[[str, str, str], list[Pod]]
@@ -46,7 +46,7 @@ Reread = Callable[[str, str, str], list[Pod]]
 
 @dataclass(slots=True)
 class _Answers:
-    """What the API server said to this process; lost with it, and asked for again."""
+    """What the API server answered this process; a new process asks again."""
 
     eviction: dict[str, str] = field(default_factory=dict)
     """By a disruption budget."""
@@ -121,7 +121,7 @@ class Movers:
         return self._carry(each, context, known)
 
     def turn_away(self, moves: Iterable[OpenMove]) -> None:
-        """End those that no policy answers for, unless they have begun: a policy may come back for them."""
+        """End orphaned moves, unless they have begun: a policy may come back for them."""
         for each in moves:
             self._guarded(each, self._turn_away)
 
@@ -165,7 +165,7 @@ class Movers:
         return self._clock()
 
     def _write(self, each: OpenMove, step: Step, policy: str) -> OpenMove | None:
-        """The state first, then its Events; None when somebody else wrote the object meanwhile."""
+        """The state first, then its Events; None when another client wrote the object meanwhile."""
         status = record.status(step.move, each.raw, self._clock())
         try:
             fresh = write_status(self._client, kinds.EXECUTOR_MOVE, each.raw, status)

@@ -1,4 +1,4 @@
-"""An ExecutorMove as it was last read or written, beside the state that it keeps."""
+"""An ExecutorMove as it was last read or written, and the state that it holds."""
 
 from __future__ import annotations
 

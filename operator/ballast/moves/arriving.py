@@ -31,7 +31,7 @@ MAX_ATTEMPTS = 3
 UNSCHEDULABLE_SECONDS = 15.0
 """How long a pinned pod may stay unschedulable: kube-scheduler retries within seconds when a node gets room."""
 PIN_SECONDS = 10.0
-"""How long a replacement may wait at our gate for its pin: as long as any pod, by default."""
+"""How long a replacement may wait at Ballast's gate for its pin: as long as any pod, by default."""
 CLOCK_SKEW_SECONDS = 5.0
 """How far the API server's clock, which stamps pods, may lag behind ours."""
 
@@ -41,7 +41,7 @@ def arriving(at: Situation) -> Step:
     if at.facts.application_ended:
         return enter(at, MovePhase.SUCCEEDED, Word.APPLICATION_ENDED, "the application ended before a replacement ran")
     if claim is None:
-        return _recognise(at)
+        return _recognize(at)
     rival = outclaimed(at.move, at.facts)
     if rival is not None:
         return _let_go(at, f"{claim.pod} replaces the executor of {rival.key}")
@@ -57,7 +57,7 @@ def _deadline(at: Situation) -> float:
     return (at.now if since is None else since) + (1 + at.move.attempts) * at.settings.arrive_timeout_seconds
 
 
-def _recognise(at: Situation) -> Step:
+def _recognize(at: Situation) -> Step:
     pod = replacement_of(at.move, at.facts)
     if pod is not None:
         claim = Replacement(uid=pod.uid, pod=pod.name, claimed_at=at.now)
@@ -111,7 +111,7 @@ def _overdue(at: Situation, pod: Pod) -> Step | None:
 
 
 def _place(at: Situation, pod: Pod, claim: Replacement) -> Step:
-    """While another controller holds it too, nothing is decided."""
+    """While another controller gates it too, nothing is decided."""
     if pod.gate_since is None:
         return _overdue(at, pod) or wait(at, _deadline(at))
     held_until = max(pod.gate_since, claim.claimed_at or pod.gate_since) + PIN_SECONDS
@@ -129,7 +129,7 @@ def _place(at: Situation, pod: Pod, claim: Replacement) -> Step:
 
 
 def _schedule(at: Situation, pod: Pod) -> Step:
-    """No gate of ours: bound or not, pinned or not."""
+    """Ballast's gate is off: the pod is bound or not, pinned or not."""
     if pod.node is not None:
         return _started(at, pod)
     if at.move.reason == Word.DISCARDING:

@@ -20,9 +20,9 @@ from ballast.placement.locality import Locality, counts_by_topology, locality_de
 
 _STATE_UNIT_BYTES = float(1 << 30)
 _LOCALITY_WEIGHT = 10.0
-"""Ten per cent dearer traffic weighs as much as a gibibyte of state."""
+"""A locality cost that is 10 % higher weighs as much as a gibibyte of state."""
 _WARM_SECONDS = 3600.0
-"""An executor that has run for so long has compiled and cached all that it will."""
+"""After this time an executor has compiled and cached all that it will."""
 _WARMTH_WEIGHT = 0.1
 """All of that weighs as much as a tenth of a gibibyte of state."""
 

@@ -53,7 +53,7 @@ class Rest:
     paused: frozenset[str]
     """Topologies whose last `pause_after_failures` judged moves all failed or did not help."""
     executors: Mapping[str, Objection]
-    """By uid those whose move was refused or expired a short while ago: why none is suggested again as yet."""
+    """By uid, executors whose move was refused or expired lately: why no other is suggested yet."""
 
     def of_topology(self, key: str) -> Objection | None:
         return (Reason.PAUSED, f"moves of {key} are paused") if key in self.paused else None

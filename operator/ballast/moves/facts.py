@@ -1,4 +1,4 @@
-"""What one look at the cluster shows about one move.
+"""What the cluster shows about one move at one moment.
 
 Whoever gathers facts lists the ExecutorMoves first and the pods afterwards, so that whatever a move's state says was
 done is seen in the pods, and no clock is needed to know it. Several steps may be decided from one such look, until a
@@ -28,7 +28,7 @@ class Pod:
     executor_id: str = ""
     node: str | None = None
     gate_since: float | None = None
-    """Since when ours is its last gate; None while others hold it too, or when it is not gated."""
+    """Since when Ballast's gate is its last one; None if it has other gates too, or none."""
     unschedulable_since: float | None = None
     running_since: float | None = None
     pinned: bool = False
@@ -54,7 +54,7 @@ class Rival:
     replacement_uid: str | None = None
     claimed_at: float | None = None
     settled: bool = False
-    """Its claim can't be contested any more."""
+    """Its claim is final."""
 
     @classmethod
     def of(cls, move: MoveState) -> Rival | None:
@@ -102,11 +102,11 @@ class Facts:
     batch_p50_seconds: float | None = None
     batch_p95_seconds: float | None = None
     eviction_refused: str = ""
-    """What a disruption budget said when it last refused this eviction (429), as far as this process knows."""
+    """Why a disruption budget last refused this eviction (429), as far as this process knows."""
     eviction_failed: str = ""
-    """What the API server said when it last refused it for another reason, such as a missing right."""
+    """Why the API server last refused it otherwise, such as for a missing right."""
     pin_refused: str = ""
-    """What it said when it last refused to pin the present replacement for good (422)."""
+    """Why the API server refused for good to pin the present replacement (422)."""
     stranger: Refusal | None = None
     """Why the pod with the uid of the orders is never moved: it is no executor, or has another name or namespace."""
 

@@ -18,7 +18,7 @@ PASSING = frozenset(
         Reason.DISRUPTION_BUDGET,
     }
 )
-"""Objections that may be gone in a moment: worth waiting for, as long as an executor may take to leave."""
+"""Objections that may disappear soon: the move waits for that, for up to leaveTimeout."""
 
 
 _BUDGET_HINT = (
@@ -181,7 +181,7 @@ def _ask(at: Situation, pod: Pod) -> Step:
 
 
 def _give_up(at: Situation, blocked: str, failed: str) -> Step:
-    """Without an answer to this process, what was told to the one before it stands in the move."""
+    """If this process got no answer, the move's reason holds the last answer to an earlier one."""
     waited = f"not evicted within {at.settings.leave_timeout_seconds:.0f} s"
     if blocked:
         return _withdraw(at, Reason.DISRUPTION_BUDGET, f"{waited}: {blocked}; {_BUDGET_HINT}")

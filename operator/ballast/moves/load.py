@@ -28,18 +28,18 @@ class Loads:
     cores_per_core: Mapping[Profile, float]
 
     def known(self, executor: Executor) -> float | None:
-        """CPU cores that the executor would use anywhere; None when its application has no fresh figures."""
+        """CPU cores that the executor would use anywhere; None when its application has no fresh metrics."""
         mean = self.cores_per_core.get(profile_of(executor))
         return None if mean is None else mean * executor.cores
 
     def expected(self, executor: Executor) -> float:
-        """The same for one that may be new: without figures, what it asks for."""
+        """The same for one that may be new: without metrics, what it requests."""
         known = self.known(executor)
         return executor.requests.cpu_cores if known is None else known
 
 
 def loads(executors: Iterable[Executor]) -> Loads:
-    """Means over the running executors with figures; exact sums, so that their order does not matter."""
+    """Means over the running executors with metrics; exact sums, so that their order does not matter."""
     used: dict[Profile, list[float]] = defaultdict(list)
     cores: dict[Profile, list[float]] = defaultdict(list)
     for executor in executors:

@@ -39,7 +39,7 @@ def advance(move: MoveState, facts: Facts, settings: MovesPolicy, now: float) ->
 
 
 def turned_away(move: MoveState, now: float) -> Step | None:
-    """Its end, if it has not begun and has waited long enough; None: it is left alone."""
+    """Refuse an orphaned move (its policy is gone) that has not begun and has waited long enough."""
     if move.phase not in (MovePhase.PROPOSED, MovePhase.APPROVED) or now - move.orders.created_at < PATIENCE_SECONDS:
         return None
     words = (

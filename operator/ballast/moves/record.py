@@ -1,6 +1,6 @@
 """A move as an ExecutorMove object, and as the planner's Move.
 
-The status keeps every part of the state, so that whoever starts anew carries on where the last one stopped.
+The status keeps every part of the state, so that another process continues where the last one stopped.
 """
 
 from __future__ import annotations
@@ -246,7 +246,7 @@ def _measured(move: MoveState) -> dict[str, Any]:
         for when, figures in (("Before", move.before), ("After", move.after))
         for field, attribute in _FIGURES.items()
     }
-    # For people: it follows from the others, which are read back and so kept as they are.
+    # For readers: it follows from the others, which are read back and so kept as they are.
     return _filled({**fields, "gain": None if move.gain is None else round(move.gain, 1)})
 
 

@@ -76,7 +76,7 @@ class _View:
         return Refusal(executor.key, *found, target) if found is not None else None
 
     def _standing(self, executor: Executor) -> Objection | None:
-        """What is wrong with the executor, or with moving anything at all."""
+        """Why the executor, or any executor, must not move."""
         metrics = self.others.metrics
         if not metrics.available:
             return Reason.NO_METRICS, f"{metrics.reason}: {metrics.message}"
@@ -86,7 +86,7 @@ class _View:
         return self.candidates.objection(executor)
 
     def _misdescribed(self, executor: Executor) -> str:
-        """What the move says of the executor and is not so: else it would count for another node or topology."""
+        """Which field of the move is wrong about its executor: the move would count for another node or topology."""
         move = self.move
         if executor.node != move.source:
             return f"it is on {executor.node or 'no node'}, not on {move.source}"

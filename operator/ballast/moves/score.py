@@ -14,13 +14,13 @@ class Scores:
     """Measured scores of a pool."""
 
     by_node: Mapping[str, float]
-    """Percent, 0…100 and above; nodes without fresh figures are absent."""
+    """Percent, 0…100 and above; nodes without fresh metrics are absent."""
     dropped: tuple[str, ...]
     """Weighted signals that no node of the pool had."""
 
 
 def measured(snapshot: Snapshot, policy: Policy) -> Scores:
-    """The scores of the pool; nobody has one in a pass without metrics."""
+    """The scores of the pool; no node has one in a pass without metrics."""
     return scores(snapshot.nodes if snapshot.metrics.available else (), policy.weights)
 
 

@@ -14,7 +14,7 @@ class Word(StrEnum):
     # Under way
     AWAITING_APPROVAL = "AwaitingApproval"
     CLEARED = "Cleared"
-    """Approved; the arbiter looks once more."""
+    """Approved; it is revalidated next."""
     EVICTING = "Evicting"
     TERMINATING = "Terminating"
     """The pod has its deletion timestamp: there is no way back."""
@@ -22,7 +22,7 @@ class Word(StrEnum):
     PLACING = "Placing"
     STARTING = "Starting"
     DISCARDING = "Discarding"
-    """The pinned replacement can't be scheduled and is being deleted, to be placed anew."""
+    """The pinned replacement can't be scheduled and is being deleted, to be placed again."""
     MEASURING = "Measuring"
     # Succeeded
     HELPED = "Helped"
@@ -47,7 +47,7 @@ class Word(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a move is judged by, at one moment. None where there was no fresh figure."""
+    """The values that a move is judged by, at one moment. None: no fresh value."""
 
     hot_score: float | None = None
     """Of the node that is left, percent of its own capacity."""
@@ -86,7 +86,7 @@ class Orders:
     policy: str = ""
     """Whose budgets it counts against; empty: that of the node's pool."""
     decided: Figures = field(default_factory=Figures)
-    """Figures at the time of the decision."""
+    """Values at the time of the decision."""
     predicted: Figures = field(default_factory=Figures)
 
     @property
@@ -96,7 +96,7 @@ class Orders:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What the executor was, by which its replacement is recognised."""
+    """What the executor was, by which its replacement is recognized."""
 
     application: str = ""
     resource_profile: str = ""
@@ -108,7 +108,7 @@ class Replacement:
     uid: str
     pod: str
     claimed_at: float | None
-    """When this move recognised it; the earlier of two claims holds."""
+    """When this move recognized it; the earlier of two claims holds."""
     node: str = ""
     """Where it is bound; empty until then."""
     pinned: bool = False
@@ -134,13 +134,13 @@ class MoveState:
     """A Word or a model Reason; empty before the first look."""
     message: str = ""
     target: str = ""
-    """Where the replacement goes now; the orders' target until the arbiter names another."""
+    """Where the replacement goes now; the orders' target until a revalidation names another."""
     withdrawn: bool = False
     """While Leaving: no eviction is sent any more; the move ends unless one sent before has taken effect."""
     subject: Subject = field(default_factory=Subject)
     replacement: Replacement | None = None
     attempts: int = 0
-    """Replacements that stayed unschedulable and were deleted, to be placed anew."""
+    """Replacements that stayed unschedulable and were deleted, to be placed again."""
     timings: Timings = field(default_factory=Timings)
     before: Figures = field(default_factory=Figures)
     after: Figures = field(default_factory=Figures)

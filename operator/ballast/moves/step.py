@@ -24,7 +24,7 @@ class Evict:
 
 @dataclass(frozen=True, slots=True)
 class PinReplacement:
-    """Take our gate off the replacement and require `node`, down to the level of `pin`, in one patch; only if gated."""
+    """Remove Ballast's gate and require `node`, down to the level of `pin`, in one patch; only if gated."""
 
     pod: str
     uid: str
@@ -34,7 +34,7 @@ class PinReplacement:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseUnpinned:
-    """Take our gate off the replacement and require nothing; only if gated."""
+    """Remove Ballast's gate from the replacement and require nothing; only if gated."""
 
     pod: str
     uid: str
@@ -85,7 +85,7 @@ class Step:
     before: MoveState
     actions: tuple[Action, ...] = ()
     wake_at: float | None = None
-    """When to look again although nothing was reported."""
+    """When to decide again if no change was reported."""
 
     @property
     def changed(self) -> bool:
@@ -93,7 +93,7 @@ class Step:
 
     @property
     def entered(self) -> bool:
-        """Whether the move comes into another phase by this step."""
+        """Whether the move enters another phase by this step."""
         return self.move.phase is not self.before.phase
 
     @property
@@ -118,7 +118,7 @@ def do(at: Situation, effect: Effect, *, until: float | None = None) -> Step:
 
 
 def note(at: Situation, reason: str, message: str, **changes: Any) -> Step:
-    """Stay in the phase, with something new to say."""
+    """Stay in the phase, with another reason or message."""
     return Step(replace(at.move, reason=reason, message=message, **changes), at.move, wake_at=at.now)
 
 
@@ -129,7 +129,7 @@ def announce(at: Situation, reason: str, message: str, **changes: Any) -> Step:
 
 
 def enter(at: Situation, phase: MovePhase, reason: str, message: str, **changes: Any) -> Step:
-    """Go on to another phase; each transition is an Event."""
+    """Enter another phase; each transition is an Event."""
     timings = changes.pop("timings", at.move.timings)
     if phase.ended:
         timings = replace(timings, ended_at=at.now)
