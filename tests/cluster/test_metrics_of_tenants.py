@@ -28,7 +28,9 @@ pytestmark = pytest.mark.cluster
 APPLICATION = "spark-1"
 STATE = "metrics_orders_driver_spark_streaming_q_states_usedBytes_Value"
 LATENCY = "metrics_orders_driver_spark_streaming_q_latency_Value"
-OWN_BYTES, OWN_MILLISECONDS = 5e6, 1500.0
+ROOT = 'container_cpu_usage_seconds_total{id="/"}'
+MEMORY = 'container_memory_working_set_bytes{id="/"}'
+OWN_BYTES, OWN_MILLISECONDS, OWN_MEMORY = 5e6, 1500.0, float(2 << 30)
 
 
 @dataclass
@@ -86,7 +88,6 @@ class Scene:
                         "prometheus": {"url": self.url},
                         "preset": "Cadvisor",
                         "window": "5s",
-                        "queries": {"nodeCpu": 'label_replace(up{pod="spark-1-driver"}, "node", "n", "", "")'},
                     },
                 },
             }
@@ -107,16 +108,17 @@ class Scene:
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
+    kubelet = Exporter({"node": "n"}, {ROOT: 1.0, MEMORY: OWN_MEMORY})
     claim = f'{{application_id="{APPLICATION}"}}'
     own = {f"{STATE}{claim}": OWN_BYTES, f"{LATENCY}{claim}": OWN_MILLISECONDS}
     victim = Exporter({"namespace": "analytics", "pod": "spark-1-driver"}, own)
     attacker = Exporter({"namespace": "tenant-a", "pod": "evil"}, {})
     with ExitStack() as stack:
         jobs: list[dict[str, Any]] = []
-        for exporter in (victim, attacker):
+        for exporter in (kubelet, victim, attacker):
             stack.enter_context(exporter.serving())
             targets = [{"targets": [exporter.address], "labels": dict(exporter.labels)}]
-            jobs.append({"job_name": exporter.labels["pod"], "static_configs": targets})
+            jobs.append({"job_name": "-".join(exporter.labels.values()), "static_configs": targets})
         config = {"global": {"scrape_interval": "1s", "scrape_timeout": "1s"}, "scrape_configs": jobs}
         prometheus = stack.enter_context(running(tmp_path, yaml.safe_dump(config)))
         yield Scene(prometheus.url, attacker)
@@ -141,3 +143,17 @@ def test_no_series_of_another_tenants_pod_changes_what_is_known_of_an_applicatio
         assert "pod tenant-a/evil, which is not its driver" in attacked.health.message
         scene.attacker.values = {}
         scene.awaited("the forged series to be gone", lambda reading: not reading.dropped)
+
+
+def test_a_tenants_pod_can_not_export_the_values_of_a_node(scene: Scene) -> None:
+    scene.awaited("the node's own memory", lambda reading: memory(reading) == 0.25)
+    scene.attacker.values = {
+        'container_memory_working_set_bytes{id="/",node="n"}': 8.0 * (1 << 30),
+        f'{STATE}{{application_id="{APPLICATION}"}}': 1.0,
+    }
+    attacked = scene.awaited("the forged series to be seen", lambda reading: bool(reading.dropped))
+    assert memory(attacked) == 0.25
+
+
+def memory(reading: Reading) -> float | None:
+    return reading.nodes["n"].memory_ratio if "n" in reading.nodes else None

@@ -78,17 +78,22 @@ _STACK_NODES = {
     ),
 }
 
+_ROOT = 'id="/",pod=""'
+"""The node itself, as its kubelet exports it. A series that was scraped from a pod has the label `pod`, and is none."""
+
 _CADVISOR_NODES = {
-    "nodeCpu": 'sum by (node, instance) (rate(container_cpu_usage_seconds_total{id="/"}[$window]))',
-    "nodeMemory": 'sum by (node, instance) (container_memory_working_set_bytes{id="/"})',
+    "nodeCpu": f"sum by (node, instance) (rate(container_cpu_usage_seconds_total{{{_ROOT}}}[$window]))",
+    "nodeMemory": f"sum by (node, instance) (container_memory_working_set_bytes{{{_ROOT}}})",
     "nodeNetworkReceive": (
-        f'8 * sum by (node, instance) (rate(container_network_receive_bytes_total{{id="/",{_INTERFACES}}}[$window]))'
+        f"8 * sum by (node, instance) (rate(container_network_receive_bytes_total{{{_ROOT},{_INTERFACES}}}[$window]))"
     ),
     "nodeNetworkTransmit": (
-        f'8 * sum by (node, instance) (rate(container_network_transmit_bytes_total{{id="/",{_INTERFACES}}}[$window]))'
+        f"8 * sum by (node, instance) (rate(container_network_transmit_bytes_total{{{_ROOT},{_INTERFACES}}}[$window]))"
     ),
-    "nodePressure": 'sum by (node, instance) (rate(container_pressure_cpu_waiting_seconds_total{id="/"}[$window]))',
-    "nodeAge": 'time() - max by (node, instance) (timestamp(container_cpu_usage_seconds_total{id="/"}))',
+    "nodePressure": (
+        f"sum by (node, instance) (rate(container_pressure_cpu_waiting_seconds_total{{{_ROOT}}}[$window]))"
+    ),
+    "nodeAge": f"time() - max by (node, instance) (timestamp(container_cpu_usage_seconds_total{{{_ROOT}}}))",
 }
 
 
