@@ -8,7 +8,7 @@ from functools import cached_property
 
 from ballast.model import Executor, Move, MovePhase, Phase, Policy, Reason, Refusal, Snapshot
 from ballast.moves.candidates import Candidates
-from ballast.moves.cooldown import Objection, Rest, rest
+from ballast.moves.cooldown import Objection, rest
 from ballast.moves.facts import Revalidation
 from ballast.moves.ledger import projected
 from ballast.moves.rules import Rules
@@ -72,7 +72,7 @@ class _View:
     def objection(self, executor: Executor) -> Refusal | None:
         """Why it must not leave, wherever to."""
         target = self.move.target
-        found = self._standing(executor) or self._ruling(executor, target, tolerance_points=self.tolerance_points)
+        found = self._standing(executor) or self._ruling(executor, target, self._rules(self.tolerance_points))
         return Refusal(executor.key, *found, target) if found is not None else None
 
     def _standing(self, executor: Executor) -> Objection | None:
@@ -98,24 +98,28 @@ class _View:
             return f"it belongs to component {executor.component}, not to {move.component}"
         return ""
 
-    def _ruling(self, executor: Executor, target: str, *, tolerance_points: float = 0.0) -> Objection | None:
+    def _ruling(self, executor: Executor, target: str, rules: Rules) -> Objection | None:
         """By the rules. Where the destination has left the pool, another may do: its scores forbid nothing."""
-        rules = Rules(self.policy, self._ahead, resting=self._resting, now=self.now, tolerance_points=tolerance_points)
         way = self.candidates.way(executor, target, self.scores)
         if any(node.name == target for node in self.others.nodes):
             return rules.objection(way)
         return rules.of_policy(way.exit) or rules.of_others(way)
 
     @cached_property
+    def _strict(self) -> Rules:
+        """For a destination that the move was not predicted for."""
+        return self._rules(0.0)
+
+    def _rules(self, tolerance_points: float) -> Rules:
+        resting = rest(self.others.moves, self.policy.moves, self.now)
+        return Rules(self.policy, self._ahead, resting=resting, now=self.now, tolerance_points=tolerance_points)
+
+    @property
     def _ahead(self) -> list[Move]:
         """Those that count: ones that are only proposed, or wait for their own revalidation, must not block each
         other for ever.
         """
         return [m for m in self.others.moves if m.phase is not MovePhase.PROPOSED and not _behind(m, self.move)]
-
-    @cached_property
-    def _resting(self) -> Rest:
-        return rest(self.others.moves, self.policy.moves, self.now)
 
     def destination(self, executor: Executor) -> Revalidation:
         """The move's own destination, else the next coldest that takes it and stays colder than the source."""
@@ -134,7 +138,7 @@ class _View:
 
     def _will_do(self, executor: Executor, name: str) -> bool:
         """Whether the next revalidation, too, would clear it; a replacement must go somewhere."""
-        return executor.phase is not Phase.RUNNING or self._ruling(executor, name) is None
+        return executor.phase is not Phase.RUNNING or self._ruling(executor, name, self._strict) is None
 
 
 def _behind(other: Move, move: Move) -> bool:
