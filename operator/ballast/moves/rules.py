@@ -142,8 +142,7 @@ class Rules:
     def of_others(self, way: Way) -> Objection | None:
         """Why other moves, under way or ended, forbid this one now."""
         return (
-            self._resting.of_topology(way.topology)
-            or self.of_precedent(way)
+            self.of_precedent(way)
             or self.of_pool()
             or self.of_topology(way.topology)
             or self.of_node(way.source)
