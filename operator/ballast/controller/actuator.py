@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+from ballast.controller import journal
 from ballast.controller.context import Context
 from ballast.controller.telemetry import Telemetry
 from ballast.kube import actions, kinds
@@ -48,6 +49,12 @@ class Actuator:
             outcome for part in (placed, surplus) for outcome in actions.release_many(self._client, part, levels)
         ]
         self._measure(context, orders, outcomes)
+        topology_of = {e.uid: e.topology for e in context.snapshot.executors}
+        told = [
+            journal.Outcome(topology_of.get(order.uid, ""), order, outcome)
+            for order, outcome in zip(orders, outcomes, strict=True)
+        ]
+        self._telemetry.count_unplaced(context.name, journal.note_releases(context.name, told))
         self._tell(context, orders, outcomes)
 
     def release_strays(self, pods: Sequence[Pod], failed: Mapping[str, str]) -> None:
@@ -60,7 +67,9 @@ class Actuator:
         outcomes = actions.release_many(self._client, orders, Levels(()))
         for outcome in outcomes:
             self._telemetry.writes.labels("release", type(outcome).__name__).inc()
-        self._tell_unpinned(zip(orders, outcomes, strict=True))
+        told = list(zip(orders, outcomes, strict=True))
+        journal.note_releases("", [journal.Outcome("", order, outcome) for order, outcome in told])
+        self._tell_unpinned(told)
 
     def _measure(self, context: Context, orders: list[actions.Release], outcomes: list[actions.ReleaseOutcome]) -> None:
         now = self._clock()
@@ -82,6 +91,8 @@ class Actuator:
             )
             self._telemetry.writes.labels("delete", type(outcome).__name__).inc()
             if isinstance(outcome, actions.Deleted):
+                done = journal.Line.DELETED
+                journal.note_done(done, "", move="", executor=placement.executor, outcome=outcome)
                 self._post(_pod(placement), "PlacedAnew", "Place", placement.detail, warning=True)
 
     def create_moves(self, context: Context, plan: Plan) -> None:
@@ -102,11 +113,12 @@ class Actuator:
 
     def _create(self, context: Context, move: PlannedMove, *, source: NodeView | None, approved: bool) -> None:
         """The name follows from what is known, so that a crash after the write creates no second one."""
+        name = move_name(move, context.snapshot.moves)
         body = {
             "apiVersion": kinds.EXECUTOR_MOVE.api_version,
             "kind": kinds.EXECUTOR_MOVE.kind,
             "metadata": {
-                "name": move_name(move, context.snapshot.moves),
+                "name": name,
                 "namespace": move.namespace,
                 "ownerReferences": _owners(context, move),
             },
@@ -124,6 +136,7 @@ class Actuator:
             return
         if created:
             self._count(context, move, "move")
+            journal.note_decided(context.name, move, f"{move.namespace}/{name}")
             words = f"{_sentence(move)}; {'leaves now' if approved else 'waits for approval'}"
             self._post(pod, "MoveDecided", "Move", words)
         elif _has_ended(found):

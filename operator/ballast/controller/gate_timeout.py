@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ballast.api import BalancingPolicy
+from ballast.controller import journal
 from ballast.controller.gateclock import STALE_AFTER_SECONDS, GateClock
 from ballast.controller.hindrance import hindrance
 from ballast.controller.pools import territories
@@ -88,11 +89,16 @@ class GateTimeout:
             if order is not None:
                 by_levels[place.levels if place else Levels(())].append(order)
         released: list[Placement] = []
-        failed = 0
+        failed, told = 0, defaultdict[str, list[journal.Outcome]](list)
         for levels, orders in by_levels.items():
             outcomes = actions.release_many(self._client, orders, levels)
             failed += sum(isinstance(outcome, actions.Refused | actions.Changed) for outcome in outcomes)
+            for order, outcome in zip(orders, outcomes, strict=True):
+                place = placed.get(order.uid)
+                told[place.policy if place else ""].append(journal.Outcome("", order, outcome))
             released += [order.placement for order, outcome in zip(orders, outcomes, strict=True) if _by_us(outcome)]
+        for policy, outcomes_of in told.items():
+            journal.note_releases(policy, outcomes_of)
         near = sum(any(placement.location) for placement in released)
         late = Counter(place.policy for each in released if (place := placed.get(each.uid)) is not None)
         return Overdue(near, len(released) - near, failed, late)

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
+from ballast.controller import journal
 from ballast.controller.context import Context
 from ballast.controller.gathering import facts
 from ballast.controller.openmove import OpenMove
@@ -176,6 +177,7 @@ class Movers:
                 self._announce(action, each)
         if step.entered:
             self._count(step.move, policy)
+            journal.note_phase(policy, step.move)
         return OpenMove(fresh or each.raw, step.move)
 
     def _count(self, move: MoveState, policy: str) -> None:
@@ -202,16 +204,27 @@ class Movers:
         match effect:
             case Evict():
                 outcome = actions.evict(self._client, namespace=namespace, name=effect.pod, uid=effect.uid)
+                self._note_eviction(each, context.name, outcome)
                 _keep(self._answers.eviction, key, outcome.detail if isinstance(outcome, actions.Blocked) else "")
                 _keep(self._answers.failure, key, outcome.detail if isinstance(outcome, actions.Refused) else "")
                 self._telemetry.writes.labels("eviction", type(outcome).__name__).inc()
             case DeleteUnscheduled():
                 deleted = actions.delete_unscheduled(self._client, namespace=namespace, name=effect.pod, uid=effect.uid)
                 self._telemetry.writes.labels("delete", type(deleted).__name__).inc()
+                executor = f"{namespace}/{effect.pod}"
+                journal.note_done(journal.Line.DELETED, context.name, move=key, executor=executor, outcome=deleted)
             case PinReplacement():
                 self._pin(effect.uid, effect.node, effect.pin, key, context)
             case ReleaseUnpinned():
                 self._pin(effect.uid, None, Pin.NONE, key, context)
+
+    def _note_eviction(self, each: OpenMove, policy: str, outcome: actions.EvictionOutcome) -> None:
+        """Once: a budget that blocks it is asked again and again."""
+        known = (self._answers.eviction.get(each.key), self._answers.failure.get(each.key))
+        if getattr(outcome, "detail", None) not in known or isinstance(outcome, actions.Evicted):
+            orders = each.state.orders
+            executor = f"{orders.namespace}/{orders.executor_name}"
+            journal.note_done(journal.Line.EVICTED, policy, move=each.key, executor=executor, outcome=outcome)
 
     def _pin(self, uid: str, node: str | None, pin: Pin, key: str, context: Context) -> None:
         pod = context.pods.get(uid)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import platform
 import threading
 import time
 from dataclasses import dataclass
 from functools import partial
+from importlib.metadata import version
 from wsgiref.simple_server import WSGIServer
 
 from prometheus_client import CollectorRegistry, start_http_server
 
+from ballast.controller import journal
 from ballast.controller.actuator import Actuator
 from ballast.controller.agenda import Agenda
 from ballast.controller.background import LoopThread, in_background
@@ -36,6 +39,7 @@ from ballast.kube.errors import KubeError
 from ballast.kube.events import QueuedEventRecorder
 from ballast.kube.kinds import Kind
 from ballast.kube.lease import ELECTION_LIMITS, Election, LeaseSettings
+from ballast.model import Reason
 
 _LOG = logging.getLogger(__name__)
 
@@ -69,14 +73,15 @@ class Operator:
 
     def __init__(self, connection: Connection, settings: Settings) -> None:
         self._connection, self._settings = connection, settings
-        self._client = Client(connection)
         self._telemetry = Telemetry(CollectorRegistry())
+        self._telemetry.build.info({"version": version("ballast-operator"), "python": platform.python_version()})
+        self._client = Client(connection, observer=self._telemetry.count_request)
         self._agenda = Agenda()
         self._pulse = Pulse(time.monotonic)
         self._lease = LeaseSettings.of_duration(
             settings.lease_seconds, namespace=settings.namespace, name=settings.name, identity=settings.identity
         )
-        self._election_client = Client(connection, ELECTION_LIMITS)
+        self._election_client = Client(connection, ELECTION_LIMITS, observer=self._telemetry.count_request)
         self._election = Election(self._election_client, self._lease, clock=time.time, monotonic=time.monotonic)
         self._stopped = False
         """A round that was left behind must not act any more."""
@@ -192,16 +197,21 @@ class Operator:
             elif not leading:
                 self._pulse.beat()
             if leading and not led:
-                _LOG.info("%s leads", self._settings.identity)
+                self._note_leading(leading=True)
                 self._state.distrust()
                 self._rounds.forget()
                 self._agenda.mark()
             elif led and not leading:
-                _LOG.warning("%s leads no longer", self._settings.identity)
+                self._note_leading(leading=False)
                 self._agenda.mark()
             led = leading
             self._telemetry.leading.set(int(leading))
             await pause(ended, self._lease.retry_seconds if failed else self._lease.renew_seconds)
+
+    def _note_leading(self, *, leading: bool) -> None:
+        identity = self._settings.identity
+        words = f"{identity} {'leads' if leading else 'leads no longer'}"
+        journal.note(journal.Line.LEADER, words, {"identity": identity, "leading": leading})
 
     async def _run_rounds(self, stop: asyncio.Event) -> None:
         loop = Loop(
@@ -223,6 +233,8 @@ class Operator:
                 _LOG.exception("overdue gates were not released")
             else:
                 self._reporter.overdue(overdue.by_policy)
+                for policy in overdue.by_policy:
+                    self._telemetry.count_unplaced(policy, [Reason.GATE_TIMEOUT])
                 if overdue:
                     _LOG.warning(
                         "gate timeout: %d executors released with a zone, %d without a place, %d still gated",

@@ -16,6 +16,7 @@ from ballast.controller.agenda import earliest
 from ballast.controller.context import Context
 from ballast.controller.declaration import QUERY_NOT_ALLOWED
 from ballast.controller.ends import EXTERNAL_NAMESPACE_NOT_ALLOWED, EXTERNAL_NOT_FOUND, Finding
+from ballast.controller.journal import Changes
 from ballast.controller.membership import key_of
 from ballast.controller.speaker import Voice, speaker
 from ballast.controller.status import Outlook, policy_status, stalled_status, topology_status, unshown_status
@@ -27,7 +28,7 @@ from ballast.kube.errors import Conflict, KubeError, NotFound
 from ballast.kube.events import EventRecorder, Notice
 from ballast.kube.kinds import Kind
 from ballast.kube.objects import difference, write_status
-from ballast.model import Memory, Plan, Reason
+from ballast.model import Memory, MovesMode, Plan, Reason
 
 _LOG = logging.getLogger(__name__)
 _UNSEEN = (EXTERNAL_NAMESPACE_NOT_ALLOWED, EXTERNAL_NOT_FOUND)
@@ -77,13 +78,14 @@ class Reporter:
         self._written: dict[str, float] = {}
         self._told: set[str] = set()
         self._advisers: dict[str, Adviser] = {}
+        self._changes = Changes()
         self._policies: frozenset[str] = frozenset()
         self._voices: dict[str, tuple[Read[SparkTopology], list[Voice]]] = {}
         """Of this round, by topology key."""
 
     def __len__(self) -> int:
         """How many things it remembers from round to round."""
-        return len(self._written) + len(self._told) + len(self._advisers)
+        return len(self._written) + len(self._told) + len(self._advisers) + len(self._changes)
 
     def overdue(self, by_policy: Mapping[str, int]) -> None:
         """Executors were released by the gate timeout, not by a pass. From any thread."""
@@ -117,6 +119,9 @@ class Reporter:
             status = policy_status(resource, outlook)
         except ValidationError as error:
             status = unshown_status(resource, self._problem(context.name, error), outlook.now)
+        self._changes.refusals(context.name, decided)
+        if renew and context.policy.moves.mode is MovesMode.RECOMMEND:
+            self._changes.recommended(context.name, decided.moves)
         self._listen(context, outlook)
         for finding in context.findings:
             self._find(context, finding)
@@ -173,6 +178,7 @@ class Reporter:
         self._told, now = told, self._clock()
         self._policies, self._voices = frozenset(policies), {}
         self._unplaced.keep(policies)
+        self._changes.keep(policies)
         self._advisers = {name: adviser for name, adviser in self._advisers.items() if name in policies}
         # A time that lies ahead is of a clock that has been set back since.
         self._written = {uid: at for uid, at in self._written.items() if 0 <= now - at < QUIET_SECONDS}

@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 
 from ballast.api import BalancingPolicy
+from ballast.controller import journal
 from ballast.controller.actuator import Actuator
 from ballast.controller.agenda import earliest
 from ballast.controller.context import Context
@@ -190,7 +191,8 @@ class Rounds:
             # What one policy brings about must not stop the others.
             if isinstance(error, KubeError) and error.of_server:
                 raise
-            _LOG.exception("the pass of policy %s failed", name)
+            told = {"policy": name, "error": f"{type(error).__name__}: {error}"[:_LONGEST_REASON]}
+            journal.note(journal.Line.PASS_FAILED, f"the pass of policy {name} failed", told, trace=True)
             self._failed |= dict.fromkeys(Pool.of(read.resource.spec).namespaces(sight.survey.lists.namespaces), name)
             self._crew.telemetry.passes.labels(name, "error").inc()
             self._crew.reporter.stalled(read, "PassFailed", f"{type(error).__name__}: {error}"[:_LONGEST_REASON])
@@ -283,6 +285,7 @@ class Rounds:
         telemetry.keep_age(name, context.snapshot.metrics.age_seconds)
         telemetry.keep_nodes(name, decided.pool.nodes)
         telemetry.keep_executors(name, context.snapshot.executors)
+        telemetry.gated.labels(name).set(len(decided.holds))
         if full and context.reading.at is not None:
             # Last, so that whoever sees it sees what came of these figures.
             telemetry.figures_at.labels(name).set(context.reading.at)

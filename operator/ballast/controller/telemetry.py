@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 
+from ballast.kube.client import Action
 from ballast.model import Executor, MovePhase, NodeView, Phase, Reason
 from ballast.prometheus import DROPPED
 
@@ -54,6 +55,13 @@ class Telemetry:
             "ballast_gate_hold_seconds", "How long executors were held", ["policy"], registry=registry,
             buckets=_HOLD_BUCKETS,
         )  # fmt: skip
+        self.gated = Gauge(
+            "ballast_gated_executors", "Executors that the last pass left gated", ["policy"], registry=registry
+        )
+        self.unplaced_sets = Counter(
+            "ballast_unplaced_sets", "Sets of which executors were released without a place, by cause",
+            ["policy", "cause"], registry=registry,
+        )  # fmt: skip
         self.figures_at = Gauge(
             "ballast_figures_timestamp_seconds", "The moment that the figures of the newest full pass are of",
             ["policy"], registry=registry,
@@ -79,6 +87,11 @@ class Telemetry:
             registry=registry,
         )  # fmt: skip
         self.leading = Gauge("ballast_leading", "1 while this replica leads", registry=registry)
+        self.requests = Counter(
+            "ballast_api_requests", "Requests to the API server; code 0: no answer", ["verb", "resource", "code"],
+            registry=registry,
+        )  # fmt: skip
+        self.build = Info("ballast_build", "Versions of Ballast and of Python", registry=registry)
         self.writes = Counter("ballast_api_writes", "Writes to the API by kind and result", ["kind", "result"],
                               registry=registry)  # fmt: skip
 
@@ -95,8 +108,17 @@ class Telemetry:
             self.executor,
             self.pass_seconds, self.passes, self.last_pass, self.decisions, self.refusals, self.transitions,
             self.moves, self.predicted_gain, self.measured_gain, self.gate_hold, self.metrics_age, self.node_score,
-            self.node_hits, self.imbalance, self.figures_at, self.samples_dropped,
+            self.node_hits, self.imbalance, self.figures_at, self.samples_dropped, self.gated, self.unplaced_sets,
         )  # fmt: skip
+
+    def count_request(self, action: Action, status: int) -> None:
+        """An Observer of requests."""
+        self.requests.labels(action.verb, action.resource, str(status)).inc()
+
+    def count_unplaced(self, policy: str, causes: Iterable[str]) -> None:
+        """Empty where no policy answers for the executors."""
+        for cause in causes:
+            self.unplaced_sets.labels(policy, cause).inc()
 
     def introduce(self, policy: str) -> None:
         """Start a policy's counters at zero, so that rates are right from the first event on."""

@@ -6,13 +6,14 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
 import urllib3
 
-from ballast.kube.connection import Connection
+from ballast.kube.connection import Connection, close
 from ballast.kube.document import JSON
 from ballast.kube.errors import KubeError, Unavailable, error_of
 from ballast.kube.kinds import Kind
@@ -113,7 +114,7 @@ class Client:
         return self._limits.connections
 
     def close(self) -> None:
-        self._pool.clear()
+        close(self._pool)
 
     def get(self, kind: Kind, name: str, *, namespace: str | None = None) -> JSON:
         path = kind.path(namespace=namespace, name=name)
@@ -205,12 +206,12 @@ class Client:
         except BaseException:
             if response is not None:
                 response.close()
-            pool.clear()
+            close(pool)
             raise
         socket = getattr(response.connection, "sock", None)
         if socket is not None:
             socket.settimeout(read_seconds)
-        return Stream(str(request.action), response, pool.clear)
+        return Stream(str(request.action), response, partial(close, pool))
 
     def _wrote(self, kind: Kind, request: _Request) -> JSON:
         written = self._call(request, _object)

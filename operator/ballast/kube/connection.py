@@ -127,6 +127,15 @@ class Connection:
         return urllib3.ProxyManager(self.proxy, **options)
 
 
+def close(pool: urllib3.PoolManager) -> None:
+    """Close the idle connections now; urllib3 leaves that to the collection of garbage."""
+    for key in pool.pools.keys():  # noqa: SIM118 -- it can't be iterated itself
+        each = pool.pools.get(key)
+        if each is not None:
+            each.close()
+    pool.clear()
+
+
 class TokenFile:
     """The Authorization of a token in a file, read at most once a minute."""
 

@@ -116,7 +116,7 @@ class Slow:
 
 
 async def test_a_clean_stop_turns_the_switch_off_although_the_last_round_takes_longer_than_a_lease(
-    tmp_path: Path,
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with scripted() as script:
         script.by = server = Slow()
@@ -142,6 +142,8 @@ async def test_a_clean_stop_turns_the_switch_off_although_the_last_round_takes_l
         await asyncio.wait_for(running, 30)
         assert server.kept["gateswitches"]["status"]["reason"] == "Stopped"
         assert server.kept["leases"]["spec"]["holderIdentity"] == ""
+    led = [vars(each) for each in caplog.records if vars(each).get("event") == "LeadershipChanged"]
+    assert [(each["identity"], each["leading"]) for each in led][:1] == [("one", True)]
 
 
 class Gated:

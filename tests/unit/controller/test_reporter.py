@@ -265,7 +265,7 @@ def test_what_is_gone_is_forgotten(stage: Stage, caplog: pytest.LogCaptureFixtur
     stage.report()
     for _ in range(3):
         stage.reporter.begin({"streaming"}, [broken])
-    assert len(stage.reporter) == 3
+    assert len(stage.reporter) == 5
     assert [record.message for record in caplog.records].count(f"left alone: {broken}") == 1
     stage.now += QUIET_SECONDS
     stage.reporter.begin(set(), [])

@@ -473,10 +473,15 @@ class _Broken(_Prompt):
         return super().read(policy, nodes, executors, now=now)
 
 
-def test_who_is_let_go_because_a_pass_failed_is_told_so(server: tuple[Server, Scripted], tmp_path: Path) -> None:
+def test_who_is_let_go_because_a_pass_failed_is_told_so(
+    server: tuple[Server, Scripted], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     _, script = server
     with operating(script, tmp_path, figures=_Broken()) as rounds:
         rounds.run()
+    (line,) = [vars(each) for each in caplog.records if vars(each).get("event") == "PassFailed"]
+    assert (line["policy"], line["error"]) == ("ads", "ZeroDivisionError: ")
+    assert line["exc_info"] is not None
     assert released(script) == {"ads-exec-1": False, "web-exec-1": True}
     events = [asked.body for asked in script.writes if asked.path.split("?")[0].endswith("/events")]
     assert [event["note"] for event in events if event["regarding"]["name"] == "ads-exec-1"] == [

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 from prometheus_client import CollectorRegistry
+from prometheus_client.metrics import MetricWrapperBase
 
 from ballast.controller.telemetry import Telemetry
+from ballast.kube.client import Action
 from ballast.model import NodeView, Phase
 from tests.builders import an_executor
 
@@ -77,3 +82,27 @@ def test_executors_are_told_to_be_where_they_are_and_those_that_went_are_not() -
         ("streaming", space, "clicks-exec-1", "a", "spark-1"),
         ("streaming", space, "clicks-exec-3", "b", "spark-1"),
     }
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "observability.md"
+ROW = re.compile(r"^\| `(ballast_\w+)` \| (\w+) \| ([^|]*)\|", re.MULTILINE)
+SUFFIXES = {"counter": "_total", "info": "_info"}
+
+
+def test_the_page_lists_every_metric_with_its_type_and_labels() -> None:
+    telemetry = Telemetry(CollectorRegistry())
+    metrics = [each for each in vars(telemetry).values() if isinstance(each, MetricWrapperBase)]
+    found = {each._name + SUFFIXES.get(str(each._type), ""): (each._type, each._labelnames) for each in metrics}
+    found["ballast_build_info"] = ("info", ("version", "python"))
+    listed = {
+        name: (kind, tuple(re.findall(r"\w+", labels)))
+        for name, kind, labels in ROW.findall(PAGE.read_text(encoding="utf-8"))
+    }
+    assert listed == found
+
+
+def test_requests_are_counted_by_verb_resource_and_answer() -> None:
+    telemetry = Telemetry(CollectorRegistry())
+    telemetry.count_request(Action("create", "pods/eviction", "ns/p"), 429)
+    labels = {"verb": "create", "resource": "pods/eviction", "code": "429"}
+    assert telemetry.registry.get_sample_value("ballast_api_requests_total", labels) == 1.0

@@ -205,6 +205,19 @@ def test_a_refused_watch_has_the_errors_of_every_request_and_is_not_repeated(
         assert len(script.asked) == 1
 
 
+def test_a_refused_watch_leaves_no_connection_open(tmp_path: Path) -> None:
+    before = set(threading.enumerate())
+    with scripted(Answer(503)) as script:
+        client = script.client(tmp_path)
+        with pytest.raises(Unavailable) as refused:
+            client.stream(POD, {}, connect_seconds=5.0, read_seconds=5.0)
+        # The server has a thread for each open connection, and one that accepts them. Nothing was collected yet.
+        for thread in [each for each in threading.enumerate() if each not in before and "request" in each.name]:
+            thread.join(10)
+            assert not thread.is_alive()
+        assert refused.value.status == 503
+
+
 def test_what_is_watched_is_said_in_the_query(tmp_path: Path) -> None:
     with watched() as server:
         client = Client(Connection.from_kubeconfig(kubeconfig(tmp_path, server.url)))
