@@ -208,7 +208,7 @@ class TopologySpec(Model):
     separate_by: SeparateBy = SeparateBy.NODE
     """What separated components must not share: Node, Rack or Zone."""
     sizing: Sizing | None = None
-    """What is known of the pipeline, for computing its parallelism, batch sizes and memory. Kept, and not used yet."""
+    """What is known of the pipeline, for computing its parallelism, batch sizes and memory: see status.sizing."""
 
 
 class SparkTopology(Resource):

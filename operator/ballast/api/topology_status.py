@@ -121,4 +121,4 @@ class TopologyStatus(StatusModel):
     recommendation: Recommendation | None = None
     """What placement would do, where it only recommends."""
     sizing: SizingStatus | None = None
-    """How the pipeline should be sized."""
+    """How the pipeline should be sized, by spec.sizing alone. `ballast size` also takes measurements."""

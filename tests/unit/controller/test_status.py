@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ballast.api.topology import SparkTopology
 from ballast.controller.ends import Finding
 from ballast.controller.status import Outlook, policy_status, stalled_status, topology_status
 from ballast.model import (
@@ -162,3 +163,20 @@ def test_a_stalled_topology_keeps_what_was_known_of_it() -> None:
     assert verdicts["Stalled"] == ("True", "SelectorMatchesDriver")
     mended = topology_status(topology_resource(status=stalled.to_dict()), seen)
     assert "Stalled" not in {c.type for c in mended.conditions}
+
+
+def test_a_topology_with_sizing_tells_what_to_change_first() -> None:
+    resource = topology_resource("work")
+    sizing = {"machine": {"count": 4, "cores": 4}, "stages": [{"component": "work", "latency": "8ms"}]}
+    raw = resource.to_dict()
+    declared = SparkTopology.parse({**raw, "spec": {**raw["spec"], "sizing": sizing}})
+    seen = outlook(a_snapshot(a_node("a")))
+    sized = topology_status(declared, seen)
+    assert sized.sizing is not None
+    assert sized.sizing.spark_conf["spark.executor.instances"] == "4"
+    (condition,) = [each for each in sized.conditions if each.type == "Sized"]
+    assert (condition.status, condition.reason) == ("True", "Recommended")
+    assert condition.message.startswith("Run 4 executors of 4 cores")
+    after = topology_status(SparkTopology.parse({**raw, "status": sized.to_dict()}), seen)
+    assert after.sizing is None
+    assert "Sized" not in [each.type for each in after.conditions]

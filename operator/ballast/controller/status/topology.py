@@ -11,6 +11,7 @@ from ballast.controller.memory import PLACEMENT_BYTES, topology_placement
 from ballast.controller.status.judge import Judge
 from ballast.controller.status.outlook import Outlook
 from ballast.model import Executor, Phase
+from ballast.sizing.status import sizing_status
 
 
 def topology_status(resource: SparkTopology, outlook: Outlook) -> TopologyStatus:
@@ -24,17 +25,18 @@ def topology_status(resource: SparkTopology, outlook: Outlook) -> TopologyStatus
     )
     expected = [component.executors for component in resource.spec.components if component.executors]
     locality, recommendation = outlook.locality.get(key), outlook.recommendations.get(key)
+    sized = sizing_status(resource.spec.sizing) if resource.spec.sizing is not None else None
     room = PLACEMENT_BYTES if recommendation is None else PLACEMENT_BYTES // 2
     return TopologyStatus(
         observed_generation=resource.metadata.generation,
-        conditions=_topology_conditions(resource, key, executors, outlook),
+        conditions=_topology_conditions(resource, key, executors, outlook, sized=None if sized is None else sized[1]),
         policy=outlook.policy.name,
         executors=_counts(executors, sum(expected)),
         components=components,
         locality=in_status(locality) if locality else None,
         placement=topology_placement(outlook.memory, key, most_bytes=room) or None,
         recommendation=recommendation,
-        sizing=resource.status.sizing,
+        sizing=None if sized is None else sized[0],
     )
 
 
@@ -63,8 +65,9 @@ def _component(topology: str, name: str, executors: list[Executor], outlook: Out
 
 
 def _topology_conditions(
-    resource: SparkTopology, key: str, executors: list[Executor], outlook: Outlook
+    resource: SparkTopology, key: str, executors: list[Executor], outlook: Outlook, *, sized: str | None
 ) -> tuple[Condition, ...]:
+    """`sized`: what a sizing recommends first; None without one."""
     health = outlook.snapshot.metrics
     gated = sum(e.phase is Phase.GATED for e in executors)
     judge = Judge(resource.status.conditions, resource.metadata.generation, outlook.now)
@@ -90,4 +93,8 @@ def _topology_conditions(
         judge.set("MovesPaused", holds=True, reason="MovesDidNotHelp", message="its last moves did not help")
     else:
         judge.drop("MovesPaused")
+    if sized is not None:
+        judge.set("Sized", holds=True, reason="Recommended", message=sized)
+    else:
+        judge.drop("Sized")
     return judge.conditions
