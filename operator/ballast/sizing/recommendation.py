@@ -24,6 +24,7 @@ from ballast.sizing.memory import (
     pending_warnings,
 )
 from ballast.sizing.progress import Progress
+from ballast.sizing.provenance import Origin
 from ballast.sizing.provisioning import source_warnings
 from ballast.sizing.run_time import Prediction, predict
 from ballast.sizing.variables import Table, table
@@ -91,17 +92,24 @@ def _run_times(facts: Facts) -> tuple[Prediction, ...]:
 
 
 def _spark_conf(facts: Facts, made: Table, options: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    yield "spark.executor.instances", str(made.whole("executors"))
-    yield "spark.executor.cores", str(made.whole("executorCores"))
+    known = _executors_known(made)
+    if known:
+        yield "spark.executor.instances", str(made.whole("executors"))
+        yield "spark.executor.cores", str(made.whole("executorCores"))
     heap, overhead = made.amount("heapBytes"), made.amount("overheadBytes")
     if heap is not None and overhead is not None:
         yield "spark.executor.memory", f"{math.floor(heap / MIB)}m"
         yield "spark.executor.memoryOverhead", f"{math.ceil(overhead / MIB)}m"
-    yield "spark.sql.shuffle.partitions", str(_shuffle_partitions(facts, made))
+    if known:
+        yield "spark.sql.shuffle.partitions", str(_shuffle_partitions(facts, made))
     slowest = _slowest_seconds(facts, made)
     if _TIMES_SLOWEST * slowest > _NETWORK_TIMEOUT_SECONDS:
         yield "spark.network.timeout", f"{math.ceil(_TIMES_SLOWEST * slowest)}s"
     yield "spark.executor.extraJavaOptions", " ".join(options)
+
+
+def _executors_known(made: Table) -> bool:
+    return made.variables["executors"].value.origin is not Origin.ASSUMED
 
 
 def _shuffle_partitions(facts: Facts, made: Table) -> int:
@@ -129,7 +137,7 @@ def _source_options(facts: Facts, made: Table) -> Iterator[tuple[str, str]]:
         yield "kafka.max.partition.fetch.bytes", str(math.ceil(fetch))
         yield "kafka.receive.buffer.bytes", f"{socket:.0f}"
     partitions = made.amount("partitions")
-    if partitions is not None and made.whole("parallelism") > partitions:
+    if partitions is not None and _executors_known(made) and made.whole("parallelism") > partitions:
         yield "minPartitions", str(made.whole("parallelism"))
 
 
@@ -151,7 +159,7 @@ def _warnings(facts: Facts, made: Table, collector: Collector) -> Iterator[str]:
 
 def _about_cores(facts: Facts, made: Table) -> Iterator[str]:
     cores, partitions = made.whole("parallelism"), made.amount("partitions")
-    if partitions is not None:
+    if partitions is not None and _executors_known(made):
         first = next(iter(facts.declared.stages), None)
         tasks = first.parallelism if first is not None and first.latency is None else None
         yield from source_warnings(partitions=int(partitions), cores=cores, declared_tasks=tasks)
@@ -266,6 +274,12 @@ def _about_run_time(run_times: tuple[Prediction, ...]) -> str:
 
 
 def _about_executors(facts: Facts, made: Table) -> str:
+    heap = made.amount("heapBytes")
+    if not _executors_known(made) and heap is not None and "newGenerationBytes" in made.variables:
+        size = f"{math.floor(heap / MIB)}m"
+        return f"Set spark.executor.memory to {size}: the new generation then holds ten seconds of allocation."
+    if not _executors_known(made):
+        return "How many executors to run is not known: give --event-log or --prometheus, or declare machines."
     executors, cores = made.whole("executors"), made.whole("executorCores")
     now = measured_inputs(facts).get("executors")
     start = f"Run {_count(executors, 'executor')} of {_count(cores, 'core')}"

@@ -33,18 +33,21 @@ class BatchModel:
     """How long a batch takes with any number of cores: only the part that tasks take is shared among them."""
 
     regimes: Regimes | None
-    core_seconds_per_record: float
+    core_seconds_per_record: float | None
+    """None if it is not known: then the curve holds for the measured cores, and nothing tells about others."""
     measured_cores: float = 1.0
 
     def seconds(self, rows: float, cores: float) -> float:
-        work = rows * self.core_seconds_per_record
+        work = rows * (self.core_seconds_per_record or 0.0)
         if self.regimes is None:
             return work / cores
         elsewhere = max(self.regimes.seconds(rows) - work / self.measured_cores, self.regimes.base_seconds)
         return elsewhere + work / cores
 
     def cores_for(self, rate: float, rows: float | None) -> int | None:
-        """The fewest cores that pass `rate` in 80 % of their time, in batches of `rows`; None if none do."""
+        """The fewest cores that pass `rate` in 80 % of their time, in batches of `rows`; None if none are known to."""
+        if self.core_seconds_per_record is None:
+            return None
         if rows is None or self.regimes is None:
             return parallelism_needed(
                 records_per_second=rate / COMFORT_RATIO, latency_seconds=self.core_seconds_per_record
@@ -121,7 +124,7 @@ def table(facts: Facts) -> Table:
     _batch(maker, choice, model)
     _pending(maker)
     _memory(maker)
-    impossible = needed is None and model is not None and "rate" in known
+    impossible = needed is None and model is not None and model.core_seconds_per_record is not None and "rate" in known
     return Table(_used(maker.made), found, choice, model, short=impossible, needed_parallelism=needed)
 
 
@@ -139,9 +142,7 @@ def _model(known: Mapping[str, Value], regimes: Regimes | None) -> BatchModel | 
     cores = known["executors"].amount * known["executorCores"].amount if "executorCores" in known else 1.0
     if "recordSeconds" in known:
         return BatchModel(regimes, known["recordSeconds"].amount, cores)
-    if regimes is not None:  # all growth is taken for work that more cores share
-        return BatchModel(regimes, regimes.slow_seconds_per_row * cores, cores)
-    return None
+    return None if regimes is None else BatchModel(regimes, None)
 
 
 def _choice(facts: Facts, known: Mapping[str, Value], regimes: Regimes | None) -> Choice | None:
@@ -159,7 +160,7 @@ def _parallelism(maker: _Maker, model: BatchModel | None, rows: float | None, ne
         maker.add("executorCores", "cores", "coresPerMachine, less 1 from 8 on", _usable, "coresPerMachine")
     cores = maker.amount("executorCores")
     by_rate = None if needed is None or model is None else _for_rate(model, rows, cores, needed)
-    of = [each for each in ("rate", "recordSeconds") if maker.has(each)]
+    of = ("rate", "recordSeconds")
     needs = f"rate × recordSeconds ÷ {COMFORT_RATIO:g} ÷ executorCores, and what no core shortens; rounded up"
     if "executors" in what_if:
         pass
@@ -171,7 +172,8 @@ def _parallelism(maker: _Maker, model: BatchModel | None, rows: float | None, ne
     elif by_rate is not None:
         maker.add("executors", "executors", needs, by_rate, *of)
     elif not maker.has("executors"):
-        maker.add("executors", "executors", "1: nothing tells more", lambda _: 1.0, "executorCores")
+        unknown = assumed(1.0, "executors", "nothing tells how many")
+        maker.made["executors"] = Variable("executors", unknown)
     maker.add("parallelism", "tasks", "executors × executorCores", lambda e, c: e * c, "executors", "executorCores")
     _sources(maker)
     maker.add("stateTasks", "tasks", "executors × 1: one per group of cores", lambda e: e, "executors")
@@ -180,7 +182,7 @@ def _parallelism(maker: _Maker, model: BatchModel | None, rows: float | None, ne
 def _for_rate(model: BatchModel, rows: float | None, cores: float, otherwise: int) -> Callable[..., float]:
     """Executors of `cores` by rate and core seconds per record."""
 
-    def executors(rate: float, core_seconds: float = model.core_seconds_per_record) -> float:
+    def executors(rate: float, core_seconds: float) -> float:
         needed = replace(model, core_seconds_per_record=core_seconds).cores_for(rate, rows)
         return float(math.ceil((otherwise if needed is None else needed) / cores))
 

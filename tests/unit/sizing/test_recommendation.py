@@ -179,6 +179,20 @@ def test_failed_tasks_and_python_are_told() -> None:
     assert told(found, "Python workers compute")
 
 
+def test_progress_alone_tells_the_batch_size_and_nothing_about_executors() -> None:
+    found = recommend(Facts(progress=progress(sharp(), arriving=1000.0)))
+    assert found.headline.startswith("Set maxOffsetsPerTrigger")
+    assert not {"spark.executor.instances", "spark.executor.cores"} & set(found.spark_conf)
+    assert found.table.choice is not None
+    assert found.table.amount("expectedBatchSeconds") == pytest.approx(found.table.choice.seconds)
+    assert found.table.short is False
+
+
+def test_where_nothing_tells_the_executors_it_says_what_would() -> None:
+    found = recommend(Facts(Sizing.model_validate({"recordBytes": 100})))
+    assert found.headline.startswith("How many executors to run is not known: give --event-log")
+
+
 def gc(java: int, *, heap: float, old: float) -> GcLog:
     """A hundred MiB allocated each second."""
     pauses = tuple(
@@ -193,6 +207,7 @@ def test_the_heap_follows_from_what_is_allocated_and_kept() -> None:
     assert found.table.amount("newGenerationBytes") == pytest.approx(1250 * MIB)
     assert found.table.amount("oldGenerationBytes") == pytest.approx(1875 * MIB)
     assert found.spark_conf["spark.executor.memory"] == "3328m"
+    assert found.headline.startswith("Set spark.executor.memory to 3328m")
     assert found.spark_conf["spark.executor.memoryOverhead"] == "384m"
     assert "-XX:+UseG1GC" in found.jvm_options
 
