@@ -68,11 +68,14 @@ class Facts:
 
 
 def inputs(facts: Facts) -> dict[str, Value]:
-    """The known inputs. A declared value wins over a measured one, and both over an assumption.
+    """The known inputs, all above 0. A declared value wins over a measured one, and both over an assumption.
+
+    An amount of 0 counts as not given: nothing can be sized for it.
 
     Raises InvalidField for a what-if that names no input, or an input that is not known.
     """
-    return _changed(dict((*_assumed(), *_measured(facts), *_declared(facts.declared))), facts.what_if)
+    found = (*_assumed(), *_measured(facts), *_declared(facts.declared))
+    return _changed({name: value for name, value in found if value.amount > 0.0}, facts.what_if)
 
 
 def measured_inputs(facts: Facts) -> dict[str, Value]:

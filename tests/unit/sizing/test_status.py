@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
 from ballast.api.topology_sizing import Sizing
 from ballast.api.topology_status import SizingVariable
 from ballast.sizing.facts import Facts
@@ -46,3 +51,37 @@ def test_a_status_fits_into_its_schema() -> None:
     assert told is not None
     assert len(told[0].variables) <= 64
     assert len(told[0].warnings) > 3
+
+
+QUANTITY = st.sampled_from([0, "1n", "1", 1000, "64Ki", "1E", "9E"])
+NUMBER = st.sampled_from([1, 2, 7, 8, 997, 1_000_000])
+LATENCY = st.sampled_from(["1us", "8ms", "1h"])
+
+
+def given_or_not(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries({}, optional=fields)
+
+
+STAGE = given_or_not(
+    latency=LATENCY,
+    parallelism=NUMBER,
+    outputRatio=st.sampled_from([0.0, 1e-6, 1.0, 1e6]),
+    remoteRateLimit=QUANTITY,
+)
+SIZING = given_or_not(
+    goal=st.sampled_from(["Throughput", "Latency", "Memory", "Cost"]),
+    recordsPerSecond=QUANTITY,
+    recordBytes=QUANTITY,
+    pendingRatio=st.sampled_from([1.0, 100.0]),
+    source=given_or_not(brokers=NUMBER, partitions=NUMBER, maxFetch=QUANTITY),
+    machine=given_or_not(count=NUMBER, cores=NUMBER, memory=QUANTITY),
+    stages=st.lists(STAGE, max_size=3).map(lambda found: [{"component": f"s{n}", **e} for n, e in enumerate(found)]),
+)
+BATCH = given_or_not(batchTime=st.sampled_from(["1ms", "1h"])) | given_or_not(batchRecords=QUANTITY)
+
+
+@given(SIZING, BATCH)
+def test_anything_that_the_api_server_admits_gives_a_status(sizing: dict[str, Any], batch: dict[str, Any]) -> None:
+    """A tenant writes spec.sizing: no value of it may end the operator's pass."""
+    told = sizing_status(Sizing.model_validate({**sizing, **batch}))
+    assert told is None or told[0].to_dict()
