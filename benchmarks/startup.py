@@ -43,7 +43,7 @@ COMMANDS: Mapping[tuple[str, ...], Aim | None] = {
 
 def run() -> list[Result]:
     testbed = Testbed(progress=lambda text: print(text, flush=True))
-    testbed.up(nodes=[], kubelet=False, prometheus=False)
+    testbed.up(nodes=[], kubelet=False, prometheus=False, kwok=True)
     try:
         testbed.kubectl("apply", "--server-side", "-f", "crds")
         testbed.kubectl("wait", "--for=condition=Established", "crd/balancingpolicies.ballast.dev", "--timeout=60s")

@@ -13,14 +13,11 @@ from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from ballast.api import version
 from ballast.api.descriptions import descriptions
 from ballast.api.duration import Duration
 from ballast.api.quantity import Quantity
 from ballast.api.rule import VALIDATIONS, Rule
 from ballast.errors import InvalidField, InvalidResource
-
-GROUP, VERSION = version.GROUP, version.VERSION
 
 
 def _alias(attribute: str) -> str:

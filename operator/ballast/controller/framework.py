@@ -16,9 +16,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import kopf
-
-from ballast.api.meta import GROUP, VERSION
+from ballast.api.version import GROUP, VERSION
+from ballast.controller.kopf_alone import kopf
 from ballast.kube import kinds
 from ballast.kube.connection import Connection
 from ballast.kube.document import JSON

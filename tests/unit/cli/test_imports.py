@@ -72,7 +72,7 @@ def test_a_command_loads_nothing_that_it_does_not_need(
         ("status", (*CLUSTER, *OPERATOR, *LIBRARIES)),
         ("simulate", (*CLUSTER, *OPERATOR, *LIBRARIES)),
         ("crds", (*CLUSTER, *OPERATOR, *LIBRARIES, *PLANNER, *TABLES)),
-        ("run", ("prometheus_api_client", "pyspark", "pandas", "ballast.simulation", *TABLES)),
+        ("run", (*LIBRARIES, "ballast.simulation", *TABLES)),
     ],
 )
 def test_a_command_that_asks_no_cluster_loads_no_client(command: str, unneeded: tuple[str, ...]) -> None:

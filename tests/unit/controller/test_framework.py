@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ballast.api.meta import GROUP, VERSION
+from ballast.api.version import GROUP, VERSION
 from ballast.controller.framework import Framework, Hooks
 from ballast.kube.connection import Connection
 from ballast.kube.document import JSON
