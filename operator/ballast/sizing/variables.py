@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from ballast.api.topology_sizing import Goal
 from ballast.sizing.batch_regimes import CannotTell, Regimes, fit
 from ballast.sizing.batch_size import COMFORT_RATIO, Choice, choose
-from ballast.sizing.facts import Facts, inputs
+from ballast.sizing.facts import Facts, inputs, measured_inputs
 from ballast.sizing.littles_law import parallelism_needed
 from ballast.sizing.memory import (
     GIB,
@@ -24,8 +24,6 @@ from ballast.sizing.memory import (
 )
 from ballast.sizing.provenance import Origin, Value, Variable, assumed, declared, derived, measured
 from ballast.sizing.provisioning import power_of_two, source_tasks, usable_cores
-
-MOST_PARALLELISM = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +114,7 @@ def table(facts: Facts) -> Table:
     maker = _Maker(facts, {name: Variable(name, value) for name, value in known.items()})
     found = fit(facts.progress.rows, facts.progress.seconds) if facts.progress is not None else None
     regimes = found if isinstance(found, Regimes) else None
-    model = _model(known, regimes)
+    model = _model(known, regimes, measured_inputs(facts))
     choice = _choice(facts, known, regimes)
     rows = known["batchRecords"].amount if "batchRecords" in known else (choice.rows if choice else None)
     needed = model.cores_for(known["rate"].amount, rows) if model is not None and "rate" in known else None
@@ -138,10 +136,11 @@ def _used(made: Mapping[str, Variable]) -> dict[str, Variable]:
     }
 
 
-def _model(known: Mapping[str, Value], regimes: Regimes | None) -> BatchModel | None:
-    cores = known["executors"].amount * known["executorCores"].amount if "executorCores" in known else 1.0
-    if "recordSeconds" in known:
-        return BatchModel(regimes, known["recordSeconds"].amount, cores)
+def _model(known: Mapping[str, Value], regimes: Regimes | None, measured: Mapping[str, Value]) -> BatchModel | None:
+    """The curve is split into work and the rest by the cores on which it was measured."""
+    cores = measured["executors"].amount * measured["executorCores"].amount if "executorCores" in measured else None
+    if "recordSeconds" in known and (regimes is None or cores is not None):
+        return BatchModel(regimes, known["recordSeconds"].amount, cores or 1.0)
     return None if regimes is None else BatchModel(regimes, None)
 
 

@@ -23,6 +23,10 @@ READING = log(
 """A millisecond of a core per record."""
 
 
+SLOW = [(float(rows), 0.3 + 6e-4 * rows) for rows in range(100, 4000, 100)]
+"""On two cores, 0.5 of the 0.6 ms per record are the tasks' work."""
+
+
 def of(**fields: Any) -> Recommendation:
     return recommend(Facts(Sizing.model_validate({**NOTES, **fields})))
 
@@ -186,6 +190,25 @@ def test_progress_alone_tells_the_batch_size_and_nothing_about_executors() -> No
     assert found.table.choice is not None
     assert found.table.amount("expectedBatchSeconds") == pytest.approx(found.table.choice.seconds)
     assert found.table.short is False
+
+
+def test_a_what_if_about_cores_leaves_the_measured_curve_as_it_is() -> None:
+    """More cores shorten the work of the tasks only: here 1 ms per record on two cores."""
+    few, many = (
+        recommend(Facts(progress=progress(SLOW), log=READING, what_if={"executorCores": cores})).table
+        for cores in ("2", "4")
+    )
+    rows = few.amount("batchRecords")
+    assert rows == many.amount("batchRecords")
+    saved = (few.amount("expectedBatchSeconds") or 0.0) - (many.amount("expectedBatchSeconds") or 0.0)
+    assert saved == pytest.approx((rows or 0.0) * 0.001 * (1 / 2 - 1 / 4))
+
+
+def test_a_declared_cost_does_not_split_a_curve_of_unknown_cores() -> None:
+    sizing = Sizing.model_validate({"stages": [{"component": "work", "latency": "1ms"}]})
+    found = recommend(Facts(sizing, progress=progress(SLOW)))
+    assert found.table.choice is not None
+    assert found.table.amount("expectedBatchSeconds") == pytest.approx(found.table.choice.seconds)
 
 
 def test_where_nothing_tells_the_executors_it_says_what_would() -> None:

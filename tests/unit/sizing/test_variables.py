@@ -106,6 +106,8 @@ def test_twice_the_rate_needs_twice_the_executors() -> None:
 def test_executors_and_their_cores_can_be_set() -> None:
     found = made(what_if={"executors": "2", "executorCores": "3"})
     assert found.amount("parallelism") == 6
+    assert made(what_if={"executorCores": "3"}).amount("parallelism") == 12
+    assert made(machine=None, what_if={"executorCores": "3"}).amount("executorCores") == 3
 
 
 @pytest.mark.parametrize(
