@@ -6,19 +6,22 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ballast.model.arrays import FloatArray
+from ballast.model.arrays import BoolArray, FloatArray
 from ballast.placement.problem import Layout, Problem
 
 _TIE = 1e-7
 """How much preference weighs beside the largest possible difference in cost."""
 
 
-def construct(layout: Layout, sequence: Sequence[int], *, tightest: bool = False) -> None:
+def construct(
+    layout: Layout, sequence: Sequence[int], *, tightest: bool = False, within: BoolArray | None = None
+) -> None:
     """Place groups in the order of `sequence` (one entry per executor); those that fit nowhere stay missing.
 
     `tightest`: between equals, and before cost, the node that is left with the least room, which wastes least.
+    `within`: (K,), the nodes that may be used, every one if None.
     """
-    filling = Filling(layout, tightest=tightest)
+    filling = Filling(layout, tightest=tightest, within=within)
     full: set[int] = set()
     position = 0
     while position < len(sequence):
@@ -36,11 +39,35 @@ def _run_length(sequence: Sequence[int], position: int) -> int:
     return end - position
 
 
+def construct_by_zone(layout: Layout, sequence: Sequence[int]) -> None:
+    """The same zone by zone, the roomiest first: as much as can be is together where no zone holds everything."""
+    problem = layout.problem
+    zones, members = np.unique(problem.places[0], return_inverse=True)
+    usable = np.flatnonzero(problem.asked)
+    admitting: BoolArray = np.logical_or.reduce(problem.allowed)
+    room = np.maximum(layout.room, 0.0)[:, usable] * admitting[:, None]
+    needed = np.maximum(problem.counts @ problem.demand[:, usable], 1e-9)
+    shares = np.stack([np.bincount(members, weights=row, minlength=len(zones)) for row in room.T]) / needed[:, None]
+    for zone in np.argsort(-shares.min(axis=0, initial=np.inf), kind="stable").tolist():
+        construct(layout, _remaining(layout, sequence), within=members == zone)
+
+
+def _remaining(layout: Layout, sequence: Sequence[int]) -> list[int]:
+    """The last entries of each group, as many as are missing."""
+    skip, left = layout.placed.sum(axis=1).tolist(), []
+    for group in sequence:
+        if skip[group]:
+            skip[group] -= 1
+        else:
+            left.append(group)
+    return left
+
+
 class Filling:
     """A layout to which executors are added, and which nodes are known to be closed: adding opens none again."""
 
-    def __init__(self, layout: Layout, *, tightest: bool = False) -> None:
-        problem = layout.problem
+    def __init__(self, layout: Layout, *, tightest: bool = False, within: BoolArray | None = None) -> None:
+        problem, self._within = layout.problem, within
         self._layout, self._tightest = layout, tightest
         self._left = left_over(layout)
         self._tie = _TIE * problem.scale
@@ -85,7 +112,8 @@ class Filling:
         return node if self._bars[group][node] == 0.0 else None
 
     def _close(self, group: int) -> None:
-        self._bars[group] = np.where(self._layout.open(group), 0.0, -np.inf)
+        mask = self._layout.open(group)
+        self._bars[group] = np.where(mask if self._within is None else mask & self._within, 0.0, -np.inf)
 
 
 def left_over(layout: Layout, nodes: slice = slice(None)) -> FloatArray:

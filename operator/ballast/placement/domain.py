@@ -25,7 +25,11 @@ class Standing:
     """The places of one level, each with what speaks for it; lower is better, earlier fields weigh more."""
 
     keys: FloatArray
-    """(fields, places): distance from those that run, from the driver, from outer ends; room, what is left."""
+    """(fields, places): distance from those that run, from the driver, from outer ends; whether a nearer place holds
+    the set, room, what is left.
+
+    Of places that hold the set the tightest is best, so that the next set finds a whole one; of others the roomiest.
+    """
     fits: BoolArray
     """(places,): where the whole set fits."""
 
@@ -35,7 +39,7 @@ class Standing:
 
     def equals(self, one: int, other: int) -> bool:
         """Whether nothing but room speaks for one rather than the other."""
-        return bool((self.keys[:-2, one] == self.keys[:-2, other]).all())
+        return bool((self.keys[:-3, one] == self.keys[:-3, other]).all())
 
 
 def domains(outlook: Outlook, *, thorough: bool) -> Iterator[IntArray]:
@@ -91,10 +95,24 @@ def _standing(outlook: Outlook, nodes: IntArray, level: int) -> Standing:
     driver = _least(outlook.driver[part], places, size)
     outer = _least((wanted @ outlook.outer)[part], places, size)
     holds = _sums(outlook.capacity, part, places, size)
-    room = -(holds / outlook.counts[:, None]).min(axis=0)
-    left = -np.bincount(places, weights=outlook.free_share[part], minlength=size).astype(np.float64)
-    keys = np.stack([_rounded(beside), driver, _rounded(outer), room, _rounded(left)])
-    return Standing(keys, _fitting(outlook, part, places, holds, level))
+    room = (holds / outlook.counts[:, None]).min(axis=0)
+    left = np.bincount(places, weights=outlook.free_share[part], minlength=size).astype(np.float64)
+    fits = _fitting(outlook, part, places, holds, level)
+    sense = np.where(fits, 1.0, -1.0)
+    split = 1.0 - _whole_within(outlook, part, places, size, level)
+    keys = np.stack([_rounded(beside), driver, _rounded(outer), split, sense * room, sense * _rounded(left)])
+    return Standing(keys, fits)
+
+
+def _whole_within(outlook: Outlook, part: _Part, places: IntArray, size: int, level: int) -> FloatArray:
+    """(places,): 1 where one place of the next nearer level holds the whole set, too."""
+    grid, nearer = outlook.pool.grid, level + 1
+    result = np.zeros(size)
+    if nearer < grid.last and size > 1:
+        inside, count = grid.codes[nearer][part], grid.sizes[nearer]
+        able = _fitting(outlook, part, inside, _sums(outlook.capacity, part, inside, count), nearer)
+        result[places[able[inside]]] = 1.0
+    return result
 
 
 _Part = IntArray | slice

@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 
 from ballast.model.arrays import FloatArray, IntArray
-from ballast.placement.construction import construct, hardest_first
+from ballast.placement.construction import construct, construct_by_zone, hardest_first
 from ballast.placement.domain import domains, settles_for_one_place
 from ballast.placement.grid import Grid
 from ballast.placement.outlook import Outlook
@@ -65,6 +65,10 @@ def _first_look(outlook: Outlook, sequence: Sequence[int], effort: Effort) -> La
             best = _better(best, _constructed(widest, order), effort)
         if not compare and best is not None and not best.missing.any():
             return best
+    if best is not None and widest is not None and _split(best):
+        # A component at a time where there is little time: sorted, groups of one component stand together.
+        order = sequence if effort.orders else sorted(sequence)
+        best = _better(best, _constructed(widest, order, by_zone=True), effort)
     if best is not None and widest is not None and best.missing.any():
         for order in _every_order(widest, sequence):
             best = _better(best, _constructed(widest, order), effort)
@@ -73,13 +77,11 @@ def _first_look(outlook: Outlook, sequence: Sequence[int], effort: Effort) -> La
 
 
 def _orders(problem: Problem, sequence: Sequence[int], effort: Effort) -> list[Sequence[int]]:
-    """Where the set must be split between zones, a component at a time is worth trying even in a hurry."""
     if len(problem.counts) == 1:
         return [sequence]
     if effort.orders:
         return _every_order(problem, sequence)
-    split = bool((problem.places[0] != problem.places[0][0]).any())
-    return [sequence, sorted(sequence)] if split else [sequence]
+    return [sequence]
 
 
 def _every_order(problem: Problem, sequence: Sequence[int]) -> list[Sequence[int]]:
@@ -105,10 +107,19 @@ def _may_hold_more(layout: Layout) -> bool:
     return bool((missing @ layout.problem.demand <= left + layout.problem.slack).all())
 
 
-def _constructed(problem: Problem, order: Sequence[int], *, tightest: bool = False) -> Layout:
+def _constructed(problem: Problem, order: Sequence[int], *, tightest: bool = False, by_zone: bool = False) -> Layout:
     layout = Layout(problem)
-    construct(layout, order, tightest=tightest)
+    if by_zone:
+        construct_by_zone(layout, order)
+    else:
+        construct(layout, order, tightest=tightest)
     return layout
+
+
+def _split(layout: Layout) -> bool:
+    """Whether it is in several zones."""
+    zones = layout.problem.places[0][layout.placed.any(axis=0)]
+    return bool(len(zones)) and bool((zones != zones[0]).any())
 
 
 def problem(outlook: Outlook, nodes: IntArray) -> Problem:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ballast.placement.construction import Filling, construct, hardest_first, left_over
+from ballast.placement.construction import Filling, construct, construct_by_zone, hardest_first, left_over
 from ballast.placement.problem import Layout, Problem
 from tests.unit.placement.problems import a_problem, cost, filled, kept_apart, valid
 
@@ -103,6 +103,19 @@ def test_those_that_talk_to_their_own_kind_fill_a_node_before_the_next() -> None
     layout = Layout(problem)
     construct(layout, [0] * 7)
     assert sorted(layout.placed[0].tolist(), reverse=True)[:3] == [3, 3, 1]
+
+
+def test_zone_by_zone_the_roomiest_is_filled_before_the_next() -> None:
+    room = np.array([[3.0, 9.0]] * 3 + [[2.0, 9.0]] * 2 + [[7.0, 9.0]])
+    problem = a_problem(
+        0,
+        **{**ROOMY, "room": room, "demand": np.ones((3, 2)), "counts": np.array([12, 0, 0]), "pull": np.zeros((2, 6))},
+    )
+    layout = Layout(problem)
+    construct_by_zone(layout, [0] * 12)
+    zones = np.bincount(problem.places[0], weights=layout.placed[0])
+    assert zones.tolist() == [1, 11]
+    assert valid(problem, layout.placed)
 
 
 def test_only_so_many_are_placed_as_have_a_turn() -> None:

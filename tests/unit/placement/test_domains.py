@@ -17,7 +17,7 @@ from ballast.model import (
     Stream,
     Topology,
 )
-from ballast.placement.domain import Standing, domains, settles_for_one_place
+from ballast.placement.domain import Standing, _standing, domains, settles_for_one_place
 from ballast.placement.outlook import Outlook
 from tests.builders import GIB, a_node, a_topology, an_executor, gated
 from tests.unit.placement.situations import the_outlook
@@ -82,10 +82,22 @@ def test_of_places_that_hold_it_only_the_best_are_compared(view: Outlook, expect
     assert tried(view)[0] == expected[0]
 
 
-def test_when_nothing_else_speaks_room_decides_what_comes_first_and_everyone_is_compared() -> None:
+@pytest.mark.parametrize("thorough", [False, True])
+def test_when_nothing_else_speaks_the_tightest_that_holds_it_comes_first(*, thorough: bool) -> None:
+    """The next set then finds a whole rack."""
     view = outlook(4, nodes=BUSY_A)
-    assert tried(view) == ["bs1 bs2", "br1 br2", IN_B[-1], *IN_A, EVERYTHING]
-    assert tried(view, thorough=True) == ["bs1 bs2", "br1 br2", IN_B[-1], *IN_A, EVERYTHING]
+    assert tried(view, thorough=thorough) == [*IN_A, "br1 br2", "bs1 bs2", IN_B[-1], EVERYTHING]
+
+
+def test_a_zone_with_a_rack_that_holds_it_comes_before_a_tighter_one_without() -> None:
+    loose = tuple(a_node(f"c{n}", zone="c", cores=2.0) for n in range(6))
+    assert tried(outlook(8, nodes=(*NODES, *loose)))[0] == "c0 c1 c2 c3 c4 c5"
+
+
+def test_places_that_do_not_hold_it_are_ranked_the_roomiest_first() -> None:
+    view = outlook(9, nodes=BUSY_A)
+    assert view.pool.grid.codes[0].max() == 1
+    assert _standing(view, np.arange(8), 0).ranked().tolist() == [1, 0]
 
 
 def test_of_what_is_left_the_scarcest_kind_decides() -> None:
@@ -94,7 +106,7 @@ def test_of_what_is_left_the_scarcest_kind_decides() -> None:
     nodes = tuple(a_node(n.name, zone="a", allocatable=narrow) for n in NODES[:2])
     assert (
         tried(outlook(2, nodes=(*nodes, a_node("b1", zone="b", cores=2.0), a_node("b2", zone="b", cores=2.0))))[0]
-        == "b1 b2"
+        == "ar1 ar2"
     )
 
 
@@ -181,6 +193,6 @@ def test_earlier_figures_weigh_more_and_lower_ones_are_better() -> None:
 
 
 def test_places_are_equal_when_only_room_differs() -> None:
-    found = standing((0, 1, 2, 3, 4, 5), (0, 1, 2, 3, 9, 9), (0, 1, 2, 4, 4, 5))
+    found = standing((0, 1, 2, 3, 4, 5), (0, 1, 2, 9, 9, 9), (0, 1, 4, 3, 4, 5))
     assert found.equals(0, 1)
     assert not found.equals(0, 2)

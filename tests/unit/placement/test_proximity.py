@@ -88,9 +88,21 @@ def test_a_set_that_fits_into_one_zone_stays_in_one_zone() -> None:
     assert len(zones(placed(two_zones(), some(4)))) == 1
 
 
-def test_a_set_goes_to_the_zone_with_more_room_when_nothing_else_speaks() -> None:
-    crowded = [replace(n, requested=Resources(2.0, GIB, 1)) if n.name[0] == "a" else n for n in two_zones()]
+def test_a_set_leaves_the_zone_with_more_room_to_the_next_when_nothing_else_speaks() -> None:
+    crowded = [replace(n, requested=Resources(2.0, GIB, 1)) if n.name[0] == "b" else n for n in two_zones()]
     assert zones(placed(crowded, some(4))) == {"b": 4}
+
+
+@pytest.mark.parametrize("count", [20, 240])
+def test_a_set_that_no_zone_holds_fills_the_largest_first(count: int) -> None:
+    """Shares p of the zones cost 1 − Σp² of an exchange."""
+    each = count // 20
+    nodes = [
+        a_node(f"{zone}{n}", zone=zone, allocatable=Resources(float(size * each), 999 * GIB, 250))
+        for zone, size in (("a", 1), ("b", 2), ("c", 4))
+        for n in range(4)
+    ]
+    assert zones(placed(nodes, some(count))) == {"c": 16 * each, "b": 4 * each}
 
 
 def test_a_set_goes_to_the_zone_of_its_driver() -> None:
