@@ -83,7 +83,7 @@ class Actuator:
                 if held_since is not None:
                     self._telemetry.gate_hold.labels(context.name).observe(max(0.0, now - held_since))
 
-    def delete_stranded(self, plan: Plan) -> None:
+    def delete_stranded(self, context: Context, plan: Plan) -> None:
         """Delete pods whose place can't run them, so that Spark creates others."""
         for placement in plan.replacements:
             outcome = actions.delete_unscheduled(
@@ -91,8 +91,8 @@ class Actuator:
             )
             self._telemetry.writes.labels("delete", type(outcome).__name__).inc()
             if isinstance(outcome, actions.Deleted):
-                done = journal.Line.DELETED
-                journal.note_done(done, "", move="", executor=placement.executor, outcome=outcome)
+                about = {"move": placement.move or "", "executor": placement.executor}
+                journal.note_done(journal.Line.DELETED, context.name, **about, outcome=outcome)
                 self._post(_pod(placement), "PlacedAnew", "Place", placement.detail, warning=True)
 
     def create_moves(self, context: Context, plan: Plan) -> None:

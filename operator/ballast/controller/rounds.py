@@ -210,7 +210,7 @@ class Rounds:
         # Executors first: nothing that a move does, or waits for, may delay one at its gate.
         confirmed = self._confirmed_placements(decided)
         self._crew.actuator.release(context, confirmed)
-        self._crew.actuator.delete_stranded(decided)
+        self._crew.actuator.delete_stranded(context, decided)
         mine, moves_wake = self._crew.movers.run(context, sight.own_moves(moves, name))
         context = _with_moves(context, mine)
         if full:

@@ -14,9 +14,11 @@ import pytest
 from ballast.controller import journal
 from ballast.controller.actuator import Actuator
 from ballast.controller.journal import Changes, Line
+from ballast.controller.openmove import read_moves
 from ballast.controller.reporter import Reporter
 from ballast.kube.events import EventRecorder
-from ballast.model import Memory, MovesMode, Pin, Placement, Plan, Reason, Refusal
+from ballast.model import Memory, MovePhase, MovesMode, Pin, Placement, Plan, Reason, Refusal
+from ballast.moves.state import Figures, Word
 from tests.unit.controller.stage import NOW, Stage, move, stage, streaming
 from tests.unit.controller.test_actuator import MOVE
 from tests.unit.kube.builders import GATE
@@ -100,6 +102,27 @@ def test_what_no_policy_places_is_a_line_without_a_policy(
     actuator(pool, tmp_path).release_strays(list(pool.context([]).pods.values()), {})
     (line,) = lines(caplog, Line.UNPLACED)
     assert (line["policy"], line["executors"], line["reason"]) == ("", 3, "NotEnforced")
+
+
+def test_a_pod_that_is_deleted_since_its_place_cannot_run_it_is_a_line(
+    pool: Stage, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pool.script.by = lambda asked: Answer(body=pool.pods["spark-1-exec-2"]) if asked.method == "GET" else Answer()
+    actuator(pool, tmp_path).delete_stranded(pool.context([]), Plan(replacements=(placement(2, None),)))
+    (line,) = lines(caplog, Line.DELETED)
+    assert (line["policy"], line["executor"], line["outcome"]) == ("streaming", "analytics/spark-1-exec-2", "Deleted")
+
+
+def test_a_move_that_is_measured_is_a_line_with_what_was_predicted(caplog: pytest.LogCaptureFixture) -> None:
+    decided, predicted = Figures(90.0, 20.0), Figures(65.0, 45.0)
+    (found,), _ = read_moves((move(1),))
+    orders = replace(found.state.orders, decided=decided, predicted=predicted)
+    ended = replace(found.state, orders=orders, phase=MovePhase.SUCCEEDED, reason=Word.HELPED)
+    journal.note_phase("streaming", replace(ended, before=decided, after=Figures(70.0, 40.0)))
+    assert [line["phase"] for line in lines(caplog, Line.PHASE)] == ["Succeeded"]
+    assert [(line["verdict"], line["predicted"], line["measured"]) for line in lines(caplog, Line.JUDGED)] == [
+        ("Helped", 50.0, 40.0)
+    ]
 
 
 def test_a_move_is_a_line_when_it_is_decided(pool: Stage, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
