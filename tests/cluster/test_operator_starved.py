@@ -1,0 +1,144 @@
+"""The operator places executors although it gets little of the machine: ten sets, one after the other."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import yaml
+
+from ballast.controller.gateclock import STALE_AFTER_SECONDS
+from ballast.kube import names
+from tests.cluster.chart.installation import CHART, NAMESPACE, RELEASE
+from tests.cluster.controller.pool import RACK_LABEL, ZONE_LABEL, Pool, pool, preferred_labels, required_labels
+from tests.testbed.nodes import NodeSpec
+from tests.testbed.testbed import Testbed
+from tests.testbed.waiting import wait_until
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+
+SETS, SIZE = 10, 12
+LONGEST_WAIT_SECONDS = STALE_AFTER_SECONDS + 2.0
+"""The default gate timeout of 10 s, and what a replica that finds overdue gates adds to it."""
+START_SECONDS = 240.0
+SYSTEM = NodeSpec("system", cpu="8", memory="16Gi", labels={"pool": "system"})
+BURNERS_PER_CORE = 2
+
+
+def racks() -> list[NodeSpec]:
+    """Three zones of four racks of eight nodes."""
+    return [
+        NodeSpec(f"{zone}{rack}-{number}", zone=zone, rack=f"{zone}-{rack}", cpu="4")
+        for zone in "abc"
+        for rack in range(4)
+        for number in range(8)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """What became of one executor."""
+
+    waited_seconds: float
+    """From the creation of its set's first executor until the whole set was released."""
+    zone_required: bool
+    decided_rack: str | None
+    rack: str
+
+
+@contextmanager
+def ballast(testbed: Testbed, resources: Mapping[str, Any]) -> Iterator[None]:
+    """The chart with its Deployment's pods on a node that runs them."""
+    testbed.create_namespace(NAMESPACE)
+    where = f"--namespace={NAMESPACE}"
+    values = testbed.instance.folder / "ballast-values.yaml"
+    values.write_text(yaml.safe_dump({"nodeSelector": dict(SYSTEM.labels), "resources": dict(resources)}))
+    testbed.helm("install", RELEASE, str(CHART), where, f"--values={values}")
+    try:
+        testbed.kubectl("wait", "--for=create", f"lease/{RELEASE}", where, f"--timeout={START_SECONDS:.0f}s")
+        yield
+    finally:
+        testbed.helm("uninstall", RELEASE, where, "--no-hooks", "--wait")
+
+
+@contextmanager
+def noise() -> Iterator[None]:
+    """Processes that would take twice the machine's cores."""
+    spinning = [sys.executable, "-c", "while True: pass"]
+    burners = [subprocess.Popen(spinning) for _ in range(BURNERS_PER_CORE * (os.cpu_count() or 1))]
+    try:
+        yield
+    finally:
+        for burner in burners:
+            burner.kill()
+            burner.wait()
+
+
+@pytest.fixture(scope="module")
+def machine() -> Iterator[Testbed]:
+    """One node that runs the operator's pods, and none yet for executors."""
+    with Testbed(progress=print).up(nodes=[SYSTEM], prometheus=False, kwok=True) as testbed:
+        yield testbed
+
+
+def test_with_a_tenth_of_a_core_executors_are_placed_in_time(machine: Testbed) -> None:
+    with ballast(machine, {"requests": {"cpu": "50m"}, "limits": {"cpu": "100m", "memory": "512Mi"}}):
+        _assert_placed(_ten_sets(machine, "throttled"))
+
+
+def test_on_a_machine_that_others_keep_busy_executors_are_placed_in_time(machine: Testbed) -> None:
+    with ballast(machine, {"requests": {"cpu": "50m"}, "limits": {"memory": "512Mi"}}), noise():
+        _assert_placed(_ten_sets(machine, "noisy"))
+
+
+def _ten_sets(testbed: Testbed, name: str) -> list[Placed]:
+    with pool(testbed, name, racks()) as mine:
+        mine.policy(placement={"mode": "Enforce"})
+        _await_gating(mine)
+        return [placed for number in range(SETS) for placed in _place_set(mine, f"spark-{number}")]
+
+
+def _await_gating(mine: Pool) -> None:
+    def gated() -> bool:
+        pod = mine.executor(1, application="probe", gates=(), dry=True)
+        return any(gate["name"] == names.GATE for gate in pod["spec"].get("schedulingGates", ()))
+
+    wait_until(gated, what="a leader gates executors", timeout_seconds=START_SECONDS, poll_seconds=0.5)
+
+
+def _place_set(mine: Pool, application: str) -> list[Placed]:
+    started = time.monotonic()
+    executors = mine.executors(SIZE, application=application)
+    mine.await_released(executors, seconds=60.0)
+    waited = time.monotonic() - started
+    mine.nodes_of(executors, seconds=120.0)
+    racks_of = {mine.node(spec.name): spec.rack for spec in racks()}
+    return [_placed(mine.pod(executor), racks_of, waited) for executor in executors]
+
+
+def _placed(pod: dict[str, Any], racks_of: Mapping[str, str], waited_seconds: float) -> Placed:
+    decided = preferred_labels(pod).get(RACK_LABEL)
+    return Placed(
+        waited_seconds=waited_seconds,
+        zone_required=ZONE_LABEL in required_labels(pod),
+        decided_rack=decided[0] if decided else None,
+        rack=racks_of[pod["spec"]["nodeName"]],
+    )
+
+
+def _assert_placed(found: list[Placed]) -> None:
+    waits = sorted({round(each.waited_seconds, 1) for each in found})
+    bare = sum(not each.zone_required for each in found)
+    undecided = sum(each.decided_rack is None for each in found)
+    landed = sum(each.rack == each.decided_rack for each in found)
+    report = f"waited {waits} s; of {len(found)}: {bare} bare, {undecided} without a rack, {landed} on the decided rack"
+    assert waits[-1] <= LONGEST_WAIT_SECONDS, report
+    assert bare == 0, report
+    assert landed >= 0.95 * len(found), report
