@@ -1,4 +1,4 @@
-"""Why an executor found no node."""
+"""Why an executor found no node, and why a set is not together."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ballast.model import Executor, Location, Node, Reason
-from ballast.model.arrays import FloatArray
+from ballast.model.arrays import BoolArray, FloatArray, IntArray
 from ballast.placement.admission import refusal
 from ballast.placement.crew import Crew
 from ballast.placement.limit import (
@@ -19,7 +19,9 @@ from ballast.placement.limit import (
     zone_limit_words,
     zone_limits,
 )
-from ballast.placement.outlook import Pool
+from ballast.placement.outlook import Outlook, Pool
+from ballast.placement.room import counts_that_fit
+from ballast.placement.strategy import Seats
 
 
 def why_not(pool: Pool, crew: Crew, group_index: int) -> tuple[Reason, str]:
@@ -48,6 +50,47 @@ def why_not(pool: Pool, crew: Crew, group_index: int) -> tuple[Reason, str]:
     _, reason, _ = max(told, key=lambda each: each[0])
     words = "; ".join(f"{count} of {int(roomy.sum())} nodes with room: {why}" for count, _, why in told)
     return reason, words
+
+
+def split_by(view: Outlook, seats: Seats) -> dict[int, str]:
+    """By component: the limit but for which one zone, or one rack, would hold all that is placed of it here.
+
+    Components that are in one zone and rack, or that no place would hold without a limit, are not in it.
+    """
+    grid, found = view.pool.grid, dict[int, str]()
+    for component in np.unique(view.component).tolist():
+        rows = np.flatnonzero(view.component == component)
+        placed = np.array([node for row in rows for node in seats[row]], dtype=np.int64)
+        for level in range(grid.last):
+            if len(set(grid.codes[level][placed].tolist())) > 1:
+                words = _splitting(view, component, rows, level)
+                if words:
+                    kind = "zones" if level == 0 else "racks"
+                    found[component] = f"split over {len(set(grid.codes[level][placed].tolist()))} {kind}: {words}"
+                break
+    return found
+
+
+def _splitting(view: Outlook, component: int, rows: IntArray, level: int) -> str:
+    """The limit that keeps every place of the level from holding these groups, empty if it is not a limit."""
+    grid, wanted = view.pool.grid, view.counts[rows][:, None]
+    codes, size = grid.codes[level], grid.sizes[level]
+    roomy = np.array([counts_that_fit(view.room, view.demand[row], view.slack) * view.allowed[row] for row in rows])
+    fits = _holding(roomy, codes, size, wanted)
+    limited = _holding(np.minimum(roomy, np.maximum(view.node_limit[component], 0)), codes, size, wanted)
+    name, total = view.crew.components[component], float(view.crew.totals[component])
+    if fits.any() and not limited.any():
+        return f"{node_limit_words(view.pool.policy, name, total)} per node"
+    if level == 0 and limited.any() and not (limited & (view.zone_limit[component] >= wanted.sum())).any():
+        return f"{zone_limit_words(view.pool.policy, name, total)} per zone"
+    return ""
+
+
+def _holding(capacity: IntArray, codes: IntArray, size: int, wanted: IntArray) -> BoolArray:
+    """(places,): whether each group fits, taken alone."""
+    holds = np.array([np.bincount(codes, weights=row, minlength=size) for row in capacity])
+    result: BoolArray = np.logical_and.reduce(holds >= wanted)
+    return result
 
 
 def common_refusal(executor: Executor, nodes: Sequence[Node]) -> tuple[Reason, str]:

@@ -31,7 +31,7 @@ from ballast.placement.crew import Crew, crews
 from ballast.placement.grid import Grid, grid
 from ballast.placement.heading import headings
 from ballast.placement.heat import would_be_unloaded
-from ballast.placement.outcome import preferred_location, why_not
+from ballast.placement.outcome import preferred_location, split_by, why_not
 from ballast.placement.outlook import TIERS, Outlook, Pool, outlook
 from ballast.placement.repair import repaired, seat
 from ballast.placement.room import Room, fits, room
@@ -137,6 +137,8 @@ class _Pass:
     placements: list[Placement] = field(default_factory=list)
     seats: dict[str, int] = field(default_factory=dict)
     """Position of the node by uid, of executors that the strategy or stickiness placed."""
+    notes: dict[str, str] = field(default_factory=dict)
+    """By uid: the limit that splits the executor's set."""
 
     def foresee(self, snapshot: Snapshot, state: PlacementState) -> dict[str, str]:
         """Let those count that were sent somewhere and are not bound yet; them, by uid."""
@@ -206,8 +208,18 @@ class _Pass:
                     break
                 row = {int(group): position for position, group in enumerate(view.groups)}
                 turns = [row[group] for group in sequence(crew, left, self.policy.placement.order)]
-                left = self._commit(view, left, self.strategy.seats(view, turns), told=False)
+                seats = self.strategy.seats(view, turns)
+                self._note(view, left, split_by(view, seats))
+                left = self._commit(view, left, seats, told=False)
         return left
+
+    def _note(self, view: Outlook, left: Mapping[int, int], limits: Mapping[int, str]) -> None:
+        """Keep which limit splits the set of a component, for the details of its placements."""
+        for group in left:
+            members = view.crew.groups[group]
+            if members.component in limits:
+                first = len(members.executors) - left[group]
+                self.notes.update((e.uid, limits[members.component]) for e in members.executors[first:])
 
     def _commit(self, view: Outlook, left: Mapping[int, int], seats: Seats, *, told: bool) -> dict[int, int]:
         """`told`: the strategy has yet to be told of these."""
@@ -231,7 +243,7 @@ class _Pass:
     def _settle(self, executor: Executor, position: int, pin: Pin, wished: str | None = None) -> None:
         node = self.pool.grid.nodes[position]
         reason = None if wished is None else Reason.NO_ROOM
-        detail = "" if wished is None else f"{wished} can't take it any more"
+        detail = self.notes.get(executor.uid, "") if wished is None else f"{wished} can't take it any more"
         self.placements.append(Placement(executor.key, executor.uid, node.name, node.location, pin, reason, detail))
 
     def _release(self, crew: Crew, group: int, executors: Sequence[Executor]) -> None:

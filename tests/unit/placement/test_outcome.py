@@ -13,6 +13,8 @@ from ballast.model import (
     Constraints,
     Executor,
     Location,
+    Memory,
+    Node,
     PlacementPolicy,
     Reason,
     Resources,
@@ -21,7 +23,8 @@ from ballast.model import (
     Taint,
 )
 from ballast.placement.outcome import common_refusal, preferred_location, why_not
-from tests.builders import GIB, a_node, a_topology, an_executor, gated
+from ballast.placement.placing import place
+from tests.builders import GIB, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
 from tests.unit.placement.situations import situation
 
 NODES = (a_node("a1", zone="a"), a_node("a2", zone="a"), a_node("b1", zone="b", rack="r9"))
@@ -158,3 +161,31 @@ def test_else_to_its_driver_else_to_where_most_traffic_comes_from() -> None:
     assert preferred(gated("e1"), **fed(near, far)) == ("b", None, None)
     assert preferred(gated("e1"), **fed(near, Anchor(("c",), 1.0))) == ("c", None, None)
     assert preferred(gated("e1")) == (None, None, None)
+
+
+class TestSplitBy:
+    def details(self, count: int, *nodes: Node, **changes: Any) -> set[str]:
+        waiting = tuple(gated(f"e{number}") for number in range(count))
+        policy = a_policy(placement=PlacementPolicy(**changes))
+        found = place(a_snapshot(*nodes, executors=waiting), policy, Memory(), gated=waiting).placements
+        return {placement.detail for placement in found}
+
+    def test_it_names_the_limit_but_for_which_one_zone_would_hold_the_set(self) -> None:
+        nodes = (a_node("a1", zone="a", cores=8.0), a_node("b1", zone="b", cores=8.0))
+        words = "split over 2 zones: maxExecutorsPerNodeRatio 0.5 allows 2 of 4 of ingest per node"
+        assert self.details(4, *nodes, max_executors_per_node_ratio=0.5) == {words}
+
+    def test_racks_are_told_where_the_zone_is_one(self) -> None:
+        nodes = (a_node("a1", rack="r1", cores=8.0), a_node("a2", rack="r2", cores=8.0))
+        words = "split over 2 racks: maxExecutorsPerNodeRatio 0.5 allows 2 of 4 of ingest per node"
+        assert self.details(4, *nodes, max_executors_per_node_ratio=0.5) == {words}
+
+    def test_the_limit_of_a_zone_is_told_as_well(self) -> None:
+        nodes = tuple(a_node(f"{zone}{n}", zone=zone, cores=8.0) for zone in "ab" for n in range(4))
+        words = "split over 2 zones: maxExecutorsPerZoneRatio 0.5 allows 2 of 4 of ingest per zone"
+        assert self.details(4, *nodes, max_executors_per_zone_ratio=0.5) == {words}
+
+    def test_nothing_is_told_where_room_splits_it_or_it_is_together(self) -> None:
+        small = (a_node("a1", zone="a", cores=2.0), a_node("b1", zone="b", cores=2.0))
+        assert self.details(4, *small, max_executors_per_node_ratio=1.0) == {""}
+        assert self.details(3, *(a_node(f"a{n}") for n in range(3))) == {""}
