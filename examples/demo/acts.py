@@ -35,6 +35,8 @@ _CALM_SECONDS = 300.0
 _WARM_BATCHES = 6
 _LOOK_BATCHES = 8
 """How many batches of a placement are compared."""
+_NOISY_BATCHES = 5
+"""So many next to the noise, before the policy levels."""
 _AFTER_BATCHES = 5
 
 
@@ -176,19 +178,19 @@ def by_ballast(acts: Play) -> tuple[RunningJob, Placed]:
 def off_the_hot_node(acts: Play, running: RunningJob, *, noisy: str) -> tuple[Move, float]:
     """(c) A noisy neighbor, and what Ballast does about it. With the time when the noise began."""
     acts.screen.title(f"(c) a noisy neighbor on {noisy}, drawn among the nodes that host executors")
+    acts.watch.count(scores=True)
+    cores = NOISE_RATIO * cores_of(noisy)
+    acts.testbed.apply(manifests.noise(noisy, cores))
+    acts.watch.noisy = noisy
+    noise_at = acts.trail.mark_now("noise")
+    acts.screen.say(f"a neighbor on {noisy} burns {cores:.2g} cores; nothing is done about it yet")
+    running.await_batches(_NOISY_BATCHES)
     policy = manifests.policy(acts.testbed.prometheus_url, levelling=True)
     acts.screen.say("the policy levels now; it is the default one except for its times, which suit a demonstration:")
     for line in manifests.shown(policy["spec"]):
         acts.screen.say(f"    {line}")
     acts.testbed.apply(policy)
     acts.trail.mark_now("levelling on")
-    acts.watch.count(scores=True)
-    running.await_batches(2)
-    cores = NOISE_RATIO * cores_of(noisy)
-    acts.testbed.apply(manifests.noise(noisy, cores))
-    acts.watch.noisy = noisy
-    noise_at = acts.trail.mark_now("noise")
-    acts.screen.say(f"a neighbor on {noisy} burns {cores:.2g} cores")
     move = Follower(acts.testbed, acts.screen, acts.watch, acts.trail, manifests.NAMESPACE).follow()
     acts.screen.say("the application goes on with its new executor")
     running.await_batches(_AFTER_BATCHES)

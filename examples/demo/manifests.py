@@ -20,6 +20,10 @@ _API = "ballast.dev/v1alpha1"
 
 Json = dict[str, Any]
 
+_LEVELLING: Json = {"moves": {"mode": "Enforce", "settle": f"{SETTLE_SECONDS}s", "minExecutorAge": "20s"}}
+_PLACING_ALONE: Json = {"shedding": {"strategy": "None"}, "moves": {"mode": "Off"}}
+"""Without a strategy, since one would take the scores of starting JVMs for the pool's usual noise."""
+
 
 def topology(executors: int) -> Json:
     """The job shuffles within itself and reads from the broker."""
@@ -68,13 +72,9 @@ def policy(prometheus_url: str, *, levelling: bool) -> Json:
                 "maxAge": "30s",
             },
             "placement": {"mode": "Enforce", "maxExecutorsPerNodeRatio": 0.34},
-            "moves": _moves() if levelling else {"mode": "Off"},
+            **(_LEVELLING if levelling else _PLACING_ALONE),
         },
     }
-
-
-def _moves() -> Json:
-    return {"mode": "Enforce", "settle": f"{SETTLE_SECONDS}s", "minExecutorAge": "20s"}
 
 
 def shown(spec: Json, prefix: str = "") -> list[str]:

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,7 +12,6 @@ import pytest
 import requests
 
 from tests.testbed import instance as instances
-from tests.testbed.binaries import find_binaries
 from tests.testbed.errors import TestbedError
 from tests.testbed.instance import Instance
 from tests.testbed.nodes import NodeSpec
@@ -208,10 +206,3 @@ def test_a_process_lives_as_long_as_any_of_its_threads() -> None:
         assert started.stdin is not None
         started.stdin.close()
         wait_until(lambda: not process.is_alive(), what="the other thread's end")
-
-
-def test_six_nodes_are_ready_in_time() -> None:
-    find_binaries()  # which builds them, the first time
-    started = time.monotonic()
-    with Testbed().up():
-        assert time.monotonic() - started < 40
