@@ -90,8 +90,9 @@ class ClusterState:
             kinds.BALANCING_POLICY: self._policies,
             kinds.SPARK_TOPOLOGY: self._topologies,
         }
-        self._heard: dict[str, int | None] = {}
-        """Versions of our own objects, by uid, as kopf told of them; None: deleted."""
+        self._heard: dict[str, int] = {}
+        """Versions of our own objects, by uid, as kopf told of them."""
+        self._hearing = threading.Lock()
         self._verified_at: float | None = None
         self._mounting = threading.Lock()
         self._running: list[Informer[Any]] = []
@@ -123,13 +124,17 @@ class ClusterState:
 
     def heard(self, kind: Kind, raw: JSON, *, deleted: bool = False) -> None:
         """Take in what kopf tells of an object of ours."""
-        store = self._ours[kind]
-        self._heard[raw["metadata"]["uid"]] = None if deleted else number(raw["metadata"].get("resourceVersion"))
+        store, uid = self._ours[kind], raw["metadata"]["uid"]
+        version = number(raw["metadata"].get("resourceVersion"))
         if deleted:
-            metadata = raw["metadata"]
-            store.remove(metadata["uid"], number(metadata.get("resourceVersion")))
+            store.remove(uid, version)
         else:
             store.put(raw)
+        with self._hearing:
+            if deleted:
+                self._heard.pop(uid, None)
+            else:
+                self._heard[uid] = version
 
     def wrote(self, kind: Kind, raw: JSON) -> None:
         """The answer to a write of this process. Of a pod it may be the metadata alone: our gate has left it."""
@@ -151,17 +156,18 @@ class ClusterState:
             except NotFound as error:
                 raise NotInstalledError(kind.plural) from error
         self._verified_at = self._monotonic()
-        known = differing.union(*(store.uids() for store in self._ours.values()))
-        self._heard = {uid: version for uid, version in self._heard.items() if uid in known}
+        with self._hearing:
+            known = differing.union(*(store.uids() for store in self._ours.values()))
+            self._heard = {uid: version for uid, version in self._heard.items() if uid in known}
         return frozenset(differing)
 
     def unheard(self, uids: Iterable[str]) -> bool:
         """Whether kopf has still not told of one of these objects as `verify` found it."""
+        with self._hearing:
+            heard = dict(self._heard)
         for uid in uids:
             version = max(store.version(uid) for store in self._ours.values())
-            heard = self._heard.get(uid, 0)
-            gone = version == 0
-            if (gone and heard is not None) or (not gone and (heard is None or heard < version)):
+            if heard.get(uid, 0) < version or (uid in heard and not version):
                 return True
         return False
 

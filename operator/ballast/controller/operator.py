@@ -254,6 +254,9 @@ class Operator:
             except BallastError as error:
                 _LOG.warning("our own kinds were not compared: %s", error)
                 continue
+            except Exception:  # noqa: BLE001 -- it is logged, and they are compared again later
+                _LOG.exception("our own kinds were not compared")
+                continue
             if missed:
                 self._agenda.mark()
                 await pause(stop, _LATE_SECONDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import queue
 import threading
 from collections import OrderedDict
@@ -15,6 +16,8 @@ from ballast.kube.document import JSON
 from ballast.kube.errors import KubeError, NotFound
 from ballast.kube.kinds import EVENT, Kind
 from ballast.kube.timestamp import micro_text
+
+_LOG = logging.getLogger(__name__)
 
 CONTROLLER = "ballast.dev/operator"
 _NOTE_LIMIT_BYTES = 1024
@@ -145,7 +148,10 @@ class QueuedEventRecorder(EventRecorder):
 
     def _drain(self) -> None:
         while (notice := self._waiting.get()) is not None:
-            super().post(notice)
+            try:
+                super().post(notice)
+            except Exception:  # noqa: BLE001 -- it is logged, and the thread goes on with the next notice
+                _LOG.exception("an event was lost")
 
 
 def _within(seconds: float, since: float | None, now: float) -> bool:

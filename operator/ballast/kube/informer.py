@@ -131,15 +131,17 @@ class Informer(Generic[T]):
                 _LOG.info("watch of %s expired (410), listing again: %s", self.plural, self.last_error)
             except KubeError as error:
                 self.last_error = str(error)
-                _LOG.warning("watch of %s broke, opened again in %.1f s: %s", self.plural, backoff, self.last_error)
+                _LOG.warning("watch of %s broke, opening it again: %s", self.plural, self.last_error)
             except Exception:  # noqa: BLE001 -- it is logged
                 # Whatever an object of the cluster brings about must not end the watch for good.
-                _LOG.exception("watch of %s failed, listing again in %.1f s", self.plural, backoff)
+                _LOG.exception("watch of %s failed, listing again", self.plural)
                 self._version = 0
             else:
                 broke, self.last_error = False, ""
-                if self._monotonic() - began >= _SHORTEST_SECONDS:
-                    backoff = self._timing.first_backoff_seconds
+            lasted = self._monotonic() - began
+            if lasted >= (self._timing.longest_backoff_seconds if broke else _SHORTEST_SECONDS):
+                backoff = self._timing.first_backoff_seconds
+                if not broke:
                     continue
             self.restarts += broke
             self._stopped.wait(backoff * self._chance.uniform(0.5, 1.0))
@@ -176,10 +178,11 @@ class Informer(Generic[T]):
         ) as stream:
             self._stream = stream
             try:
+                # `stop` may have come before there was a stream to close.
+                if self._stopped.is_set():
+                    return
                 for line in stream:
                     self._heard(line)
-                    if self._stopped.is_set():
-                        return
             finally:
                 self._stream = None
 

@@ -34,7 +34,7 @@ class Store(Generic[T]):
     """Values by uid; an older version of an object never replaces a newer one, whichever way it came.
 
     `read`: makes the value of an object; it is called by one thread at a time. An object that it can't read is left
-    out, and the log says so: one bad object must not hide the others.
+    out, and the log says so: one bad object must not hide the others. It is not read again before it changes.
     `changed`: called with the value before and the value after (None: there is none), by one thread at a time, while
     nothing else can change the store. It must not call the store.
 
@@ -61,8 +61,9 @@ class Store(Generic[T]):
         return self._versions.get(uid, 0)
 
     def uids(self) -> frozenset[str]:
+        """Also of objects that can't be read."""
         with self.lock:
-            return frozenset(self._values)
+            return frozenset(self._versions)
 
     def values(self) -> list[T]:
         with self.lock:
@@ -80,6 +81,7 @@ class Store(Generic[T]):
             except Exception as error:  # noqa: BLE001 -- whatever is in an object
                 _LOG.warning("left out %s/%s: %r", metadata.get("namespace") or "", metadata.get("name"), error)
                 self._drop(uid)
+                self._versions[uid] = version
             else:
                 self._keep(uid, version, value)
 
@@ -114,7 +116,7 @@ class Store(Generic[T]):
                 self.put(parsed(raw))
         version = number(listed.resource_version)
         with self.lock:
-            gone = [uid for uid in self._values.keys() - there if self.version(uid) <= version]
+            gone = [uid for uid in self._versions.keys() - there if self.version(uid) <= version]
             for uid in gone:
                 self._drop(uid)
         return frozenset(differing.union(gone))

@@ -147,6 +147,19 @@ def test_what_kopf_has_missed_is_found_by_a_list() -> None:
         assert not found.state.unheard(missed)
 
 
+def test_a_deletion_that_kopf_missed_is_found_by_a_list_and_one_that_it_told_of_is_not() -> None:
+    with observed() as found:
+        for raw in (POLICY, CLICKS):
+            found.state.heard(kinds.BALANCING_POLICY, identified(raw, 50))
+        found.state.heard(kinds.BALANCING_POLICY, identified(CLICKS, 51), deleted=True)
+        missed = found.state.verify()
+        assert missed == {"uid-streaming"}
+        assert found.state.unheard(missed)
+        assert not found.state.unheard({"uid-clicks"})
+        found.state.heard(kinds.BALANCING_POLICY, identified(POLICY, 52), deleted=True)
+        assert not found.state.unheard(missed)
+
+
 def test_a_policy_that_came_after_the_pod_makes_the_survey_unconfirmed_once() -> None:
     with observed(executor(1, gates=[GATE])) as found:
         found.cluster.servers["balancingpolicies"] = WatchedCluster(other=[POLICY]).server("other")

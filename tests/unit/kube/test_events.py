@@ -6,7 +6,7 @@ import pytest
 
 from ballast.kube.client import Client
 from ballast.kube.errors import KubeError
-from ballast.kube.events import EventRecorder, Notice, Regarding
+from ballast.kube.events import EventRecorder, Notice, QueuedEventRecorder, Regarding
 from ballast.kube.kinds import POD
 from tests.unit.kube.scripted import Answer, scripted
 
@@ -74,3 +74,22 @@ def test_the_same_event_is_counted_anew_when_the_clock_was_set_back(tmp_path: Pa
         told.now -= 3600
         told.post(1)
     assert [asked.method for asked in script.asked] == ["POST", "PATCH"]
+
+
+def test_a_notice_that_brings_about_an_unforeseen_error_does_not_keep_back_the_next(tmp_path: Path) -> None:
+    answers: list[float | None] = [1_800_000_000.0, None]
+
+    def clock() -> float:
+        answer = answers.pop()
+        if answer is None:
+            raise ValueError("a defect")
+        return answer
+
+    with scripted(OK) as script:
+        recorder = QueuedEventRecorder(
+            script.client(tmp_path), instance="one", clock=clock, on_error=lambda error: pytest.fail(str(error))
+        )
+        recorder.post(notice(1))
+        recorder.post(notice(2))
+        recorder.close(within_seconds=30)
+    assert len(script.asked) == 1

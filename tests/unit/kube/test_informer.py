@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,10 +15,17 @@ from ballast.kube.informer import Informer, Timing
 from ballast.kube.kinds import POD
 from ballast.kube.lists import Query
 from ballast.kube.store import Store
-from tests.unit.kube.watched_server import WatchedServer, silent
+from tests.unit.kube.watched_server import Watch, WatchedServer, silent
 
 JSON = dict[str, Any]
 AT_ONCE = Timing(first_backoff_seconds=0.0, longest_backoff_seconds=0.0)
+
+
+class Longest(random.Random):
+    """Every chance falls on the largest value."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return max(a, b)
 
 
 def pod(name: str, version: int) -> JSON:
@@ -112,6 +120,49 @@ def test_a_server_that_refuses_the_watch_for_a_while_is_asked_again() -> None:
         known.server.next_watch().send("ADDED", pod("b", 101))
         known.until("a", "b")
         assert informer.restarts == 4
+
+
+@pytest.mark.parametrize(("lasted_seconds", "pauses"), [(1.0, [1, 2, 4]), (20.0, [1, 1, 1])])
+def test_only_watches_that_break_soon_are_opened_again_after_growing_pauses(
+    lasted_seconds: float, pauses: list[float]
+) -> None:
+    """A load balancer may reset every connection once a minute."""
+    server, now = WatchedServer([]), 0.0
+    waited: list[float] = []
+
+    def breaking(*_: Any, **__: Any) -> Any:
+        nonlocal now
+        now += lasted_seconds
+        raise silent()
+
+    def wait(seconds: float) -> bool:
+        waited.append(seconds)
+        if len(waited) == len(pauses):
+            informer.stop()
+        return False
+
+    server.stream = breaking  # type: ignore[method-assign]
+    store: Store[str] = Store(lambda raw: str(raw["metadata"]["name"]), lambda _, __: None)
+    timing = Timing(first_backoff_seconds=1.0, longest_backoff_seconds=15.0)
+    informer = Informer(server, Query(POD), store, monotonic=lambda: now, timing=timing, chance=Longest())  # type: ignore[arg-type]
+    informer._stopped.wait = wait  # type: ignore[assignment,method-assign]
+    informer.start()
+    informer.join(30)
+    assert waited == pauses
+
+
+def test_an_informer_that_is_stopped_while_its_watch_opens_does_not_wait_for_an_event() -> None:
+    with followed([]) as (known, informer):
+        first, opened = known.server.next_watch(), known.server.stream
+
+        def stopped_meanwhile(*given: Any, **options: Any) -> Watch:
+            informer.stop()
+            return opened(*given, **options)
+
+        known.server.stream = stopped_meanwhile  # type: ignore[method-assign]
+        first.fail(silent())
+        informer.join(10)
+        assert not informer.running
 
 
 def test_an_event_that_is_no_event_breaks_the_watch_and_not_the_informer() -> None:

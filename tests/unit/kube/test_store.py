@@ -95,6 +95,22 @@ def test_an_object_that_cannot_be_read_is_left_out_and_named(caplog: pytest.LogC
     assert "left out /bad" in caplog.text
 
 
+def test_an_object_that_cannot_be_read_is_news_once_and_not_in_every_list() -> None:
+    kept: Store[int] = Store(lambda raw: int(raw["text"]), lambda _, __: None)
+    bad = thing("bad", 2, "seven")
+    assert kept.replace_all(listed([bad], 5)) == {"bad"}
+    assert kept.replace_all(listed([bad], 6)) == set()
+    assert kept.replace_all(listed([thing("bad", 7, "7")], 8)) == {"bad"}
+    assert kept.values() == [7]
+
+
+def test_an_object_that_could_not_be_read_is_forgotten_when_it_is_gone() -> None:
+    kept: Store[int] = Store(lambda raw: int(raw["text"]), lambda _, __: None)
+    kept.put(thing("bad", 2, "seven"))
+    assert kept.replace_all(listed([], 5)) == {"bad"}
+    assert kept.uids() == set()
+
+
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=12), st.randoms(use_true_random=False))
 def test_in_whatever_order_events_of_several_sources_come_the_end_is_the_same(
     history: list[tuple[str, bool]], order: Any
