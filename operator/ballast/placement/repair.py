@@ -191,7 +191,11 @@ class Assignment:
         return False
 
     def _shake(self, random: Random) -> None:
-        """Empty a few nodes and fill them again in another order, as long as there are steps."""
+        """Empty a few nodes and fill them again in another order, as long as there are steps.
+
+        Nothing changes but to place more: after the last gain, all is as it was then.
+        """
+        best = len(self._log), self.missing.copy()
         while self._left > 0 and self.missing.any() and self.placed.any():
             mark, before = len(self._log), self.missing.copy()
             taken = np.repeat(np.arange(len(before)), before).tolist()
@@ -207,6 +211,9 @@ class Assignment:
                 self.missing = before
             elif left < before.sum():
                 self._insert_missing()
+                best = len(self._log), self.missing.copy()
+        self._undo(best[0])
+        self.missing = best[1]
 
     def _fill(self, kinds: list[int], random: Random) -> int:
         """Place these in some order, large ones rather before small ones or the other way round; how many are left."""

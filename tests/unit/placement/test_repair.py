@@ -77,3 +77,11 @@ def test_where_nothing_helps_the_others_stay_where_they_are() -> None:
     nodes = (a_node("n0", cores=2.0), a_node("n1", cores=2.0))
     waiting = tuple(gated(f"e{number}") for number in range(5))
     assert homes(*waiting, nodes=nodes) == {"n0": 2, "n1": 2, None: 1}
+
+
+def test_one_that_has_returned_keeps_its_place_where_giving_it_up_places_no_more() -> None:
+    waiting = (gated("a", component="sink"), gated("b"), gated("c"))
+    snapshot = a_snapshot(a_node("n0", cores=1.0), executors=waiting)
+    memory = Memory(placements=(("team/clicks", "ingest", (("n0", 1),)),))
+    found = place(snapshot, a_policy(placement=ALL_OF_IT), memory, gated=waiting).placements
+    assert [placement.executor for placement in found if placement.node] in (["team/b"], ["team/c"])
