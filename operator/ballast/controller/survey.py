@@ -49,7 +49,9 @@ class Survey:
     """The oldest first."""
     topologies: tuple[Read[SparkTopology], ...]
     moves: tuple[JSON, ...]
-    """ExecutorMoves; listed before the pods, so that what a move has brought about is in the pods."""
+    """ExecutorMoves. A Surveyor lists them before the pods, so that what a move has brought about is in the pods; with
+    watches the pods may be older, and are read again before a move's next step.
+    """
     broken: tuple[InvalidResource, ...] = ()
     """Objects that this version can't read; they are left alone."""
 

@@ -4,8 +4,8 @@ The watch asks for bookmarks, which the API server sends about once a minute: a 
 dead, and is opened again. A version that the server no longer has (410 Gone) brings another LIST. So does every
 `resync_seconds`, in case an event was lost.
 
-The client library's `kubernetes.informer` was tried first. It reads every event into model objects, has no read
-time-out (a connection that goes silent is never noticed) and lists without pages. docs/operations.md has the figures.
+The client library's `kubernetes.informer` has no read time-out (a connection that goes silent is never noticed), lists
+without pages, and costs more memory and CPU: see docs/operations.md.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ from itertools import pairwise
 from ballast.sizing.gc_log import GcLog, Generation
 
 YOUNG_PAUSE_SECONDS = 0.050
-YOUNG_PAUSE_GOAL_SECONDS = 0.010
 YOUNG_INTERVAL_SECONDS = 10.0
 OLD_PAUSE_SECONDS = 1.0
 OLD_INTERVAL_SECONDS = 600.0

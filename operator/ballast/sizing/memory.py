@@ -16,8 +16,6 @@ PENDING_SHARE = 0.25
 OVERHEAD_RATIO, LEAST_OVERHEAD_BYTES = 0.1, 384 * MIB
 """Spark's defaults for what a container has in addition to the heap; the ratio is 0.4 where Python runs."""
 PYTHON_OVERHEAD_RATIO = 0.4
-RESERVED_BYTES = 300 * MIB
-"""What Spark keeps of every heap for itself."""
 GENERATIONAL_ZGC_SINCE, GENERATIONAL_ZGC_DEFAULT = 21, 23
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import product
-from statistics import NormalDist, fmean, median, stdev
+from statistics import NormalDist
 
 CONFIDENCE = 0.95
 _Z = NormalDist().inv_cdf(0.5 + CONFIDENCE / 2.0)
@@ -67,28 +67,6 @@ def assumed(amount: float, unit: str, reason: str, *, low: float | None = None, 
 
 def measured(amount: float, unit: str, source: str, *, low: float | None = None, high: float | None = None) -> Value:
     return Value(float(amount), unit, Origin.MEASURED, source, low, high)
-
-
-def measured_mean(samples: Sequence[float], unit: str, source: str) -> Value:
-    """The mean with its 95 % interval (Student's t); without an interval for a single sample."""
-    mean = fmean(samples)
-    if len(samples) < 2:
-        return measured(mean, unit, source)
-    half = student_t(len(samples) - 1) * stdev(samples) / math.sqrt(len(samples))
-    return measured(mean, unit, source, low=mean - half, high=mean + half)
-
-
-def measured_median(samples: Sequence[float], unit: str, source: str) -> Value:
-    """The median with its 95 % interval from order statistics, which assumes no distribution.
-
-    Without an interval for fewer than six samples: their smallest and largest enclose it with less than 95 %.
-    """
-    ordered, count = sorted(samples), len(samples)
-    if count < 6:
-        return measured(median(ordered), unit, source)
-    reach = math.floor((count - _Z * math.sqrt(count)) / 2.0)
-    first = min(max(reach, 1), count // 2)
-    return measured(median(ordered), unit, source, low=ordered[first - 1], high=ordered[count - first])
 
 
 def measured_ratio(tops: Sequence[float], bottoms: Sequence[float], unit: str, source: str) -> Value:

@@ -14,8 +14,6 @@ from ballast.sizing.provenance import (
     declared,
     derived,
     measured,
-    measured_mean,
-    measured_median,
     measured_ratio,
     student_t,
     weakest,
@@ -25,23 +23,6 @@ from ballast.sizing.provenance import (
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 8, 15, 30, 200])
 def test_students_quantile_agrees_with_scipy(freedom: int) -> None:
     assert student_t(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=0.005)
-
-
-def test_an_interval_of_a_mean_is_that_of_scipy() -> None:
-    samples = [3.0, 4.5, 2.5, 5.0, 4.0, 3.5]
-    value = measured_mean(samples, "s", "a file")
-    low, high = stats.t.interval(0.95, 5, loc=4.5 - 0.75, scale=stats.sem(samples))
-    assert list(value.ends) == pytest.approx([low, high], rel=0.002)
-
-
-def test_the_interval_of_a_median_holds_it_in_19_of_20_cases() -> None:
-    chance = random.Random(1)
-    held = 0
-    for _ in range(2000):
-        value = measured_median([chance.expovariate(1.0) for _ in range(41)], "s", "a file")
-        low, high = value.ends
-        held += low <= 0.693147 <= high
-    assert 0.93 <= held / 2000 <= 0.99
 
 
 def test_the_interval_of_a_ratio_holds_it_in_19_of_20_cases() -> None:
@@ -56,10 +37,7 @@ def test_the_interval_of_a_ratio_holds_it_in_19_of_20_cases() -> None:
     assert 0.90 <= held / 500 <= 0.99
 
 
-@pytest.mark.parametrize("make", [measured_mean, measured_median])
-def test_one_sample_has_no_interval(make: object) -> None:
-    value = make([2.0], "s", "a file")  # type: ignore[operator]
-    assert (value.amount, value.low, value.high) == (2.0, None, None)
+def test_one_sample_has_no_interval() -> None:
     assert measured_ratio([2.0], [4.0], "s", "x").low is None
 
 
