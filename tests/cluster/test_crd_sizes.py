@@ -102,6 +102,7 @@ def test_a_policy_of_the_largest_size_is_taken(crd_server: Server) -> None:
 
 def test_a_switch_for_as_many_namespaces_as_may_be_is_taken(crd_server: Server) -> None:
     switch = base_of("gateswitch")
+    switch["metadata"]["name"] = "largest"
     switch["spec"]["namespaces"] = [f"{'n' * 58}-{index:04}" for index in range(2000)]
 
     answer = crd_server.create(switch)

@@ -177,7 +177,7 @@ def _fail(on: Stage, number: int) -> None:
 def test_an_executor_is_placed_and_stays_where_its_volume_is(installed: Installation) -> None:
     clock = Clock()
     with pool(installed.testbed, "volumes", zones(per_zone=1)) as mine, _volume(mine, "data", zone="b"):
-        figures = FakeFigures({mine.node("a1"): 0.1, mine.node("b1"): 0.7})
+        figures = FakeFigures({mine.node("a1"): 0.1, mine.node("b1"): 1.5})
         mine.topology("clicks", {"name": "ingest", "workload": "Streaming", "executors": 2})
         anywhere = {**ENFORCE, "maxExecutorsPerNodeRatio": 1}
         mine.policy(interval="1s", metrics={"window": "5s"}, placement=anywhere, moves=MOVES)

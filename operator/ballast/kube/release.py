@@ -67,7 +67,7 @@ class _Demands:
 
 def _required(placement: Placement, levels: Levels) -> _Demands:
     last = levels.index_of(placement.pin)
-    if last is None:
+    if last is None or not placement.location:
         return _Demands()
     named = list(zip(levels.ordered, placement.location, strict=True))[: last + 1]
     if placement.pin is not Pin.NODE:

@@ -56,6 +56,10 @@ def test_the_zone_is_required_and_nearer_levels_preferred() -> None:
     ]
 
 
+def test_a_placement_without_a_location_requires_nothing_whatever_its_pin() -> None:
+    assert node_affinity(released(gated(), placement(Pin.ZONE, node=None, location=()))) == {}
+
+
 @pytest.mark.parametrize(
     ("pin", "keys", "preferred"),
     [
