@@ -25,7 +25,7 @@ from ballast.kube.connection import Connection
 from ballast.kube.errors import Forbidden, NotFound
 from ballast.kube.kinds import POD, Kind
 from ballast.kube.lists import Query, read_list
-from ballast.model import DEFAULT_LEVELS
+from ballast.model import DEFAULT_LEVELS, Pin
 from tests.cluster.kube.cluster import JSON, Cluster, client_with_token
 from tests.testbed.testbed import Testbed
 
@@ -100,7 +100,7 @@ def test_a_pod_that_was_bound_since_it_was_seen_stays(cluster: Cluster) -> None:
     seen = cluster.executor("raced")
 
     def bind() -> None:
-        release(cluster.client, cluster.order(seen, node=None, location=()), DEFAULT_LEVELS)
+        release(cluster.client, cluster.order(seen, Pin.NONE, node=None, location=()), DEFAULT_LEVELS)
         cluster.bound("raced")
 
     client = Overtaken(cluster, bind)

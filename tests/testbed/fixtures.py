@@ -11,11 +11,14 @@ from tests.testbed.testbed import KEPT_LOGS, Testbed
 
 
 @pytest.fixture(scope="session")
-def control_plane() -> Iterator[Testbed]:
-    """The real API server with its controllers and scheduler, and no nodes but the fake ones that tests add."""
+def control_plane(worker_id: str) -> Iterator[Testbed]:
+    """The real API server with its controllers and scheduler, and no nodes but the fake ones that tests add.
+
+    Each of pytest-xdist's workers has its own.
+    """
     with Testbed(progress=print).up(kubelet=False, prometheus=False, kwok=True) as cluster:
         yield cluster
-        cluster.keep_logs(KEPT_LOGS / "control-plane")
+        cluster.keep_logs(KEPT_LOGS / worker_id / "control-plane")
 
 
 @pytest.fixture(scope="session")
