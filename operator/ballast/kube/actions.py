@@ -81,7 +81,7 @@ def release(client: Client, order: Release, levels: Levels) -> ReleaseOutcome:
         except (Conflict, Invalid, Unavailable) as error:
             fresh = _reread(client, order, patch) if _may_be_stale(error) else Refused(error.message)
             if isinstance(error, Invalid) and fresh == current:
-                # Its test can't have failed: somebody else said no, as a webhook may without a cause.
+                # Its test can't have failed: something else refused it, as a webhook may without a cause.
                 return Refused(error.message)
             if not isinstance(fresh, Held):
                 return fresh

@@ -87,7 +87,7 @@ class _Request:
     repeatable: bool = False
     """Doing it twice is doing it once, so it may be sent again when no answer came."""
     retry_busy: bool = True
-    """Try again on 429 and 500; off where these are answers (eviction: budgets that forbid it) or nobody may wait."""
+    """Try again on 429 and 500; off where these are answers (eviction: budgets), or where no caller may wait."""
 
 
 class Client:

@@ -155,7 +155,7 @@ class QueuedEventRecorder(EventRecorder):
 
 
 def _within(seconds: float, since: float | None, now: float) -> bool:
-    """A time that lies ahead is of a clock that has been set back, and long past."""
+    """A time that lies ahead counts as long past: the wall clock stepped backwards."""
     return since is not None and 0 <= now - since < seconds
 
 

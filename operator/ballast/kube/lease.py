@@ -99,13 +99,13 @@ class Election:
         self._sight = Sight()
         self._held_until: float | None = None
         self._written: JSON | None = None
-        """The lease as this replica wrote it last. While nobody else writes it, it need not be read."""
+        """The lease as this replica wrote it last. While no other replica writes it, it need not be read."""
         self.last_error: KubeError | None = None
         """Why the last tick could not reach a decision."""
 
     @property
     def leading(self) -> bool:
-        """False from the moment at which the lease could not be renewed in time, whoever else is known to lead."""
+        """False from the moment at which the lease could not be renewed in time, whether or not another one leads."""
         held_until = self._held_until
         return held_until is not None and self._monotonic() < held_until
 
@@ -115,7 +115,7 @@ class Election:
         try:
             self._tick()
         except Conflict:
-            # Somebody else wrote it first: the next look shows whom.
+            # Another replica wrote it first: the next tick reads which.
             pass
         except KubeError as error:
             self.last_error = error
@@ -140,7 +140,7 @@ class Election:
             try:
                 self._keep(self._write(self._claimed(self._written, Step.RENEW)), since=started)
             except (Conflict, NotFound):
-                # Somebody else wrote it, or an answer of ours was lost: it has to be looked at.
+                # Another replica wrote it, or an answer of ours was lost: it has to be read.
                 self._written = None
             else:
                 return
@@ -190,9 +190,9 @@ class Election:
 
 
 def lease_is_stale(client: Client, *, namespace: str, name: str, now: float, grace_seconds: float) -> bool:
-    """Whether nobody has renewed the leader's lease for its duration and a grace; also when there is none.
+    """Whether no replica has renewed the leader's lease for its duration and a grace; also when there is none.
 
-    By the lease's own times: whoever asks runs too briefly to see it change. The grace covers how clocks differ.
+    By the lease's own times: the caller runs too briefly to see it change. The grace covers how clocks differ.
     """
     try:
         lease = client.get(LEASE, name, namespace=namespace)

@@ -1,4 +1,4 @@
-"""Reading and writing Ballast's own objects: never a write without a change, never over somebody else's."""
+"""Reading and writing Ballast's own objects: never a write without a change, never over another client's."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def set_gate_switch(
 ) -> JSON:
     """Make `spec` (gating, allNamespaces, namespaces) and, if given, `status` the switch's, creating it if need be.
 
-    Written only where something differs. Raises Conflict when somebody else wrote it at the same time.
+    Written only where something differs. Raises Conflict when another client wrote it at the same time.
     """
     seen = gate_switch(client, name)
     if seen is None:

@@ -1,4 +1,4 @@
-"""A page of a list, its objects left as the bytes in which they came until somebody reads them."""
+"""A page of a list, its objects left as the bytes in which they came until they are read."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class Pod:
     """Nothing once it has ended."""
     scheduler: str
     constraints: Constraints = _UNCONSTRAINED
-    """Without volumes. Not read of bound pods that are no executors: nobody asks."""
+    """Without volumes. Not read of bound pods that are no executors: nothing depends on them."""
     claims: tuple[str, ...] = ()
     """Names of the persistent volume claims it mounts; read like the constraints."""
     held: Held | None = None
