@@ -22,7 +22,7 @@ from examples.demo.manifests import WINDOW_SECONDS
 from examples.demo.pool import RACK_MEGABITS, ZONE_MEGABITS, nodes, pool_nodes
 from examples.demo.report import report, unfinished
 from examples.demo.screen import Screen
-from examples.demo.verdict import BUSY_LIMIT_PERCENT, Verdict
+from examples.demo.verdict import Verdict
 from examples.demo.watch import Watch
 from tests.testbed.errors import TestbedError
 from tests.testbed.testbed import Testbed
@@ -35,12 +35,6 @@ def options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m examples.demo", description=__doc__)
     parser.add_argument("--output", type=Path, default=OUTPUT, help="where summary.json and report.html go")
     parser.add_argument("--seed", type=int, help="of the draw of the noisy node (default: another one in every run)")
-    parser.add_argument(
-        "--busy-limit",
-        type=float,
-        default=BUSY_LIMIT_PERCENT,
-        help="percent of the whole machine that may usually be busy while scores count (default %(default)g)",
-    )
     return parser.parse_args(arguments)
 
 
@@ -60,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             verdict = Verdict([str(error)])
             _write(output, {**verdict.summary(), "seed": seed}, unfinished(verdict))
         else:
-            verdict = Verdict.on(played.findings, busy_limit_percent=chosen.busy_limit)
+            verdict = Verdict.on(played.findings)
             _write(output, {**verdict.summary(), **played.findings.summary()}, report(played, verdict))
         _say(screen, verdict, output)
         screen.title(f"done in {time.monotonic() - started:.0f} s: {output / 'summary.json'}, {output / 'report.html'}")
