@@ -140,9 +140,11 @@ def test_the_executors_of_a_dead_node_run_elsewhere_and_the_node_is_filled_when_
     lost = [placed for placed in trace.placements if placed.cause is Cause.LOST]
     assert len(lost) == 12
     assert max(placed.at for placed in lost) <= 21.5 * MINUTE
-    assert {move.target for move in trace.moves} == {"node-2"}
+    back_at = 40 * MINUTE
+    assert {move.target for move in trace.moves if move.decided_at >= back_at} == {"node-2"}
+    assert all(move.hot_score >= 90.0 for move in trace.moves if move.decided_at < back_at), "of a saturated node only"
     assert found.seconds_to_balance is not None
-    assert found.moves_beyond_optimum == 0
+    assert found.moves_beyond_optimum <= 1
 
 
 def test_no_executor_is_lost_in_a_rolling_restart() -> None:

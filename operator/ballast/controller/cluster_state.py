@@ -181,17 +181,20 @@ class ClusterState:
         """Have our own kinds listed before the next survey: this process did not lead, and must see all moves."""
         self._verified_at = None
 
-    def look(self) -> Survey:
-        """The cluster as it is known now. Raises Unavailable when a watch has been silent for too long."""
+    def look(self, *, patience_seconds: float = _FIRST_LIST_SECONDS) -> Survey:
+        """The cluster as it is known now. Raises Unavailable when a watch has been silent for too long.
+
+        `patience_seconds`: how long to wait for the first list of each resource.
+        """
         if self._verified_at is None:
             self.verify()
         for each in (self._namespaces, self._nodes, self._pods):
-            self._await(each)
+            self._await(each, patience_seconds)
         moves = tuple(self._moves.values())
         policies, topologies = self._policies.values(), self._topologies.values()
         followed = [each for each in topologies if isinstance(each, Read)]
         return Survey(
-            self._lists(_namespaces_of_ends(followed, moves)),
+            self._lists(_namespaces_of_ends(followed, moves), patience_seconds),
             oldest_first([each for each in policies if isinstance(each, Read)]),
             tuple(sorted(followed, key=lambda each: key_of(each.resource))),
             moves,
@@ -200,7 +203,7 @@ class ClusterState:
 
     def gated(self) -> list[Pod]:
         """The pods that our gate is in. Raises Unavailable like `look`."""
-        self._await(self._pods)
+        self._await(self._pods, _FIRST_LIST_SECONDS)
         with self._pods.store.lock:
             return self._index.gated()
 
@@ -211,20 +214,20 @@ class ClusterState:
             chosen = Query(kinds.POD, namespace=namespace, fields=f"metadata.name={name}")
         return read_list(self._client, chosen, PodReader().read).items
 
-    def _lists(self, namespaces: Iterable[str]) -> Lists:
+    def _lists(self, namespaces: Iterable[str], patience_seconds: float) -> Lists:
         with self._pods.store.lock:
             pods, others = self._index.single(), self._index.others(namespaces)
         nodes = sorted(self._nodes.store.values(), key=lambda node: node.name)
         labels = {each.name: each.labels for each in self._namespaces.store.values()}
-        return Lists(pods, nodes, labels, self._mounted(pods), others)
+        return Lists(pods, nodes, labels, self._mounted(pods, patience_seconds), others)
 
-    def _mounted(self, pods: Iterable[Pod]) -> Volumes:
+    def _mounted(self, pods: Iterable[Pod], patience_seconds: float) -> Volumes:
         """Claims and volumes are watched from the first pod on that mounts a claim."""
         if not any(pod.claims for pod in pods):
             return Volumes({}, {})
         for each in (self._claims, self._volumes):
             self._start(each)
-            self._await(each)
+            self._await(each, patience_seconds)
         return Volumes.of(self._claims.store.values(), self._volumes.store.values())
 
     def _start(self, informer: Informer[Any]) -> None:
@@ -233,10 +236,10 @@ class ClusterState:
                 self._running.append(informer)
                 informer.start()
 
-    def _await(self, informer: Informer[Any]) -> None:
+    def _await(self, informer: Informer[Any], patience_seconds: float) -> None:
         action = f"watch {informer.plural}"
-        if not informer.await_synced(_FIRST_LIST_SECONDS):
-            raise Unavailable(action, f"not listed within {_FIRST_LIST_SECONDS:.0f} s; {informer.last_error}")
+        if not informer.await_synced(patience_seconds):
+            raise Unavailable(action, f"not listed within {patience_seconds:.0f} s; {informer.last_error}")
         age = informer.age_seconds
         if age is not None and age > STALE_SECONDS:
             raise Unavailable(action, f"nothing was heard for {age:.0f} s; {informer.last_error}")

@@ -7,7 +7,7 @@ executors are still released as near to each other as can be worked out in a few
 from __future__ import annotations
 
 import logging
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -17,7 +17,7 @@ from ballast.controller.gateclock import STALE_AFTER_SECONDS, GateClock
 from ballast.controller.hindrance import hindrance
 from ballast.controller.pools import territories
 from ballast.controller.sight import Sight
-from ballast.controller.survey import Observer, Read
+from ballast.controller.survey import Read, Survey
 from ballast.kube import actions
 from ballast.kube.client import Client
 from ballast.kube.pods import Pod
@@ -51,8 +51,8 @@ class Overdue:
     bare: int = 0
     """Released as they are, because no place could be worked out."""
     failed: int = 0
-    by_policy: Mapping[str, int] = field(default_factory=dict)
-    """Executors that were released with a zone, or only a preferred one, because the policy's passes were late."""
+    by_policy: Mapping[str, tuple[Reason, ...]] = field(default_factory=dict)
+    """Of each policy, why executors went without a plan: GateTimeout, or why no zone could take them."""
 
     def __bool__(self) -> bool:
         return bool(self.placed or self.bare or self.failed)
@@ -100,8 +100,12 @@ class GateTimeout:
         for policy, outcomes_of in told.items():
             journal.note_releases(policy, outcomes_of)
         near = sum(any(placement.location) for placement in released)
-        late = Counter(place.policy for each in released if (place := placed.get(each.uid)) is not None)
-        return Overdue(near, len(released) - near, failed, late)
+        reasons: dict[str, tuple[Reason, ...]] = {}
+        for each in released:
+            place = placed.get(each.uid)
+            if place is not None and each.reason is not None:
+                reasons[place.policy] = (*reasons.get(place.policy, ()), each.reason)
+        return Overdue(near, len(released) - near, failed, reasons)
 
     def _placed(self, pods: Sequence[Pod]) -> dict[str, Place]:
         executors = frozenset(pod.uid for pod in pods if pod.executor is not None)
@@ -129,15 +133,15 @@ def _by_us(outcome: actions.ReleaseOutcome) -> bool:
 class Fallback:
     """Places without a plan: for every policy that enforces placement, `ballast.placement.fallback`.
 
-    `observer`: shows the cluster. `clock`: seconds since the epoch.
+    `look`: shows the cluster, or raises soon. `clock`: seconds since the epoch.
     """
 
-    def __init__(self, observer: Observer, *, clock: Callable[[], float]) -> None:
-        self._observer, self._clock = observer, clock
+    def __init__(self, look: Callable[[], Survey], *, clock: Callable[[], float]) -> None:
+        self._look, self._clock = look, clock
 
     def __call__(self, uids: frozenset[str]) -> dict[str, Place]:
         """Places of those of the executors that a policy may place."""
-        survey, now = self._observer.look(), self._clock()
+        survey, now = self._look(), self._clock()
         lands = territories(survey.policies, survey.lists.nodes)
         pods = survey.lists.pods
         sight = Sight(survey, lands, GateClock().after(pods, now), now)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import platform
 import threading
@@ -39,13 +40,16 @@ from ballast.kube.errors import KubeError
 from ballast.kube.events import QueuedEventRecorder
 from ballast.kube.kinds import Kind
 from ballast.kube.lease import ELECTION_LIMITS, Election, LeaseSettings
-from ballast.model import Reason
 
 _LOG = logging.getLogger(__name__)
 
 _GATES_EVERY_SECONDS = 1.0
 _COMPARE_EVERY_SECONDS = 120.0
 """How often our own kinds are listed, to see whether kopf still hears of every change."""
+_STANDBY_TURNS = 5
+"""A standby compares at every so many of the leader's turns: only its fallback places depend on them."""
+_FALLBACK_SECONDS = 1.0
+"""For the cluster's state when executors are overdue; then they are released as they are."""
 _LATE_SECONDS = 5.0
 """An event that a list has shown to be missing may still come within this time."""
 
@@ -105,7 +109,7 @@ class Operator:
             self._client, events=self._events, clock=time.time, stays_off=lambda: self._switch.stays_off
         )
         self._rounds = self._build_rounds()
-        places = Fallback(self._state, clock=time.time)
+        places = Fallback(partial(self._state.look, patience_seconds=_FALLBACK_SECONDS), clock=time.time)
         self._gates = GateTimeout(self._client, gated=self._state.gated, places=places, clock=time.time)
 
     def _build_rounds(self) -> Rounds:
@@ -156,28 +160,31 @@ class Operator:
 
     async def _live(self, stop: asyncio.Event) -> None:
         health = HealthServer(self._pulse, host=self._settings.host, port=self._settings.health_port)
-        await health.start()
-        metrics, thread = start_http_server(
-            self._settings.metrics_port, self._settings.host, registry=self._telemetry.registry
-        )
+        metrics: tuple[WSGIServer, threading.Thread] | None = None
         try:
+            await health.start()
+            metrics = start_http_server(
+                self._settings.metrics_port, self._settings.host, registry=self._telemetry.registry
+            )
             await self._work_until(stop)
-        except Exception:
-            await self._give_up_gates()
-            raise
         finally:
             self._state.stop()
             await self._close()
             await health.stop()
-            _end(metrics, thread)
+            if metrics is not None:
+                _end(*metrics)
 
     async def _work_until(self, stop: asyncio.Event) -> None:
         self._state.start()
         ended = asyncio.Event()
-        async with asyncio.TaskGroup() as tasks:
-            electing = tasks.create_task(self._elect(stop, ended))
-            doing = [tasks.create_task(each(stop)) for each in (self._run_rounds, self._watch_gates, self._compare)]
-            tasks.create_task(self._wind_up(doing, electing, stop=stop, ended=ended))
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                electing = tasks.create_task(self._elect(stop, ended))
+                doing = [tasks.create_task(each(stop)) for each in (self._run_rounds, self._watch_gates, self._compare)]
+                tasks.create_task(self._wind_up(doing, electing, stop=stop, ended=ended))
+        except Exception:
+            await self._give_up_gates()
+            raise
 
     def _heard(self, kind: Kind, raw: JSON, deleted: bool) -> None:
         self._state.heard(kind, raw, deleted=deleted)
@@ -233,8 +240,8 @@ class Operator:
                 _LOG.exception("overdue gates were not released")
             else:
                 self._reporter.overdue(overdue.by_policy)
-                for policy in overdue.by_policy:
-                    self._telemetry.count_unplaced(policy, [Reason.GATE_TIMEOUT])
+                for policy, reasons in overdue.by_policy.items():
+                    self._telemetry.count_unplaced(policy, sorted(set(reasons)))
                 if overdue:
                     _LOG.warning(
                         "gate timeout: %d executors released with a zone, %d without a place, %d still gated",
@@ -244,10 +251,12 @@ class Operator:
             await pause(stop, _GATES_EVERY_SECONDS)
 
     async def _compare(self, stop: asyncio.Event) -> None:
-        """Start kopf again when it no longer hears of what lists show."""
-        while not stop.is_set():
+        """Start kopf again when it no longer hears of what lists show. A standby looks less often."""
+        for turn in itertools.count(1):
             await pause(stop, _COMPARE_EVERY_SECONDS)
-            if stop.is_set() or not self._election.leading:
+            if stop.is_set():
+                return
+            if not self._election.leading and turn % _STANDBY_TURNS:
                 continue
             try:
                 missed = await in_background(self._state.verify)

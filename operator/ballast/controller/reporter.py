@@ -87,10 +87,10 @@ class Reporter:
         """How many things it remembers from round to round."""
         return len(self._written) + len(self._told) + len(self._advisers) + len(self._changes)
 
-    def overdue(self, by_policy: Mapping[str, int]) -> None:
+    def overdue(self, by_policy: Mapping[str, Iterable[Reason]]) -> None:
         """Executors were released by the gate timeout, not by a pass. From any thread."""
-        for policy, count in by_policy.items():
-            self._unplaced.add(policy, [Reason.GATE_TIMEOUT] * count, self._clock())
+        for policy, reasons in by_policy.items():
+            self._unplaced.add(policy, reasons, self._clock())
 
     def report(self, context: Context, decided: Plan, memory: Memory, *, renew: bool) -> float | None:
         """Bring the policy's status up to date; its topologies' come with `conclude`. `renew`: the figures are new.

@@ -9,6 +9,7 @@ import pytest
 from ballast.controller.gate_timeout import Fallback, GateTimeout, Places
 from ballast.controller.survey import Surveyor
 from ballast.kube.pods import PodReader
+from ballast.model import Reason
 from tests.unit.kube.builders import CREATED_AT, GATE, executor, node
 from tests.unit.kube.scripted import Answer, Asked, Scripted, scripted
 
@@ -56,7 +57,7 @@ def gates(script: Scripted, folder: Path, *, now: float, places: Places | None =
     return GateTimeout(
         client,
         gated=lambda: [reader.read(pod) for pod in pods],
-        places=places or Fallback(Surveyor(client), clock=lambda: now),
+        places=places or Fallback(Surveyor(client).look, clock=lambda: now),
         clock=lambda: now,
     )
 
@@ -82,7 +83,7 @@ def test_a_set_that_nothing_released_in_time_goes_to_one_zone_that_holds_all_of_
 ) -> None:
     found = gates(script, tmp_path, now=CREATED_AT + 12.0).run()
     assert (found.placed, found.bare, found.failed) == (4, 0, 0)
-    assert found.by_policy == {"streaming": 4}
+    assert found.by_policy == {"streaming": (Reason.GATE_TIMEOUT,) * 4}
     assert zones(script) == [["b"]] * 4
 
 

@@ -16,7 +16,7 @@ from ballast.controller.reporter import QUIET_SECONDS, Reporter
 from ballast.controller.survey import Read, Survey
 from ballast.errors import BallastError
 from ballast.kube.events import EventRecorder
-from ballast.model import Executor, Memory, NodeUsage, Phase, Snapshot, Topology
+from ballast.model import Executor, Memory, NodeUsage, Phase, Reason, Snapshot, Topology
 from ballast.model.memory import Attempts
 from ballast.planner.plan import plan
 from ballast.prometheus import Reading
@@ -117,7 +117,8 @@ def condition(status: JSON, kind: str) -> tuple[str, str, str] | None:
 
 
 def test_executors_that_the_gate_timeout_released_are_a_condition_for_an_hour(stage: Stage) -> None:
-    stage.reporter.overdue({"streaming": 3, "other": 1})
+    late = [Reason.GATE_TIMEOUT]
+    stage.reporter.overdue({"streaming": 3 * late, "other": late})
     stage.report()
     assert condition(stage.status, "ExecutorsPlaced") == (
         "False",
