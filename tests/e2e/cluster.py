@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -34,6 +35,7 @@ HOME_ZONE = "zone-b"
 CALM_POINTS = 20.0
 DECIDED_SECONDS = 240.0
 """Executors that have just begun make scores swing, which a new policy takes for noise and looks at for longer."""
+_ANSWER_SECONDS = 5.0
 _API = "/apis/ballast.dev/v1alpha1"
 
 
@@ -214,12 +216,38 @@ class Cluster:
         return {item["reason"]: item for item in items}
 
     def await_refusal(self, name: str, reason: str, *, timeout_seconds: float = DECIDED_SECONDS) -> Json:
-        """The status's entry. Figures in a status are renewed once a minute, so it takes longer than a decision."""
-        return self.await_(
+        """The status's entry."""
+        return self.await_shown(
+            name,
             lambda: self.refusals(name).get(reason),
             f"{reason} is among the refusals of {name}",
             timeout_seconds=timeout_seconds,
         ) or {}  # fmt: skip
+
+    def await_shown(
+        self, name: str, shown: Callable[[], Result], what: str, *, timeout_seconds: float = DECIDED_SECONDS
+    ) -> Result:
+        """What a policy's status shows: the first true result of `shown`.
+
+        New metrics are written to a status once a minute, a changed spec is answered at once. So the spec changes, in
+        a field without effect here, until the status shows it.
+        """
+        due = time.monotonic() + _ANSWER_SECONDS
+
+        def current() -> Result:
+            nonlocal due
+            found = shown()
+            if not found and time.monotonic() >= due:
+                self._touch(name)
+                due = time.monotonic() + _ANSWER_SECONDS
+            return found
+
+        return self.await_(current, what, timeout_seconds=timeout_seconds)
+
+    def _touch(self, name: str) -> None:
+        hours = int(str(self.policy(name)["spec"]["moves"].get("ttl", "25h")).removesuffix("h")) % 100 + 1
+        change = {"spec": {"moves": {"ttl": f"{max(25, hours)}h"}}}
+        self.testbed.kubectl("patch", "bpol", name, "--type=merge", f"--patch={json.dumps(change)}")
 
     def operator_pods(self) -> list[Json]:
         path = "/api/v1/namespaces/ballast-system/pods?labelSelector=app.kubernetes.io%2Fname%3Dballast"

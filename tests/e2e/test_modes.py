@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from examples.demo.streaming.running import RunningJob
-from tests.e2e.cluster import CALM_POINTS, DECIDED_SECONDS, Cluster, Json, names_by_node
+from tests.e2e.cluster import CALM_POINTS, Cluster, Json, names_by_node
 from tests.e2e.conftest import STEADY_NAMESPACE
 from tests.unit.cli.program import run
 
@@ -56,9 +56,7 @@ def recommendations(cluster: Cluster, policy: str) -> list[Json]:
 def recommended(cluster: Cluster, steady: RunningJob, hot: str) -> Decided:
     before = uids(steady)
     name = cluster.enforce(moves={"mode": "Recommend"})
-    (move,) = cluster.await_(
-        lambda: recommendations(cluster, name), "a move is recommended", timeout_seconds=DECIDED_SECONDS
-    )
+    (move,) = cluster.await_shown(name, lambda: recommendations(cluster, name), "a move is recommended")
     return Decided(name, move, before)
 
 
