@@ -30,6 +30,11 @@ _DELETED = "DELETED"
 _LOG_IN_AGAIN_SECONDS = 1.0
 _FIRST_RESTART_SECONDS = 0.5
 _LONGEST_RESTART_SECONDS = 15.0
+_FAILING_SECONDS = 8.0
+"""For kopf to end by itself after it has failed. It was seen to wait for ever for a watch that it could not cancel."""
+_STOPPING_SECONDS = 25.0
+"""For kopf to end when it is told to: longer than the operator's work takes to wind up in its cleanup."""
+_CANCELLATIONS = 3
 _STEADY_SECONDS = 60.0
 """After running for so long, kopf is started again without a growing pause."""
 _OUTAGE_BACKOFFS_SECONDS = (1.0, 1.0, 2.0, *[5.0] * 720)
@@ -66,7 +71,9 @@ class Framework:
             began = loop.time()
             try:
                 await self._once()
-            except Exception as error:  # noqa: BLE001 -- whatever ends kopf, it is started again
+            except (Exception, asyncio.CancelledError) as error:
+                if isinstance(error, asyncio.CancelledError) and _is_cancelled():
+                    raise
                 _LOG.warning("kopf failed, started again in %.1f s: %s: %s", pause, type(error).__name__, error)
             else:
                 if not self.stop.is_set():
@@ -102,7 +109,15 @@ class Framework:
                 stop_flag=ending,
             )
             self._take_signals()
-            await kopf.run_tasks(tasks, ignored=existing | {relay})
+            running = asyncio.create_task(kopf.run_tasks(tasks, ignored=existing | {relay}))
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({running}, timeout=_STOPPING_SECONDS if self.stop.is_set() else _FAILING_SECONDS)
+            if not running.done():
+                _LOG.warning("kopf does not end after one of its tasks has")
+                inner = asyncio.all_tasks() - existing - {relay, running, *tasks}
+                await _cancel(inner, until=running)
+                await _cancel({running, *tasks}, until=running)
+            running.result()
         finally:
             relay.cancel()
             self._current = None
@@ -181,6 +196,22 @@ def _credentials(connection: Connection, login: int) -> kopf.ConnectionInfo:
         # Of several; there is one at a time.
         priority=login,
     )
+
+
+async def _cancel(tasks: set[asyncio.Task[Any]], *, until: asyncio.Task[None]) -> None:
+    """Cancel tasks of kopf again and again: some swallow the first cancellation, and kopf cancels only once."""
+    for _ in range(_CANCELLATIONS):
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait({until}, timeout=1.0)
+        if until.done():
+            return
+
+
+def _is_cancelled() -> bool:
+    """Whether the task that runs kopf is itself to end, rather than kopf, whose cancellation it awaited."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 async def _relay(stop: asyncio.Event, ending: asyncio.Event) -> None:
