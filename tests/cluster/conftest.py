@@ -15,6 +15,7 @@ __all__ = ["control_plane", "crd_server", "installed"]
 HERE = Path(__file__).parent
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in a hook of this name, too
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Two groups of files for two workers: each has its own control plane, which the same tests share in every run."""
     for item in items:
