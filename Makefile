@@ -43,8 +43,7 @@ spark: ## Run the tests of the data on Spark, with a real Prometheus
 	@$(RUN) -m pytest tests/spark
 
 cluster: ## Run the tests against the real API server
-	@$(RUN) -m pytest tests/testbed
-	@$(RUN) -m pytest -n 2 --dist loadgroup tests/cluster
+	@$(RUN) -m pytest tests/testbed tests/cluster
 
 e2e: ## Run the tests with real Spark executors
 	@$(RUN) -m pytest tests/e2e
