@@ -23,7 +23,7 @@ from ballast.model import (
     Topology,
 )
 from ballast.placement.admission import refusal
-from ballast.placement.limit import allowance, most_per_node
+from ballast.placement.limit import most_per_node, zone_allowance
 from benchmarks.quality.exact import Model, solved
 
 _GIB = float(1 << 30)
@@ -152,7 +152,7 @@ def _limit(model: Model, snapshot: Snapshot, policy: Policy, counts: _Counts) ->
     for (topology, component), waiting in totals.items():
         size = max(waiting, expected.get((topology, component), 0))
         per_node = most_per_node(policy.placement, component, size)
-        per_zone = allowance(size, policy.placement.max_executors_per_zone_ratio)
+        per_zone = zone_allowance(size, policy.placement.max_executors_per_zone_ratio)
         for level, most in ((2, per_node), (0, per_zone)):
             for terms in _by_place(snapshot, lambda n: counts[topology, component, n], level):  # noqa: B023
                 model.row(terms, 0.0, most)

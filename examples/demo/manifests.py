@@ -71,7 +71,7 @@ def policy(prometheus_url: str, *, levelling: bool) -> Json:
                 "window": f"{WINDOW_SECONDS}s",
                 "maxAge": "30s",
             },
-            "placement": {"mode": "Enforce", "maxExecutorsPerNodeRatio": 0.34},
+            "placement": {"mode": "Enforce"},
             **(_LEVELLING if levelling else _PLACING_ALONE),
         },
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import floor
+from math import ceil
 from typing import Any
 
 from hypothesis import assume, given, settings
@@ -173,8 +173,9 @@ def test_spread_limits_hold_for_all_that_is_placed(world: World) -> None:
     before = Counter((e.component, e.node) for e in running)
     after = before + Counter((component[p.uid], p.node) for p in placements if p.node is not None)
     for (name, node), count in after.items():
-        most = max(totals[name], expected[name]) * world.policy.placement.max_executors_per_node_ratio
-        assert count <= max(1, floor(most + 1e-9), before[name, node])
+        total, ratio = max(totals[name], expected[name]), world.policy.placement.max_executors_per_node_ratio
+        share = total if ratio == 1 else min(max(2, ceil(total * ratio - 1e-9)), total - 1)
+        assert count <= max(1, share, before[name, node])
         own = [limit.max_per_node for limit in world.policy.placement.limits if limit.component == name]
         assert count <= max(before[name, node], *own, 0) or not own
 

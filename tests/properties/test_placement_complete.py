@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ballast.model import Memory, Placement, Policy, Reason, Snapshot
 from ballast.placement.admission import constraint_refusal
-from ballast.placement.limit import allowance, most_per_node
+from ballast.placement.limit import most_per_node, zone_allowance
 from ballast.placement.placing import place
 from benchmarks.quality.small_pools import most_placed, small_pool
 
@@ -88,7 +88,7 @@ def _is_full(snapshot: Snapshot, policy: Policy, on_node: Counter[tuple[str, str
     component = topology.component(executor.component)
     waiting = sum((each.topology, each.component) == key for each in snapshot.executors)
     total = max(waiting, (component.expected if component else None) or 0)
-    per_zone = allowance(total, policy.placement.max_executors_per_zone_ratio)
+    per_zone = zone_allowance(total, policy.placement.max_executors_per_zone_ratio)
     return on_node[*key, name] >= most_per_node(policy.placement, key[1], total) or inside >= per_zone
 
 

@@ -20,6 +20,8 @@ from ballast.spark.errors import HistoryError, SparkFailedError
 from ballast.spark.failure import in_own_words
 from ballast.spark.file_system import FileSystem
 from ballast.spark.history import Day, Done, Origin, Part, Range, Store, Written, collected, newcomers, planned
+from ballast.spark.history.collect import first_known_ms
+from ballast.spark.history.day import stretches
 from ballast.spark.history.schema import Metadata
 from ballast.spark.history.signal import Signal, signals
 from ballast.spark.history.store import MOST_ROWS
@@ -351,6 +353,18 @@ def test_files_that_overlap_are_told_of(spark: SparkSession, history: Path) -> N
     shutil.copy(folder / "history.parquet", folder / "history-00-12.parquet")
     with pytest.raises(HistoryError, match=r"pool=batch has files of different hours that overlap .*: delete it and"):
         Store(spark, str(history)).pieces(Part(FIRST, "batch"))
+
+
+def test_the_hours_before_the_first_series_are_not_asked_for(cluster: FilledPrometheus) -> None:
+    (before,) = stretches(FIRST.plus(-1), FIRST.plus(-1), ripe_ms=SECOND.end_ms)
+    (first,) = stretches(FIRST, FIRST, ripe_ms=SECOND.end_ms)
+    (dead,) = stretches(FIRST.plus(-9), FIRST.plus(-9), ripe_ms=SECOND.end_ms)
+    source = {"url": cluster.url}
+    assert first_known_ms(source, before) == FIRST.start_ms - 2 * HOUR_MS, "where the block with the series begins"
+    assert first_known_ms(source, first) == FIRST.start_ms
+    assert first_known_ms(source, dead) == dead.day.end_ms - HOUR_MS
+    elsewhere = {**source, "caFile": "/only/where/tasks/run.pem"}
+    assert first_known_ms(elsewhere, before) == before.day.start_ms, "it can't be asked from here"
 
 
 def test_a_day_without_figures_is_told_and_those_after_it_are_left_as_they_are(

@@ -144,7 +144,10 @@ class Placement(Model):
     step a pass; a low higherBound lets a component spread at once, whatever the strategy.
     """
     max_executors_per_node_ratio: Annotated[float, Field(gt=0, le=1)] = 0.25
-    """The most of one component that one node may host, so that its loss is not the whole component's."""
+    """The most of one component that one node may host, so that its loss is not the whole component's.
+
+    Rounded up, and at least two of three or more: small jobs stay together, but below 1 never all on one node.
+    """
     max_executors_per_zone_ratio: Annotated[float, Field(gt=0, le=1)] = 1
     """The most of one component that one zone may host."""
     favoured_nodes: LabelSelector | None = None

@@ -15,7 +15,7 @@ from ballast.moves.pin import untied
 from ballast.moves.rules import Way
 from ballast.moves.score import measured
 from ballast.placement import admission
-from ballast.placement.limit import allowance, most_per_node, separation_level
+from ballast.placement.limit import most_per_node, separation_level, zone_allowance
 from ballast.placement.locality import Locality, counts_by_topology, locality_delta_ratio, measure
 
 _STATE_UNIT_BYTES = float(1 << 30)
@@ -215,7 +215,7 @@ class Candidates:
         key = (mover.topology, mover.component)
         there = sum(count for home, count in self._homes[key].items() if self._zone(home) == zone)
         coming = [self._executors[name] for name in arriving if self._component(name) == key]
-        return there + sum(self._zone(e.node) != zone for e in coming) + 1 <= allowance(total, ratio)
+        return there + sum(self._zone(e.node) != zone for e in coming) + 1 <= zone_allowance(total, ratio)
 
     def _zone(self, node: str | None) -> str | None:
         return self._nodes[node].location[0] if node in self._nodes else None

@@ -27,7 +27,7 @@ from ballast.model import (
 from ballast.model.arrays import IntArray
 from ballast.placement.admission import Admission
 from ballast.placement.grid import grid
-from ballast.placement.limit import allowance
+from ballast.placement.limit import zone_allowance
 from ballast.placement.outcome import common_refusal
 from ballast.placement.room import Room, kinds
 
@@ -179,7 +179,7 @@ class _Zones:
     def _limits(self, one: Executor) -> IntArray:
         """(zones,): how many more of its component each zone may hold, by the policy and by what it must avoid."""
         zones, size = self._grid.codes[0], self._grid.sizes[0]
-        most = allowance(self._totals[one.topology, one.component], self._policy.max_executors_per_zone_ratio)
+        most = zone_allowance(self._totals[one.topology, one.component], self._policy.max_executors_per_zone_ratio)
         result = np.maximum(0, most - np.bincount(zones, weights=self._on(one), minlength=size)).astype(np.int64)
         result[list(self._barred(one))] = 0
         return result

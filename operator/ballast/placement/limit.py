@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import floor
+from math import ceil, floor
 
 import numpy as np
 
@@ -12,21 +12,31 @@ from ballast.placement.crew import Crew
 from ballast.placement.grid import Grid
 
 
-def allowance(total: float, ratio: float) -> int:
+def zone_allowance(total: float, ratio: float) -> int:
     """The largest whole number within a ratio of the total, but never less than one."""
     return max(1, floor(total * ratio + 1e-9))
+
+
+def node_allowance(total: float, ratio: float) -> int:
+    """How many of a component one node may host by its share: rounded up, so that small jobs fit near each other.
+
+    At least two where there are three or more, and below a ratio of 1 never the whole component.
+    """
+    whole = ceil(total - 1e-9)
+    share = ceil(total * ratio - 1e-9)
+    return max(1, whole if ratio >= 1 else min(max(2, share), whole - 1))
 
 
 def most_per_node(policy: PlacementPolicy, component: str, total: float) -> int:
     """How many of a component's executors one node may host, by their share and by the component's own limit."""
     limits = [limit.max_per_node for limit in policy.limits if limit.component == component]
-    return min([allowance(total, policy.max_executors_per_node_ratio), *limits])
+    return min([node_allowance(total, policy.max_executors_per_node_ratio), *limits])
 
 
 def node_limit_words(policy: PlacementPolicy, component: str, total: float) -> str:
     """The limit that holds, as a user knows it."""
     most = most_per_node(policy, component, total)
-    if most < allowance(total, policy.max_executors_per_node_ratio):
+    if most < node_allowance(total, policy.max_executors_per_node_ratio):
         return f"limits allow {most} of {component}"
     return f"maxExecutorsPerNodeRatio {policy.max_executors_per_node_ratio:g} allows {most} of {total:g} of {component}"
 
@@ -34,7 +44,7 @@ def node_limit_words(policy: PlacementPolicy, component: str, total: float) -> s
 def zone_limit_words(policy: PlacementPolicy, component: str, total: float) -> str:
     """As `node_limit_words`."""
     ratio = policy.max_executors_per_zone_ratio
-    return f"maxExecutorsPerZoneRatio {ratio:g} allows {allowance(total, ratio)} of {total:g} of {component}"
+    return f"maxExecutorsPerZoneRatio {ratio:g} allows {zone_allowance(total, ratio)} of {total:g} of {component}"
 
 
 def node_limits(crew: Crew, policy: PlacementPolicy) -> IntArray:
@@ -57,7 +67,7 @@ def zone_limits(crew: Crew, grid: Grid, policy: PlacementPolicy) -> IntArray:
 
 
 def _allowances(totals: FloatArray, ratio: float) -> IntArray:
-    return np.array([allowance(total, ratio) for total in totals], dtype=np.int64)
+    return np.array([zone_allowance(total, ratio) for total in totals], dtype=np.int64)
 
 
 def separations(topology: Topology, components: tuple[str, ...], grid: Grid) -> tuple[tuple[int, IntArray], ...]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ballast.model import Anchor, Executor, Levels, LocalityView, Location, Node, Phase, Topology
 from ballast.model.arrays import BoolArray, FloatArray, IntArray
-from ballast.placement.limit import allowance
+from ballast.placement.limit import node_allowance
 from ballast.placement.traffic import Traffic, traffic
 
 Counts = Mapping[str, Mapping[Location, int]]
@@ -207,7 +207,7 @@ class Locality:
         for at most the smaller of their shares; outer traffic is least at one of its own ends.
         """
         nearest = self.levels.ordered[-1].distance if self.levels.ordered else 0.0
-        shares = [min(1.0, allowance(size, max_node_ratio) / max(1.0, size)) for size in self._sizes]
+        shares = [min(1.0, node_allowance(size, max_node_ratio) / max(1.0, size)) for size in self._sizes]
         between = self.flows.between
         bound = 0.0
         for row, share in enumerate(shares):

@@ -84,18 +84,18 @@ def test_those_that_arrive_with_it_need_room_too() -> None:
     assert refusal("cold", big) is None
 
 
-@pytest.mark.parametrize(("there", "reason"), [(1, None), (2, Reason.SPREAD_LIMIT)])
+@pytest.mark.parametrize(("there", "reason"), [(2, None), (3, Reason.SPREAD_LIMIT)])
 def test_a_node_holds_no_more_than_its_share_of_a_component(there: int, reason: Reason | None) -> None:
-    # Eleven executors, a quarter of them on one node at most.
+    # Eleven executors, a quarter of them on one node at most, rounded up.
     others = [*crowd(there, "cold"), *crowd(10 - there, "zone-2")]
     assert refusal("cold", *others) is reason
 
 
 def test_executors_that_arrive_and_those_that_are_bound_count_towards_the_share() -> None:
     others = crowd(10, "zone-2")
-    assert refusal("cold", *others, arriving=(others[0].key,)) is None
-    assert refusal("cold", *others, arriving=(others[0].key, others[1].key)) is Reason.SPREAD_LIMIT
-    bound = [an_executor(f"p{i}", node="cold", phase=Phase.PENDING, running_since=None) for i in range(2)]
+    assert refusal("cold", *others, arriving=tuple(each.key for each in others[:2])) is None
+    assert refusal("cold", *others, arriving=tuple(each.key for each in others[:3])) is Reason.SPREAD_LIMIT
+    bound = [an_executor(f"p{i}", node="cold", phase=Phase.PENDING, running_since=None) for i in range(3)]
     assert refusal("cold", *others, *bound) is Reason.SPREAD_LIMIT
 
 

@@ -125,4 +125,5 @@ def test_a_policy_without_levels_places_within_limits_all_the_same() -> None:
     executors = [gated(f"e-{number}") for number in range(4)]
     policy = Policy("p", levels=Levels(()))
     placements = place(a_snapshot(*nodes, executors=tuple(executors)), policy, Memory(), gated=executors).placements
-    assert {p.node for p in placements} == {"n0", "n1", "n2", "n3"}
+    assert max(Counter(p.node for p in placements).values()) == 2, "of four at most two are on one node"
+    assert all(p.node for p in placements)

@@ -20,7 +20,7 @@ from ballast.model import (
 )
 from ballast.placement.crew import Crew, crews
 from ballast.placement.grid import Grid, grid
-from ballast.placement.limit import allowance, kept_away, node_limits, separations, zone_limits
+from ballast.placement.limit import kept_away, most_per_node, node_limits, separations, zone_allowance, zone_limits
 from tests.builders import a_node, a_snapshot, a_topology, an_executor, gated
 
 NODES = (a_node("a1", zone="a"), a_node("a2", zone="a"), a_node("a3", zone="a", rack="r2"), a_node("b1", zone="b"))
@@ -34,7 +34,7 @@ HOSTS = Levels((Level("kubernetes.io/hostname", 1.0),))
 def test_a_share_of_the_total_is_rounded_down_but_one_may_always_be_there(
     total: float, ratio: float, most: int
 ) -> None:
-    assert allowance(total, ratio) == most
+    assert zone_allowance(total, ratio) == most
 
 
 def crew(*executors: Executor, places: Grid) -> Crew:
@@ -128,3 +128,13 @@ def test_who_is_there_keeps_the_others_off_its_node_rack_or_zone() -> None:
 def test_who_falls_under_no_separation_is_kept_off_nothing() -> None:
     assert away(2, (0, [0, 1])) == []
     assert away(2) == []
+
+
+@pytest.mark.parametrize(
+    ("executors", "ratio", "most"),
+    [(1, 0.25, 1), (2, 0.25, 1), (3, 0.25, 2), (6, 0.25, 2), (9, 0.25, 3), (6, 1.0, 6), (4, 0.9, 3), (40, 0.25, 10)],
+)
+def test_a_share_of_a_small_job_leaves_room_to_stay_together_but_never_for_all_of_it(
+    executors: int, ratio: float, most: int
+) -> None:
+    assert most_per_node(PlacementPolicy(max_executors_per_node_ratio=ratio), "ingest", executors) == most

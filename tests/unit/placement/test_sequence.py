@@ -5,7 +5,7 @@ from __future__ import annotations
 from ballast.model import Component, ExecutorOrder, Memory, Stream
 from ballast.placement.crew import Crew, crews
 from ballast.placement.grid import grid
-from ballast.placement.limit import allowance
+from ballast.placement.limit import zone_allowance
 from ballast.placement.part import parts
 from ballast.placement.sequence import sequence
 from tests.builders import a_node, a_policy, a_snapshot, a_topology, gated
@@ -50,6 +50,6 @@ def test_parts_that_exchange_nothing_are_parted_the_largest_first() -> None:
 
 
 def test_an_allowance_is_a_whole_number_within_the_ratio_and_at_least_one() -> None:
-    assert [allowance(total, 0.25) for total in (1, 4, 7, 8, 12)] == [1, 1, 1, 2, 3]
-    assert allowance(3, 1.0) == 3
-    assert allowance(10, 0.3) == 3
+    assert [zone_allowance(total, 0.25) for total in (1, 4, 7, 8, 12)] == [1, 1, 1, 2, 3]
+    assert zone_allowance(3, 1.0) == 3
+    assert zone_allowance(10, 0.3) == 3

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
+from ballast.errors import InvalidField
 from ballast.prometheus import Preset
+from ballast.spark.errors import SourceError
 from ballast.spark.history.day import Stretch
 from ballast.spark.history.schema import SORT
 from ballast.spark.history.signal import Subject, addresses, combined, signals
+from ballast.spark.source.api import Api
 from ballast.spark.source.moment import as_rfc3339
+from ballast.spark.source.server import server
 
 _PARTITION_STEPS = 120
 """Of all signals of a kind at once, which is as much as Prometheus likes to look at for a large pool."""
+
+_HOUR_MS = 3_600_000
+_ANY = '{__name__!=""}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +47,7 @@ class _Reader:
     spark: SparkSession
     origin: Origin
     stretch: Stretch
+    start_ms: int
 
     def subject(self, subject: Subject, labels: Sequence[str]) -> DataFrame:
         asked = signals(self.origin.preset, window_seconds=self.origin.window_ms / 1000)
@@ -50,7 +59,7 @@ class _Reader:
             **self.origin.source,
             "query": query,
             "step": f"{self.origin.step_ms}ms",
-            "start": as_rfc3339(self.stretch.day.start_ms),
+            "start": as_rfc3339(self.start_ms),
             "end": as_rfc3339(self.stretch.through_ms - 1),
             "labels": ",".join(labels),
             "partitionSpan": f"{_PARTITION_STEPS * self.origin.step_ms}ms",
@@ -72,7 +81,26 @@ def collecting(spark: SparkSession, origin: Origin, stretch: Stretch) -> Iterato
             cached.callback(frame.unpersist)
             return frame
 
-        yield keep(_rows(_Reader(spark, origin, stretch), keep))
+        yield keep(_rows(_Reader(spark, origin, stretch, first_known_ms(origin.source, stretch)), keep))
+
+
+def first_known_ms(source: Mapping[str, str], stretch: Stretch) -> int:
+    """The hour of the stretch that the first series may be in, or its start where Prometheus can't tell.
+
+    Asked of the server's index, which knows it to a block: evaluating the signals over the hours before would find
+    nothing, step by step.
+    """
+    hours = range(stretch.day.start_ms, stretch.through_ms, _HOUR_MS)
+
+    def known_by_end_of(hour_ms: int) -> bool:
+        end_ms = min(hour_ms + _HOUR_MS, stretch.through_ms)
+        return bool(api.label_values("__name__", _ANY, start_ms=stretch.day.start_ms, end_ms=end_ms))
+
+    # Files with certificates or a token may be where the tasks run, and nowhere else.
+    with suppress(SourceError, InvalidField), closing(Api(server(source))) as api:
+        first = bisect_left(hours, 1, key=known_by_end_of)
+        return hours[min(first, len(hours) - 1)]
+    return stretch.day.start_ms
 
 
 def _rows(reader: _Reader, keep: Callable[[DataFrame], DataFrame]) -> DataFrame:
