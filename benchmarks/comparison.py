@@ -1,4 +1,4 @@
-"""PIP-364's table of judgements with figures in its cells, for Pulsar's combinations and Ballast's strategies.
+"""PIP-364's table of judgments with figures in its cells, for Pulsar's combinations and Ballast's strategies.
 
 Writes docs/comparison.md beside the figures; fails when Ballast's default is not the best, or equal to it, in a column.
 """
@@ -12,7 +12,7 @@ from ballast.simulation.comparison import (
     COLUMNS,
     SCENARIOS,
     Combination,
-    Judgement,
+    Judgment,
     beaten,
     combinations,
     judged,
@@ -49,9 +49,9 @@ NOTES = """
   end, beyond the 15 that count as level.
 - **Over placement, over unloading:** moves, over all runs, whose destination ended too far above the mean, or whose
   source ended too far below it. The mean weighs nodes by their capacity.
-- **Slow balancing:** executions until the pool was level, in the mean over the examples that were levelled, and how
+- **Slow balancing:** executions until the pool was level, in the mean over the examples that were leveled, and how
   many were not.
-- **Minutes**, in the mean over the examples that were levelled, are judged among the combinations that move nothing on
+- **Minutes**, in the mean over the examples that were leveled, are judged among the combinations that move nothing on
   the noisy day. A strategy that acts on a single look is quick where nothing is noisy; the moves of a noisy day are the
   price.
 """
@@ -60,29 +60,29 @@ NOTES = """
 def main() -> int:
     before = machine()
     scenarios = {name: Scenario.read(Path(f"examples/scenarios/{name}.yaml")) for name in SCENARIOS}
-    judgements: dict[Combination, Judgement] = {}
+    judgments: dict[Combination, Judgment] = {}
     for combination in combinations():
         print(combination.name if combination.placement else f"Ballast: {combination.name}", flush=True)
-        judgements[combination] = judged({name: run(combination, world) for name, world in scenarios.items()})
-    PAGE.write_text(INTRODUCTION + table(judgements) + NOTES, encoding="utf-8")
-    write("comparison", [_result(column, judgements) for column in COLUMNS], before=before)
-    lost = beaten(judgements)
+        judgments[combination] = judged({name: run(combination, world) for name, world in scenarios.items()})
+    PAGE.write_text(INTRODUCTION + table(judgments) + NOTES, encoding="utf-8")
+    write("comparison", [_result(column, judgments) for column in COLUMNS], before=before)
+    lost = beaten(judgments)
     if lost:
         print(f"the default is beaten in: {', '.join(lost)}", file=sys.stderr)
     return 1 if lost else 0
 
 
-def _result(column: str, judgements: dict[Combination, Judgement]) -> Result:
-    ours = next(_figure(judgement, column) for each, judgement in judgements.items() if each.ours)
-    best = min(_figure(judgement, column) for each, judgement in judgements.items() if not each.ours)
+def _result(column: str, judgments: dict[Combination, Judgment]) -> Result:
+    ours = next(_figure(judgment, column) for each, judgment in judgments.items() if each.ours)
+    best = min(_figure(judgment, column) for each, judgment in judgments.items() if not each.ours)
     return Result("the default", column, ours, "1", Baseline("the best other", best), Aim(best))
 
 
-def _figure(judgement: Judgement, column: str) -> float:
-    """One number for each column: what was never levelled outweighs all rounds."""
+def _figure(judgment: Judgment, column: str) -> float:
+    """One number for each column: what was never leveled outweighs all rounds."""
     if column == "slowness":
-        return 1000.0 * judgement.unlevelled + judgement.rounds
-    return float(getattr(judgement, column))
+        return 1000.0 * judgment.unleveled + judgment.rounds
+    return float(getattr(judgment, column))
 
 
 if __name__ == "__main__":

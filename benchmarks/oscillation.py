@@ -1,4 +1,4 @@
-"""Does levelling leave a balanced pool alone, and still act on a real gap?
+"""Does leveling leave a balanced pool alone, and still act on a real gap?
 
 A simulated day of noise about balance, alike over several minutes, for ours and for the rule of Pulsar's AvgShedder;
 then the passes until a gap of 20 points on one node is acted upon, in a calm pool and through the same noise.

@@ -20,7 +20,7 @@ _API = "ballast.dev/v1alpha1"
 
 Json = dict[str, Any]
 
-_LEVELLING: Json = {"moves": {"mode": "Enforce", "settle": f"{SETTLE_SECONDS}s", "minExecutorAge": "20s"}}
+_LEVELING: Json = {"moves": {"mode": "Enforce", "settle": f"{SETTLE_SECONDS}s", "minExecutorAge": "20s"}}
 _PLACING_ALONE: Json = {"shedding": {"strategy": "None"}, "moves": {"mode": "Off"}}
 """Without a strategy, since one would take the scores of starting JVMs for the pool's usual noise."""
 
@@ -56,8 +56,8 @@ def topology(executors: int) -> Json:
     }
 
 
-def policy(prometheus_url: str, *, levelling: bool) -> Json:
-    """Enforced, and the default one except for its short times. Without `levelling` it moves nothing."""
+def policy(prometheus_url: str, *, leveling: bool) -> Json:
+    """Enforced, and the default one except for its short times. Without `leveling` it moves nothing."""
     return {
         "apiVersion": _API,
         "kind": "BalancingPolicy",
@@ -72,7 +72,7 @@ def policy(prometheus_url: str, *, levelling: bool) -> Json:
                 "maxAge": "30s",
             },
             "placement": {"mode": "Enforce"},
-            **(_LEVELLING if levelling else _PLACING_ALONE),
+            **(_LEVELING if leveling else _PLACING_ALONE),
         },
     }
 
@@ -94,9 +94,9 @@ def broker(node: str) -> Json:
 
 
 def noise(node: str, cores: float) -> Json:
-    """A neighbour that burns the CPU that it asked for."""
+    """A neighbor that burns the CPU that it asked for."""
     cpu = f"{cores * 1000:.0f}m"
-    pod = _pod("noisy-neighbour", BROKERS, image="noise", labels={"app": "noise"}, cpu=cpu, node=node)
+    pod = _pod("noisy-neighbor", BROKERS, image="noise", labels={"app": "noise"}, cpu=cpu, node=node)
     pod["spec"]["containers"][0]["args"] = ["--cores", f"{cores:g}"]
     return pod
 

@@ -1,4 +1,4 @@
-"""The report's pictures, as SVG whose colours come from the page's style sheet."""
+"""The report's pictures, as SVG whose colors come from the page's style sheet."""
 
 from __future__ import annotations
 

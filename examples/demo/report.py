@@ -143,7 +143,7 @@ def _move(played: Played) -> Iterable[str]:
     marks, ends = played.trail.marks, {"hot": move.source, "cold": move.landed_on}
     yield _in_both_sizes(lambda size: plots.scores(played.scores, marks, **ends, threshold=MIN_HOT_SCORE, size=size))
     yield (
-        f"<p>The dashed line is minHotScore, {MIN_HOT_SCORE}; the grey lines are the other nodes. Figures are means "
+        f"<p>The dashed line is minHotScore, {MIN_HOT_SCORE}; the gray lines are the other nodes. Figures are means "
         "over the policy's window.</p>"
     )
 

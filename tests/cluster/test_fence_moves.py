@@ -84,11 +84,11 @@ def test_the_operator_proposes_and_others_who_may_evict_approve(
     assert installed.admin.delete(EXECUTOR_MOVE, "proposed", namespace=HERE).ok
 
 
-def test_a_move_may_be_labelled_without_the_right_to_evict(installed: Installation, people: dict[str, Caller]) -> None:
-    assert installed.admin.create(EXECUTOR_MOVE, move("labelled", pod="exec-1"), namespace=HERE).ok
+def test_a_move_may_be_labeled_without_the_right_to_evict(installed: Installation, people: dict[str, Caller]) -> None:
+    assert installed.admin.create(EXECUTOR_MOVE, move("labeled", pod="exec-1"), namespace=HERE).ok
     label = {"metadata": {"labels": {"team": "ads"}}}
-    assert people["planner"].patch(EXECUTOR_MOVE, "labelled", label, namespace=HERE).ok
-    assert installed.admin.delete(EXECUTOR_MOVE, "labelled", namespace=HERE).ok
+    assert people["planner"].patch(EXECUTOR_MOVE, "labeled", label, namespace=HERE).ok
+    assert installed.admin.delete(EXECUTOR_MOVE, "labeled", namespace=HERE).ok
 
 
 def test_only_the_operator_says_how_a_move_went(installed: Installation, people: dict[str, Caller]) -> None:

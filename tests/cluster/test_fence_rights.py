@@ -15,14 +15,14 @@ from tests.testbed.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 
-TENANT, NEIGHBOUR = "rights-tenant", "rights-neighbour"
+TENANT, NEIGHBOR = "rights-tenant", "rights-neighbor"
 SPEC = {"spec": {"interval": "30s"}}
 REVIEW = Kind("authorization.k8s.io/v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False)
 
 
 @pytest.fixture(scope="module")
 def chart(installed: Installation) -> Installation:
-    for namespace in (TENANT, NEIGHBOUR):
+    for namespace in (TENANT, NEIGHBOR):
         installed.testbed.create_namespace(namespace)
     return installed
 
@@ -99,7 +99,7 @@ def test_specs_are_the_users_own(chart: Installation, callers: dict[str, Caller]
 def test_a_tenant_declares_topologies_in_the_own_namespace_only(callers: dict[str, Caller]) -> None:
     tenant = callers["tenant"]
     assert tenant.create(SPARK_TOPOLOGY, topology("mine"), namespace=TENANT, dry=True).ok
-    assert tenant.create(SPARK_TOPOLOGY, topology("mine"), namespace=NEIGHBOUR, dry=True).code == 403
+    assert tenant.create(SPARK_TOPOLOGY, topology("mine"), namespace=NEIGHBOR, dry=True).code == 403
 
 
 def test_a_tenant_neither_sets_policy_nor_turns_the_switch(callers: dict[str, Caller]) -> None:

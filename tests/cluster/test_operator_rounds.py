@@ -81,7 +81,7 @@ def test_who_cannot_run_at_its_place_is_placed_anew_a_few_times_and_then_let_go(
 
 
 class _Shunned(Driver):
-    """Its executors can't be where a pod labelled `blocker` is."""
+    """Its executors can't be where a pod labeled `blocker` is."""
 
     def start(self, **options: Any) -> None:
         term = {"labelSelector": {"matchLabels": {"blocker": "yes"}}, "topologyKey": POOL_LABEL}

@@ -100,7 +100,7 @@ class Cluster:
 
     def _policy(self, name: str, *, moves: Json | None, namespace: str | None) -> Json:
         thresholds = {"lowThreshold": 15, "highThreshold": 30, "lowHits": 2, "highHits": 1, "minHotScore": 60}
-        levelling = {"strategy": "AvgShedder", "avgShedder": thresholds}
+        leveling = {"strategy": "AvgShedder", "avgShedder": thresholds}
         chosen = {"matchLabels": {"kubernetes.io/metadata.name": namespace}} if namespace else {}
         limits = {
             "settle": f"{SETTLE_SECONDS}s",
@@ -124,18 +124,18 @@ class Cluster:
                     "maxAge": "30s",
                 },
                 "placement": {"mode": "Enforce", "maxExecutorsPerNodeRatio": 0.34},
-                "shedding": levelling if moves is not None else {"strategy": "None"},
+                "shedding": leveling if moves is not None else {"strategy": "None"},
                 "moves": {**limits, **moves} if moves is not None else {"mode": "Off"},
             },
         }
 
     @contextmanager
     def noise(self, node: str, cores: float = NOISE_CORES) -> Iterator[None]:
-        """A neighbour that makes a node hot; entered when the scores show it, and nothing else changes them.
+        """A neighbor that makes a node hot; entered when the scores show it, and nothing else changes them.
 
         A policy that begins while scores rise or fall learns that as the pool's noise, and is slow to act on a gap.
         """
-        with self.neighbour(node, cores):
+        with self.neighbor(node, cores):
             self.await_(
                 lambda: self.score(node) >= HOT_SCORE and self._calm(),
                 f"{node} is hot and the pool is calm",
@@ -145,7 +145,7 @@ class Cluster:
             yield
 
     @contextmanager
-    def neighbour(self, node: str, cores: float = NOISE_CORES) -> Iterator[None]:
+    def neighbor(self, node: str, cores: float = NOISE_CORES) -> Iterator[None]:
         """One that keeps so many cores of the node busy; entered at once."""
         self.testbed.apply(_noise(node, cores))
         try:
@@ -179,7 +179,7 @@ class Cluster:
         return sorted(found, key=lambda move: str(move["metadata"]["creationTimestamp"]))
 
     def come_to_rest(self, job: RunningJob) -> None:
-        """As at the beginning: nothing is levelled, the moves of before are forgotten, and the job is where it belongs.
+        """As at the beginning: nothing is leveled, the moves of before are forgotten, and the job is where it belongs.
 
         The policy goes first: with its budget free again, it would answer the next noise at once.
         """

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from ballast.moves import Figures, Word
-from ballast.moves.judgement import verdict
+from ballast.moves.judgment import verdict
 from examples.demo.streaming.records import Comparison
 from examples.demo.streaming.running import RunningJob
 from tests.e2e.cluster import DECIDED_SECONDS, ENDED, WINDOW_SECONDS, Cluster, Json, names_by_node

@@ -38,7 +38,7 @@ def choices(cluster: Cluster, spawn: SpawnJob) -> Choices:
 
     jobs = [
         one("whole", "opted-in", {}),
-        one("labelled", "elsewhere", {"ballast.dev/topology": "reports"}),
+        one("labeled", "elsewhere", {"ballast.dev/topology": "reports"}),
         one("excused", "opted-in", {GATE: "disabled"}),
         one("stranger", "elsewhere", {}),
     ]

@@ -30,7 +30,7 @@ HITS = 4
 RIPE_SECONDS = 5
 STEP_SECONDS = 1
 ARRIVED = frozenset({"Settling", "Succeeded"})
-LEVELLING = {
+LEVELING = {
     "strategy": "AvgShedder",
     "avgShedder": {"lowThreshold": 10, "highThreshold": 30, "lowHits": HITS, "highHits": HITS, "minHotScore": 40},
 }
@@ -84,7 +84,7 @@ def made(cluster: Cluster, steady: RunningJob, tmp_path_factory: pytest.TempPath
         "queries": {"executorTaskSeconds": NOTHING},
     }
     with cluster.noise(min(names_by_node(steady))):
-        name = cluster.enforce(moves=LIMITS, shedding=LEVELLING, metrics=metrics, interval=f"{INTERVAL_SECONDS}s")
+        name = cluster.enforce(moves=LIMITS, shedding=LEVELING, metrics=metrics, interval=f"{INTERVAL_SECONDS}s")
         move = cluster.await_move(STEADY_NAMESPACE, phases=ARRIVED)
     passes = f'ballast_figures_timestamp_seconds{{policy="{name}"}}'
     first, last = (cluster.figures.value(f"{edge}_over_time({passes}[10m])") for edge in ("min", "max"))

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from tests.testbed.binaries import cache_folder
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
-_COLOURS = """
+_COLORS = """
 async ([png, boxes]) => {
   const image = new Image();
   image.src = `data:image/png;base64,${png}`;
@@ -84,11 +84,11 @@ class Opened:
         found = [plot.bounding_box() for plot in self.page.query_selector_all("svg") if plot.is_visible()]
         return [Box(**box) for box in found if box is not None]
 
-    def colours(self, browser: Browser, boxes: Sequence[Box]) -> list[list[int]]:
-        """Pixels of each colour in each of them, the most frequent one first."""
+    def colors(self, browser: Browser, boxes: Sequence[Box]) -> list[list[int]]:
+        """Pixels of each color in each of them, the most frequent one first."""
         picture = base64.b64encode(self.page.screenshot(full_page=True)).decode()
         blank = browser.new_page()
-        found: list[list[int]] = blank.evaluate(_COLOURS, [picture, [list(astuple(box)) for box in boxes]])
+        found: list[list[int]] = blank.evaluate(_COLORS, [picture, [list(astuple(box)) for box in boxes]])
         blank.close()
         return found
 

@@ -110,7 +110,7 @@ def test_every_plot_is_there_and_not_blank(opened: Opened, browser: Browser) -> 
     plots = opened.plots()
     assert len(plots) == len(opened.page.query_selector_all("svg")) / 2
     assert all(plot.width > 300 and plot.height > 40 for plot in plots)
-    for paper, *marks in opened.colours(browser, plots):
+    for paper, *marks in opened.colors(browser, plots):
         assert len(marks) > 10
         assert sum(marks) > 0.01 * paper
 
@@ -133,8 +133,8 @@ def test_text_can_be_read_on_its_paper(opened: Opened) -> None:
         assert (max(ink, paper) + 0.05) / (min(ink, paper) + 0.05) >= 4.5, element
 
 
-def _luminance(colour: str) -> float:
+def _luminance(color: str) -> float:
     """Relative, as WCAG 2 has it."""
-    red, green, blue = (int(part) / 255.0 for part in re.findall(r"\d+", colour)[:3])
+    red, green, blue = (int(part) / 255.0 for part in re.findall(r"\d+", color)[:3])
     linear = [c / 12.92 if c <= 0.04045 else math.pow((c + 0.055) / 1.055, 2.4) for c in (red, green, blue)]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

@@ -116,8 +116,8 @@ def worlds(draw: st.DrawFn) -> World:
         max_executors_per_node_ratio=draw(st.sampled_from([0.25, 0.5, 1.0])),
         max_executors_per_zone_ratio=draw(st.sampled_from([0.5, 1.0])),
         strategy=draw(st.sampled_from(STRATEGIES)),
-        unfavoured_nodes=draw(st.sampled_from([(), ("n0",)])),
-        favoured_nodes=draw(st.sampled_from([(), ("n2",)])),
+        unfavored_nodes=draw(st.sampled_from([(), ("n0",)])),
+        favored_nodes=draw(st.sampled_from([(), ("n2",)])),
         limits=draw(st.sampled_from([(), (ComponentLimit("sessions", 1),)])),
     )
     scope = draw(st.sampled_from([(), (("team/clicks", "ingest", "Rack"),), (("team/clicks", "sessions", "Zone"),)]))
@@ -263,8 +263,8 @@ def renamed(world: World, names: dict[str, str]) -> World:
     )
     placement = replace(
         world.policy.placement,
-        unfavoured_nodes=tuple(names.get(node, node) for node in world.policy.placement.unfavoured_nodes),
-        favoured_nodes=tuple(names.get(node, node) for node in world.policy.placement.favoured_nodes),
+        unfavored_nodes=tuple(names.get(node, node) for node in world.policy.placement.unfavored_nodes),
+        favored_nodes=tuple(names.get(node, node) for node in world.policy.placement.favored_nodes),
     )
     return World(
         replace(world.snapshot, nodes=pool, executors=executors, pending=()),
@@ -360,14 +360,14 @@ def test_where_rates_differ_the_names_of_nodes_permute_the_plan(executors: int, 
 
 @settings(deadline=None)
 @given(worlds())
-def test_others_take_executors_only_when_the_favoured_node_is_full(world: World) -> None:
-    policy = replace(world.policy.placement, favoured_nodes=("n2",), strategy="RoundRobin", limits=())
+def test_others_take_executors_only_when_the_favored_node_is_full(world: World) -> None:
+    policy = replace(world.policy.placement, favored_nodes=("n2",), strategy="RoundRobin", limits=())
     roomy = replace(policy, max_executors_per_node_ratio=1.0, max_executors_per_zone_ratio=1.0, sticky=False)
     nodes = tuple(replace(node, ready=True, taints=(), location=("z", "r", node.name)) for node in world.snapshot.nodes)
     waiting = tuple(replace(e, constraints=Constraints()) for e in world.gated)
     snapshot = replace(world.snapshot, nodes=nodes, executors=waiting, pending=(), topologies=())
-    favourite = next((node for node in nodes if node.name == "n2"), None)
+    favorite = next((node for node in nodes if node.name == "n2"), None)
     placements = place(snapshot, replace(world.policy, placement=roomy), Memory(), gated=waiting).placements
-    if favourite is not None and any(p.node not in ("n2", None) for p in placements):
-        left = favourite.allocatable.minus(taken(replace(world, snapshot=snapshot), placements)["n2"])
+    if favorite is not None and any(p.node not in ("n2", None) for p in placements):
+        left = favorite.allocatable.minus(taken(replace(world, snapshot=snapshot), placements)["n2"])
         assert not Resources(1.0, GIB, 1).fits_in(left)

@@ -35,7 +35,7 @@ POLICY = a_policy(
 SETTINGS = [POLICY, *(replace(POLICY, placement=replace(POLICY.placement, mode=m)) for m in PlacementMode)]
 HINDRANCES: list[dict[str, Any]] = [
     {"enforced": False},
-    {"labelled": False},
+    {"labeled": False},
     {"graceful": False},
     {"kueue_managed": True},
     {"phase": Phase.LEAVING},
@@ -104,7 +104,7 @@ def test_who_is_let_go_may_leave_and_has_somewhere_to_go(situation: tuple[Snapsh
     (executor,) = (e for e in seen.executors if e.uid == move.executor_uid)
     assert (executor.node, executor.topology, executor.phase) == (move.source, move.topology, Phase.RUNNING)
     assert executor.enforced
-    assert executor.labelled
+    assert executor.labeled
     assert executor.graceful
     assert not executor.kueue_managed
     assert policy.placement.mode is PlacementMode.ENFORCE

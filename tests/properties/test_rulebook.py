@@ -41,7 +41,7 @@ from ballast.planner import placing
 from ballast.planner.alternatives import alternatives
 from ballast.planner.arbiter import Arbiter
 from ballast.planner.explanation import standing
-from ballast.planner.levelling import _Moment
+from ballast.planner.leveling import _Moment
 from ballast.planner.plan import plan
 from ballast.planner.terms import Terms
 from ballast.shedding.completion import completed
@@ -292,7 +292,7 @@ def _to_come(move: Move, snapshot: Snapshot) -> bool:
     """Whether its replacement is on no node yet, and the requests of one of its kind are known."""
     kind = [e for e in snapshot.executors if e.application == move.application]
     replacement = next((e for e in kind if e.uid == move.replacement_uid), None)
-    return move.phase.travelling and bool(kind) and (replacement is None or replacement.phase is Phase.GATED)
+    return move.phase.traveling and bool(kind) and (replacement is None or replacement.phase is Phase.GATED)
 
 
 RULES = (

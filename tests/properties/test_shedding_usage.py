@@ -155,10 +155,10 @@ def test_once_moved_nothing_is_moved_back(pool: UsagePool, chosen: UsageSettings
     for node in pool.nodes:
         for executor in node.executors:
             homes[(moved[executor.name].target or "") if executor.name in moved else node.name].append(executor)
-    levelled = UsagePool(
+    leveled = UsagePool(
         tuple(replace(node, score=after[node.name], executors=tuple(homes[node.name])) for node in pool.nodes)
     )
-    second = avg_shedder_usage(levelled, chosen, first.memory, now_seconds=120.0)
+    second = avg_shedder_usage(leveled, chosen, first.memory, now_seconds=120.0)
     for made in second.suggestions:
         before = moved.get(made.executor)
         assert before is None or made.target != before.source

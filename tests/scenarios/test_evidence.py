@@ -1,4 +1,4 @@
-"""Pools that need levelling are levelled when tasks are measured, and others are left alone.
+"""Pools that need leveling are leveled when tasks are measured, and others are left alone.
 
 PIP-364's pools run one application each here, so that every executor has others to be compared with.
 """
@@ -23,7 +23,7 @@ FOLDER = Path(__file__).parents[2] / "examples" / "scenarios"
 Json = dict[str, Any]
 
 
-def levelled(raw: Json) -> Trace:
+def leveled(raw: Json) -> Trace:
     world = Scenario.parse(raw)
     return simulate(world, from_name("AvgShedder", world))
 
@@ -41,8 +41,8 @@ def one_application(name: str) -> Json:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_a_pool_with_one_application_is_levelled_by_its_task_metrics(name: str) -> None:
-    found = figures(levelled(one_application(name)))
+def test_a_pool_with_one_application_is_leveled_by_its_task_metrics(name: str) -> None:
+    found = figures(leveled(one_application(name)))
     assert found.seconds_to_balance is not None
     assert (found.wrong_placements, found.over_unloadings, found.reversals) == (0, 0, 0)
 
@@ -56,7 +56,7 @@ def test_without_contention_below_saturation_nothing_is_gained_and_nothing_is_mo
         machines["contention"] = 0
     raw["spec"]["policy"]["moves"]["saturationScore"] = 100
     idle = name == "pip364-scale-up"  # no executor tells how fast tasks would be on the nodes that join
-    assert bool(levelled(raw).moves) is idle
+    assert bool(leveled(raw).moves) is idle
 
 
 POLICY = {
@@ -79,14 +79,14 @@ def unequal(hot: int, cold: int, **node: Any) -> Json:
     return pool(nodes, executors=hot + cold, load=load, requests={"cpu": "500m"}, runsOn=homes)
 
 
-def test_nodes_at_95_and_15_percent_are_levelled() -> None:
-    trace = levelled(unequal(19, 3))
+def test_nodes_at_95_and_15_percent_are_leveled() -> None:
+    trace = leveled(unequal(19, 3))
     assert gap(trace)[0] == 80.0
     assert figures(trace).seconds_to_balance is not None
 
 
-def test_by_saturation_alone_nodes_are_levelled_until_none_is_saturated() -> None:
-    trace = levelled(unequal(19, 3, contention=0))
+def test_by_saturation_alone_nodes_are_leveled_until_none_is_saturated() -> None:
+    trace = leveled(unequal(19, 3, contention=0))
     assert trace.usage[0].tolist() == [95.0, 15.0]
     assert trace.usage[-1].tolist() == [85.0, 25.0]
 
@@ -97,15 +97,15 @@ def test_executors_leave_saturated_nodes_even_if_most_of_their_application_is_th
     idle = {"name": "idle", "count": 3, "cores": 8, "contention": contention}
     homes = {"hot-0": 3, "hot-1": 3, "hot-2": 3, "idle-0": 1, "idle-1": 1, "idle-2": 1}
     job = {"executors": 12, "cores": 2, "load": {"cores": 2.0}, "requests": {"cpu": "500m"}}
-    trace = levelled(pool(saturated, idle, **job, runsOn=homes))
+    trace = leveled(pool(saturated, idle, **job, runsOn=homes))
     assert trace.usage[0].tolist() == [150.0, 150.0, 150.0, 25.0, 25.0, 25.0]
     assert trace.usage[-1].max() <= 100.0
 
 
 def test_pressure_is_evidence_where_tasks_are_as_fast_everywhere() -> None:
     raw = unequal(17, 3, contention=0)
-    assert levelled(raw).moves == ()
+    assert leveled(raw).moves == ()
     raw["spec"]["metrics"] = {"pressure": True}
-    trace = levelled(raw)
+    trace = leveled(raw)
     assert trace.moves
     assert trace.usage[-1].max() < 80.0, "where something waits for less than a tenth of the time, nothing is gained"

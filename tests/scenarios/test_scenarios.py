@@ -103,7 +103,7 @@ def test_new_nodes_are_filled_within_minutes() -> None:
         assert found.wrong_placements == 0
 
 
-def test_usage_is_levelled_where_traffic_is_level_already() -> None:
+def test_usage_is_leveled_where_traffic_is_level_already() -> None:
     _, ours = outcome("pip364-heterogeneous", "AvgShedder")
     assert ours.seconds_to_balance is not None
     assert ours.seconds_to_balance <= 5 * MINUTE
@@ -119,7 +119,7 @@ def test_nothing_is_sent_to_a_node_that_someone_else_keeps_hot() -> None:
         assert "shared" not in {move.target for move in trace.moves}
 
 
-def test_a_node_that_is_hot_by_others_keeps_nobody_from_levelling_with_the_coldest() -> None:
+def test_a_node_that_is_hot_by_others_keeps_nobody_from_leveling_with_the_coldest() -> None:
     trace, found = outcome("pip364-foreign-load", "AvgShedder")
     assert found.seconds_to_balance == pytest.approx(2 * MINUTE)
     assert trace.usage[-1].tolist() == [30.0, 30.0, 70.0]

@@ -39,7 +39,7 @@ POLICIES = candidates(["AvgShedder"], [], figures=EAGER, baseline=True)
 
 @pytest.fixture(scope="module")
 def given() -> Recording:
-    """Half an hour of a pool that nobody levelled."""
+    """Half an hour of a pool that nobody leveled."""
     return recorded(scenario(), policy(mode="Off"))[1]
 
 

@@ -153,7 +153,7 @@ class PrometheusSetup:
 
 
 def node_targets(nodes: Sequence[PlacedNode], style: ScrapeStyle) -> dict[str, list[Target]]:
-    """The kubelets' and node-exporters' endpoints by job, labelled as the style's installation does."""
+    """The kubelets' and node-exporters' endpoints by job, labeled as the style's installation does."""
     if style is ScrapeStyle.CADVISOR:
         return {KUBELET_JOB: [_cadvisor_target(node) for node in nodes]}
     paths = ("/metrics/cadvisor", "/metrics/resource")

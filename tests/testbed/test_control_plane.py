@@ -14,15 +14,15 @@ from tests.testbed.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 
-LABELLING_POLICY = """
+LABELING_POLICY = """
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicy
-metadata: {name: labelling}
+metadata: {name: labeling}
 spec:
   failurePolicy: Fail
   reinvocationPolicy: Never
   matchConstraints:
-    namespaceSelector: {matchLabels: {labelled: "true"}}
+    namespaceSelector: {matchLabels: {labeled: "true"}}
     resourceRules:
       - {apiGroups: [""], apiVersions: [v1], resources: [configmaps], operations: [CREATE]}
   mutations:
@@ -32,8 +32,8 @@ spec:
 ---
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicyBinding
-metadata: {name: labelling}
-spec: {policyName: labelling}
+metadata: {name: labeling}
+spec: {policyName: labeling}
 """
 
 
@@ -125,8 +125,8 @@ def test_a_pod_of_an_unknown_service_account_is_refused(control_plane: Testbed) 
 
 
 def test_mutating_admission_policies_are_carried_out(control_plane: Testbed) -> None:
-    control_plane.create_namespace("policies", labels={"labelled": "true"})
-    control_plane.apply(LABELLING_POLICY)
+    control_plane.create_namespace("policies", labels={"labeled": "true"})
+    control_plane.apply(LABELING_POLICY)
 
     def touched() -> bool:
         control_plane.kubectl("delete", "configmap", "probe", "--namespace=policies", "--ignore-not-found")

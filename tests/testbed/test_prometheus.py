@@ -73,7 +73,7 @@ def start(supervisor: Supervisor, node: PlacedNode, style: ScrapeStyle) -> str:
     return setup.start()
 
 
-def test_series_are_labelled_and_dropped_as_by_kube_prometheus_stack(supervisor: Supervisor, node: PlacedNode) -> None:
+def test_series_are_labeled_and_dropped_as_by_kube_prometheus_stack(supervisor: Supervisor, node: PlacedNode) -> None:
     url = start(supervisor, node, ScrapeStyle.KUBE_PROMETHEUS_STACK)
 
     (exporter,) = labels_of(url, "node_cpu_seconds_total")

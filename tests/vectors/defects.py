@@ -12,7 +12,7 @@ class Defect:
     what: str
     """What the real class does, and what ours does instead by default."""
     option: str
-    """Our keyword that chooses the real behaviour, or the runner's where that is said."""
+    """Our keyword that chooses the real behavior, or the runner's where that is said."""
     value: Any = True
 
 

@@ -36,7 +36,7 @@ MAY_BE_LEFT_OPEN: dict[str, tuple[str, ...]] = {
 
 MAY_BE_COMPARED_AS_SETS: dict[str, tuple[str, ...]] = {
     "equal-figures": ("NodeSorterHostProximity",),
-    "one-favoured-host": ("NodeSorterHostProximity",),
+    "one-favored-host": ("NodeSorterHostProximity",),
 }
 """Reasons that the comparison finds in the figures of an answer."""
 

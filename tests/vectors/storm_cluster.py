@@ -109,8 +109,8 @@ def site(given: Given, config: Given) -> Site:
         layout(given),
         room(given),
         free_processes=np.array([node["slots"] - taken[node["id"]] for node in given["nodes"]]),
-        favoured=tuple(positions_on(given, config.get("topology.scheduler.favored.nodes", ()))),
-        unfavoured=tuple(positions_on(given, config.get("topology.scheduler.unfavored.nodes", ()))),
+        favored=tuple(positions_on(given, config.get("topology.scheduler.favored.nodes", ()))),
+        unfavored=tuple(positions_on(given, config.get("topology.scheduler.unfavored.nodes", ()))),
     )
 
 

@@ -19,7 +19,7 @@ from ballast.placement.storm.node_order import (
     level_order,
     level_shares,
     node_order,
-    with_favourites,
+    with_favorites,
 )
 from tests.vectors.case import Case
 from tests.vectors.closeness import same
@@ -81,15 +81,15 @@ def host_by_host(given: Mapping[str, Any], nodes: Sequence[int]) -> Iterator[tup
 
 def assert_order(case: Case, question: Question, wanted: list[int], record: Record) -> None:
     given = case.raw["given"]
-    favoured = positions_on(given, case.config.get("topology.scheduler.favored.nodes", ()))
-    unfavoured = positions_on(given, case.config.get("topology.scheduler.unfavored.nodes", ()))
-    ours = with_favourites(question.order(), favoured=favoured, unfavoured=unfavoured)
-    back = len(ours) - sum(node not in favoured for node in unfavoured)
-    for first, end in ((0, len(favoured)), (back, len(ours))):
+    favored = positions_on(given, case.config.get("topology.scheduler.favored.nodes", ()))
+    unfavored = positions_on(given, case.config.get("topology.scheduler.unfavored.nodes", ()))
+    ours = with_favorites(question.order(), favored=favored, unfavored=unfavored)
+    back = len(ours) - sum(node not in favored for node in unfavored)
+    for first, end in ((0, len(favored)), (back, len(ours))):
         assert list(host_by_host(given, ours[first:end])) == list(host_by_host(given, wanted[first:end]))
         if ours[first:end] != wanted[first:end]:
-            record(Outcome(case, "one-favoured-host"))
-    between = slice(len(favoured), back)
+            record(Outcome(case, "one-favored-host"))
+    between = slice(len(favored), back)
     if ours[between] != wanted[between]:
         assert set(ours[between]) == set(wanted[between])
         assert question.holds(wanted[between])

@@ -141,7 +141,7 @@ class MovePhase(StrEnum):
 
 
 class Subject(StatusModel):
-    """What the executor was, by which its replacement is recognised."""
+    """What the executor was, by which its replacement is recognized."""
 
     application: Word = ""
     """The application's id."""
@@ -163,7 +163,7 @@ class Replacement(StatusModel):
     pinned: bool = True
     """Whether it was tied to the destination; false if it had to be released without."""
     claimed: datetime | None = None
-    """When it was recognised."""
+    """When it was recognized."""
 
 
 class Measured(StatusModel):
@@ -226,7 +226,7 @@ class MoveStatus(StatusModel):
     to: Word = ""
     """Where the replacement goes now, if no longer to spec.to."""
     subject: Subject | None = None
-    """What the executor was, by which its replacement is recognised."""
+    """What the executor was, by which its replacement is recognized."""
     replacement: Replacement | None = None
     """The executor that came instead."""
     measured: Measured | None = None

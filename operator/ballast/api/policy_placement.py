@@ -131,7 +131,7 @@ class Placement(Model):
     """
     order: ExecutorOrder = ExecutorOrder.PROXIMITY_NEEDS
     """Which executor is placed next: down the streams, each sender followed by its receivers (ProximityNeeds), or the
-    best connected component first, in turn with its neighbours (ConnectionCount).
+    best connected component first, in turn with its neighbors (ConnectionCount).
     """
     pin: Pin = Pin.ZONE
     """The narrowest level that is required of the scheduler: None, Zone, Rack or Node. Nearer levels are preferred."""
@@ -150,10 +150,10 @@ class Placement(Model):
     """
     max_executors_per_zone_ratio: Annotated[float, Field(gt=0, le=1)] = 1
     """The most of one component that one zone may host."""
-    favoured_nodes: LabelSelector | None = None
+    favored_nodes: LabelSelector | None = None
     """Nodes to fill first."""
-    unfavoured_nodes: LabelSelector | None = None
-    """Nodes to fill last. Levelling may still move executors there, where others are hot."""
+    unfavored_nodes: LabelSelector | None = None
+    """Nodes to fill last. Leveling may still move executors there, where others are hot."""
     limits: Annotated[tuple[ComponentLimit, ...], Field(max_length=64), map_by("component")] = ()
     """Limits on single components."""
     debounce: Annotated[Duration, Between("0s", "10s")] = Duration.parse("2s")

@@ -26,7 +26,7 @@ class SheddingStrategy(StrEnum):
 
 
 class LoadUnit(StrEnum):
-    """What is levelled."""
+    """What is leveled."""
 
     USAGE = "Usage"
     TRAFFIC = "Traffic"
@@ -45,7 +45,7 @@ class AvgShedder(Model):
     )
 
     unit: LoadUnit = LoadUnit.USAGE
-    """What is levelled: Usage (points of score, by prediction) or Traffic (rates, as Pulsar does)."""
+    """What is leveled: Usage (points of score, by prediction) or Traffic (rates, as Pulsar does)."""
     low_threshold: Points = 15
     """A gap of so many points counts as a low hit."""
     high_threshold: Points = 40

@@ -49,7 +49,7 @@ OutputOption = Annotated[
 
 
 def console(form: Format = Format.TABLE) -> Console:
-    """Colours in a terminal (unless NO_COLOR is set), plain text elsewhere; cut to a terminal's width unless wide."""
+    """Colors in a terminal (unless NO_COLOR is set), plain text elsewhere; cut to a terminal's width unless wide."""
     out = Console(highlight=False)
     if out.is_terminal and form is not Format.WIDE:
         return out
@@ -57,7 +57,7 @@ def console(form: Format = Format.TABLE) -> Console:
 
 
 def show(*parts: RenderableType, form: Format = Format.TABLE) -> None:
-    """Print for people; where stdout is no terminal, without colours and trailing blanks. Nothing for no parts."""
+    """Print for people; where stdout is no terminal, without colors and trailing blanks. Nothing for no parts."""
     if not parts:
         return
     out = console(form)
@@ -186,8 +186,8 @@ def bar(score: float | None, *, cells: int = 10) -> Text:
     if score is None:
         return Text("no figures", style="dim")
     filled = round(min(max(score, 0.0), 100.0) / 100.0 * cells)
-    colour = "red" if score >= 85 else "yellow" if score >= 70 else "green"
-    return Text.assemble(("|" * filled, colour), ("." * (cells - filled), "dim"), f" {score:5.1f}")
+    color = "red" if score >= 85 else "yellow" if score >= 70 else "green"
+    return Text.assemble(("|" * filled, color), ("." * (cells - filled), "dim"), f" {score:5.1f}")
 
 
 def percent(ratio: float | None) -> str:

@@ -67,7 +67,7 @@ def _revalidation(each: OpenMove, context: Context, known: Mapping[str, OpenMove
     """With every move as it was last written, in this pass too."""
     points = context.points_per_core
     move = each.planned(points)
-    if not move.phase.travelling:
+    if not move.phase.traveling:
         return Revalidation()
     snapshot = replace(context.snapshot, moves=planner_moves(known.values(), points))
     predicted = each.state.orders.predicted.gap is not None

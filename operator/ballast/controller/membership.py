@@ -26,7 +26,7 @@ class Belonging:
     """False: the declared topology has no such component."""
     opted_in: bool = False
     """By a label of the pod or its namespace, or because a topology selects it."""
-    labelled: bool = False
+    labeled: bool = False
     """By a label, which is what the chart's admission policies go by."""
 
 
@@ -62,10 +62,10 @@ class Membership:
         if known is None:
             if len(self._known) > _LIMIT:
                 self._known.clear()
-            known = self._known[key] = replace(self._find(pod), labelled=self._labelled(pod))
+            known = self._known[key] = replace(self._find(pod), labeled=self._labeled(pod))
         return known
 
-    def _labelled(self, pod: Pod) -> bool:
+    def _labeled(self, pod: Pod) -> bool:
         return (
             names.TOPOLOGY in pod.labels or self._namespaces.get(pod.namespace, {}).get(names.GATE_CHOICE) == "enabled"
         )
@@ -99,7 +99,7 @@ class Membership:
             f"{pod.namespace}/{application}",
             profile_component(pod),
             None,
-            opted_in=opted_in or self._labelled(pod) or names.GATE in pod.gates,
+            opted_in=opted_in or self._labeled(pod) or names.GATE in pod.gates,
         )
 
 

@@ -226,7 +226,7 @@ class _Pass:
                 kueue_managed=facts.kueue_managed,
                 pinned=facts.pinned_at is not None,
                 enforced=belonging.opted_in and not facts.opted_out,
-                labelled=belonging.labelled,
+                labeled=belonging.labeled,
                 usage=self._metrics.executors.get(pod.key),
             )
         )
@@ -305,7 +305,7 @@ def _stray_findings(key: str, strays: set[str]) -> list[Finding]:
         Finding(
             key,
             "UnknownComponent",
-            f"executors labelled as component {name} belong to none of spec.components: add it, or set "
+            f"executors labeled as component {name} belong to none of spec.components: add it, or set "
             f"{names.COMPONENT} to one that exists",
         )
         for name in sorted(strays)

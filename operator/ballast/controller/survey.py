@@ -92,7 +92,7 @@ class Surveyor:
         mounting = any(pod.claims for pod in pods)
         claims = self._list(kinds.CLAIM, read_claim) if mounting else []
         volumes = self._list(kinds.VOLUME, read_volume) if mounting else []
-        namespaces = dict(self._list(kinds.NAMESPACE, _labelled, metadata_only=True))
+        namespaces = dict(self._list(kinds.NAMESPACE, _labeled, metadata_only=True))
         nodes = self._list(kinds.NODE, self._nodes.read)
         return Lists(pods, nodes, namespaces, Volumes.of(claims, volumes))
 
@@ -120,7 +120,7 @@ def _as_is(raw: JSON) -> JSON:
     return raw
 
 
-def _labelled(raw: JSON) -> tuple[str, dict[str, str]]:
+def _labeled(raw: JSON) -> tuple[str, dict[str, str]]:
     return raw["metadata"]["name"], raw["metadata"].get("labels") or {}
 
 

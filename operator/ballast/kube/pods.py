@@ -75,7 +75,7 @@ class Pod:
     held: Held | None = None
     """Set while our gate is in the pod, which may be in others than executors: by a pod template they share."""
     executor: SparkExecutor | None = field(default=None)
-    """Set for pods labelled spark-role=executor; a driver is never one."""
+    """Set for pods labeled spark-role=executor; a driver is never one."""
 
     @property
     def key(self) -> str:

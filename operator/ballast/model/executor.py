@@ -1,4 +1,4 @@
-"""An executor pod, as far as placing and levelling are concerned."""
+"""An executor pod, as far as placing and leveling are concerned."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Executor:
     """Carries node affinity that Ballast added."""
     enforced: bool = True
     """False: its namespace or pod did not opt in; then it counts as load only."""
-    labelled: bool = True
+    labeled: bool = True
     """Its namespace, or a topology label of its own, says so, and not a selector or a pod template alone: only then is
     its replacement held as well, and may it be deleted where its place can't run it."""
     usage: ExecutorUsage | None = None

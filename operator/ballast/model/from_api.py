@@ -32,7 +32,7 @@ NodeLabels = Mapping[str, Mapping[str, str]]
 
 
 def policy_from(resource: BalancingPolicy, node_labels: NodeLabels | None = None) -> Policy:
-    """`node_labels` (node name → labels) resolves the selectors of favoured and unfavoured nodes."""
+    """`node_labels` (node name → labels) resolves the selectors of favored and unfavored nodes."""
     spec = resource.spec
     weights = spec.metrics.weights
     return Policy(
@@ -65,8 +65,8 @@ def _placement(spec: Placement, node_labels: NodeLabels) -> PlacementPolicy:
         max_executors_per_zone_ratio=spec.max_executors_per_zone_ratio,
         debounce_seconds=spec.debounce.seconds,
         gate_timeout_seconds=spec.gate_timeout.seconds,
-        favoured_nodes=_selected(spec.favoured_nodes, node_labels),
-        unfavoured_nodes=_selected(spec.unfavoured_nodes, node_labels),
+        favored_nodes=_selected(spec.favored_nodes, node_labels),
+        unfavored_nodes=_selected(spec.unfavored_nodes, node_labels),
         limits=tuple(ComponentLimit(limit.component, limit.max_per_node) for limit in spec.limits),
         max_score_percent=most.get(spec.strategy, MAX_SCORE_PERCENT),
         search_seconds=proximity.search_time.seconds,

@@ -24,7 +24,7 @@ class MovePhase(StrEnum):
     @property
     def in_flight(self) -> bool:
         """Its executor or the replacement is on the way, or the metric window has not caught up yet."""
-        return self.travelling or self is MovePhase.SETTLING
+        return self.traveling or self is MovePhase.SETTLING
 
     @property
     def departing(self) -> bool:
@@ -32,13 +32,13 @@ class MovePhase(StrEnum):
         return self in _DEPARTING
 
     @property
-    def travelling(self) -> bool:
+    def traveling(self) -> bool:
         """Decided, and the replacement does not run yet: its load and its requests are still to come."""
-        return self in _TRAVELLING
+        return self in _TRAVELING
 
 
 _DEPARTING = frozenset({MovePhase.APPROVED, MovePhase.LEAVING})
-_TRAVELLING = _DEPARTING | {MovePhase.ARRIVING}
+_TRAVELING = _DEPARTING | {MovePhase.ARRIVING}
 _ENDED = frozenset({MovePhase.SUCCEEDED, MovePhase.FAILED, MovePhase.EXPIRED, MovePhase.REFUSED})
 
 

@@ -42,7 +42,7 @@ class Node:
     speed: float = 1.0
     """Work done per core-second, relative to the pool's ordinary machine."""
     usage: NodeUsage | None = None
-    """None: no fresh figure at all; such a node takes part in no levelling."""
+    """None: no fresh figure at all; such a node takes part in no leveling."""
 
     @property
     def free(self) -> Resources:

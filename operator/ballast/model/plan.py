@@ -120,7 +120,7 @@ class LocalityView:
     cross_zone_bytes_per_second: float | None
     """None where a rate is not known."""
     cost: float
-    """Σ traffic × distance, traffic normalised to 1."""
+    """Σ traffic × distance, traffic normalized to 1."""
     lower_bound: float = 0.0
 
 

@@ -71,8 +71,8 @@ class PlacementPolicy:
     """LeastResourceUsage: points of score below the mean."""
     history_ratio: float = 0.9
     """LeastResourceUsage: how much the past counts against the newest score."""
-    favoured_nodes: tuple[str, ...] = ()
-    unfavoured_nodes: tuple[str, ...] = ()
+    favored_nodes: tuple[str, ...] = ()
+    unfavored_nodes: tuple[str, ...] = ()
     limits: tuple[ComponentLimit, ...] = ()
 
 

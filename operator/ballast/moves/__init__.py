@@ -1,4 +1,4 @@
-"""One executor's move from one node to another: its rules, its state machine and its judgement.
+"""One executor's move from one node to another: its rules, its state machine and its judgment.
 
 Pure: the planner, the operator, the simulator, `plan`, `explain` and moves made by hand all ask these functions.
 """

@@ -40,7 +40,7 @@ def _opted_in(case: Case, moves: MovesPolicy) -> Objection | None:
     executor = case.executor
     if not executor.enforced:
         return Reason.NOT_OPTED_IN, "its namespace or pod has not opted in"
-    if not executor.labelled:
+    if not executor.labeled:
         return Reason.NOT_OPTED_IN, (
             "a selector or its pod template alone chose it, so its replacement might not be held: label its namespace "
             "ballast.dev/gate=enabled, or the executors with ballast.dev/topology"

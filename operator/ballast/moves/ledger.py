@@ -41,13 +41,13 @@ def _book_move(cores: dict[str, float], move: Move, *, now: float, window_second
     if _reaches(move):
         cores[move.target] += move.load_cores * _unseen_share(move.arrived_at, now, window_seconds)
     left_at = move.arrived_at if move.left_at is None else move.left_at
-    if move.phase.travelling or left_at is not None:
+    if move.phase.traveling or left_at is not None:
         cores[move.source] -= move.load_cores * _unseen_share(left_at, now, window_seconds)
 
 
 def _reaches(move: Move) -> bool:
     """Whether its load counts for its target; what became of one that failed is an executor like any other."""
-    return move.phase.travelling or move.arrived_at is not None
+    return move.phase.traveling or move.arrived_at is not None
 
 
 def _unseen_share(since: float | None, now: float, window_seconds: float) -> float:

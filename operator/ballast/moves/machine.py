@@ -14,7 +14,7 @@ from collections.abc import Callable
 from ballast.model import MovePhase, MovesPolicy
 from ballast.moves.arriving import arriving
 from ballast.moves.facts import Facts
-from ballast.moves.judgement import settling
+from ballast.moves.judgment import settling
 from ballast.moves.leaving import approved, leaving, proposed
 from ballast.moves.state import MoveState, Word
 from ballast.moves.step import Situation, Step, enter, wait

@@ -64,7 +64,7 @@ class Admission:
     def _compute(self, constraints: Constraints) -> BoolArray:
         mask = self._open & self._tolerates(constraints.tolerations)
         for label in constraints.node_selector:
-            mask &= self._labelled(label)
+            mask &= self._labeled(label)
         for terms in (constraints.affinity_terms, *constraints.volume_terms):
             if terms:
                 mask &= self._any_term(terms)
@@ -77,7 +77,7 @@ class Admission:
                 mask |= np.logical_and.reduce([self._meets(requirement) for requirement in term])
         return mask
 
-    def _labelled(self, label: tuple[str, str]) -> BoolArray:
+    def _labeled(self, label: tuple[str, str]) -> BoolArray:
         if label not in self._labels:
             self._labels[label] = self._where(lambda node: node.labels.get(label[0]) == label[1])
         return self._labels[label]

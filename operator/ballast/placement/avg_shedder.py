@@ -36,7 +36,7 @@ class AvgShedder:
 def destinations(snapshot: Snapshot, gated: Collection[Executor]) -> Destinations:
     """By executor key: the targets of moves whose replacement it is.
 
-    A replacement is usually recognised by its move, and is not placed by a strategy then. Where that has not happened
+    A replacement is usually recognized by its move, and is not placed by a strategy then. Where that has not happened
     in time, the earliest executors of the same application and profile take the places that moves wait to fill.
     """
     waiting: dict[tuple[str, str, str], list[Executor]] = defaultdict(list)

@@ -111,7 +111,7 @@ def _targets(snapshot: Snapshot, placed_now: Collection[str]) -> dict[str, str |
         replacement = move.replacement_uid
         if move.phase.departing:
             targets[move.executor_uid] = None if replacement in gates else move.target
-        if replacement is not None and gates.get(replacement) and move.phase.travelling:
+        if replacement is not None and gates.get(replacement) and move.phase.traveling:
             targets[replacement] = move.target
     return {uid: node for uid, node in targets.items() if uid not in placed_now}
 

@@ -54,7 +54,7 @@ def fallback(
     are the caller's business. `sent`: node by uid, of executors that were released and are not bound yet.
 
     Returned: `location` is (zone, rack or None, …, None), `reason` GateTimeout. `pin` is Zone: the zone is required,
-    the rack preferred. Where the policy pins nothing, where the executor is not labelled (nothing may be required of
+    the rack preferred. Where the policy pins nothing, where the executor is not labeled (nothing may be required of
     it), or where the zone has no name, `pin` is None and the location is preferred only. An executor that no zone can
     take has `pin` None, an empty location, and the reason why no zone can. A policy without zones gives no location.
     """
@@ -208,7 +208,7 @@ class _Zones:
         return sent
 
     def _placement(self, executor: Executor, location: Location, detail: str) -> Placement:
-        ties = executor.labelled and self._policy.pin is not Pin.NONE and location[0] is not None
+        ties = executor.labeled and self._policy.pin is not Pin.NONE and location[0] is not None
         pin = Pin.ZONE if ties else Pin.NONE
         return Placement(executor.key, executor.uid, None, location, pin, Reason.GATE_TIMEOUT, detail)
 

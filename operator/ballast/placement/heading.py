@@ -12,7 +12,7 @@ def headings(snapshot: Snapshot, sent: Iterable[tuple[str, str]]) -> dict[str, s
 
     `sent`: uid and node of those that earlier passes released.
     """
-    replacing = {m.replacement_uid: m.target for m in snapshot.moves if m.phase.travelling and m.replacement_uid}
+    replacing = {m.replacement_uid: m.target for m in snapshot.moves if m.phase.traveling and m.replacement_uid}
     known = replacing | dict(sent)
     unbound = (e.uid for e in snapshot.executors if e.phase is Phase.PENDING and e.node is None) if known else ()
     return {uid: known[uid] for uid in unbound if uid in known}

@@ -40,7 +40,7 @@ def _full(node: Node) -> Location:
 def locality(topology: Topology, counts: Counts, levels: Levels, *, max_node_ratio: float = 1.0) -> LocalityView:
     """Shares of the traffic that leave the zone, the rack and the node; cost and a lower bound of it.
 
-    Cost is Σ traffic × distance with the traffic normalised to 1. `max_node_ratio` is the policy's
+    Cost is Σ traffic × distance with the traffic normalized to 1. `max_node_ratio` is the policy's
     maxExecutorsPerNodeRatio, which no placement may beat the bound with.
     """
     return _last(topology.key, levels, max_node_ratio).of(topology, counts)
@@ -106,7 +106,7 @@ class Locality:
         for row, anchor, rate in flows.pulls:
             self._pulls[row].append((anchor, rate / float(self._sizes[row])))
         self._apart = [_differs_at(places, places, level) for level in range(len(levels.ordered))]
-        self._even = _labelled_evenly(places, len(levels.ordered))
+        self._even = _labeled_evenly(places, len(levels.ordered))
         self._near: list[dict[Location, FloatArray]] = []
         self._steps = levels.steps
         self.cost = self._cost()
@@ -228,8 +228,8 @@ def _together(share: float) -> float:
     return whole * share**2 + rest**2
 
 
-def _labelled_evenly(places: Sequence[Location], depth: int) -> bool:
-    """Whether each level is labelled everywhere or nowhere, so that places nest."""
+def _labeled_evenly(places: Sequence[Location], depth: int) -> bool:
+    """Whether each level is labeled everywhere or nowhere, so that places nest."""
     return all(len(place) == depth for place in places) and all(
         len({place[level] is None for place in places}) <= 1 for level in range(depth)
     )

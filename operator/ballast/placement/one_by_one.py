@@ -20,9 +20,9 @@ The same array again means the same nodes.
 
 
 def one_by_one(view: Outlook, turns: Sequence[int], choose: Choose) -> Seats:
-    """`turns`: rows of the outlook's groups, one per executor. Favoured nodes come first while they have room."""
+    """`turns`: rows of the outlook's groups, one per executor. Favored nodes come first while they have room."""
     openings = Openings(view)
-    favoured = np.flatnonzero(view.pool.named(view.pool.policy.favoured_nodes))
+    favored = np.flatnonzero(view.pool.named(view.pool.policy.favored_nodes))
     seats: list[list[int]] = [[] for _ in view.groups]
     full: set[int] = set()
     for row in _by_turns(view, turns) if view.apart else turns:
@@ -32,7 +32,7 @@ def one_by_one(view: Outlook, turns: Sequence[int], choose: Choose) -> Seats:
         if not len(able):
             full.add(row)
             continue
-        liked = np.intersect1d(able, favoured, assume_unique=True) if len(favoured) else favoured
+        liked = np.intersect1d(able, favored, assume_unique=True) if len(favored) else favored
         node = choose(liked if len(liked) else able, row)
         openings.take(row, node)
         seats[row].append(node)

@@ -111,7 +111,7 @@ def preferred_location(pool: Pool, crew: Crew, component: int) -> Location:
     """
     for counts in (crew.present[component], crew.present.sum(axis=0)):
         if counts.any():
-            return _centre(pool, counts.astype(np.float64))
+            return _center(pool, counts.astype(np.float64))
     return _outer_end(crew, len(pool.grid.steps))
 
 
@@ -123,7 +123,7 @@ def _outer_end(crew: Crew, depth: int) -> Location:
     return (*known[: depth - 1], None)
 
 
-def _centre(pool: Pool, counts: FloatArray) -> Location:
+def _center(pool: Pool, counts: FloatArray) -> Location:
     grid = pool.grid
     result: list[str | None] = []
     mask = np.ones(len(counts), dtype=np.bool_)

@@ -17,7 +17,7 @@ from ballast.placement.limit import kept_away, node_limits, separations, zone_li
 from ballast.placement.room import Room, counts_that_fit
 
 TIERS = 3
-"""0: nodes that are neither hot nor unfavoured; 1: unfavoured ones too; 2: every node that admits the executor."""
+"""0: nodes that are neither hot nor unfavored; 1: unfavored ones too; 2: every node that admits the executor."""
 
 _LOAD_WEIGHT = 0.5
 """Cost of a node at a score of 100 against one at 0, in units of leaving the node with all of one's traffic."""
@@ -92,7 +92,7 @@ class Outlook:
 
     @cached_property
     def preference(self) -> FloatArray:
-        """(N,): coolness and favour, 0 … 2."""
+        """(N,): coolness and favor, 0 … 2."""
         return _preference(self.pool, max(self.crew.groups[group].load_cores for group in self.groups.tolist()))
 
     @cached_property
@@ -185,7 +185,7 @@ def _of_tier(pool: Pool, headroom: FloatArray, tier: int) -> BoolArray:
     if tier == TIERS - 1:
         return np.ones(len(headroom), dtype=np.bool_)
     cool = (headroom >= 0) & ~pool.hot
-    return cool & ~pool.named(pool.policy.unfavoured_nodes) if tier == 0 else cool
+    return cool & ~pool.named(pool.policy.unfavored_nodes) if tier == 0 else cool
 
 
 def _outer(grid: Grid, crew: Crew) -> FloatArray:
@@ -197,8 +197,8 @@ def _outer(grid: Grid, crew: Crew) -> FloatArray:
 
 
 def _preference(pool: Pool, load_cores: float) -> FloatArray:
-    """Coolness once an executor of this load is there, 0…1, plus 1 where it is favoured."""
+    """Coolness once an executor of this load is there, 0…1, plus 1 where it is favored."""
     scores = np.where(np.isnan(pool.room.scores), _UNMEASURED_SCORE, pool.room.scores)
     scores = scores + pool.room.points_per_core * load_cores
     coolness = 1.0 - np.clip(scores, 0.0, 100.0) / 100.0
-    return coolness + pool.named(pool.policy.favoured_nodes)
+    return coolness + pool.named(pool.policy.favored_nodes)

@@ -1,7 +1,7 @@
 """Making a layout cheaper, step by step, within limits that it never leaves.
 
 Descent by shifts, swaps and whole nodes; at the bottom, part of the layout is taken out and placed anew (large
-neighbourhood search), and kept when that was better. Steps are counted, so the result is the same on any machine,
+neighborhood search), and kept when that was better. Steps are counted, so the result is the same on any machine,
 and it can be stopped after any of them.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from ballast.model.arrays import FloatArray, IntArray
 from ballast.placement.construction import construct, hardest_first
-from ballast.placement.neighbourhood import Change, best_node_change, best_shift, best_swap
+from ballast.placement.neighborhood import Change, best_node_change, best_shift, best_swap
 from ballast.placement.problem import Layout
 
 _WORTH = 1e-9

@@ -196,7 +196,7 @@ def in_flight(snapshot: Snapshot) -> dict[str, Resources]:
     booked: dict[str, Resources] = {}
     for move in snapshot.moves:
         replacement = present.get(move.replacement_uid or "")
-        if not move.phase.travelling or (replacement is not None and replacement.phase is not Phase.GATED):
+        if not move.phase.traveling or (replacement is not None and replacement.phase is not Phase.GATED):
             continue
         leaving = replacement or present.get(move.executor_uid)
         profile = (move.namespace, move.application, move.resource_profile)

@@ -103,7 +103,7 @@ def _unloaded_at(moves: Iterable[Move], now: float) -> dict[str, float]:
     found: dict[str, float] = {}
     for move in moves:
         at = move.arrived_at if move.left_at is None else move.left_at
-        if at is None and move.phase.travelling:
+        if at is None and move.phase.traveling:
             at = now
         if at is not None:
             found[move.source] = max(at, found.get(move.source, at))

@@ -56,7 +56,7 @@ class Explanation:
     """Where it would be placed if it were to be placed now."""
     alternatives: tuple[Alternative, ...]
     """Node by node: whether it could move there, and why not."""
-    neighbours: tuple[tuple[str, int], ...]
+    neighbors: tuple[tuple[str, int], ...]
     """Executors of its topology by node, the most first."""
     past: tuple[Move, ...]
     """Moves of it, of the one it replaced, or of its component; the latest first."""
@@ -99,7 +99,7 @@ def explain(snapshot: Snapshot, policy: Policy, memory: Memory, now: float, *, e
         ),
         destination=destination,
         alternatives=alternatives(found, snapshot, policy, candidates=candidates, rules=rules, scores=ahead),
-        neighbours=_neighbours(found, snapshot),
+        neighbors=_neighbors(found, snapshot),
         past=past,
     )
 
@@ -193,7 +193,7 @@ def _towards(target: str | None) -> str:
     return f"towards {target}" if target else ""
 
 
-def _neighbours(executor: Executor, snapshot: Snapshot) -> tuple[tuple[str, int], ...]:
+def _neighbors(executor: Executor, snapshot: Snapshot) -> tuple[tuple[str, int], ...]:
     homes = Counter(e.node for e in snapshot.executors if e.topology == executor.topology and e.node is not None)
     return tuple(sorted(homes.items(), key=lambda item: (-item[1], item[0])))
 

@@ -31,7 +31,7 @@ from ballast.placement.scope import next_scopes
 from ballast.placement.state import PlacementState
 from ballast.planner.booking import bookings, with_placed
 from ballast.planner.hits import node_hits
-from ballast.planner.levelling import Levelling, level
+from ballast.planner.leveling import Leveling, level
 from ballast.planner.placing import kept, observed, recalled
 from ballast.planner.pool import pool_view
 from ballast.planner.release import Releases, releases
@@ -69,9 +69,9 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
     letting_go = releases(snapshot, policy.placement, now)
     left, placed = _placed(sight, letting_go)
     placements = (*_unpinned(letting_go), *left, *placed.placements)
-    levelling = _levelled(sight, placements, placed.state)
+    leveling = _leveled(sight, placements, placed.state)
     remembering = replace(
-        kept(levelling.memory, policy, placed.state),
+        kept(leveling.memory, policy, placed.state),
         placements=remembered(snapshot, memory),
         scopes=next_scopes(snapshot, policy, memory),
     )
@@ -80,9 +80,9 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
         placements=placements,
         holds=letting_go.holds,
         replacements=stuck,
-        moves=levelling.moves,
-        refusals=(*levelling.refusals, *_unplaced(placements)),
-        pool=_pool(sight, levelling),
+        moves=leveling.moves,
+        refusals=(*leveling.refusals, *_unplaced(placements)),
+        pool=_pool(sight, leveling),
         locality=_localities(sight),
         paused=tuple(sorted(sight.resting.paused)),
         wake_at=_wake_at(letting_go),
@@ -135,11 +135,11 @@ def _with_places(sight: _Sight, gated: list[Executor]) -> Placed:
 
 def _tied(placements: list[Placement], gated: list[Executor]) -> list[Placement]:
     """Who may not be deleted where its place can't run it must not be tied to it."""
-    loose = {executor.uid for executor in gated if not executor.labelled}
+    loose = {executor.uid for executor in gated if not executor.labeled}
     return [replace(p, pin=Pin.NONE, detail=p.detail or _PREFERRED) if p.uid in loose else p for p in placements]
 
 
-def _levelled(sight: _Sight, placements: tuple[Placement, ...], state: PlacementState) -> Levelling:
+def _leveled(sight: _Sight, placements: tuple[Placement, ...], state: PlacementState) -> Leveling:
     """By what the nodes will hold once these are placed, and those of earlier passes are bound."""
     sent = headings(sight.snapshot, state.sent) | {p.uid: p.node for p in placements if p.node is not None}
     return level(
@@ -156,13 +156,13 @@ def _levelled(sight: _Sight, placements: tuple[Placement, ...], state: Placement
     )
 
 
-def _pool(sight: _Sight, levelling: Levelling) -> PoolView:
+def _pool(sight: _Sight, leveling: Leveling) -> PoolView:
     return pool_view(
         sight.snapshot,
-        hits=node_hits(levelling.memory, sight.policy, [node.name for node in sight.snapshot.nodes]),
+        hits=node_hits(leveling.memory, sight.policy, [node.name for node in sight.snapshot.nodes]),
         measured=sight.measured,
         projected=sight.projected,
-        pairs=levelling.pairs,
+        pairs=leveling.pairs,
         low_threshold=sight.policy.shedding.avg_shedder.low_threshold,
     )
 

@@ -54,7 +54,7 @@ def releases(snapshot: Snapshot, placement: PlacementPolicy, now: float) -> Rele
 def _moves_first(snapshot: Snapshot, placement: PlacementPolicy, now: float) -> tuple[list[Executor], list[Executor]]:
     """The gated executors that this pass decides about, and those that a move may be waiting for.
 
-    A move pins the replacement that it has recognised by itself, so that one is in neither list; until it has, none
+    A move pins the replacement that it has recognized by itself, so that one is in neither list; until it has, none
     of its kind is given away. Beyond the gate timeout every executor is this pass's business.
     """
     claimed = {move.replacement_uid for move in snapshot.moves if move.phase.in_flight}

@@ -3,7 +3,7 @@
 The pairs, thresholds and hits are those of Pulsar's AvgShedder (PIP-364). What differs: a hit counts at most once a
 metric window, and only while the node stays on the same side; those of a node without figures, and of the partner it
 had, stay as they are; hits count as a reason only when the node strayed farther than the pool's own noise explains;
-executors are chosen as the combination that comes closest to levelling the two nodes without making the cold one the
+executors are chosen as the combination that comes closest to leveling the two nodes without making the cold one the
 hotter or taking the hot one far below the pool's level, fewer and cheaper moves first; and every suggestion says which
 scores it should end in.
 
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from ballast.model.reason import Reason
-from ballast.shedding.destination import Effect, Levelling, Refused, Search
+from ballast.shedding.destination import Effect, Leveling, Refused, Search
 from ballast.shedding.noise import Noise, observe
 from ballast.shedding.streak import Streak
 from ballast.shedding.suggestion import Suggestion
@@ -279,18 +279,18 @@ def _refused(pair: PairState, reason: Reason, detail: str) -> Refused:
     return Refused("", pair.hot.name, pair.cold.name, reason, detail)
 
 
-def _suggestions(levelling: Levelling, pair: PairState) -> Iterator[Suggestion]:
+def _suggestions(leveling: Leveling, pair: PairState) -> Iterator[Suggestion]:
     """Each counts on those before it; the largest first, for budgets may not suffice for all."""
-    effect = Effect.of(levelling.source, levelling.target)
-    hot, cold = levelling.source.score, levelling.target.score
-    for item in sorted(levelling.chosen.items, key=lambda each: (-each.load, each.name)):
+    effect = Effect.of(leveling.source, leveling.target)
+    hot, cold = leveling.source.score, leveling.target.score
+    for item in sorted(leveling.chosen.items, key=lambda each: (-each.load, each.name)):
         hot_after = hot - item.load * effect.source_points
         # Where both meet, rounding must not make the cold one the hotter.
         cold_after = min(hot_after, cold + item.load * effect.target_points)
         yield Suggestion(
             executor=item.name,
-            source=levelling.source.name,
-            target=levelling.target.name,
+            source=leveling.source.name,
+            target=leveling.target.name,
             hot_score=hot,
             cold_score=cold,
             difference=hot - cold,

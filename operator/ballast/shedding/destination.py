@@ -8,12 +8,12 @@ from statistics import fmean
 
 from ballast.model.gap import Gap
 from ballast.model.reason import Reason
-from ballast.shedding.levelling import Combination, Item, closest
+from ballast.shedding.leveling import Combination, Item, closest
 from ballast.shedding.usage_load import Terms, UsageExecutor, UsageNode
 
 _LOOKED_AT = 8
 """Destinations compared for one hot node, the coldest first."""
-_EQUALLY_LEVELLING_POINTS = 5.0
+_EQUALLY_LEVELING_POINTS = 5.0
 """Destinations whose predicted scores are this close to the best level equally well: the nearest wins."""
 _SLACK_POINTS = 1.0
 """Combinations that bring the hot node this close to the closest one count as equally close."""
@@ -51,7 +51,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Levelling:
+class Leveling:
     """The moves from one node to one other, and the scores that they should end in."""
 
     source: UsageNode
@@ -76,13 +76,13 @@ class Search:
 
     def best(
         self, source: UsageNode, targets: Iterable[UsageNode], most: int
-    ) -> tuple[Levelling | None, tuple[Refused, ...]]:
-        """The best levelling by at most `most` moves to one of the coldest `targets`, and what was refused.
+    ) -> tuple[Leveling | None, tuple[Refused, ...]]:
+        """The best leveling by at most `most` moves to one of the coldest `targets`, and what was refused.
 
         Nothing else may be on its way to the targets in this pass.
         """
         refused: dict[str, Refused] = {each.executor: each for each in unmovable(source)}
-        options: list[Levelling] = []
+        options: list[Leveling] = []
         for target in self._coldest(source, targets):
             option, objections = self._towards(source, target, most)
             for objection in objections:
@@ -99,7 +99,7 @@ class Search:
         cold = [node for node in targets if node.name != source.name and self.scores[node.name] <= limit]
         return sorted(cold, key=lambda node: (self.scores[node.name], node.name))[:_LOOKED_AT]
 
-    def _towards(self, source: UsageNode, target: UsageNode, most: int) -> tuple[Levelling | None, list[Refused]]:
+    def _towards(self, source: UsageNode, target: UsageNode, most: int) -> tuple[Leveling | None, list[Refused]]:
         effect = Effect.of(source, target)
         before = Gap(self.scores[source.name], self.scores[target.name])
         meeting = effect.meeting_load(before.points)
@@ -110,8 +110,8 @@ class Search:
         if not chosen.items:
             return None, [*refused, *no_room]
         after = effect.after(before, chosen.load)
-        levelling = Levelling(source, target, chosen, after.hot, after.cold, self._dearer(chosen, target))
-        return levelling, [*refused, *no_room]
+        leveling = Leveling(source, target, chosen, after.hot, after.cold, self._dearer(chosen, target))
+        return leveling, [*refused, *no_room]
 
     def _dearer(self, chosen: Combination, target: UsageNode) -> float:
         ratios = [self.terms.locality_delta_ratio(name, target.name) for name in chosen.names]
@@ -165,14 +165,14 @@ class Search:
         return None
 
 
-def _nearest(options: list[Levelling]) -> Levelling:
+def _nearest(options: list[Leveling]) -> Leveling:
     """Of those that bring the hot node down as far as any, and then fill the cold one as little, the nearest.
 
     What leaves costs the same state and warmth wherever it goes.
     """
-    coolest = min(option.hot_after for option in options) + _EQUALLY_LEVELLING_POINTS
+    coolest = min(option.hot_after for option in options) + _EQUALLY_LEVELING_POINTS
     options = [option for option in options if option.hot_after <= coolest]
-    coldest = min(option.cold_after for option in options) + _EQUALLY_LEVELLING_POINTS
+    coldest = min(option.cold_after for option in options) + _EQUALLY_LEVELING_POINTS
     options = [option for option in options if option.cold_after <= coldest]
     return min(options, key=lambda each: (each.locality_delta_ratio, each.cold_after, each.hot_after, each.target.name))
 

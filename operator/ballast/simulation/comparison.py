@@ -1,4 +1,4 @@
-"""PIP-364's judgement of strategies, in figures: what each combination does with the worked examples.
+"""PIP-364's judgment of strategies, in figures: what each combination does with the worked examples.
 
 Pulsar's combinations run as Pulsar runs them (`uncoupled`), Ballast's through the operator's planner. Source of the
 five questions: PIP-364, "Load shedding strategy" and its two tables.
@@ -51,7 +51,7 @@ class Combination:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgment:
     """Less is better in all of them."""
 
     unequal_points: float
@@ -62,16 +62,16 @@ class Judgement:
     """Over placement, over all examples: moves that made their destination too hot."""
     over_unloadings: int
     """Over unloading, over all examples: moves that left their source too cold."""
-    unlevelled: int
+    unleveled: int
     """Slow balancing: examples that were not level when they ended."""
     rounds: float
-    """Slow balancing: executions until level, in the mean over the examples that were levelled; 0 when none was."""
+    """Slow balancing: executions until level, in the mean over the examples that were leveled; 0 when none was."""
     minutes: float
     """The same in time."""
 
     @property
     def slowness(self) -> tuple[int, float]:
-        return self.unlevelled, self.rounds
+        return self.unleveled, self.rounds
 
     @property
     def quiet_minutes(self) -> float:
@@ -85,7 +85,7 @@ _HEADINGS = (
     "Load jitter: moves a day",
     "Over placement",
     "Over unloading",
-    "Slow balancing: rounds, not levelled",
+    "Slow balancing: rounds, not leveled",
     "Minutes",
 )
 COLUMNS = ("unequal_points", "jitter_moves", "wrong_placements", "over_unloadings", "slowness", "quiet_minutes")
@@ -112,44 +112,44 @@ def run(combination: Combination, scenario: Scenario) -> Trace:
     return simulate(scenario, policy, label=combination.name, planner=planner)
 
 
-def judged(traces: Mapping[str, Trace]) -> Judgement:
+def judged(traces: Mapping[str, Trace]) -> Judgment:
     """`traces`: one combination's, by scenario; those of `SCENARIOS`."""
     found = {name: figures(trace) for name, trace in traces.items()}
-    levelled = [found[name] for name in EXAMPLES if found[name].seconds_to_balance is not None]
-    return Judgement(
+    leveled = [found[name] for name in EXAMPLES if found[name].seconds_to_balance is not None]
+    return Judgment(
         unequal_points=max(0.0, float(gap(traces[UNEQUAL])[-1]) - traces[UNEQUAL].level_points),
         jitter_moves=found[NOISE].moves,
         wrong_placements=sum(each.wrong_placements for each in found.values()),
         over_unloadings=sum(each.over_unloadings for each in found.values()),
-        unlevelled=len(EXAMPLES) - len(levelled),
-        rounds=sum(each.rounds for each in levelled) / max(len(levelled), 1),
-        minutes=sum(each.seconds_to_balance or 0.0 for each in levelled) / 60.0 / max(len(levelled), 1),
+        unleveled=len(EXAMPLES) - len(leveled),
+        rounds=sum(each.rounds for each in leveled) / max(len(leveled), 1),
+        minutes=sum(each.seconds_to_balance or 0.0 for each in leveled) / 60.0 / max(len(leveled), 1),
     )
 
 
-def beaten(judgements: Mapping[Combination, Judgement]) -> list[str]:
+def beaten(judgments: Mapping[Combination, Judgment]) -> list[str]:
     """The columns in which some other combination is better than Ballast's default; none, if all is well."""
-    ours = next(judgement for combination, judgement in judgements.items() if combination.ours)
+    ours = next(judgment for combination, judgment in judgments.items() if combination.ours)
     return [
         column
         for column in COLUMNS
-        if any(getattr(other, column) < getattr(ours, column) for other in judgements.values())
+        if any(getattr(other, column) < getattr(ours, column) for other in judgments.values())
     ]
 
 
-def table(judgements: Mapping[Combination, Judgement]) -> str:
-    """The judgements as Markdown; the best of each column in bold."""
-    best = {column: min(getattr(each, column) for each in judgements.values()) for column in COLUMNS}
+def table(judgments: Mapping[Combination, Judgment]) -> str:
+    """The judgments as Markdown; the best of each column in bold."""
+    best = {column: min(getattr(each, column) for each in judgments.values()) for column in COLUMNS}
     lines = [f"| {' | '.join(_HEADINGS)} |", "|---|---:|---:|---:|---:|---:|---:|"]
-    for combination, judgement in judgements.items():
-        cells = [_cell(judgement, column, best=_is_best(judgement, column, best)) for column in COLUMNS]
+    for combination, judgment in judgments.items():
+        cells = [_cell(judgment, column, best=_is_best(judgment, column, best)) for column in COLUMNS]
         lines.append(f"| {_title(combination)} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
-def _is_best(judgement: Judgement, column: str, best: Mapping[str, Any]) -> bool:
+def _is_best(judgment: Judgment, column: str, best: Mapping[str, Any]) -> bool:
     """Nobody is the best where nobody is judged."""
-    return bool(getattr(judgement, column) == best[column] != inf)
+    return bool(getattr(judgment, column) == best[column] != inf)
 
 
 def _title(combination: Combination) -> str:
@@ -157,14 +157,14 @@ def _title(combination: Combination) -> str:
     return f"{where}: {combination.name}" + (" (the default)" if combination.ours else "")
 
 
-def _cell(judgement: Judgement, column: str, *, best: bool) -> str:
+def _cell(judgment: Judgment, column: str, *, best: bool) -> str:
     if column == "slowness":
-        rounds = f"{judgement.rounds:.1f}" if judgement.rounds else "–"
-        text = f"{rounds}, {judgement.unlevelled} of {len(EXAMPLES)}"
+        rounds = f"{judgment.rounds:.1f}" if judgment.rounds else "–"
+        text = f"{rounds}, {judgment.unleveled} of {len(EXAMPLES)}"
     elif column == "quiet_minutes":
-        text = f"{judgement.minutes:.0f}" if judgement.rounds else "–"
+        text = f"{judgment.minutes:.0f}" if judgment.rounds else "–"
     elif column == "unequal_points":
-        text = f"{judgement.unequal_points:.0f}"
+        text = f"{judgment.unequal_points:.0f}"
     else:
-        text = str(getattr(judgement, column))
+        text = str(getattr(judgment, column))
     return f"**{text}**" if best else text

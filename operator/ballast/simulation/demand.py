@@ -1,4 +1,4 @@
-"""How much work there is, step by step: of every executor's slot, and of every node's neighbours."""
+"""How much work there is, step by step: of every executor's slot, and of every node's neighbors."""
 
 from __future__ import annotations
 
@@ -43,25 +43,25 @@ class Demand:
             sharing = (places - first) // each.executors
             self._work.append(_lanes(each.load, places, sharing, seed, f"application/{each.name}"))
             first += each.total
-        self._neighbours = [
+        self._neighbors = [
             _lanes(
-                each.neighbour,
+                each.neighbor,
                 np.array(fleet.groups[each.name]),
                 np.zeros(len(each.names), dtype=np.int64),
                 seed,
                 f"nodes/{each.name}",
             )
             for each in spec.nodes
-            if each.neighbour is not None
+            if each.neighbor is not None
         ]
 
     def work(self, time: float) -> FloatArray:
         """By slot, in cores of an ordinary machine."""
         return _spread(self._work, self._slots, time)
 
-    def neighbours(self, time: float) -> FloatArray:
+    def neighbors(self, time: float) -> FloatArray:
         """By node, in its own cores."""
-        return _spread(self._neighbours, self._nodes, time)
+        return _spread(self._neighbors, self._nodes, time)
 
 
 def _spread(loads: list[_Lanes], count: int, time: float) -> FloatArray:

@@ -36,7 +36,7 @@ class Figures:
     rounds: int
     """Passes that decided on at least one of them."""
     moves_beyond_optimum: int
-    """Beyond the fewest that could have levelled the pool (`optimum`); at least 0."""
+    """Beyond the fewest that could have leveled the pool (`optimum`); at least 0."""
     wrong_placements: int
     """Moves whose destination was more than `level_points` above the mean once the executor had arrived.
 

@@ -23,7 +23,7 @@ class Moment:
 
     work: FloatArray
     """By slot: what its executor is given to do, in cores of an ordinary machine; 0 where none works."""
-    neighbours: FloatArray
+    neighbors: FloatArray
     """By node: cores that others than executors would use."""
     wanted: FloatArray
     """By node: cores that everything there would use."""
@@ -110,10 +110,10 @@ class Scraper:
         cores = np.bincount(
             cluster.node[works], weights=work[works] / speed[cluster.node[works]], minlength=len(cluster.fleet)
         )
-        neighbours = self._demand.neighbours(time)
-        wanted = cores + neighbours
+        neighbors = self._demand.neighbors(time)
+        wanted = cores + neighbors
         there = cluster.listed & cluster.ready
-        return Moment(work, neighbours, wanted, np.where(there, 100.0 * wanted / cluster.fleet.cores, np.nan))
+        return Moment(work, neighbors, wanted, np.where(there, 100.0 * wanted / cluster.fleet.cores, np.nan))
 
     def _given(self, demand: FloatArray) -> FloatArray:
         """The driver hands the work of missing executors to the others, as far as they have cores for it."""

@@ -52,7 +52,7 @@ class Recorder:
     def step(self, moment: Moment, time: float) -> None:
         """Every step of the simulation, between passes too."""
         self._work += moment.work
-        self._others += moment.neighbours * self._cluster.fleet.speed
+        self._others += moment.neighbors * self._cluster.fleet.speed
         self._steps += 1
         if time >= self._title.duration_seconds * (len(self._stretches) + 1) / _STRETCHES:
             self._end_stretch(time)

@@ -38,7 +38,7 @@ class Machines(Model):
     """Dealt out in turn."""
     racks: _Places = ()
     """Dealt out in turn."""
-    neighbour: Load | None = None
+    neighbor: Load | None = None
     """What else runs there, in cores; nothing if absent."""
     joins: Moment | None = None
     """When they join; there from the beginning if absent."""

@@ -150,7 +150,7 @@ class Trace:
     open: BoolArray
     """Whether the node took new executors."""
     locality: FloatArray
-    """By pass: mean over topologies of Σ traffic × distance, traffic normalised to 1; NaN while nothing runs."""
+    """By pass: mean over topologies of Σ traffic × distance, traffic normalized to 1; NaN while nothing runs."""
     gated: IntArray
     """By pass: executors that waited to be placed."""
     reasons: tuple[str, ...]

@@ -21,7 +21,7 @@ class Verdict:
     points_left: float
     """Unequal machines: how far hottest and coldest are apart when the window ends, beyond what is level."""
     needless_moves: float
-    """Load jitter: moves a day beyond the fewest that could have levelled the pool."""
+    """Load jitter: moves a day beyond the fewest that could have leveled the pool."""
     wrong_placements: float
     """Over placement: moves that made their destination too hot."""
     over_unloadings: float
@@ -36,13 +36,13 @@ QUESTIONS = tuple(field.name for field in fields(Verdict))
 
 def verdict(results: Sequence[Result]) -> Verdict:
     """`results`: one policy's, at least one."""
-    levelled = [each.figures for each in results if each.figures.seconds_to_balance is not None]
+    leveled = [each.figures for each in results if each.figures.seconds_to_balance is not None]
     return Verdict(
         points_left=fmean(_points_left(each) for each in results),
         needless_moves=fmean(_a_day(each, each.figures.moves_beyond_optimum) for each in results),
         wrong_placements=fmean(each.figures.wrong_placements for each in results),
         over_unloadings=fmean(each.figures.over_unloadings for each in results),
-        slowness=(len(results) - len(levelled), sum(each.rounds for each in levelled) / max(len(levelled), 1)),
+        slowness=(len(results) - len(leveled), sum(each.rounds for each in leveled) / max(len(leveled), 1)),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.properties.move_world.ageing import aged
+from tests.properties.move_world.aging import aged
 from tests.properties.move_world.operator_side import late, operator_events
 from tests.properties.move_world.surroundings import kubelet_events, other_events, scheduler_events, spark_events
 from tests.properties.move_world.world import Scenario, World

@@ -69,13 +69,13 @@ def call(command: int, attributes: bytes) -> int:
 def load(code: bytes, *, kind: int, hook: int) -> int:
     """A descriptor of the program, which the kernel has checked."""
     instructions = ctypes.create_string_buffer(code, len(code))
-    licence = ctypes.create_string_buffer(b"Apache-2.0")
+    license_text = ctypes.create_string_buffer(b"Apache-2.0")
     attributes = struct.pack(
         "=IIQQIIQII16sII",
         kind,
         len(code) // 8,
         ctypes.addressof(instructions),
-        ctypes.addressof(licence),
+        ctypes.addressof(license_text),
         *(0, 0, 0, 0, 0, b"testbed", 0, hook),
     )
     return call(PROG_LOAD, attributes)

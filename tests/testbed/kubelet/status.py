@@ -51,7 +51,7 @@ class ContainerStatus:
     is_sidecar: bool = False
 
     @property
-    def initialised(self) -> bool:
+    def initialized(self) -> bool:
         """An init container that no longer holds up those after it."""
         if self.is_sidecar:
             return self.started
@@ -101,7 +101,7 @@ def phase(containers: Sequence[ContainerStatus], *, restart_policy: str) -> str:
     """The pod's phase by the kubelet's rules."""
     inits = [c for c in containers if c.is_init]
     mains = [c for c in containers if not c.is_init]
-    if not all(c.initialised for c in inits) and all(isinstance(c.state, Waiting) and not c.last for c in mains):
+    if not all(c.initialized for c in inits) and all(isinstance(c.state, Waiting) and not c.last for c in mains):
         failed = any(isinstance(c.state, Terminated) and c.state.exit_code for c in inits if not c.is_sidecar)
         return "Failed" if failed and restart_policy == "Never" else "Pending"
     if any(isinstance(c.state, Waiting) and c.last is None for c in mains):
@@ -126,7 +126,7 @@ class Condition:
 def conditions(containers: Sequence[ContainerStatus], *, phase_now: str, gates: Iterable[bool]) -> list[Condition]:
     """The kubelet's conditions, in the order in which a pod passes them. `gates`: states of readiness gates."""
     finished = phase_now in {"Succeeded", "Failed"}
-    initialised = all(c.initialised for c in containers if c.is_init) or phase_now == "Succeeded"
+    initialized = all(c.initialized for c in containers if c.is_init) or phase_now == "Succeeded"
     unready = [c.name for c in containers if not c.ready and (not c.is_init or c.is_sidecar)]
     reason = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(phase_now, "ContainersNotReady")
     message = f"containers with unready status: [{' '.join(unready)}]" if unready and not finished else ""
@@ -134,7 +134,7 @@ def conditions(containers: Sequence[ContainerStatus], *, phase_now: str, gates: 
     ready = contained and all(gates)
     return [
         Condition("PodReadyToStartContainers", not finished),
-        Condition("Initialized", initialised, "" if initialised else "ContainersNotInitialized"),
+        Condition("Initialized", initialized, "" if initialized else "ContainersNotInitialized"),
         Condition("Ready", ready, "" if ready else reason if not contained else "ReadinessGatesNotReady", message),
         Condition("ContainersReady", contained, "" if contained else reason, message),
         Condition("PodScheduled", holds=True),

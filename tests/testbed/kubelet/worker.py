@@ -104,7 +104,7 @@ class PodWorker:
         await self._prepare()
         refresher = asyncio.create_task(self._refresh())
         try:
-            sidecars = await self._initialise()
+            sidecars = await self._initialize()
             if self._deletion.is_set() or sidecars is None:
                 return
             await asyncio.gather(*(container.run() for container in self.mains))
@@ -134,7 +134,7 @@ class PodWorker:
             else:
                 return
 
-    async def _initialise(self) -> list[asyncio.Task[None]] | None:
+    async def _initialize(self) -> list[asyncio.Task[None]] | None:
         """Run the init containers one after the other; tasks of the sidecars, or None when one failed."""
         sidecars = []
         for container in self.inits:
@@ -143,7 +143,7 @@ class PodWorker:
                 await container.started.wait()
             else:
                 await container.run()
-                if not container.status.initialised:
+                if not container.status.initialized:
                     return None
         return sidecars
 

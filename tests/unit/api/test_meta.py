@@ -15,12 +15,12 @@ def policy(**spec: Any) -> dict[str, Any]:
 
 def test_every_problem_is_named_at_once() -> None:
     with pytest.raises(InvalidResource) as refusal:
-        BalancingPolicy.parse(policy(interval="5x", moves={"minGain": 101}, colour="red"))
+        BalancingPolicy.parse(policy(interval="5x", moves={"minGain": 101}, color="red"))
 
     assert [problem.field for problem in refusal.value.problems] == [
         "spec.interval",
         "spec.moves.minGain",
-        "spec.colour",
+        "spec.color",
     ]
     assert str(refusal.value).startswith("BalancingPolicy streaming is not valid:\n  spec.interval: '5x': write a dur")
 

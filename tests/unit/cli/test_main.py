@@ -86,7 +86,7 @@ def test_under_kubectl_it_calls_itself_as_people_call_it() -> None:
     ("arguments", "words"),
     [
         (["stats"], "No such command 'stats'"),
-        (["status", "--colour"], "No such option: --colour"),
+        (["status", "--color"], "No such option: --color"),
         (["status", "-o", "xml"], "'xml' is not one of"),
         (["explain"], "Missing argument"),
         (["explain", "deployment/x"], "only pods can be explained: write pod/NAME"),

@@ -68,16 +68,14 @@ def test_where_stdout_is_no_terminal_lines_are_plain_and_whole(capsys: pytest.Ca
     assert all(line == line.rstrip() for line in printed.splitlines())
 
 
-@pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
-def test_colours_are_for_terminals_that_want_them(
-    monkeypatch: pytest.MonkeyPatch, no_color: str, coloured: bool
-) -> None:
+@pytest.mark.parametrize(("no_color", "colored"), [("", True), ("1", False)])
+def test_colors_are_for_terminals_that_want_them(monkeypatch: pytest.MonkeyPatch, no_color: str, colored: bool) -> None:
     monkeypatch.setenv("NO_COLOR", no_color)
     monkeypatch.setenv("TERM", "xterm-256color")
     sheet = io.StringIO()
     monkeypatch.setattr(output, "Console", lambda **options: Console(file=sheet, force_terminal=True, **options))
     console().print(bar(95.0))
-    assert ("\x1b[31m" in sheet.getvalue()) is coloured
+    assert ("\x1b[31m" in sheet.getvalue()) is colored
 
 
 def test_wide_is_not_cut_to_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

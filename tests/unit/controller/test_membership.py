@@ -59,7 +59,7 @@ def test_each_resource_profile_of_an_undeclared_application_is_a_component() -> 
 
 
 @pytest.mark.parametrize(
-    ("namespaces", "changes", "opted_in", "labelled"),
+    ("namespaces", "changes", "opted_in", "labeled"),
     [
         pytest.param({}, {}, False, False, id="nothing said"),
         pytest.param({"analytics": {"ballast.dev/gate": "enabled"}}, {}, True, True, id="its namespace"),
@@ -72,10 +72,10 @@ def test_each_resource_profile_of_an_undeclared_application_is_a_component() -> 
     ],
 )
 def test_what_opts_in(
-    namespaces: dict[str, dict[str, str]], changes: dict[str, Any], opted_in: bool, labelled: bool
+    namespaces: dict[str, dict[str, str]], changes: dict[str, Any], opted_in: bool, labeled: bool
 ) -> None:
     found = belonging(namespaces, **changes)
-    assert (found.opted_in, found.labelled) == (opted_in, labelled)
+    assert (found.opted_in, found.labeled) == (opted_in, labeled)
 
 
 def test_executors_that_differ_by_their_number_alone_are_looked_up_once() -> None:

@@ -62,7 +62,7 @@ def test_it_draws_two_zones_three_times_and_the_scores_and_the_batches_in_two_si
     assert page.tags.count("svg") == 2 * 3 + 2 * 2
 
 
-def test_it_has_colours_for_dark_and_room_for_narrow_screens() -> None:
+def test_it_has_colors_for_dark_and_room_for_narrow_screens() -> None:
     text = page_of()
     assert "prefers-color-scheme: dark" in text
     assert 'name="viewport"' in text

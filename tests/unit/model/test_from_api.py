@@ -49,10 +49,10 @@ def test_units_arrive_as_seconds_bytes_and_ratios() -> None:
     assert found.moves.max_state_bytes == 500e6
 
 
-def test_favoured_nodes_are_found_by_their_labels() -> None:
-    spec = {"placement": {"favouredNodes": {"matchLabels": {"disk": "nvme"}}}}
+def test_favored_nodes_are_found_by_their_labels() -> None:
+    spec = {"placement": {"favoredNodes": {"matchLabels": {"disk": "nvme"}}}}
     found = policy_from(_policy(spec), {"a": {"disk": "nvme"}, "b": {}})
-    assert found.placement.favoured_nodes == ("a",)
+    assert found.placement.favored_nodes == ("a",)
 
 
 def test_the_figures_of_placement_strategies_arrive() -> None:

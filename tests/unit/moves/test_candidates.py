@@ -26,7 +26,7 @@ from tests.builders import GIB, NOW, a_node, a_policy, a_snapshot, a_topology, a
 NODES = (
     a_node("hot"),
     a_node("cold"),
-    a_node("neighbour"),
+    a_node("neighbor"),
     a_node("rack-2", rack="r2"),
     a_node("zone-2", zone="z2", rack="r9"),
     a_node("empty", cores=0.0),
@@ -107,30 +107,30 @@ def test_those_that_are_on_no_node_yet_count_where_they_were_sent(waiting: Execu
     assert refusal("cold", *others, waiting, policy=one, sent=sent) is Reason.SPREAD_LIMIT
     apart = (a_topology(separate=(Separation(("ingest", "standby"), "Rack"),)),)
     standby = replace(waiting, component="standby")
-    assert refusal("neighbour", standby, topologies=apart) is None
-    assert refusal("neighbour", standby, topologies=apart, sent=sent) is Reason.SEPARATED
+    assert refusal("neighbor", standby, topologies=apart) is None
+    assert refusal("neighbor", standby, topologies=apart, sent=sent) is Reason.SEPARATED
 
 
 def test_one_that_is_bound_counts_where_it_is_alone() -> None:
     one = a_policy(placement=PlacementPolicy(limits=(ComponentLimit("ingest", 1),)))
     bound = an_executor("e9", phase=Phase.PENDING, node="cold")
-    assert refusal("cold", bound, policy=one, sent={bound.uid: "neighbour"}) is Reason.SPREAD_LIMIT
-    assert refusal("neighbour", bound, policy=one, sent={bound.uid: "neighbour"}) is None
+    assert refusal("cold", bound, policy=one, sent={bound.uid: "neighbor"}) is Reason.SPREAD_LIMIT
+    assert refusal("neighbor", bound, policy=one, sent={bound.uid: "neighbor"}) is None
 
 
 def test_the_limit_of_a_component_is_the_narrower_one() -> None:
     limited = a_policy(placement=PlacementPolicy(limits=(ComponentLimit("ingest", 1), ComponentLimit("other", 0))))
     others = [*crowd(1, "cold"), *crowd(9, "zone-2")]
     assert refusal("cold", *others, policy=limited) is Reason.SPREAD_LIMIT
-    assert refusal("neighbour", *others, policy=limited) is None
+    assert refusal("neighbor", *others, policy=limited) is None
 
 
 @pytest.mark.parametrize(
     ("by", "refused"),
     [
         ("Node", {"cold"}),
-        ("Rack", {"cold", "neighbour"}),
-        ("Zone", {"cold", "neighbour", "rack-2"}),
+        ("Rack", {"cold", "neighbor"}),
+        ("Zone", {"cold", "neighbor", "rack-2"}),
     ],
 )
 def test_separated_components_share_no_place(by: str, refused: set[str]) -> None:

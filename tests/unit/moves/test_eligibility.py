@@ -32,7 +32,7 @@ def test_an_ordinary_streaming_executor_may_move() -> None:
     ("changes", "reason"),
     [
         ({"enforced": False}, Reason.NOT_OPTED_IN),
-        ({"labelled": False}, Reason.NOT_OPTED_IN),
+        ({"labeled": False}, Reason.NOT_OPTED_IN),
         ({"scheduler": "yunikorn"}, Reason.FOREIGN_SCHEDULER),
         ({"phase": Phase.LEAVING}, Reason.NOT_RUNNING),
         ({"graceful": False}, Reason.NO_DECOMMISSIONING),

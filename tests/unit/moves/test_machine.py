@@ -353,7 +353,7 @@ def test_a_longer_grace_period_than_leave_timeout_is_waited_for() -> None:
     assert found.wake_at == NOW + 70
 
 
-class TestRecognising:
+class TestRecognizing:
     def test_a_move_claims_the_executor_that_came_after_it_left(self) -> None:
         found = step(arriving(), after(newcomer())).move
         assert found.replacement == Replacement("uid-7", "clicks-exec-7", NOW)

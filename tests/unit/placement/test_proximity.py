@@ -259,9 +259,9 @@ def test_executors_placed_in_this_pass_heat_their_node_for_the_next_ones() -> No
     assert Counter(nodes_of(placements)) == {"n1": 2, "n2": 2}
 
 
-def test_an_unfavoured_node_comes_last_and_a_favoured_one_first() -> None:
+def test_an_unfavored_node_comes_last_and_a_favored_one_first() -> None:
     nodes = [a_node("n1"), a_node("n2"), a_node("n3")]
-    policy = placing(unfavoured_nodes=("n1",), favoured_nodes=("n3",))
+    policy = placing(unfavored_nodes=("n1",), favored_nodes=("n3",))
     assert nodes_of(placed(nodes, some(1), policy=policy)) == ["n3"]
     assert Counter(nodes_of(placed(nodes, some(5), policy=policy))) == {"n3": 2, "n2": 2, "n1": 1}
 

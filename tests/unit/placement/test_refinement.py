@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from ballast.placement.neighbourhood import best_node_change, best_shift, best_swap
+from ballast.placement.neighborhood import best_node_change, best_shift, best_swap
 from ballast.placement.problem import Layout, Problem
 from ballast.placement.refinement import Budget, descend, refine
 from tests.unit.placement.problems import a_problem, distances, filled, kept_apart, valid

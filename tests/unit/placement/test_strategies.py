@@ -85,11 +85,11 @@ def test_constraints_and_limits_hold(strategy: str) -> None:
 
 
 @pytest.mark.parametrize("strategy", OTHERS)
-def test_hot_and_unfavoured_nodes_come_last_and_favoured_ones_first(strategy: str) -> None:
+def test_hot_and_unfavored_nodes_come_last_and_favored_ones_first(strategy: str) -> None:
     result = placed(strategy, nodes(3), many(4), scores={"n0": 95.0, "n1": 20.0, "n2": 20.0})
     assert homes(result)["n0"] == 0
-    assert homes(placed(strategy, nodes(3), many(4), unfavoured_nodes=("n0", "n2"))) == {"n1": 4}
-    assert homes(placed(strategy, nodes(3), many(4), favoured_nodes=("n2",))) == {"n2": 4}
+    assert homes(placed(strategy, nodes(3), many(4), unfavored_nodes=("n0", "n2"))) == {"n1": 4}
+    assert homes(placed(strategy, nodes(3), many(4), favored_nodes=("n2",))) == {"n2": 4}
 
 
 @pytest.mark.parametrize("strategy", OTHERS)

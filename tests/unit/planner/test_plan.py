@@ -174,13 +174,13 @@ def test_a_complete_set_is_placed_with_its_zone_required() -> None:
 def test_a_cold_node_that_takes_nothing_makes_no_other_one_hot() -> None:
     """Were every node hot, the one to avoid would come into question as well, and be the cooler one."""
     nodes = (a_node("closed", cpu=0.02, schedulable=False), a_node("avoided", cpu=0.71), a_node("plain", cpu=0.75))
-    policy = replace(POLICY, placement=replace(POLICY.placement, unfavoured_nodes=("avoided",)))
+    policy = replace(POLICY, placement=replace(POLICY.placement, unfavored_nodes=("avoided",)))
     found, _ = plan(a_snapshot(*nodes, executors=(gated("e-1", since=NOW - 3),)), policy, Memory(), NOW)
     assert [placement.node for placement in found.placements] == ["plain"]
 
 
 def test_who_could_not_be_deleted_at_its_place_is_not_tied_to_it() -> None:
-    waiting = (gated("e-1", since=NOW - 3), gated("e-2", since=NOW - 3, labelled=False))
+    waiting = (gated("e-1", since=NOW - 3), gated("e-2", since=NOW - 3, labeled=False))
     found, _ = plan(a_snapshot(a_node("a"), a_node("b"), executors=waiting), POLICY, Memory(), NOW)
     assert {p.executor: (p.pin, p.node is not None) for p in found.placements} == {
         "team/e-1": (Pin.ZONE, True),

@@ -61,7 +61,7 @@ def test_a_node_whose_samples_are_old_has_no_figures() -> None:
     assert found.health.age_seconds == 5.0
 
 
-def test_figures_go_on_ageing_after_they_were_asked_for() -> None:
+def test_figures_go_on_aging_after_they_were_asked_for() -> None:
     cpu = [_sample("1", node="a"), _sample("1", node="b")]
     ages = [_sample("40", node="a"), _sample("5", node="b")]
     found = replace(_read(nodeCpu=cpu, nodeAge=ages), at=1000.0)

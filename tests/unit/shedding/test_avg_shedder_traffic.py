@@ -35,7 +35,7 @@ def test_a_narrow_gap_needs_more_hits() -> None:
     assert [len(each) for each in made] == [0, 0, 0, 0, 0, 10]
 
 
-def test_two_pairs_are_levelled_at_once() -> None:
+def test_two_pairs_are_leveled_at_once() -> None:
     def hot(name: str, score: float) -> NodeLoad:
         return busy(name, score, [900.0] * 11, rate=20_000)
 

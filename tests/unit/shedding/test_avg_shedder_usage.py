@@ -309,7 +309,7 @@ class TestDestination:
         assert moves(result) == [("hot/0", "c2")]
 
     @pytest.mark.parametrize(("one", "other"), [(0.05, 0.0), (0.0, -0.05)])
-    def test_among_equally_levelling_ones_the_nearest(self, one: float, other: float) -> None:
+    def test_among_equally_leveling_ones_the_nearest(self, one: float, other: float) -> None:
         terms = Stated(dearer={("hot/0", "c1"): one, ("hot/0", "c2"): other})
         result = one_pass(used("hot", 90, [2.0]), used("c1", 40), used("c2", 41), terms=terms)
         assert moves(result) == [("hot/0", "c2")]

@@ -10,7 +10,7 @@ from ballast.simulation.comparison import (
     EXAMPLES,
     SCENARIOS,
     Combination,
-    Judgement,
+    Judgment,
     beaten,
     combinations,
     judged,
@@ -25,7 +25,7 @@ from tests.unit.simulation.traces import move, trace
 
 ROOT = Path(__file__).parents[3]
 OURS, PULSAR = Combination("AvgShedder", None), Combination("ThresholdShedder", Placement.LEAST_RESOURCE_USAGE)
-GOOD = Judgement(0.0, 0, 0, 0, 0, 1.0, 8.0)
+GOOD = Judgment(0.0, 0, 0, 0, 0, 1.0, 8.0)
 
 
 def scenario(name: str) -> Scenario:
@@ -50,13 +50,13 @@ class TestJudging:
         assert beaten({OURS: worse, PULSAR: GOOD}) == ["jitter_moves", "slowness", "quiet_minutes"]
 
     def test_who_levels_less_is_slower_however_quick_with_the_rest(self) -> None:
-        assert beaten({OURS: replace(GOOD, rounds=3.0), PULSAR: replace(GOOD, unlevelled=1)}) == []
+        assert beaten({OURS: replace(GOOD, rounds=3.0), PULSAR: replace(GOOD, unleveled=1)}) == []
 
     def test_minutes_are_judged_among_those_that_level_and_leave_noise_alone(self) -> None:
         quick = replace(GOOD, minutes=1.0)
         assert beaten({OURS: GOOD, PULSAR: quick}) == ["quiet_minutes"]
         assert beaten({OURS: GOOD, PULSAR: replace(quick, jitter_moves=1)}) == []
-        assert beaten({OURS: GOOD, PULSAR: replace(quick, unlevelled=6, rounds=0.0)}) == []
+        assert beaten({OURS: GOOD, PULSAR: replace(quick, unleveled=6, rounds=0.0)}) == []
 
     def test_no_minutes_are_bold_where_everybody_moves_for_noise(self) -> None:
         noisy = replace(GOOD, jitter_moves=1)
@@ -67,7 +67,7 @@ class TestJudging:
         traces: dict[str, Trace] = dict.fromkeys(SCENARIOS, trace(level, moves=(move(0, 1, 60.0),)))
         traces[EXAMPLES[0]] = trace(apart)
         found = judged(traces)
-        assert (found.unlevelled, found.rounds, found.jitter_moves) == (1, 1.0, 1)
+        assert (found.unleveled, found.rounds, found.jitter_moves) == (1, 1.0, 1)
 
     def test_the_best_of_a_column_is_bold(self) -> None:
         ours, other = table({OURS: GOOD, PULSAR: replace(GOOD, wrong_placements=7)}).splitlines()[2:]
@@ -89,7 +89,7 @@ def test_the_default_is_the_best_of_the_documented(column: int) -> None:
 def test_the_default_levels_every_example_in_the_fewest_rounds() -> None:
     found = [(int(row[5].split(", ")[1][0]), row[5].split(",")[0]) for row in page()]
     assert found[0][0] == 0
-    assert float(found[0][1]) == min(float(rounds) for unlevelled, rounds in found if not unlevelled)
+    assert float(found[0][1]) == min(float(rounds) for unleveled, rounds in found if not unleveled)
 
 
 def test_what_stands_in_the_documentation_comes_out_again() -> None:

@@ -23,7 +23,7 @@ NOISY = {
             "name": "node",
             "count": 4,
             "cores": 10,
-            "neighbour": {"cores": 2, "vary": [{"kind": "Noise", "deviation": 0.5}]},
+            "neighbor": {"cores": 2, "vary": [{"kind": "Noise", "deviation": 0.5}]},
         }
     ],
     "applications": [

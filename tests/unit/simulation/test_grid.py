@@ -48,7 +48,7 @@ def test_without_axes_the_policy_stays_as_it_is() -> None:
         ("moves.minGain=3", 3),
         ("moves.cooldown=5m", "5m"),
         ("moves.budgets=[{moves: 6, per: 1h}]", [{"moves": 6, "per": "1h"}]),
-        ("placement.favouredNodes={matchLabels: {disk: ssd}}", {"matchLabels": {"disk": "ssd"}}),
+        ("placement.favoredNodes={matchLabels: {disk: ssd}}", {"matchLabels": {"disk": "ssd"}}),
     ],
 )
 def test_values_are_read_as_the_field_needs_them(axis: str, value: Any) -> None:

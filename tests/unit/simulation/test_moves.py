@@ -50,9 +50,9 @@ def test_a_move_ends_as_what_came_between_has_it(spec: dict[str, Any], outcome: 
 
 
 def test_a_move_has_not_helped_when_the_gap_is_wider_than_before() -> None:
-    """One move makes 70 and 40 of 80 and 30; then a neighbour makes 100 of the 70."""
+    """One move makes 70 and 40 of 80 and 30; then a neighbor makes 100 of the 70."""
     surge = {"kind": "Surge", "at": "2m", "factor": 4, "rise": "0s", "lasts": "20m"}
-    hot = {"name": "node-0", "cores": 10, "neighbour": {"cores": 1, "vary": [surge]}}
+    hot = {"name": "node-0", "cores": 10, "neighbor": {"cores": 1, "vary": [surge]}}
     world = scenario(
         nodes=[hot, {"name": "node-1", "cores": 10}],
         applications=[bundle(runsOn={"node-0": 7, "node-1": 3})],

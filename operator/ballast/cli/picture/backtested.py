@@ -25,10 +25,10 @@ _ASKED: Mapping[str, str] = MappingProxyType(
     {
         "Unequal machines: points left": "how far the hottest and the coldest node are apart when a window ends, beyond"
         " what counts as level",
-        "Load jitter: needless moves a day": "moves beyond the fewest that could have levelled the pool",
+        "Load jitter: needless moves a day": "moves beyond the fewest that could have leveled the pool",
         "Over placement": "moves that made their destination too hot",
         "Over unloading": "moves that left their source too cold",
-        "Slow balancing: rounds, not levelled": "passes that moved anything in cases that were level at their end, and"
+        "Slow balancing: rounds, not leveled": "passes that moved anything in cases that were level at their end, and"
         " how many were not",
     }
 )
@@ -118,7 +118,7 @@ def _plots(study: Study, ranking: Ranking, shown: Exhibits) -> Iterator[str]:
 
 def _imbalance_words(study: Study, chosen: Choice) -> str:
     text = "Standard deviation of the nodes' usage, in points: the mean over seeds"
-    text += ", and all of them as a band; the other policies in grey." if study.seeds_each > 1 else "."
+    text += ", and all of them as a band; the other policies in gray." if study.seeds_each > 1 else "."
     if len(study.windows) > len(chosen.windows):
         text += f" Of {len(study.windows)} windows, those in which the recommended policy makes the most difference."
     if len(study.policies) > len(chosen.policies):
@@ -159,13 +159,13 @@ def _questions(study: Study, ranking: Ranking) -> Iterator[str]:
 
 
 def _answers(found: Verdict, best: Mapping[str, object], cases: int) -> list[str]:
-    unlevelled, rounds = found.slowness
+    unleveled, rounds = found.slowness
     cells = [
         f"{found.points_left:.1f}",
         f"{found.needless_moves:.1f}",
         f"{found.wrong_placements:.1f}",
         f"{found.over_unloadings:.1f}",
-        f"{'–' if unlevelled == cases else f'{rounds:.1f}'}, {unlevelled} of {cases}",
+        f"{'–' if unleveled == cases else f'{rounds:.1f}'}, {unleveled} of {cases}",
     ]
     return [
         Strong(cell) if getattr(found, question) == best[question] else cell

@@ -52,7 +52,7 @@ def small_multiples(courses: Sequence[Course], *, seconds: float, name: str, tit
 
 
 def _panels(courses: Sequence[Course], size: Size, seconds: float, *, every: str) -> Drawing:
-    """`every`: id of the lines of all policies, which each panel shows in grey below its own."""
+    """`every`: id of the lines of all policies, which each panel shows in gray below its own."""
     across = min(len(courses), 3 if size.width > 500.0 else 2)
     panel = Size(size.name, (size.width - _GAP * (across - 1)) / across, _LEFT, 4 if size.width > 500.0 else 2)
     frame = Frame(panel, seconds, _HEIGHT, head=_TITLE)

@@ -1,4 +1,4 @@
-"""Plots as PNG, in light colours."""
+"""Plots as PNG, in light colors."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 SHADES = 10
 """Of a heat map."""
 SERIES = 6
-"""Colours of lines; the seventh looks like the first again."""
+"""Colors of lines; the seventh looks like the first again."""
 
 _LIGHT_HEAT = ("#f6f5e2", "#ece0b7", "#e8c88c", "#e8ad62", "#e88f3a", "#db7125", "#c05625", "#a53c24", "#882321", "#6b071d")  # fmt: skip  # noqa: E501
 _DARK_HEAT = ("#26223d", "#432952", "#662e5c", "#8c3159", "#b13743", "#cc512c", "#df772e", "#ee9d40", "#f8c360", "#ffe787")  # fmt: skip  # noqa: E501
@@ -17,13 +17,13 @@ _LIGHT_LINES = ("#1f6fb5", "#c8372d", "#2f8a5b", "#8a5bb5", "#b5791f", "#4a5563"
 _DARK_LINES = ("#62b0f4", "#ff7b6e", "#57c48b", "#c39bf0", "#f0b95b", "#a8b3c1")
 
 
-def _colours(basic: Mapping[str, str], heat: Sequence[str], lines: Sequence[str]) -> Mapping[str, str]:
-    shades = {f"h{i}": colour for i, colour in enumerate(heat)}
-    return MappingProxyType({**basic, **shades, **{f"s{i}": colour for i, colour in enumerate(lines)}})
+def _colors(basic: Mapping[str, str], heat: Sequence[str], lines: Sequence[str]) -> Mapping[str, str]:
+    shades = {f"h{i}": color for i, color in enumerate(heat)}
+    return MappingProxyType({**basic, **shades, **{f"s{i}": color for i, color in enumerate(lines)}})
 
 
-LIGHT = _colours({"paper": "#fff", "ink": "#1c2430", "soft": "#5d6774", "line": "#d8dde4"}, _LIGHT_HEAT, _LIGHT_LINES)
-DARK = _colours({"paper": "#14181d", "ink": "#e4e8ed", "soft": "#98a2ae", "line": "#333b45"}, _DARK_HEAT, _DARK_LINES)
+LIGHT = _colors({"paper": "#fff", "ink": "#1c2430", "soft": "#5d6774", "line": "#d8dde4"}, _LIGHT_HEAT, _LIGHT_LINES)
+DARK = _colors({"paper": "#14181d", "ink": "#e4e8ed", "soft": "#98a2ae", "line": "#333b45"}, _DARK_HEAT, _DARK_LINES)
 """Shades differ in lightness above all, always in one direction: they can be told apart in print and by everybody."""
 
 _PLOT = f"""
@@ -44,8 +44,8 @@ svg .ring {{ fill: none; stroke: var(--ink); stroke-width: 1.6; }} svg .error {{
 """
 
 
-def _declared(colours: Mapping[str, str]) -> str:
-    return " ".join(f"--{name}: {colour};" for name, colour in colours.items())
+def _declared(colors: Mapping[str, str]) -> str:
+    return " ".join(f"--{name}: {color};" for name, color in colors.items())
 
 
 PAGE = f"""

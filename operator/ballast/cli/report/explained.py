@@ -145,7 +145,7 @@ def explanation_document(found: Explanation) -> dict[str, Any]:
         "objections": [{"reason": reason, "detail": detail} for reason, detail in found.objections],
         "destination": found.destination,
         "nodes": [_alternative_document(each) for each in found.alternatives],
-        "neighbours": dict(found.neighbours),
+        "neighbors": dict(found.neighbors),
         "moves": [move_document(move) for move in found.past],
     }
 

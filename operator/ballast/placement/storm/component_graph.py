@@ -44,7 +44,7 @@ class ComponentGraph(Generic[Id]):
         """Components that `name` sends to, each once, in the order of the streams."""
         return list(dict.fromkeys(s.target for s in self.streams if s.source == name))
 
-    def neighbours(self, name: str) -> set[str]:
+    def neighbors(self, name: str) -> set[str]:
         """Components that `name` sends to or receives from; itself, if it sends to itself."""
         parents = {s.source for s in self.streams if s.target == name}
         return parents.union(self.children(name))

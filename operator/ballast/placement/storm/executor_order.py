@@ -24,17 +24,17 @@ def by_proximity(graph: ComponentGraph[Id]) -> list[Id]:
 
 
 def by_connection_count(graph: ComponentGraph[Id]) -> list[Id]:
-    """Best connected components first; an executor of one, then one of each neighbour, until all of them are drained.
+    """Best connected components first; an executor of one, then one of each neighbor, until all of them are drained.
 
     Source: Storm's `ExecSorterByConnectionCount`.
     """
     sizes = size_by_name(graph.components)
-    neighbours = {name: sorted(graph.neighbours(name), key=lambda other: (sizes[other], other)) for name in sizes}
-    connections = {name: size * sum(sizes[other] for other in neighbours[name]) for name, size in sizes.items()}
+    neighbors = {name: sorted(graph.neighbors(name), key=lambda other: (sizes[other], other)) for name in sizes}
+    connections = {name: size * sum(sizes[other] for other in neighbors[name]) for name, size in sizes.items()}
     waiting = {component.name: deque(component.waiting) for component in graph.components}
     order: list[Id] = []
     for name in sorted(sizes, key=lambda each: (-connections[each], each)):
-        turns = [waiting[name], *(waiting[other] for other in neighbours[name])]
+        turns = [waiting[name], *(waiting[other] for other in neighbors[name])]
         while any(turns):
             order.extend(queue.popleft() for queue in turns if queue)
     return [*order, *graph.others]

@@ -206,19 +206,19 @@ def _shares(free: Floats, total: Floats, rare: Flags, requested: Flags | None, r
     return Shares(mean_percent=mean, scarcest_percent=scarcest)
 
 
-def with_favourites(
+def with_favorites(
     order: Iterable[int],
     *,
-    favoured: Sequence[int] = (),
-    unfavoured: Sequence[int] = (),
+    favored: Sequence[int] = (),
+    unfavored: Sequence[int] = (),
     last: Sequence[int] = (),
 ) -> list[int]:
-    """`order` with the favoured nodes in front, the unfavoured after all others, and `last` at the very end.
+    """`order` with the favored nodes in front, the unfavored after all others, and `last` at the very end.
 
-    A node named more than once counts as last, else as favoured.
+    A node named more than once counts as last, else as favored.
     """
-    front = [node for node in favoured if node not in last]
-    back = [node for node in unfavoured if node not in front and node not in last]
+    front = [node for node in favored if node not in last]
+    back = [node for node in unfavored if node not in front and node not in last]
     apart = {*front, *back, *last}
     return [*front, *(node for node in order if node not in apart), *back, *last]
 

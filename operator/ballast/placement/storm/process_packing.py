@@ -37,13 +37,13 @@ class ProcessRules:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """The nodes, what is free on them, and in how many new processes; favourites by position, in order."""
+    """The nodes, what is free on them, and in how many new processes; favorites by position, in order."""
 
     layout: Layout
     room: Room
     free_processes: Ints
-    favoured: tuple[int, ...] = ()
-    unfavoured: tuple[int, ...] = ()
+    favored: tuple[int, ...] = ()
+    unfavored: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ballast.placement.storm.component_graph import ComponentGraph, Id
 from ballast.placement.storm.executor_order import by_connection_count, by_proximity
-from ballast.placement.storm.node_order import NodeRule, able_in_order, node_order, with_favourites
+from ballast.placement.storm.node_order import NodeRule, able_in_order, node_order, with_favorites
 from ballast.placement.storm.process_packing import ROUNDING, Demand, Packing, ProcessRules, Schedule, Site
 
 
@@ -35,18 +35,18 @@ class Search(Generic[Id]):
     def nodes_for(self, executor: Id, packing: Packing[Id]) -> list[int]:
         requested = np.asarray(self.demands[executor].amounts > 0)
         order = node_order(self.site.layout, packing.room, requested=requested, rule=self.rule)
-        return with_favourites(order, favoured=self.site.favoured, unfavoured=self.site.unfavoured)
+        return with_favorites(order, favored=self.site.favored, unfavored=self.site.unfavored)
 
     def able_nodes(self, executor: Id, packing: Packing[Id]) -> Iterator[int]:
         """The same nodes as far as they have room, worked out as they are asked for."""
         site, able = self.site, packing.wide_enough(executor)
-        unfavoured = [node for node in site.unfavoured if node not in site.favoured]
+        unfavored = [node for node in site.unfavored if node not in site.favored]
         others = able.copy()
-        others[[*site.favoured, *unfavoured]] = False
-        yield from (node for node in site.favoured if able[node])
+        others[[*site.favored, *unfavored]] = False
+        yield from (node for node in site.favored if able[node])
         requested = np.asarray(self.demands[executor].amounts > 0)
         yield from able_in_order(site.layout, packing.room, others, requested=requested, rule=self.rule)
-        yield from (node for node in unfavoured if able[node])
+        yield from (node for node in unfavored if able[node])
 
 
 def resource_aware(

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from ballast.placement.storm.component_graph import ComponentGraph, Id
 from ballast.placement.storm.executor_order import by_connection_count, by_proximity
-from ballast.placement.storm.node_order import NodeRule, node_order, with_favourites
+from ballast.placement.storm.node_order import NodeRule, node_order, with_favorites
 from ballast.placement.storm.process_packing import Demand, Packing, ProcessRules, Schedule, Site
 from ballast.placement.storm.resource_aware import resource_aware
 
@@ -40,7 +40,7 @@ def round_robin(
 
 def _nodes(site: Site) -> list[int]:
     order = node_order(site.layout, site.room, requested=None, rule=NodeRule.COMMON)
-    return with_favourites(order, favoured=site.favoured, unfavoured=site.unfavoured)
+    return with_favorites(order, favored=site.favored, unfavored=site.unfavored)
 
 
 def _spread(

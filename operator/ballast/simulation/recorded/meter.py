@@ -187,7 +187,7 @@ class RecordedMeter:
         known = cluster.listed & cluster.ready & np.isfinite(self._recording.node_cpu[step])
         return Moment(
             work=shift.work,
-            neighbours=np.maximum(used - executors, 0.0),
+            neighbors=np.maximum(used - executors, 0.0),
             wanted=wanted,
             usage=np.where(known, 100.0 * wanted / self._cores, np.nan),
         )

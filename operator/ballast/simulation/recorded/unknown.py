@@ -101,7 +101,7 @@ def _of_figures(recording: Recording, policy: Policy) -> Iterator[str]:
     partly = recording.present & ~known & ~silent[:, None]
     if partly.any():
         nodes = int(partly.any(axis=0).sum())
-        yield f"{nodes} nodes lack figures at some steps: they take part in no levelling then"
+        yield f"{nodes} nodes lack figures at some steps: they take part in no leveling then"
     weights = policy.weights
     if weights.network_receive > 0 or weights.network_transmit > 0:
         yield "what nodes' networks can carry is not recorded: their weights count for nothing"

@@ -87,7 +87,7 @@ def _table(values: Mapping[str, Any]) -> pa.Table:
     return pa.table({name: [values.get(name)] for name in SCHEMA.names}, schema=SCHEMA)
 
 
-def labelled(table: pa.Table, run: Run) -> pa.Table:
+def labeled(table: pa.Table, run: Run) -> pa.Table:
     """What may have been kept under other names, with those of this run."""
     named = {"policy": run.case.policy, "window": run.case.window, "document": json.dumps(run.document, default=str)}
     for name, value in named.items():

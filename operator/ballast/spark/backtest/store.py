@@ -19,7 +19,7 @@ from ballast.simulation.ranking import Ranking
 from ballast.simulation.study import Study, left_out_told
 from ballast.spark.backtest.cases import Run
 from ballast.spark.backtest.ranked import ranking_table
-from ballast.spark.backtest.row import checked, documents, labelled, left_out, results
+from ballast.spark.backtest.row import checked, documents, labeled, left_out, results
 from ballast.spark.errors import BacktestError
 from ballast.spark.file_system import FileSystem
 
@@ -45,7 +45,7 @@ class Store:
         `left_out`: windows without runs, and why.
         """
         with TemporaryDirectory(prefix="ballast-backtest-") as folder:
-            tables = [labelled(self._read(f"cases/{run.key}.parquet", Path(folder)), run) for run in runs]
+            tables = [labeled(self._read(f"cases/{run.key}.parquet", Path(folder)), run) for run in runs]
         table = pa.concat_tables(tables)
         self._write(_RESULTS, table)
         return _study(table, left_out or {})

@@ -32,7 +32,7 @@ def test_of_a_name_that_is_too_long_the_end_is_kept() -> None:
 
 
 class TestTime:
-    def test_is_labelled_in_round_steps_few_enough_to_read(self) -> None:
+    def test_is_labeled_in_round_steps_few_enough_to_read(self) -> None:
         for minutes in (5, 40, 90, 300, 1440, 20_000):
             frame = Frame(WIDE, minutes * 60.0, 100.0)
             found = [float(x) for x in re.findall(r'<text class="tick" x="([\d.]+)"', "".join(frame.time_axis()))]

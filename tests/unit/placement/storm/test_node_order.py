@@ -10,7 +10,7 @@ from ballast.placement.storm.node_order import (
     level_order,
     level_shares,
     node_order,
-    with_favourites,
+    with_favorites,
 )
 
 CPU_AND_MEMORY = [(400.0, 8000.0), (200.0, 4000.0), (0.0, 8000.0), (10.0, 20000.0), (610.0, 1000.0)]
@@ -99,12 +99,12 @@ def test_where_nothing_is_free_all_are_alike_and_names_decide() -> None:
     assert node_order(layout, room([[0.0], [0.0]]), requested=None) == [1, 0]
 
 
-def test_favoured_nodes_go_first_unfavoured_ones_last() -> None:
-    assert with_favourites(range(5), favoured=[3, 1], unfavoured=[0]) == [3, 1, 2, 4, 0]
+def test_favored_nodes_go_first_unfavored_ones_last() -> None:
+    assert with_favorites(range(5), favored=[3, 1], unfavored=[0]) == [3, 1, 2, 4, 0]
 
 
-def test_a_node_both_favoured_and_unfavoured_is_favoured_and_one_that_goes_last_is_neither() -> None:
-    assert with_favourites(range(4), favoured=[2, 3], unfavoured=[2, 1], last=[3]) == [2, 0, 1, 3]
+def test_a_node_both_favored_and_unfavored_is_favored_and_one_that_goes_last_is_neither() -> None:
+    assert with_favorites(range(4), favored=[2, 3], unfavored=[2, 1], last=[3]) == [2, 0, 1, 3]
 
 
 def test_racks_of_two_zones_may_have_one_name() -> None:

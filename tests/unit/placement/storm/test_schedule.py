@@ -11,11 +11,11 @@ from ballast.placement.storm.resource_aware import Search, in_one_go, resource_a
 from ballast.placement.storm.round_robin import round_robin
 
 
-def site(*free: float, processes: int = 4, favoured: tuple[int, ...] = ()) -> Site:
+def site(*free: float, processes: int = 4, favored: tuple[int, ...] = ()) -> Site:
     """Nodes in one rack with so much CPU each."""
     room = Room(np.array(free, dtype=float)[:, None], np.zeros(len(free), dtype=np.int64), np.array([False]))
     layout = Layout([("rack", f"node{at}") for at in range(len(free))])
-    return Site(layout, room, np.full(len(free), processes), favoured)
+    return Site(layout, room, np.full(len(free), processes), favored)
 
 
 def demands(**amounts: float) -> dict[str, Demand]:
@@ -61,9 +61,9 @@ def test_one_executor_to_a_process() -> None:
     assert schedule.missing == ("a3",)
 
 
-def test_favoured_nodes_are_filled_first() -> None:
+def test_favored_nodes_are_filled_first() -> None:
     asked = demands(a1=1, a2=1)
-    assert set(on_nodes(resource_aware(graph(asked), asked, site(9, 2, favoured=(1,)))).values()) == {1}
+    assert set(on_nodes(resource_aware(graph(asked), asked, site(9, 2, favored=(1,)))).values()) == {1}
 
 
 def test_what_fits_nowhere_is_missing_and_the_rest_is_placed() -> None:

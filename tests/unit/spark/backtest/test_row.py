@@ -10,7 +10,7 @@ from ballast.simulation.policies import by_name
 from ballast.simulation.study import Case
 from ballast.simulation.trial import ScenarioTrial
 from ballast.spark.backtest.cases import Run
-from ballast.spark.backtest.row import SCHEMA, checked, documents, labelled, left_out, left_out_row, results, row
+from ballast.spark.backtest.row import SCHEMA, checked, documents, labeled, left_out, left_out_row, results, row
 from ballast.spark.errors import BacktestError
 from tests.unit.simulation.small_world import EAGER, scenario
 
@@ -37,7 +37,7 @@ def test_a_result_is_the_same_when_it_is_read_again() -> None:
 
 def test_a_result_that_was_kept_under_another_name_gets_the_one_asked_for() -> None:
     kept = row(ScenarioTrial(scenario()).run(RUN.policy, RUN.case), RUN)
-    (read,) = results(labelled(kept, replace(RUN, case=Case("mine", "renamed", 1))))
+    (read,) = results(labeled(kept, replace(RUN, case=Case("mine", "renamed", 1))))
     assert read.case == Case("mine", "renamed", 1)
 
 
@@ -48,7 +48,7 @@ def test_a_window_that_is_left_out_has_a_reason_and_no_result() -> None:
     )
     assert left_out(table) == {"small": "no figures"}
     assert len(results(table)) == 1
-    assert left_out(labelled(table.slice(0, 1), day)) == {"day": "no figures"}
+    assert left_out(labeled(table.slice(0, 1), day)) == {"day": "no figures"}
     assert documents(table) == {"AvgShedder": RUN.document}
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from ballast.model import MovePhase, Phase
 from ballast.moves import Facts, Figures, MoveState, Step, Word, advance
-from ballast.moves.judgement import Tolerance, slower, verdict
+from ballast.moves.judgment import Tolerance, slower, verdict
 from tests.unit.moves.builders import NOW, SETTINGS, after, newcomer, settling
 
 BEFORE = Figures(hot_score=90.0, cold_score=30.0, slowness=1.6, batch_p50_seconds=3.0, batch_p95_seconds=4.0)

@@ -48,7 +48,7 @@ _SUGGESTED = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Levelling:
+class Leveling:
     moves: tuple[PlannedMove, ...]
     """Suggested by the strategy and approved by the arbiter; each counts on those before it."""
     refusals: tuple[Refusal, ...]
@@ -69,7 +69,7 @@ def level(
     sent: Mapping[str, str],
     resting: Rest,
     now: float,
-) -> Levelling:
+) -> Leveling:
     """One pass of the shedding strategy; `scores` and `booked` include what is arriving and leaving.
 
     `unbound`: amounts by node that pods take which are not bound yet. `sent`: node by uid of executors that go there
@@ -79,7 +79,7 @@ def level(
     """
     idle = _idle(snapshot, policy, scores)
     if idle is not None:
-        return Levelling((), (idle,), (), memory)
+        return Leveling((), (idle,), (), memory)
     candidates = Candidates(snapshot, policy, loads, booked=booked, unbound=unbound, sent=sent, now=now)
     arbiter = Arbiter(snapshot, policy, resting=resting, now=now)
     terms = Terms(candidates, arbiter, policy.moves)
@@ -144,10 +144,10 @@ class _Moment:
         )
 
 
-def _by_traffic(at: _Moment) -> Levelling:
+def _by_traffic(at: _Moment) -> Leveling:
     pool = at.pool(from_score=0.0)
     found = by_traffic(at.snapshot, at.policy, at.memory, pool=pool, terms=at.terms, ruling=at.ruling, now=at.now)
-    return Levelling(
+    return Leveling(
         moves=tuple(at.planned(each) for each in found.suggestions),
         refusals=tuple(_refusal(each, at.terms) for each in found.refused),
         pairs=(),
@@ -176,7 +176,7 @@ def _idle(snapshot: Snapshot, policy: Policy, scores: Mapping[str, float]) -> Re
     return None
 
 
-def _by_usage(at: _Moment) -> Levelling:
+def _by_usage(at: _Moment) -> Leveling:
     shedder = at.policy.shedding.avg_shedder
     before = restored(at.memory, USAGE, UsageMemory) or UsageMemory()
     pool = at.pool(from_score=shedder.min_hot_score)
@@ -184,7 +184,7 @@ def _by_usage(at: _Moment) -> Levelling:
     passed_over = [_refusal(each, at.terms) for each in found.refused]
     made, refused = completed(found.suggestions, pool, at.terms, ruling=at.ruling)
     refusals = [_pair_refusal(pair) for pair in found.pairs if pair.reason not in (None, Reason.BALANCED)]
-    return Levelling(
+    return Leveling(
         moves=tuple(at.planned(each) for each in made),
         refusals=(*refusals, *passed_over, *(_refusal(each, at.terms) for each in refused)),
         pairs=tuple(
