@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from ballast.placement.search import Effort
+from ballast.placement.proximity import Effort
 from benchmarks.quality.bound import lower_bound
 from benchmarks.quality.exact import feasible, least_cost
 from benchmarks.quality.instance import Instance, from_storm

@@ -25,11 +25,9 @@ from ballast.grouping.place import Place
 from ballast.grouping.shuffle import Shuffle
 from ballast.model import Memory, PlacementPolicy, Policy, Snapshot
 from ballast.model.topology import Grouping
+from ballast.placement.executor_order import ComponentGraph, GraphComponent, GraphStream
+from ballast.placement.node_order import Availability, Layout
 from ballast.placement.placing import place
-from ballast.placement.storm.component_graph import ComponentGraph, GraphComponent, GraphStream
-from ballast.placement.storm.node_order import Layout, Room
-from ballast.placement.storm.process_packing import Demand, Site
-from ballast.placement.storm.resource_aware import resource_aware
 from ballast.planner.stickiness import remembered
 from ballast.shedding.avg_shedder_usage import UsageMemory, UsageSettings, avg_shedder_usage
 from ballast.shedding.load import ExecutorLoad, NodeLoad, PoolLoad
@@ -37,6 +35,8 @@ from ballast.shedding.strategies import STRATEGIES, shed
 from ballast.shedding.usage_load import UsageExecutor, UsageNode, UsagePool
 from benchmarks.planner import everything_gated, pool
 from benchmarks.report import Aim, Baseline, Result, machine, write
+from tests.reference.storm.process_packing import Demand, Site
+from tests.reference.storm.resource_aware import resource_aware
 
 SIZES = ((100, 10), (1000, 10), (5000, 20))
 """Nodes, and executors on each."""
@@ -210,7 +210,9 @@ def _storm_sized() -> Iterator[Result]:
 
 def storm_sized() -> tuple[ComponentGraph[int], dict[int, Demand], Site]:
     layout = Layout([(f"rack{number // 20}", f"host{number}", f"node{number}") for number in range(200)])
-    room = Room(np.tile([16_000.0, 800.0, 0.0], (200, 1)), np.zeros(200, dtype=np.int64), np.array([0, 0, 1]) > 0)
+    room = Availability(
+        np.tile([16_000.0, 800.0, 0.0], (200, 1)), np.zeros(200, dtype=np.int64), np.array([0, 0, 1]) > 0
+    )
     parts = tuple(GraphComponent(f"c{c}", tuple(range(50 * c, 50 * c + 50)), 50) for c in range(20))
     streams = tuple(
         GraphStream(f"c{c}", f"c{c + 1}", Grouping.SHUFFLE if c % 3 else Grouping.FIELDS) for c in range(19)

@@ -22,7 +22,7 @@ from ballast.model import (
     Topology,
 )
 from ballast.placement.placing import place
-from ballast.placement.search import Effort
+from ballast.placement.proximity import Effort
 from tests.vectors.case import Case
 
 TOPOLOGY = "storm/topology"

@@ -23,7 +23,7 @@ from ballast.model import (
 )
 from ballast.placement.locality import counts_by_topology, locality
 from ballast.placement.placing import place
-from ballast.placement.search import Effort
+from ballast.placement.proximity import Effort
 
 _GIB = float(1 << 30)
 _TOPOLOGY = "team/pipeline"

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from ballast.model import DEFAULT_LEVELS, Anchor, Component, Location, Stream, Topology
 from ballast.placement.construction import construct
 from ballast.placement.locality import locality, locality_delta_ratio, measure
-from ballast.placement.neighborhood import Change, best_node_change, best_shift, best_swap
 from ballast.placement.problem import Layout, Problem
-from ballast.placement.refinement import refine
+from ballast.placement.refinement import Change, best_node_change, best_shift, best_swap, refine
 
 NAMES = ("ingest", "sessions")
 Homes = dict[str, dict[Location, int]]

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.model import Memory, Node, PlacementPolicy, Policy, Resources
+from ballast.placement.node_order import Availability, Layout, node_order
 from ballast.placement.placing import place
-from ballast.placement.storm.node_order import Layout, Room, node_order
 from tests.builders import GIB, a_node, a_snapshot, an_executor, gated
 
 POLICY = Policy("p", placement=PlacementPolicy(strategy="ResourceAware", max_executors_per_node_ratio=1.0))
@@ -35,7 +35,7 @@ def test_each_executor_goes_to_the_first_node_in_order_that_has_room(
     homes = [at for at in running if at < len(pool)]
     layout = Layout([tuple(str(place) for place in node.location) for node in pool])
     free = np.array([[node.free.cpu_cores, node.free.memory_bytes] for node in pool])
-    room = Room(free, np.bincount(homes, minlength=len(pool)), np.array([False, False]))
+    room = Availability(free, np.bincount(homes, minlength=len(pool)), np.array([False, False]))
     expected: list[str | None] = []
     for _ in range(waiting):
         order = node_order(layout, room, requested=np.array([True, True]))

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from ballast.api.policy_placement import PlacementStrategy
 from ballast.model import Component, Memory, PlacementPolicy, Policy, Resources, Separation
 from ballast.placement.placing import place
-from ballast.placement.samza.by_locality import by_locality
 from tests.builders import GIB, a_node, a_snapshot, a_topology, gated
+from tests.reference.samza.by_locality import by_locality
 
 STRATEGIES = tuple(map(str, PlacementStrategy))
 NODES = "ABCDE"

@@ -10,12 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ballast.model.topology import Grouping
-from ballast.placement.storm.component_graph import ComponentGraph, GraphComponent, GraphStream
-from ballast.placement.storm.executor_order import by_connection_count, by_proximity, topological_order
-from ballast.placement.storm.node_order import Layout, NodeRule, Room, able_in_order, node_order
-from ballast.placement.storm.process_packing import Demand, ProcessRules, Schedule, Site
-from ballast.placement.storm.resource_aware import resource_aware
-from ballast.placement.storm.round_robin import round_robin
+from ballast.placement.executor_order import (
+    ComponentGraph,
+    GraphComponent,
+    GraphStream,
+    by_connection_count,
+    by_proximity,
+    topological_order,
+)
+from ballast.placement.node_order import Availability, Layout, NodeRule, able_in_order, node_order
+from tests.reference.storm.process_packing import Demand, ProcessRules, Schedule, Site
+from tests.reference.storm.resource_aware import resource_aware
+from tests.reference.storm.round_robin import round_robin
 
 NAMES = "abcde"
 
@@ -67,7 +73,7 @@ def sites(draw: st.DrawFn) -> Site:
     free = np.array([draw(amounts) for _ in paths])
     placed = np.array([draw(st.integers(0, 2)) for _ in paths], dtype=np.int64)
     slots = np.array([draw(st.integers(0, 3)) for _ in paths], dtype=np.int64)
-    return Site(layout, Room(free, placed, np.array([False, True])), slots)
+    return Site(layout, Availability(free, placed, np.array([False, True])), slots)
 
 
 @given(sites(), st.sampled_from(NodeRule), st.none() | st.lists(st.booleans(), min_size=2, max_size=2))

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ballast.placement.pulsar.candidate import Arrival, Candidate
+from ballast.placement.strategy import Arrival, Candidate
 from ballast.shedding.load import ExecutorLoad, NodeLoad, PoolLoad
 from ballast.shedding.top_executors import Activity
 from ballast.shedding.transfer_load import Allowed, TopExecutor, TransferNode, TransferPool

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ballast.model.topology import Grouping
-from ballast.placement.storm.component_graph import ComponentGraph, GraphComponent, GraphStream
-from ballast.placement.storm.node_order import Layout, Room
-from ballast.placement.storm.process_packing import Demand, ProcessRules, Site
+from ballast.placement.executor_order import ComponentGraph, GraphComponent, GraphStream
+from ballast.placement.node_order import Availability, Layout
+from tests.reference.storm.process_packing import Demand, ProcessRules, Site
 
 GROUPINGS = {"shuffle": Grouping.SHUFFLE, "local_or_shuffle": Grouping.LOCAL_OR_SHUFFLE}
 """Every other grouping of Storm needs all of its senders close, as FIELDS does."""
@@ -79,7 +79,7 @@ def layout(given: Given) -> Layout:
     return Layout([(node["rack"], node["host"], node["id"]) for node in given["nodes"]])
 
 
-def room(given: Given) -> Room:
+def room(given: Given) -> Availability:
     """What is free before anything is placed, and where executors of the topology run already."""
     at = {node["id"]: position for position, node in enumerate(given["nodes"])}
     free = np.array([[node.get(name, 0.0) for name in RESOURCES] for node in given["nodes"]])
@@ -91,7 +91,7 @@ def room(given: Given) -> Room:
         placed[at[worker["node"]]] += len(worker["executors"])
         for executor in worker["executors"]:
             free[at[worker["node"]]] -= asked[executor].amounts
-    return Room(free=free.clip(min=0.0), placed=placed, rare=RARE)
+    return Availability(free=free.clip(min=0.0), placed=placed, rare=RARE)
 
 
 def positions_on(given: Given, hosts: Iterable[str]) -> list[int]:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from ballast.placement.pulsar import avg_shedder as avg_placement
-from ballast.placement.pulsar import least_long_term_rate, least_resource_usage, round_robin
-from ballast.placement.pulsar.least_long_term_rate import RateSettings
-from ballast.placement.pulsar.least_resource_usage import UsageSettings
-from ballast.placement.pulsar.round_robin import RoundRobinSettings, Turn
+from ballast.placement import avg_shedder as avg_placement
+from ballast.placement import least_long_term_rate, least_resource_usage, round_robin
+from ballast.placement.least_long_term_rate import RateSettings
+from ballast.placement.least_resource_usage import UsageSettings
+from ballast.placement.round_robin import RoundRobinSettings, Turn
 from ballast.shedding.avg_shedder_traffic import TrafficSettings, avg_shedder_traffic
 from ballast.shedding.hits import HitCounts
 from ballast.shedding.overload_shedder import OverloadSettings, overload_shedder
@@ -225,7 +225,7 @@ def test_least_resource_usage(case: Case) -> None:
     for given, want in pulsar.rounds(case):
         averages = averages.within(given.get("activeBrokers", dict(averages.by_node)))
         candidates = pulsar.candidates(given, pulsar.scored_by(weights))
-        averages = least_resource_usage.observed(candidates, settings, averages)
+        averages = least_resource_usage.averaged(candidates, settings, averages)
         known = [candidate.name for candidate in candidates]
         compare_choice(least_resource_usage.possible(known, settings, averages), given, want)
         assert "error" in want or same(dict(averages.by_node), want["usage"])

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from ballast.errors import InvalidField
-from ballast.placement.samza.by_locality import by_locality
-from ballast.placement.samza.by_previous_count import by_previous_count
-from ballast.placement.samza.dealing import Groups, dealt, first_by_name
-from ballast.placement.samza.standby import Process, kind, must_be_apart, with_standbys
+from tests.reference.samza.by_locality import by_locality
+from tests.reference.samza.by_previous_count import by_previous_count
+from tests.reference.samza.dealing import Groups, dealt, first_by_name
+from tests.reference.samza.standby import Process, kind, must_be_apart, with_standbys
 from tests.vectors.case import Case
 from tests.vectors.defects import faithful
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ballast.placement.storm.executor_order import (
+from ballast.placement.executor_order import (
     by_connection_count,
     by_proximity,
     sorted_children,

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ballast.placement.storm.node_order import (
+from ballast.placement.node_order import (
+    Availability,
     Flags,
     Layout,
     NodeRule,
-    Room,
     level_order,
     level_shares,
     node_order,
@@ -32,7 +32,7 @@ RULES = {"COMMON": NodeRule.COMMON, "GENERIC_RAS": NodeRule.GENERIC, "DEFAULT_RA
 @dataclass(frozen=True)
 class Question:
     layout: Layout
-    room: Room
+    room: Availability
     requested: Flags
     rule: NodeRule
 
@@ -119,7 +119,7 @@ def test_node_order(case: Case, record: Record) -> None:
 def question(*free: float) -> Question:
     """Nodes on hosts of their own in one rack, with so much of one resource free."""
     where = Layout([("rack", f"host{at}", f"node{at}") for at in range(len(free))])
-    amounts = Room(np.array(free)[:, None], np.zeros(len(free), dtype=np.int64), np.array([False]))
+    amounts = Availability(np.array(free)[:, None], np.zeros(len(free), dtype=np.int64), np.array([False]))
     return Question(where, amounts, np.array([True]), NodeRule.COMMON)
 
 

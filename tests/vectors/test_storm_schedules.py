@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import pytest
 
-from ballast.placement.storm.process_packing import Process, Schedule
-from ballast.placement.storm.resource_aware import resource_aware
-from ballast.placement.storm.round_robin import round_robin
+from tests.reference.storm.process_packing import Process, Schedule
+from tests.reference.storm.resource_aware import resource_aware
+from tests.reference.storm.round_robin import round_robin
 from tests.vectors.case import Case
 from tests.vectors.outcome import Outcome, Record
 from tests.vectors.storm_cluster import component_graph, demands, process_rules, running, site

@@ -7,23 +7,44 @@ give, so that the same question has the same answer.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from random import Random
 
 from ballast.model import Executor, MovePhase, Snapshot
 from ballast.model.arrays import IntArray
-from ballast.placement.one_by_one import one_by_one
-from ballast.placement.outlook import Outlook
-from ballast.placement.pulsar.avg_shedder import Destinations
-from ballast.placement.pulsar.choice import draw
-from ballast.placement.strategy import Seats
+from ballast.placement.pool_view import PoolView
+from ballast.placement.strategy import Seats, draw, one_by_one
+
+
+@dataclass(frozen=True, slots=True)
+class Destinations:
+    """Where executors were told to go, by key, sorted. Plain values, fit for JSON."""
+
+    by_key: tuple[tuple[str, str], ...] = ()
+
+    def of(self, key: str) -> str | None:
+        return dict(self.by_key).get(key)
+
+    def noting(self, decided: Iterable[tuple[str, str]]) -> Destinations:
+        """These, with the decided ones (key, node) added or changed. Start from `Destinations()` at each planning."""
+        return Destinations(tuple(sorted({**dict(self.by_key), **dict(decided)}.items())))
+
+
+def possible(key: str, candidates: Sequence[str], destinations: Destinations) -> tuple[str, ...]:
+    """The nodes that may take the executor: its destination if that is a candidate, else any of them.
+
+    The one drawn should be noted, so that asking again gives the same answer.
+    """
+    planned = destinations.of(key)
+    return (planned,) if planned is not None and planned in candidates else tuple(candidates)
 
 
 class AvgShedder:
     def __init__(self, random: Random) -> None:
         self._random = random
 
-    def seats(self, view: Outlook, turns: Sequence[int]) -> Seats:
+    def seats(self, view: PoolView, turns: Sequence[int]) -> Seats:
         return one_by_one(view, turns, self._choose)
 
     def took(self, executor: Executor, node: int) -> None:

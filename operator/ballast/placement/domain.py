@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ballast.model.arrays import BoolArray, FloatArray, IntArray
-from ballast.placement.outlook import Outlook
+from ballast.placement.pool_view import PoolView
 
 _LARGEST = 256
 """Nodes that a search looks at, unless fewer would not hold the set."""
@@ -42,75 +42,75 @@ class Standing:
         return bool((self.keys[:-3, one] == self.keys[:-3, other]).all())
 
 
-def domains(outlook: Outlook, *, thorough: bool) -> Iterator[IntArray]:
+def domains(view: PoolView, *, thorough: bool) -> Iterator[IntArray]:
     """Sets of nodes to try, in this order; the last one is the whole pool as far as it is of use.
 
     The first that holds all executors is good; `thorough` offers more of them, of which the cheapest is to be taken.
     """
-    everywhere = np.arange(len(outlook.pool.grid.nodes))
+    everywhere = np.arange(len(view.pool.locations.nodes))
     found: list[IntArray] = []
-    for nodes in _narrowing(outlook, everywhere, 0, thorough=thorough):
-        useful = _useful(outlook, nodes)
+    for nodes in _narrowing(view, everywhere, 0, thorough=thorough):
+        useful = _useful(view, nodes)
         if len(useful) and not any(np.array_equal(useful, other) for other in found):
             found.append(useful)
             yield useful
 
 
-def _narrowing(outlook: Outlook, nodes: IntArray, level: int, *, thorough: bool) -> Iterator[IntArray]:
+def _narrowing(view: PoolView, nodes: IntArray, level: int, *, thorough: bool) -> Iterator[IntArray]:
     """Within `nodes`: places of this level that hold everything, narrowed further, then themselves, then `nodes`."""
-    if level >= outlook.pool.grid.last:
+    if level >= view.pool.locations.last:
         yield nodes
         return
-    standing = _standing(outlook, nodes, level)
+    standing = _standing(view, nodes, level)
     order = [int(place) for place in standing.ranked() if standing.fits[place]]
     if thorough:
         order = [place for place in order if standing.equals(order[0], place)][:_ALTERNATIVES]
-    codes = outlook.pool.grid.codes[level][nodes]
+    codes = view.pool.locations.codes[level][nodes]
     for place in order[: _ALTERNATIVES if thorough else 2]:
-        yield from _narrowing(outlook, nodes[codes == place], level + 1, thorough=thorough)
+        yield from _narrowing(view, nodes[codes == place], level + 1, thorough=thorough)
     yield nodes
 
 
-def settles_for_one_place(outlook: Outlook) -> bool:
+def settles_for_one_place(view: PoolView) -> bool:
     """Whether every component is drawn to the same farthest place, so that nothing is won by splitting the set."""
-    grid = outlook.pool.grid
-    places = grid.codes[0]
+    locations = view.pool.locations
+    places = locations.codes[0]
     best = set()
-    for component in np.unique(outlook.component):
-        pull = _least(outlook.outer[component], places, grid.sizes[0])
+    for component in np.unique(view.component):
+        pull = _least(view.outer[component], places, locations.sizes[0])
         if np.ptp(pull[np.isfinite(pull)]) > 1e-9:
             best.add(int(np.argmin(pull)))
     return len(best) <= 1
 
 
-def _standing(outlook: Outlook, nodes: IntArray, level: int) -> Standing:
-    grid, crew = outlook.pool.grid, outlook.crew
+def _standing(view: PoolView, nodes: IntArray, level: int) -> Standing:
+    locations, workload = view.pool.locations, view.workload
     # All nodes as a slice: nothing is copied then.
-    part = slice(None) if len(nodes) == len(grid.nodes) else nodes
-    places, size = grid.codes[level][part], grid.sizes[level]
-    wanted = outlook.component_counts().astype(np.float64)
-    involved = outlook.involved
-    near = _sums(crew.present[involved], part, places, size)
-    beside = -(wanted @ outlook.weights)[involved] @ near
-    driver = _least(outlook.driver[part], places, size)
-    outer = _least((wanted @ outlook.outer)[part], places, size)
-    holds = _sums(outlook.capacity, part, places, size)
-    room = (holds / outlook.counts[:, None]).min(axis=0)
-    left = np.bincount(places, weights=outlook.free_share[part], minlength=size).astype(np.float64)
-    fits = _fitting(outlook, part, places, holds, level)
+    part = slice(None) if len(nodes) == len(locations.nodes) else nodes
+    places, size = locations.codes[level][part], locations.sizes[level]
+    wanted = view.component_counts().astype(np.float64)
+    involved = view.involved
+    near = _sums(workload.present[involved], part, places, size)
+    beside = -(wanted @ view.weights)[involved] @ near
+    driver = _least(view.driver[part], places, size)
+    outer = _least((wanted @ view.outer)[part], places, size)
+    holds = _sums(view.capacity, part, places, size)
+    room = (holds / view.counts[:, None]).min(axis=0)
+    left = np.bincount(places, weights=view.free_share[part], minlength=size).astype(np.float64)
+    fits = _fitting(view, part, places, holds, level)
     sense = np.where(fits, 1.0, -1.0)
-    split = 1.0 - _whole_within(outlook, part, places, size, level)
+    split = 1.0 - _whole_within(view, part, places, size, level)
     keys = np.stack([_rounded(beside), driver, _rounded(outer), split, sense * room, sense * _rounded(left)])
     return Standing(keys, fits)
 
 
-def _whole_within(outlook: Outlook, part: _Part, places: IntArray, size: int, level: int) -> FloatArray:
+def _whole_within(view: PoolView, part: _Part, places: IntArray, size: int, level: int) -> FloatArray:
     """(places,): 1 where one place of the next nearer level holds the whole set, too."""
-    grid, nearer = outlook.pool.grid, level + 1
+    locations, nearer = view.pool.locations, level + 1
     result = np.zeros(size)
-    if nearer < grid.last and size > 1:
-        inside, count = grid.codes[nearer][part], grid.sizes[nearer]
-        able = _fitting(outlook, part, inside, _sums(outlook.capacity, part, inside, count), nearer)
+    if nearer < locations.last and size > 1:
+        inside, count = locations.codes[nearer][part], locations.sizes[nearer]
+        able = _fitting(view, part, inside, _sums(view.capacity, part, inside, count), nearer)
         result[places[able[inside]]] = 1.0
     return result
 
@@ -143,54 +143,54 @@ def _least(values: FloatArray, places: IntArray, size: int) -> FloatArray:
     return result
 
 
-def _fitting(outlook: Outlook, nodes: _Part, places: IntArray, holds: FloatArray, level: int) -> BoolArray:
+def _fitting(view: PoolView, nodes: _Part, places: IntArray, holds: FloatArray, level: int) -> BoolArray:
     """Places that may hold everything: each group by count, and all groups together by amounts."""
-    able: BoolArray = np.logical_and.reduce(holds >= outlook.counts[:, None])
-    usable = outlook.usable[nodes]
-    for kind, needed in enumerate((outlook.counts @ outlook.demand).tolist()):
+    able: BoolArray = np.logical_and.reduce(holds >= view.counts[:, None])
+    usable = view.usable[nodes]
+    for kind, needed in enumerate((view.counts @ view.demand).tolist()):
         offered = np.bincount(places, weights=usable[:, kind], minlength=len(able))
         able &= offered + 1e-6 * max(1.0, needed) >= needed
     if level == 0:
-        able &= (outlook.zone_limit >= outlook.component_counts()[:, None]).all(axis=0)
-    for apart_level, members in outlook.apart:
-        if apart_level <= level and (outlook.component_counts()[members] > 0).sum() > 1:
+        able &= (view.zone_limit >= view.component_counts()[:, None]).all(axis=0)
+    for apart_level, members in view.apart:
+        if apart_level <= level and (view.component_counts()[members] > 0).sum() > 1:
             able[:] = False
     return able
 
 
-def _useful(outlook: Outlook, nodes: IntArray) -> IntArray:
+def _useful(view: PoolView, nodes: IntArray) -> IntArray:
     """The nodes that can take something, cut to the most promising ones where there are very many."""
-    nodes = nodes[(outlook.capacity[:, nodes] > 0).any(axis=0)]
+    nodes = nodes[(view.capacity[:, nodes] > 0).any(axis=0)]
     if len(nodes) <= _LARGEST:
         return nodes
-    ordered = nodes[np.lexsort(_promise(outlook, nodes))]
+    ordered = nodes[np.lexsort(_promise(view, nodes))]
     # From each zone, for a limit may keep the best one from taking all; from each place that must be kept apart, too.
-    level = max([0, *(level for level, _ in outlook.apart if level < outlook.pool.grid.last)])
-    places = outlook.pool.grid.codes[level][ordered]
+    level = max([0, *(level for level, _ in view.apart if level < view.pool.locations.last)])
+    places = view.pool.locations.codes[level][ordered]
     present = np.unique(places)
-    chosen = [_first_ample(outlook, ordered[places == place], _LARGEST // len(present)) for place in present]
+    chosen = [_first_ample(view, ordered[places == place], _LARGEST // len(present)) for place in present]
     return np.sort(np.concatenate(chosen))
 
 
-def _first_ample(outlook: Outlook, ordered: IntArray, least: int) -> IntArray:
+def _first_ample(view: PoolView, ordered: IntArray, least: int) -> IntArray:
     """As many of the first nodes as hold the set amply, and not fewer than `least` if there are so many."""
-    reached = (np.cumsum(outlook.capacity[:, ordered], axis=1) >= _AMPLE * outlook.counts[:, None]).all(axis=0)
+    reached = (np.cumsum(view.capacity[:, ordered], axis=1) >= _AMPLE * view.counts[:, None]).all(axis=0)
     # Each group alone may fit where all of them together do not.
-    wanted = _AMPLE * (outlook.counts @ outlook.demand)
-    reached &= ((np.cumsum(outlook.usable[ordered], axis=0) >= wanted) | (wanted <= 0)).all(axis=1)
+    wanted = _AMPLE * (view.counts @ view.demand)
+    reached &= ((np.cumsum(view.usable[ordered], axis=0) >= wanted) | (wanted <= 0)).all(axis=1)
     first = int(np.argmax(reached)) + 1 if reached.any() else len(ordered)
     return ordered[: max(first, least)]
 
 
-def _promise(outlook: Outlook, nodes: IntArray) -> tuple[FloatArray | IntArray, ...]:
+def _promise(view: PoolView, nodes: IntArray) -> tuple[FloatArray | IntArray, ...]:
     """Sort keys, the last one first: racks by rank, then nodes by those that run, by liking, by room."""
     keys: list[FloatArray | IntArray] = [nodes]
-    room = outlook.room[nodes, : outlook.demand.shape[1] - 1]
+    room = view.room[nodes, : view.demand.shape[1] - 1]
     keys += [-room[:, kind] for kind in range(room.shape[1])]
-    keys.append(-outlook.preference[nodes])
-    keys.append(-(outlook.crew.present[:, nodes] > 0).sum(axis=0))
-    for level in range(outlook.pool.grid.last - 1, 0, -1):
-        ranks = np.empty(outlook.pool.grid.sizes[level], dtype=np.int64)
-        ranks[_standing(outlook, nodes, level).ranked()] = np.arange(len(ranks))
-        keys.append(ranks[outlook.pool.grid.codes[level][nodes]])
+    keys.append(-view.preference[nodes])
+    keys.append(-(view.workload.present[:, nodes] > 0).sum(axis=0))
+    for level in range(view.pool.locations.last - 1, 0, -1):
+        ranks = np.empty(view.pool.locations.sizes[level], dtype=np.int64)
+        ranks[_standing(view, nodes, level).ranked()] = np.arange(len(ranks))
+        keys.append(ranks[view.pool.locations.codes[level][nodes]])
     return tuple(keys)

@@ -26,9 +26,9 @@ from ballast.model import (
 )
 from ballast.model.arrays import IntArray
 from ballast.placement.admission import Admission
-from ballast.placement.grid import grid
 from ballast.placement.limit import zone_allowance
-from ballast.placement.outcome import common_refusal
+from ballast.placement.node_locations import node_locations
+from ballast.placement.reasons import common_refusal
 from ballast.placement.room import Room, kinds
 
 _NOWHERE: Mapping[str, str] = {}
@@ -79,7 +79,7 @@ class _Zones:
         self, snapshot: Snapshot, policy: Policy, sent: Mapping[str, str], topologies: Collection[str]
     ) -> None:
         self._policy = policy.placement
-        self._grid = grid(snapshot.nodes, policy.levels)
+        self._grid = node_locations(snapshot.nodes, policy.levels)
         self._admission = Admission(self._grid.nodes)
         asked = [*(e.requests for e in snapshot.executors), *(e.requests for e in snapshot.pending)]
         self._room = Room(self._grid, kinds(asked))

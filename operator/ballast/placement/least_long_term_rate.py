@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import fsum, inf
 from random import Random
 
@@ -16,13 +17,34 @@ import numpy as np
 
 from ballast.model import Executor, Phase, Snapshot
 from ballast.model.arrays import IntArray
-from ballast.placement.figures import Figures
-from ballast.placement.one_by_one import one_by_one
-from ballast.placement.outlook import Outlook, Pool
-from ballast.placement.pulsar.choice import draw
-from ballast.placement.pulsar.least_long_term_rate import RateSettings
+from ballast.placement.pool_view import Pool, PoolView
 from ballast.placement.state import ComponentRate, Rates
-from ballast.placement.strategy import Seats
+from ballast.placement.strategy import Candidate, NodeValues, Seats, draw, lowest, one_by_one
+
+
+@dataclass(frozen=True, slots=True)
+class RateSettings:
+    overload_threshold: float = 85.0
+    """Percent; a node above it is chosen only when all are."""
+    count_twice: bool = False
+    """As Pulsar: an executor that has arrived and is still booked counts twice."""
+
+
+def possible(candidates: Sequence[Candidate], settings: RateSettings) -> tuple[str, ...]:
+    """The nodes that share the lowest rate; all of them when all are overloaded."""
+    rates = np.array([_rate(candidate, settings) for candidate in candidates])
+    return tuple(candidates[position].name for position in lowest(rates))
+
+
+def _rate(candidate: Candidate, settings: RateSettings) -> float:
+    if candidate.score / 100 > settings.overload_threshold / 100:
+        return inf
+    total = 0.0
+    for arrival in candidate.arriving:
+        if settings.count_twice or arrival.executor not in candidate.executors:
+            total += arrival.rate_per_second
+    return total + candidate.rate_per_second
+
 
 _DIGITS = 4
 _ON_NODES = (Phase.PENDING, Phase.RUNNING)
@@ -69,12 +91,12 @@ class LeastLongTermRate:
         self._settings, self._random = settings, random
         self._load = self._loads(pool, snapshot)
 
-    def seats(self, view: Outlook, turns: Sequence[int]) -> Seats:
-        key, names = view.crew.topology.key, view.crew.components
+    def seats(self, view: PoolView, turns: Sequence[int]) -> Seats:
+        key, names = view.workload.topology.key, view.workload.components
         rates = [self._rate(key, names[int(component)]) for component in view.component]
         scores = np.nan_to_num(view.pool.room.scores)
         overloaded = scores / 100 > self._settings.overload_threshold / 100
-        figures = Figures(np.where(overloaded, inf, self._load))
+        figures = NodeValues(np.where(overloaded, inf, self._load))
 
         def choose(able: IntArray, row: int) -> int:
             figures.of(able)
@@ -97,11 +119,11 @@ class LeastLongTermRate:
         counts: dict[str, dict[tuple[str, str], int]] = defaultdict(lambda: defaultdict(int))
         for executor in snapshot.executors:
             home = moving.get(executor.uid, executor.node)
-            if home in pool.grid.index and executor.phase in _ON_NODES:
+            if home in pool.locations.index and executor.phase in _ON_NODES:
                 counts[home or ""][executor.topology, executor.component] += 1
-        result = np.zeros(len(pool.grid.nodes))
+        result = np.zeros(len(pool.locations.nodes))
         for node, by_component in counts.items():
-            result[pool.grid.index[node]] = fsum(n * self._rate(*key) for key, n in by_component.items())
+            result[pool.locations.index[node]] = fsum(n * self._rate(*key) for key, n in by_component.items())
         return result
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from ballast.model import PlacementPolicy, Separation, Topology
 from ballast.model.arrays import BoolArray, FloatArray, IntArray
-from ballast.placement.crew import Crew
-from ballast.placement.grid import Grid
+from ballast.placement.node_locations import NodeLocations
+from ballast.placement.workload import Workload
 
 
 def zone_allowance(total: float, ratio: float) -> int:
@@ -47,46 +47,50 @@ def zone_limit_words(policy: PlacementPolicy, component: str, total: float) -> s
     return f"maxExecutorsPerZoneRatio {ratio:g} allows {zone_allowance(total, ratio)} of {total:g} of {component}"
 
 
-def node_limits(crew: Crew, policy: PlacementPolicy) -> IntArray:
+def node_limits(workload: Workload, policy: PlacementPolicy) -> IntArray:
     """(components, nodes): how many more executors of each component each node may take."""
-    pairs = zip(crew.components, crew.totals, strict=True)
+    pairs = zip(workload.components, workload.totals, strict=True)
     most = np.array([most_per_node(policy, component, total) for component, total in pairs], dtype=np.int64)
-    return most[:, None] - crew.present
+    return most[:, None] - workload.present
 
 
-def zone_limits(crew: Crew, grid: Grid, policy: PlacementPolicy) -> IntArray:
+def zone_limits(workload: Workload, locations: NodeLocations, policy: PlacementPolicy) -> IntArray:
     """(components, zones): the same for each zone; a pool with no level but the node has no zones to limit."""
-    shape = len(crew.components), grid.sizes[0]
-    if grid.last == 0:
+    shape = len(workload.components), locations.sizes[0]
+    if locations.last == 0:
         return np.full(shape, 1 << 40, dtype=np.int64)
     there = np.zeros(shape, dtype=np.int64)
     # Of the nodes of a large pool, a topology is on few.
-    rows, nodes = np.nonzero(crew.present)
-    np.add.at(there, (rows, grid.codes[0, nodes]), crew.present[rows, nodes])
-    return _allowances(crew.totals, policy.max_executors_per_zone_ratio)[:, None] - there
+    rows, nodes = np.nonzero(workload.present)
+    np.add.at(there, (rows, locations.codes[0, nodes]), workload.present[rows, nodes])
+    return _allowances(workload.totals, policy.max_executors_per_zone_ratio)[:, None] - there
 
 
 def _allowances(totals: FloatArray, ratio: float) -> IntArray:
     return np.array([zone_allowance(total, ratio) for total in totals], dtype=np.int64)
 
 
-def separations(topology: Topology, components: tuple[str, ...], grid: Grid) -> tuple[tuple[int, IntArray], ...]:
+def separations(
+    topology: Topology, components: tuple[str, ...], locations: NodeLocations
+) -> tuple[tuple[int, IntArray], ...]:
     """(level, components) for every separation that at least two of the components fall under."""
     result: list[tuple[int, IntArray]] = []
     for separation in topology.separate:
         members = [components.index(name) for name in sorted(set(separation.components)) if name in components]
         if len(members) > 1:
-            result.append((separation_level(separation, grid.last), np.array(members, dtype=np.int64)))
+            result.append((separation_level(separation, locations.last), np.array(members, dtype=np.int64)))
     return tuple(result)
 
 
-def kept_away(grid: Grid, present: IntArray, apart: tuple[tuple[int, IntArray], ...], component: int) -> BoolArray:
+def kept_away(
+    locations: NodeLocations, present: IntArray, apart: tuple[tuple[int, IntArray], ...], component: int
+) -> BoolArray:
     """(nodes,): where a component that is there already keeps this one away."""
-    mask = np.zeros(len(grid.nodes), dtype=np.bool_)
+    mask = np.zeros(len(locations.nodes), dtype=np.bool_)
     for level, members in apart:
         if component in members:
             there = present[members[members != component]].any(axis=0)
-            mask |= np.isin(grid.codes[level], grid.codes[level][there])
+            mask |= np.isin(locations.codes[level], locations.codes[level][there])
     return mask
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from ballast.model import Anchor, Executor, Levels, LocalityView, Location, Node, Phase, Topology
 from ballast.model.arrays import BoolArray, FloatArray, IntArray
 from ballast.placement.limit import node_allowance
-from ballast.placement.traffic import Traffic, traffic
+from ballast.placement.workload import Traffic, traffic
 
 Counts = Mapping[str, Mapping[Location, int]]
 """Executors of each component by location."""

@@ -27,21 +27,19 @@ from ballast.model import (
 from ballast.model.arrays import BoolArray
 from ballast.placement.admission import Admission, refusal
 from ballast.placement.avg_shedder import destinations
-from ballast.placement.crew import Crew, crews
-from ballast.placement.grid import Grid, grid
-from ballast.placement.heading import headings
-from ballast.placement.heat import would_be_unloaded
-from ballast.placement.outcome import preferred_location, split_by, why_not
-from ballast.placement.outlook import TIERS, Outlook, Pool, outlook
+from ballast.placement.executor_order import sequence
+from ballast.placement.node_locations import NodeLocations, node_locations
+from ballast.placement.pool_view import TIERS, Pool, PoolView, pool_view, would_be_unloaded
+from ballast.placement.proximity import Effort
+from ballast.placement.reasons import preferred_location, split_by, why_not
 from ballast.placement.repair import repaired, seat
 from ballast.placement.room import Room, fits, room
 from ballast.placement.scope import region
-from ballast.placement.search import Effort
-from ballast.placement.sequence import sequence
-from ballast.placement.state import PlacementState
+from ballast.placement.state import PlacementState, headings
 from ballast.placement.stickiness import returning
 from ballast.placement.strategies import after, chosen, sets
 from ballast.placement.strategy import Seats, Strategy
+from ballast.placement.workload import Workload, workloads
 
 _NOTHING_RESERVED: Mapping[str, Resources] = {}
 _NO_FIGURES: Mapping[str, float] = {}
@@ -81,7 +79,7 @@ def place(
     """
     if not gated:
         return Placed([], state)
-    places = grid(snapshot.nodes, policy.levels)
+    places = node_locations(snapshot.nodes, policy.levels)
     admission = Admission(places.nodes)
     space = room(
         snapshot, places, gated=gated, scores=scores, reserved=reserved, unbound=unbound, weights=policy.weights
@@ -96,12 +94,12 @@ def place(
     bound = headings(snapshot, sent.items())
     bound |= {placement.uid: placement.node for placement in work.placements if placement.node is not None}
 
-    def waiting(executors: Sequence[Executor]) -> Iterator[Crew]:
+    def waiting(executors: Sequence[Executor]) -> Iterator[Workload]:
         sticky = policy.placement.sticky
-        return crews(snapshot, places, memory, gated=executors, bound=bound, sticky=sticky, loads=loads)
+        return workloads(snapshot, places, memory, gated=executors, bound=bound, sticky=sticky, loads=loads)
 
-    for crew in waiting(free):
-        work.place(crew)
+    for workload in waiting(free):
+        work.place(workload)
     if any(executor.uid not in work.seats for executor in free):
         work.seats = repaired(pool, waiting(free), work.seats, executors=len(free))
     work.settle(free, waiting)
@@ -110,7 +108,7 @@ def place(
     return Placed(found, replace(after(strategy, state), sent=tuple(sorted(sent.items()))))
 
 
-def _hot(places: Grid, space: Room, shedding: SheddingPolicy) -> BoolArray:
+def _hot(places: NodeLocations, space: Room, shedding: SheddingPolicy) -> BoolArray:
     """Nodes that would be unloaded; those that nothing may be sent to are no measure for the others."""
     closed = np.fromiter((not node.open for node in places.nodes), dtype=np.bool_, count=len(places.nodes))
     return would_be_unloaded(np.where(closed, np.nan, space.scores), shedding)
@@ -146,8 +144,8 @@ class _Pass:
         sent: dict[str, str] = {}
         for executor in snapshot.executors:
             name = before.get(executor.uid)
-            if name in self.pool.grid.index and executor.phase is Phase.PENDING and executor.node is None:
-                position = self.pool.grid.index[name]
+            if name in self.pool.locations.index and executor.phase is Phase.PENDING and executor.node is None:
+                position = self.pool.locations.index[name]
                 sent[executor.uid] = name
                 self.pool.room.heat(position, self._load(executor))
                 self.strategy.took(executor, position)
@@ -158,8 +156,8 @@ class _Pass:
 
     def pin(self, executor: Executor) -> bool:
         """Place on the node that a move chose; False when the node is gone, refuses it or has no room."""
-        position = self.pool.grid.index.get(self.pins[executor.uid])
-        if position is None or refusal(executor, self.pool.grid.nodes[position]) is not None:
+        position = self.pool.locations.index.get(self.pins[executor.uid])
+        if position is None or refusal(executor, self.pool.locations.nodes[position]) is not None:
             return False
         space = self.pool.room
         demand = space.vector(executor.requests)
@@ -170,68 +168,72 @@ class _Pass:
         self._settle(executor, position, self.policy.moves.pin)
         return True
 
-    def place(self, crew: Crew) -> None:
-        near = region(crew, self.pool.grid, self.memory.scopes)
-        left = {group: len(members.executors) for group, members in enumerate(crew.groups)}
-        for tier in range(TIERS if self.pool.grid.nodes else 0):
-            left = self._return(crew, left, tier)
-            for part in sets(self.strategy, crew):
+    def place(self, workload: Workload) -> None:
+        near = region(workload, self.pool.locations, self.memory.scopes)
+        left = {group: len(members.executors) for group, members in enumerate(workload.groups)}
+        for tier in range(TIERS if self.pool.locations.nodes else 0):
+            left = self._return(workload, left, tier)
+            for part in sets(self.strategy, workload):
                 mine = {group: left.pop(group) for group in part if group in left}
-                left |= self._place_tier(crew, mine, tier, near)
+                left |= self._place_tier(workload, mine, tier, near)
 
-    def settle(self, executors: Sequence[Executor], waiting: Callable[[Sequence[Executor]], Iterator[Crew]]) -> None:
-        """Say where these go, and why some find no node; `waiting` gives the crews of executors."""
+    def settle(
+        self, executors: Sequence[Executor], waiting: Callable[[Sequence[Executor]], Iterator[Workload]]
+    ) -> None:
+        """Say where these go, and why some find no node; `waiting` gives the workloads of executors."""
         for executor in executors:
             if executor.uid in self.seats:
                 wished = self.pins.get(executor.uid)
                 self._settle(executor, self.seats[executor.uid], self.policy.placement.pin, wished=wished)
         short = {executor.topology for executor in executors if executor.uid not in self.seats}
-        for crew in waiting([executor for executor in executors if executor.topology in short]):
-            seat(crew, self.seats)
-            for index, group in enumerate(crew.groups):
-                self._release(crew, index, [e for e in group.executors if e.uid not in self.seats])
+        for workload in waiting([executor for executor in executors if executor.topology in short]):
+            seat(workload, self.seats)
+            for index, group in enumerate(workload.groups):
+                self._release(workload, index, [e for e in group.executors if e.uid not in self.seats])
 
-    def _return(self, crew: Crew, left: dict[int, int], tier: int) -> dict[int, int]:
-        if not left or not crew.vacancies.any():
+    def _return(self, workload: Workload, left: dict[int, int], tier: int) -> dict[int, int]:
+        if not left or not workload.vacancies.any():
             return left
-        view = outlook(self.pool, crew, left, tier)
+        view = pool_view(self.pool, workload, left, tier)
         return self._commit(view, left, returning(view), told=True)
 
-    def _place_tier(self, crew: Crew, left: dict[int, int], tier: int, near: BoolArray | None) -> dict[int, int]:
+    def _place_tier(
+        self, workload: Workload, left: dict[int, int], tier: int, near: BoolArray | None
+    ) -> dict[int, int]:
         """Place what a tier of nodes holds; what is still left, by group."""
         for within in (None,) if near is None else (near, None):
             before = 0
             # A strategy may look at some of very many nodes only: then it looks again at what it has not seen.
             while left and (count := sum(left.values())) != before:
-                view, before = outlook(self.pool, crew, left, tier, within=within), count
+                view, before = pool_view(self.pool, workload, left, tier, within=within), count
                 if not view.capacity.any():
                     break
                 row = {int(group): position for position, group in enumerate(view.groups)}
-                turns = [row[group] for group in sequence(crew, left, self.policy.placement.order)]
+                turns = [row[group] for group in sequence(workload, left, self.policy.placement.order)]
                 seats = self.strategy.seats(view, turns)
                 self._note(view, left, split_by(view, seats))
                 left = self._commit(view, left, seats, told=False)
         return left
 
-    def _note(self, view: Outlook, left: Mapping[int, int], limits: Mapping[int, str]) -> None:
+    def _note(self, view: PoolView, left: Mapping[int, int], limits: Mapping[int, str]) -> None:
         """Keep which limit splits the set of a component, for the details of its placements."""
         for group in left:
-            members = view.crew.groups[group]
+            members = view.workload.groups[group]
             if members.component in limits:
                 first = len(members.executors) - left[group]
                 self.notes.update((e.uid, limits[members.component]) for e in members.executors[first:])
 
-    def _commit(self, view: Outlook, left: Mapping[int, int], seats: Seats, *, told: bool) -> dict[int, int]:
+    def _commit(self, view: PoolView, left: Mapping[int, int], seats: Seats, *, told: bool) -> dict[int, int]:
         """`told`: the strategy has yet to be told of these."""
-        crew, remaining = view.crew, dict(left)
+        workload, remaining = view.workload, dict(left)
         for group, nodes in zip(view.groups.tolist(), seats, strict=True):
-            members = crew.groups[group]
+            members = workload.groups[group]
             demand = self.pool.room.vector(members.requests)
             for position, count in Counter(nodes).items():
                 self.pool.room.take(position, demand, count=count, load_cores=members.load_cores)
-                crew.present[members.component, position] += count
-                vacant = crew.vacancies[members.component, position]
-                crew.vacancies[members.component, position] = max(0, vacant - count)
+                workload.present[members.component, position] += count
+                vacant = workload.vacancies[members.component, position]
+                workload.vacancies[members.component, position] = max(0, vacant - count)
             first = len(members.executors) - left[group]
             for executor, position in zip(members.executors[first:], nodes, strict=False):
                 if told:
@@ -241,16 +243,16 @@ class _Pass:
         return {group: count for group, count in remaining.items() if count > 0}
 
     def _settle(self, executor: Executor, position: int, pin: Pin, wished: str | None = None) -> None:
-        node = self.pool.grid.nodes[position]
+        node = self.pool.locations.nodes[position]
         reason = None if wished is None else Reason.NO_ROOM
         detail = self.notes.get(executor.uid, "") if wished is None else f"{wished} can't take it any more"
         self.placements.append(Placement(executor.key, executor.uid, node.name, node.location, pin, reason, detail))
 
-    def _release(self, crew: Crew, group: int, executors: Sequence[Executor]) -> None:
+    def _release(self, workload: Workload, group: int, executors: Sequence[Executor]) -> None:
         """Let executors of a group go unpinned, with the reason."""
         if not executors:
             return
-        reason, detail = why_not(self.pool, crew, group)
-        location = preferred_location(self.pool, crew, crew.groups[group].component)
+        reason, detail = why_not(self.pool, workload, group)
+        location = preferred_location(self.pool, workload, workload.groups[group].component)
         for executor in executors:
             self.placements.append(Placement(executor.key, executor.uid, None, location, Pin.NONE, reason, detail))

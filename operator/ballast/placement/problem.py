@@ -24,7 +24,7 @@ class Problem:
     """
 
     nodes: IntArray
-    """(K,): positions in the grid."""
+    """(K,): positions in the locations."""
     places: IntArray
     """(levels, K): place of each node, far to near, numbered within the problem."""
     near: FloatArray

@@ -7,11 +7,224 @@ scheduling: executors in the order of proximity needs, each to the nearest node 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
 
 from ballast.model import Executor
-from ballast.placement.outlook import Outlook
-from ballast.placement.search import Effort, search
+from ballast.model.arrays import FloatArray, IntArray
+from ballast.placement.construction import construct, construct_by_zone, hardest_first
+from ballast.placement.domain import domains, settles_for_one_place
+from ballast.placement.node_locations import NodeLocations
+from ballast.placement.pool_view import PoolView
+from ballast.placement.problem import Layout, Problem
+from ballast.placement.refinement import Budget, descend, refine
 from ballast.placement.strategy import Seats
+from ballast.placement.workload import Workload
+
+
+def parts(workload: Workload) -> list[list[int]]:
+    """The workload's groups by connected part, the part that asks for most CPU first; indices ascend within a part."""
+    leader = list(range(len(workload.components)))
+    for one in range(len(leader)):
+        for other in range(one):
+            if workload.traffic.between[one, other] > 0:
+                _join(leader, one, other)
+    by_leader: dict[int, list[int]] = {}
+    for index, group in enumerate(workload.groups):
+        by_leader.setdefault(leader[group.component], []).append(index)
+    return sorted(by_leader.values(), key=lambda indices: (-_demand(workload, indices), indices))
+
+
+def _join(leader: list[int], one: int, other: int) -> None:
+    kept, gone = sorted((leader[one], leader[other]))
+    for position, current in enumerate(leader):
+        if current == gone:
+            leader[position] = kept
+
+
+def _demand(workload: Workload, indices: list[int]) -> float:
+    groups = (workload.groups[index] for index in indices)
+    return sum(group.requests.cpu_cores * len(group.executors) for group in groups)
+
+
+_FIRST_LOOK = 40
+"""Steps of descent before places are compared."""
+_PACKING = 5
+"""How many times the steps for a set that should fit by amounts, and does not yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How hard to look. Counted in steps, not seconds, so that the same question always has the same answer."""
+
+    steps: int = 200
+    """Steps of refinement for each set that is placed together."""
+    thorough: bool = True
+    """Compare several places instead of taking the first that holds the set."""
+    orders: bool = True
+    """Try several orders of placing where there are several components or templates."""
+    seed: int = 0
+
+
+def search(view: PoolView, sequence: Sequence[int], effort: Effort) -> Layout | None:
+    """The best layout found; `sequence` are positions in the view's groups, one per executor.
+
+    None when no node can take any of them. Executors may be missing from it when the pool does not hold them.
+    """
+    if not view.capacity.any():
+        return None
+    best = _first_look(view, sequence, effort)
+    if best is None or not effort.steps or _settled(best, effort):
+        return best
+    steps = effort.steps * (_PACKING if effort.thorough and _may_hold_more(best) else 1)
+    # Seeded by the caller: the same question always has the same answer.
+    return refine(best, steps, Random(effort.seed))  # noqa: S311 -- draws, no secrets
+
+
+def _settled(layout: Layout, effort: Effort) -> bool:
+    """Whether refinement is not worth it: one executor is on the best node already, one kind of many nearly so."""
+    counts = layout.problem.counts
+    return len(counts) == 1 and (int(counts[0]) == 1 or not effort.thorough)
+
+
+def _first_look(view: PoolView, sequence: Sequence[int], effort: Effort) -> Layout | None:
+    best, widest = None, None
+    compare = effort.thorough or not settles_for_one_place(view)
+    for nodes in domains(view, thorough=compare):
+        widest = problem(view, nodes)
+        for order in _orders(widest, sequence, effort):
+            best = _better(best, _constructed(widest, order), effort)
+        if not compare and best is not None and not best.missing.any():
+            return best
+    if best is not None and widest is not None and _split(best):
+        # A component at a time where there is little time: sorted, groups of one component stand together.
+        order = sequence if effort.orders else sorted(sequence)
+        best = _better(best, _constructed(widest, order, by_zone=True), effort)
+    if best is not None and widest is not None and best.missing.any():
+        for order in _every_order(widest, sequence):
+            best = _better(best, _constructed(widest, order), effort)
+        best = _better(best, _constructed(widest, hardest_first(widest), tightest=True), effort)
+    return best
+
+
+def _orders(problem: Problem, sequence: Sequence[int], effort: Effort) -> list[Sequence[int]]:
+    if len(problem.counts) == 1:
+        return [sequence]
+    if effort.orders:
+        return _every_order(problem, sequence)
+    return [sequence]
+
+
+def _every_order(problem: Problem, sequence: Sequence[int]) -> list[Sequence[int]]:
+    return [sequence, sequence[::-1], sorted(sequence), hardest_first(problem)]
+
+
+def _better(best: Layout | None, layout: Layout, effort: Effort) -> Layout:
+    if effort.steps:
+        descend(layout, Budget(min(_FIRST_LOOK, effort.steps)))
+    return layout if best is None or _rank(layout) < _rank(best) else best
+
+
+def _rank(layout: Layout) -> tuple[int, float]:
+    return int(layout.missing.sum()), round(layout.cost(), 9)
+
+
+def _may_hold_more(layout: Layout) -> bool:
+    """Whether what is missing would fit if room were divisible."""
+    missing = layout.missing
+    if not missing.any():
+        return False
+    left = np.maximum(layout.room, 0.0).sum(axis=0)
+    return bool((missing @ layout.problem.demand <= left + layout.problem.slack).all())
+
+
+def _constructed(problem: Problem, order: Sequence[int], *, tightest: bool = False, by_zone: bool = False) -> Layout:
+    layout = Layout(problem)
+    if by_zone:
+        construct_by_zone(layout, order)
+    else:
+        construct(layout, order, tightest=tightest)
+    return layout
+
+
+def _split(layout: Layout) -> bool:
+    """Whether it is in several zones."""
+    zones = layout.problem.places[0][layout.placed.any(axis=0)]
+    return bool(len(zones)) and bool((zones != zones[0]).any())
+
+
+def problem(view: PoolView, nodes: IntArray) -> Problem:
+    """The view cut to some nodes, in an order that their names have no part in as long as they differ otherwise."""
+    nodes = nodes[np.lexsort(_canonical(view, nodes))]
+    locations, rows = view.pool.locations, view.involved
+    codes = locations.codes[:, nodes]
+    renumbered = np.zeros(len(view.workload.components), dtype=np.int64)
+    renumbered[rows] = np.arange(len(rows))
+    return Problem(
+        nodes=nodes,
+        places=codes,
+        near=_near(locations, codes),
+        weights=view.weights[np.ix_(rows, rows)],
+        pull=view.pull(nodes)[rows] + _others(view, nodes),
+        settled=view.workload.present[np.ix_(rows, nodes)],
+        component=renumbered[view.component],
+        counts=view.counts,
+        demand=view.demand,
+        allowed=view.allowed[:, nodes],
+        room=view.room[nodes],
+        slack=view.slack,
+        node_limit=view.node_limit[np.ix_(rows, nodes)],
+        zone_limit=view.zone_limit[rows],
+        apart=tuple((level, renumbered[members]) for level, members in view.apart if np.isin(members, rows).all()),
+        preference=view.preference[nodes],
+    )
+
+
+def _near(locations: NodeLocations, codes: IntArray) -> FloatArray:
+    """(K, K): `Problem.near` of nodes in canonical order, in which those of one place stand together."""
+    count = codes.shape[1]
+    near = np.zeros((count, count))
+    for step, row in zip(locations.steps, codes, strict=True):
+        bounds = np.flatnonzero(row[1:] != row[:-1]) + 1
+        if len(bounds) == count - 1:
+            near[np.diag_indices(count)] += step if count > 1 else 0.0
+        elif len(bounds):
+            for start, end in zip([0, *bounds], [*bounds, count], strict=True):
+                near[start:end, start:end] += step
+    return near
+
+
+def _canonical(view: PoolView, nodes: IntArray) -> tuple[FloatArray | IntArray, ...]:
+    """Sort keys, the last one first."""
+    workload, locations = view.workload, view.pool.locations
+    keys: list[FloatArray | IntArray] = [nodes]
+    keys += list(workload.present[np.ix_(view.involved, nodes)])
+    keys += list(view.room[nodes].T)
+    keys.append((view.allowed[:, nodes] * (1 + np.arange(len(view.groups)))[:, None] ** 2).sum(axis=0))
+    keys.append(-view.preference[nodes])
+    keys += [locations.codes[level][nodes] for level in range(locations.last - 1, -1, -1)]
+    return tuple(keys)
+
+
+def _others(view: PoolView, nodes: IntArray) -> FloatArray:
+    """(C, K): cost towards executors that run on nodes which are not looked at, of the components involved."""
+    locations, present = view.pool.locations, view.workload.present[view.involved]
+    result = np.zeros((len(present), len(nodes)))
+    if not present.any():
+        return result
+    there = present.astype(np.float64)
+    there[:, nodes] = 0.0
+    total = there.sum(axis=1)
+    for level, step in enumerate(locations.steps):
+        same = np.stack(
+            [np.bincount(locations.codes[level], weights=row, minlength=locations.sizes[level]) for row in there]
+        )
+        result += step * (total[:, None] - same[:, locations.codes[level][nodes]])
+    partners: FloatArray = view.weights[np.ix_(view.involved, view.involved)] @ result
+    return partners
+
 
 _STEPS_PER_SECOND = 6000
 """Of search time: about what one core does on a set of ordinary size. Fixed, so that every machine plans alike."""
@@ -29,7 +242,7 @@ class Proximity:
     def __init__(self, executors: int, *, search_seconds: float, effort: Effort | None = None) -> None:
         self._executors, self._search_seconds, self._effort = executors, search_seconds, effort
 
-    def seats(self, view: Outlook, turns: Sequence[int]) -> Seats:
+    def seats(self, view: PoolView, turns: Sequence[int]) -> Seats:
         layout = search(view, turns, self._effort or self._shared(view))
         if layout is None:
             return [[] for _ in view.groups]
@@ -39,9 +252,9 @@ class Proximity:
         ]
 
     def took(self, executor: Executor, node: int) -> None:
-        """The crew shows it."""
+        """The workload shows it."""
 
-    def _shared(self, view: Outlook) -> Effort:
+    def _shared(self, view: PoolView) -> Effort:
         """A pass's steps shared out by size, so that it stays short; few executors get a thorough search.
 
         Of very many executors in small sets, each set's share is none: then sets are constructed and nothing more.

@@ -8,14 +8,167 @@ and it can be stopped after any of them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from random import Random
 
 import numpy as np
 
-from ballast.model.arrays import FloatArray, IntArray
+from ballast.model.arrays import BoolArray, FloatArray, IntArray
 from ballast.placement.construction import construct, hardest_first
-from ballast.placement.neighborhood import Change, best_node_change, best_shift, best_swap
 from ballast.placement.problem import Layout
+from ballast.placement.room import fits
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Executors of groups that go from one node to another, and what that saves."""
+
+    saving: float
+    steps: tuple[tuple[int, int, int, int], ...]
+    """Group, from, to, count."""
+
+    def apply(self, layout: Layout) -> None:
+        for group, source, _, count in self.steps:
+            layout.add(group, source, count=-count)
+        for group, _, target, count in self.steps:
+            layout.add(group, target, count=count)
+
+
+NO_CHANGE = Change(0.0, ())
+
+
+def best_shift(layout: Layout, group: int, distance: FloatArray) -> Change:
+    """One executor of the group, or as many as there are and fit, to another node."""
+    sources = np.flatnonzero(layout.placed[group] > 0)
+    capacity = layout.capacity(group)
+    targets = np.flatnonzero(capacity)
+    if not len(sources) or not len(targets):
+        return NO_CHANGE
+    component = int(layout.problem.component[group])
+    benefit, own = layout.benefit[component], float(layout.problem.weights[component, component])
+    gain = benefit[targets][None, :] - benefit[sources][:, None]
+    apart = own * distance[np.ix_(sources, targets)]
+    movable = layout.placed[group, sources]
+    most = np.minimum(movable[:, None], capacity[targets][None, :])
+    single, several = gain + apart, most * gain + most**2 * apart
+    savings = np.maximum(single, several)
+    row, column = np.unravel_index(int(np.argmax(savings)), savings.shape)
+    count = int(most[row, column]) if several[row, column] > single[row, column] else 1
+    step = (group, int(sources[row]), int(targets[column]), count)
+    return Change(float(savings[row, column]), (step,))
+
+
+def best_swap(
+    layout: Layout, groups: tuple[int, int], distance: FloatArray, counts: tuple[int, int] = (1, 1)
+) -> Change:
+    """`counts` executors of two groups change places."""
+    one, other = groups
+    here, there = _givers(layout, one, other, counts), _givers(layout, other, one, counts[::-1])
+    if not len(here) or not len(there):
+        return NO_CHANGE
+    problem = layout.problem
+    first, second = int(problem.component[one]), int(problem.component[other])
+    k, m = counts
+    lean = k * layout.benefit[first] - m * layout.benefit[second]
+    weights = problem.weights
+    meeting = k * k * weights[first, first] + m * m * weights[second, second] - 2 * k * m * weights[first, second]
+    savings = lean[there][None, :] - lean[here][:, None] + float(meeting) * distance[np.ix_(here, there)]
+    savings[here[:, None] == there[None, :]] = 0.0
+    if problem.zone_limit.size:
+        savings[_zone_bars(layout, (first, second), (here, there), counts)] = 0.0
+    row, column = np.unravel_index(int(np.argmax(savings)), savings.shape)
+    i, j = int(here[row]), int(there[column])
+    return Change(float(savings[row, column]), ((one, i, j, k), (other, j, i, m)))
+
+
+def _givers(layout: Layout, giving: int, taking: int, counts: tuple[int, int]) -> IntArray:
+    """Nodes that can give counts[0] of one group and take counts[1] of the other instead."""
+    problem = layout.problem
+    component, given = int(problem.component[taking]), int(problem.component[giving])
+    mask = problem.allowed[taking] & (layout.placed[giving] >= counts[0])
+    released = counts[0] if component == given else 0
+    mask &= layout.node_left[component] + released >= counts[1]
+    if problem.apart:
+        mask &= ~layout.blocked(component)
+    candidates = np.flatnonzero(mask)
+    room = layout.room[candidates] + counts[0] * problem.demand[giving]
+    return candidates[fits(room, counts[1] * problem.demand[taking], problem.slack)]
+
+
+def _zone_bars(
+    layout: Layout, components: tuple[int, int], nodes: tuple[IntArray, IntArray], counts: tuple[int, int]
+) -> BoolArray:
+    """(here, there): swaps between zones that a zone's limit forbids."""
+    zones = layout.problem.places[0]
+    first, second = components
+    here, there = zones[nodes[0]], zones[nodes[1]]
+    if first == second and counts[0] == counts[1]:
+        return np.zeros((len(here), len(there)), dtype=np.bool_)
+    full_there = layout.zone_left[first][there] < counts[0]
+    full_here = layout.zone_left[second][here] < counts[1]
+    bars: BoolArray = (here[:, None] != there[None, :]) & (full_here[:, None] | full_there[None, :])
+    return bars
+
+
+def best_node_change(layout: Layout, distance: FloatArray, *, exchange: bool) -> Change:
+    """All that was placed on one node to another, or two nodes' executors exchanged."""
+    problem = layout.problem
+    movable = layout.placed
+    occupied = np.flatnonzero(movable.any(axis=0))
+    if problem.apart or not len(occupied):
+        return NO_CHANGE
+    others = occupied if exchange else np.flatnonzero(~movable.any(axis=0))
+    if not len(others):
+        return NO_CHANGE
+    by_component = np.zeros_like(layout.present)
+    np.add.at(by_component, problem.component, movable)
+    savings = _node_savings(layout, by_component, occupied, others, distance)
+    savings[~_node_fits(layout, movable, by_component, occupied, others)] = 0.0
+    row, column = np.unravel_index(int(np.argmax(savings)), savings.shape)
+    i, j = int(occupied[row]), int(others[column])
+    going = [(int(g), i, j, int(movable[g, i])) for g in np.flatnonzero(movable[:, i])]
+    coming = [(int(g), j, i, int(movable[g, j])) for g in np.flatnonzero(movable[:, j])]
+    return Change(float(savings[row, column]), (*going, *coming))
+
+
+def _node_savings(
+    layout: Layout, counts: IntArray, ones: IntArray, others: IntArray, distance: FloatArray
+) -> FloatArray:
+    weights, benefit = layout.problem.weights, layout.benefit
+    here, there = counts[:, ones], counts[:, others]
+    own_here, own_there = (here * benefit[:, ones]).sum(axis=0), (there * benefit[:, others]).sum(axis=0)
+    lean = here.T @ benefit[:, others] - own_here[:, None] + (there.T @ benefit[:, ones]).T - own_there[None, :]
+    meeting_here = (here * (weights @ here)).sum(axis=0)
+    meeting_there = (there * (weights @ there)).sum(axis=0)
+    meeting = meeting_here[:, None] + meeting_there[None, :] - 2.0 * (here.T @ weights @ there)
+    savings: FloatArray = lean + meeting * distance[np.ix_(ones, others)]
+    return savings
+
+
+def _node_fits(layout: Layout, movable: IntArray, counts: IntArray, ones: IntArray, others: IntArray) -> BoolArray:
+    problem = layout.problem
+    used = movable.T @ problem.demand
+    tolerant = layout.room + used + problem.slack
+    # An amount that is asked for in vain by nobody may be overdrawn: only what moves must fit.
+    need_here, need_there = used[ones], used[others]
+    ok: BoolArray = np.logical_and.reduce(
+        (tolerant[others][None, :] >= need_here[:, None]) | (need_here[:, None] <= 0), axis=2
+    )
+    ok &= ((tolerant[ones][:, None] >= need_there[None, :]) | (need_there[None, :] <= 0)).all(axis=2)
+    refused = (~problem.allowed).astype(np.int64)
+    there = (movable > 0).astype(np.int64)
+    ok &= (there[:, ones].T @ refused[:, others] == 0) & (refused[:, ones].T @ there[:, others] == 0)
+    zones = problem.places[0]
+    crosses = zones[ones][:, None] != zones[others][None, :]
+    for component in range(len(counts)):
+        more = counts[component][ones][:, None] - counts[component][others][None, :]
+        ok &= (more <= layout.node_left[component][others][None, :]) & (
+            -more <= layout.node_left[component][ones][:, None]
+        )
+        zone_left = layout.zone_left[component][zones]
+        ok &= ~crosses | ((more <= zone_left[others][None, :]) & (-more <= zone_left[ones][:, None]))
+    return ok
+
 
 _WORTH = 1e-9
 """Savings below this share of the largest weight are rounding."""

@@ -16,10 +16,10 @@ import numpy as np
 
 from ballast.model import Executor
 from ballast.model.arrays import BoolArray, FloatArray, IntArray
-from ballast.placement.crew import Crew, Group
 from ballast.placement.limit import kept_away, node_limits, separations, zone_limits
-from ballast.placement.outlook import Pool
+from ballast.placement.pool_view import Pool
 from ballast.placement.room import fits
+from ballast.placement.workload import Group, Workload
 
 _STEPS = 2000
 _MOST_CELLS = 500_000
@@ -48,27 +48,27 @@ class Limits:
     """Level, rows that must not share a place of it."""
 
 
-def seat(crew: Crew, seats: Mapping[str, int]) -> IntArray:
-    """Count executors of the crew as present where they are seated (positions by uid); (groups, N) of them."""
-    placed = np.zeros((len(crew.groups), crew.present.shape[1]), dtype=np.int64)
-    for index, group in enumerate(crew.groups):
+def seat(workload: Workload, seats: Mapping[str, int]) -> IntArray:
+    """Count executors of the workload as present where they are seated (positions by uid); (groups, N) of them."""
+    placed = np.zeros((len(workload.groups), workload.present.shape[1]), dtype=np.int64)
+    for index, group in enumerate(workload.groups):
         for executor in group.executors:
             if executor.uid in seats:
                 placed[index, seats[executor.uid]] += 1
-        crew.present[group.component] += placed[index]
+        workload.present[group.component] += placed[index]
     return placed
 
 
-def repaired(pool: Pool, crews: Iterable[Crew], seats: Mapping[str, int], *, executors: int) -> dict[str, int]:
-    """Seats (positions by uid) for as many of the crews' executors as possible, and the pool's room with them.
+def repaired(pool: Pool, workloads: Iterable[Workload], seats: Mapping[str, int], *, executors: int) -> dict[str, int]:
+    """Seats (positions by uid) for as many of the workloads' executors as possible, and the pool's room with them.
 
-    An executor that has a seat may get another, or lose it where two others get one instead. `crews`: as they were
+    An executor that has a seat may get another, or lose it where two others get one instead. `workloads`: as they were
     before any had a seat; `executors`: how many they have. A pass that is too large is left as it is.
     """
-    if executors * len(pool.grid.nodes) > _MOST_CELLS:
+    if executors * len(pool.locations.nodes) > _MOST_CELLS:
         return dict(seats)
-    everyone = list(crews)
-    groups = [group for crew in everyone for group in crew.groups]
+    everyone = list(workloads)
+    groups = [group for workload in everyone for group in workload.groups]
     assignment = _assignment(pool, everyone, seats)
     before = assignment.placed.copy()
     # Seeded by what is asked: the same question always has the same answer.
@@ -99,24 +99,26 @@ def _reseated(group: Group, seats: Mapping[str, int], counts: IntArray) -> dict[
     return found | {executor.uid: node for executor, node in zip(moved, places, strict=False)}
 
 
-def _assignment(pool: Pool, crews: Sequence[Crew], seats: Mapping[str, int]) -> Assignment:
-    grid, rows, apart, first = pool.grid, [], [], 0
+def _assignment(pool: Pool, workloads: Sequence[Workload], seats: Mapping[str, int]) -> Assignment:
+    locations, rows, apart, first = pool.locations, [], [], 0
     allowed, placed, limits = [], [], []
-    for crew in crews:
-        kept = separations(crew.topology, crew.components, grid)
-        for group in crew.groups:
-            away = kept_away(grid, crew.present, kept, group.component)
+    for workload in workloads:
+        kept = separations(workload.topology, workload.components, locations)
+        for group in workload.groups:
+            away = kept_away(locations, workload.present, kept, group.component)
             allowed.append(pool.admission.mask(group.constraints) & ~away)
-        placed.append(seat(crew, seats))
-        limits.append((node_limits(crew, pool.policy), zone_limits(crew, grid, pool.policy), crew.present))
-        rows += [first + group.component for group in crew.groups]
+        placed.append(seat(workload, seats))
+        limits.append(
+            (node_limits(workload, pool.policy), zone_limits(workload, locations, pool.policy), workload.present)
+        )
+        rows += [first + group.component for group in workload.groups]
         apart += [(level, members + first) for level, members in kept]
-        first += len(crew.components)
-    groups = [group for crew in crews for group in crew.groups]
+        first += len(workload.components)
+    groups = [group for workload in workloads for group in workload.groups]
     counts = np.array([len(group.executors) for group in groups])
     table = np.concatenate(placed)
     return Assignment(
-        codes=grid.codes,
+        codes=locations.codes,
         rows=rows,
         demand=np.array([pool.room.vector(group.requests) for group in groups]),
         allowed=np.array(allowed),

@@ -2,7 +2,7 @@
 
 From zone to rack to node, the place that already runs most of its topology, then the one with the largest part of what
 is free there. Extended resources (GPUs) attract those that ask for them and repel all others.
-Source: Storm's node order (`storm/node_order`) under its rule COMMON.
+Source: Storm's node order (`node_order`) under its rule COMMON.
 """
 
 from __future__ import annotations
@@ -15,12 +15,10 @@ import numpy as np
 
 from ballast.model import Executor, Phase
 from ballast.model.arrays import FloatArray, IntArray
-from ballast.placement.one_by_one import one_by_one
-from ballast.placement.outlook import Outlook, Pool
+from ballast.placement.node_order import Availability, Layout, able_in_order
+from ballast.placement.pool_view import Pool, PoolView
 from ballast.placement.room import Room
-from ballast.placement.storm.node_order import Layout, able_in_order
-from ballast.placement.storm.node_order import Room as Availability
-from ballast.placement.strategy import Seats
+from ballast.placement.strategy import Seats, one_by_one
 
 _PODS = 2
 """Column of a room; how many pods a node may run is no resource that speaks for it."""
@@ -30,19 +28,19 @@ _ORDINARY = 2
 
 class ResourceAware:
     def __init__(self, pool: Pool) -> None:
-        self._layout = Layout(pool.grid.paths())
-        offered = Counter(name for node in pool.grid.nodes for name, _ in node.allocatable.extended)
+        self._layout = Layout(pool.locations.paths())
+        offered = Counter(name for node in pool.locations.nodes for name, _ in node.allocatable.extended)
         # A GPU repels also when nobody in this pass asks for one; what all nodes have (ephemeral storage) does not.
-        rare = {name for name, count in offered.items() if count < len(pool.grid.nodes)}
-        self._whole = Room(pool.grid, ("cpu", "memory", "pods", *sorted(rare.union(pool.room.kinds[3:]))))
+        rare = {name for name, count in offered.items() if count < len(pool.locations.nodes)}
+        self._whole = Room(pool.locations, ("cpu", "memory", "pods", *sorted(rare.union(pool.room.kinds[3:]))))
         columns = [kind for kind in self._whole.kinds if kind != "pods"]
         self._rare = np.array([kind in rare for kind in columns])
         self._common = ~self._rare
         self._common[:_ORDINARY] = False
         self._sent: dict[str, Counter[int]] = defaultdict(Counter)
 
-    def seats(self, view: Outlook, turns: Sequence[int]) -> Seats:
-        demands = [self._whole.vector(view.crew.groups[int(group)].requests) for group in view.groups]
+    def seats(self, view: PoolView, turns: Sequence[int]) -> Seats:
+        demands = [self._whole.vector(view.workload.groups[int(group)].requests) for group in view.groups]
         demand = np.delete(np.array(demands), _PODS, axis=1)
         left = Availability(
             free=np.maximum(self._free(view.pool.room), 0.0),
@@ -74,7 +72,7 @@ class ResourceAware:
         return replace(left, free=np.where(unasked, 0.0, left.free)) if unasked.any() else left
 
     def took(self, executor: Executor, node: int) -> None:
-        """Only those that were sent before and are not bound yet: all others are present in their crew."""
+        """Only those that were sent before and are not bound yet: all others are present in their workload."""
         if executor.phase is Phase.PENDING:
             self._sent[executor.topology][node] += 1
 
@@ -84,10 +82,10 @@ class ResourceAware:
         free[:, [self._whole.kinds.index(kind) for kind in space.kinds]] = space.free
         return np.delete(free, _PODS, axis=1)
 
-    def _placed(self, view: Outlook) -> IntArray:
+    def _placed(self, view: PoolView) -> IntArray:
         """(nodes,): executors of the topology that are there, or will be."""
-        placed: IntArray = view.crew.present.sum(axis=0)
-        for node, count in self._sent[view.crew.topology.key].items():
+        placed: IntArray = view.workload.present.sum(axis=0)
+        for node, count in self._sent[view.workload.topology.key].items():
             placed[node] += count
         return placed
 

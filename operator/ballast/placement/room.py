@@ -16,7 +16,7 @@ import numpy as np
 from ballast.model import Constraints, Demand, Executor, Levels, Phase, Resources, Snapshot, Weights
 from ballast.model.arrays import BoolArray, FloatArray, IntArray
 from ballast.placement.admission import Admission
-from ballast.placement.grid import Grid, grid
+from ballast.placement.node_locations import NodeLocations, node_locations
 
 UNBOUNDED = 1 << 40
 """Stands for `as many as you like` where counts are compared."""
@@ -26,12 +26,12 @@ _FORGIVEN_OTHERWISE = 1e-6
 
 
 class Room:
-    """Amounts by node (in the grid's order) and kind of resource; changes while a pass places executors."""
+    """Amounts by node (in the locations's order) and kind of resource; changes while a pass places executors."""
 
-    def __init__(self, grid: Grid, kinds: Sequence[str], weights: Weights = _PLAIN) -> None:
+    def __init__(self, locations: NodeLocations, kinds: Sequence[str], weights: Weights = _PLAIN) -> None:
         self.kinds = tuple(kinds)
         self.slack = np.array([_FORGIVEN.get(kind, _FORGIVEN_OTHERWISE) for kind in self.kinds])
-        nodes = grid.nodes
+        nodes = locations.nodes
         self.offered = self._table([node.allocatable for node in nodes])
         self.free = self.offered - self._table([node.requested for node in nodes])
         self.scores = np.full(len(nodes), np.nan)
@@ -92,7 +92,7 @@ def fits(free: FloatArray, demand: FloatArray, slack: FloatArray) -> BoolArray:
 
 def room(
     snapshot: Snapshot,
-    grid: Grid,
+    locations: NodeLocations,
     *,
     gated: Iterable[Executor],
     scores: Mapping[str, float],
@@ -104,12 +104,12 @@ def room(
 
     `unbound`: what `expected` says of the same snapshot; worked out if None.
     """
-    result = Room(grid, kinds(executor.requests for executor in gated), weights)
+    result = Room(locations, kinds(executor.requests for executor in gated), weights)
     for name, score in scores.items():
-        if name in grid.index:
-            result.scores[grid.index[name]] = score
-    _take_off(result, grid, reserved)
-    _take_off(result, grid, expected(snapshot, grid.levels) if unbound is None else unbound)
+        if name in locations.index:
+            result.scores[locations.index[name]] = score
+    _take_off(result, locations, reserved)
+    _take_off(result, locations, expected(snapshot, locations.levels) if unbound is None else unbound)
     return result
 
 
@@ -122,7 +122,7 @@ def expected(snapshot: Snapshot, levels: Levels) -> dict[str, Resources]:
     waiting = [*snapshot.pending, *_released(snapshot.executors)]
     if not waiting:
         return {}
-    places = grid(snapshot.nodes, levels)
+    places = node_locations(snapshot.nodes, levels)
     admission = Admission(places.nodes)
     space = Room(places, kinds(demand.requests for demand in waiting))
     result: dict[str, Resources] = {}
@@ -134,7 +134,7 @@ def expected(snapshot: Snapshot, levels: Levels) -> dict[str, Resources]:
     return result
 
 
-def _take_off(space: Room, places: Grid, amounts: Mapping[str, Resources]) -> None:
+def _take_off(space: Room, places: NodeLocations, amounts: Mapping[str, Resources]) -> None:
     for name, taken in amounts.items():
         if name in places.index:
             space.free[places.index[name]] -= space.vector(taken)

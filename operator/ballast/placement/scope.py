@@ -16,10 +16,10 @@ import numpy as np
 
 from ballast.model import Executor, Levels, Memory, Node, Phase, PlacementPolicy, Policy, Resources, Scope, Snapshot
 from ballast.model.arrays import BoolArray, IntArray
-from ballast.placement.crew import Crew
-from ballast.placement.grid import Grid, grid
 from ballast.placement.limit import most_per_node
+from ballast.placement.node_locations import NodeLocations, node_locations
 from ballast.placement.room import Room, kinds
+from ballast.placement.workload import Workload
 
 Scopes = tuple[tuple[str, str, str], ...]
 """Topology, component, scope; sorted, as kept in Memory."""
@@ -30,33 +30,33 @@ _LIVE = (Phase.GATED, Phase.PENDING, Phase.RUNNING)
 def next_scopes(snapshot: Snapshot, policy: Policy, memory: Memory) -> Scopes:
     """The scope of every component that has an executor on a node of the pool, one step on from what is remembered."""
     before = {(topology, component): Scope(scope) for topology, component, scope in memory.scopes}
-    crews: dict[tuple[str, str], list[Executor]] = defaultdict(list)
+    workloads: dict[tuple[str, str], list[Executor]] = defaultdict(list)
     for executor in snapshot.executors:
         if executor.phase in _LIVE:
-            crews[executor.topology, executor.component].append(executor)
-    capacities = _Capacities(snapshot.nodes, policy, (e.requests for crew in crews.values() for e in crew))
+            workloads[executor.topology, executor.component].append(executor)
+    capacities = _Capacities(snapshot.nodes, policy, (e.requests for workload in workloads.values() for e in workload))
     result: list[tuple[str, str, str]] = []
-    for key, crew in sorted(crews.items()):
-        loads = capacities.loads(key[1], crew)
+    for key, workload in sorted(workloads.items()):
+        loads = capacities.loads(key[1], workload)
         if loads:
-            current = before.get(key) or capacities.spanned(crew)
+            current = before.get(key) or capacities.spanned(workload)
             result.append((*key, stepped(current, loads, policy.placement).value))
     return tuple(result)
 
 
-def region(crew: Crew, grid: Grid, scopes: Scopes) -> BoolArray | None:
-    """(components, nodes): where each component of a crew may be sent; None when that is everywhere.
+def region(workload: Workload, locations: NodeLocations, scopes: Scopes) -> BoolArray | None:
+    """(components, nodes): where each component of a workload may be sent; None when that is everywhere.
 
     Within its scope, seen from its home. A component that is nowhere yet may go anywhere.
     """
-    known = {component: Scope(scope) for topology, component, scope in scopes if topology == crew.topology.key}
-    depths = dict(_depths(grid.levels))
-    result = np.ones(crew.present.shape, dtype=np.bool_)
-    for row, component in enumerate(crew.components):
+    known = {component: Scope(scope) for topology, component, scope in scopes if topology == workload.topology.key}
+    depths = dict(_depths(locations.levels))
+    result = np.ones(workload.present.shape, dtype=np.bool_)
+    for row, component in enumerate(workload.components):
         depth = depths.get(known.get(component, Scope.CLUSTER))
-        if depth is not None and crew.present[row].any():
-            codes = grid.codes[depth - 1]
-            result[row] = codes == codes[int(np.argmax(crew.present[row]))]
+        if depth is not None and workload.present[row].any():
+            codes = locations.codes[depth - 1]
+            result[row] = codes == codes[int(np.argmax(workload.present[row]))]
     return None if result.all() else result
 
 
@@ -98,33 +98,33 @@ class _Capacities:
 
     def __init__(self, nodes: Sequence[Node], policy: Policy, requests: Iterable[Resources]) -> None:
         self._policy = policy.placement
-        self._grid = grid(nodes, policy.levels)
-        self._open = np.array([node.open for node in self._grid.nodes], dtype=np.bool_)
-        self._space = Room(self._grid, kinds(requests))
+        self._locations = node_locations(nodes, policy.levels)
+        self._open = np.array([node.open for node in self._locations.nodes], dtype=np.bool_)
+        self._space = Room(self._locations, kinds(requests))
         self._depths = _depths(policy.levels)
-        self._codes = [np.zeros(len(self._grid.nodes), dtype=np.int64), *self._grid.codes]
+        self._codes = [np.zeros(len(self._locations.nodes), dtype=np.int64), *self._locations.codes]
         self._known: dict[Resources, _Fitting] = {}
 
-    def loads(self, component: str, crew: Sequence[Executor]) -> dict[Scope, float]:
+    def loads(self, component: str, workload: Sequence[Executor]) -> dict[Scope, float]:
         """By scope, near to far; empty when no executor is on a node of the pool."""
-        index = self._grid.index
-        homes = Counter(index[e.node] for e in crew if e.node in index)
+        index = self._locations.index
+        homes = Counter(index[e.node] for e in workload if e.node in index)
         if not homes:
             return {}
         home = min(homes, key=lambda position: (-homes[position], position))
-        fitting = self._fitting(max((e.requests for e in crew), key=_size))
+        fitting = self._fitting(max((e.requests for e in workload), key=_size))
         result: dict[Scope, float] = {}
         for scope, depth in (*self._depths, (Scope.CLUSTER, 0)):
-            if scope in (Scope.NODE, Scope.CLUSTER) or self._grid.labels[depth - 1, home] >= 0:
+            if scope in (Scope.NODE, Scope.CLUSTER) or self._locations.labels[depth - 1, home] >= 0:
                 capacity = self._capacity(component, homes, home, depth=depth, fitting=fitting)
-                result[scope] = len(crew) / max(1, capacity)
+                result[scope] = len(workload) / max(1, capacity)
         return result
 
-    def spanned(self, crew: Sequence[Executor]) -> Scope:
-        """The nearest scope that holds all of the crew that is on nodes of the pool."""
-        homes = [self._grid.index[e.node] for e in crew if e.node in self._grid.index]
+    def spanned(self, workload: Sequence[Executor]) -> Scope:
+        """The nearest scope that holds all of the workload that is on nodes of the pool."""
+        homes = [self._locations.index[e.node] for e in workload if e.node in self._locations.index]
         for scope, depth in self._depths:
-            codes, labels = self._grid.codes[depth - 1][homes], self._grid.labels[depth - 1][homes]
+            codes, labels = self._locations.codes[depth - 1][homes], self._locations.labels[depth - 1][homes]
             if (codes == codes[0]).all() and (scope is Scope.NODE or labels[0] >= 0):
                 return scope
         return Scope.CLUSTER

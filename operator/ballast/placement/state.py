@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ballast.placement.pulsar.least_resource_usage import Averages
+from ballast.model import Phase, Snapshot
+from ballast.placement.least_resource_usage import Averages
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,3 +40,14 @@ class PlacementState:
     """When figures were last added, seconds since the epoch."""
     sent: tuple[tuple[str, str], ...] = ()
     """Executor's uid and node, of those that were released and are not bound yet: nothing else shows them."""
+
+
+def headings(snapshot: Snapshot, sent: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Node by uid, of those of whom it is known: by the move that they are the replacement of, or by `sent`.
+
+    `sent`: uid and node of those that earlier passes released.
+    """
+    replacing = {m.replacement_uid: m.target for m in snapshot.moves if m.phase.travelling and m.replacement_uid}
+    known = replacing | dict(sent)
+    unbound = (e.uid for e in snapshot.executors if e.phase is Phase.PENDING and e.node is None) if known else ()
+    return {uid: known[uid] for uid in unbound if uid in known}

@@ -9,12 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from ballast.model.arrays import IntArray
-from ballast.placement.openings import Openings
-from ballast.placement.outlook import Outlook
-from ballast.placement.strategy import Seats
+from ballast.placement.pool_view import PoolView
+from ballast.placement.strategy import Openings, Seats
 
 
-def returning(view: Outlook) -> Seats:
+def returning(view: PoolView) -> Seats:
     """As many executors as possible on nodes where theirs ran before and do not run now.
 
     With fewer executors than places, evenly: the next one returns to where the fewest of its component are. Where
@@ -31,12 +30,12 @@ def returning(view: Outlook) -> Seats:
 class _Homecoming:
     """Who has returned so far."""
 
-    def __init__(self, view: Outlook) -> None:
+    def __init__(self, view: PoolView) -> None:
         self.seats: list[list[int]] = [[] for _ in view.groups]
         self._view = view
         self._openings = Openings(view)
-        self._places = view.crew.vacancies.copy()
-        self._there = view.crew.present.copy()
+        self._places = view.workload.vacancies.copy()
+        self._there = view.workload.present.copy()
 
     def choice(self, row: int) -> int:
         """Places that the group could return to."""

@@ -8,19 +8,15 @@ from random import Random
 
 from ballast.model import Executor, PlacementPolicy, Snapshot
 from ballast.placement.avg_shedder import AvgShedder
-from ballast.placement.crew import Crew
-from ballast.placement.least_long_term_rate import LeastLongTermRate
-from ballast.placement.least_resource_usage import LeastResourceUsage
-from ballast.placement.outlook import Pool
-from ballast.placement.part import parts
-from ballast.placement.proximity import Proximity
-from ballast.placement.pulsar.least_long_term_rate import RateSettings
-from ballast.placement.pulsar.least_resource_usage import UsageSettings
+from ballast.placement.least_long_term_rate import LeastLongTermRate, RateSettings
+from ballast.placement.least_resource_usage import LeastResourceUsage, UsageSettings
+from ballast.placement.pool_view import Pool
+from ballast.placement.proximity import Effort, Proximity, parts
 from ballast.placement.resource_aware import ResourceAware
 from ballast.placement.round_robin import RoundRobin
-from ballast.placement.search import Effort
 from ballast.placement.state import PlacementState
 from ballast.placement.strategy import Strategy
+from ballast.placement.workload import Workload
 
 
 def chosen(
@@ -45,7 +41,7 @@ def chosen(
     if policy.strategy == "AvgShedder":
         return AvgShedder(random)
     if policy.strategy == "RoundRobin":
-        return RoundRobin(pool.grid, state.turn)
+        return RoundRobin(pool.locations, state.turn)
     if policy.strategy == "ResourceAware":
         return ResourceAware(pool)
     return Proximity(len(gated), search_seconds=policy.search_seconds, effort=effort)
@@ -55,9 +51,9 @@ def usage_settings(policy: PlacementPolicy) -> UsageSettings:
     return UsageSettings(policy.history_ratio, policy.min_difference)
 
 
-def sets(strategy: Strategy, crew: Crew) -> list[list[int]]:
-    """The crew's groups, as they are to be placed: proximity need not look at parts together that exchange nothing."""
-    return parts(crew) if isinstance(strategy, Proximity) else [list(range(len(crew.groups)))]
+def sets(strategy: Strategy, workload: Workload) -> list[list[int]]:
+    """Groups to place together; Proximity solves parts that exchange nothing independently."""
+    return parts(workload) if isinstance(strategy, Proximity) else [list(range(len(workload.groups)))]
 
 
 def after(strategy: Strategy, state: PlacementState) -> PlacementState:

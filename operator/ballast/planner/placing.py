@@ -9,9 +9,8 @@ from ballast.model import Memory, Phase, Policy, Snapshot
 from ballast.moves.candidates import Candidates
 from ballast.moves.load import loads
 from ballast.placement import least_long_term_rate, least_resource_usage
-from ballast.placement.heading import headings
 from ballast.placement.room import expected, in_flight
-from ballast.placement.state import PlacementState
+from ballast.placement.state import PlacementState, headings
 from ballast.placement.strategies import usage_settings
 from ballast.planner.shelf import dumped, loaded
 

@@ -23,12 +23,11 @@ from ballast.moves.cooldown import Rest, rest
 from ballast.moves.ledger import projected
 from ballast.moves.load import Loads, loads
 from ballast.moves.score import Scores, measured
-from ballast.placement.heading import headings
 from ballast.placement.locality import counts_by_topology, locality
 from ballast.placement.placing import Placed, place
 from ballast.placement.room import expected, in_flight
 from ballast.placement.scope import next_scopes
-from ballast.placement.state import PlacementState
+from ballast.placement.state import PlacementState, headings
 from ballast.planner.booking import bookings, with_placed
 from ballast.planner.hits import node_hits
 from ballast.planner.leveling import Leveling, level

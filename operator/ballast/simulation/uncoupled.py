@@ -14,8 +14,8 @@ from random import Random
 
 from ballast.model import Executor, Memory, Node, Phase, Plan, PlannedMove, Policy, Snapshot
 from ballast.moves.score import measured
-from ballast.placement.pulsar import avg_shedder, least_long_term_rate, least_resource_usage, round_robin
-from ballast.placement.pulsar.candidate import Arrival, Candidate
+from ballast.placement import avg_shedder, least_long_term_rate, least_resource_usage, round_robin
+from ballast.placement.strategy import Arrival, Candidate
 from ballast.planner.by_traffic import pool_load, settings_of
 from ballast.planner.plan import plan
 from ballast.planner.planned_move import planned
@@ -64,7 +64,7 @@ class Uncoupled:
         )
         found = shed(policy.shedding.strategy, load, settings_of(policy), self.text)
         self.text = found.state
-        self.averages = least_resource_usage.observed(
+        self.averages = least_resource_usage.averaged(
             candidates.values(), least_resource_usage.UsageSettings(), self.averages
         )
         executors = {executor.key: executor for executor in snapshot.executors}

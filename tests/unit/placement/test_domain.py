@@ -23,7 +23,7 @@ from ballast.model import (
     Topology,
 )
 from ballast.placement.placing import place
-from ballast.placement.search import Effort
+from ballast.placement.proximity import Effort
 from tests.builders import GIB, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
 
 

@@ -18,9 +18,9 @@ from ballast.model import (
     PlacementPolicy,
     Separation,
 )
-from ballast.placement.crew import Crew, crews
-from ballast.placement.grid import Grid, grid
 from ballast.placement.limit import kept_away, most_per_node, node_limits, separations, zone_allowance, zone_limits
+from ballast.placement.node_locations import NodeLocations, node_locations
+from ballast.placement.workload import Workload, workloads
 from tests.builders import a_node, a_snapshot, a_topology, an_executor, gated
 
 NODES = (a_node("a1", zone="a"), a_node("a2", zone="a"), a_node("a3", zone="a", rack="r2"), a_node("b1", zone="b"))
@@ -37,10 +37,10 @@ def test_a_share_of_the_total_is_rounded_down_but_one_may_always_be_there(
     assert zone_allowance(total, ratio) == most
 
 
-def crew(*executors: Executor, places: Grid) -> Crew:
+def workload(*executors: Executor, places: NodeLocations) -> Workload:
     waiting = [e for e in executors if e.phase == "Gated"]
     snapshot = a_snapshot(*places.nodes, executors=executors)
-    return next(crews(snapshot, places, Memory(), gated=waiting, bound={}, sticky=True, loads={}))
+    return next(workloads(snapshot, places, Memory(), gated=waiting, bound={}, sticky=True, loads={}))
 
 
 def some(count: int, node: str | None = None, component: str = "ingest") -> list[Executor]:
@@ -54,24 +54,29 @@ EIGHT_AND_TWO = (*some(5), *some(2, "a1"), *some(1, "b1"), *some(1, None, "repor
 
 
 def test_a_node_takes_what_its_share_and_the_components_limit_leave() -> None:
-    places = grid(NODES, DEFAULT_LEVELS)
+    places = node_locations(NODES, DEFAULT_LEVELS)
     policy = PlacementPolicy(
         max_executors_per_node_ratio=0.5,
         limits=(ComponentLimit("ingest", 3), ComponentLimit("report", 7), ComponentLimit("unheard-of", 0)),
     )
-    assert node_limits(crew(*EIGHT_AND_TWO, places=places), policy).tolist() == [[1, 3, 3, 2], [1, 0, 1, 1]]
-    assert node_limits(crew(*EIGHT_AND_TWO, places=places), PlacementPolicy()).tolist() == [[0, 2, 2, 1], [1, 0, 1, 1]]
+    assert node_limits(workload(*EIGHT_AND_TWO, places=places), policy).tolist() == [[1, 3, 3, 2], [1, 0, 1, 1]]
+    assert node_limits(workload(*EIGHT_AND_TWO, places=places), PlacementPolicy()).tolist() == [
+        [0, 2, 2, 1],
+        [1, 0, 1, 1],
+    ]
 
 
 def test_a_zone_takes_what_its_share_leaves() -> None:
-    places = grid(NODES, DEFAULT_LEVELS)
+    places = node_locations(NODES, DEFAULT_LEVELS)
     policy = PlacementPolicy(max_executors_per_zone_ratio=0.5)
-    assert zone_limits(crew(*EIGHT_AND_TWO, places=places), places, policy).tolist() == [[2, 3], [0, 1]]
+    assert zone_limits(workload(*EIGHT_AND_TWO, places=places), places, policy).tolist() == [[2, 3], [0, 1]]
 
 
 def test_where_a_node_is_all_there_is_no_zone_is_limited() -> None:
-    places = grid([a_node("a1", location=("a1",)), a_node("a2", location=("a2",))], HOSTS)
-    limits = zone_limits(crew(*EIGHT_AND_TWO, places=places), places, PlacementPolicy(max_executors_per_zone_ratio=0.1))
+    places = node_locations([a_node("a1", location=("a1",)), a_node("a2", location=("a2",))], HOSTS)
+    limits = zone_limits(
+        workload(*EIGHT_AND_TWO, places=places), places, PlacementPolicy(max_executors_per_zone_ratio=0.1)
+    )
     assert limits.shape == (2, 2)
     assert (limits > 1_000_000).all()
 
@@ -96,23 +101,26 @@ COMPONENTS = ("ingest", "report", "standby")
 )
 def test_a_separation_is_by_its_level_or_the_next_nearer_one(levels: Levels, by: str, level: int) -> None:
     topology = a_topology(separate=(Separation(("standby", "ingest"), by),))
-    ((found, members),) = separations(topology, COMPONENTS, grid(NODES, levels))
+    ((found, members),) = separations(topology, COMPONENTS, node_locations(NODES, levels))
     assert (found, members.tolist()) == (level, [0, 2])
 
 
 @pytest.mark.parametrize("names", [("ingest",), ("ingest", "nobody"), ("ingest", "ingest"), ()])
 def test_a_separation_of_fewer_than_two_that_are_there_is_none(names: tuple[str, ...]) -> None:
     topology = a_topology(separate=(Separation(names), Separation(("report", "standby"))))
-    assert [members.tolist() for _, members in separations(topology, COMPONENTS, grid(NODES, DEFAULT_LEVELS))] == [
-        [1, 2]
-    ]
+    assert [
+        members.tolist() for _, members in separations(topology, COMPONENTS, node_locations(NODES, DEFAULT_LEVELS))
+    ] == [[1, 2]]
 
 
 def away(component: int, *apart: tuple[int, Any], nodes: tuple[Node, ...] = NODES) -> list[str]:
     """`ingest` is on a1, `report` on b1, `standby` on a3."""
     present = np.array([[1, 0, 0, 0], [0, 0, 0, 2], [0, 0, 1, 0]])
     mask = kept_away(
-        grid(nodes, DEFAULT_LEVELS), present, tuple((level, np.array(members)) for level, members in apart), component
+        node_locations(nodes, DEFAULT_LEVELS),
+        present,
+        tuple((level, np.array(members)) for level, members in apart),
+        component,
     )
     return [node.name for node, kept in zip(nodes, mask.tolist(), strict=True) if kept]
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ballast.model.arrays import IntArray
-from ballast.placement.neighborhood import NO_CHANGE, Change, best_node_change, best_shift, best_swap
 from ballast.placement.problem import Layout, Problem
+from ballast.placement.refinement import NO_CHANGE, Change, best_node_change, best_shift, best_swap
 from tests.unit.placement.problems import a_problem, cost, distances, filled, kept_apart, shifted, valid
 
 Steps = tuple[tuple[int, int, int, int], ...]

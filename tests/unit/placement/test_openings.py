@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from ballast.model import Component, ComponentLimit, PlacementPolicy, Resources, Separation
-from ballast.placement.openings import Openings
-from ballast.placement.outlook import Outlook
+from ballast.placement.pool_view import PoolView
 from ballast.placement.problem import Layout
-from ballast.placement.search import problem
+from ballast.placement.proximity import problem
+from ballast.placement.strategy import Openings
 from tests.builders import GIB, a_node, a_topology, an_executor, gated
-from tests.unit.placement.situations import the_outlook
+from tests.unit.placement.situations import the_view
 
 NODES = tuple(
     a_node(f"{zone}{rack}{n}", zone=zone, rack=rack, cores=2.0 + n) for zone in "ab" for rack in "rs" for n in range(2)
@@ -22,13 +22,13 @@ NODES = tuple(
 APART = [Component("ingest"), Component("report"), Component("standby")]
 
 
-def view(**changes: Any) -> Outlook:
+def view(**changes: Any) -> PoolView:
     """Three components, one of them with two templates, and one that runs already."""
     waiting = [gated(f"{name}-{n}", component=name) for name in ("ingest", "report", "standby") for n in range(6)]
     large = [gated(f"large-{n}", requests=Resources(2.0, GIB, 1)) for n in range(3)]
     running = an_executor("old", node="ar0", component="report")
     policy = PlacementPolicy(max_executors_per_node_ratio=1.0)
-    return the_outlook(*waiting, *large, running, **{"nodes": NODES, "policy": policy, **changes})
+    return the_view(*waiting, *large, running, **{"nodes": NODES, "policy": policy, **changes})
 
 
 def separated(by: str) -> dict[str, Any]:

@@ -9,9 +9,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from ballast.placement.neighborhood import best_node_change, best_shift, best_swap
 from ballast.placement.problem import Layout, Problem
-from ballast.placement.refinement import Budget, descend, refine
+from ballast.placement.refinement import Budget, best_node_change, best_shift, best_swap, descend, refine
 from tests.unit.placement.problems import a_problem, distances, filled, kept_apart, valid
 
 SEEDS = range(20)

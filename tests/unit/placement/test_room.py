@@ -19,14 +19,14 @@ from ballast.model import (
     Snapshot,
     Weights,
 )
-from ballast.placement.grid import grid
+from ballast.placement.node_locations import node_locations
 from ballast.placement.room import UNBOUNDED, Room, counts_that_fit, expected, fits, in_flight, room
 from tests.builders import GIB, a_move, a_node, a_snapshot, an_executor, gated
 
 
 def room_of(snapshot: Snapshot, **reserved: Resources) -> dict[str, float]:
     """Cores left by node."""
-    places = grid(snapshot.nodes, Policy("p").levels)
+    places = node_locations(snapshot.nodes, Policy("p").levels)
     found: Room = room(snapshot, places, gated=(), scores={}, reserved=reserved)
     return {node.name: float(free[0]) for node, free in zip(places.nodes, found.free, strict=True)}
 
@@ -104,7 +104,7 @@ GPU = "nvidia.com/gpu"
 
 
 def space(snapshot: Snapshot, *gated_ones: Executor, **changes: Any) -> Room:
-    places = grid(snapshot.nodes, Policy("p").levels)
+    places = node_locations(snapshot.nodes, Policy("p").levels)
     settings: dict[str, Any] = {"scores": {}, "reserved": {}, **changes}
     return room(snapshot, places, gated=gated_ones, **settings)
 

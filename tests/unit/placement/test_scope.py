@@ -139,8 +139,8 @@ def test_of_templates_that_differ_in_extended_resources_alone_the_order_of_lists
     nodes = tuple(replace(n, allocatable=n.allocatable.plus(Resources(extended=(("gpu", 2.0),)))) for n in POOL)
     plain = on("ar1", requests=Resources(0.5, GIB, 1))
     with_gpus = [replace(e, name="g-1", uid="uid-g-1", requests=Resources(0.5, GIB, 1, (("gpu", 2.0),))) for e in plain]
-    for crew in ((*plain, *with_gpus), (*with_gpus, *plain)):
-        assert stays_up_to(2 / (2 + 1), Scope.NODE, *crew, nodes=nodes)
+    for workload in ((*plain, *with_gpus), (*with_gpus, *plain)):
+        assert stays_up_to(2 / (2 + 1), Scope.NODE, *workload, nodes=nodes)
 
 
 def test_of_equally_full_nodes_the_first_is_home() -> None:

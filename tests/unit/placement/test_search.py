@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 
 from ballast.model import Anchor, Component, Executor, PlacementPolicy, Resources, Stream, Topology
-from ballast.placement.outlook import Outlook
+from ballast.placement.pool_view import PoolView
 from ballast.placement.problem import Layout
-from ballast.placement.search import Effort, problem, search
+from ballast.placement.proximity import Effort, problem, search
 from tests.builders import GIB, a_node, a_topology, an_executor, gated
-from tests.unit.placement.situations import the_outlook
+from tests.unit.placement.situations import the_view
 
 HURRY = Effort(steps=0, thorough=False, orders=False)
 FREELY = PlacementPolicy(max_executors_per_node_ratio=1.0)
 NODES = tuple(a_node(f"{zone}{n}", zone=zone, cores=2.0) for zone in "ab" for n in "12")
 
 
-def outlook(*executors: Executor, **changes: Any) -> Outlook:
-    return the_outlook(*executors, **{"nodes": NODES, "policy": FREELY, **changes})
+def a_view(*executors: Executor, **changes: Any) -> PoolView:
+    return the_view(*executors, **{"nodes": NODES, "policy": FREELY, **changes})
 
 
 def some(count: int, component: str = "ingest", cores: float = 1.0) -> list[Executor]:
@@ -28,25 +28,25 @@ def some(count: int, component: str = "ingest", cores: float = 1.0) -> list[Exec
     return [gated(f"{component}-{cores:g}-{number}", component=component, requests=requests) for number in range(count)]
 
 
-def found(view: Outlook, effort: Effort) -> Layout:
+def found(view: PoolView, effort: Effort) -> Layout:
     turns = [group for group, count in enumerate(view.counts) for _ in range(int(count))]
     layout = search(view, turns, effort)
     assert layout is not None
     return layout
 
 
-def homes(view: Outlook, layout: Layout) -> dict[str, int]:
-    names = [view.pool.grid.nodes[node].name for node in layout.problem.nodes]
+def homes(view: PoolView, layout: Layout) -> dict[str, int]:
+    names = [view.pool.locations.nodes[node].name for node in layout.problem.nodes]
     return {name: int(count) for name, count in sorted(zip(names, layout.placed.sum(axis=0), strict=True)) if count}
 
 
 def test_where_no_node_takes_any_of_them_nothing_is_found() -> None:
-    assert search(outlook(*some(1, cores=3.0)), [0], Effort()) is None
+    assert search(a_view(*some(1, cores=3.0)), [0], Effort()) is None
 
 
 @pytest.mark.parametrize("effort", [HURRY, Effort(steps=0), Effort()], ids=["hurry", "thorough", "searching"])
 def test_a_set_is_placed_as_near_together_as_it_fits(effort: Effort) -> None:
-    view = outlook(*some(4))
+    view = a_view(*some(4))
     layout = found(view, effort)
     assert layout.missing.tolist() == [0]
     assert set(homes(view, layout)) in ({"a1", "a2"}, {"b1", "b2"})
@@ -54,12 +54,12 @@ def test_a_set_is_placed_as_near_together_as_it_fits(effort: Effort) -> None:
 
 @pytest.mark.parametrize("effort", [HURRY, Effort(steps=0), Effort()], ids=["hurry", "thorough", "searching"])
 def test_one_that_fits_no_single_zone_uses_both(effort: Effort) -> None:
-    layout = found(outlook(*some(6)), effort)
+    layout = found(a_view(*some(6)), effort)
     assert (layout.missing.tolist(), int(layout.placed.sum())) == ([0], 6)
 
 
 def test_those_that_do_not_fit_are_missing() -> None:
-    assert found(outlook(*some(11)), Effort(steps=20)).missing.tolist() == [3]
+    assert found(a_view(*some(11)), Effort(steps=20)).missing.tolist() == [3]
 
 
 TWO_ENDS = a_topology(
@@ -72,23 +72,23 @@ TWO_ENDS = a_topology(
 
 @pytest.mark.parametrize("effort", [HURRY, Effort(steps=0), Effort()], ids=["hurry", "thorough", "searching"])
 def test_a_set_is_split_where_its_components_are_drawn_apart(effort: Effort) -> None:
-    layout = found(outlook(*some(2), *some(2, "report"), topologies=(TWO_ENDS,)), effort)
+    layout = found(a_view(*some(2), *some(2, "report"), topologies=(TWO_ENDS,)), effort)
     assert layout.cost() - float((layout.problem.pull.min(axis=1) * 2).sum()) == pytest.approx(0.0, abs=0.01)
 
 
 def test_what_fits_only_in_another_order_is_packed_all_the_same() -> None:
     """Two cores and one core, in nodes of two and one: the small one must not take the large one's place."""
     nodes = (a_node("n1", cores=2.0), a_node("n2", cores=1.0))
-    view = outlook(*some(1), *some(1, cores=2.0), nodes=nodes)
+    view = a_view(*some(1), *some(1, cores=2.0), nodes=nodes)
     for turns in ([0, 1], [1, 0]):
         layout = search(view, turns, Effort(steps=0))
         assert layout is not None
         assert layout.missing.sum() == 0
 
 
-def loaded(topology: Topology) -> Outlook:
+def loaded(topology: Topology) -> PoolView:
     running = (an_executor("old-0", node="a1"), an_executor("old-1", node="b2", component="report"))
-    return outlook(*some(2), *some(2, "report"), *some(1, cores=2.0), *running, topologies=(topology,))
+    return a_view(*some(2), *some(2, "report"), *some(1, cores=2.0), *running, topologies=(topology,))
 
 
 def test_more_effort_is_never_dearer() -> None:
@@ -112,7 +112,7 @@ def test_the_names_of_nodes_that_differ_otherwise_have_no_part_in_the_order() ->
     pairs = [("n1", 2.0, "r1"), ("n2", 4.0, "r1"), ("n3", 3.0, "r2")]
     renamed = dict(zip(("n1", "n2", "n3"), ("z", "y", "x"), strict=True))
     views = [
-        outlook(*some(2), nodes=tuple(a_node(names.get(n, n), cores=cores, rack=rack) for n, cores, rack in pairs))
+        a_view(*some(2), nodes=tuple(a_node(names.get(n, n), cores=cores, rack=rack) for n, cores, rack in pairs))
         for names in ({}, renamed)
     ]
     rooms = [problem(view, np.arange(3)).room[:, 0].tolist() for view in views]

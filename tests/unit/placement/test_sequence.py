@@ -1,49 +1,49 @@
-"""In which order a crew's executors are placed."""
+"""In which order a workload's executors are placed."""
 
 from __future__ import annotations
 
 from ballast.model import Component, ExecutorOrder, Memory, Stream
-from ballast.placement.crew import Crew, crews
-from ballast.placement.grid import grid
+from ballast.placement.executor_order import sequence
 from ballast.placement.limit import zone_allowance
-from ballast.placement.part import parts
-from ballast.placement.sequence import sequence
+from ballast.placement.node_locations import node_locations
+from ballast.placement.proximity import parts
+from ballast.placement.workload import Workload, workloads
 from tests.builders import a_node, a_policy, a_snapshot, a_topology, gated
 
 
-def a_crew(*streams: tuple[str, str], **counts: int) -> Crew:
+def a_crew(*streams: tuple[str, str], **counts: int) -> Workload:
     topology = a_topology(*(Component(name) for name in counts), streams=tuple(Stream(*ends) for ends in streams))
     executors = [gated(f"{name}-{n}", component=name) for name, count in counts.items() for n in range(count)]
     snapshot = a_snapshot(a_node("n1"), executors=tuple(executors), topologies=(topology,))
-    places = grid(snapshot.nodes, a_policy().levels)
-    (crew,) = crews(snapshot, places, Memory(), gated=executors, bound={}, sticky=True, loads={})
-    return crew
+    places = node_locations(snapshot.nodes, a_policy().levels)
+    (workload,) = workloads(snapshot, places, Memory(), gated=executors, bound={}, sticky=True, loads={})
+    return workload
 
 
-def named(crew: Crew, order: ExecutorOrder) -> list[str]:
-    counts = {index: len(group.executors) for index, group in enumerate(crew.groups)}
-    return [crew.components[crew.groups[index].component] for index in sequence(crew, counts, order)]
+def named(workload: Workload, order: ExecutorOrder) -> list[str]:
+    counts = {index: len(group.executors) for index, group in enumerate(workload.groups)}
+    return [workload.components[workload.groups[index].component] for index in sequence(workload, counts, order)]
 
 
 def test_by_proximity_receivers_follow_their_senders() -> None:
-    crew = a_crew(("source", "middle"), ("middle", "zink"), source=1, middle=2, zink=2)
-    assert named(crew, ExecutorOrder.PROXIMITY_NEEDS)[:2] == ["source", "middle"]
+    workload = a_crew(("source", "middle"), ("middle", "zink"), source=1, middle=2, zink=2)
+    assert named(workload, ExecutorOrder.PROXIMITY_NEEDS)[:2] == ["source", "middle"]
 
 
 def test_by_connections_the_best_connected_comes_first() -> None:
-    crew = a_crew(("a", "hub"), ("b", "hub"), ("c", "hub"), a=1, b=1, c=1, hub=2)
-    assert named(crew, ExecutorOrder.CONNECTION_COUNT)[0] == "hub"
+    workload = a_crew(("a", "hub"), ("b", "hub"), ("c", "hub"), a=1, b=1, c=1, hub=2)
+    assert named(workload, ExecutorOrder.CONNECTION_COUNT)[0] == "hub"
 
 
 def test_every_executor_comes_once_in_either_order() -> None:
-    crew = a_crew(("a", "b"), ("b", "a"), a=3, b=2)
+    workload = a_crew(("a", "b"), ("b", "a"), a=3, b=2)
     for order in ExecutorOrder:
-        assert sorted(named(crew, order)) == ["a", "a", "a", "b", "b"]
+        assert sorted(named(workload, order)) == ["a", "a", "a", "b", "b"]
 
 
 def test_parts_that_exchange_nothing_are_parted_the_largest_first() -> None:
-    crew = a_crew(("a", "b"), a=1, b=1, alone=5)
-    assert [[crew.components[crew.groups[g].component] for g in part] for part in parts(crew)] == [
+    workload = a_crew(("a", "b"), a=1, b=1, alone=5)
+    assert [[workload.components[workload.groups[g].component] for g in part] for part in parts(workload)] == [
         ["alone"],
         ["a", "b"],
     ]

@@ -10,8 +10,8 @@ import pytest
 
 from ballast.model import Component, Memory, Node, PlacementPolicy, Policy, Resources, Separation
 from ballast.placement.placing import place
-from ballast.placement.samza.by_locality import by_locality
 from tests.builders import GIB, a_node, a_snapshot, a_topology, gated
+from tests.reference.samza.by_locality import by_locality
 
 FREE = Policy("p", placement=PlacementPolicy(max_executors_per_node_ratio=1.0))
 

@@ -29,8 +29,8 @@ from ballast.model import (
     Separation,
 )
 from ballast.placement import least_long_term_rate, least_resource_usage
+from ballast.placement.least_resource_usage import Averages, UsageSettings
 from ballast.placement.placing import Placed, place
-from ballast.placement.pulsar.least_resource_usage import Averages, UsageSettings
 from ballast.placement.state import ComponentRate, PlacementState, Rates
 from tests.builders import GIB, NOW, a_move, a_node, a_snapshot, a_topology, an_executor, gated
 

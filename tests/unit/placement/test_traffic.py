@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ballast.model import Anchor, Component, Stream
-from ballast.placement.traffic import traffic
+from ballast.placement.workload import traffic
 from tests.builders import a_topology
 
 PARTS = ("ingest", "sessions")

@@ -1,1 +1,0 @@
-"""Apache Samza's groupers: which executor (task) goes to which process (container), with and without standbys."""
