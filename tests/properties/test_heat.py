@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from ballast.model import AvgShedderPolicy, SheddingPolicy
 from ballast.placement.pool_view import would_be_unloaded
 from ballast.shedding.avg_shedder_usage import UsageMemory, UsageSettings, avg_shedder_usage
-from ballast.shedding.load import ExecutorLoad, NodeLoad, PoolLoad
 from ballast.shedding.strategies import shed
 from ballast.shedding.suggestion import Suggestion
+from ballast.shedding.traffic_load import ExecutorLoad, NodeLoad, PoolLoad
 from ballast.shedding.transfer_shedder import Cause
 from ballast.shedding.usage_load import UsageExecutor, UsageNode, UsagePool
 

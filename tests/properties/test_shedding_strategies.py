@@ -10,9 +10,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ballast.shedding.completion import completed
-from ballast.shedding.load import ExecutorLoad, NodeLoad, PoolLoad
 from ballast.shedding.strategies import STRATEGIES, Shed, shed
 from ballast.shedding.suggestion import Suggestion
+from ballast.shedding.traffic_load import ExecutorLoad, NodeLoad, PoolLoad
 from ballast.shedding.usage_load import AnythingGoes, UsageExecutor, UsageNode, UsagePool
 
 EAGER = {

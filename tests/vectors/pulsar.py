@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ballast.placement.strategy import Arrival, Candidate
-from ballast.shedding.load import ExecutorLoad, NodeLoad, PoolLoad
-from ballast.shedding.top_executors import Activity
-from ballast.shedding.transfer_load import Allowed, TopExecutor, TransferNode, TransferPool
+from ballast.shedding.traffic_load import ExecutorLoad, NodeLoad, PoolLoad
+from ballast.shedding.transfer_pool import Activity, Allowed, TopExecutor, TransferNode, TransferPool
 from tests.vectors.case import Case
 
 NOT_CARRIED_OVER = (

@@ -11,11 +11,11 @@ from ballast.model import Executor, Memory, Move, Node, Phase, Policy, Snapshot
 from ballast.planner.shelf import restored, shelved
 from ballast.planner.terms import Terms
 from ballast.shedding.completion import Ruling, completed
-from ballast.shedding.destination import Refused
-from ballast.shedding.load import ExecutorLoad, NodeLoad, PoolLoad
 from ballast.shedding.strategies import shed
 from ballast.shedding.suggestion import Suggestion
+from ballast.shedding.traffic_load import ExecutorLoad, NodeLoad, PoolLoad
 from ballast.shedding.usage_load import UsagePool
+from ballast.shedding.victims_and_destination import Refused
 
 
 @dataclass(frozen=True, slots=True)

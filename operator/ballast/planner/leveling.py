@@ -37,9 +37,9 @@ from ballast.shedding.avg_shedder_usage import (
     avg_shedder_usage,
 )
 from ballast.shedding.completion import completed
-from ballast.shedding.destination import Refused
 from ballast.shedding.suggestion import Suggestion
 from ballast.shedding.usage_load import UsageExecutor, UsageNode, UsagePool
+from ballast.shedding.victims_and_destination import Refused
 
 Pair = tuple[str, str, float]
 

@@ -6,14 +6,81 @@ sheds executors whose rates fill `max_unload_ratio` of the pair's difference, th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
-from ballast.shedding.hits import HitCounts, Hits, counted, frozen
-from ballast.shedding.load import ExecutorLoad, PoolLoad
-from ballast.shedding.pairing import Pair, pairs
 from ballast.shedding.suggestion import Suggestion
-from ballast.shedding.victims import filling, rate, volume
+from ballast.shedding.traffic_load import ExecutorLoad, NodeLoad, PoolLoad, filling, rate, volume
+
+# Pairs the hottest node with the coldest, the second hottest with the second coldest, and so on inwards.
+#
+# A node that nothing may be sent to is nobody's cold one.
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    cold: NodeLoad
+    hot: NodeLoad
+
+    @property
+    def difference(self) -> float:
+        return self.hot.score - self.cold.score
+
+
+def ascending(load: PoolLoad) -> list[NodeLoad]:
+    """The nodes by score; equal ones stay in the pool's order."""
+    return sorted(load.nodes, key=lambda node: node.score)
+
+
+def pairs(load: PoolLoad, *, middle: bool = False) -> Iterator[Pair]:
+    """The pairs, the widest first. With `middle`, the middle one of an odd number is paired with itself."""
+    order = ascending(load)
+    takers = [place for place, node in enumerate(order) if node.receives]
+    for cold, hot in zip(takers, range(len(order) - 1, -1, -1), strict=False):
+        if cold < hot or (middle and cold == hot):
+            yield Pair(order[cold], order[hot])
+
+
+# How often in a row each node's pair was apart: over the low threshold, and over the high one.
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    low: int = 0
+    high: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class HitCounts:
+    """The nodes that have any, sorted by node. Plain values, fit for JSON."""
+
+    by_node: tuple[tuple[str, Hits], ...] = ()
+
+    def beyond(self, nodes: Container[str]) -> dict[str, Hits]:
+        """Those of nodes that have left."""
+        return {name: hits for name, hits in self.by_node if name not in nodes}
+
+
+def counted(
+    before: HitCounts, found: Iterable[Pair], *, low_threshold: float, high_threshold: float
+) -> tuple[list[Pair], dict[str, Hits]]:
+    """The pairs apart by the low threshold or more, and the counts of their nodes with this pass added.
+
+    Everybody else is back at zero, and so is the high count of a pair below the high threshold. Counts are kept by
+    node, not by pair.
+    """
+    known = dict(before.by_node)
+    tally: dict[str, Hits] = {}
+    apart = [pair for pair in found if pair.difference >= low_threshold]
+    for pair in apart:
+        for name in (pair.cold.name, pair.hot.name):
+            so_far = tally.get(name, known.get(name, Hits()))
+            tally[name] = Hits(so_far.low + 1, so_far.high + 1 if pair.difference >= high_threshold else 0)
+    return apart, tally
+
+
+def frozen(tally: dict[str, Hits]) -> HitCounts:
+    return HitCounts(tuple(sorted(tally.items())))
 
 
 @dataclass(frozen=True, slots=True)

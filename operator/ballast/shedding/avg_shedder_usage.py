@@ -18,11 +18,51 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from ballast.model.reason import Reason
-from ballast.shedding.destination import Effect, Leveling, Refused, Search
 from ballast.shedding.noise import Noise, observe
-from ballast.shedding.streak import Streak
 from ballast.shedding.suggestion import Suggestion
 from ballast.shedding.usage_load import AnythingGoes, Terms, UsageNode, UsagePool
+from ballast.shedding.victims_and_destination import Effect, Levelling, Refused, Search
+
+# How long a node has been on the hot or the cold side of a pair that is apart, and how far out it was meanwhile.
+
+_HORIZON_PASSES = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Streak:
+    """One node's. Plain values, fit for JSON."""
+
+    hot: bool
+    """Which side; a node that changes sides starts anew."""
+    partner: str = ""
+    """The other node of the pair in the last pass."""
+    low: int = 0
+    """Hits over the low threshold; at most one a metric window."""
+    high: int = 0
+    """Hits in a row over the high threshold, likewise."""
+    last_at_seconds: float = 0.0
+    """When the last hit was counted."""
+    passes: int = 0
+    deviation: float = 0.0
+    """Points outwards from the pool's middle, mean over the streak or its last fifteen passes."""
+
+    def hit(self, *, partner: str, high: bool, deviation: float, now_seconds: float, window_seconds: float) -> Streak:
+        """The streak with one more pass in which the pair was apart."""
+        # A time that lies ahead is of a clock that has been set back since.
+        counts = self.low == 0 or not 0 <= now_seconds - self.last_at_seconds < window_seconds
+        counts_high = high and (counts or self.high == 0)
+        passes = self.passes + 1
+        weight = 1.0 / min(passes, _HORIZON_PASSES)
+        return Streak(
+            hot=self.hot,
+            partner=partner,
+            low=self.low + counts,
+            high=self.high + counts_high if high else 0,
+            last_at_seconds=now_seconds if counts or counts_high else self.last_at_seconds,
+            passes=passes,
+            deviation=round(self.deviation + weight * (deviation - self.deviation), 3),
+        )
+
 
 _LASTING = 1.4
 """A lasting deviation must exceed the pool's extreme by this factor to be more than noise."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 
 from ballast.model.gap import Gap
 from ballast.model.reason import Reason
-from ballast.shedding.destination import Effect, Refused
 from ballast.shedding.suggestion import Suggestion
 from ballast.shedding.usage_load import Terms, UsageExecutor, UsageNode, UsagePool
+from ballast.shedding.victims_and_destination import Effect, Refused
 
 _LOOKED_AT = 8
 """Destinations tried for one executor, the coldest first."""

@@ -8,24 +8,132 @@ pass without reading it, and may start with the empty one. AvgShedder with unit 
 
 from __future__ import annotations
 
+import json
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from types import MappingProxyType
+from typing import Any, TypeVar
 
 from ballast.errors import InvalidField
-from ballast.shedding import settings as read
-from ballast.shedding import shorthand
-from ballast.shedding.avg_shedder_traffic import avg_shedder_traffic
-from ballast.shedding.hits import HitCounts, Hits
-from ballast.shedding.load import NodeLoad, PoolLoad
-from ballast.shedding.overload_shedder import overload_shedder
-from ballast.shedding.settings import Settings
+from ballast.shedding.avg_shedder_traffic import HitCounts, Hits, TrafficSettings, avg_shedder_traffic
+from ballast.shedding.overload_shedder import OverloadSettings, overload_shedder
 from ballast.shedding.suggestion import Suggestion
-from ballast.shedding.threshold_shedder import Averages, threshold_shedder
-from ballast.shedding.top_executors import Activity, top_executors
-from ballast.shedding.transfer_load import Average, TopExecutor, TransferNode, TransferPool
-from ballast.shedding.transfer_shedder import TransferMemory, transfer_shedder
-from ballast.shedding.uniform_load_shedder import uniform_load_shedder
+from ballast.shedding.threshold_shedder import Averages, ThresholdSettings, threshold_shedder
+from ballast.shedding.traffic_load import NodeLoad, PoolLoad
+from ballast.shedding.transfer_pool import Activity, Average, TopExecutor, TransferNode, TransferPool, top_executors
+from ballast.shedding.transfer_shedder import TransferMemory, TransferSettings, transfer_shedder
+from ballast.shedding.uniform_load_shedder import UniformSettings, uniform_load_shedder
+
+# The strategies' settings from the plain numbers of a policy; what a policy leaves out keeps its default.
+
+Settings = Mapping[str, float]
+"""By the names that a policy uses, in snake case."""
+Field = tuple[str, Callable[[float], Any]]
+T = TypeVar("T")
+
+
+def _ratio(percent: float) -> float:
+    return percent / 100.0
+
+
+_TRAFFIC: Mapping[str, Field] = MappingProxyType(
+    {
+        "low_threshold": ("low_threshold", float),
+        "high_threshold": ("high_threshold", float),
+        "low_hits": ("low_hits", int),
+        "high_hits": ("high_hits", int),
+        "max_unload_ratio": ("max_unload_ratio", float),
+        "min_rate": ("min_rate_per_second", float),
+        "min_throughput": ("min_bytes_per_second", float),
+    }
+)
+_THRESHOLD: Mapping[str, Field] = MappingProxyType(
+    {
+        "threshold": ("threshold", float),
+        "history_weight": ("history_ratio", float),
+        "min_throughput": ("min_bytes_per_second", float),
+        "lower_boundary": ("lower_boundary", bool),
+    }
+)
+_OVERLOAD: Mapping[str, Field] = MappingProxyType({"threshold": ("threshold", float)})
+_UNIFORM: Mapping[str, Field] = MappingProxyType(
+    {
+        "rate_difference": ("rate_difference_percent", float),
+        "throughput_ratio": ("bytes_ratio", float),
+        "max_unload_ratio": ("max_unload_ratio", float),
+        "min_rate": ("min_rate_per_second", float),
+        "min_throughput": ("min_bytes_per_second", float),
+        "max_executors": ("max_executors", int),
+    }
+)
+_TRANSFER: Mapping[str, Field] = MappingProxyType(
+    {
+        "target_std_dev": ("target_std_ratio", _ratio),
+        "hits": ("hits", int),
+        "max_nodes_per_pass": ("max_nodes", int),
+        "overload_threshold": ("overload_threshold", float),
+        "history_weight": ("history_ratio", float),
+        "delay": ("cooldown_seconds", float),
+        "max_age": ("ttl_seconds", float),
+    }
+)
+
+
+def _filled(kind: Callable[..., T], fields: Mapping[str, Field], settings: Settings) -> T:
+    return kind(**{field: read(settings[name]) for name, (field, read) in fields.items() if name in settings})
+
+
+def traffic_settings(settings: Settings) -> TrafficSettings:
+    return _filled(TrafficSettings, _TRAFFIC, settings)
+
+
+def threshold_settings(settings: Settings) -> ThresholdSettings:
+    return _filled(ThresholdSettings, _THRESHOLD, settings)
+
+
+def overload_settings(settings: Settings) -> OverloadSettings:
+    return _filled(OverloadSettings, _OVERLOAD, settings)
+
+
+def uniform_settings(settings: Settings) -> UniformSettings:
+    return _filled(UniformSettings, _UNIFORM, settings)
+
+
+def transfer_settings(settings: Settings) -> TransferSettings:
+    return _filled(TransferSettings, _TRANSFER, settings)
+
+
+ValuesByNode = Mapping[str, tuple[float, ...]]
+
+
+def encoded(values_by_node: ValuesByNode, *, extra: float = 0) -> str:
+    """JSON of the values by node, to six digits, and of one extra value."""
+    nodes = {_short(name): [_rounded(value) for value in values] for name, values in sorted(values_by_node.items())}
+    return json.dumps({"extra": extra, "nodes": nodes}, separators=(",", ":"))
+
+
+def decoded(text: str, names: Iterable[str], *, width: int) -> tuple[dict[str, tuple[float, ...]], float]:
+    """The values of the named nodes, `width` each, and the extra one; nothing where the text is not ours."""
+    try:
+        found = json.loads(text)
+        nodes = {str(key): tuple(map(float, values)) for key, values in found["nodes"].items()}
+        extra = float(found["extra"])
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return {}, 0.0
+    shorts = {name: _short(name) for name in names}
+    return {name: nodes[short] for name, short in shorts.items() if len(nodes.get(short, ())) == width}, extra
+
+
+def _short(name: str) -> str:
+    return urlsafe_b64encode(blake2b(name.encode(), digest_size=6).digest()).decode()
+
+
+def _rounded(value: float) -> float:
+    rounded = float(f"{value:.6g}")
+    return int(rounded) if rounded.is_integer() else rounded
+
 
 _CANDIDATES = 10.0
 """Executors of a node that TransferShedder looks at, unless the policy's `max_candidates` says otherwise."""
@@ -50,43 +158,45 @@ def shed(name: str, load: PoolLoad, settings: Settings, state: str) -> Shed:
 
 def hit_counts(state: str, names: Iterable[str]) -> HitCounts:
     """What AvgShedder's state says of the named nodes."""
-    known, _ = shorthand.read(state, names, width=2)
+    known, _ = decoded(state, names, width=2)
     return HitCounts(tuple(sorted((name, Hits(int(low), int(high))) for name, (low, high) in known.items())))
 
 
 def _avg(load: PoolLoad, settings: Settings, state: str) -> Shed:
-    result = avg_shedder_traffic(load, read.traffic(settings), hit_counts(state, load.names()))
+    result = avg_shedder_traffic(load, traffic_settings(settings), hit_counts(state, load.names()))
     # A pair goes by the higher count of its two nodes, so that of a silent one's partner need not be kept.
-    resting, _ = shorthand.read(state, load.silent, width=2)
+    resting, _ = decoded(state, load.silent, width=2)
     counts = {name: (hits.low, hits.high) for name, hits in result.memory.by_node}
-    return Shed(result.suggestions, shorthand.written({**resting, **counts}))
+    return Shed(result.suggestions, encoded({**resting, **counts}))
 
 
 def _threshold(load: PoolLoad, settings: Settings, state: str) -> Shed:
-    known, _ = shorthand.read(state, load.names(), width=1)
+    known, _ = decoded(state, load.names(), width=1)
     before = Averages(tuple(sorted((name, usage) for name, (usage,) in known.items())))
-    result = threshold_shedder(load, read.threshold(settings), before)
-    resting, _ = shorthand.read(state, load.silent, width=1)
+    result = threshold_shedder(load, threshold_settings(settings), before)
+    resting, _ = decoded(state, load.silent, width=1)
     averages = {name: (usage,) for name, usage in result.memory.by_node}
-    return Shed(result.suggestions, shorthand.written({**resting, **averages}))
+    return Shed(result.suggestions, encoded({**resting, **averages}))
 
 
 def _overload(load: PoolLoad, settings: Settings, state: str) -> Shed:
-    return Shed(overload_shedder(load, read.overload(settings)), state)
+    return Shed(overload_shedder(load, overload_settings(settings)), state)
 
 
 def _uniform(load: PoolLoad, settings: Settings, state: str) -> Shed:
-    return Shed(uniform_load_shedder(load, read.uniform(settings)), state)
+    return Shed(uniform_load_shedder(load, uniform_settings(settings)), state)
 
 
 def _transfer(load: PoolLoad, settings: Settings, state: str) -> Shed:
-    known, hits = shorthand.read(state, load.names() | load.silent, width=2)
+    known, hits = decoded(state, load.names() | load.silent, width=2)
     before = tuple(sorted((name, Average(ratio, volume)) for name, (ratio, volume) in known.items()))
     most = int(settings.get("max_candidates", _CANDIDATES))
     pool = TransferPool(tuple(_transfer_node(node, most) for node in load.nodes), load.names(), load.silent)
-    result = transfer_shedder(pool, read.transfer(settings), TransferMemory(before, int(hits)), allowed=lambda *_: True)
+    result = transfer_shedder(
+        pool, transfer_settings(settings), TransferMemory(before, int(hits)), allowed=lambda *_: True
+    )
     averages = {name: (each.load_ratio, each.bytes_per_second) for name, each in result.memory.averages}
-    return Shed(result.suggestions, shorthand.written(averages, extra=result.memory.hits))
+    return Shed(result.suggestions, encoded(averages, extra=result.memory.hits))
 
 
 def _transfer_node(node: NodeLoad, most: int) -> TransferNode:

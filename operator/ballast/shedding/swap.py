@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ballast.shedding.transfer_load import Allowed, TopExecutor
+from ballast.shedding.transfer_pool import Allowed, TopExecutor
 
 _RELIEF_RATIO = 0.75
 """A swap must bring the hot node below this share of its bytes."""

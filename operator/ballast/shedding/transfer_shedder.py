@@ -12,7 +12,7 @@ from math import inf, isnan, nan, sqrt
 
 from ballast.shedding.suggestion import Suggestion
 from ballast.shedding.swap import Exchange, Side, SwapRules
-from ballast.shedding.transfer_load import Allowed, Average, TransferNode, TransferPool, smoothed
+from ballast.shedding.transfer_pool import Allowed, Average, TransferNode, TransferPool, smoothed
 
 
 class Cause(StrEnum):

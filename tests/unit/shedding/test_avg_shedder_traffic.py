@@ -2,10 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from ballast.shedding.avg_shedder_traffic import TrafficSettings, avg_shedder_traffic
-from ballast.shedding.hits import HitCounts, Hits
-from ballast.shedding.load import NodeLoad, PoolLoad
+from ballast.shedding.avg_shedder_traffic import HitCounts, Hits, TrafficSettings, avg_shedder_traffic
 from ballast.shedding.suggestion import Suggestion
+from ballast.shedding.traffic_load import NodeLoad, PoolLoad
 from tests.unit.shedding.builders import MIB, busy, pool
 
 

@@ -8,9 +8,9 @@ from pydantic import TypeAdapter
 
 from ballast.model.reason import Reason
 from ballast.shedding.avg_shedder_usage import UsageMemory, UsageResult, UsageSettings, avg_shedder_usage
-from ballast.shedding.destination import Refused
 from ballast.shedding.suggestion import Suggestion
 from ballast.shedding.usage_load import Terms, UsageNode, UsagePool
+from ballast.shedding.victims_and_destination import Refused
 from tests.unit.shedding.builders import usage_pool, used
 
 AT_ONCE = UsageSettings(low_hits=1, high_hits=1, max_moves=10, max_moves_per_node=10)

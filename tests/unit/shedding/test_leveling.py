@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ballast.shedding.leveling import Combination, Item, closest
+from ballast.shedding.victims_and_destination import Combination, Item, closest
 
 
 def names(combination: Combination) -> list[str]:

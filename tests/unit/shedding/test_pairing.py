@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ballast.shedding.pairing import pairs
+from ballast.shedding.avg_shedder_traffic import pairs
 from tests.unit.shedding.builders import busy, pool
 
 

@@ -4,9 +4,15 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from ballast.shedding import settings
 from ballast.shedding.avg_shedder_traffic import TrafficSettings
 from ballast.shedding.overload_shedder import OverloadSettings
+from ballast.shedding.strategies import (
+    overload_settings,
+    threshold_settings,
+    traffic_settings,
+    transfer_settings,
+    uniform_settings,
+)
 from ballast.shedding.threshold_shedder import ThresholdSettings
 from ballast.shedding.transfer_shedder import TransferSettings
 from ballast.shedding.uniform_load_shedder import UniformSettings
@@ -16,7 +22,7 @@ from ballast.shedding.uniform_load_shedder import UniformSettings
     ("read", "given", "meant"),
     [
         (
-            settings.traffic,
+            traffic_settings,
             {
                 "low_threshold": 1.0,
                 "high_threshold": 2.0,
@@ -29,13 +35,13 @@ from ballast.shedding.uniform_load_shedder import UniformSettings
             TrafficSettings(1.0, 2.0, 3, 4, 0.5, 6.0, 7.0),
         ),
         (
-            settings.threshold,
+            threshold_settings,
             {"threshold": 1.0, "history_weight": 0.2, "min_throughput": 3.0, "lower_boundary": 1.0},
             ThresholdSettings(1.0, 0.2, 3.0, lower_boundary=True),
         ),
-        (settings.overload, {"threshold": 1.0}, OverloadSettings(1.0)),
+        (overload_settings, {"threshold": 1.0}, OverloadSettings(1.0)),
         (
-            settings.uniform,
+            uniform_settings,
             {
                 "rate_difference": 1.0,
                 "throughput_ratio": 2.0,
@@ -47,7 +53,7 @@ from ballast.shedding.uniform_load_shedder import UniformSettings
             UniformSettings(1.0, 2.0, 0.3, 4.0, 5.0, 6),
         ),
         (
-            settings.transfer,
+            transfer_settings,
             {
                 "target_std_dev": 10.0,
                 "hits": 2.0,
@@ -78,5 +84,5 @@ def test_a_policys_numbers_become_settings(
 
 
 def test_whole_numbers_are_whole() -> None:
-    assert isinstance(settings.traffic({"low_hits": 3.0}).low_hits, int)
-    assert isinstance(settings.uniform({"max_executors": 3.0}).max_executors, int)
+    assert isinstance(traffic_settings({"low_hits": 3.0}).low_hits, int)
+    assert isinstance(uniform_settings({"max_executors": 3.0}).max_executors, int)

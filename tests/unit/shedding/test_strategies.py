@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 
 from ballast.errors import InvalidField
-from ballast.shedding import shorthand
-from ballast.shedding.load import NodeLoad, PoolLoad
-from ballast.shedding.strategies import STRATEGIES, shed
+from ballast.shedding.strategies import STRATEGIES, decoded, shed
+from ballast.shedding.traffic_load import NodeLoad, PoolLoad
 from tests.unit.shedding.builders import MIB, busy, pool
 
 SKEWED = pool(
@@ -72,7 +71,7 @@ def test_what_is_known_of_a_node_outlasts_a_pass_without_its_figures(name: str, 
 
 
 def seen(state: str, name: str) -> dict[str, tuple[float, ...]]:
-    return shorthand.read(state, [name], width=2)[0] or shorthand.read(state, [name], width=1)[0]
+    return decoded(state, [name], width=2)[0] or decoded(state, [name], width=1)[0]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ballast.shedding.streak import Streak
+from ballast.shedding.avg_shedder_usage import Streak
 
 
 def after(times: list[float], *, high: bool = False, deviations: list[float] | None = None) -> Streak:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from ballast.shedding.top_executors import Activity, top_executors
+from ballast.shedding.transfer_pool import Activity, top_executors
 
 PLAIN = Activity("plain", 1e6, 1e6, 1000.0, 1000, 1_000_000)
 

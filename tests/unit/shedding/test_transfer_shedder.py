@@ -6,7 +6,7 @@ from math import isnan
 import pytest
 
 from ballast.shedding.suggestion import Suggestion
-from ballast.shedding.transfer_load import Average, TopExecutor, TransferNode, TransferPool, smoothed
+from ballast.shedding.transfer_pool import Average, TopExecutor, TransferNode, TransferPool, smoothed
 from ballast.shedding.transfer_shedder import (
     Cause,
     Outcome,
