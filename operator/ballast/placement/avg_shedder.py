@@ -16,6 +16,11 @@ from ballast.model.arrays import IntArray
 from ballast.placement.pool_view import PoolView
 from ballast.placement.strategy import Seats, draw, one_by_one
 
+# AvgShedder's own placement: what it shed goes where the decision said, everything else is spread at random.
+#
+# Source: Pulsar's `AvgShedder.selectBroker`. Random on purpose and not a hash of the executor: so the executors of a
+# node that died do not all land on one other node.
+
 
 @dataclass(frozen=True, slots=True)
 class Destinations:

@@ -12,6 +12,8 @@ from ballast.model import ExecutorOrder
 from ballast.model.topology import Grouping
 from ballast.placement.workload import Workload
 
+# What talks to what, as far as the order of placing needs it.
+
 Id = TypeVar("Id")
 
 EVEN = frozenset({Grouping.SHUFFLE, Grouping.LOCAL_OR_SHUFFLE, Grouping.LOAD_AWARE})
@@ -48,7 +50,7 @@ class ComponentGraph(Generic[Id]):
         """Components that `name` sends to, each once, in the order of the streams."""
         return list(dict.fromkeys(s.target for s in self.streams if s.source == name))
 
-    def neighbours(self, name: str) -> set[str]:
+    def neighbors(self, name: str) -> set[str]:
         """Components that `name` sends to or receives from; itself, if it sends to itself."""
         parents = {s.source for s in self.streams if s.target == name}
         return parents.union(self.children(name))
@@ -150,6 +152,9 @@ class _DownstreamWalk(Generic[Id]):
             if receivers:
                 share = receivers // senders if child in self._even[name] else 1
                 yield from (child for _ in range(max(1, share)))
+
+
+# In which order the executors of a workload are placed.
 
 
 def sequence(workload: Workload, counts: Mapping[int, int], order: ExecutorOrder) -> list[int]:

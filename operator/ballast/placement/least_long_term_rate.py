@@ -21,6 +21,10 @@ from ballast.placement.pool_view import Pool, PoolView
 from ballast.placement.state import ComponentRate, Rates
 from ballast.placement.strategy import Candidate, NodeValues, Seats, draw, lowest, one_by_one
 
+# LeastLongTermRate: the node with the fewest records per second over the long window, unless it is overloaded.
+#
+# Source: Pulsar's `LeastLongTermMessageRate`. What was just placed is added until the figures show it.
+
 
 @dataclass(frozen=True, slots=True)
 class RateSettings:

@@ -17,6 +17,11 @@ from ballast.model.arrays import FloatArray, IntArray
 from ballast.placement.pool_view import Pool, PoolView
 from ballast.placement.strategy import ROUNDING, Candidate, NodeValues, Seats, draw, one_by_one
 
+# LeastResourceUsage: any of the nodes whose smoothed usage is below the mean by a threshold.
+#
+# Source: Pulsar's two `LeastResourceUsageWithWeight` (with and without the extensible load manager). Averages take in
+# a pass once, in `averaged`; `possible` only reads them, so that placing many executors does not smooth faster.
+
 
 @dataclass(frozen=True, slots=True)
 class UsageSettings:

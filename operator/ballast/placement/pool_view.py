@@ -17,6 +17,8 @@ from ballast.placement.node_locations import NodeLocations
 from ballast.placement.room import Room, counts_that_fit
 from ballast.placement.workload import Workload
 
+# Which nodes the shedder would unload: nothing is placed there that would have to move again.
+
 
 def would_be_unloaded(scores: FloatArray, shedding: SheddingPolicy) -> BoolArray:
     """(nodes,): hot by the shedder's own measure, were it to see these scores for long enough. NaN scores are not.
@@ -134,7 +136,7 @@ class PoolView:
 
     @cached_property
     def preference(self) -> FloatArray:
-        """(N,): coolness and favour, 0 … 2."""
+        """(N,): coolness and favor, 0 … 2."""
         return _preference(self.pool, max(self.workload.groups[group].load_cores for group in self.groups.tolist()))
 
     @cached_property

@@ -23,6 +23,8 @@ from ballast.placement.refinement import Budget, descend, refine
 from ballast.placement.strategy import Seats
 from ballast.placement.workload import Workload
 
+# Parts of a topology that exchange nothing with each other need not be near each other.
+
 
 def parts(workload: Workload) -> list[list[int]]:
     """The workload's groups by connected part, the part that asks for most CPU first; indices ascend within a part."""
@@ -48,6 +50,8 @@ def _demand(workload: Workload, indices: list[int]) -> float:
     groups = (workload.groups[index] for index in indices)
     return sum(group.requests.cpu_cores * len(group.executors) for group in groups)
 
+
+# From a view to a layout: look where it is best first, wider when that does not hold the set.
 
 _FIRST_LOOK = 40
 """Steps of descent before places are compared."""

@@ -111,7 +111,7 @@ def preferred_location(pool: Pool, workload: Workload, component: int) -> Locati
     """
     for counts in (workload.present[component], workload.present.sum(axis=0)):
         if counts.any():
-            return _centre(pool, counts.astype(np.float64))
+            return _center(pool, counts.astype(np.float64))
     return _outer_end(workload, len(pool.locations.steps))
 
 
@@ -123,7 +123,7 @@ def _outer_end(workload: Workload, depth: int) -> Location:
     return (*known[: depth - 1], None)
 
 
-def _centre(pool: Pool, counts: FloatArray) -> Location:
+def _center(pool: Pool, counts: FloatArray) -> Location:
     locations = pool.locations
     result: list[str | None] = []
     mask = np.ones(len(counts), dtype=np.bool_)

@@ -18,6 +18,12 @@ from ballast.placement.construction import construct, hardest_first
 from ballast.placement.problem import Layout
 from ballast.placement.room import fits
 
+# Small changes of a layout, and what each would save.
+#
+# With benefit B[c, i] (what one more executor of c gains on node i), weights w and distances d: k of c from i to j: k
+# (B[c, j] − B[c, i]) + k² w[c, c] d(i, j) and m of e from j to i: … − 2 k m w[c, e] d(i, j) for the pairs that pass
+# each other all of node i (counts v): v · (B[:, j] − B[:, i]) + vᵀ w v d(i, j)
+
 
 @dataclass(frozen=True, slots=True)
 class Change:

@@ -14,6 +14,11 @@ from ballast.placement.node_locations import NodeLocations
 from ballast.placement.pool_view import PoolView
 from ballast.placement.strategy import Seats, one_by_one
 
+# RoundRobin: one node after the other.
+#
+# Source: Pulsar's `RoundRobinBrokerSelector`. Ours goes on after the node chosen last, by name, so a node that joins
+# or leaves shifts nobody else's turn.
+
 _LARGEST_INT = 2**31 - 1
 
 

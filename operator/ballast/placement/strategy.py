@@ -31,6 +31,9 @@ class Strategy(Protocol):
         """An executor is going there, for a reason that is not the strategy's: a move, or because it was there."""
 
 
+# Which nodes can take one more executor, kept up to date as executors take their places one by one.
+
+
 class Openings:
     """Room, limits and separations of a view; rows are the view's groups, columns the pool's nodes."""
 
@@ -101,6 +104,8 @@ class Openings:
         return mask
 
 
+# Executors one after the other, each to the node that a strategy finds right among those that can take it.
+
 Choose = Callable[[IntArray, int], int]
 """One of these nodes (positions in the pool, ascending, at least one) for an executor of this row of the view.
 
@@ -109,9 +114,9 @@ The same array again means the same nodes.
 
 
 def one_by_one(view: PoolView, turns: Sequence[int], choose: Choose) -> Seats:
-    """`turns`: rows of the view's groups, one per executor. Favoured nodes come first while they have room."""
+    """`turns`: rows of the view's groups, one per executor. Favored nodes come first while they have room."""
     openings = Openings(view)
-    favoured = np.flatnonzero(view.pool.named(view.pool.policy.favoured_nodes))
+    favored = np.flatnonzero(view.pool.named(view.pool.policy.favored_nodes))
     seats: list[list[int]] = [[] for _ in view.groups]
     full: set[int] = set()
     for row in _by_turns(view, turns) if view.apart else turns:
@@ -121,7 +126,7 @@ def one_by_one(view: PoolView, turns: Sequence[int], choose: Choose) -> Seats:
         if not len(able):
             full.add(row)
             continue
-        liked = np.intersect1d(able, favoured, assume_unique=True) if len(favoured) else favoured
+        liked = np.intersect1d(able, favored, assume_unique=True) if len(favored) else favored
         node = choose(liked if len(liked) else able, row)
         openings.take(row, node)
         seats[row].append(node)
@@ -136,6 +141,9 @@ def _by_turns(view: PoolView, rows: Sequence[int]) -> list[int]:
         numbered.append((seen[row], row))
         seen[row] += 1
     return [row for _, row in sorted(numbered)]
+
+
+# What the load-based placement strategies know of a node that could take an executor.
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +173,8 @@ def draw(possible: IntArray | list[int], random: Random) -> int:
     """One of the equally right positions, of which there is at least one; they must be in ascending order."""
     return int(possible[random.randrange(len(possible))])
 
+
+# A value of every node, of which those of some nodes are asked for again and again while single ones change.
 
 ROUNDING = 1e-6
 """More than what adding up a pool's ratios in another order can change their mean by."""

@@ -12,6 +12,11 @@ from ballast.model import Anchor, Component, Constraints, Executor, Memory, Phas
 from ballast.model.arrays import FloatArray, IntArray
 from ballast.placement.node_locations import NodeLocations
 
+# What the executors of one topology exchange, as weights between components.
+#
+# Rates are spread evenly over pairs of executors: nothing in Spark reports who talks to whom, and with a hash shuffle
+# every executor talks to every other.
+
 _DRIVER_SHARE = 0.05
 """Weight of the driver beside the topology's whole traffic: it decides between equals and never splits a set."""
 

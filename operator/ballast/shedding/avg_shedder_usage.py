@@ -21,7 +21,7 @@ from ballast.model.reason import Reason
 from ballast.shedding.noise import Noise, observe
 from ballast.shedding.suggestion import Suggestion
 from ballast.shedding.usage_load import AnythingGoes, Terms, UsageNode, UsagePool
-from ballast.shedding.victims_and_destination import Effect, Levelling, Refused, Search
+from ballast.shedding.victims_and_destination import Effect, Leveling, Refused, Search
 
 # How long a node has been on the hot or the cold side of a pair that is apart, and how far out it was meanwhile.
 

@@ -105,6 +105,10 @@ def transfer_settings(settings: Settings) -> TransferSettings:
     return _filled(TransferSettings, _TRANSFER, settings)
 
 
+# A strategy's state: a few values per node as a short text, because a status has to stay small. Node names are replaced
+# by eight characters of their digest, so the values can be read back only with the nodes' names; values of nodes that
+# have left are forgotten.
+
 ValuesByNode = Mapping[str, tuple[float, ...]]
 
 

@@ -11,6 +11,8 @@ from ballast.model.gap import Gap
 from ballast.model.reason import Reason
 from ballast.shedding.usage_load import Terms, UsageExecutor, UsageNode
 
+# Which executors to move so that together they come closest to a wanted load without exceeding it.
+
 _STEPS = 256
 """Sums of load are told apart in this many steps of the wanted load."""
 ROUNDING = 1e-9

@@ -28,8 +28,8 @@ def test_the_strategy_chooses_among_those_that_can_still_take_one() -> None:
     assert offered == [[0, 1, 2], [0, 1, 2], [0, 1], [0, 1], [0], [0]]
 
 
-def test_favoured_nodes_are_offered_alone_while_they_have_room() -> None:
-    policy = PlacementPolicy(max_executors_per_node_ratio=1.0, favoured_nodes=("n1", "gone"))
+def test_favored_nodes_are_offered_alone_while_they_have_room() -> None:
+    policy = PlacementPolicy(max_executors_per_node_ratio=1.0, favored_nodes=("n1", "gone"))
     view = the_view(*(gated(f"e-{n}") for n in range(3)), nodes=NODES, policy=policy)
     assert one_by_one(view, [0] * 3, last) == [[1, 1, 2]]
 

@@ -103,8 +103,8 @@ def test_a_node_at_a_hundred_costs_half_of_leaving_the_node_beside_one_at_zero()
     assert (view.pull(np.arange(4))[0] / partners).tolist() == pytest.approx([0.0, 0.25, 0.5, 0.25])
 
 
-def test_a_favoured_node_is_worth_a_rack_while_it_is_cool() -> None:
-    policy = PlacementPolicy(favoured_nodes=("a2", "a3", "gone"))
+def test_a_favored_node_is_worth_a_rack_while_it_is_cool() -> None:
+    policy = PlacementPolicy(favored_nodes=("a2", "a3", "gone"))
     view = a_view(*some(4, requests=Resources(0.0)), scores={"a2": 0.0, "a3": 75.0, "a1": 0.0}, policy=policy, tier=2)
     partners = float(view.weights[0, 0]) * 4
     assert (view.pull(np.arange(4))[0] / partners).tolist() == pytest.approx([0.0, -3.0, -0.75, 0.25])
@@ -124,10 +124,10 @@ TIERS = {
 
 
 @pytest.mark.parametrize(("changes", "first"), TIERS.values(), ids=TIERS)
-def test_hot_and_unfavoured_nodes_come_into_play_later(changes: dict[str, Any], first: list[bool]) -> None:
-    unfavoured = "policy" in changes
+def test_hot_and_unfavored_nodes_come_into_play_later(changes: dict[str, Any], first: list[bool]) -> None:
+    unfavored = "policy" in changes
     assert a_view(*some(1), **changes).allowed[0].tolist() == first
-    assert a_view(*some(1), tier=1, **changes).allowed[0].tolist() == ([True] * 4 if unfavoured else first)
+    assert a_view(*some(1), tier=1, **changes).allowed[0].tolist() == ([True] * 4 if unfavored else first)
     assert a_view(*some(1), tier=2, **changes).allowed[0].tolist() == [True] * 4
 
 
