@@ -1,4 +1,4 @@
-"""`python -m benchmarks NAME…`: run benchmarks, each in a process of its own, and write build/bench/<name>.json.
+"""`python -m benchmarks NAME…`: run benchmarks, each in its own process, and write build/bench/<name>.json.
 
 Ends with 1 if a benchmark failed or missed an aim.
 """

@@ -1,6 +1,6 @@
 """A thousand policy-days on one core and on two, and what a task takes as a history grows from a day to a month.
 
-Efficiency is the time on one core over twice the time on two. Beside it stands that of the same runs in plain
+Efficiency is the time on one core over twice the time on two. Next to it stands that of the same runs in plain
 processes, which is what the machine's cores allow: they share caches, memory and clock. Each measurement can be made
 for itself (`--only`); what has been measured is kept in build/bench/backtest and put together by each call.
 """

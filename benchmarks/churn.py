@@ -104,7 +104,7 @@ class Bench:
         self._until_no_pod("status.phase!=Running", FOREIGN, "all foreign pods run")
 
     def load(self, gating: Gating, *, replicas: Sequence[Replica] = ()) -> Costs:
-        """One run, in a namespace of its own."""
+        """One run, in its own namespace."""
         namespace = f"churn-{gating.value}"
         opted_in = {"ballast.dev/gate": "enabled"} if gating is Gating.BALLAST else {}
         self.testbed.create_namespace(namespace, labels=opted_in)

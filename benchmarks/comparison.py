@@ -1,6 +1,6 @@
 """PIP-364's table of judgments with figures in its cells, for Pulsar's combinations and Ballast's strategies.
 
-Writes docs/comparison.md beside the figures; fails when Ballast's default is not the best, or equal to it, in a column.
+Writes docs/comparison.md next to the figures; fails unless Ballast's default is, or equals, the best in each column.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ INTRODUCTION = """# How strategies compare
 
 PIP-364 judges Pulsar's combinations of a shedding and a placement strategy by five questions, in words. Here are
 figures: every combination on the proposal's worked examples (`examples/scenarios/pip364-*.yaml`) and on a day that is
-level but for noise (`noisy-day.yaml`), simulated from scrape to scrape with the metrics that a real pool would show.
+level except for noise (`noisy-day.yaml`), simulated from scrape to scrape with the metrics that a real pool would show.
 Less is better everywhere; the best of a column is bold. `make comparison` writes this page.
 
 """

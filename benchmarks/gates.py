@@ -235,7 +235,7 @@ def _results(rates: dict[str, tuple[float, float]], planning: float) -> list[Res
     return [
         Result(case, "first patch to all bound", per_second["ballast"], "pods/s",
                Baseline("bare HTTP loop", per_second["bare"]), Aim(0.9, at_least=True, of_ratio=True)),
-        Result(case, "first patch to all bound, beside the scheduler", per_second["ballast"], "pods/s",
+        Result(case, "first patch to all bound, next to the scheduler", per_second["ballast"], "pods/s",
                Baseline("kube-scheduler ungated", per_second["ungated"])),
         Result(case, "patches answered", PODS / rates["ballast"][0], "patches/s",
                Baseline("bare HTTP loop", PODS / rates["bare"][0])),

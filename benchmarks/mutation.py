@@ -65,7 +65,7 @@ def _options() -> argparse.Namespace:
         "--package", action="append", choices=PACKAGES, help="only this one; may be given several times"
     )
     parser.add_argument(
-        "--folder", type=Path, help="where to work, in a folder `workshop` that is made anew and left behind"
+        "--folder", type=Path, help="where to work, in a folder `workshop` that is made again and left behind"
     )
     return parser.parse_args()
 

@@ -1,7 +1,7 @@
 """Does leveling leave a balanced pool alone, and still act on a real gap?
 
 A simulated day of noise about balance, alike over several minutes, for ours and for the rule of Pulsar's AvgShedder;
-then the passes until a gap of 20 points on one node is acted upon, in a calm pool and through the same noise.
+then the passes until a gap of 20 points on one node is acted on, in a calm pool and through the same noise.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ def measured(kind: str, nodes: int, *, memory_minutes: float, aims: bool) -> Ite
     days = [BALANCE + noise(nodes, DAY_PASSES, memory_minutes, seed) for seed in SEEDS]
     pulsar = Baseline("unloads by Pulsar's rule", fmean(pulsar_unloads(day) for day in days))
     acted = fmean(len(list(acted_upon(day))) for day in days)
-    yield Result(case, "acted upon without a gap", acted, "pairs/day", pulsar, Aim(0) if aims else None)
+    yield Result(case, "acted on without a gap", acted, "pairs/day", pulsar, Aim(0) if aims else None)
     calm = [_wait(noise, memory_minutes, nodes, seed, share=CALM) for seed in SEEDS]
-    yield Result(case, "passes until a gap is acted upon, calm", max(calm), "passes", aim=Aim(SOON_PASSES))
+    yield Result(case, "passes until a gap is acted on, calm", max(calm), "passes", aim=Aim(SOON_PASSES))
     noisy = [_wait(noise, memory_minutes, nodes, seed, share=1.0) for seed in SEEDS]
     for passes in (SOON_PASSES, WAITED_PASSES):
         seen = fmean(wait <= passes for wait in noisy)
-        yield Result(case, f"gaps acted upon through the full noise within {passes} passes", seen, "ratio")
+        yield Result(case, f"gaps acted on through the full noise within {passes} passes", seen, "ratio")
 
 
 def _wait(noise: Noise, memory_minutes: float, nodes: int, seed: int, *, share: float) -> int:
-    """Passes until the gap is acted upon; one more than were tried when it isn't."""
+    """Passes until the gap is acted on; one more than were tried when it isn't."""
     rows = BALANCE + share * noise(nodes, LEARNED_PASSES + WAITED_PASSES, memory_minutes, 1000 + seed)
     rows[LEARNED_PASSES:, 0] += GAP
     return first_acted_upon(rows, "n000", after=LEARNED_PASSES) or WAITED_PASSES + 1

@@ -191,7 +191,7 @@ class _Listed:
 
 
 def _apart(*words: object) -> list[float]:
-    """In a process of its own, so that peaks don't add up."""
+    """In its own process, so that peaks don't add up."""
     command = [sys.executable, "-m", "benchmarks.planner", *map(str, words)]
     return [float(word) for word in subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()]
 

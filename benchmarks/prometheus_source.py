@@ -1,9 +1,9 @@
 """Reading ten million points: the data source on Spark beside prometheus-api-client and pandas.
 
 Both read the same range of the same Prometheus, ask at most 11 000 steps at once, and work out the mean by pod of rows
-that hold time, value and all labels; their means must agree. Each reader is a process of its own, kept with all that it
-starts to one or two cores; Prometheus runs beside it on whichever cores the machine has. The client asks one span after
-the other, as it does by itself, and gets them compressed, as it asks by itself; the data source asks for them plain.
+that hold time, value and all labels; their means must agree. Each reader is its own process, kept with all that it
+starts to one or two cores; Prometheus runs next to it on whichever cores the machine has. The client asks one span
+after the other, as it does by itself, and gets them compressed, as it asks by itself; the data source asks for them plain.
 
 Rows per second count from the first request on, with neither imports nor Spark's start, but with the start of Spark's
 Python workers and of its first query; a second read in the same session stands beside, without an aim. Memory is that
@@ -108,7 +108,7 @@ def memory_bytes(pid: int) -> int:
 
 
 def compared(case: str, ours: Run, way: str, theirs: Run, *, cores: int) -> Iterator[Result]:
-    """With aims beside one frame where both have all the labels as columns; the aim of speed is for two cores."""
+    """With aims next to one frame where both have all the labels as columns; the aim of speed is for two cores."""
     same = all(math.isclose(ours.outcome.means[pod], mean, rel_tol=1e-9) for pod, mean in theirs.outcome.means.items())
     if ours.outcome.rows != theirs.outcome.rows or not same:
         raise SystemExit(f"{case}: the two did not read the same")

@@ -25,7 +25,7 @@ SET = 50
 
 
 def world(nodes: int, minutes: int) -> Scenario:
-    """Every executor and every node's neighbor has a load of its own; some nodes get hot enough to be looked at."""
+    """Every executor and every node's neighbor has its own load; some nodes get hot enough to be looked at."""
     executors = nodes * PER_NODE
     noisy = {"kind": "Noise", "deviation": 0.3}
     spec = {

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds the image from the Dockerfile without a container engine, and tries it: needs root, buildah and debootstrap.
-# The base is made here from Debian's own packages and kept in the cache; everything else is built anew.
+# The base is made here from Debian's own packages and kept in the cache; everything else is built again.
 # Not part of the tests: the first time takes minutes.
 set -eu
 

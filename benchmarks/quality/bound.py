@@ -13,7 +13,7 @@ from benchmarks.quality.instance import Instance
 def lower_bound(instance: Instance) -> float:
     """Half the sum over executors of the least cost towards their partners.
 
-    Beside an executor, a place holds at most as many partners as fit, by the smallest requests, into what the place
+    Next to an executor, a place holds at most as many partners as fit, by the smallest requests, into what the place
     has; those that don't fit are one level farther off at least.
     """
     nodes = instance.snapshot.nodes

@@ -1,1 +1,1 @@
-"""The ways of reading the same range that are compared, each run in a process of its own."""
+"""The ways of reading the same range that are compared, each run in its own process."""

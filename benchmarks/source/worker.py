@@ -1,6 +1,6 @@
 """`python -m benchmarks.source.worker URL STEPS`: what a task of the data source takes, of a range of so many steps.
 
-A process of its own: looking at memory ten times a second slows down what is looked at.
+A separate process: looking at memory ten times a second slows down what is looked at.
 """
 
 from __future__ import annotations

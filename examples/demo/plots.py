@@ -23,11 +23,11 @@ _MOST_STEPS = 6
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Of a plot. A narrow screen gets a drawing of its own, so that its text stays readable."""
+    """Of a plot. A narrow screen gets its own drawing, so that its text stays readable."""
 
     width: float
     right: float
-    """Room beside the plot, for the names of lines; too little of it, and they stand above their lines."""
+    """Room next to the plot, for the names of lines; too little of it, and they stand above their lines."""
     ticks: int
     """Along the time, at most."""
 

@@ -1,4 +1,4 @@
-"""Looking at the nodes, the job and the machine all the time, beside what the demonstration does."""
+"""Looking at the nodes, the job and the machine all the time, next to what the demonstration does."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def main(folder: Path) -> None:
 
 
 def _written(source: Path) -> Path:
-    """One file a batch, the sizes spread evenly over their logarithm, in an order of their own."""
+    """One file a batch, the sizes spread evenly over their logarithm, in their own order."""
     source.mkdir(parents=True, exist_ok=True)
     chance = random.Random(7)  # noqa: S311 -- sizes of batches are no secret
     ratio = (LARGEST / SMALLEST) ** (1.0 / (BATCHES - 1))

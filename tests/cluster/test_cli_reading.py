@@ -135,7 +135,7 @@ def test_status_of_all_policies_includes_it(scene: Scene) -> None:
     assert POLICY in names
 
 
-def test_plan_says_what_placing_anew_would_give_and_why_nothing_moves(scene: Scene) -> None:
+def test_plan_says_what_placing_again_would_give_and_why_nothing_moves(scene: Scene) -> None:
     before = scene.cluster.read("exec-1")["metadata"]["resourceVersion"]
     (plan,) = scene.document("plan", "clicks")["plans"]
     (anew,) = plan["topologies"]

@@ -162,7 +162,7 @@ def test_the_columns_of_a_move_come_from_its_spec_and_status(control_plane: Test
 
 
 def _shown(table: str) -> dict[str, str]:
-    """The one row by its columns, but for its age."""
+    """The one row by its columns, except for its age."""
     header, row = (line.split() for line in table.splitlines())
     found = dict(zip(header, row, strict=True))
     del found["AGE"]
@@ -193,7 +193,7 @@ def test_the_wait_command_understands_the_conditions(control_plane: Testbed, crd
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_an_example_is_taken_without_a_warning(path: Path, crd_server: Server) -> None:
     for document in yaml.safe_load_all(path.read_text(encoding="utf-8")):
-        # Under a name of its own: what an operator has left behind may have the example's.
+        # Under its own name: what an operator has left behind may have the example's.
         metadata = {**document["metadata"], "namespace": "default", "name": f"read-{document['metadata']['name']}"}
         answer = crd_server.create({**document, "metadata": metadata})
         assert (answer.code, answer.warnings) == (201, ""), answer.message

@@ -58,7 +58,7 @@ def releaser(chart: Installation) -> Iterator[Caller]:
 
 
 def created(chart: Installation, pod: JSON, namespace: str = OPEN) -> JSON:
-    """`pod` under a name of its own. The foreign gate keeps it from being scheduled when ours is gone."""
+    """`pod` under its own name. The foreign gate keeps it from being scheduled when ours is gone."""
     metadata = {**pod["metadata"], "generateName": "pod-"}
     metadata.pop("name")
     answer = chart.admin.create(POD, {**pod, "metadata": metadata}, namespace=namespace)
@@ -85,7 +85,7 @@ TERM = f"/spec/affinity/nodeAffinity/{REQUIRED}/nodeSelectorTerms/0/matchExpress
             [affinity(**{PREFERRED: [{"weight": 1, "preference": {"matchExpressions": [RACK]}}]})],
             id="a rack, if possible",
         ),
-        pytest.param(WITH_TERM, [add(TERM, RACK)], id="a rack beside the zone of its own"),
+        pytest.param(WITH_TERM, [add(TERM, RACK)], id="a rack next to the zone of its own"),
     ],
 )
 def test_the_operator_lets_a_pod_go_to_its_place(

@@ -78,7 +78,7 @@ def test_gates_of_others_are_kept(gated: Installation) -> None:
     assert gated.gates(executor(gates=[*foreign, GATE]), OPEN) == [*foreign, GATE]
 
 
-def test_beside_kueues_own_placement_ballast_stands_aside(gated: Installation) -> None:
+def test_next_to_kueues_own_placement_ballast_stands_aside(gated: Installation) -> None:
     kueue = ["kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology"]
     assert gated.gates(executor(gates=kueue), OPEN) == kueue
 

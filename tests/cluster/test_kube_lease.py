@@ -86,7 +86,7 @@ def test_a_clean_stop_hands_over_at_once(replicas: tuple[Election, Election]) ->
     assert two.tick()
 
 
-def test_a_deleted_lease_is_made_anew_by_whoever_is_first(
+def test_a_deleted_lease_is_made_again_by_whoever_is_first(
     replicas: tuple[Election, Election], control_plane: Testbed
 ) -> None:
     one, two = replicas

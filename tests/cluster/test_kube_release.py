@@ -96,7 +96,7 @@ def test_another_version_of_the_same_pod_is_released_by_the_same_decision(cluste
         pytest.param({"spec": {"affinity": required(wants("disk", "ssd"))}}, id="affinity was added"),
     ],
 )
-def test_a_pod_that_changed_is_decided_anew(cluster: Cluster, change: dict[str, Any], request: Any) -> None:
+def test_a_pod_that_changed_is_decided_again(cluster: Cluster, change: dict[str, Any], request: Any) -> None:
     name = f"changed-{request.node.callspec.id.split()[0]}"
     order = cluster.order(cluster.executor(name, gates=[FOREIGN, OUR_GATE]))
     cluster.patch(name, change)

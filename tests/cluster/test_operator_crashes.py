@@ -1,4 +1,4 @@
-"""The operator's process ends before or after each of its writes; started anew, it comes to the same end.
+"""The operator's process ends before or after each of its writes; started again, it comes to the same end.
 
 Everything is real but the process: rounds run in this one, and end at the n-th write of a placement and of a move.
 """

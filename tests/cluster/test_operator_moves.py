@@ -37,7 +37,7 @@ ENDED = ("Succeeded", "Failed", "Refused", "Expired")
 
 
 class Stage:
-    """An executor on a hot node, another beside it, and an operator whose figures and clock are the test's own."""
+    """An executor on a hot node, another next to it, and an operator whose figures and clock are the test's own."""
 
     def __init__(self, mine: Pool, operator: Hand, clock: Clock, driver: Driver) -> None:
         self.mine, self.operator, self.clock, self.driver = mine, operator, clock, driver
@@ -270,7 +270,7 @@ def _first(on: Stage) -> JSON | None:
 
 
 def _figures(on: Stage) -> dict[tuple[str, tuple[str, ...]], float]:
-    """The operator's own metrics of the policy: by name and the one label beside it."""
+    """The operator's own metrics of the policy: by name and the one label next to it."""
     found: dict[tuple[str, tuple[str, ...]], float] = {}
     for family in on.operator.telemetry.registry.collect():
         for sample in family.samples:

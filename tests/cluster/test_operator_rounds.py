@@ -50,7 +50,7 @@ def status(mine: Pool, name: str | None = None) -> JSON:
     return found
 
 
-def test_who_cannot_run_at_its_place_is_placed_anew_a_few_times_and_then_let_go(installed: Installation) -> None:
+def test_who_cannot_run_at_its_place_is_placed_again_a_few_times_and_then_let_go(installed: Installation) -> None:
     """What keeps it off is something that placement does not look at. Every attempt is made by another process."""
     clock = Clock()
     with pool(installed.testbed, "stranded", zones(1)) as mine:
@@ -214,7 +214,7 @@ def test_of_two_policies_over_the_same_nodes_the_younger_rests(installed: Instal
 
 
 def test_a_policy_that_only_recommends_takes_nobody_from_one_that_enforces(installed: Installation) -> None:
-    """Both are about the namespace, each with a zone of its own, and the executors would run in either."""
+    """Both are about the namespace, each with its own zone, and the executors would run in either."""
     with pool(installed.testbed, "shared", zones()) as mine:
         for zone, mode in (("a", "Recommend"), ("b", "Enforce")):
             nodes = {"matchLabels": {POOL_LABEL: mine.name, ZONE_LABEL: zone}}

@@ -80,7 +80,7 @@ def worked(cluster: Cluster, application: str, pod: str, *, at: str) -> bool:
     return (cluster.figures.value(f"min_over_time({rate}[{_JUST_BEFORE}] @ {moment:.0f})") or 0.0) > 0
 
 
-def test_what_the_job_felt_is_recorded_beside_the_prediction(cluster: Cluster, moved: Moved) -> None:
+def test_what_the_job_felt_is_recorded_next_to_the_prediction(cluster: Cluster, moved: Moved) -> None:
     spec, status = moved.document["spec"], moved.document["status"]
     measured, timings = status["measured"], status["timings"]
     batches = [measured.get(f"batchP95{when}") for when in ("Before", "After")]

@@ -12,7 +12,7 @@ from tests.properties.score_noise import Scores
 
 PASS_SECONDS = 60.0
 EAGER = UsageSettings(min_hot_score=0.0)
-"""The defaults, but for the minimum score, behind which noise could hide."""
+"""The defaults, except for the minimum score, behind which noise could hide."""
 
 
 def acted_upon(rows: Scores, settings: UsageSettings = EAGER) -> Iterator[tuple[int, PairState]]:

@@ -1,4 +1,4 @@
-"""Scores of a pool that is balanced but for noise: seeded, and alike over several passes as windowed figures are."""
+"""Scores of a pool that is balanced except for noise: seeded, and alike over several passes as windowed figures are."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def clipped(nodes: int, passes: int, memory_passes: float, seed: int) -> Scores:
 
 
 def steps(nodes: int, passes: int, memory_passes: float, seed: int) -> Scores:
-    """Evenly drawn anew every so many passes, for all nodes at once."""
+    """Evenly drawn again every so many passes, for all nodes at once."""
     length = max(1, round(memory_passes))
     random = np.random.default_rng(seed)
     levels: Scores = random.uniform(-_AMPLITUDE, _AMPLITUDE, size=(passes // length + 1, nodes))

@@ -60,7 +60,7 @@ def suggested(policy: SheddingPolicy, found: list[float]) -> tuple[Suggestion, .
 
 
 def sources(policy: SheddingPolicy, found: list[float]) -> set[int]:
-    """But for those of TransferShedder that only fill a node which is too cold."""
+    """Except for those of TransferShedder that only fill a node which is too cold."""
     return {int(each.source) for each in suggested(policy, found) if each.cause != Cause.UNDERLOADED}
 
 

@@ -1,7 +1,7 @@
 """The move machine against everything that can happen to it: breadth first over all interleavings.
 
 The transition function is the real one. Around it stands a small world (`move_world`); a state is a whole world,
-what the operator has read and not yet acted upon included, so that crashes and stale reads come at every point.
+what the operator has read and not yet acted on included, so that crashes and stale reads come at every point.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Strategy ResourceAware against Storm's order of all nodes, worked out anew for every executor."""
+"""Strategy ResourceAware against Storm's order of all nodes, worked out again for every executor."""
 
 from __future__ import annotations
 

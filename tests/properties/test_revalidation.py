@@ -45,7 +45,7 @@ HINDRANCES: list[dict[str, Any]] = [
 
 @st.composite
 def executors(draw: st.DrawFn, number: int) -> Executor:
-    """One that may move, but for at most one hindrance."""
+    """One that may move, except for at most one hindrance."""
     hindrance = draw(st.sampled_from([{}, {}, {}, *HINDRANCES]))
     plain = an_executor(f"e-{number}", node=draw(st.sampled_from(NODES)), cpu=draw(st.sampled_from([0.1, 0.5, 1.0])))
     return replace(plain, **hindrance)
@@ -68,7 +68,7 @@ def pools(draw: st.DrawFn) -> Snapshot:
 
 @st.composite
 def situations(draw: st.DrawFn) -> tuple[Snapshot, Move]:
-    """A pool and an approved move in it, that is true of its executor but for at most one lie."""
+    """A pool and an approved move in it, that is true of its executor except for at most one lie."""
     pool = draw(pools())
     executor = draw(st.sampled_from(pool.executors))
     other = draw(st.sampled_from(NODES))

@@ -1,4 +1,4 @@
-"""AvgShedder with unit Usage on a pool that is balanced but for noise, and on one that is not."""
+"""AvgShedder with unit Usage on a pool that is balanced except for noise, and on one that is not."""
 
 from __future__ import annotations
 

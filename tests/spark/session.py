@@ -1,4 +1,4 @@
-"""A small Spark of its own, whose Python workers see the packages that the tests see."""
+"""Its own small Spark, whose Python workers see the packages that the tests see."""
 
 from __future__ import annotations
 

@@ -567,7 +567,7 @@ def test_the_command_collects_and_says_what_it_wrote(
 
 
 @pytest.mark.usefixtures("spark")
-def test_a_pool_that_is_new_beside_others_is_told_where_it_begins(
+def test_a_pool_that_is_new_next_to_others_is_told_where_it_begins(
     cluster: FilledPrometheus, history: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shutil.rmtree(history / f"date={SECOND}")

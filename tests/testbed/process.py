@@ -20,7 +20,7 @@ REPOSITORY = Path(__file__).parents[2]
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A started part; it leads a process group of its own."""
+    """A started part; it leads its own process group."""
 
     part: Part
     popen: subprocess.Popen[bytes]

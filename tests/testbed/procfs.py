@@ -66,7 +66,7 @@ def _stat(pid: int) -> list[str]:
 def belonging_to(folder: Path) -> Iterator[ProcessId]:
     """Every living process but this one that carries the folder's mark or sees a mount from it.
 
-    A pod's process has an environment of its own, but also mounts of its own, made from the folder.
+    A pod's process has its own environment, but also mounts of its own, made from the folder.
     """
     mark = f"{MARKER_VARIABLE}={folder}".encode()
     own_mounts = Path("/proc/self/ns/mnt").readlink()

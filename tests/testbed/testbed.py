@@ -68,10 +68,10 @@ class Testbed:
 
         Without `nodes` there are six in two zones; without `kubelet` there are none. `kwok` serves fake
         nodes (see `add_fake_nodes`). `images` maps image names (or prefixes, ending in `*`) to what the
-        kubelet runs for them, `python_path` is what pods' Python sees beside the environment's packages.
+        kubelet runs for them, `python_path` is what pods' Python sees next to the environment's packages.
         A node is NotReady after `node_grace_seconds` without a heartbeat. `scrape_jobs` are added to
         Prometheus' configuration as they are, `kubelet_options` to the kubelet's (see its README). With
-        `network` each node is a network namespace of its own, and every rack's link to the others carries
+        `network` each node is its own network namespace, and every rack's link to the others carries
         `rack_megabits` per second; every zone's link `zone_megabits`, by default as much.
         """
         recipe = Recipe(

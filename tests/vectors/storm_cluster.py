@@ -61,7 +61,7 @@ RARE = np.array([False, False, True])
 
 
 def demands(given: Given) -> dict[int, Demand]:
-    """What each executor asks for; ackers are a component of their own."""
+    """What each executor asks for; ackers are their own component."""
     topology = given["topology"]
     parts = [(each["id"], each["request"], each["executors"]) for each in topology["components"]]
     if topology["acker_executors"]:

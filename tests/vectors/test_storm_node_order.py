@@ -123,7 +123,7 @@ def question(*free: float) -> Question:
     return Question(where, amounts, np.array([True]), NodeRule.COMMON)
 
 
-def test_nodes_equal_but_for_the_last_bit_may_come_either_way() -> None:
+def test_nodes_equal_except_for_the_last_bit_may_come_either_way() -> None:
     nearly = question(0.3, 0.1 + 0.2, 0.2)
     assert nearly.holds([0, 1, 2])
     assert nearly.holds([1, 0, 2])

@@ -83,7 +83,7 @@ class Prediction(Model):
 
 
 class MoveSpec(Model):
-    """One executor, from one node to another. Can't be changed, but for approved: false to true."""
+    """One executor, from one node to another. Can't be changed, except for approved: false to true."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
@@ -234,7 +234,7 @@ class MoveStatus(StatusModel):
     timings: Timings | None = None
     """When each phase began."""
     attempts: Count = 0
-    """Replacements that stayed unschedulable and were placed anew."""
+    """Replacements that stayed unschedulable and were placed again."""
 
 
 class ExecutorMove(Resource):
@@ -243,6 +243,6 @@ class ExecutorMove(Resource):
     api_version: Literal["ballast.dev/v1alpha1"] = API_VERSION
     kind: Literal["ExecutorMove"] = "ExecutorMove"
     spec: MoveSpec
-    """The move. Can't be changed, but for approved: false to true."""
+    """The move. Can't be changed, except for approved: false to true."""
     status: MoveStatus = Field(default_factory=MoveStatus)
     """Where the move stands."""

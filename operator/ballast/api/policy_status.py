@@ -169,7 +169,7 @@ class ApplicationPlacement(StatusModel):
 
 
 class Attempt(StatusModel):
-    """A component whose executors had to be placed anew, because their place could not run them."""
+    """A component whose executors had to be placed again, because their place could not run them."""
 
     topology: Word
     """Namespace and name of its topology."""
@@ -208,7 +208,7 @@ class PolicyStatus(StatusModel):
     ] = ()
     """Where the executors of applications without a SparkTopology are, the latest ones."""
     attempts: Annotated[tuple[Attempt, ...], Field(max_length=64), map_by("topology", "component")] = ()
-    """Components whose executors had to be placed anew lately."""
+    """Components whose executors had to be placed again lately."""
     state: Annotated[dict[str, Annotated[str, Field(max_length=32_768)]], Field(max_length=8)] = Field(
         default_factory=dict
     )

@@ -83,7 +83,7 @@ def _convert(node: Mapping[str, Any], definitions: Mapping[str, Any], open_: tup
 
 
 def _inline(node: Mapping[str, Any], definitions: Mapping[str, Any], open_: tuple[str, ...]) -> Schema:
-    """Replace a reference; what stands beside it (the field's own description and default) wins."""
+    """Replace a reference; what stands next to it (the field's own description and default) wins."""
     if "$ref" not in node:
         return dict(node)
     name = node["$ref"].removeprefix("#/$defs/")

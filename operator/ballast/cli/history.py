@@ -76,7 +76,7 @@ def history(
 ) -> None:
     """Keep usage, placements, moves and refusals as Parquet, a file or several for each day and pool.
 
-    Days that are there and complete are left out, but for those named by --from, which are collected again: a file is
+    Days that are there and complete are left out, except those named by --from, which are collected again: a file is
     replaced only if it would change, in one moment, and never by one with fewer rows.
     """
     given = {"bearerTokenFile": bearer_token_file, "caFile": ca_file, "timeout": timeout, "url": prometheus}

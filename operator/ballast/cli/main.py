@@ -32,7 +32,7 @@ COMMANDS = {
 }
 """Each is the function of its name in the module of its name, with EXAMPLES.
 
-COLUMNS are there where it prints tables, COMMAND where the command is of a class of its own.
+COLUMNS are there where it prints tables, COMMAND where the command is of its own class.
 """
 
 _EXAMPLES = ("kubectl ballast status", "kubectl ballast plan -o yaml", "ballast plan -f snapshot.yaml")

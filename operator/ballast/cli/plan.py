@@ -41,7 +41,7 @@ COLUMNS = (
     "PIN         the level that the executor is tied to, nearer ones being preferred",
     "CROSS-ZONE  share of the topology's traffic between zones; likewise racks and nodes",
     "COST        mean distance that its traffic travels (-o wide)",
-    "RELOCATED   executors that would be on another node if all were placed anew",
+    "RELOCATED   executors that would be on another node if all were placed again",
     "NO PLACE    executors that no node would take then, with the first one's reason",
     "SUBJECT     the executor, the node or the policy that the reason is about",
 )
@@ -69,7 +69,7 @@ def plan(
 ) -> None:
     """Show what would be done now: moves from -> to with their gain, placements, and what is refused and why.
 
-    For each topology: how much of its traffic crosses zones and racks, and how much would if it were placed anew.
+    For each topology: how much of its traffic crosses zones and racks, and how much would if it were placed again.
     Changes nothing.
     """
     seen = look_once(Where(filename, kubeconfig, context, prometheus, system_namespace), policy)

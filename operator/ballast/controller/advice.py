@@ -1,4 +1,4 @@
-"""What placing a topology anew would bring, for policies that only recommend. Worked out a few at a time."""
+"""What placing a topology again would bring, for policies that only recommend. Worked out a few at a time."""
 
 from __future__ import annotations
 

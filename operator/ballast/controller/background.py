@@ -1,4 +1,4 @@
-"""Work next to an event loop: calls that block, and a second loop in a thread of its own."""
+"""Work next to an event loop: calls that block, and a second loop in its own thread."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """Runs one coroutine in an event loop of its own, in a thread. It is given an event that says when to stop."""
+    """Runs one coroutine in its own event loop, in a thread. It is given an event that says when to stop."""
 
     def __init__(self, work: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
         self._work = work

@@ -52,7 +52,7 @@ class _Namespace:
 class ClusterState:
     """Start it, ask it for surveys, stop it. `monotonic`: seconds that nothing sets back.
 
-    `notify`: called, from any thread, when something changed that a pass can act upon.
+    `notify`: called, from any thread, when something changed that a pass can act on.
     `failed`: called when an executor was seen to fail; Spark deletes its pod at once.
     """
 

@@ -29,7 +29,7 @@ class Finding:
     """One stable word."""
     message: str
     stalls: bool = False
-    """Nothing of this topology is acted upon."""
+    """Nothing of this topology is acted on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,7 @@ def _packed(text: str) -> str:
 
 
 def _unpacked(packed: str) -> str:
-    """Empty for what can't be read: then the strategy starts anew."""
+    """Empty for what can't be read: then the strategy starts again."""
     try:
         return zlib.decompress(base64.b64decode(packed)).decode()
     except (ValueError, zlib.error):

@@ -140,7 +140,7 @@ class Operator:
         """Run until `stop` is set. When anything but kopf fails, gated executors are released, and the error raised.
 
         kopf has this loop. At its end it cancels every task that was made in its loop since it began, so the operator's
-        own tasks have a loop and a thread of their own; kopf's startup starts it, and kopf's cleanup ends it.
+        own tasks have their own loop and thread; kopf's startup starts it, and kopf's cleanup ends it.
         """
         loop = asyncio.get_running_loop()
         ended = asyncio.Event()

@@ -33,7 +33,7 @@ class OtherPods:
 class PodIndex:
     """Follows a Store of pods by `changed`; whoever reads it holds the store's lock.
 
-    `notify`: called when something changed that a pass can act upon; `failed`: when an executor was seen to fail.
+    `notify`: called when something changed that a pass can act on; `failed`: when an executor was seen to fail.
     """
 
     def __init__(self, *, notify: Callable[[], None], failed: Callable[[Failure], None]) -> None:
@@ -113,7 +113,7 @@ def _is_single(pod: Pod) -> bool:
 
 
 def _of_interest(pod: Pod | None) -> tuple[object, ...] | None:
-    """What a pass can act upon: a gate, a node, a phase, a departure; of other pods only our gate."""
+    """What a pass can act on: a gate, a node, a phase, a departure; of other pods only our gate."""
     if pod is None or not (pod.executor is not None or pod.is_driver or pod.held is not None):
         return None
     return pod.gates, pod.node, pod.status_phase, pod.leaving

@@ -39,7 +39,7 @@ _MOST_UNPLACED = 10_000
 QUIET_SECONDS = 60.0
 """Between two writes of one object's status."""
 _ANEW_SECONDS = 1.0
-"""Until a status is written anew that somebody else wrote to meanwhile."""
+"""Until a status is written again that somebody else wrote to meanwhile."""
 
 JSON = dict[str, Any]
 

@@ -37,7 +37,7 @@ _LOG = logging.getLogger(__name__)
 _LONGEST_REASON = 500
 _NO_ANSWER_YET = MetricsHealth(available=False, reason="NoAnswerYet", message="Prometheus has not answered yet")
 _WORN_RATIO = 0.5
-"""Of metrics.maxAge: a pass between full ones asks for figures anew that are older, before they can't be used."""
+"""Of metrics.maxAge: a pass between full ones asks for figures again that are older, before they can't be used."""
 _ASKED_AT_ONCE = 8
 """Policies whose Prometheus is asked at the same time."""
 
@@ -57,7 +57,7 @@ class Crew:
 
 @dataclass(slots=True)
 class _Kept:
-    """What a policy's passes keep between them, beside status."""
+    """What a policy's passes keep between them, next to status."""
 
     memory: Memory
     reading: Reading = field(default_factory=lambda: Reading(health=_NO_ANSWER_YET))

@@ -18,7 +18,7 @@ class Voice:
     at_home: int
     """Executors of the topology that the policy holds, or has on its nodes."""
     stalls: Finding | None = None
-    """Why nothing of the topology is acted upon."""
+    """Why nothing of the topology is acted on."""
 
     @classmethod
     def of(cls, outlook: Outlook, topology: str, *, nodes: frozenset[str], stalls: Finding | None) -> Voice:

@@ -1,4 +1,4 @@
-"""The operator's own metrics. Built once in `main` with a registry of its own, and passed down."""
+"""The operator's own metrics. Built once in `main` with its own registry, and passed down."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class AmountReader:
     def requests(self, pod: JSON) -> Resources:
         """What the scheduler reserves for the pod.
 
-        The larger of what its containers and sidecars ask for together, and of any one init container beside the
+        The larger of what its containers and sidecars ask for together, and of any one init container next to the
         sidecars started before it; plus overhead. Amounts set for the whole pod replace the sum. While a container
         is being resized in place, the larger of the old and the new amount counts.
         """

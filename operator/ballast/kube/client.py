@@ -188,7 +188,7 @@ class Client:
         connect_seconds: float,
         read_seconds: float,
     ) -> Stream:
-        """Watch a kind, over a connection of its own. One attempt: the caller decides when to try again.
+        """Watch a kind, over its own connection. One attempt: the caller decides when to try again.
 
         `parameters` as in get_page, with `resourceVersion`, `allowWatchBookmarks`, `timeoutSeconds`. The server has
         `connect_seconds` to accept the connection, and as long to begin its answer. `read_seconds` is the longest

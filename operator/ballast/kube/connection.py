@@ -121,7 +121,7 @@ class Connection:
         if self.proxy is None:
             return urllib3.PoolManager(**options)
         if urlsplit(self.proxy).scheme.startswith("socks"):
-            from urllib3.contrib.socks import SOCKSProxyManager  # noqa: PLC0415 -- it needs a package of its own
+            from urllib3.contrib.socks import SOCKSProxyManager  # noqa: PLC0415 -- it needs its own package
 
             return SOCKSProxyManager(self.proxy, **options)
         return urllib3.ProxyManager(self.proxy, **options)

@@ -53,7 +53,7 @@ class _Event(msgspec.Struct, frozen=True):
 
 
 class Informer(Generic[T]):
-    """Runs in a thread of its own from `start` to `stop`. `monotonic`: seconds that nothing sets back."""
+    """Runs in its own thread from `start` to `stop`. `monotonic`: seconds that nothing sets back."""
 
     def __init__(
         self,

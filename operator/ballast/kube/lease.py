@@ -88,7 +88,7 @@ class Election:
     """One replica's part in the election.
 
     Call `tick` every `retry_seconds`, and ask `leading` before every action. `clock`: seconds since the epoch, for
-    what is written; `monotonic`: for what is decided. Not safe for threads but for `leading`.
+    what is written; `monotonic`: for what is decided. Not safe for threads except for `leading`.
     """
 
     def __init__(

@@ -81,7 +81,7 @@ class Executor:
     enforced: bool = True
     """False: its namespace or pod did not opt in; then it counts as load only."""
     labeled: bool = True
-    """Its namespace, or a topology label of its own, says so, and not a selector or a pod template alone: only then is
+    """Its namespace, or its own topology label, says so, and not a selector or a pod template alone: only then is
     its replacement held as well, and may it be deleted where its place can't run it."""
     usage: ExecutorUsage | None = None
 

@@ -17,7 +17,7 @@ class NodeHits:
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """How often executors of one component had to be placed anew because their place could not run them."""
+    """How often executors of one component had to be placed again because their place could not run them."""
 
     topology: str
     component: str

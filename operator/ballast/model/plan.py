@@ -146,7 +146,7 @@ class Plan:
     placements: tuple[Placement, ...] = ()
     holds: tuple[Hold, ...] = ()
     replacements: tuple[Placement, ...] = ()
-    """Pending pods whose pin can't be met: to be deleted and placed anew (node None), or left alone."""
+    """Pending pods whose pin can't be met: to be deleted and placed again (node None), or left alone."""
     moves: tuple[PlannedMove, ...] = ()
     """Suggested and approved by the arbiter; what is done with them is the policy's `moves.mode`."""
     refusals: tuple[Refusal, ...] = ()

@@ -142,7 +142,7 @@ def _schedule(at: Situation, pod: Pod) -> Step:
         return _overdue(at, pod) or wait(at, _deadline(at))
     if at.now < until:
         return wait(at, until)
-    message = f"{pod.name} can't be scheduled to {at.move.destination}; it is deleted and placed anew"
+    message = f"{pod.name} can't be scheduled to {at.move.destination}; it is deleted and placed again"
     return announce(at, Word.DISCARDING, message, attempts=at.move.attempts + 1)
 
 

@@ -30,7 +30,7 @@ _WARMTH_WEIGHT = 0.1
 class Candidates:
     """Answers for one snapshot; lazily, because a strategy asks about few executors and nodes of many.
 
-    `booked`: amounts by node that are spoken for. `unbound`: those that pods take beside them which are not bound yet.
+    `booked`: amounts by node that are spoken for. `unbound`: those that pods take next to them which are not bound yet.
     `sent`: node by uid of executors that go there and are on no node yet.
     """
 

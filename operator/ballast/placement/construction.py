@@ -10,7 +10,7 @@ from ballast.model.arrays import BoolArray, FloatArray
 from ballast.placement.problem import Layout, Problem
 
 _TIE = 1e-7
-"""How much preference weighs beside the largest possible difference in cost."""
+"""How much preference weighs next to the largest possible difference in cost."""
 
 
 def construct(

@@ -128,7 +128,7 @@ def _sums(rows: IntArray, nodes: _Part, places: IntArray, size: int) -> FloatArr
 
 
 def _rounded(values: FloatArray) -> FloatArray:
-    """Equal but for the last bits is equal."""
+    """Equal except for the last bits is equal."""
     finite = np.abs(values[np.isfinite(values)])
     scale = float(finite.max(initial=0.0)) or 1.0
     result: FloatArray = np.round(values / scale, 9)

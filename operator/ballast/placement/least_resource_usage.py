@@ -79,7 +79,7 @@ _DIGITS = 4
 
 
 def observed(snapshot: Snapshot, scores: Mapping[str, float], settings: UsageSettings, averages: Averages) -> Averages:
-    """The averages with measured scores (percent) taken in; a node without executors starts anew."""
+    """The averages with measured scores (percent) taken in; a node without executors starts again."""
     serving: dict[str, set[str]] = defaultdict(set)
     for executor in snapshot.executors:
         if executor.phase is Phase.RUNNING and executor.node is not None:

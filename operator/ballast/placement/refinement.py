@@ -1,6 +1,6 @@
 """Making a layout cheaper, step by step, within limits that it never leaves.
 
-Descent by shifts, swaps and whole nodes; at the bottom, part of the layout is taken out and placed anew (large
+Descent by shifts, swaps and whole nodes; at the bottom, part of the layout is taken out and placed again (large
 neighborhood search), and kept when that was better. Steps are counted, so the result is the same on any machine,
 and it can be stopped after any of them.
 """
@@ -256,7 +256,7 @@ def _changes(layout: Layout, distance: FloatArray, budget: Budget, worth: float,
 
 
 def _rebuild(layout: Layout, random: Random) -> int:
-    """Take a part out and place it anew; the number of steps that it took."""
+    """Take a part out and place it again; the number of steps that it took."""
     _ruin(layout, random)
     removed = [int(group) for group in np.repeat(np.arange(len(layout.missing)), layout.missing)]
     if random.random() < 0.25:

@@ -77,7 +77,7 @@ class ResourceAware:
             self._sent[executor.topology][node] += 1
 
     def _free(self, space: Room) -> FloatArray:
-        """(nodes, kinds but for pods)"""
+        """(nodes, kinds except for pods)"""
         free = self._whole.free.copy()
         free[:, [self._whole.kinds.index(kind) for kind in space.kinds]] = space.free
         return np.delete(free, _PODS, axis=1)

@@ -1,7 +1,7 @@
 """How much room each node has left in this pass.
 
 Allocatable, minus what is bound, minus what is on its way, minus pending pods (put where kube-scheduler would put
-them, for it binds them first), minus what this pass has placed. Beside it the measured usage: a node above the
+them, for it binds them first), minus what this pass has placed. Next to it the measured usage: a node above the
 policy's score takes no new executors while others have room.
 """
 

@@ -84,7 +84,7 @@ def _first_at_least(current: Scope | None, scopes: Sequence[Scope]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Fitting:
-    """How many executors of one template fit beside what is there."""
+    """How many executors of one template fit next to what is there."""
 
     by_node: IntArray
     by_place: tuple[IntArray, ...]

@@ -209,7 +209,7 @@ def _targets(snapshot: Snapshot, placed_now: Collection[str]) -> dict[str, str |
 
 
 def _remembered(memory: Memory, snapshot: Snapshot) -> dict[str, dict[str, tuple[tuple[str, int], ...]]]:
-    """Where executors ran, but for the places that a move under way has just given up: there was a reason for it."""
+    """Where executors ran, except for the places that a move under way has just given up: there was a reason for it."""
     given_up = Counter((m.topology, m.component, m.source) for m in snapshot.moves if m.phase.in_flight)
     result: dict[str, dict[str, tuple[tuple[str, int], ...]]] = defaultdict(dict)
     for topology, component, counts in memory.placements:

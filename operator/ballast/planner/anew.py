@@ -1,4 +1,4 @@
-"""What placing executors anew would give: where they would go now, their present places being given up."""
+"""What placing executors again would give: where they would go now, their present places being given up."""
 
 from __future__ import annotations
 

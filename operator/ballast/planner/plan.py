@@ -37,7 +37,7 @@ from ballast.planner.release import Releases, releases
 from ballast.planner.stickiness import remembered
 from ballast.planner.stranded import given_up, stranded
 
-_PREFERRED = "its place is preferred, not required: neither a label of its own nor one of its namespace opted in"
+_PREFERRED = "its place is preferred, not required: neither its own label nor one of its namespace opted in"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Executors that were pinned to a place where nothing can run them.
 
 Affinity can't be loosened once a pod is released, so such a pod is deleted (no failure to Spark) and its successor
-is placed anew; after a few times its successors are released unpinned.
+is placed again; after a few times its successors are released unpinned.
 """
 
 from __future__ import annotations
@@ -61,5 +61,5 @@ def _hopeless(executor: Executor, now: float) -> bool:
 
 def _delete(executor: Executor) -> Placement:
     return Placement(
-        executor.key, executor.uid, None, (), Pin.NONE, Reason.NO_ROOM, "its place can't run it; it is placed anew"
+        executor.key, executor.uid, None, (), Pin.NONE, Reason.NO_ROOM, "its place can't run it; it is placed again"
     )

@@ -1,4 +1,4 @@
-"""What a shedding strategy is told about new moves: beside what is possible, what would be refused anyway.
+"""What a shedding strategy is told about new moves: next to what is possible, what would be refused anyway.
 
 A strategy that knows which topologies and nodes rest looks at the others of a hot node instead of suggesting, pass
 after pass, what the arbiter can't approve.

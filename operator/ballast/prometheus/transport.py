@@ -56,7 +56,7 @@ class Endpoint:
 
 
 class Transport:
-    """Thread-safe: every request has a connection of its own. `monotonic`: seconds that only go forward."""
+    """Thread-safe: every request has its own connection. `monotonic`: seconds that only go forward."""
 
     def __init__(
         self, endpoint: Endpoint, *, monotonic: Callable[[], float] = time.monotonic, most_bytes: int = MOST_BYTES

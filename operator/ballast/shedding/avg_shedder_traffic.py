@@ -99,7 +99,7 @@ class TrafficSettings:
     pair_middle: bool = False
     """As Pulsar: the middle node of an odd number is its own partner (felt only at a low threshold of 0)."""
     forget_in_vain: bool = False
-    """As Pulsar: a pair that reached its hits but sheds nothing starts counting anew."""
+    """As Pulsar: a pair that reached its hits but sheds nothing starts counting again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,7 @@ class PairState:
     low_hits: int
     high_hits: int
     reason: Reason | None
-    """Why nothing is done about them; None = it is acted upon."""
+    """Why nothing is done about them; None = it is acted on."""
     detail: str = ""
 
     @property

@@ -52,7 +52,7 @@ class Terms(Protocol):
         """Why `executor` can't go to `target` once `arriving` (chosen before it in this pass) are there too."""
 
     def cost(self, executor: str, target: str) -> float:
-        """What the move costs beside the load: state held, warmth lost, locality lost. Any unit, at least 0."""
+        """What the move costs next to the load: state held, warmth lost, locality lost. Any unit, at least 0."""
 
     def locality_delta_ratio(self, executor: str, target: str) -> float:
         """Growth of its topology's cost of traffic (0.1 = 10 % dearer); negative = cheaper, and so nearer."""

@@ -192,7 +192,7 @@ class Search:
 
     def _dearer(self, chosen: Combination, target: UsageNode) -> float:
         ratios = [self.terms.locality_delta_ratio(name, target.name) for name in chosen.names]
-        # Whoever is equally near but for rounding is.
+        # Whoever is equally near except for rounding is.
         return round(fmean(ratios), 9)
 
     def _wanted(self, source: UsageNode, items: list[Item], effect: Effect, meeting: float) -> float:

@@ -57,7 +57,7 @@ class Judgment:
     unequal_points: float
     """Unequal machines: how far apart the pool still is at the end, beyond what counts as level."""
     jitter_moves: int
-    """Moves on a day that is level but for noise."""
+    """Moves on a day that is level except for noise."""
     wrong_placements: int
     """Over placement, over all examples: moves that made their destination too hot."""
     over_unloadings: int

@@ -1,6 +1,6 @@
 """Factors on load over time, for many lanes (executors, nodes) at once.
 
-A lane is asked step by step, forward in time, and draws its chances from a generator of its own: what one curve does
+A lane is asked step by step, forward in time, and draws its chances from its own generator: what one curve does
 depends on nothing but the seed and the place it has in the scenario.
 """
 

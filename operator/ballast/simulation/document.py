@@ -16,7 +16,7 @@ def document(path: Path, *, field: str, remedy: str) -> Any:
     """What a file with one resource holds. Raises InvalidField, which names `field`, the file and a remedy."""
     found = documents(path, field=field, remedy=remedy)
     if len(found) > 1:
-        raise InvalidField(field, str(path), f"{len(found)} documents in one file: give each a file of its own")
+        raise InvalidField(field, str(path), f"{len(found)} documents in one file: give each its own file")
     return found[0] if found else None
 
 

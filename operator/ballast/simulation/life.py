@@ -16,7 +16,7 @@ class Life(Protocol):
 
 
 class Lifetimes:
-    """Each slot's executor is wanted from one time to another; what is wanted anew is placed by the policy."""
+    """Each slot's executor is wanted from one time to another; what is wanted again is placed by the policy."""
 
     def advance(self, cluster: Cluster, time: float) -> None:
         wanted = (cluster.crew.starts <= time) & (time < cluster.crew.stops)

@@ -7,7 +7,7 @@ are to end in:
 - a node below it has to gain executors, at least as many as the largest of all others would bring it up.
 
 A move takes from one node and gives to one, so the larger of both counts is needed; the level that needs the fewest is
-taken. A node that can't reach a level (a neighbor of its own keeps it hot) counts with all that it has. The bound is
+taken. A node that can't reach a level (its own neighbor keeps it hot) counts with all that it has. The bound is
 exact when executors are alike, and may be below what is possible when they are not. A run's bound is
 the largest one of its stretches, each with the mean loads of that stretch and with executors where they would have been
 without any move: noise averages out, and what lasted much shorter than a stretch asks for no move.

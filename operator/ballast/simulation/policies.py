@@ -82,7 +82,7 @@ def enforced(policy: Policy) -> Policy:
 
 
 def own_block_only(spec: Mapping[str, Any], strategy: str, words: type[StrEnum]) -> dict[str, Any]:
-    """`spec` without the blocks of other strategies, for a policy has that of its own only."""
+    """`spec` without the blocks of other strategies, because a policy's own strategy reads only its own."""
     others = {block_of(word) for word in words} - {block_of(strategy)}
     return {key: value for key, value in spec.items() if key not in others}
 

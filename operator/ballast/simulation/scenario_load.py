@@ -74,7 +74,7 @@ class Noise(_Vary):
 
 
 class HeavyTail(_Vary):
-    """Mostly small, rarely very large (Pareto with mean 1), drawn anew at regular times."""
+    """Mostly small, rarely very large (Pareto with mean 1), drawn again at regular times."""
 
     kind: Literal["HeavyTail"]
     alpha: Annotated[float, Field(gt=1, le=20)]

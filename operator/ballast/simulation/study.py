@@ -1,4 +1,4 @@
-"""Many runs beside each other: policies × windows × seeds, and what each run came to, small enough to keep."""
+"""Many runs next to each other: policies × windows × seeds, and what each run came to, small enough to keep."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ class Trace:
     window_seconds: float
     """What a score is a mean over."""
     level_points: float
-    """A gap of up to this counts as level, and more beside the mean as too much: the scenario's, for all policies."""
+    """A gap of up to this counts as level, and more next to the mean as too much: the scenario's, for all policies."""
     nodes: tuple[str, ...]
     capacity: FloatArray
     """By node: work that makes 100 points."""

@@ -14,7 +14,7 @@ from ballast.simulation.scenario import Moving
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Made anew for each run, which changes its parts."""
+    """Made again for each run, which changes its parts."""
 
     title: Title
     cluster: Cluster

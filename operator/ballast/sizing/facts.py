@@ -221,7 +221,7 @@ def _from_log(log: EventLog, progress: Progress | None) -> Iterator[tuple[str, V
 def _by_start(log: EventLog, progress: Progress | None) -> list[tuple[float, float, float]]:
     """Run seconds, input records and input bytes of each chain of stages that begins by reading.
 
-    A stage without input of its own (after a shuffle) belongs to the reading stage before it.
+    Its own stage without input (after a shuffle) belongs to the reading stage before it.
     """
     groups: list[list[float]] = []
     for stage in sorted(log.stages, key=lambda each: (each.start_seconds, each.number)):

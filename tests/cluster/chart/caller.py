@@ -102,7 +102,7 @@ def user(testbed: Testbed, name: str) -> Iterator[Caller]:
 
 @contextmanager
 def account(testbed: Testbed, namespace: str, name: str) -> Iterator[Caller]:
-    """A ServiceAccount, by a token of its own."""
+    """A ServiceAccount, by its own token."""
     with _session(testbed) as session:
         session.headers["Authorization"] = f"Bearer {testbed.token(namespace, name)}"
         yield Caller(testbed.url, session)

@@ -42,7 +42,7 @@ class Installation:
         self.await_policies()
 
     def upgrade(self, *arguments: str) -> None:
-        """To the chart's defaults, but for `arguments`."""
+        """To the chart's defaults, except for `arguments`."""
         self._helm("upgrade", "--reset-values", *arguments)
 
     def _helm(self, command: str, *arguments: str) -> None:

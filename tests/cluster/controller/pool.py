@@ -28,7 +28,7 @@ ENFORCE = {"mode": "Enforce", "debounce": "1s", "gateTimeout": "4s", "maxExecuto
 
 
 def zones(count: int = 2, *, per_zone: int = 2, cpu: str = "4") -> list[NodeSpec]:
-    """Nodes a1, a2, … b1, …: each in a rack of its own."""
+    """Nodes a1, a2, … b1, …: each in its own rack."""
     return [
         NodeSpec(f"{zone}{number}", zone=zone, rack=f"{zone}-{number}", cpu=cpu)
         for zone in "abcdef"[:count]
@@ -198,7 +198,7 @@ def preferred_labels(pod: Mapping[str, Any]) -> dict[str, list[str]]:
 
 @contextmanager
 def pool(testbed: Testbed, name: str, nodes: Sequence[NodeSpec] = ()) -> Iterator[Pool]:
-    """A pool whose namespace has opted in; all of it is gone afterwards, but for what the server takes time for."""
+    """A pool whose namespace has opted in; all of it is gone afterwards, except for what the server takes time for."""
     testbed.create_namespace(name, labels={names.GATE_CHOICE: "enabled"})
     admin = Client(Connection.from_kubeconfig(testbed.kubeconfig), Limits(connections=8))
     found = Pool(testbed, admin, name)

@@ -122,7 +122,7 @@ class Scene:
         return status.get("refusals") or {}
 
     def picture(self) -> JSON:
-        """Everything that stays, but for names, times and uids, and for which of two nodes that are alike."""
+        """Everything that stays, except for names, times and uids, and for which of two nodes that are alike."""
         pods = self.driver.pods()
         topology = self.mine.read(SPARK_TOPOLOGY, self.name).get("status") or {}
         policy = self.mine.read(BALANCING_POLICY, self.name).get("status") or {}

@@ -61,7 +61,7 @@ def idle(world: World) -> World:
 
 
 def forgotten(world: World) -> World:
-    """The operator crashed and started anew: what it had read, planned and been told is gone."""
+    """The operator crashed and started again: what it had read, planned and been told is gone."""
     return idle(world)._replace(refused=(False,) * len(world.refused), before_last=None)
 
 

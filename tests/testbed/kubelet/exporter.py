@@ -48,7 +48,7 @@ class Split:
     """What a node used, as time in user and in system mode, neither of which ever falls.
 
     The kernel samples the modes and measures the sum, so the sampled share of the sum can fall. A counter that does
-    looks to Prometheus as if it had begun anew.
+    looks to Prometheus as if it had begun again.
     """
 
     user_seconds: float = 0.0

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def within(namespace: Path, work: Callable[[], T]) -> T:
-    """Do `work` inside a network namespace: in a thread of its own, which alone changes over."""
+    """Do `work` inside a network namespace: in its own thread, which alone changes over."""
     outcome: list[T] = []
     failure: list[BaseException] = []
 

@@ -1,4 +1,4 @@
-"""A pod's own address, its way to the API server and its traffic, without a network namespace of its own."""
+"""A pod's own address, its way to the API server and its traffic, without its own network namespace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shim of one container: a program of its own, run with `python -I -S`, standard library only.
+"""The shim of one container: its own program, run with `python -I -S`, standard library only.
 
 `launch.py run SPEC`            starts the container that SPEC (a JSON file) describes, waits for it, writes
                                 its result and ends. It outlives the kubelet, so that a restarted kubelet

@@ -1,4 +1,4 @@
-"""Burns CPU to a given level: a program of its own, standard library only.
+"""Burns CPU to a given level: its own program, standard library only.
 
 `--cores 0.3` keeps the average at 0.3 of a core, as far as the cgroup lets it: what the process was denied
 is not made up for later.

@@ -54,7 +54,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What probes of one container act upon."""
+    """What probes of one container act on."""
 
     address: str
     ports: dict[str, int]

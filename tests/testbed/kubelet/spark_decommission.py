@@ -1,6 +1,6 @@
 """What /opt/decom.sh of Spark's image does: tell the executor to leave and wait until it has.
 
-A program of its own, standard library only. The executor is found among the processes of the own cgroup.
+Its own program, standard library only. The executor is found among the processes of the own cgroup.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the entrypoint of Spark's image does, for its arguments `executor` and `driver`; any other is run as is.
 
-A program of its own, standard library only.
+Its own program, standard library only.
 """
 
 from __future__ import annotations

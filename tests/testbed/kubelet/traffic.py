@@ -1,6 +1,6 @@
 """Counts what a cgroup's sockets receive and send, also where pods share one network namespace.
 
-What stays between 127.0.0.1 and 127.0.0.1 isn't counted: in a pod of its own it would never leave it.
+What stays between 127.0.0.1 and 127.0.0.1 isn't counted: in its own pod it would never leave it.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def test_a_move_is_told_from_to_with_its_prediction() -> None:
     assert f"exec-1 hot -> cold 37.5 95 -> 76 10 -> 29 {decided.locality_delta_ratio:+.0%}" in text
 
 
-def test_a_topology_shows_what_placing_it_anew_would_give() -> None:
+def test_a_topology_shows_what_placing_it_again_would_give() -> None:
     assert ["team/clicks", "4", "44%", "->", "25%", "62%", "->", "25%", "2"] in lines(printed(a_situation()))
 
 

@@ -1,4 +1,4 @@
-"""What is written as a log, by a process of its own: logging is the process' affair."""
+"""What is written as a log, by its own process: logging is the process' affair."""
 
 from __future__ import annotations
 

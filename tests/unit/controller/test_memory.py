@@ -80,7 +80,7 @@ def test_how_far_components_may_spread_is_read_from_their_topologys_status() -> 
     assert recalled(PolicyStatus(), [topology]).scopes == ((DECLARED, "ingest", "Rack"),)
 
 
-def test_state_that_cannot_be_read_starts_anew() -> None:
+def test_state_that_cannot_be_read_starts_again() -> None:
     assert recalled(PolicyStatus(state={"AvgShedder": "not base64 of zlib"}), []).shedding == ()
 
 

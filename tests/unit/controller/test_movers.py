@@ -79,7 +79,7 @@ def test_what_forbids_a_move_now_ends_it_before_anything_is_touched(
 
 @pytest.mark.parametrize("field", ["uid", "pod"])
 def test_a_move_whose_pod_name_and_uid_are_of_two_pods_is_refused(pool: Stage, field: str) -> None:
-    """A tenant may create a move of its own pod, with the uid of a pod that it may not evict."""
+    """A tenant may create a move for its own pod, with the uid of a pod that it may not evict."""
     mixed, other = move(1), move(2)
     mixed["spec"]["executor"][field] = other["spec"]["executor"][field]
     pool.order(mixed)
@@ -277,7 +277,7 @@ def test_what_a_move_came_to_is_counted_and_its_measured_gain_is_told(
     assert pool.metric("ballast_move_measured_gain_points") == gain
 
 
-def test_what_it_brought_is_on_record_beside_what_was_predicted(pool: Stage) -> None:
+def test_what_it_brought_is_on_record_next_to_what_was_predicted(pool: Stage) -> None:
     pool.task_seconds = {"spark-1-exec-1": 3.0, "spark-1-exec-2": 1.5, "spark-1-exec-3": 1.5}
     pool.batch_p50_seconds, pool.batch_p95_seconds = 3.0, 4.0
     pool.run()

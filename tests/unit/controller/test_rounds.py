@@ -191,7 +191,7 @@ def test_everybody_is_placed_whatever_cannot_be_written(
 def test_who_only_recommends_takes_nobody_from_who_enforces(
     server: tuple[Server, Scripted], tmp_path: Path, recommending: str
 ) -> None:
-    """Both policies are about all namespaces, each with a node of its own, and the executors would run on either."""
+    """Both policies are about all namespaces, each with its own node, and the executors would run on either."""
     found, script = server
     for each in found.lists["balancingpolicies"]:
         del each["spec"]["namespaceSelector"]
@@ -217,7 +217,7 @@ def test_a_round_that_loses_the_lease_on_its_way_leaves_the_rest_to_the_next_one
     lapsed: list[bool] = []
 
     def leading() -> bool:
-        """But for one look, after the first executor was let go."""
+        """Except for one look, after the first executor was let go."""
         lapses = bool(released(script)) and True not in lapsed
         lapsed.append(lapses)
         return not lapses

@@ -132,7 +132,7 @@ def test_after_another_replica_may_have_turned_it_it_is_read_at_once(tmp_path: P
         assert [asked.body["spec"]["gating"] for asked in script.writes if "spec" in asked.body] == [True]
 
 
-def test_after_a_conflict_it_is_written_anew(tmp_path: Path) -> None:
+def test_after_a_conflict_it_is_written_again(tmp_path: Path) -> None:
     with scripted(stored(ON), stored(ON), Answer(409, {"message": "changed"}), stored(ON)) as script:
         switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=Time())
         switch.keep(Wanted(gating=False))

@@ -1,4 +1,4 @@
-"""Values for the demonstration's tests, complete but for what a test is about."""
+"""Values for the demonstration's tests, complete except for what a test is about."""
 
 from __future__ import annotations
 

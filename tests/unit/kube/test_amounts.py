@@ -50,7 +50,7 @@ def cpu(amount: str, **more: Any) -> dict[str, Any]:
                 "initContainers": [cpu("1", name="proxy", restartPolicy="Always"), cpu("2", name="init")],
             },
             3,
-            id="an init container beside the sidecar started before it",
+            id="an init container next to the sidecar started before it",
         ),
         pytest.param(
             {
@@ -58,7 +58,7 @@ def cpu(amount: str, **more: Any) -> dict[str, Any]:
                 "initContainers": [cpu("2", name="init"), cpu("500m", name="proxy", restartPolicy="Always")],
             },
             2,
-            id="a sidecar started later is not beside an earlier init container",
+            id="a sidecar started later is not next to an earlier init container",
         ),
         pytest.param({"containers": [cpu("1")], "overhead": {"cpu": "250m"}}, 1.25, id="overhead"),
         pytest.param(

@@ -66,7 +66,7 @@ def test_an_event_that_is_refused_for_itself_keeps_back_no_other(tmp_path: Path)
     assert (len(script.asked), len(told.errors)) == (2, 1)
 
 
-def test_the_same_event_is_counted_anew_when_the_clock_was_set_back(tmp_path: Path) -> None:
+def test_the_same_event_is_counted_again_when_the_clock_was_set_back(tmp_path: Path) -> None:
     with scripted(OK) as script:
         told = Told(script.client(tmp_path))
         told.post(1, 1)

@@ -32,7 +32,7 @@ def test_pages_are_joined_and_the_newest_state_is_asked_for(tmp_path: Path) -> N
     assert asked == [first, {**first, "continue": ["next"]}]
 
 
-def test_a_list_that_cannot_be_continued_is_started_anew(tmp_path: Path) -> None:
+def test_a_list_that_cannot_be_continued_is_started_again(tmp_path: Path) -> None:
     with scripted(page("old", more="next"), EXPIRED, page("a", more="next"), page("b")) as script:
         assert read_list(script.client(tmp_path), Query(POD), name).items == ["a", "b"]
 

@@ -93,7 +93,7 @@ def rival(**changes: Any) -> Rival:
 
 
 def before(**changes: Any) -> Facts:
-    """The executor runs beside one other."""
+    """The executor runs next to one other."""
     base = Facts(
         executor(),
         (sibling(),),

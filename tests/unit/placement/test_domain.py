@@ -101,7 +101,7 @@ def test_vacant_places_are_found_again_among_very_many() -> None:
     assert nodes == {"z1-r0-0299", "z1-r0-0007"}
 
 
-def test_a_place_beside_those_that_run_is_found_among_very_many() -> None:
+def test_a_place_next_to_those_that_run_is_found_among_very_many() -> None:
     running = tuple(an_executor(f"old-{number}", node="z2-r0-0123") for number in range(1))
     (placement,) = placed(large_pool(), 1, running=running, max_executors_per_node_ratio=1.0)
     assert placement.node == "z2-r0-0123"

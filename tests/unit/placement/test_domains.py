@@ -165,7 +165,7 @@ def test_a_pool_that_takes_none_of_them_is_not_looked_at() -> None:
 
 
 def drawn(*zones: str) -> Topology:
-    """Each component reads from a zone of its own."""
+    """Each component reads from its own zone."""
     ends = [Component(f"kafka-{z}", external=True, anchors=(Anchor((z, None, None), 1.0),)) for z in ("a", "b")]
     names = ("ingest", "report")[: len(zones)]
     streams = tuple(Stream(f"kafka-{zone}", name) for name, zone in zip(names, zones, strict=True))

@@ -28,7 +28,7 @@ def test_a_view_is_of_the_topology_and_the_places_that_are_given() -> None:
     assert views == [measure(topology, counts, DEFAULT_LEVELS).view() for topology, counts in given]
 
 
-def test_places_that_change_after_they_were_given_are_looked_at_anew() -> None:
+def test_places_that_change_after_they_were_given_are_looked_at_again() -> None:
     counts: dict[str, dict[Location, int]] = {"ingest": {A1: 1}}
     assert locality(a_topology(), counts, DEFAULT_LEVELS).cost == 0.0
     counts["ingest"][B1] = 1

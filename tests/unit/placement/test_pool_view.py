@@ -96,7 +96,7 @@ def test_the_driver_pulls_everyone_by_an_equal_part_of_a_small_share() -> None:
     assert 0 < view.workload.traffic.driver_rate < 0.1
 
 
-def test_a_node_at_a_hundred_costs_half_of_leaving_the_node_beside_one_at_zero() -> None:
+def test_a_node_at_a_hundred_costs_half_of_leaving_the_node_next_to_one_at_zero() -> None:
     busy = {"a1": 0.0, "a2": 50.0, "a3": 100.0}
     view = a_view(*some(4, requests=Resources(0.0)), scores=busy, tier=2)
     partners = float(view.weights[0, 0]) * 4

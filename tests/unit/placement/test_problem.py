@@ -63,7 +63,7 @@ def test_what_is_taken_away_leaves_no_trace(problem: Problem, seed: int) -> None
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_benefit_of_a_node_is_what_it_saves_beside_the_farthest(seed: int) -> None:
+def test_the_benefit_of_a_node_is_what_it_saves_next_to_the_farthest(seed: int) -> None:
     layout = filled(a_problem(seed), seed)
     partners = layout.present.sum(axis=1)
     for group, component in enumerate(layout.problem.component):

@@ -192,7 +192,7 @@ def test_the_surplus_of_a_full_pool_is_released_with_the_zone_it_should_prefer()
     assert [(p.reason, p.pin, p.location) for p in surplus] == [(Reason.POOL_FULL, Pin.NONE, ("z1", "r1", None))]
 
 
-def test_a_surplus_that_nobody_runs_beside_should_prefer_the_drivers_zone() -> None:
+def test_a_surplus_that_nobody_runs_next_to_should_prefer_the_drivers_zone() -> None:
     topology = a_topology(driver=Anchor(("z7", "r3", "n9"), 1.0))
     (placement,) = placed([a_node("n1", cores=0.5)], some(1), topology=topology)
     assert (placement.reason, placement.location) == (Reason.POOL_FULL, ("z7", "r3", None))

@@ -170,7 +170,7 @@ class TestSplitBy:
         found = place(a_snapshot(*nodes, executors=waiting), policy, Memory(), gated=waiting).placements
         return {placement.detail for placement in found}
 
-    def test_it_names_the_limit_but_for_which_one_zone_would_hold_the_set(self) -> None:
+    def test_it_names_the_limit_except_for_which_one_zone_would_hold_the_set(self) -> None:
         nodes = (a_node("a1", zone="a", cores=8.0), a_node("b1", zone="b", cores=8.0))
         words = "split over 2 zones: maxExecutorsPerNodeRatio 0.5 allows 2 of 4 of ingest per node"
         assert self.details(4, *nodes, max_executors_per_node_ratio=0.5) == {words}

@@ -105,7 +105,7 @@ def on(*nodes: str, **changes: Any) -> list[Executor]:
     ("at", "load"), [(Scope.NODE, 3 / (2 + 2)), (Scope.RACK, 3 / (3 + 4)), (Scope.ZONE, 3 / (3 + 8))]
 )
 def test_the_load_is_the_component_over_what_its_homes_place_could_hold(at: Scope, load: float) -> None:
-    """Two on one node and one beside it; every node has room for two more."""
+    """Two on one node and one next to it; every node has room for two more."""
     assert stays_up_to(load, at, *on("ar1", "ar1", "ar2"))
 
 

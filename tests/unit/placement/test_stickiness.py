@@ -81,7 +81,7 @@ def test_those_of_a_node_that_is_gone_are_the_only_ones_that_move() -> None:
 
 
 @pytest.mark.parametrize("by", ["Node", "Rack"])
-def test_a_standby_does_not_return_beside_what_it_stands_by_for(by: str) -> None:
+def test_a_standby_does_not_return_next_to_what_it_stands_by_for(by: str) -> None:
     nodes = [a_node("A", rack="r1"), a_node("B", rack="r1"), a_node("C", rack="r2")]
     before = {"live": {"A": 1}, "standby": {"A": 1}}
     after = homes({"live": 1, "standby": 1}, before, nodes, separate=(Separation(("live", "standby"), by),))

@@ -224,7 +224,7 @@ def test_a_node_that_has_no_average_yet_goes_by_what_is_measured() -> None:
         assert homes(placed("LeastResourceUsage", nodes(2), many(1), scores=scores, state=state)) == {chosen: 1}
 
 
-def test_averages_move_slowly_and_start_anew_on_a_node_without_executors() -> None:
+def test_averages_move_slowly_and_start_again_on_a_node_without_executors() -> None:
     snapshot = a_snapshot(a_node("n0"), a_node("n1"), executors=(an_executor("a", node="n0"),))
     before = Averages((("gone", 0.9), ("n0", 0.5), ("n1", 0.5)))
     after = least_resource_usage.observed(snapshot, {"n0": 90.0, "n1": 90.0}, UsageSettings(0.9, 10.0), before)

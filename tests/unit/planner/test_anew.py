@@ -1,4 +1,4 @@
-"""What placing a topology anew would give."""
+"""What placing a topology again would give."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_what_is_placed_well_would_stay_as_it_is() -> None:
 
 
 def test_its_own_room_counts_as_free_and_nobody_else_s() -> None:
-    """The node of the first two is full of them: placed anew, they may stay there."""
+    """The node of the first two is full of them: placed again, they may stay there."""
     policy = a_policy(placement=replace(a_policy().placement, max_executors_per_node_ratio=1.0))
     node = a_node("a1", zone="a", cores=2.0, requested=Resources(2, 2 * GIB, 2))
     executors = tuple(an_executor(f"e{i}", node="a1") for i in range(2))

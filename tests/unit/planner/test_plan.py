@@ -271,7 +271,7 @@ def test_an_unplaceable_executor_is_released_with_the_reason() -> None:
     ]
 
 
-def test_a_pinned_pod_that_stays_unschedulable_is_placed_anew_a_few_times_only() -> None:
+def test_a_pinned_pod_that_stays_unschedulable_is_placed_again_a_few_times_only() -> None:
     stuck = replace(
         gated("e-1"), phase=an_executor("x").phase.PENDING, pinned=True, unschedulable_since=NOW - 30, gates=()
     )

@@ -19,7 +19,7 @@ def site(*free: float, processes: int = 4, favored: tuple[int, ...] = ()) -> Sit
 
 
 def demands(**amounts: float) -> dict[str, Demand]:
-    """Executors by name, each a component of its own by its first letter."""
+    """Executors by name, each its own component by its first letter."""
     return {name: Demand(name[0], np.array([float(amount)]), amount) for name, amount in amounts.items()}
 
 

@@ -87,7 +87,7 @@ class TestHits:
         assert moves(again) == moves(result)
         assert (done.suggestions, done.memory.streaks) == ((), ())
 
-    def test_a_node_that_changes_sides_starts_anew(self) -> None:
+    def test_a_node_that_changes_sides_starts_again(self) -> None:
         settings = UsageSettings()
         before = passes(usage_pool(used("a", 90), used("b", 70)), 10, settings)[-1].memory
         after = avg_shedder_usage(usage_pool(used("a", 70), used("b", 90)), settings, before, now_seconds=600.0)

@@ -79,7 +79,7 @@ def seen(state: str, name: str) -> dict[str, tuple[float, ...]]:
     [("AvgShedder", {"high_hits": 4.0}), ("TransferShedder", {"hits": 3.0, "target_std_dev": 25.0})],
 )
 @pytest.mark.parametrize(("missing", "third"), [("hot", 10.0), ("cold", 90.0)])
-def test_a_pass_without_the_figures_of_a_node_starts_no_count_anew(
+def test_a_pass_without_the_figures_of_a_node_starts_no_count_again(
     name: str, settings: dict[str, float], missing: str, third: float
 ) -> None:
     """The two that are left are not apart."""
@@ -114,7 +114,7 @@ def test_what_may_not_move_stays_with_every_strategy() -> None:
 
 
 def test_transfer_looks_at_the_busiest_candidates_only() -> None:
-    """Of the two that it looks at one has to stay; without a limit of its own it would find a smaller one."""
+    """Of the two that it looks at one has to stay; without its own limit it would find a smaller one."""
     hot = busy("hot", 95, [0.0] * 4, volumes=[1 * MIB, 2 * MIB, 8 * MIB, 9 * MIB])
     load = pool(hot, busy("cold", 5, [0.0], volumes=[0.0]))
     settings = {"hits": 0.0, "target_std_dev": 10.0}

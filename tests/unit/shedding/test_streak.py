@@ -29,7 +29,7 @@ def test_a_hit_counts_once_a_window(times: list[float], hits: int) -> None:
     assert (streak.low, streak.high, streak.passes) == (hits, hits, len(times))
 
 
-def test_the_high_count_starts_anew_below_its_threshold() -> None:
+def test_the_high_count_starts_again_below_its_threshold() -> None:
     streak = after([0.0, 120.0], high=True)
     narrower = streak.hit(partner="b", high=False, deviation=5.0, now_seconds=240.0, window_seconds=120.0)
     assert (narrower.low, narrower.high) == (3, 0)

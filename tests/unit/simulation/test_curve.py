@@ -53,7 +53,7 @@ def test_a_random_walk_stays_within_its_bounds_and_spreads() -> None:
     assert found[-1].std() > 0.3
 
 
-def test_heavy_tails_have_mean_1_and_are_drawn_anew_when_it_is_time() -> None:
+def test_heavy_tails_have_mean_1_and_are_drawn_again_when_it_is_time() -> None:
     found = factors([0.0, 299.0, 300.0], 100_000, kind="HeavyTail", alpha=3, renewed="5m", most=1000)
     assert found.mean(axis=1) == pytest.approx(1.0, rel=0.03)
     assert (found[0] == found[1]).all()

@@ -78,7 +78,7 @@ def test_the_executors_of_a_dead_node_are_placed_elsewhere() -> None:
     assert np.isnan(trace.usage[-1, 1])
 
 
-def test_a_replacement_that_is_lost_is_placed_anew_and_the_move_has_failed() -> None:
+def test_a_replacement_that_is_lost_is_placed_again_and_the_move_has_failed() -> None:
     trace = simulate(scenario(moving={"lost": 1.0}), policy(pauseAfterFailures=100))
     assert {move.outcome for move in trace.moves} <= {Outcome.NEVER_ARRIVED, Outcome.UNDER_WAY}
     assert {p.cause for p in trace.placements} == {Cause.ASTRAY}

@@ -28,7 +28,7 @@ def test_every_combination_has_a_label_that_tells_it_apart() -> None:
     ]
 
 
-def test_a_variant_is_the_policy_but_for_what_is_set() -> None:
+def test_a_variant_is_the_policy_except_for_what_is_set() -> None:
     original = policy(moves={"maxConcurrent": 7})
     (spec,) = variants("spec.shedding.avgShedder.lowThreshold=12.5", of=original).values()
     assert spec["shedding"]["avgShedder"] == {"lowThreshold": 12.5}

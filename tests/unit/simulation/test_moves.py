@@ -61,7 +61,7 @@ def test_a_move_has_not_helped_when_the_gap_is_wider_than_before() -> None:
     assert (first.outcome, first.measured_hot_after, first.measured_cold_after) == (Outcome.DID_NOT_HELP, 100.0, 40.0)
 
 
-def test_a_replacement_that_finds_no_place_at_its_destination_is_placed_anew() -> None:
+def test_a_replacement_that_finds_no_place_at_its_destination_is_placed_again() -> None:
     trace = run(**fails("node-1", "80s"))
     assert {placed.cause for placed in trace.placements} == {Cause.ASTRAY, Cause.LOST}
     assert trace.executors[-1].tolist() == [10, 0]

@@ -188,5 +188,5 @@ def test_of_many_names_that_there_are_ten_are_told() -> None:
 def test_a_file_holds_one_scenario(tmp_path: Path) -> None:
     path = tmp_path / "two.yaml"
     path.write_text("kind: Scenario\n---\nkind: Scenario\n", encoding="utf-8")
-    with pytest.raises(InvalidField, match="2 documents in one file: give each a file of its own"):
+    with pytest.raises(InvalidField, match="2 documents in one file: give each its own file"):
         Scenario.read(path)

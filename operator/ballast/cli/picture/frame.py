@@ -17,7 +17,7 @@ LETTER, STRONG_LETTER = 6.3, 7.6
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Of a plot, in pixels. A narrow screen gets a drawing of its own, so that its text stays readable."""
+    """Of a plot, in pixels. A narrow screen gets its own drawing, so that its text stays readable."""
 
     name: str
     width: float

@@ -113,7 +113,7 @@ class _Field:
         )
 
     def _numbers(self) -> Iterator[str]:
-        """Beside the marks; one label for those that stand in nearly one place."""
+        """Next to the marks; one label for those that stand in nearly one place."""
         left = [(number, trade) for number, trade in enumerate(self.trades, start=1)]
         while left:
             here = self._place(left[0][1])

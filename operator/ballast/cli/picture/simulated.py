@@ -16,7 +16,7 @@ from ballast.simulation.trace import Trace
 
 
 def simulated_page(scenario: Scenario, traces: Sequence[Trace]) -> str:
-    """The runs of one scenario beside each other."""
+    """The runs of one scenario next to each other."""
     return page(f"Ballast: {scenario.name}", _body(scenario, traces))
 
 

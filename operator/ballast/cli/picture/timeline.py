@@ -41,7 +41,7 @@ _WORDS: Mapping[Outcome, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class _Spot:
-    """A move's: where it stands, and what stands beside it."""
+    """A move's: where it stands, and what stands next to it."""
 
     move: MoveRecord
     x: float
@@ -79,7 +79,7 @@ def _count(moves: int) -> str:
 
 
 def _spots(moves: Sequence[MoveRecord], frame: Frame) -> list[_Spot]:
-    """With `from → to` beside each, or, where that takes too much room, without."""
+    """With `from → to` next to each, or, where that takes too much room, without."""
     named = _in_lanes(moves, frame, [f"{_short(move.source)} → {_short(move.target)}" for move in moves])
     if all(spot.lane < _MOST_LANES for spot in named):
         return named

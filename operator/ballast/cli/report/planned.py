@@ -25,7 +25,7 @@ _MOVES = {
     MovesMode.ENFORCE: "Moves that a pass would make now",
 }
 _MOST_ANEW = 20
-"""Topologies that are placed anew at once: each takes as long as a pass."""
+"""Topologies that are placed again at once: each takes as long as a pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Planned:
     decided: Plan
     anew: tuple[Anew, ...]
     left_out: int = 0
-    """Topologies that were not placed anew."""
+    """Topologies that were not placed again."""
 
 
 def planned(situation: Situation, topology: str | None = None) -> Planned:
@@ -88,7 +88,7 @@ def plan_report(plan: Planned, form: Format = Format.TABLE) -> list[RenderableTy
         columns = ["executor", "goes to", "zone", "rack", "pin", "reason", "why"]
         parts += [heading("Waiting executors"), *_cut(columns, waiting, naming, wide=wide)]
     if plan.anew:
-        parts += [heading("Topologies, as they are -> placed anew"), _anew_table(plan.anew, wide=wide)]
+        parts += [heading("Topologies, as they are -> placed again"), _anew_table(plan.anew, wide=wide)]
     if plan.left_out:
         parts.append(Text(f"... and {plan.left_out} more: name one to see it", style="dim"))
     if refusals := _refusals(decided, wide=wide):

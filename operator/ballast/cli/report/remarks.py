@@ -1,4 +1,4 @@
-"""What a look found beside the pools: what keeps others from being seen, and what helps."""
+"""What a look found next to the pools: what keeps others from being seen, and what helps."""
 
 from __future__ import annotations
 

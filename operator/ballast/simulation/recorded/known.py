@@ -12,7 +12,7 @@ import numpy as np
 from ballast.model import Executor, Move, Node, Resources, Snapshot, Topology, Workload
 
 _RUN = re.compile(r"-[0-9a-f]{16}$")
-"""What Spark puts behind an application's name in the names of its pods, anew for each run."""
+"""What Spark puts behind an application's name in the names of its pods, again for each run."""
 _POD = re.compile(r"-exec-[^-]+$")
 
 

@@ -129,7 +129,7 @@ def _told(stays: _Stays, *, everyone: IntArray, torn: IntArray, again: IntArray)
     if len(gone):
         yield (
             f"{len(gone)} executors were on nodes of which nothing was known for a time: they are gone for that time, "
-            "and begin anew after it"
+            "and begin again after it"
         )
 
 

@@ -141,7 +141,7 @@ def _range(found: Cells, signal: str) -> dict[str, tuple[float, float]]:
 
 
 def _present(found: Cells, columns: dict[str, int]) -> BoolArray:
-    """A node is there from its first figure to its last, but for long times in which others alone have figures."""
+    """A node is there from its first figure to its last, except for long times in which others alone have figures."""
     seen = np.zeros((found.grid.steps, len(columns)), dtype=bool)
     for signal in _SEEN_BY:
         chosen = found.of(signal)

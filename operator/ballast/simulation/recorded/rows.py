@@ -13,7 +13,7 @@ from ballast.simulation.recording import UnusableRecordingError
 _AGREEMENT_RATIO = 1.1
 """Two figures for one thing are averaged when they differ by no more than this, as the operator does."""
 _STRAY_RATIO = 0.1
-"""More rows than this beside the grid make a recording unusable."""
+"""More rows than this next to the grid make a recording unusable."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

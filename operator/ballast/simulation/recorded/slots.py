@@ -14,7 +14,7 @@ from ballast.simulation.recording import RecordedExecutor, Recording
 _REPLACED_SECONDS = 300.0
 """A replacement begins within this time."""
 _OVERLAP_SECONDS = 60.0
-"""For so long it may be there beside the one that it replaces, which is on its way out."""
+"""For so long it may be there next to the one that it replaces, which is on its way out."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

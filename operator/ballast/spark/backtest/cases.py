@@ -84,7 +84,7 @@ def _key(edition: str, window: str, document: Document, seed: int) -> str:
 
 
 def program(root: Path) -> str:
-    """The program in that folder: its version, and the text of what decides, so that a changed checkout runs anew."""
+    """The program in that folder: its version, and the text of what decides, so that a changed checkout runs again."""
     files = (path for package in DECIDES for path in sorted((root / package).rglob("*.py")))
     code = hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
     return digest(version("ballast-operator"), code)

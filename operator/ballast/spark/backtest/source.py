@@ -22,8 +22,8 @@ class Source(Protocol):
         ...
 
     def told(self, spark: SparkSession, runs: Sequence[Run]) -> DataFrame:
-        """What the runs came to: rows of `task.TOLD`, made by `task.told`, each run in a task of its own.
+        """What the runs came to: rows of `task.TOLD`, made by `task.told`, each run in its own task.
 
-        Runs that stand beside each other mostly share their window. Called from several threads at once.
+        Runs that stand next to each other mostly share their window. Called from several threads at once.
         """
         ...

@@ -1,7 +1,7 @@
 """What runs came to, below a folder of any Hadoop file system: a file for each run, and tables of the whole study.
 
 `DIR/cases/KEY.parquet` as each run ends, `DIR/results.parquet` and `DIR/ranking.parquet` when all have. A file is
-written beside its place and takes it at once: whatever has its name is whole.
+written next to its place and takes it at once: whatever has its name is whole.
 """
 
 from __future__ import annotations

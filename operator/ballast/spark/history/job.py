@@ -55,7 +55,7 @@ class Done:
         if self.written is Written.KEPT:
             kept = [file for file, written in self.files.items() if written is Written.KEPT]
             more = ", ".join(f"{file} has more" for file in kept)
-            told += f": {more}, Prometheus forgets: delete such a file to have it collected anew"
+            told += f": {more}, Prometheus forgets: delete such a file to have it collected again"
         return told
 
 
@@ -72,7 +72,7 @@ def planned(store: Store, origin: Origin, wanted: Range) -> list[Stretch]:
 
 
 def newcomers(store: Store, origin: Origin) -> list[str]:
-    """Pools asked for that have no day yet, beside others that have: planned are the days that those lack."""
+    """Pools asked for that have no day yet, next to others that have: planned are the days that those lack."""
     there = store.pools()
     return sorted(origin.pools.keys() - there) if origin.pools.keys() & there else []
 

@@ -46,7 +46,7 @@ class Signal:
 
 
 def signals(preset: Preset, *, window_seconds: float) -> tuple[Signal, ...]:
-    """Everything that is asked for, each by a name of its own."""
+    """Everything that is asked for, each by its own name."""
     return (*_usage(preset, window_seconds), *_capacity(preset), *_placements(preset), *_decisions())
 
 

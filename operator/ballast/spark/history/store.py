@@ -1,7 +1,7 @@
 """Where the history lies: Parquet for each day and pool, below a folder of any Hadoop file system.
 
 `PATH/date=2026-11-21/pool=streaming/history.parquet`, or for a day of many rows `history-00-06.parquet` and so on. A
-file is written beside its place and takes it at once, so that a reader sees the old one or the new one, whole. A file
+file is written next to its place and takes it at once, so that a reader sees the old one or the new one, whole. A file
 that would not change is not touched. How a day is cut is settled when its first file is written: files that overlap, or
 that have to go when others come, could not be replaced without a reader seeing rows twice, or never.
 """
@@ -121,7 +121,7 @@ class Store:
 
     @contextmanager
     def _staged(self, rows: DataFrame, metadata: Metadata) -> Iterator[Any]:
-        """A file of these rows beside its place, for as long."""
+        """A file of these rows next to its place, for as long."""
         staging = self._files.staging()
         try:
             ordered = rows.repartition(1).sortWithinPartitions(*SORT)

@@ -1,6 +1,6 @@
 """From the text of a range query's answer to Arrow record batches, a few hundred thousand points at a time.
 
-The points of a series, `[1700000000,"0.5"],[1700000015,"0.25"]`, are lines of CSV but for their brackets: Arrow reads
+The points of a series, `[1700000000,"0.5"],[1700000015,"0.25"]`, are lines of CSV without their brackets: Arrow reads
 them in bulk, with no Python object per point.
 """
 
@@ -85,7 +85,7 @@ def batches(
 def _whole(body: bytes) -> tuple[bytes, int, int]:
     """The text that holds the list of series, and from where to where, checked to be whole.
 
-    The body itself if it is laid out as Prometheus does it; otherwise it is written anew.
+    The body itself if it is laid out as Prometheus does it; otherwise it is written again.
     """
     start = body.find(_RESULT) + len(_RESULT)
     end = _end_of_result(body, start) if start >= len(_RESULT) else None

@@ -32,7 +32,7 @@ class Options:
     """Steps of one partition at most."""
     partition_by: str | None = None
     label_columns: tuple[str, ...] | None = None
-    """Labels with a column of their own; None is one column with all of them."""
+    """Labels with their own column; None is one column with all of them."""
     delay_ms: int = 60_000
     trigger_steps: int = MOST_STEPS
     """Steps of one micro-batch at most."""

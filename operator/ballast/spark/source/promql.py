@@ -33,7 +33,7 @@ def takes_matchers(query: str) -> bool:
 
 
 def is_plain_label(name: str) -> bool:
-    """Whether a matcher on it can be written as in every version, and added beside a metric's name."""
+    """Whether a matcher on it can be written as in every version, and added next to a metric's name."""
     return bool(_LABEL.fullmatch(name)) and name != "__name__"
 
 

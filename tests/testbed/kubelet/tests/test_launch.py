@@ -1,4 +1,4 @@
-"""The launcher as a program of its own, on this machine: needs root, as the testbed does."""
+"""The launcher as its own program, on this machine: needs root, as the testbed does."""
 
 # Nothing else runs in these tests' event loop: they may block it.
 # ruff: noqa: ASYNC221, ASYNC240

@@ -215,7 +215,7 @@ def phase(testbed: Testbed, name: str) -> str:
 
 
 def release(groups: cgroups.Cgroups, group: str) -> None:
-    """Give a container, by a process of its own root, the file that it waits for."""
+    """Give a container, by its own process root, the file that it waits for."""
     pid = min(groups.members(group))
     Path(f"/proc/{pid}/root/go").touch()
 

@@ -198,7 +198,7 @@ def test_init_containers_run_first_and_share_volumes(testbed: Testbed, namespace
     assert log(testbed, namespace, "web", "-c", "main") == "first\nsecond\n"
 
 
-def test_a_sidecar_runs_beside_and_does_not_keep_the_pod_from_succeeding(testbed: Testbed, namespace: str) -> None:
+def test_a_sidecar_runs_next_to_and_does_not_keep_the_pod_from_succeeding(testbed: Testbed, namespace: str) -> None:
     sidecar = script("trap 'exit 0' TERM; while :; do sleep 0.1; done", name="side", restartPolicy="Always")
     testbed.apply(pod(namespace, script("sleep 0.2"), initContainers=[sidecar]))
     status = awaited(testbed, namespace, ended, what="the pod's end")["status"]

@@ -45,7 +45,7 @@ def test_moves_of_one_pass_stand_below_each_other() -> None:
     assert lower - upper > 8.0
 
 
-def test_few_moves_say_whence_and_where_to_beside_them() -> None:
+def test_few_moves_say_whence_and_where_to_next_to_them() -> None:
     assert "node-0 → node-1</text>" in drawn(move(0, 1, 60.0))
     assert '">node-0 → node-1</text>' in drawn(move(0, 1, 3599.0))
     assert 'text-anchor="end">node-0 → node-1' in drawn(move(0, 1, 3599.0))

@@ -202,7 +202,7 @@ def test_executors_of_a_node_that_is_back_are_back_and_counted(heard_of: bool) -
     np.testing.assert_array_equal(np.flatnonzero(found.executor_cpu[:, 1] == 2.5), np.arange(30))
     np.testing.assert_array_equal(np.flatnonzero(found.executor_cpu[:, 2] == 2.5), np.arange(45, 240))
     assert (
-        "1 executors were on nodes of which nothing was known for a time: they are gone for that time, and begin anew "
+        "1 executors were on nodes of which nothing was known for a time: they are gone for that time, and begin again "
         "after it"
     ) in found.unknown
 
@@ -275,7 +275,7 @@ def decisions(given: Recording, totals: dict[int, float]) -> list[Row]:
         ({0: 3, 3: 5, 9: 5}, [False, True, False], 1),
         ({0: 3, 8: 4, 9: 4}, [False, False, False], 1),
     ],
-    ids=["nobody counts", "none decided", "one decided", "the operator began anew", "two decided", "too late"],
+    ids=["nobody counts", "none decided", "one decided", "the operator began again", "two decided", "too late"],
 )
 def test_a_replacement_that_begins_elsewhere_right_after_a_decision_was_moved(
     totals: dict[int, float], moved: list[bool], lost: int

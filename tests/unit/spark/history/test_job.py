@@ -35,5 +35,5 @@ def test_only_files_that_hold_more_than_prometheus_are_named_for_deletion(
 ) -> None:
     assert str(Done(DAY, "streaming", files, rows=7)) == (
         f"date=2026-01-05/pool=streaming: 7 rows, kept: {words}, Prometheus forgets: delete such a file to have it"
-        " collected anew"
+        " collected again"
     )
