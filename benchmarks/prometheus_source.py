@@ -3,7 +3,7 @@
 Both read the same range of the same Prometheus, ask at most 11 000 steps at once, and work out the mean by pod of rows
 that hold time, value and all labels; their means must agree. Each reader is its own process, kept with all that it
 starts to one or two cores; Prometheus runs next to it on whichever cores the machine has. The client asks one span
-after the other, as it does by itself, and gets them compressed, as it asks by itself; the data source asks for them plain.
+after the other, as it does by itself, and gets them compressed, which it asks for; the data source asks for them plain.
 
 Rows per second count from the first request on, with neither imports nor Spark's start, but with the start of Spark's
 Python workers and of its first query; a second read in the same session stands beside, without an aim. Memory is that

@@ -43,7 +43,7 @@ class Averages:
 
 
 def averaged(candidates: Iterable[Candidate], settings: UsageSettings, averages: Averages) -> Averages:
-    """The averages with the candidates' present usage added; a node that serves nothing starts anew."""
+    """The averages with the candidates' present usage added; a node that serves nothing starts again."""
     usage = dict(averages.by_node)
     for candidate in candidates:
         now, before = candidate.score / 100, usage.get(candidate.name)

@@ -53,7 +53,7 @@ def why_not(pool: Pool, workload: Workload, group_index: int) -> tuple[Reason, s
 
 
 def split_by(view: PoolView, seats: Seats) -> dict[int, str]:
-    """By component: the limit but for which one zone, or one rack, would hold all that is placed of it here.
+    """By component: the limit without which one zone, or one rack, would hold all that is placed of it here.
 
     Components that are in one zone and rack, or that no place would hold without a limit, are not in it.
     """

@@ -216,7 +216,7 @@ class NodeValues:
         return float(np.cumsum(known)[-1]) / len(known) if len(known) else 0.0
 
     def rough_mean(self) -> float:
-        """As `mean`, but for less than ROUNDING, and at once."""
+        """As `mean`, except for less than ROUNDING, and at once."""
         if self._total is None:
             known = self._picked[~np.isnan(self._picked)]
             self._total, self._count = float(known.sum()), len(known)

@@ -18,7 +18,7 @@ from ballast.placement.node_locations import NodeLocations
 # every executor talks to every other.
 
 _DRIVER_SHARE = 0.05
-"""Weight of the driver beside the topology's whole traffic: it decides between equals and never splits a set."""
+"""Weight of the driver next to the topology's whole traffic: it decides between equals and never splits a set."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ class Streak:
     """One node's. Plain values, fit for JSON."""
 
     hot: bool
-    """Which side; a node that changes sides starts anew."""
+    """Which side; a node that changes sides starts again."""
     partner: str = ""
     """The other node of the pair in the last pass."""
     low: int = 0

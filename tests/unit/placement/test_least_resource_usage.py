@@ -42,7 +42,7 @@ def test_the_moving_average() -> None:
     [Candidate("3", 0.0, current_rate_per_second=1.0), Candidate("3", 0.0, executors=frozenset({"e"}))],
     ids=["without executors", "without records"],
 )
-def test_a_node_that_serves_nothing_starts_anew(fresh: Candidate) -> None:
+def test_a_node_that_serves_nothing_starts_again(fresh: Candidate) -> None:
     assert dict(averaged([fresh], SETTINGS, seen((10, 30, 60))).by_node)["3"] == 0.0
 
 

@@ -44,7 +44,7 @@ def test_both_means_follow_the_known_figures(start: list[float], changes: list[t
         assert figures.rough_mean() == pytest.approx(figures.mean(), abs=ROUNDING / 2)
 
 
-def test_other_nodes_are_picked_out_anew() -> None:
+def test_other_nodes_are_picked_out_again() -> None:
     figures = NodeValues(np.array([3.0, 1.0, 2.0]))
     assert figures.of(np.array([0, 2])).tolist() == [3.0, 2.0]
     assert figures.lowest() == [1]
