@@ -24,6 +24,7 @@ COMMANDS = {
     "approve": "Let proposed moves begin.",
     "simulate": "Run a described load under policies, and compare them.",
     "size": "Recommend parallelism, batch size, memory and JVM options of a pipeline.",
+    "doctor": "Check a cluster, or an application before it runs, and say what to change.",
     "run": "Run the operator.",
     "history": "Keep what happened in a cluster as Parquet, out of Prometheus.",
     "backtest": "Run policies over many windows and seeds on Spark, and rank them.",

@@ -28,6 +28,7 @@ COMMANDS = [
     "approve",
     "simulate",
     "size",
+    "doctor",
     "run",
     "history",
     "backtest",

@@ -1,0 +1,145 @@
+"""`ballast doctor`: what to change in a cluster, or in an application before it runs, and why."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.text import Text
+
+from ballast.cli.output import Format, show, structured
+from ballast.errors import BallastError, InvalidField
+
+if TYPE_CHECKING:
+    from ballast.doctor.finding import Finding
+    from ballast.doctor.submission import Submission
+
+EXAMPLES = (
+    "ballast doctor --conf spark-defaults.conf",
+    "ballast doctor --spark-submit 'spark-submit --conf spark.decommission.enabled=true job.py'",
+    "ballast doctor -f application.yaml --fix",
+)
+
+
+class _Form(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+    YAML = "yaml"
+
+
+def doctor(
+    conf: Annotated[
+        str | None, typer.Option("--conf", metavar="FILE", help="A spark-defaults.conf; - reads standard input.")
+    ] = None,
+    spark_submit: Annotated[
+        str | None, typer.Option("--spark-submit", metavar="COMMAND|FILE", help="A command line, or a file with one.")
+    ] = None,
+    filename: Annotated[
+        str | None,
+        typer.Option("--filename", "-f", metavar="FILE", help="SparkApplications as YAML; - reads standard input."),
+    ] = None,
+    fix: Annotated[bool, typer.Option("--fix", help="Print the patch only. Nothing is applied.")] = False,
+    output: Annotated[
+        _Form, typer.Option("--output", "-o", case_sensitive=False, help="How to print: text, json or yaml.")
+    ] = _Form.TEXT,
+) -> None:
+    """Say what to change and why, with the measured consequence. Nothing is applied.
+
+    Exit code 0: no error and no warning. 1: at least one. 2: wrong usage, or a file that can't be read.
+    """
+    try:
+        submissions = _submissions(conf, spark_submit, filename)
+        if not submissions:
+            raise InvalidField("doctor", "", "name an application: --conf, --spark-submit or -f")
+        findings = _findings(submissions)
+    except BallastError as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(2) from error
+    _print(findings, submissions, output, fix=fix)
+    if any(finding.severity != "info" for finding in findings):
+        raise typer.Exit(1)
+
+
+def _submissions(conf: str | None, command: str | None, filename: str | None) -> list[Submission]:
+    """Raises BallastError for what can't be read."""
+    from ballast.doctor import submission_reading as reading  # noqa: PLC0415 -- unused for --help
+
+    found = []
+    if conf is not None:
+        found.append(reading.from_properties(_text("--conf", conf), conf))
+    if command is not None:
+        given = _is_file(command)
+        text, source = (_text("--spark-submit", command), command) if given else (command, "spark-submit")
+        file = reading.properties_file(text)
+        defaults = None if file is None else reading.properties(_text("--properties-file", file))
+        found.append(reading.from_command(text, source, defaults=defaults))
+    if filename is not None:
+        found += reading.from_documents(_text("--filename", filename), filename)
+    return found
+
+
+def _findings(submissions: Sequence[Submission]) -> list[Finding]:
+    from ballast.doctor.submission_checks import Expectations, check  # noqa: PLC0415 -- unused for --help
+
+    return check(submissions, Expectations())
+
+
+def _is_file(command: str) -> bool:
+    """A command line may be longer than any file's name."""
+    try:
+        return Path(command).is_file()
+    except OSError:
+        return False
+
+
+def _text(option: str, name: str) -> str:
+    try:
+        return sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+    except OSError as error:
+        raise InvalidField(option, name, f"{error.strerror}; name a file that can be read") from error
+    except UnicodeDecodeError as error:
+        raise InvalidField(option, name, "not text: name the right file") from error
+
+
+def _print(findings: Sequence[Finding], submissions: Sequence[Submission], form: _Form, *, fix: bool) -> None:
+    if fix:
+        from ballast.doctor.patching import patch  # noqa: PLC0415 -- unused without --fix
+
+        text = patch(findings, {each.source: each.form for each in submissions})
+        typer.echo(text or "# no finding that a patch could remove")
+    elif form is not _Form.TEXT:
+        typer.echo(structured({"findings": [_document(each) for each in findings]}, Format(form.value)))
+    else:
+        show(*[part for finding in findings for part in (_paragraph(finding), Text())], Text(_summary(findings)))
+
+
+def _document(finding: Finding) -> Mapping[str, Any]:
+    return {
+        "id": finding.id,
+        "severity": finding.severity.value,
+        "subject": finding.subject,
+        "what": finding.what,
+        "why": finding.why,
+        "remedy": finding.remedy,
+        "docs": finding.anchor,
+        "settings": dict(finding.settings),
+        "commands": list(finding.commands),
+    }
+
+
+def _paragraph(finding: Finding) -> Text:
+    color = {"error": "bold red", "warning": "bold yellow", "info": "bold"}[finding.severity.value]
+    head = (f"{finding.severity.value}: {finding.id}", color)
+    rest = f"  {finding.subject}\n{finding.what} {finding.why}\n{finding.remedy}\n{finding.anchor}"
+    return Text.assemble(head, rest, overflow="fold")
+
+
+def _summary(findings: Sequence[Finding]) -> str:
+    if not findings:
+        return "No findings."
+    counts = {name: sum(each.severity == name for each in findings) for name in ("error", "warning", "info")}
+    return ", ".join(f"{count} {name}" for name, count in counts.items() if count)

@@ -1,0 +1,116 @@
+"""Every finding that there is, by its id. docs/doctor.md is generated from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ballast.doctor.finding import Entry, Finding, Severity
+
+SUBMISSION: Mapping[str, Entry] = {
+    "DecommissionOff": Entry(
+        Severity.ERROR,
+        "Without decommissioning an eviction kills the executor: running tasks fail, its cached blocks and shuffle "
+        "files are lost. Measured on Spark 4.3: a killed executor failed its task; with decommissioning none failed, "
+        "and the executor ended with exit code 0.",
+        "Set spark.decommission.enabled=true. The image needs /opt/decom.sh and ps.",
+    ),
+    "LocalityWait": Entry(
+        Severity.WARNING,
+        "Spark waits this long for an executor that has left before a task may run elsewhere, and stateful tasks stay "
+        "on the survivors. Measured with 3s: the longest batch took 7.0 to 10.1 s, and in two of four runs the "
+        "replacement got no stateful task at all. With 0s: 3.5 to 3.9 s, and the replacement did its full share.",
+        "Set spark.locality.wait=0s. On Kubernetes each executor is a host of its own, so the wait gains little.",
+    ),
+    "StorageDecommissionGrace": Entry(
+        Severity.ERROR,
+        "A decommissioned executor exits only after a migration pass that began after its last task; a pass runs once "
+        "in each replicationReattemptInterval. Measured with Spark's defaults (30s and 30s of grace): the executor was "
+        "killed after 30.2 s with exit code 143. With an interval of 2s it exited by itself after 3.3 s.",
+        "Set spark.storage.decommission.replicationReattemptInterval=2s, or for a job that only streams "
+        "spark.storage.decommission.enabled=false: the shuffle files of a finished batch are not needed.",
+    ),
+    "FailuresNeverExpire": Entry(
+        Severity.WARNING,
+        "Executors that end with an exit code other than 0 count as failures for the application's whole life. At the "
+        "limit, 2 x executors and at least 3, the driver exits with code 11. A stream that runs for weeks gets there "
+        "by evictions alone.",
+        "Set spark.executor.failuresValidityInterval=1h.",
+    ),
+    "IdleTimeoutBelowGate": Entry(
+        Severity.ERROR,
+        "With dynamic allocation the driver deletes a Pending executor that is older than executorIdleTimeout when it "
+        "has more than it wants. An executor that is still gated is Pending.",
+        "Set spark.dynamicAllocation.executorIdleTimeout to more than the policy's placement.gateTimeout; Spark's "
+        "default is 60s.",
+    ),
+    "RegisteredWaitBelowGate": Entry(
+        Severity.WARNING,
+        "The driver begins with the executors that it has after maxRegisteredResourcesWaitingTime. Executors that are "
+        "still gated get no state of the first batches, and state stays where it is first.",
+        "Set spark.scheduler.maxRegisteredResourcesWaitingTime to more than the policy's placement.gateTimeout; "
+        "Spark's default is 30s.",
+    ),
+    "AllocatorOutOfScope": Entry(
+        Severity.ERROR,
+        "Executors of a StatefulSet or Deployment are restarted by its controller, all with the label "
+        "spark-exec-id=EXECID. Ballast can't tell a replacement from them and leaves these executors alone.",
+        "Set spark.kubernetes.allocation.pods.allocator=direct, Spark's default.",
+    ),
+    "DepartedExecutorFetches": Entry(
+        Severity.WARNING,
+        "A fetch from an executor that has left waits (maxRetries + 1) x connectionCreationTimeout + maxRetries x "
+        "retryWait where the network drops packets to its address instead of refusing them. Measured with Spark 4.3's "
+        "shuffle client and its defaults: 496 s; with 5s and 1s: 24 s.",
+        "Set spark.shuffle.io.connectionCreationTimeout=5s and spark.shuffle.io.retryWait=1s.",
+    ),
+    "ClientRackMissing": Entry(
+        Severity.INFO,
+        "The job uses Kafka and names no client.rack, so consumers read from partition leaders in every zone. With "
+        "all executors in one zone, the option kafka.client.rack makes them read from the nearest replica: at no cost, "
+        "and about half of the cross-zone traffic that placement saves for readers.",
+        "Place the job in one zone, give its Kafka reader the option kafka.client.rack=ZONE, and set the brokers' "
+        "replica.selector.class to RackAwareReplicaSelector.",
+    ),
+    "SelectorMatchesDriver": Entry(
+        Severity.INFO,
+        "Ballast never gates, places or moves a driver. A component that matches the driver and no executor is empty: "
+        "nothing of it is placed.",
+        "Label the executors only (spark.kubernetes.executor.label.*), or add spark-role: executor to the selector.",
+    ),
+    "TopologyLabelMissing": Entry(
+        Severity.WARNING,
+        "Nothing says which SparkTopology these executors belong to. They are not placed near what they exchange data "
+        "with, and in a namespace without the label ballast.dev/gate=enabled they are not gated at all.",
+        "Set spark.kubernetes.executor.label.ballast.dev/topology to the SparkTopology's name, or let a component's "
+        "selector match labels that the executors have.",
+    ),
+}
+"""Findings of an application before it runs."""
+
+CLUSTER: Mapping[str, Entry] = {}
+"""Findings of a live cluster."""
+
+CATALOG: Mapping[str, Entry] = {**SUBMISSION, **CLUSTER}
+
+
+def found(
+    id_: str,
+    subject: str,
+    what: str,
+    *,
+    severity: Severity | None = None,
+    settings: Mapping[str, str] | None = None,
+    commands: tuple[str, ...] = (),
+) -> Finding:
+    """`severity`: of this case, where it differs from the entry's."""
+    entry = CATALOG[id_]
+    return Finding(
+        id=id_,
+        severity=severity or entry.severity,
+        subject=subject,
+        what=what,
+        why=entry.why,
+        remedy=entry.remedy,
+        settings=settings or {},
+        commands=commands,
+    )

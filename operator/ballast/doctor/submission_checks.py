@@ -1,0 +1,187 @@
+"""Checks of an application before it runs. Spark 4.3's defaults apply to what it does not set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ballast.doctor.catalog import found
+from ballast.doctor.finding import Finding, Severity
+from ballast.doctor.submission import Submission
+
+TOPOLOGY_LABEL = "ballast.dev/topology"
+_LONGEST_FETCH_SECONDS = 60.0
+"""A batch that waits longer for an executor that has left is worth a warning."""
+
+_TEMPLATE = "spark.kubernetes.executor.podTemplateFile"
+_DYNAMIC = "spark.dynamicAllocation"
+_STORAGE = "spark.storage.decommission"
+_IO = "spark.shuffle.io"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectations:
+    """What the cluster's policy asks of an application."""
+
+    gate_timeout_seconds: float = 10.0
+
+
+def check(submissions: Iterable[Submission], expected: Expectations) -> list[Finding]:
+    """Raises InvalidField for a setting that Spark would refuse."""
+    return [finding for each in submissions for rule in _RULES for finding in rule(each, expected)]
+
+
+def _decommission(app: Submission, expected: Expectations) -> Iterator[Finding]:
+    del expected
+    key = "spark.decommission.enabled"
+    if not app.flag(key):
+        yield found("DecommissionOff", app.source, f"{key} is {_shown(app, key, 'false')}.", settings={key: "true"})
+
+
+def _locality_wait(app: Submission, expected: Expectations) -> Iterator[Finding]:
+    del expected
+    general = "spark.locality.wait"
+    text = app.conf.get(general, "3s")
+    keys = [f"{general}.process", f"{general}.node"]
+    waits = {key: app.seconds(key if key in app.conf else general, text, unit="ms") for key in keys}
+    if any(waits.values()):
+        longest = max(waits, key=lambda key: waits[key])
+        named = longest if longest in app.conf else general
+        changes = {general: "0s", **{key: "0s" for key in keys if key in app.conf}}
+        yield found("LocalityWait", app.source, f"{named} is {_shown(app, named, '3s')}.", settings=changes)
+
+
+def _storage_grace(app: Submission, expected: Expectations) -> Iterator[Finding]:
+    """In the worst case a pass has just begun when the last task ends: then two intervals pass."""
+    del expected
+    interval_key, grace_key = (
+        f"{_STORAGE}.replicationReattemptInterval",
+        "spark.kubernetes.executor.terminationGracePeriodSeconds",
+    )
+    if not app.flag(f"{_STORAGE}.enabled"):
+        return
+    interval, grace = app.seconds(interval_key, "30s"), app.seconds(grace_key, "30s")
+    if 2 * interval > grace:
+        what = (
+            f"{interval_key} is {_shown(app, interval_key, '30s')} and the grace period is "
+            f"{_shown(app, grace_key, '30s')}: less than two passes."
+        )
+        yield found("StorageDecommissionGrace", app.source, what, settings={interval_key: "2s"})
+
+
+def _failures(app: Submission, expected: Expectations) -> Iterator[Finding]:
+    del expected
+    key, limit_key = "spark.executor.failuresValidityInterval", "spark.executor.maxNumFailures"
+    if key in app.conf and app.seconds(key, "", unit="ms") > 0:
+        return
+    dynamic = app.flag(f"{_DYNAMIC}.enabled")
+    if dynamic and limit_key not in app.conf and f"{_DYNAMIC}.maxExecutors" not in app.conf:
+        return  # twice the largest integer
+    executors = app.whole(f"{_DYNAMIC}.maxExecutors" if dynamic else "spark.executor.instances", 0)
+    most = app.whole(limit_key, max(3, 2 * executors))
+    what = f"{key} is {_shown(app, key, 'no limit')}: failure number {most + 1} ends the application, however late."
+    yield found("FailuresNeverExpire", app.source, what, settings={key: "1h"})
+
+
+def _idle_timeout(app: Submission, expected: Expectations) -> Iterator[Finding]:
+    key = f"{_DYNAMIC}.executorIdleTimeout"
+    if app.flag(f"{_DYNAMIC}.enabled") and app.seconds(key, "60s") <= expected.gate_timeout_seconds:
+        what = f"{key} is {app.conf[key]}, and an executor may be gated for {expected.gate_timeout_seconds:g}s."
+        yield found("IdleTimeoutBelowGate", app.source, what, settings={key: "60s"})
+
+
+def _registered_wait(app: Submission, expected: Expectations) -> Iterator[Finding]:
+    key = "spark.scheduler.maxRegisteredResourcesWaitingTime"
+    if app.seconds(key, "30s", unit="ms") <= expected.gate_timeout_seconds:
+        what = f"{key} is {app.conf[key]}, and an executor may be gated for {expected.gate_timeout_seconds:g}s."
+        yield found("RegisteredWaitBelowGate", app.source, what, settings={key: "30s"})
+
+
+def _allocator(app: Submission, expected: Expectations) -> Iterator[Finding]:
+    del expected
+    key = "spark.kubernetes.allocation.pods.allocator"
+    if app.conf.get(key, "direct") in ("statefulset", "deployment"):
+        yield found("AllocatorOutOfScope", app.source, f"{key} is {app.conf[key]}.", settings={key: "direct"})
+
+
+def _fetches(app: Submission, expected: Expectations) -> Iterator[Finding]:
+    del expected
+    network = app.conf.get("spark.network.timeout", "120s")
+    connection = app.conf.get(f"{_IO}.connectionTimeout", network)
+    create = app.seconds(f"{_IO}.connectionCreationTimeout", connection)
+    retries, wait = app.whole(f"{_IO}.maxRetries", 3), app.seconds(f"{_IO}.retryWait", "5s")
+    longest = (retries + 1) * create + retries * wait
+    if longest > _LONGEST_FETCH_SECONDS:
+        what = (
+            f"A fetch from an executor that has left may wait {longest:g}s: {retries + 1} attempts of {create:g}s "
+            f"({_IO}.connectionCreationTimeout), {wait:g}s apart ({_IO}.retryWait)."
+        )
+        changes = {f"{_IO}.connectionCreationTimeout": "5s", f"{_IO}.retryWait": "1s"}
+        yield found("DepartedExecutorFetches", app.source, what, settings=changes)
+
+
+def _client_rack(app: Submission, expected: Expectations) -> Iterator[Finding]:
+    del expected
+    everything = " ".join([app.packages, *app.arguments, *app.conf, *app.conf.values()])
+    if "kafka" in everything.lower() and "client.rack" not in everything.lower():
+        what = "It uses Kafka, and neither its arguments nor its configuration mention client.rack."
+        yield found("ClientRackMissing", app.source, what)
+
+
+def _driver_selected(app: Submission, expected: Expectations) -> Iterator[Finding]:
+    del expected
+    if TOPOLOGY_LABEL in app.driver_labels:
+        what = f"The driver has the label {TOPOLOGY_LABEL}={app.driver_labels[TOPOLOGY_LABEL]}."
+        alone = TOPOLOGY_LABEL not in app.executor_labels
+        yield found("SelectorMatchesDriver", app.source, what, severity=Severity.WARNING if alone else None)
+    driver, executor = _labels(app, "driver"), _labels(app, "executor")
+    for topology in app.topologies:
+        for component in topology.spec.components:
+            if component.selector is None or not component.selector.matches(driver):
+                continue
+            alone = not component.selector.matches(executor)
+            what = (
+                f"SparkTopology {topology.metadata.name}: the selector of component {component.name} matches the "
+                f"driver{' and none of its executors' if alone else ' as well as its executors'}."
+            )
+            yield found("SelectorMatchesDriver", app.source, what, severity=Severity.WARNING if alone else None)
+
+
+def _topology_label(app: Submission, expected: Expectations) -> Iterator[Finding]:
+    del expected
+    labels = _labels(app, "executor")
+    selected = any(
+        component.selector is not None and component.selector.matches(labels)
+        for topology in app.topologies
+        for component in topology.spec.components
+    )
+    if TOPOLOGY_LABEL in labels or selected:
+        return
+    template = app.conf.get(_TEMPLATE)
+    unread = f" The pod template {template} was not read: it may have the label." if template else ""
+    yield found("TopologyLabelMissing", app.source, f"Its executors have no label {TOPOLOGY_LABEL}.{unread}")
+
+
+def _labels(app: Submission, role: str) -> dict[str, str]:
+    """As the pods will have them."""
+    own = app.driver_labels if role == "driver" else app.executor_labels
+    return {**own, "spark-role": role}
+
+
+def _shown(app: Submission, key: str, default: str) -> str:
+    return app.conf.get(key, f"unset, by default {default}")
+
+
+_RULES: Sequence[Callable[[Submission, Expectations], Iterator[Finding]]] = (
+    _decommission,
+    _locality_wait,
+    _storage_grace,
+    _failures,
+    _idle_timeout,
+    _registered_wait,
+    _allocator,
+    _fetches,
+    _client_rack,
+    _driver_selected,
+    _topology_label,
+)

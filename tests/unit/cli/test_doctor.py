@@ -1,0 +1,75 @@
+"""`ballast doctor` of files: what it prints, its exit codes and its patches."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.unit.cli.program import run
+from tests.unit.doctor.provoked import GOOD, as_properties, settings
+
+
+@pytest.fixture
+def conf(tmp_path: Path) -> Path:
+    path = tmp_path / "app.conf"
+    path.write_text(as_properties(GOOD), encoding="utf-8")
+    return path
+
+
+def test_a_good_application_exits_with_0(conf: Path) -> None:
+    ended = run("doctor", "--conf", str(conf))
+    assert (ended.code, ended.out, ended.err) == (0, "No findings.\n", "")
+
+
+def test_a_finding_is_a_paragraph_with_its_anchor_and_exits_with_1(conf: Path) -> None:
+    conf.write_text(as_properties(settings({"spark.locality.wait": "3s"})), encoding="utf-8")
+    ended = run("doctor", "--conf", str(conf))
+    assert ended.code == 1
+    first, *_ = ended.out.split("\n\n")
+    assert first.startswith(f"warning: LocalityWait  {conf}\nspark.locality.wait is 3s. ")
+    assert first.endswith("docs/doctor.md#localitywait")
+
+
+def test_worth_knowing_alone_exits_with_0(conf: Path) -> None:
+    conf.write_text(as_properties(settings({"spark.jars": "spark-sql-kafka.jar"})), encoding="utf-8")
+    ended = run("doctor", "--conf", str(conf), "-o", "json")
+    assert ended.code == 0
+    assert [each["id"] for each in json.loads(ended.out)["findings"]] == ["ClientRackMissing"]
+
+
+def test_a_command_line_is_patched_with_conf_options() -> None:
+    ended = run("doctor", "--spark-submit", "spark-submit --conf spark.locality.wait=3s job.py", "--fix")
+    assert "  --conf spark.decommission.enabled=true \\\n  --conf spark.locality.wait=0s \\\n" in ended.out
+
+
+def test_the_patch_of_a_properties_file_leaves_nothing_to_patch(conf: Path) -> None:
+    conf.write_text("spark.storage.decommission.enabled true\n", encoding="utf-8")
+    patch = run("doctor", "--conf", str(conf), "--fix").out
+    conf.write_text(conf.read_text(encoding="utf-8") + patch, encoding="utf-8")
+    left = json.loads(run("doctor", "--conf", str(conf), "-o", "json").out)["findings"]
+    assert [each["id"] for each in left] == ["TopologyLabelMissing"]
+
+
+def test_an_application_from_standard_input_is_patched_as_yaml(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "{apiVersion: sparkoperator.k8s.io/v1beta2, kind: SparkApplication, metadata: {name: a}, spec: {}}"
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+    ended = run("doctor", "-f", "-", "--fix")
+    assert yaml.safe_load(ended.out)["spec"]["sparkConf"]["spark.locality.wait"] == "0s"
+
+
+def test_the_properties_file_of_a_command_counts(conf: Path, tmp_path: Path) -> None:
+    script = tmp_path / "submit.sh"
+    script.write_text(f"spark-submit --properties-file {conf} job.py", encoding="utf-8")
+    assert run("doctor", "--spark-submit", str(script)).code == 0
+
+
+@pytest.mark.parametrize("option", ["--conf", "-f"])
+def test_a_file_that_is_not_there_is_wrong_usage(option: str, tmp_path: Path) -> None:
+    ended = run("doctor", option, str(tmp_path / "absent"))
+    assert (ended.code, ended.out) == (2, "")
+    assert "No such file or directory" in ended.err
