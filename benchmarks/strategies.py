@@ -28,7 +28,7 @@ from ballast.model.topology import Grouping
 from ballast.placement.executor_order import ComponentGraph, GraphComponent, GraphStream
 from ballast.placement.node_order import Availability, Layout
 from ballast.placement.placing import place
-from ballast.planner.stickiness import remembered
+from ballast.planner.plan import remembered
 from ballast.shedding.avg_shedder_usage import UsageMemory, UsageSettings, avg_shedder_usage
 from ballast.shedding.strategies import STRATEGIES, shed
 from ballast.shedding.traffic_load import ExecutorLoad, NodeLoad, PoolLoad

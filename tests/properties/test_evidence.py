@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ballast.model import Executor, ExecutorUsage, Memory, MovesPolicy, Node, PlannedMove, Reason, Snapshot
 from ballast.moves.revalidation import revalidate
 from ballast.moves.score import measured
-from ballast.planner import placing
+from ballast.planner import strategy_state
 from ballast.planner.arbiter import as_started
 from ballast.planner.explanation import explain
 from ballast.planner.plan import plan
@@ -63,7 +63,7 @@ def test_what_the_plan_moves_has_evidence_for_explain_and_at_revalidation(pool: 
         assert not {Reason.NOTHING_TO_GAIN, Reason.DATA_SKEW} & {reason for reason, _ in told.objections}
         move = as_started(planned, NOW)
         under_way = replace(pool, moves=(move,))
-        candidates = placing.candidates(under_way, EAGER, Memory(), now=NOW)
+        candidates = strategy_state.candidates(under_way, EAGER, Memory(), now=NOW)
         scores = measured(pool, EAGER).by_node
         again = revalidate(under_way, EAGER, move, candidates=candidates, measured=scores, now=NOW)
         assert again.refusal is None or again.refusal.reason not in (Reason.NOTHING_TO_GAIN, Reason.DATA_SKEW)

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ballast.model import AvgShedderPolicy, SheddingPolicy
-from ballast.placement.pool_view import would_be_unloaded
+from ballast.placement.placement_view import would_be_unloaded
 from ballast.shedding.avg_shedder_usage import UsageMemory, UsageSettings, avg_shedder_usage
 from ballast.shedding.strategies import shed
 from ballast.shedding.suggestion import Suggestion

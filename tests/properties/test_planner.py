@@ -35,7 +35,7 @@ from ballast.moves.score import points_per_core
 from ballast.placement.state import PlacementState
 from ballast.planner.arbiter import as_started
 from ballast.planner.plan import plan
-from ballast.planner.shelf import dumped
+from ballast.planner.strategy_state import encoded
 from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
 
 EAGER: Policy = a_policy(
@@ -275,7 +275,7 @@ def test_a_pass_keeps_the_limits_with_all_that_it_places_and_moves(
     policy = replace(policy, placement=replace(policy.placement, limits=(ComponentLimit("ingest", limit),)))
     before = tuple(replace(gated(f"b-{n}"), phase=Phase.PENDING, last_gate_since=None) for n in range(unbound))
     sent = tuple((executor.uid, "n0") for executor in before)
-    memory = Memory(placement_state=((strategy, dumped(PlacementState(sent=sent))),))
+    memory = Memory(placement_state=((strategy, encoded(PlacementState(sent=sent))),))
     decided, _ = plan(replace(snapshot, executors=(*snapshot.executors, *before)), policy, memory, NOW)
     topology = {e.uid: e.topology for e in snapshot.executors}
     there = Counter((e.topology, e.node) for e in snapshot.executors if e.node is not None)

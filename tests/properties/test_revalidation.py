@@ -24,7 +24,7 @@ from ballast.model import (
 )
 from ballast.moves.revalidation import revalidate
 from ballast.moves.score import measured
-from ballast.planner import placing
+from ballast.planner import strategy_state
 from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, an_executor
 
 NODES = ("n0", "n1", "n2", "gone")
@@ -93,7 +93,7 @@ def situations(draw: st.DrawFn) -> tuple[Snapshot, Move]:
 @given(situations(), st.sampled_from(SETTINGS))
 def test_who_is_let_go_may_leave_and_has_somewhere_to_go(situation: tuple[Snapshot, Move], policy: Policy) -> None:
     seen, move = situation
-    candidates = placing.candidates(seen, policy, Memory(), now=NOW)
+    candidates = strategy_state.candidates(seen, policy, Memory(), now=NOW)
     scores = measured(seen, policy).by_node
     found = revalidate(seen, policy, move, candidates=candidates, measured=scores, now=NOW)
     refusal, other = found.refusal, found.destination

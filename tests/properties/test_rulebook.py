@@ -37,13 +37,12 @@ from ballast.moves.load import loads
 from ballast.moves.revalidation import revalidate
 from ballast.moves.rules import DRIFT_POINTS, Rules
 from ballast.moves.score import measured
-from ballast.planner import placing
+from ballast.planner import strategy_state
 from ballast.planner.alternatives import alternatives
-from ballast.planner.arbiter import Arbiter
+from ballast.planner.arbiter import Arbiter, ArbiterTerms
 from ballast.planner.explanation import standing
 from ballast.planner.leveling import _Moment
 from ballast.planner.plan import plan
-from ballast.planner.terms import Terms
 from ballast.shedding.completion import completed
 from ballast.shedding.suggestion import Suggestion
 from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
@@ -174,7 +173,7 @@ class Answer:
 
 
 def answers(snapshot: Snapshot, policy: Policy) -> Iterator[Answer]:
-    known = placing.candidates(snapshot, policy, Memory(), now=NOW)
+    known = strategy_state.candidates(snapshot, policy, Memory(), now=NOW)
     scores = projected(snapshot, policy, known.loads, measured(snapshot, policy).by_node)
     for executor in snapshot.executors:
         if executor.phase is not Phase.RUNNING:
@@ -197,9 +196,9 @@ def _planned(
 ) -> Reason | None:
     """What becomes of it when a strategy suggests it."""
     resting = rest(snapshot.moves, policy.moves, NOW)
-    known = placing.candidates(snapshot, policy, Memory(), now=NOW)
+    known = strategy_state.candidates(snapshot, policy, Memory(), now=NOW)
     arbiter = Arbiter(snapshot, policy, resting=resting, now=NOW)
-    terms = Terms(known, arbiter, policy.moves)
+    terms = ArbiterTerms(known, arbiter, policy.moves)
     at = _Moment(snapshot, policy, Memory(), scores, loads(snapshot.executors), known, arbiter, terms, NOW)
     suggestion = Suggestion(executor.key, executor.node or "", target, hot_score=0.0)
     _, refused = completed([suggestion], at.pool(from_score=0.0), terms, ruling=at.ruling)
@@ -234,7 +233,7 @@ def _revalidated(
         started_at=NOW,
     )
     seen = replace(snapshot, moves=(*snapshot.moves, move))
-    known = placing.candidates(seen, policy, Memory(), now=NOW)
+    known = strategy_state.candidates(seen, policy, Memory(), now=NOW)
     scores = measured(seen, policy).by_node
     found = revalidate(
         seen, policy, move, candidates=known, measured=scores, now=NOW, tolerance_points=tolerance_points

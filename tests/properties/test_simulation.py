@@ -14,8 +14,8 @@ from ballast.moves import Revalidation
 from ballast.moves.revalidation import revalidate
 from ballast.moves.score import measured
 from ballast.planner.arbiter import as_started
-from ballast.planner.placing import candidates
 from ballast.planner.plan import plan
+from ballast.planner.strategy_state import candidates
 from ballast.simulation.engine import simulate
 from ballast.simulation.scenario import Scenario
 from ballast.simulation.trace import Trace

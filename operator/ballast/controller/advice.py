@@ -6,7 +6,7 @@ from ballast.api.topology_status import Locality, Recommendation
 from ballast.controller.context import Context
 from ballast.controller.memory import PLACEMENT_BYTES, bounded_placement
 from ballast.model import LocalityView, PlacementMode
-from ballast.planner.anew import Anew, topology_anew
+from ballast.planner.replan import ReplannedTopology, replanned_topology
 
 AT_ONCE = 5
 """Topologies worked out in one pass; each may take as long as a placement."""
@@ -32,14 +32,14 @@ class Adviser:
         return self._known
 
     def _advise(self, context: Context, key: str) -> None:
-        found = topology_anew(context.snapshot, context.policy, key)
+        found = replanned_topology(context.snapshot, context.policy, key)
         if found is None:
             self._known.pop(key, None)
         else:
             self._known[key] = recommendation(found)
 
 
-def recommendation(found: Anew) -> Recommendation:
+def recommendation(found: ReplannedTopology) -> Recommendation:
     """Small enough for a status, at any size of the topology."""
     places = {component: counts.items() for component, counts in found.places.items()}
     return Recommendation(

@@ -18,7 +18,7 @@ from ballast.kube.pods import Pod
 from ballast.model import Executor, Memory, Policy, Snapshot
 from ballast.moves.candidates import Candidates
 from ballast.moves.score import measured, points_per_core
-from ballast.planner import placing
+from ballast.planner import strategy_state
 from ballast.prometheus import Reading
 
 Kin = tuple[str, str, str]
@@ -81,7 +81,7 @@ class Context:
 
     @cached_property
     def candidates(self) -> Candidates:
-        return placing.candidates(self.snapshot, self.policy, self.memory, now=self.snapshot.taken_at)
+        return strategy_state.candidates(self.snapshot, self.policy, self.memory, now=self.snapshot.taken_at)
 
     @cached_property
     def slownesses(self) -> Mapping[str, float]:

@@ -13,7 +13,7 @@ from random import Random
 
 from ballast.model import Executor, MovePhase, Snapshot
 from ballast.model.arrays import IntArray
-from ballast.placement.pool_view import PoolView
+from ballast.placement.placement_view import PlacementView
 from ballast.placement.strategy import Seats, draw, one_by_one
 
 # AvgShedder's own placement: what it shed goes where the decision said, everything else is spread at random.
@@ -49,7 +49,7 @@ class AvgShedder:
     def __init__(self, random: Random) -> None:
         self._random = random
 
-    def seats(self, view: PoolView, turns: Sequence[int]) -> Seats:
+    def seats(self, view: PlacementView, turns: Sequence[int]) -> Seats:
         return one_by_one(view, turns, self._choose)
 
     def took(self, executor: Executor, node: int) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ballast.model.arrays import BoolArray, FloatArray, IntArray
-from ballast.placement.pool_view import PoolView
+from ballast.placement.placement_view import PlacementView
 
 _LARGEST = 256
 """Nodes that a search looks at, unless fewer would not hold the set."""
@@ -42,7 +42,7 @@ class Standing:
         return bool((self.keys[:-3, one] == self.keys[:-3, other]).all())
 
 
-def domains(view: PoolView, *, thorough: bool) -> Iterator[IntArray]:
+def domains(view: PlacementView, *, thorough: bool) -> Iterator[IntArray]:
     """Sets of nodes to try, in this order; the last one is the whole pool as far as it is of use.
 
     The first that holds all executors is good; `thorough` offers more of them, of which the cheapest is to be taken.
@@ -56,7 +56,7 @@ def domains(view: PoolView, *, thorough: bool) -> Iterator[IntArray]:
             yield useful
 
 
-def _narrowing(view: PoolView, nodes: IntArray, level: int, *, thorough: bool) -> Iterator[IntArray]:
+def _narrowing(view: PlacementView, nodes: IntArray, level: int, *, thorough: bool) -> Iterator[IntArray]:
     """Within `nodes`: places of this level that hold everything, narrowed further, then themselves, then `nodes`."""
     if level >= view.pool.locations.last:
         yield nodes
@@ -71,7 +71,7 @@ def _narrowing(view: PoolView, nodes: IntArray, level: int, *, thorough: bool) -
     yield nodes
 
 
-def settles_for_one_place(view: PoolView) -> bool:
+def settles_for_one_place(view: PlacementView) -> bool:
     """Whether every component is drawn to the same farthest place, so that nothing is won by splitting the set."""
     locations = view.pool.locations
     places = locations.codes[0]
@@ -83,7 +83,7 @@ def settles_for_one_place(view: PoolView) -> bool:
     return len(best) <= 1
 
 
-def _standing(view: PoolView, nodes: IntArray, level: int) -> Standing:
+def _standing(view: PlacementView, nodes: IntArray, level: int) -> Standing:
     locations, workload = view.pool.locations, view.workload
     # All nodes as a slice: nothing is copied then.
     part = slice(None) if len(nodes) == len(locations.nodes) else nodes
@@ -104,7 +104,7 @@ def _standing(view: PoolView, nodes: IntArray, level: int) -> Standing:
     return Standing(keys, fits)
 
 
-def _whole_within(view: PoolView, part: _Part, places: IntArray, size: int, level: int) -> FloatArray:
+def _whole_within(view: PlacementView, part: _Part, places: IntArray, size: int, level: int) -> FloatArray:
     """(places,): 1 where one place of the next nearer level holds the whole set, too."""
     locations, nearer = view.pool.locations, level + 1
     result = np.zeros(size)
@@ -143,7 +143,7 @@ def _least(values: FloatArray, places: IntArray, size: int) -> FloatArray:
     return result
 
 
-def _fitting(view: PoolView, nodes: _Part, places: IntArray, holds: FloatArray, level: int) -> BoolArray:
+def _fitting(view: PlacementView, nodes: _Part, places: IntArray, holds: FloatArray, level: int) -> BoolArray:
     """Places that may hold everything: each group by count, and all groups together by amounts."""
     able: BoolArray = np.logical_and.reduce(holds >= view.counts[:, None])
     usable = view.usable[nodes]
@@ -158,7 +158,7 @@ def _fitting(view: PoolView, nodes: _Part, places: IntArray, holds: FloatArray, 
     return able
 
 
-def _useful(view: PoolView, nodes: IntArray) -> IntArray:
+def _useful(view: PlacementView, nodes: IntArray) -> IntArray:
     """The nodes that can take something, cut to the most promising ones where there are very many."""
     nodes = nodes[(view.capacity[:, nodes] > 0).any(axis=0)]
     if len(nodes) <= _LARGEST:
@@ -172,7 +172,7 @@ def _useful(view: PoolView, nodes: IntArray) -> IntArray:
     return np.sort(np.concatenate(chosen))
 
 
-def _first_ample(view: PoolView, ordered: IntArray, least: int) -> IntArray:
+def _first_ample(view: PlacementView, ordered: IntArray, least: int) -> IntArray:
     """As many of the first nodes as hold the set amply, and not fewer than `least` if there are so many."""
     reached = (np.cumsum(view.capacity[:, ordered], axis=1) >= _AMPLE * view.counts[:, None]).all(axis=0)
     # Each group alone may fit where all of them together do not.
@@ -182,7 +182,7 @@ def _first_ample(view: PoolView, ordered: IntArray, least: int) -> IntArray:
     return ordered[: max(first, least)]
 
 
-def _promise(view: PoolView, nodes: IntArray) -> tuple[FloatArray | IntArray, ...]:
+def _promise(view: PlacementView, nodes: IntArray) -> tuple[FloatArray | IntArray, ...]:
     """Sort keys, the last one first: racks by rank, then nodes by those that run, by liking, by room."""
     keys: list[FloatArray | IntArray] = [nodes]
     room = view.room[nodes, : view.demand.shape[1] - 1]

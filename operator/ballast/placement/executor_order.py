@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from ballast.model import ExecutorOrder
 from ballast.model.topology import Grouping
-from ballast.placement.workload import Workload
+from ballast.placement.workload import TopologyWorkload
 
 # What talks to what, as far as the order of placing needs it.
 
@@ -157,7 +157,7 @@ class _DownstreamWalk(Generic[Id]):
 # In which order the executors of a workload are placed.
 
 
-def sequence(workload: Workload, counts: Mapping[int, int], order: ExecutorOrder) -> list[int]:
+def sequence(workload: TopologyWorkload, counts: Mapping[int, int], order: ExecutorOrder) -> list[int]:
     """Indices of the workload's groups, one entry per executor to place; `counts` says how many of each."""
     waiting: list[list[int]] = [[] for _ in workload.components]
     for group, count in sorted(counts.items()):

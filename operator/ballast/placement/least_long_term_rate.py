@@ -17,7 +17,7 @@ import numpy as np
 
 from ballast.model import Executor, Phase, Snapshot
 from ballast.model.arrays import IntArray
-from ballast.placement.pool_view import Pool, PoolView
+from ballast.placement.placement_view import PlacementView, Pool
 from ballast.placement.state import ComponentRate, Rates
 from ballast.placement.strategy import Candidate, NodeValues, Seats, draw, lowest, one_by_one
 
@@ -95,7 +95,7 @@ class LeastLongTermRate:
         self._settings, self._random = settings, random
         self._load = self._loads(pool, snapshot)
 
-    def seats(self, view: PoolView, turns: Sequence[int]) -> Seats:
+    def seats(self, view: PlacementView, turns: Sequence[int]) -> Seats:
         key, names = view.workload.topology.key, view.workload.components
         rates = [self._rate(key, names[int(component)]) for component in view.component]
         scores = np.nan_to_num(view.pool.room.scores)

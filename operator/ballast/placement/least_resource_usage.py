@@ -14,7 +14,7 @@ import numpy as np
 
 from ballast.model import Executor, Phase, Snapshot
 from ballast.model.arrays import FloatArray, IntArray
-from ballast.placement.pool_view import Pool, PoolView
+from ballast.placement.placement_view import PlacementView, Pool
 from ballast.placement.strategy import ROUNDING, Candidate, NodeValues, Seats, draw, one_by_one
 
 # LeastResourceUsage: any of the nodes whose smoothed usage is below the mean by a threshold.
@@ -107,7 +107,7 @@ class LeastResourceUsage:
         self._lag = np.where(np.isnan(smoothed), 0.0, smoothed - scores)
         """Average less measured, as a ratio."""
 
-    def seats(self, view: PoolView, turns: Sequence[int]) -> Seats:
+    def seats(self, view: PlacementView, turns: Sequence[int]) -> Seats:
         space = view.pool.room
         figures = NodeValues(space.scores / 100.0 + np.nan_to_num(self._lag))
         cores = [view.workload.groups[int(group)].load_cores for group in view.groups]

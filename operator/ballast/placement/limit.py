@@ -9,7 +9,7 @@ import numpy as np
 from ballast.model import PlacementPolicy, Separation, Topology
 from ballast.model.arrays import BoolArray, FloatArray, IntArray
 from ballast.placement.node_locations import NodeLocations
-from ballast.placement.workload import Workload
+from ballast.placement.workload import TopologyWorkload
 
 
 def zone_allowance(total: float, ratio: float) -> int:
@@ -47,14 +47,14 @@ def zone_limit_words(policy: PlacementPolicy, component: str, total: float) -> s
     return f"maxExecutorsPerZoneRatio {ratio:g} allows {zone_allowance(total, ratio)} of {total:g} of {component}"
 
 
-def node_limits(workload: Workload, policy: PlacementPolicy) -> IntArray:
+def node_limits(workload: TopologyWorkload, policy: PlacementPolicy) -> IntArray:
     """(components, nodes): how many more executors of each component each node may take."""
     pairs = zip(workload.components, workload.totals, strict=True)
     most = np.array([most_per_node(policy, component, total) for component, total in pairs], dtype=np.int64)
     return most[:, None] - workload.present
 
 
-def zone_limits(workload: Workload, locations: NodeLocations, policy: PlacementPolicy) -> IntArray:
+def zone_limits(workload: TopologyWorkload, locations: NodeLocations, policy: PlacementPolicy) -> IntArray:
     """(components, zones): the same for each zone; a pool with no level but the node has no zones to limit."""
     shape = len(workload.components), locations.sizes[0]
     if locations.last == 0:

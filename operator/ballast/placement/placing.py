@@ -29,7 +29,7 @@ from ballast.placement.admission import Admission, refusal
 from ballast.placement.avg_shedder import destinations
 from ballast.placement.executor_order import sequence
 from ballast.placement.node_locations import NodeLocations, node_locations
-from ballast.placement.pool_view import TIERS, Pool, PoolView, pool_view, would_be_unloaded
+from ballast.placement.placement_view import TIERS, PlacementView, Pool, placement_view, would_be_unloaded
 from ballast.placement.proximity import Effort
 from ballast.placement.reasons import preferred_location, split_by, why_not
 from ballast.placement.repair import repaired, seat
@@ -39,7 +39,7 @@ from ballast.placement.state import PlacementState, headings
 from ballast.placement.stickiness import returning
 from ballast.placement.strategies import after, chosen, sets
 from ballast.placement.strategy import Seats, Strategy
-from ballast.placement.workload import Workload, workloads
+from ballast.placement.workload import TopologyWorkload, workloads
 
 _NOTHING_RESERVED: Mapping[str, Resources] = {}
 _NO_FIGURES: Mapping[str, float] = {}
@@ -94,7 +94,7 @@ def place(
     bound = headings(snapshot, sent.items())
     bound |= {placement.uid: placement.node for placement in work.placements if placement.node is not None}
 
-    def waiting(executors: Sequence[Executor]) -> Iterator[Workload]:
+    def waiting(executors: Sequence[Executor]) -> Iterator[TopologyWorkload]:
         sticky = policy.placement.sticky
         return workloads(snapshot, places, memory, gated=executors, bound=bound, sticky=sticky, loads=loads)
 
@@ -168,7 +168,7 @@ class _Pass:
         self._settle(executor, position, self.policy.moves.pin)
         return True
 
-    def place(self, workload: Workload) -> None:
+    def place(self, workload: TopologyWorkload) -> None:
         near = region(workload, self.pool.locations, self.memory.scopes)
         left = {group: len(members.executors) for group, members in enumerate(workload.groups)}
         for tier in range(TIERS if self.pool.locations.nodes else 0):
@@ -178,7 +178,7 @@ class _Pass:
                 left |= self._place_tier(workload, mine, tier, near)
 
     def settle(
-        self, executors: Sequence[Executor], waiting: Callable[[Sequence[Executor]], Iterator[Workload]]
+        self, executors: Sequence[Executor], waiting: Callable[[Sequence[Executor]], Iterator[TopologyWorkload]]
     ) -> None:
         """Say where these go, and why some find no node; `waiting` gives the workloads of executors."""
         for executor in executors:
@@ -191,21 +191,21 @@ class _Pass:
             for index, group in enumerate(workload.groups):
                 self._release(workload, index, [e for e in group.executors if e.uid not in self.seats])
 
-    def _return(self, workload: Workload, left: dict[int, int], tier: int) -> dict[int, int]:
+    def _return(self, workload: TopologyWorkload, left: dict[int, int], tier: int) -> dict[int, int]:
         if not left or not workload.vacancies.any():
             return left
-        view = pool_view(self.pool, workload, left, tier)
+        view = placement_view(self.pool, workload, left, tier)
         return self._commit(view, left, returning(view), told=True)
 
     def _place_tier(
-        self, workload: Workload, left: dict[int, int], tier: int, near: BoolArray | None
+        self, workload: TopologyWorkload, left: dict[int, int], tier: int, near: BoolArray | None
     ) -> dict[int, int]:
         """Place what a tier of nodes holds; what is still left, by group."""
         for within in (None,) if near is None else (near, None):
             before = 0
             # A strategy may look at some of very many nodes only: then it looks again at what it has not seen.
             while left and (count := sum(left.values())) != before:
-                view, before = pool_view(self.pool, workload, left, tier, within=within), count
+                view, before = placement_view(self.pool, workload, left, tier, within=within), count
                 if not view.capacity.any():
                     break
                 row = {int(group): position for position, group in enumerate(view.groups)}
@@ -215,7 +215,7 @@ class _Pass:
                 left = self._commit(view, left, seats, told=False)
         return left
 
-    def _note(self, view: PoolView, left: Mapping[int, int], limits: Mapping[int, str]) -> None:
+    def _note(self, view: PlacementView, left: Mapping[int, int], limits: Mapping[int, str]) -> None:
         """Keep which limit splits the set of a component, for the details of its placements."""
         for group in left:
             members = view.workload.groups[group]
@@ -223,7 +223,7 @@ class _Pass:
                 first = len(members.executors) - left[group]
                 self.notes.update((e.uid, limits[members.component]) for e in members.executors[first:])
 
-    def _commit(self, view: PoolView, left: Mapping[int, int], seats: Seats, *, told: bool) -> dict[int, int]:
+    def _commit(self, view: PlacementView, left: Mapping[int, int], seats: Seats, *, told: bool) -> dict[int, int]:
         """`told`: the strategy has yet to be told of these."""
         workload, remaining = view.workload, dict(left)
         for group, nodes in zip(view.groups.tolist(), seats, strict=True):
@@ -248,7 +248,7 @@ class _Pass:
         detail = self.notes.get(executor.uid, "") if wished is None else f"{wished} can't take it any more"
         self.placements.append(Placement(executor.key, executor.uid, node.name, node.location, pin, reason, detail))
 
-    def _release(self, workload: Workload, group: int, executors: Sequence[Executor]) -> None:
+    def _release(self, workload: TopologyWorkload, group: int, executors: Sequence[Executor]) -> None:
         """Let executors of a group go unpinned, with the reason."""
         if not executors:
             return

@@ -17,16 +17,16 @@ from ballast.model.arrays import FloatArray, IntArray
 from ballast.placement.construction import construct, construct_by_zone, hardest_first
 from ballast.placement.domain import domains, settles_for_one_place
 from ballast.placement.node_locations import NodeLocations
-from ballast.placement.pool_view import PoolView
+from ballast.placement.placement_view import PlacementView
 from ballast.placement.problem import Layout, Problem
 from ballast.placement.refinement import Budget, descend, refine
 from ballast.placement.strategy import Seats
-from ballast.placement.workload import Workload
+from ballast.placement.workload import TopologyWorkload
 
 # Parts of a topology that exchange nothing with each other need not be near each other.
 
 
-def parts(workload: Workload) -> list[list[int]]:
+def parts(workload: TopologyWorkload) -> list[list[int]]:
     """The workload's groups by connected part, the part that asks for most CPU first; indices ascend within a part."""
     leader = list(range(len(workload.components)))
     for one in range(len(leader)):
@@ -46,7 +46,7 @@ def _join(leader: list[int], one: int, other: int) -> None:
             leader[position] = kept
 
 
-def _demand(workload: Workload, indices: list[int]) -> float:
+def _demand(workload: TopologyWorkload, indices: list[int]) -> float:
     groups = (workload.groups[index] for index in indices)
     return sum(group.requests.cpu_cores * len(group.executors) for group in groups)
 
@@ -72,7 +72,7 @@ class Effort:
     seed: int = 0
 
 
-def search(view: PoolView, sequence: Sequence[int], effort: Effort) -> Layout | None:
+def search(view: PlacementView, sequence: Sequence[int], effort: Effort) -> Layout | None:
     """The best layout found; `sequence` are positions in the view's groups, one per executor.
 
     None when no node can take any of them. Executors may be missing from it when the pool does not hold them.
@@ -93,7 +93,7 @@ def _settled(layout: Layout, effort: Effort) -> bool:
     return len(counts) == 1 and (int(counts[0]) == 1 or not effort.thorough)
 
 
-def _first_look(view: PoolView, sequence: Sequence[int], effort: Effort) -> Layout | None:
+def _first_look(view: PlacementView, sequence: Sequence[int], effort: Effort) -> Layout | None:
     best, widest = None, None
     compare = effort.thorough or not settles_for_one_place(view)
     for nodes in domains(view, thorough=compare):
@@ -159,7 +159,7 @@ def _split(layout: Layout) -> bool:
     return bool(len(zones)) and bool((zones != zones[0]).any())
 
 
-def problem(view: PoolView, nodes: IntArray) -> Problem:
+def problem(view: PlacementView, nodes: IntArray) -> Problem:
     """The view cut to some nodes, in an order that their names have no part in as long as they differ otherwise."""
     nodes = nodes[np.lexsort(_canonical(view, nodes))]
     locations, rows = view.pool.locations, view.involved
@@ -200,7 +200,7 @@ def _near(locations: NodeLocations, codes: IntArray) -> FloatArray:
     return near
 
 
-def _canonical(view: PoolView, nodes: IntArray) -> tuple[FloatArray | IntArray, ...]:
+def _canonical(view: PlacementView, nodes: IntArray) -> tuple[FloatArray | IntArray, ...]:
     """Sort keys, the last one first."""
     workload, locations = view.workload, view.pool.locations
     keys: list[FloatArray | IntArray] = [nodes]
@@ -212,7 +212,7 @@ def _canonical(view: PoolView, nodes: IntArray) -> tuple[FloatArray | IntArray, 
     return tuple(keys)
 
 
-def _others(view: PoolView, nodes: IntArray) -> FloatArray:
+def _others(view: PlacementView, nodes: IntArray) -> FloatArray:
     """(C, K): cost towards executors that run on nodes which are not looked at, of the components involved."""
     locations, present = view.pool.locations, view.workload.present[view.involved]
     result = np.zeros((len(present), len(nodes)))
@@ -246,7 +246,7 @@ class Proximity:
     def __init__(self, executors: int, *, search_seconds: float, effort: Effort | None = None) -> None:
         self._executors, self._search_seconds, self._effort = executors, search_seconds, effort
 
-    def seats(self, view: PoolView, turns: Sequence[int]) -> Seats:
+    def seats(self, view: PlacementView, turns: Sequence[int]) -> Seats:
         layout = search(view, turns, self._effort or self._shared(view))
         if layout is None:
             return [[] for _ in view.groups]
@@ -258,7 +258,7 @@ class Proximity:
     def took(self, executor: Executor, node: int) -> None:
         """The workload shows it."""
 
-    def _shared(self, view: PoolView) -> Effort:
+    def _shared(self, view: PlacementView) -> Effort:
         """A pass's steps shared out by size, so that it stays short; few executors get a thorough search.
 
         Of very many executors in small sets, each set's share is none: then sets are constructed and nothing more.

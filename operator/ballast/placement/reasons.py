@@ -18,13 +18,13 @@ from ballast.placement.limit import (
     zone_limit_words,
     zone_limits,
 )
-from ballast.placement.pool_view import Pool, PoolView
+from ballast.placement.placement_view import PlacementView, Pool
 from ballast.placement.room import counts_that_fit
 from ballast.placement.strategy import Seats
-from ballast.placement.workload import Workload
+from ballast.placement.workload import TopologyWorkload
 
 
-def why_not(pool: Pool, workload: Workload, group_index: int) -> tuple[Reason, str]:
+def why_not(pool: Pool, workload: TopologyWorkload, group_index: int) -> tuple[Reason, str]:
     """The reason that stands nearest to a placement: no room before not admitted, limits before no room."""
     group = workload.groups[group_index]
     admitted = pool.admission.mask(group.constraints)
@@ -52,7 +52,7 @@ def why_not(pool: Pool, workload: Workload, group_index: int) -> tuple[Reason, s
     return reason, words
 
 
-def split_by(view: PoolView, seats: Seats) -> dict[int, str]:
+def split_by(view: PlacementView, seats: Seats) -> dict[int, str]:
     """By component: the limit without which one zone, or one rack, would hold all that is placed of it here.
 
     Components that are in one zone and rack, or that no place would hold without a limit, are not in it.
@@ -71,7 +71,7 @@ def split_by(view: PoolView, seats: Seats) -> dict[int, str]:
     return found
 
 
-def _splitting(view: PoolView, component: int, rows: IntArray, level: int) -> str:
+def _splitting(view: PlacementView, component: int, rows: IntArray, level: int) -> str:
     """The limit that keeps every place of the level from holding these groups, empty if it is not a limit."""
     locations, wanted = view.pool.locations, view.counts[rows][:, None]
     codes, size = locations.codes[level], locations.sizes[level]
@@ -104,7 +104,7 @@ def common_refusal(executor: Executor, nodes: Sequence[Node]) -> tuple[Reason, s
     return reason, f"{example}; {count} of {len(nodes)} nodes say the same" if count > 1 else example
 
 
-def preferred_location(pool: Pool, workload: Workload, component: int) -> Location:
+def preferred_location(pool: Pool, workload: TopologyWorkload, component: int) -> Location:
     """Zone and racks in which most of the component is, else most of its topology, else the driver or most traffic.
 
     Never a node; None where nothing is known.
@@ -115,7 +115,7 @@ def preferred_location(pool: Pool, workload: Workload, component: int) -> Locati
     return _outer_end(workload, len(pool.locations.steps))
 
 
-def _outer_end(workload: Workload, depth: int) -> Location:
+def _outer_end(workload: TopologyWorkload, depth: int) -> Location:
     flows = workload.traffic
     ends = [flows.driver] if flows.driver is not None else []
     ends += [anchor for _, anchor, _ in sorted(flows.pulls, key=lambda pull: -pull[2])]

@@ -17,9 +17,9 @@ import numpy as np
 from ballast.model import Executor
 from ballast.model.arrays import BoolArray, FloatArray, IntArray
 from ballast.placement.limit import kept_away, node_limits, separations, zone_limits
-from ballast.placement.pool_view import Pool
+from ballast.placement.placement_view import Pool
 from ballast.placement.room import fits
-from ballast.placement.workload import Group, Workload
+from ballast.placement.workload import Group, TopologyWorkload
 
 _STEPS = 2000
 _MOST_CELLS = 500_000
@@ -48,7 +48,7 @@ class Limits:
     """Level, rows that must not share a place of it."""
 
 
-def seat(workload: Workload, seats: Mapping[str, int]) -> IntArray:
+def seat(workload: TopologyWorkload, seats: Mapping[str, int]) -> IntArray:
     """Count executors of the workload as present where they are seated (positions by uid); (groups, N) of them."""
     placed = np.zeros((len(workload.groups), workload.present.shape[1]), dtype=np.int64)
     for index, group in enumerate(workload.groups):
@@ -59,7 +59,9 @@ def seat(workload: Workload, seats: Mapping[str, int]) -> IntArray:
     return placed
 
 
-def repaired(pool: Pool, workloads: Iterable[Workload], seats: Mapping[str, int], *, executors: int) -> dict[str, int]:
+def repaired(
+    pool: Pool, workloads: Iterable[TopologyWorkload], seats: Mapping[str, int], *, executors: int
+) -> dict[str, int]:
     """Seats (positions by uid) for as many of the workloads' executors as possible, and the pool's room with them.
 
     An executor that has a seat may get another, or lose it where two others get one instead. `workloads`: as they were
@@ -99,7 +101,7 @@ def _reseated(group: Group, seats: Mapping[str, int], counts: IntArray) -> dict[
     return found | {executor.uid: node for executor, node in zip(moved, places, strict=False)}
 
 
-def _assignment(pool: Pool, workloads: Sequence[Workload], seats: Mapping[str, int]) -> Assignment:
+def _assignment(pool: Pool, workloads: Sequence[TopologyWorkload], seats: Mapping[str, int]) -> Assignment:
     locations, rows, apart, first = pool.locations, [], [], 0
     allowed, placed, limits = [], [], []
     for workload in workloads:

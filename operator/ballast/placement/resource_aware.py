@@ -16,7 +16,7 @@ import numpy as np
 from ballast.model import Executor, Phase
 from ballast.model.arrays import FloatArray, IntArray
 from ballast.placement.node_order import Availability, Layout, able_in_order
-from ballast.placement.pool_view import Pool, PoolView
+from ballast.placement.placement_view import PlacementView, Pool
 from ballast.placement.room import Room
 from ballast.placement.strategy import Seats, one_by_one
 
@@ -39,7 +39,7 @@ class ResourceAware:
         self._common[:_ORDINARY] = False
         self._sent: dict[str, Counter[int]] = defaultdict(Counter)
 
-    def seats(self, view: PoolView, turns: Sequence[int]) -> Seats:
+    def seats(self, view: PlacementView, turns: Sequence[int]) -> Seats:
         demands = [self._whole.vector(view.workload.groups[int(group)].requests) for group in view.groups]
         demand = np.delete(np.array(demands), _PODS, axis=1)
         left = Availability(
@@ -82,7 +82,7 @@ class ResourceAware:
         free[:, [self._whole.kinds.index(kind) for kind in space.kinds]] = space.free
         return np.delete(free, _PODS, axis=1)
 
-    def _placed(self, view: PoolView) -> IntArray:
+    def _placed(self, view: PlacementView) -> IntArray:
         """(nodes,): executors of the topology that are there, or will be."""
         placed: IntArray = view.workload.present.sum(axis=0)
         for node, count in self._sent[view.workload.topology.key].items():

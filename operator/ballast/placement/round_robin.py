@@ -11,7 +11,7 @@ import numpy as np
 from ballast.model import Executor
 from ballast.model.arrays import IntArray
 from ballast.placement.node_locations import NodeLocations
-from ballast.placement.pool_view import PoolView
+from ballast.placement.placement_view import PlacementView
 from ballast.placement.strategy import Seats, one_by_one
 
 # RoundRobin: one node after the other.
@@ -72,7 +72,7 @@ class RoundRobin:
         self._names = [node.name for node in locations.nodes]
         self.turn = turn
 
-    def seats(self, view: PoolView, turns: Sequence[int]) -> Seats:
+    def seats(self, view: PlacementView, turns: Sequence[int]) -> Seats:
         return one_by_one(view, turns, self._choose)
 
     def took(self, executor: Executor, node: int) -> None:

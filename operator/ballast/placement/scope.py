@@ -19,7 +19,7 @@ from ballast.model.arrays import BoolArray, IntArray
 from ballast.placement.limit import most_per_node
 from ballast.placement.node_locations import NodeLocations, node_locations
 from ballast.placement.room import Room, kinds
-from ballast.placement.workload import Workload
+from ballast.placement.workload import TopologyWorkload
 
 Scopes = tuple[tuple[str, str, str], ...]
 """Topology, component, scope; sorted, as kept in Memory."""
@@ -44,7 +44,7 @@ def next_scopes(snapshot: Snapshot, policy: Policy, memory: Memory) -> Scopes:
     return tuple(result)
 
 
-def region(workload: Workload, locations: NodeLocations, scopes: Scopes) -> BoolArray | None:
+def region(workload: TopologyWorkload, locations: NodeLocations, scopes: Scopes) -> BoolArray | None:
     """(components, nodes): where each component of a workload may be sent; None when that is everywhere.
 
     Within its scope, seen from its home. A component that is nowhere yet may go anywhere.

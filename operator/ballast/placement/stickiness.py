@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from ballast.model.arrays import IntArray
-from ballast.placement.pool_view import PoolView
+from ballast.placement.placement_view import PlacementView
 from ballast.placement.strategy import Openings, Seats
 
 
-def returning(view: PoolView) -> Seats:
+def returning(view: PlacementView) -> Seats:
     """As many executors as possible on nodes where theirs ran before and do not run now.
 
     With fewer executors than places, evenly: the next one returns to where the fewest of its component are. Where
@@ -30,7 +30,7 @@ def returning(view: PoolView) -> Seats:
 class _Homecoming:
     """Who has returned so far."""
 
-    def __init__(self, view: PoolView) -> None:
+    def __init__(self, view: PlacementView) -> None:
         self.seats: list[list[int]] = [[] for _ in view.groups]
         self._view = view
         self._openings = Openings(view)

@@ -10,13 +10,13 @@ from ballast.model import Executor, PlacementPolicy, Snapshot
 from ballast.placement.avg_shedder import AvgShedder
 from ballast.placement.least_long_term_rate import LeastLongTermRate, RateSettings
 from ballast.placement.least_resource_usage import LeastResourceUsage, UsageSettings
-from ballast.placement.pool_view import Pool
+from ballast.placement.placement_view import Pool
 from ballast.placement.proximity import Effort, Proximity, parts
 from ballast.placement.resource_aware import ResourceAware
 from ballast.placement.round_robin import RoundRobin
 from ballast.placement.state import PlacementState
 from ballast.placement.strategy import Strategy
-from ballast.placement.workload import Workload
+from ballast.placement.workload import TopologyWorkload
 
 
 def chosen(
@@ -51,7 +51,7 @@ def usage_settings(policy: PlacementPolicy) -> UsageSettings:
     return UsageSettings(policy.history_ratio, policy.min_difference)
 
 
-def sets(strategy: Strategy, workload: Workload) -> list[list[int]]:
+def sets(strategy: Strategy, workload: TopologyWorkload) -> list[list[int]]:
     """Groups to place together; Proximity solves parts that exchange nothing independently."""
     return parts(workload) if isinstance(strategy, Proximity) else [list(range(len(workload.groups)))]
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ballast.model import Executor
 from ballast.model.arrays import BoolArray, FloatArray, IntArray
-from ballast.placement.pool_view import PoolView
+from ballast.placement.placement_view import PlacementView
 from ballast.placement.room import fits
 
 Seats = list[list[int]]
@@ -24,7 +24,7 @@ Seats = list[list[int]]
 class Strategy(Protocol):
     """One strategy during one pass; what it knows of the nodes changes as executors are placed."""
 
-    def seats(self, view: PoolView, turns: Sequence[int]) -> Seats:
+    def seats(self, view: PlacementView, turns: Sequence[int]) -> Seats:
         """`turns`: rows of the view's groups, one per executor, in the order of placing."""
 
     def took(self, executor: Executor, node: int) -> None:
@@ -37,7 +37,7 @@ class Strategy(Protocol):
 class Openings:
     """Room, limits and separations of a view; rows are the view's groups, columns the pool's nodes."""
 
-    def __init__(self, view: PoolView) -> None:
+    def __init__(self, view: PlacementView) -> None:
         self._view = view
         self._codes = view.pool.locations.codes
         self._room, self._unasked = view.room.copy(), view.demand <= 0
@@ -113,7 +113,7 @@ The same array again means the same nodes.
 """
 
 
-def one_by_one(view: PoolView, turns: Sequence[int], choose: Choose) -> Seats:
+def one_by_one(view: PlacementView, turns: Sequence[int], choose: Choose) -> Seats:
     """`turns`: rows of the view's groups, one per executor. Favored nodes come first while they have room."""
     openings = Openings(view)
     favored = np.flatnonzero(view.pool.named(view.pool.policy.favored_nodes))
@@ -133,7 +133,7 @@ def one_by_one(view: PoolView, turns: Sequence[int], choose: Choose) -> Seats:
     return seats
 
 
-def _by_turns(view: PoolView, rows: Sequence[int]) -> list[int]:
+def _by_turns(view: PlacementView, rows: Sequence[int]) -> list[int]:
     """The first of each component, then the second: so none takes every place from one that must be apart from it."""
     seen = Counter(dict(enumerate(view.workload.present[view.component].sum(axis=1).tolist())))
     numbered = []

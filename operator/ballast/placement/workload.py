@@ -119,7 +119,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class TopologyWorkload:
     topology: Topology
     traffic: Traffic
     totals: FloatArray
@@ -144,7 +144,7 @@ def workloads(
     bound: Mapping[str, str],
     sticky: bool,
     loads: Mapping[str, float],
-) -> Iterator[Workload]:
+) -> Iterator[TopologyWorkload]:
     """One workload per topology that has something to place; the largest demand first, for it is the hardest to fit.
 
     One at a time: with thousands of topologies, their tables together would not be small.
@@ -226,7 +226,7 @@ def _workload(
     remembered: Mapping[str, tuple[tuple[str, int], ...]],
     gated: Sequence[Executor],
     loads: Mapping[str, float],
-) -> Workload:
+) -> TopologyWorkload:
     names = tuple(sorted({*staff, *(executor.component for executor in gated)}))
     index = {name: position for position, name in enumerate(names)}
     present = _table(locations, {index[name]: tuple(counts.items()) for name, counts in staff.items()}, len(names))
@@ -235,7 +235,7 @@ def _workload(
     there = {name: sum(counts.values()) for name, counts in staff.items()}
     expected = {component.name: component.expected or 0 for component in topology.components}
     totals = [max(there.get(name, 0) + waiting[name], expected.get(name, 0)) for name in names]
-    return Workload(
+    return TopologyWorkload(
         topology=topology,
         traffic=traffic(topology, names),
         totals=np.array(totals, dtype=np.float64),

@@ -7,39 +7,98 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ballast.model import (
+    Constraints,
     Executor,
     LoadUnit,
     Memory,
+    Move,
     MovesMode,
     Node,
+    Phase,
     PlannedMove,
     Policy,
     Reason,
     Refusal,
     Resources,
     Snapshot,
+    Taint,
+    Toleration,
+    Workload,
 )
 from ballast.moves.candidates import Candidates
-from ballast.moves.cooldown import Rest
+from ballast.moves.cooldown import Rest, left
 from ballast.moves.load import Loads
 from ballast.moves.rules import weightless
-from ballast.planner.arbiter import Arbiter
-from ballast.planner.by_traffic import by_traffic
-from ballast.planner.planned_move import planned
-from ballast.planner.shelf import USAGE, restored, shelved
-from ballast.planner.takers import takers
-from ballast.planner.terms import Terms
-from ballast.planner.unsettled import unsettled
-from ballast.shedding.avg_shedder_usage import (
-    PairState,
-    UsageMemory,
-    UsageSettings,
-    avg_shedder_usage,
-)
+from ballast.planner.arbiter import Arbiter, ArbiterTerms, planned
+from ballast.planner.strategy_state import USAGE, restored, stored
+from ballast.planner.traffic_leveling import by_traffic
+from ballast.shedding.avg_shedder_usage import PairState, UsageMemory, UsageSettings, avg_shedder_usage
 from ballast.shedding.completion import completed
 from ballast.shedding.suggestion import Suggestion
 from ballast.shedding.usage_load import UsageExecutor, UsageNode, UsagePool
 from ballast.shedding.victims_and_destination import Refused
+
+
+def destinations(snapshot: Snapshot) -> frozenset[str]:
+    """Their names: they are open, and no taint of theirs keeps every executor off."""
+    shut = _tolerated_by_nobody(snapshot)
+    return frozenset(node.name for node in snapshot.nodes if node.open and node.taints not in shut)
+
+
+def _tolerated_by_nobody(snapshot: Snapshot) -> set[tuple[Taint, ...]]:
+    left = {node.taints for node in snapshot.nodes if node.taints}
+    seen: set[tuple[Toleration, ...]] = set()
+    for executor in snapshot.executors:
+        tolerations = executor.constraints.tolerations
+        if not left:
+            break
+        if tolerations not in seen:
+            seen.add(tolerations)
+            pod = Constraints(tolerations=tolerations)
+            left = {taints for taints in left if pod.untolerated(taints) is not None}
+    return left
+
+
+# What a node does whose score changes for a known reason is no noise: executors begin there, or a move leaves or
+# reaches it. If the pool learned it as noise, it would take its own start, and each move, for chance and overlook real
+# gaps for hours. Executors of batch jobs come and go all the time: that is noise.
+
+
+def changing_nodes(snapshot: Snapshot, policy: Policy, now: float) -> frozenset[str]:
+    """Their names; `now` in seconds since the epoch."""
+    streaming = {
+        (topology.key, component.name)
+        for topology in snapshot.topologies
+        for component in topology.components
+        if component.workload is Workload.STREAMING
+    }
+    settled_seconds = max(policy.moves.min_executor_age_seconds, policy.window_seconds)
+    begun = {
+        executor.node
+        for executor in snapshot.executors
+        if executor.node is not None
+        and _begins(executor, now - settled_seconds)
+        and (executor.topology, executor.component) in streaming
+    }
+    moving = {node for move in snapshot.moves if _under_way(move, now - policy.window_seconds) for node in _ends(move)}
+    return frozenset(begun | moving)
+
+
+def _begins(executor: Executor, since: float) -> bool:
+    if executor.phase is Phase.RUNNING:
+        return executor.running_since is not None and executor.running_since > since
+    return executor.phase is Phase.PENDING
+
+
+def _under_way(move: Move, since: float) -> bool:
+    if not left(move):
+        return False
+    return move.ended_at is None or move.ended_at > since
+
+
+def _ends(move: Move) -> tuple[str, str]:
+    return move.source, move.target
+
 
 Pair = tuple[str, str, float]
 
@@ -82,7 +141,7 @@ def level(
         return Leveling((), (idle,), (), memory)
     candidates = Candidates(snapshot, policy, loads, booked=booked, unbound=unbound, sent=sent, now=now)
     arbiter = Arbiter(snapshot, policy, resting=resting, now=now)
-    terms = Terms(candidates, arbiter, policy.moves)
+    terms = ArbiterTerms(candidates, arbiter, policy.moves)
     at = _Moment(snapshot, policy, memory, scores, loads, candidates, arbiter, terms, now)
     if policy.shedding.strategy == "AvgShedder" and policy.shedding.avg_shedder.unit is LoadUnit.USAGE:
         return _by_usage(at)
@@ -100,7 +159,7 @@ class _Moment:
     loads: Loads
     candidates: Candidates
     arbiter: Arbiter
-    terms: Terms
+    terms: ArbiterTerms
     now: float
 
     def planned(self, suggestion: Suggestion) -> PlannedMove:
@@ -125,11 +184,11 @@ class _Moment:
                 residents[executor.node].append(executor)
         nodes = (node for node in self.snapshot.nodes if node.name in self.scores)
         silent = frozenset(node.name for node in self.snapshot.nodes if node.name not in self.scores)
-        open_to = takers(self.snapshot)
+        open_to = destinations(self.snapshot)
         seen = (
             self._node(node, residents.get(node.name, ()), from_score, receives=node.name in open_to) for node in nodes
         )
-        return UsagePool(tuple(seen), silent, unsettled(self.snapshot, self.policy, self.now))
+        return UsagePool(tuple(seen), silent, changing_nodes(self.snapshot, self.policy, self.now))
 
     def _node(self, node: Node, residents: Sequence[Executor], from_score: float, *, receives: bool) -> UsageNode:
         score = self.scores[node.name]
@@ -155,7 +214,7 @@ def _by_traffic(at: _Moment) -> Leveling:
     )
 
 
-def _refusal(refused: Refused, terms: Terms) -> Refusal:
+def _refusal(refused: Refused, terms: ArbiterTerms) -> Refusal:
     subject = refused.executor or refused.source
     words = refused.detail or terms.words(refused.executor, refused.target, refused.reason)
     return Refusal(subject, refused.reason, words, refused.target)
@@ -190,7 +249,7 @@ def _by_usage(at: _Moment) -> Leveling:
         pairs=tuple(
             (p.hot.name, p.cold.name, p.difference) for p in found.pairs if p.difference >= shedder.low_threshold
         ),
-        memory=shelved(at.memory, USAGE, found.memory),
+        memory=stored(at.memory, USAGE, found.memory),
     )
 
 

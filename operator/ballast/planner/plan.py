@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ballast.model import (
     Executor,
     LocalityView,
     Memory,
+    Phase,
     Pin,
     Placement,
     Plan,
@@ -22,20 +24,80 @@ from ballast.model import (
 from ballast.moves.cooldown import Rest, rest
 from ballast.moves.ledger import projected
 from ballast.moves.load import Loads, loads
-from ballast.moves.score import Scores, measured
+from ballast.moves.score import Scores, measured, points_per_core
 from ballast.placement.locality import counts_by_topology, locality
 from ballast.placement.placing import Placed, place
 from ballast.placement.room import expected, in_flight
 from ballast.placement.scope import next_scopes
 from ballast.placement.state import PlacementState, headings
-from ballast.planner.booking import bookings, with_placed
-from ballast.planner.hits import node_hits
 from ballast.planner.leveling import Leveling, level
-from ballast.planner.placing import kept, observed, recalled
-from ballast.planner.pool import pool_view
-from ballast.planner.release import Releases, releases
-from ballast.planner.stickiness import remembered
-from ballast.planner.stranded import given_up, stranded
+from ballast.planner.pool_view import node_hits, pool_view
+from ballast.planner.release import Releases, given_up, releases, unschedulable
+from ballast.planner.strategy_state import kept, observed, recalled
+
+# What a pass has placed, for the moves that the same pass decides after it.
+
+
+def reservations(
+    reserved: Mapping[str, Resources], snapshot: Snapshot, placements: Iterable[Placement]
+) -> dict[str, Resources]:
+    """Amounts by node that are spoken for: `reserved` by moves under way, and what this pass places."""
+    booked = dict(reserved)
+    requests = {executor.uid: executor.requests for executor in snapshot.executors}
+    for placement in placements:
+        if placement.node is not None and placement.uid in requests:
+            booked[placement.node] = booked.get(placement.node, Resources()).plus(requests[placement.uid])
+    return booked
+
+
+def with_placed(
+    scores: Mapping[str, float], snapshot: Snapshot, policy: Policy, loads: Loads, placements: Iterable[Placement]
+) -> dict[str, float]:
+    """The scores (percent) with the load that placed executors will bring."""
+    ahead = dict(scores)
+    chosen = {placement.uid: placement.node for placement in placements if placement.node in ahead}
+    if not chosen:
+        return ahead
+    points = points_per_core(snapshot, policy)
+    for executor in snapshot.executors:
+        node = chosen.get(executor.uid)
+        if node is not None:
+            ahead[node] += loads.expected(executor) * points[node]
+    return ahead
+
+
+Places = tuple[tuple[str, str, tuple[tuple[str, int], ...]], ...]
+
+
+def remembered(snapshot: Snapshot, memory: Memory) -> Places:
+    """Executors per node of each component.
+
+    While executors of a component are missing, or are not running yet, the places they had are kept. Topologies
+    that exist no more are forgotten.
+    """
+    running: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    unsettled: set[tuple[str, str]] = set()
+    for executor in snapshot.executors:
+        _count(executor, running, unsettled)
+    known = {topology.key for topology in snapshot.topologies} | {executor.topology for executor in snapshot.executors}
+    kept = {
+        (topology, component): counts
+        for topology, component, counts in memory.placements
+        if topology in known and ((topology, component) not in running or (topology, component) in unsettled)
+    }
+    for key, counts in running.items():
+        if key not in kept:
+            kept[key] = tuple(sorted(counts.items()))
+    return tuple((topology, component, counts) for (topology, component), counts in sorted(kept.items()))
+
+
+def _count(executor: Executor, running: dict[tuple[str, str], Counter[str]], unsettled: set[tuple[str, str]]) -> None:
+    key = (executor.topology, executor.component)
+    if executor.phase is Phase.RUNNING and executor.node is not None:
+        running[key][executor.node] += 1
+    elif executor.phase is not Phase.ENDED:
+        unsettled.add(key)
+
 
 _PREFERRED = "its place is preferred, not required: neither its own label nor one of its namespace opted in"
 
@@ -74,7 +136,7 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
         placements=remembered(snapshot, memory),
         scopes=next_scopes(snapshot, policy, memory),
     )
-    stuck, remembering = stranded(snapshot, remembering, now)
+    stuck, remembering = unschedulable(snapshot, remembering, now)
     decided = Plan(
         placements=placements,
         holds=letting_go.holds,
@@ -147,7 +209,7 @@ def _leveled(sight: _Sight, placements: tuple[Placement, ...], state: PlacementS
         sight.memory,
         scores=with_placed(sight.projected, sight.snapshot, sight.policy, sight.loads, placements),
         loads=sight.loads,
-        booked=bookings(sight.reserved, sight.snapshot, placements),
+        booked=reservations(sight.reserved, sight.snapshot, placements),
         unbound=sight.unbound,
         sent=sent,
         resting=sight.resting,

@@ -16,9 +16,9 @@ from ballast.model import Executor, Memory, Node, Phase, Plan, PlannedMove, Poli
 from ballast.moves.score import measured
 from ballast.placement import avg_shedder, least_long_term_rate, least_resource_usage, round_robin
 from ballast.placement.strategy import Arrival, Candidate
-from ballast.planner.by_traffic import pool_load, settings_of
+from ballast.planner.arbiter import planned
 from ballast.planner.plan import plan
-from ballast.planner.planned_move import planned
+from ballast.planner.traffic_leveling import pool_load, settings_of
 from ballast.shedding.strategies import shed
 from ballast.shedding.suggestion import Suggestion
 
@@ -60,7 +60,7 @@ class Uncoupled:
         resting = _resting(snapshot, now)
         candidates = _candidates(snapshot, scores)
         load = pool_load(
-            snapshot, scores, takers=candidates, movable=lambda executor: executor.uid not in resting, now=now
+            snapshot, scores, receivers=candidates, movable=lambda executor: executor.uid not in resting, now=now
         )
         found = shed(policy.shedding.strategy, load, settings_of(policy), self.text)
         self.text = found.state

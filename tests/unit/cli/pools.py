@@ -19,7 +19,7 @@ from ballast.model import (
     Stream,
     Workload,
 )
-from ballast.planner.shelf import USAGE, shelved
+from ballast.planner.strategy_state import USAGE, stored
 from ballast.shedding.avg_shedder_usage import Streak, UsageMemory
 from tests.builders import GIB, NOW, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
 
@@ -59,7 +59,7 @@ def a_situation(**changes: object) -> Situation:
     )
     policy = replace(policy, placement=replace(policy.placement, max_executors_per_node_ratio=0.5))
     counted = UsageMemory(streaks=((HOT, Streak(hot=True, low=2, last_at_seconds=NOW - 1000)),))
-    memory = shelved(Memory(), USAGE, counted)
+    memory = stored(Memory(), USAGE, counted)
     return Situation(policy, memory, replace(a_pool(), **changes))  # type: ignore[arg-type]
 
 

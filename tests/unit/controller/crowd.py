@@ -22,8 +22,8 @@ from ballast.model import (
     Workload,
 )
 from ballast.model.policy import SheddingPolicy
-from ballast.planner.anew import Anew
 from ballast.planner.plan import plan
+from ballast.planner.replan import ReplannedTopology
 from tests.builders import NOW, a_node, a_policy, a_snapshot, a_topology, an_executor
 
 KIB = 1024
@@ -111,5 +111,7 @@ def recommended(seen: Outlook) -> Outlook:
     for executor in seen.snapshot.executors:
         places[executor.component][after[executor.node or ""]] += 1
     (view,) = seen.locality.values()
-    anew = Anew(view.topology, 10_000, before=view, after=view, places=places, relocated=10_000, unplaced=())
+    anew = ReplannedTopology(
+        view.topology, 10_000, before=view, after=view, places=places, relocated=10_000, unplaced=()
+    )
     return replace(seen, recommendations={view.topology: recommendation(anew)})

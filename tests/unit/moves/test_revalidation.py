@@ -34,7 +34,7 @@ from ballast.model import (
 )
 from ballast.moves.revalidation import revalidate
 from ballast.moves.score import measured
-from ballast.planner import placing
+from ballast.planner import strategy_state
 from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor
 
 POLICY = a_policy(
@@ -59,7 +59,7 @@ def pool(*nodes: Node, mover: Executor = MOVER, **changes: Any) -> Snapshot:
 def look(
     snapshot: Snapshot, move: Move = MOVE, policy: Policy = POLICY, *, tolerance_points: float = 0.0
 ) -> tuple[Refusal | None, str | None]:
-    candidates = placing.candidates(snapshot, policy, Memory(), now=snapshot.taken_at)
+    candidates = strategy_state.candidates(snapshot, policy, Memory(), now=snapshot.taken_at)
     scores = measured(snapshot, policy).by_node
     found = revalidate(
         snapshot,

@@ -8,9 +8,9 @@ from typing import Any
 from ballast.model import Executor, Memory, Node, Phase, PlacementPolicy, SheddingPolicy
 from ballast.placement.admission import Admission
 from ballast.placement.node_locations import node_locations
-from ballast.placement.pool_view import Pool, PoolView, pool_view, would_be_unloaded
+from ballast.placement.placement_view import PlacementView, Pool, placement_view, would_be_unloaded
 from ballast.placement.room import room
-from ballast.placement.workload import Workload, workloads
+from ballast.placement.workload import TopologyWorkload, workloads
 from tests.builders import a_policy, a_snapshot
 
 
@@ -21,7 +21,7 @@ def situation(
     scores: Mapping[str, float] | None = None,
     memory: Memory | None = None,
     **changes: Any,
-) -> tuple[Pool, Workload]:
+) -> tuple[Pool, TopologyWorkload]:
     """Of the gated executors, with the others around them; all of one topology."""
     waiting = [executor for executor in executors if executor.phase is Phase.GATED]
     snapshot = a_snapshot(*nodes, executors=executors, **changes)
@@ -33,7 +33,9 @@ def situation(
     return pool, next(workloads(snapshot, places, memory or Memory(), gated=waiting, bound={}, sticky=True, loads={}))
 
 
-def the_view(*executors: Executor, tier: int = 0, **changes: Any) -> PoolView:
+def the_view(*executors: Executor, tier: int = 0, **changes: Any) -> PlacementView:
     """Of all groups of the workload."""
     pool, workload = situation(*executors, **changes)
-    return pool_view(pool, workload, {index: len(group.executors) for index, group in enumerate(workload.groups)}, tier)
+    return placement_view(
+        pool, workload, {index: len(group.executors) for index, group in enumerate(workload.groups)}, tier
+    )

@@ -18,7 +18,7 @@ from ballast.model import (
     Topology,
 )
 from ballast.placement.domain import Standing, _standing, domains, settles_for_one_place
-from ballast.placement.pool_view import PoolView
+from ballast.placement.placement_view import PlacementView
 from tests.builders import GIB, a_node, a_topology, an_executor, gated
 from tests.unit.placement.situations import the_view
 
@@ -31,13 +31,13 @@ IN_A = ["ar1 ar2", "as1 as2", "ar1 ar2 as1 as2"]
 IN_B = ["br1 br2", "bs1 bs2", "br1 br2 bs1 bs2"]
 
 
-def a_view(count: int, *others: Executor, **changes: Any) -> PoolView:
+def a_view(count: int, *others: Executor, **changes: Any) -> PlacementView:
     waiting = [gated(f"ingest-{number}") for number in range(count)]
     settings: dict[str, Any] = {"nodes": NODES, "policy": PlacementPolicy(max_executors_per_node_ratio=1.0), **changes}
     return the_view(*waiting, *others, **settings)
 
 
-def tried(view: PoolView, *, thorough: bool = False) -> list[str]:
+def tried(view: PlacementView, *, thorough: bool = False) -> list[str]:
     locations = view.pool.locations
     return [" ".join(locations.nodes[node].name for node in nodes) for nodes in domains(view, thorough=thorough)]
 
@@ -75,7 +75,7 @@ BUSY_A = tuple(
         pytest.param(a_view(2, an_executor("old", node="bs2")), ["bs1 bs2", IN_B[-1], EVERYTHING], id="those that run"),
     ],
 )
-def test_of_places_that_hold_it_only_the_best_are_compared(view: PoolView, expected: list[str]) -> None:
+def test_of_places_that_hold_it_only_the_best_are_compared(view: PlacementView, expected: list[str]) -> None:
     assert tried(view, thorough=True) == expected
     assert tried(view)[0] == expected[0]
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from ballast.model import AvgShedderPolicy, LoadUnit, SheddingPolicy
-from ballast.placement.pool_view import would_be_unloaded
+from ballast.placement.placement_view import would_be_unloaded
 
 NONE = float("nan")
 

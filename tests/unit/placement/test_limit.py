@@ -20,7 +20,7 @@ from ballast.model import (
 )
 from ballast.placement.limit import kept_away, most_per_node, node_limits, separations, zone_allowance, zone_limits
 from ballast.placement.node_locations import NodeLocations, node_locations
-from ballast.placement.workload import Workload, workloads
+from ballast.placement.workload import TopologyWorkload, workloads
 from tests.builders import a_node, a_snapshot, a_topology, an_executor, gated
 
 NODES = (a_node("a1", zone="a"), a_node("a2", zone="a"), a_node("a3", zone="a", rack="r2"), a_node("b1", zone="b"))
@@ -37,7 +37,7 @@ def test_a_share_of_the_total_is_rounded_down_but_one_may_always_be_there(
     assert zone_allowance(total, ratio) == most
 
 
-def workload(*executors: Executor, places: NodeLocations) -> Workload:
+def workload(*executors: Executor, places: NodeLocations) -> TopologyWorkload:
     waiting = [e for e in executors if e.phase == "Gated"]
     snapshot = a_snapshot(*places.nodes, executors=executors)
     return next(workloads(snapshot, places, Memory(), gated=waiting, bound={}, sticky=True, loads={}))

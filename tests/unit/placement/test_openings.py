@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ballast.model import Component, ComponentLimit, PlacementPolicy, Resources, Separation
-from ballast.placement.pool_view import PoolView
+from ballast.placement.placement_view import PlacementView
 from ballast.placement.problem import Layout
 from ballast.placement.proximity import problem
 from ballast.placement.strategy import Openings
@@ -22,7 +22,7 @@ NODES = tuple(
 APART = [Component("ingest"), Component("report"), Component("standby")]
 
 
-def view(**changes: Any) -> PoolView:
+def view(**changes: Any) -> PlacementView:
     """Three components, one of them with two templates, and one that runs already."""
     waiting = [gated(f"{name}-{n}", component=name) for name in ("ingest", "report", "standby") for n in range(6)]
     large = [gated(f"large-{n}", requests=Resources(2.0, GIB, 1)) for n in range(3)]

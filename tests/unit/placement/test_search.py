@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ballast.model import Anchor, Component, Executor, PlacementPolicy, Resources, Stream, Topology
-from ballast.placement.pool_view import PoolView
+from ballast.placement.placement_view import PlacementView
 from ballast.placement.problem import Layout
 from ballast.placement.proximity import Effort, problem, search
 from tests.builders import GIB, a_node, a_topology, an_executor, gated
@@ -19,7 +19,7 @@ FREELY = PlacementPolicy(max_executors_per_node_ratio=1.0)
 NODES = tuple(a_node(f"{zone}{n}", zone=zone, cores=2.0) for zone in "ab" for n in "12")
 
 
-def a_view(*executors: Executor, **changes: Any) -> PoolView:
+def a_view(*executors: Executor, **changes: Any) -> PlacementView:
     return the_view(*executors, **{"nodes": NODES, "policy": FREELY, **changes})
 
 
@@ -28,14 +28,14 @@ def some(count: int, component: str = "ingest", cores: float = 1.0) -> list[Exec
     return [gated(f"{component}-{cores:g}-{number}", component=component, requests=requests) for number in range(count)]
 
 
-def found(view: PoolView, effort: Effort) -> Layout:
+def found(view: PlacementView, effort: Effort) -> Layout:
     turns = [group for group, count in enumerate(view.counts) for _ in range(int(count))]
     layout = search(view, turns, effort)
     assert layout is not None
     return layout
 
 
-def homes(view: PoolView, layout: Layout) -> dict[str, int]:
+def homes(view: PlacementView, layout: Layout) -> dict[str, int]:
     names = [view.pool.locations.nodes[node].name for node in layout.problem.nodes]
     return {name: int(count) for name, count in sorted(zip(names, layout.placed.sum(axis=0), strict=True)) if count}
 
@@ -86,7 +86,7 @@ def test_what_fits_only_in_another_order_is_packed_all_the_same() -> None:
         assert layout.missing.sum() == 0
 
 
-def loaded(topology: Topology) -> PoolView:
+def loaded(topology: Topology) -> PlacementView:
     running = (an_executor("old-0", node="a1"), an_executor("old-1", node="b2", component="report"))
     return a_view(*some(2), *some(2, "report"), *some(1, cores=2.0), *running, topologies=(topology,))
 

@@ -7,11 +7,11 @@ from ballast.placement.executor_order import sequence
 from ballast.placement.limit import zone_allowance
 from ballast.placement.node_locations import node_locations
 from ballast.placement.proximity import parts
-from ballast.placement.workload import Workload, workloads
+from ballast.placement.workload import TopologyWorkload, workloads
 from tests.builders import a_node, a_policy, a_snapshot, a_topology, gated
 
 
-def a_crew(*streams: tuple[str, str], **counts: int) -> Workload:
+def a_crew(*streams: tuple[str, str], **counts: int) -> TopologyWorkload:
     topology = a_topology(*(Component(name) for name in counts), streams=tuple(Stream(*ends) for ends in streams))
     executors = [gated(f"{name}-{n}", component=name) for name, count in counts.items() for n in range(count)]
     snapshot = a_snapshot(a_node("n1"), executors=tuple(executors), topologies=(topology,))
@@ -20,7 +20,7 @@ def a_crew(*streams: tuple[str, str], **counts: int) -> Workload:
     return workload
 
 
-def named(workload: Workload, order: ExecutorOrder) -> list[str]:
+def named(workload: TopologyWorkload, order: ExecutorOrder) -> list[str]:
     counts = {index: len(group.executors) for index, group in enumerate(workload.groups)}
     return [workload.components[workload.groups[index].component] for index in sequence(workload, counts, order)]
 

@@ -9,14 +9,16 @@ import pytest
 
 from ballast.model import DEFAULT_LEVELS, Component, Constraints, Executor, Memory, MovePhase, Phase, Resources
 from ballast.placement.node_locations import node_locations
-from ballast.placement.workload import Workload, workloads
+from ballast.placement.workload import TopologyWorkload, workloads
 from tests.builders import GIB, a_move, a_node, a_snapshot, a_topology, an_executor, gated
 
 NODES = (a_node("n1"), a_node("n2"), a_node("n3"))
 BIG = Resources(4.0, GIB, 1)
 
 
-def found(*executors: Executor, memory: Memory | None = None, sticky: bool = True, **changes: Any) -> list[Workload]:
+def found(
+    *executors: Executor, memory: Memory | None = None, sticky: bool = True, **changes: Any
+) -> list[TopologyWorkload]:
     """Of those that are gated, with the others around them."""
     bound: Mapping[str, str] = changes.pop("bound", {})
     loads: Mapping[str, float] = changes.pop("loads", {})
@@ -28,7 +30,7 @@ def found(*executors: Executor, memory: Memory | None = None, sticky: bool = Tru
     return list(workloads(snapshot, places, memory or Memory(), gated=waiting, bound=bound, sticky=sticky, loads=loads))
 
 
-def workload(*executors: Executor, **changes: Any) -> Workload:
+def workload(*executors: Executor, **changes: Any) -> TopologyWorkload:
     (only,) = found(*executors, **changes)
     return only
 

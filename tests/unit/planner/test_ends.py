@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ballast.model import DEFAULT_LEVELS, Anchor, Component, Phase, Scope, Stream
-from ballast.planner.ends import EndKind, ends
+from ballast.planner.explanation import EndKind, ends
 from tests.builders import a_node, a_snapshot, a_topology, an_executor
 
 NODES = (a_node("n1"), a_node("n2"), a_node("n3", rack="r2"), a_node("n4", zone="z2", rack="r4"))

@@ -1,5 +1,5 @@
 from ballast.model import Memory, Phase
-from ballast.planner.stickiness import remembered
+from ballast.planner.plan import remembered
 from tests.builders import a_snapshot, an_executor, gated
 
 BEFORE = (("team/clicks", "ingest", (("a", 2),)),)

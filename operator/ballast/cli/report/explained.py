@@ -15,8 +15,7 @@ from ballast.cli.situation import Situation
 from ballast.model import Scope
 from ballast.moves.evidence import pressure_words
 from ballast.planner.alternatives import Alternative
-from ballast.planner.ends import End
-from ballast.planner.explanation import Explanation
+from ballast.planner.explanation import End, Explanation
 
 _MOST_NODES = 12
 

@@ -15,7 +15,7 @@ from ballast.cli.report.place import Naming, instant, zone_and_rack
 from ballast.cli.report.topologies import locality_document
 from ballast.cli.situation import Situation
 from ballast.model import Hold, MovesMode, Placement, Plan, PlannedMove, Refusal
-from ballast.planner.anew import Anew, topology_anew
+from ballast.planner.replan import ReplannedTopology, replanned_topology
 
 _MOST_ROWS = 20
 """Of placements, holds and refusals, unless all are asked for."""
@@ -34,7 +34,7 @@ class Planned:
 
     situation: Situation
     decided: Plan
-    anew: tuple[Anew, ...]
+    anew: tuple[ReplannedTopology, ...]
     left_out: int = 0
     """Topologies that were not placed again."""
 
@@ -48,7 +48,7 @@ def planned(situation: Situation, topology: str | None = None) -> Planned:
         keys = [topology]
         members = [executor for executor in executors if executor.topology == topology]
         decided = _narrowed(decided, {e.key for e in members}, {e.node for e in members})
-    found = (topology_anew(situation.snapshot, situation.policy, key) for key in keys[:_MOST_ANEW])
+    found = (replanned_topology(situation.snapshot, situation.policy, key) for key in keys[:_MOST_ANEW])
     anew = tuple(each for each in found if each is not None)
     return Planned(situation, decided, anew, max(0, len(keys) - _MOST_ANEW))
 
@@ -148,7 +148,7 @@ def _hold_row(each: Hold, now: float) -> list[str]:
     return [each.executor, "held", "", "", "", each.reason.value, until]
 
 
-def _anew_table(every: tuple[Anew, ...], *, wide: bool) -> Table:
+def _anew_table(every: tuple[ReplannedTopology, ...], *, wide: bool) -> Table:
     columns = ["topology", "executors", "cross-zone", "cross-rack"]
     more = ["cross-node", "cost"] if wide else []
     rows = [
@@ -171,7 +171,7 @@ def _change(before: float | None, after: float | None) -> str:
     return f"{percent(before)} -> {percent(after)}"
 
 
-def _unplaced(each: Anew) -> str:
+def _unplaced(each: ReplannedTopology) -> str:
     if not each.unplaced:
         return ""
     reason = each.unplaced[0].reason
@@ -259,7 +259,7 @@ def _placement_document(each: Placement) -> dict[str, Any]:
     }
 
 
-def _anew_document(each: Anew) -> dict[str, Any]:
+def _anew_document(each: ReplannedTopology) -> dict[str, Any]:
     return {
         "topology": each.topology,
         "executors": each.executors,

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from ballast.model import Attempts, Executor, Memory, Phase, Pin, Reason
-from ballast.planner.stranded import given_up, stranded
+from ballast.planner.release import given_up, unschedulable
 from tests.builders import NOW, a_snapshot, an_executor
 
 SINCE = NOW - 20.0
@@ -17,7 +17,7 @@ def waiting(name: str = "e1", **changes: Any) -> Executor:
 
 
 def found(*executors: Executor, memory: Memory | None = None) -> tuple[list[str], tuple[Attempts, ...]]:
-    deleted, after = stranded(a_snapshot(executors=executors), memory or Memory(), NOW)
+    deleted, after = unschedulable(a_snapshot(executors=executors), memory or Memory(), NOW)
     return [placement.executor for placement in deleted], after.attempts
 
 
@@ -32,7 +32,7 @@ def test_who_waits_too_long_where_it_was_tied_is_to_be_deleted_and_counted_once_
 
 
 def test_it_is_deleted_with_a_reason() -> None:
-    ((placement,), _) = stranded(a_snapshot(executors=(waiting(),)), Memory(), NOW)
+    ((placement,), _) = unschedulable(a_snapshot(executors=(waiting(),)), Memory(), NOW)
     assert (placement.node, placement.pin, placement.reason) == (None, Pin.NONE, Reason.NO_ROOM)
 
 

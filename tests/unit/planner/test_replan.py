@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ballast.model import Constraints, Executor, Memory, MovePhase, Node, Policy, Reason, Requirement, Resources
-from ballast.planner.anew import placed_anew, topology_anew
+from ballast.planner.replan import replanned, replanned_topology
 from tests.builders import GIB, a_move, a_node, a_policy, a_snapshot, an_executor, gated
 
 KEY = "team/clicks"
@@ -31,7 +31,7 @@ def two_each() -> Policy:
 
 
 def test_a_topology_over_two_zones_would_come_together() -> None:
-    found = topology_anew(a_snapshot(*wide_spread(), executors=four()), two_each(), KEY)
+    found = replanned_topology(a_snapshot(*wide_spread(), executors=four()), two_each(), KEY)
     assert found is not None
     assert found.before.cross_zone_ratio == pytest.approx(0.5)
     assert found.after.cross_zone_ratio == 0.0
@@ -41,7 +41,7 @@ def test_a_topology_over_two_zones_would_come_together() -> None:
 
 def test_what_is_placed_well_would_stay_as_it_is() -> None:
     executors = tuple(an_executor(f"e{i}", node="a1" if i < 2 else "a2") for i in range(4))
-    found = topology_anew(a_snapshot(*wide_spread(), executors=executors), two_each(), KEY)
+    found = replanned_topology(a_snapshot(*wide_spread(), executors=executors), two_each(), KEY)
     assert found is not None
     assert found.before == found.after
     assert found.relocated == 0
@@ -52,34 +52,34 @@ def test_its_own_room_counts_as_free_and_nobody_else_s() -> None:
     policy = a_policy(placement=replace(a_policy().placement, max_executors_per_node_ratio=1.0))
     node = a_node("a1", zone="a", cores=2.0, requested=Resources(2, 2 * GIB, 2))
     executors = tuple(an_executor(f"e{i}", node="a1") for i in range(2))
-    found = topology_anew(a_snapshot(node, executors=executors), policy, KEY)
+    found = replanned_topology(a_snapshot(node, executors=executors), policy, KEY)
     assert found is not None
     assert found.unplaced == ()
     foreign = replace(node, requested=Resources(3, 2 * GIB, 3))
-    crowded = topology_anew(a_snapshot(foreign, executors=executors), policy, KEY)
+    crowded = replanned_topology(a_snapshot(foreign, executors=executors), policy, KEY)
     assert crowded is not None
     assert [placement.reason for placement in crowded.unplaced] == [Reason.POOL_FULL]
 
 
 def test_executors_that_wait_count_too() -> None:
-    found = topology_anew(a_snapshot(*wide_spread(), executors=(*four(), gated("e9"))), a_policy(), KEY)
+    found = replanned_topology(a_snapshot(*wide_spread(), executors=(*four(), gated("e9"))), a_policy(), KEY)
     assert found is not None
     assert found.executors == 5
 
 
 def test_an_unknown_topology_gives_nothing() -> None:
-    assert topology_anew(a_snapshot(*wide_spread(), executors=four()), a_policy(), "team/other") is None
+    assert replanned_topology(a_snapshot(*wide_spread(), executors=four()), a_policy(), "team/other") is None
 
 
 def test_a_tie_that_ballast_made_does_not_hold_it_back() -> None:
     tied = Constraints(affinity_terms=((Requirement("topology.kubernetes.io/zone", "In", ("b",)),),))
     executors = [replace(e, constraints=tied, pinned=True) if e.node == "b1" else e for e in four()]
     nodes = [replace(n, labels={**n.labels, "topology.kubernetes.io/zone": n.location[0] or ""}) for n in wide_spread()]
-    found = topology_anew(a_snapshot(*nodes, executors=tuple(executors)), two_each(), KEY)
+    found = replanned_topology(a_snapshot(*nodes, executors=tuple(executors)), two_each(), KEY)
     assert found is not None
     assert found.after.cross_zone_ratio == 0.0
     own = [replace(e, pinned=False) for e in executors]
-    kept = topology_anew(a_snapshot(*nodes, executors=tuple(own)), two_each(), KEY)
+    kept = replanned_topology(a_snapshot(*nodes, executors=tuple(own)), two_each(), KEY)
     assert kept is not None
     assert kept.after.cross_zone_ratio == 0.5
 
@@ -89,7 +89,7 @@ def test_a_node_is_not_too_hot_for_the_load_that_made_it_hot() -> None:
     nodes = (a_node("a1", cpu=0.95, cores=2.0, requested=Resources(1, GIB, 1)), a_node("a2", cpu=0.6, cores=2.0))
     executor = an_executor("e1", node="a1", cpu=1.8, cores=2.0)
     snapshot = a_snapshot(*nodes, executors=(executor,))
-    (placement,) = placed_anew(snapshot, policy, Memory(placements=((KEY, "ingest", (("a1", 1),)),)), [executor])
+    (placement,) = replanned(snapshot, policy, Memory(placements=((KEY, "ingest", (("a1", 1),)),)), [executor])
     assert placement.node == "a1"
 
 
@@ -100,7 +100,7 @@ def test_room_that_another_move_needs_is_spoken_for_and_ones_own_is_not(moved: s
     one, other = an_executor("e1", node="a1"), an_executor("e2", node="a1")
     move = a_move(executor_uid=f"uid-{moved}", source="a1", target="b1", phase=MovePhase.LEAVING, ended_at=None)
     snapshot = a_snapshot(*nodes, executors=(one, other), moves=(move,))
-    (found,) = placed_anew(snapshot, two_each(), Memory(), [one])
+    (found,) = replanned(snapshot, two_each(), Memory(), [one])
     assert found.node == node
 
 
@@ -109,5 +109,5 @@ def test_the_strategy_goes_by_what_it_remembers() -> None:
     executor = an_executor("e1", node="a")
     placement = replace(a_policy().placement, strategy="RoundRobin")
     memory = Memory(placement_state=(("RoundRobin", '{"turn": "b"}'),))
-    found = placed_anew(a_snapshot(*nodes, executors=(executor,)), a_policy(placement=placement), memory, [executor])
+    found = replanned(a_snapshot(*nodes, executors=(executor,)), a_policy(placement=placement), memory, [executor])
     assert [p.node for p in found] == ["c"]

@@ -1,7 +1,7 @@
 import pytest
 
 from ballast.model import Constraints, Executor, Taint, Toleration
-from ballast.planner.takers import takers
+from ballast.planner.leveling import destinations
 from tests.builders import a_node, a_snapshot, an_executor
 
 RESERVED, DEDICATED = Taint("reserved", "", "NoSchedule"), Taint("dedicated", "streams", "NoExecute")
@@ -32,4 +32,4 @@ def test_a_tainted_node_takes_where_somebody_tolerates_all_its_taints(
         a_node("cordoned", schedulable=False),
     )
     executors = tuple(an_executor_that_tolerates(f"e-{i}", *keys) for i, keys in enumerate(tolerated))
-    assert takers(a_snapshot(*nodes, executors=executors)) == expected
+    assert destinations(a_snapshot(*nodes, executors=executors)) == expected

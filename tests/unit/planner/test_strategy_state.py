@@ -4,7 +4,7 @@ import pytest
 
 from ballast.model import PlacementPolicy
 from ballast.placement.state import PlacementState
-from ballast.planner.placing import observed
+from ballast.planner.strategy_state import observed
 from tests.builders import NOW, a_node, a_policy, a_snapshot, an_executor
 
 

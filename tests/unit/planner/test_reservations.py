@@ -1,6 +1,6 @@
 from ballast.model import Pin, Placement, Resources
 from ballast.moves.load import loads
-from ballast.planner.booking import bookings, with_placed
+from ballast.planner.plan import reservations, with_placed
 from tests.builders import GIB, a_node, a_policy, a_snapshot, gated
 
 NODES = (a_node("a", cores=4.0), a_node("b", cores=0.0))
@@ -17,13 +17,13 @@ def _ahead(*placements: Placement) -> dict[str, float]:
 
 
 def test_what_a_pass_places_is_spoken_for_node_by_node() -> None:
-    booked = bookings({}, SNAPSHOT, [_on("e1", "a"), _on("e2", "a"), _on("e3", None), _on("gone", "b")])
+    booked = reservations({}, SNAPSHOT, [_on("e1", "a"), _on("e2", "a"), _on("e3", None), _on("gone", "b")])
     assert booked == {"a": Resources(3.0, 2 * GIB, 2)}
 
 
 def test_it_comes_on_top_of_what_moves_under_way_need() -> None:
     reserved = {"a": Resources(1.0, GIB, 1), "b": Resources(1.0)}
-    booked = bookings(reserved, SNAPSHOT, [_on("e2", "a")])
+    booked = reservations(reserved, SNAPSHOT, [_on("e2", "a")])
     assert booked == {"a": Resources(3.0, 2 * GIB, 2), "b": Resources(1.0)}
     assert reserved["a"] == Resources(1.0, GIB, 1)
 

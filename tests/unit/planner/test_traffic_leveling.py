@@ -25,15 +25,15 @@ from ballast.model import (
     Snapshot,
     Taint,
 )
-from ballast.planner.by_traffic import pool_load
 from ballast.planner.plan import plan
+from ballast.planner.traffic_leveling import pool_load
 from ballast.shedding.traffic_load import NodeLoad
 from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor
 
 
 def shown(snapshot: Snapshot, name: str = "hot") -> NodeLoad:
     scores = {node.name: 50.0 for node in snapshot.nodes}
-    load = pool_load(snapshot, scores, takers=scores, movable=lambda _: True, now=NOW)
+    load = pool_load(snapshot, scores, receivers=scores, movable=lambda _: True, now=NOW)
     return next(node for node in load.nodes if node.name == name)
 
 

@@ -21,7 +21,7 @@ from ballast.model import (
     Stream,
 )
 from ballast.placement.locality import measure
-from ballast.placement.pool_view import PoolView
+from ballast.placement.placement_view import PlacementView
 from ballast.placement.problem import Layout
 from ballast.placement.proximity import problem
 from tests.builders import GIB, a_node, a_topology, an_executor, gated
@@ -36,7 +36,7 @@ NODES = (
 FREELY = PlacementPolicy(max_executors_per_node_ratio=1.0)
 
 
-def a_view(*executors: Executor, **changes: Any) -> PoolView:
+def a_view(*executors: Executor, **changes: Any) -> PlacementView:
     return the_view(*executors, **{"nodes": NODES, "policy": FREELY, **changes})
 
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
+from typing import Any, TypeVar, cast
+
+from pydantic import TypeAdapter, ValidationError
 
 from ballast.model import Memory, Phase, Policy, Snapshot
 from ballast.moves.candidates import Candidates
@@ -12,7 +16,45 @@ from ballast.placement import least_long_term_rate, least_resource_usage
 from ballast.placement.room import expected, in_flight
 from ballast.placement.state import PlacementState, headings
 from ballast.placement.strategies import usage_settings
-from ballast.planner.shelf import dumped, loaded
+
+# A strategy's own memory as text, so that status can keep it whatever the strategy.
+
+T = TypeVar("T")
+
+USAGE = "AvgShedderUsage"
+"""The key of AvgShedder with unit Usage, whose state differs from that with unit Traffic."""
+
+
+def stored(memory: Memory, name: str, state: object) -> Memory:
+    """`memory` with the state of strategy `name`."""
+    text = encoded(state)
+    others = {key: value for key, value in memory.shedding if key != name}
+    return replace(memory, shedding=tuple(sorted({**others, name: text}.items())))
+
+
+def restored(memory: Memory, name: str, kind: type[T]) -> T | None:
+    """The state of strategy `name`; None when there is none, or one that this version can't read."""
+    text = dict(memory.shedding).get(name)
+    return None if text is None else decoded(text, kind)
+
+
+def encoded(state: object) -> str:
+    return _adapter(cast("Any", type(state))).dump_json(state).decode()
+
+
+def decoded(text: str, kind: type[T]) -> T | None:
+    """None for a text that this version can't read."""
+    try:
+        found: T = _adapter(cast("Any", kind)).validate_json(text)
+    except ValidationError:
+        return None
+    return found
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    """Building one takes longer than a pass."""
+    return TypeAdapter(kind)
 
 
 def candidates(snapshot: Snapshot, policy: Policy, memory: Memory, *, now: float) -> Candidates:
@@ -31,7 +73,7 @@ def candidates(snapshot: Snapshot, policy: Policy, memory: Memory, *, now: float
 def recalled(memory: Memory, policy: Policy, snapshot: Snapshot) -> PlacementState:
     """What the policy's strategy knew after the pass before; those that are bound by now, or gone, are forgotten."""
     text = dict(memory.placement_state).get(policy.placement.strategy)
-    state = None if text is None else loaded(text, PlacementState)
+    state = None if text is None else decoded(text, PlacementState)
     if state is None:
         return PlacementState()
     unbound = {e.uid for e in snapshot.executors if e.phase is Phase.PENDING and e.node is None}
@@ -60,4 +102,4 @@ def kept(memory: Memory, policy: Policy, state: PlacementState) -> Memory:
     """The memory with the state; that of other strategies is given up."""
     if state == PlacementState():
         return replace(memory, placement_state=())
-    return replace(memory, placement_state=((policy.placement.strategy, dumped(state)),))
+    return replace(memory, placement_state=((policy.placement.strategy, encoded(state)),))

@@ -20,8 +20,8 @@ from ballast.model import (
     PlacementPolicy,
     Workload,
 )
+from ballast.planner.leveling import changing_nodes
 from ballast.planner.plan import plan
-from ballast.planner.unsettled import unsettled
 from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor
 
 POLICY = a_policy(
@@ -43,13 +43,13 @@ BATCH = a_topology(Component("ingest", workload=Workload.BATCH))
         (an_executor("e-1", node="a", component="other", running_since=NOW), set()),
     ],
 )
-def test_a_node_is_unsettled_while_a_streaming_executor_begins_there(executor: Executor, nodes: set[str]) -> None:
-    assert unsettled(a_snapshot(a_node("a"), executors=(executor,)), POLICY, NOW) == nodes
+def test_a_node_is_changing_while_a_streaming_executor_begins_there(executor: Executor, nodes: set[str]) -> None:
+    assert changing_nodes(a_snapshot(a_node("a"), executors=(executor,)), POLICY, NOW) == nodes
 
 
 def test_executors_of_batch_jobs_come_and_go_all_the_time() -> None:
     young = an_executor("e-1", node="a", running_since=NOW)
-    assert unsettled(a_snapshot(a_node("a"), executors=(young,), topologies=(BATCH,)), POLICY, NOW) == set()
+    assert changing_nodes(a_snapshot(a_node("a"), executors=(young,), topologies=(BATCH,)), POLICY, NOW) == set()
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def test_executors_of_batch_jobs_come_and_go_all_the_time() -> None:
         (a_move(phase=MovePhase.REFUSED, ended_at=NOW), set()),
     ],
 )
-def test_both_ends_of_a_move_are_unsettled_until_the_figures_show_it(move: Move, nodes: set[str]) -> None:
-    assert unsettled(a_snapshot(moves=(move,)), POLICY, NOW) == nodes
+def test_both_ends_of_a_move_are_changing_until_the_metrics_show_it(move: Move, nodes: set[str]) -> None:
+    assert changing_nodes(a_snapshot(moves=(move,)), POLICY, NOW) == nodes
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -1,4 +1,4 @@
-"""What placing executors again would give: where they would go now, their present places being given up."""
+"""Replanning: where executors would go now if their present places were given up."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ballast.moves.score import measured, points_per_core
 from ballast.placement.locality import counts_by_topology, locality
 from ballast.placement.placing import place
 from ballast.placement.room import in_flight
-from ballast.planner.placing import recalled
+from ballast.planner.strategy_state import recalled
 
 
 @dataclass(frozen=True, slots=True)
-class Anew:
+class ReplannedTopology:
     """One topology as it is placed, and as it would be placed."""
 
     topology: str
@@ -34,17 +34,17 @@ class Anew:
     """Those that no node would take, with the reason."""
 
 
-def topology_anew(snapshot: Snapshot, policy: Policy, key: str) -> Anew | None:
+def replanned_topology(snapshot: Snapshot, policy: Policy, key: str) -> ReplannedTopology | None:
     """Placing the whole topology `key` at once, with no regard to where its executors were; None if it has none."""
     homes = {node.name for node in snapshot.nodes}
     members = [e for e in snapshot.executors if e.topology == key and _placeable(e, homes)]
     if not members:
         return None
-    placements = placed_anew(snapshot, policy, Memory(), members)
+    placements = replanned(snapshot, policy, Memory(), members)
     target = {placement.uid: placement.node for placement in placements}
     after = [_settled(executor, target[executor.uid]) for executor in members]
     places = _places(after)
-    return Anew(
+    return ReplannedTopology(
         topology=key,
         executors=len(members),
         before=_locality(snapshot, policy, key, members),
@@ -55,7 +55,7 @@ def topology_anew(snapshot: Snapshot, policy: Policy, key: str) -> Anew | None:
     )
 
 
-def placed_anew(snapshot: Snapshot, policy: Policy, memory: Memory, executors: Collection[Executor]) -> list[Placement]:
+def replanned(snapshot: Snapshot, policy: Policy, memory: Memory, executors: Collection[Executor]) -> list[Placement]:
     """Where these executors would go now; their own requests and load are taken off the nodes they are on.
 
     What moves of others under way need stays spoken for. `memory` is what stickiness, the scope and the policy's

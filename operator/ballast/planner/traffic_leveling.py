@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from math import fsum
 
 from ballast.model import Executor, Memory, Move, Node, Phase, Policy, Snapshot
-from ballast.planner.shelf import restored, shelved
-from ballast.planner.terms import Terms
+from ballast.planner.arbiter import ArbiterTerms
+from ballast.planner.strategy_state import restored, stored
 from ballast.shedding.completion import Ruling, completed
 from ballast.shedding.strategies import shed
 from ballast.shedding.suggestion import Suggestion
@@ -34,7 +34,14 @@ class TrafficPass:
 
 
 def by_traffic(
-    snapshot: Snapshot, policy: Policy, memory: Memory, *, pool: UsagePool, terms: Terms, ruling: Ruling, now: float
+    snapshot: Snapshot,
+    policy: Policy,
+    memory: Memory,
+    *,
+    pool: UsagePool,
+    terms: ArbiterTerms,
+    ruling: Ruling,
+    now: float,
 ) -> TrafficPass:
     """One pass of the policy's strategy. It is asked once a metric window: what it sees sooner it has seen before."""
     name = policy.shedding.strategy
@@ -46,7 +53,7 @@ def by_traffic(
     load = pool_load(
         snapshot,
         scores,
-        takers={node.name for node in pool.nodes if node.receives},
+        receivers={node.name for node in pool.nodes if node.receives},
         movable=lambda executor: terms.objection(executor) is None,
         now=now,
     )
@@ -54,7 +61,7 @@ def by_traffic(
     # Budgets may not suffice for all, and whom they are spent on is no matter of names.
     hottest_first = sorted(found.suggestions, key=lambda each: -scores[each.source])
     made, refused = completed(hottest_first, pool, terms, ruling=ruling)
-    return TrafficPass(made, refused, shelved(memory, name, TrafficState(found.state, now)))
+    return TrafficPass(made, refused, stored(memory, name, TrafficState(found.state, now)))
 
 
 def settings_of(policy: Policy) -> Mapping[str, float]:
@@ -77,13 +84,13 @@ def pool_load(
     snapshot: Snapshot,
     scores: Mapping[str, float],
     *,
-    takers: Container[str],
+    receivers: Container[str],
     movable: Callable[[Executor], bool],
     now: float,
 ) -> PoolLoad:
     """What these strategies look at: the nodes with a score, what runs on them, and when something last left them.
 
-    `takers`: nodes that something may be sent to.
+    `receivers`: nodes that something may be sent to.
     """
     residents: dict[str, list[Executor]] = defaultdict(list)
     for executor in snapshot.executors:
@@ -93,7 +100,7 @@ def pool_load(
     found = (node for node in snapshot.nodes if node.name in scores)
     nodes = (_node(node, scores[node.name], residents[node.name], movable) for node in found)
     return PoolLoad.of(
-        (replace(_rested(node, unloaded.get(node.name), now), receives=node.name in takers) for node in nodes),
+        (replace(_rested(node, unloaded.get(node.name), now), receives=node.name in receivers) for node in nodes),
         frozenset(node.name for node in snapshot.nodes if node.name not in scores),
     )
 

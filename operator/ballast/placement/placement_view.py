@@ -15,7 +15,7 @@ from ballast.placement.admission import Admission
 from ballast.placement.limit import kept_away, node_limits, separations, zone_limits
 from ballast.placement.node_locations import NodeLocations
 from ballast.placement.room import Room, counts_that_fit
-from ballast.placement.workload import Workload
+from ballast.placement.workload import TopologyWorkload
 
 # Which nodes the shedder would unload: nothing is placed there that would have to move again.
 
@@ -90,7 +90,7 @@ class Pool:
 
 
 @dataclass(frozen=True)
-class PoolView:
+class PlacementView:
     """Rows of groups follow `groups`; N is the number of nodes of the pool.
 
     Without slots: what only some strategies ask for is worked out when it is first asked for, and kept; so a view must
@@ -98,7 +98,7 @@ class PoolView:
     """
 
     pool: Pool
-    workload: Workload
+    workload: TopologyWorkload
     groups: IntArray
     """(G,): indices of the workload's groups."""
     counts: IntArray
@@ -183,9 +183,9 @@ class PoolView:
         return result
 
 
-def pool_view(
-    pool: Pool, workload: Workload, counts: Mapping[int, int], tier: int, *, within: BoolArray | None = None
-) -> PoolView:
+def placement_view(
+    pool: Pool, workload: TopologyWorkload, counts: Mapping[int, int], tier: int, *, within: BoolArray | None = None
+) -> PlacementView:
     """`counts`: executors to place by group; `within`: (components, nodes), where each may go at most."""
     groups = [index for index, count in sorted(counts.items()) if count > 0]
     members = [workload.groups[index] for index in groups]
@@ -208,7 +208,7 @@ def pool_view(
     zone_limit = zone_limits(workload, pool.locations, pool.policy)
     within_zone = zone_limit[component][:, pool.locations.codes[0]] > 0
     capacity = np.minimum(capacity, np.maximum(node_limit[component], 0)) * (allowed & within_zone)
-    return PoolView(
+    return PlacementView(
         pool=pool,
         workload=workload,
         groups=np.array(groups, dtype=np.int64),
@@ -232,7 +232,7 @@ def _of_tier(pool: Pool, headroom: FloatArray, tier: int) -> BoolArray:
     return cool & ~pool.named(pool.policy.unfavored_nodes) if tier == 0 else cool
 
 
-def _outer(locations: NodeLocations, workload: Workload) -> FloatArray:
+def _outer(locations: NodeLocations, workload: TopologyWorkload) -> FloatArray:
     result = np.zeros((len(workload.components), len(locations.nodes)))
     sizes = np.maximum(workload.totals, 1.0)
     for component, anchor, rate in workload.traffic.pulls:
