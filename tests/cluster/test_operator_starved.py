@@ -1,13 +1,15 @@
-"""The operator places executors although it gets little of the machine: ten sets, one after the other."""
+"""The operator places executors although it gets little of the machine: ten sets, in a cluster of many others' pods."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +18,12 @@ import yaml
 
 from ballast.controller.gateclock import STALE_AFTER_SECONDS
 from ballast.kube import names
+from benchmarks.load.churn import create_all
+from benchmarks.load.pods import foreign, node
+from benchmarks.load.server import Server
 from tests.cluster.chart.installation import CHART, NAMESPACE, RELEASE
 from tests.cluster.controller.pool import RACK_LABEL, ZONE_LABEL, Pool, pool, preferred_labels, required_labels
-from tests.testbed.nodes import NodeSpec
+from tests.testbed.nodes import METRICS_PORT, NodeSpec
 from tests.testbed.testbed import Testbed
 from tests.testbed.waiting import wait_until
 
@@ -28,8 +33,12 @@ SETS, SIZE = 10, 12
 LONGEST_WAIT_SECONDS = STALE_AFTER_SECONDS + 2.0
 """The default gate timeout of 10 s, and what a replica that finds overdue gates adds to it."""
 START_SECONDS = 240.0
+OTHERS = "services"
+OTHER_NODES, OTHER_PODS = 1_000, 5_000
+"""So many that a pass which lists them all takes a tenth of a core for longer than a gate may last."""
+CONNECTIONS = 16
 SYSTEM = NodeSpec("system", cpu="8", memory="16Gi", labels={"pool": "system"})
-BURNERS_PER_CORE = 2
+BURNERS_PER_CORE = 8
 
 
 def racks() -> list[NodeSpec]:
@@ -70,7 +79,7 @@ def ballast(testbed: Testbed, resources: Mapping[str, Any]) -> Iterator[None]:
 
 @contextmanager
 def noise() -> Iterator[None]:
-    """Processes that would take twice the machine's cores."""
+    """Processes that would take several times the machine's cores."""
     spinning = [sys.executable, "-c", "while True: pass"]
     burners = [subprocess.Popen(spinning) for _ in range(BURNERS_PER_CORE * (os.cpu_count() or 1))]
     try:
@@ -83,19 +92,42 @@ def noise() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def machine() -> Iterator[Testbed]:
-    """One node that runs the operator's pods, and none yet for executors."""
+    """One node that runs the operator's pods, none yet for executors, and the nodes and pods of others."""
     with Testbed(progress=print).up(nodes=[SYSTEM], prometheus=False, kwok=True) as testbed:
+        specs = [node(index) for index in range(OTHER_NODES)]
+        testbed.add_fake_nodes(specs)
+        testbed.create_namespace(OTHERS)
+        pods = (
+            foreign(index, namespace=OTHERS, node_name=specs[index % OTHER_NODES].name) for index in range(OTHER_PODS)
+        )
+        with closing(Server(testbed.api, connections=CONNECTIONS)) as server:
+            create_all(server, OTHERS, pods, count=OTHER_PODS)
         yield testbed
 
 
 def test_with_a_tenth_of_a_core_executors_are_placed_in_time(machine: Testbed) -> None:
     with ballast(machine, {"requests": {"cpu": "50m"}, "limits": {"cpu": "100m", "memory": "512Mi"}}):
-        _assert_placed(_ten_sets(machine, "throttled"))
+        before = _throttled_seconds(machine)
+        found = _ten_sets(machine, "throttled")
+        assert _throttled_seconds(machine) > before + 1.0, "it was not starved, so this shows nothing"
+        _assert_placed(found)
 
 
 def test_on_a_machine_that_others_keep_busy_executors_are_placed_in_time(machine: Testbed) -> None:
     with ballast(machine, {"requests": {"cpu": "50m"}, "limits": {"memory": "512Mi"}}), noise():
         _assert_placed(_ten_sets(machine, "noisy"))
+
+
+_ADDRESS = '{.status.addresses[?(@.type=="InternalIP")].address}'
+
+
+def _throttled_seconds(testbed: Testbed) -> float:
+    """For how long the operator's containers would have run and might not, by the kubelet."""
+    (address,) = testbed.kubectl("get", "node", SYSTEM.name, f"-o=jsonpath={_ADDRESS}").split()
+    with urllib.request.urlopen(f"http://{address}:{METRICS_PORT}/metrics/cadvisor", timeout=10) as answer:
+        text = answer.read().decode()
+    series = re.findall(r"^container_cpu_cfs_throttled_seconds_total\{(.*)\} (\S+)", text, re.MULTILINE)
+    return sum(float(value) for labels, value in series if f'namespace="{NAMESPACE}"' in labels)
 
 
 def _ten_sets(testbed: Testbed, name: str) -> list[Placed]:
