@@ -90,7 +90,7 @@ class Follower:
             return found if found is not None and holds(found) else None
 
         def explain() -> str:
-            return self.testbed.kubectl("get", "bpol,move", "--all-namespaces", "--output=yaml")
+            return self.testbed.kubectl("get", "bpol,emove", "--all-namespaces", "--output=yaml")
 
         found = wait_until(
             current, what=what, timeout_seconds=timeout_seconds, poll_seconds=self.poll_seconds, explain=explain

@@ -21,7 +21,7 @@ _API = "ballast.dev/v1alpha1"
 Json = dict[str, Any]
 
 _LEVELING: Json = {"moves": {"mode": "Enforce", "settle": f"{SETTLE_SECONDS}s", "minExecutorAge": "20s"}}
-_PLACING_ALONE: Json = {"shedding": {"strategy": "None"}, "moves": {"mode": "Off"}}
+_PLACING_ALONE: Json = {"shedding": {"strategy": "None"}, "moves": {"mode": "Disabled"}}
 """Without a strategy, since one would take the scores of starting JVMs for the pool's usual noise."""
 
 

@@ -75,7 +75,7 @@ def test_a_proposed_move_is_approved_and_twice_is_once(moves: Moves) -> None:
 def test_a_name_that_no_move_has_is_told_with_what_helps(moves: Moves) -> None:
     ended = moves.approve("m9")
     assert (ended.code, ended.out) == (1, "")
-    assert ended.err.startswith(f"Error: {NAMESPACE}/m9: there is no such move: `kubectl get move -A` lists them")
+    assert ended.err.startswith(f"Error: {NAMESPACE}/m9: there is no such move: `kubectl get emove -A` lists them")
 
 
 @pytest.mark.parametrize("phase", ["Refused", "Expired", "Failed", "Succeeded"])

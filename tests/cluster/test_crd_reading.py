@@ -55,7 +55,7 @@ def test_fields_are_explained_under_short_names(
 
 
 def test_every_field_of_every_kind_is_explained(control_plane: Testbed, crd_server: Server) -> None:
-    for kind in ("stopo", "bpol", "move", "gsw"):
+    for kind in ("stopo", "bpol", "emove", "gsw"):
         text = control_plane.kubectl("explain", kind, "--recursive")
         assert "spec" in text
         assert "<no description>" not in control_plane.kubectl("explain", f"{kind}.spec")
@@ -106,6 +106,7 @@ def test_the_columns_of_a_policy_come_from_its_spec_and_status(control_plane: Te
         "conditions": [
             {**CONDITION, "type": "Balanced", "status": "False", "reason": "GapTooWide"},
             {**CONDITION, "type": "MetricsAvailable", "status": "True", "reason": "Available"},
+            {**CONDITION, "type": "Ready", "status": "True", "reason": "Reconciled"},
         ],
     }
 
@@ -117,6 +118,7 @@ def test_the_columns_of_a_policy_come_from_its_spec_and_status(control_plane: Te
     header, row = (line.split() for line in table.splitlines())
     assert header == [
         "NAME",
+        "READY",
         "PLACEMENT",
         "MOVES",
         "NODES",
@@ -128,7 +130,19 @@ def test_the_columns_of_a_policy_come_from_its_spec_and_status(control_plane: Te
         "BALANCED",
         "AGE",
     ]
-    assert row[:-1] == ["streaming", "Recommend", "Recommend", "5", "Available", "48.5", "12.1", "40", "3", "False"]
+    assert row[:-1] == [
+        "streaming",
+        "True",
+        "Recommend",
+        "Recommend",
+        "5",
+        "Available",
+        "48.5",
+        "12.1",
+        "40",
+        "3",
+        "False",
+    ]
 
 
 def test_the_columns_of_a_move_come_from_its_spec_and_status(control_plane: Testbed, crd_server: Server) -> None:
@@ -143,8 +157,8 @@ def test_the_columns_of_a_move_come_from_its_spec_and_status(control_plane: Test
 
     with crd_server.existing(move):
         answer = crd_server.patch_status(move, status)
-        short = control_plane.kubectl("get", "move", "clickstream-ingest-4")
-        wide = control_plane.kubectl("get", "move", "clickstream-ingest-4", "--output=wide")
+        short = control_plane.kubectl("get", "emove", "clickstream-ingest-4")
+        wide = control_plane.kubectl("get", "emove", "clickstream-ingest-4", "--output=wide")
 
     assert (answer.code, answer.body.get("status")) == (200, status)
     columns = {

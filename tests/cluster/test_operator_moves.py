@@ -218,7 +218,7 @@ def _volume(mine: Pool, name: str, *, zone: str) -> Iterator[None]:
         mine.delete(VOLUME, volume)
 
 
-@pytest.mark.parametrize("mode", ["Recommend", "Off"])
+@pytest.mark.parametrize("mode", ["Recommend", "Disabled"])
 def test_nobody_leaves_where_placement_is_not_enforced(installed: Installation, mode: str) -> None:
     with stage(installed, f"unheld-{mode.lower()}", placement={**ENFORCE, "mode": mode}, shedding=EAGER) as on:
         before = {pod["metadata"]["uid"] for pod in on.driver.pods()}

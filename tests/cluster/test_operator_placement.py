@@ -110,7 +110,7 @@ def test_an_executor_that_comes_later_does_not_wait_for_a_set(installed: Install
             assert {node[0] for node in mine.nodes_of(late)} == {zone}
 
 
-@pytest.mark.parametrize("mode", ["Off", "Recommend"])
+@pytest.mark.parametrize("mode", ["Disabled", "Recommend"])
 def test_where_placement_is_not_enforced_nobody_is_held(installed: Installation, mode: str) -> None:
     with pool(installed.testbed, f"mode-{mode.lower()}", zones()) as mine:
         mine.policy(placement={"mode": mode, **PATIENT})

@@ -29,7 +29,7 @@ NAMED = [
     *(f"AvgShedder+{placement}" for placement in PlacementStrategy),
 ]
 FILES = [str(EXAMPLES / "balancingpolicy.yaml"), str(EXAMPLES / "balancingpolicy-enforce.yaml")]
-GRID = ["shedding.avgShedder.minHotScore=50,60", "moves.settle=6m,90m", "moves.mode=Approve,Off"]
+GRID = ["shedding.avgShedder.minHotScore=50,60", "moves.settle=6m,90m", "moves.mode=Approve,Disabled"]
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,7 @@ class Cluster:
                 },
                 "placement": {"mode": "Enforce", "maxExecutorsPerNodeRatio": 0.34},
                 "shedding": leveling if moves is not None else {"strategy": "None"},
-                "moves": {**limits, **moves} if moves is not None else {"mode": "Off"},
+                "moves": {**limits, **moves} if moves is not None else {"mode": "Disabled"},
             },
         }
 
@@ -184,7 +184,7 @@ class Cluster:
         The policy goes first: with its budget free again, it would answer the next noise at once.
         """
         self.enforce()
-        self.testbed.kubectl("delete", "move", "--all", f"--namespace={job.job.namespace}", "--wait=true")
+        self.testbed.kubectl("delete", "emove", "--all", f"--namespace={job.job.namespace}", "--wait=true")
         self._bring_home(job)
 
     def _bring_home(self, job: RunningJob) -> None:
@@ -272,7 +272,7 @@ class Cluster:
 
     def _explanation(self) -> str:
         """What there is, then what each policy says of itself: last, where a reader of a long output looks."""
-        found = self.testbed.kubectl("get", "bpol,stopo,move,pods", "--all-namespaces", "--output=wide")
+        found = self.testbed.kubectl("get", "bpol,stopo,emove,pods", "--all-namespaces", "--output=wide")
         policies = self.testbed.api.get(f"{_API}/balancingpolicies")["items"]
         told = {policy["metadata"]["name"]: policy.get("status", {}) for policy in policies}
         return f"{found}\n{yaml.safe_dump(told, width=160)}"

@@ -93,7 +93,7 @@ def test_what_is_read_can_be_replayed_and_nothing_moved_gives_its_scores(rows: l
     found = read(rows)
     assume(found is not None)
     assert found is not None
-    still = {**EAGER, "moves": {**EAGER["moves"], "mode": "Off", "settle": "10m"}}
+    still = {**EAGER, "moves": {**EAGER["moves"], "mode": "Disabled", "settle": "10m"}}
     trace = replay(found, by_spec({**still, "interval": "1m"}, scenario(), name="any")).trace
     sizes = np.array([node.cores for node in found.nodes])
     rows_at = np.array([found.step_at(time) for time in trace.times])

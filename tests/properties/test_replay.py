@@ -83,7 +83,7 @@ def spec(recording: Recording, mode: str) -> dict[str, Any]:
 @thorough
 @given(recordings())
 def test_a_policy_that_moves_nothing_gives_the_recorded_scores(recording: Recording) -> None:
-    trace = replay(recording, by_spec(spec(recording, "Off"), scenario(), name="any")).trace
+    trace = replay(recording, by_spec(spec(recording, "Disabled"), scenario(), name="any")).trace
     sizes = np.array([node.cores for node in recording.nodes])
     assert trace.times.tolist() == [step * recording.step_seconds for step in range(recording.steps)]
     np.testing.assert_allclose(trace.scores, 100.0 * recording.node_cpu / sizes, rtol=1e-12)
@@ -96,7 +96,7 @@ def test_a_run_that_moved_nothing_is_replayed_with_the_scores_that_it_had(seed: 
     noise = {"kind": "Noise", "deviation": deviation}
     bundles = {"name": "bundle", "copies": 10, "runsOn": {"node-0": 8, "node-1": 2}}
     world = scenario(duration="10m", seed=seed, applications=[{**bundles, "load": {"cores": 1, "vary": [noise]}}])
-    still = policy(mode="Off")
+    still = policy(mode="Disabled")
     trace, history, _ = recorded(world, still)
     again = replay(history, still).trace
     np.testing.assert_array_equal(again.times, trace.times)
@@ -117,7 +117,7 @@ def as_the_operator_scores(recording: Recording, *, cpu: float, memory: float) -
 @given(recordings(), st.sampled_from([0.5, 1.0, 2.0]))
 def test_so_does_one_that_goes_by_memory_too(recording: Recording, weight: float) -> None:
     weighted = {
-        **spec(recording, "Off"),
+        **spec(recording, "Disabled"),
         "metrics": {**EAGER.get("metrics", {}), "weights": {"cpu": 1, "memory": weight}},
     }
     trace = replay(recording, by_spec(weighted, scenario(), name="any")).trace
@@ -129,7 +129,7 @@ def test_so_does_one_that_goes_by_memory_too(recording: Recording, weight: float
 @given(recordings())
 def test_a_policy_that_moves_nothing_sees_every_executor_where_it_was(recording: Recording) -> None:
     witness = Witness()
-    replay(recording, by_spec(spec(recording, "Off"), scenario(), name="any"), planner=witness)
+    replay(recording, by_spec(spec(recording, "Disabled"), scenario(), name="any"), planner=witness)
     chain = slots(recording)
     for step, snapshot in enumerate(witness.seen):
         there = chain.occupant[step][chain.occupant[step] >= 0]

@@ -189,4 +189,4 @@ def test_the_simulator_moves_something_for_the_revalidation_to_check() -> None:
 @thorough
 @given(worlds(), st.sampled_from(STRATEGIES))
 def test_mode_off_moves_nothing(world: Scenario, shedding: dict[str, Any]) -> None:
-    assert simulate(world, policy(world, shedding, mode="Off")).moves == ()
+    assert simulate(world, policy(world, shedding, mode="Disabled")).moves == ()

@@ -40,7 +40,7 @@ POLICIES = candidates(["AvgShedder"], [], figures=EAGER, baseline=True)
 @pytest.fixture(scope="module")
 def given() -> Recording:
     """Half an hour of a pool that nobody leveled."""
-    return recorded(scenario(), policy(mode="Off"))[1]
+    return recorded(scenario(), policy(mode="Disabled"))[1]
 
 
 def write(

@@ -105,6 +105,7 @@ KINDS: tuple[Kind, ...] = (
         namespaced=False,
         status_default=_UNSEEN,
         columns=(
+            Column("Ready", _condition("Ready")),
             Column("Placement", ".spec.placement.mode"),
             Column("Moves", ".spec.moves.mode"),
             Column("Nodes", ".status.nodes.eligible", "integer", description="Nodes that can take part"),
@@ -114,7 +115,6 @@ KINDS: tuple[Kind, ...] = (
             Column("Gap", ".status.nodes.gap", "number", description="Highest score less the lowest"),
             Column("Moved", ".status.moved", "integer", description="Successful moves in the last 24 hours"),
             Column("Balanced", _condition("Balanced")),
-            Column("Ready", _condition("Ready"), wide=True),
             Column("Hottest", ".status.nodes.hottest.name", wide=True),
             Column("Coldest", ".status.nodes.coldest.name", wide=True),
             _AGE,
@@ -123,7 +123,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         model=ExecutorMove,
         plural="executormoves",
-        short_names=("move",),
+        short_names=("emove",),
         namespaced=True,
         status_default=_UNSEEN,
         columns=(

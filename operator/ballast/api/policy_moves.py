@@ -18,7 +18,7 @@ from ballast.api.rule import Rule, matching
 class MovesMode(StrEnum):
     """Whether moves happen."""
 
-    OFF = "Off"
+    DISABLED = "Disabled"
     RECOMMEND = "Recommend"
     APPROVE = "Approve"
     ENFORCE = "Enforce"
@@ -133,11 +133,10 @@ class Moves(Model):
     )
 
     mode: MovesMode = MovesMode.RECOMMEND
-    """Off, Recommend (touch nothing), Approve (propose ExecutorMoves and wait for approval) or Enforce.
+    """Disabled, Recommend (touch nothing), Approve (propose ExecutorMoves and wait for approval) or Enforce.
 
     Approve and Enforce need placement.mode: Enforce, which holds a replacement until it is sent to its destination.
-    Switching to Off or Recommend ends the moves whose executor has not begun to leave.
-    Write "Off" with quotes: YAML takes the bare word for false.
+    Switching to Disabled or Recommend ends the moves whose executor has not begun to leave.
     """
     exit: Exit = Exit.EVICT
     """How an executor leaves: Evict, or Agent (the replacement comes first). There is no agent yet: write Evict."""

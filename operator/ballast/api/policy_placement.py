@@ -19,7 +19,7 @@ from ballast.api.scale import Pin
 class PlacementMode(StrEnum):
     """Whether placement acts."""
 
-    OFF = "Off"
+    DISABLED = "Disabled"
     RECOMMEND = "Recommend"
     ENFORCE = "Enforce"
 
@@ -116,10 +116,7 @@ class Placement(Model):
     )
 
     mode: PlacementMode = PlacementMode.RECOMMEND
-    """Off, Recommend (only say what would be better) or Enforce (hold new executors and place them).
-
-    Write "Off" with quotes: YAML takes the bare word for false.
-    """
+    """Disabled, Recommend (only say what would be better) or Enforce (hold new executors and place them)."""
     strategy: PlacementStrategy = PlacementStrategy.PROXIMITY
     """How a node is chosen: near what the executor talks to (Proximity), with the least traffic in the long run
     (LeastLongTermRate), at random of those well below the mean score (LeastResourceUsage), one after the other

@@ -71,7 +71,7 @@ class ThresholdShedder(Model):
     """A node so many points above the mean is unloaded."""
     history_weight: Ratio = 0.9
     """How much the past counts against the newest score, from 0 to 1."""
-    min_throughput: Quantity = Quantity.parse("10M")
+    min_throughput: Quantity = Quantity.parse("10Mi")
     """Bytes per second that an unload must be worth."""
     lower_boundary: bool = False
     """Whether the most used node is unloaded also when another lies below the mean by the threshold."""

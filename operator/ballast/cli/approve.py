@@ -84,7 +84,7 @@ def _read(client: Client, namespace: str, name: str) -> MoveState:
         raw = client.get(kinds.EXECUTOR_MOVE, name, namespace=namespace)
     except NotFound as error:
         raise NoSuchMoveError(
-            f"{namespace}/{name}: there is no such move: `kubectl get move -A` lists them; say its namespace with -n"
+            f"{namespace}/{name}: there is no such move: `kubectl get emove -A` lists them; say its namespace with -n"
         ) from error
     moves, broken = read_moves((raw,))
     if broken:

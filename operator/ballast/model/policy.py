@@ -9,13 +9,13 @@ from ballast.model.location import DEFAULT_LEVELS, Levels, Pin
 
 
 class PlacementMode(StrEnum):
-    OFF = "Off"
+    DISABLED = "Disabled"
     RECOMMEND = "Recommend"
     ENFORCE = "Enforce"
 
 
 class MovesMode(StrEnum):
-    OFF = "Off"
+    DISABLED = "Disabled"
     RECOMMEND = "Recommend"
     APPROVE = "Approve"
     ENFORCE = "Enforce"

@@ -223,8 +223,8 @@ def _refusal(refused: Refused, terms: ArbiterTerms) -> Refusal:
 def _idle(snapshot: Snapshot, policy: Policy, scores: Mapping[str, float]) -> Refusal | None:
     if policy.shedding.strategy == "None":
         return Refusal(policy.name, Reason.SHEDDING_OFF, "shedding.strategy is None")
-    if policy.moves.mode is MovesMode.OFF:
-        return Refusal(policy.name, Reason.MOVES_OFF, "moves.mode is Off")
+    if policy.moves.mode is MovesMode.DISABLED:
+        return Refusal(policy.name, Reason.MOVES_OFF, "moves.mode is Disabled")
     if not snapshot.metrics.available:
         return Refusal(policy.name, Reason.NO_METRICS, f"{snapshot.metrics.reason}: {snapshot.metrics.message}")
     unpredictable = weightless(policy)

@@ -65,5 +65,5 @@ def _to_apply(raw: Document) -> Document:
 def _still(document: Document) -> Document:
     """The policy with its placement alone. Its name stays, so that applied it takes the place of the one that moves."""
     still = copy.deepcopy(dict(document))
-    still["spec"]["moves"] = {**still["spec"].get("moves", {}), "mode": "Off"}
+    still["spec"]["moves"] = {**still["spec"].get("moves", {}), "mode": "Disabled"}
     return still

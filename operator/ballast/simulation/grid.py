@@ -128,7 +128,7 @@ def _listed(name: str, text: str) -> Iterator[tuple[Any, Any]]:
 
 
 def _value(typed: Any, plain: Any, *, truth: bool) -> Value:
-    """YAML takes bare words such as Off for true and false; where the field is neither, they are words."""
+    """YAML takes bare words such as On for true and false; where the field is neither, they are words."""
     if isinstance(typed, bool) and not truth:
         return Value(plain, plain)
     if isinstance(typed, str | int | float):

@@ -72,11 +72,11 @@ def policy_in(resource: BalancingPolicy, scenario: Scenario) -> Policy:
 
 
 def enforced(policy: Policy) -> Policy:
-    """The policy as if it were trusted: what it only recommends, or asks approval for, is done. Off stays off."""
+    """The policy as if it were trusted: what it only recommends, or asks approval for, is done; nothing disabled is."""
     placement, moves = policy.placement, policy.moves
-    if placement.mode is not PlacementMode.OFF:
+    if placement.mode is not PlacementMode.DISABLED:
         placement = replace(placement, mode=PlacementMode.ENFORCE)
-    if moves.mode is not MovesMode.OFF:
+    if moves.mode is not MovesMode.DISABLED:
         moves = replace(moves, mode=MovesMode.ENFORCE)
     return replace(policy, placement=placement, moves=moves)
 

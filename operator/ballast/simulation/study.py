@@ -172,7 +172,9 @@ def _left_out(alike: Sequence[str]) -> str:
 def moves_anything(document: Document) -> bool:
     """Whether a run of the policy may move executors; what only recommends is run as if it enforced."""
     spec = document["spec"]
-    still = spec.get("moves", {}).get("mode") == MovesMode.OFF or spec.get("shedding", {}).get("strategy") == "None"
+    still = (
+        spec.get("moves", {}).get("mode") == MovesMode.DISABLED or spec.get("shedding", {}).get("strategy") == "None"
+    )
     return not still
 
 

@@ -96,7 +96,7 @@ def _next_step(scenario: Scenario, world: World, index: int) -> Step | None:
     move = world.moves[index]
     if move is None or move.phase.ended:
         return None
-    settings = replace(scenario.settings, mode=MovesMode.OFF) if world.off else scenario.settings
+    settings = replace(scenario.settings, mode=MovesMode.DISABLED) if world.off else scenario.settings
     step = advance(move, facts(scenario, world, index), settings, now(world))
     return _bare(step) if step.changed or step.effect else None
 

@@ -95,7 +95,7 @@ class World(NamedTuple):
     objected: bool = False
     full: bool = False
     off: bool = False
-    """The policy's moves.mode is Off."""
+    """The policy's moves.mode is Disabled."""
     refused: tuple[bool, ...] = ()
     """What the operator remembers: the eviction of this move was refused."""
     planned: tuple[Step | None, ...] = ()

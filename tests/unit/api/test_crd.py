@@ -54,7 +54,7 @@ def test_every_kind_has_its_names_and_a_status_of_its_own() -> None:
     assert names == {
         "SparkTopology": ("sparktopologies", ["stopo"], "Namespaced"),
         "BalancingPolicy": ("balancingpolicies", ["bpol"], "Cluster"),
-        "ExecutorMove": ("executormoves", ["move"], "Namespaced"),
+        "ExecutorMove": ("executormoves", ["emove"], "Namespaced"),
         "GateSwitch": ("gateswitches", ["gsw"], "Cluster"),
     }
 

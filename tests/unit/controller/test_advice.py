@@ -54,7 +54,7 @@ def test_it_says_where_executors_would_be_and_what_that_would_bring() -> None:
     assert found.locality.cross_zone_ratio == 0.0
 
 
-@pytest.mark.parametrize("mode", [PlacementMode.OFF, PlacementMode.ENFORCE])
+@pytest.mark.parametrize("mode", [PlacementMode.DISABLED, PlacementMode.ENFORCE])
 def test_only_a_policy_that_recommends_does(mode: PlacementMode) -> None:
     assert Adviser().recommendations(context(a_topology(), mode=mode, executors=apart()), renew=True) == {}
 

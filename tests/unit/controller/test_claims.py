@@ -67,11 +67,13 @@ STREAMING, BATCH, TAINTED = policy("streaming"), policy("batch"), policy("tainte
     [
         pytest.param([policy("streaming", "Recommend"), BATCH], "batch", id="not the older one that only recommends"),
         pytest.param([BATCH, policy("streaming", "Recommend")], "batch", id="nor the younger one that does"),
-        pytest.param([policy("streaming", "Off"), BATCH], "batch", id="nor the one that is off"),
+        pytest.param([policy("streaming", "Disabled"), BATCH], "batch", id="nor the one that is off"),
         pytest.param([STREAMING, BATCH], "streaming", id="of two that enforce the older one"),
         pytest.param([TAINTED, BATCH], "batch", id="not the one whose nodes' taints keep it off"),
         pytest.param([policy("nodeless"), BATCH], "batch", id="not the one without nodes"),
-        pytest.param([policy("streaming", "Off"), policy("batch", "Recommend")], "streaming", id="the older, if none"),
+        pytest.param(
+            [policy("streaming", "Disabled"), policy("batch", "Recommend")], "streaming", id="the older, if none"
+        ),
         pytest.param([policy("streaming", "Recommend"), TAINTED], "streaming", id="the one that admits it, if none"),
         pytest.param(
             [policy("streaming", namespaceSelector=WEB), BATCH], "batch", id="not the one of other namespaces"

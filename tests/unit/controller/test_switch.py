@@ -40,7 +40,7 @@ TEAM_B = {"matchLabels": {"team": "b"}}
     ("policies", "expected"),
     [
         ([], Wanted(gating=False)),
-        ([policy("Off"), policy("Recommend")], Wanted(gating=False)),
+        ([policy("Disabled"), policy("Recommend")], Wanted(gating=False)),
         ([policy("Enforce")], Wanted(gating=True, all_namespaces=True)),
         ([policy("Enforce", TEAM_A)], Wanted(gating=True, namespaces=("analytics",))),
         ([policy("Enforce", TEAM_A), policy("Enforce", TEAM_B)], Wanted(gating=True, namespaces=("analytics", "etl"))),

@@ -1,8 +1,12 @@
+from collections.abc import Callable, Mapping
 from typing import Any
+
+import pytest
 
 from ballast.api import BalancingPolicy
 from ballast.model import Budget, LoadUnit, PlacementMode, Policy
 from ballast.model.from_api import policy_from
+from ballast.shedding.strategies import overload_settings, threshold_settings, transfer_settings, uniform_settings
 
 
 def _policy(spec: dict[str, Any]) -> BalancingPolicy:
@@ -23,6 +27,23 @@ def test_the_defaults_of_the_resource_are_the_planners() -> None:
     assert found.shedding == expected.shedding
     assert found.levels == expected.levels
     assert (found.interval_seconds, found.window_seconds, found.max_age_seconds) == (60.0, 120.0, 180.0)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "block", "read"),
+    [
+        ("ThresholdShedder", "thresholdShedder", threshold_settings),
+        ("OverloadShedder", "overloadShedder", overload_settings),
+        ("UniformLoadShedder", "uniformLoadShedder", uniform_settings),
+        ("TransferShedder", "transferShedder", transfer_settings),
+    ],
+)
+def test_a_block_without_figures_means_what_no_block_means(
+    strategy: str, block: str, read: Callable[[Mapping[str, float]], object]
+) -> None:
+    filled = policy_from(_policy({"shedding": {"strategy": strategy, block: {}}})).shedding.settings
+    absent = policy_from(_policy({"shedding": {"strategy": strategy}})).shedding.settings
+    assert read(dict(filled)) == read(dict(absent))
 
 
 def test_default_budgets_come_from_the_resource() -> None:

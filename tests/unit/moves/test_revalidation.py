@@ -182,7 +182,7 @@ def test_who_made_it_by_hand_need_not_name_the_component() -> None:
     assert look(pool(), replace(MOVE, component="")) == (None, None)
 
 
-@pytest.mark.parametrize("mode", [PlacementMode.OFF, PlacementMode.RECOMMEND])
+@pytest.mark.parametrize("mode", [PlacementMode.DISABLED, PlacementMode.RECOMMEND])
 def test_nobody_leaves_where_replacements_are_not_held(mode: PlacementMode) -> None:
     reason, words = why(pool(), policy=replace(POLICY, placement=replace(POLICY.placement, mode=mode)))
     assert reason is Reason.NOT_ENFORCED

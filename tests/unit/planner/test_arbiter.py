@@ -64,7 +64,7 @@ def test_a_move_must_make_sense_by_its_own_figures(changes: dict[str, Any], reas
     ("moves", "placement", "reason"),
     [
         (MovesMode.ENFORCE, PlacementMode.RECOMMEND, Reason.NOT_ENFORCED),
-        (MovesMode.APPROVE, PlacementMode.OFF, Reason.NOT_ENFORCED),
+        (MovesMode.APPROVE, PlacementMode.DISABLED, Reason.NOT_ENFORCED),
         (MovesMode.ENFORCE, PlacementMode.ENFORCE, None),
         (MovesMode.RECOMMEND, PlacementMode.RECOMMEND, None),
     ],

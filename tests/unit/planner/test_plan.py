@@ -148,7 +148,7 @@ def test_a_node_where_the_application_is_as_slow_is_no_destination() -> None:
 
 
 def test_switched_off_moves_are_not_even_suggested() -> None:
-    found, memory = passes(hot_pool(), 4, replace(POLICY, moves=MovesPolicy(mode=MovesMode.OFF)))
+    found, memory = passes(hot_pool(), 4, replace(POLICY, moves=MovesPolicy(mode=MovesMode.DISABLED)))
     assert not found.moves
     assert not memory.shedding
     assert low_hits(found, "hot") == 0

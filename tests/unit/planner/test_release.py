@@ -66,7 +66,7 @@ def test_ballast_stands_aside_for_others(changes: dict[str, object], reason: Rea
     assert [(e.name, why) for e, why in found.unpinned] == [("e-1", reason)]
 
 
-@pytest.mark.parametrize("mode", [PlacementMode.OFF, PlacementMode.RECOMMEND])
+@pytest.mark.parametrize("mode", [PlacementMode.DISABLED, PlacementMode.RECOMMEND])
 def test_a_gate_found_where_placement_is_not_enforced_is_removed_at_once(mode: PlacementMode) -> None:
     found = releases(a_snapshot(executors=(gated("e-1"),)), PlacementPolicy(mode=mode), NOW)
     assert [why for _, why in found.unpinned] == [Reason.NOT_ENFORCED]

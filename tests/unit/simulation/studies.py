@@ -61,7 +61,7 @@ def moves(policy: str) -> tuple[MoveRecord, ...]:
 
 
 def document(policy: str, spec: Mapping[str, Any] | None = None) -> Document:
-    moving = {"moves": {"mode": "Off" if policy == STILL else "Recommend"}}
+    moving = {"moves": {"mode": "Disabled" if policy == STILL else "Recommend"}}
     selector = {"nodeSelector": {"matchLabels": {"pool": "streaming"}}}
     return {
         "apiVersion": "ballast.dev/v1alpha1",

@@ -62,7 +62,7 @@ def test_a_policy_by_name_has_a_name_that_kubernetes_takes_and_the_figures_given
 def test_the_first_policy_without_its_moves_is_what_others_are_compared_with(file: str) -> None:
     found = chosen(file)
     assert list(found) == ["mine", "yours", NO_MOVES]
-    assert found[NO_MOVES]["spec"] == {"nodeSelector": {}, "moves": {"mode": "Off"}}
+    assert found[NO_MOVES]["spec"] == {"nodeSelector": {}, "moves": {"mode": "Disabled"}}
     assert found[NO_MOVES]["metadata"]["name"] == "mine", "applied, it takes the place of the one that moves"
     assert not moves_anything(found[NO_MOVES])
     assert list(chosen(file, baseline=False)) == ["mine", "yours"]

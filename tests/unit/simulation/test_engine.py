@@ -54,7 +54,7 @@ def test_a_gap_is_closed_by_moves_that_end_as_predicted() -> None:
 
 
 def test_nothing_moves_in_mode_off_or_recommend() -> None:
-    for mode in ("Off", "Recommend"):
+    for mode in ("Disabled", "Recommend"):
         trace = simulate(scenario(), policy(mode=mode))
         assert trace.moves == ()
         assert trace.usage[-1].tolist() == [80.0, 20.0]
@@ -71,7 +71,7 @@ def test_executors_of_a_new_application_wait_for_the_planner_and_go_where_it_say
 
 
 def test_the_executors_of_a_dead_node_are_placed_elsewhere() -> None:
-    trace = simulate(scenario(events=[{"at": "5m", "fail": ["node-1"]}]), policy(mode="Off"))
+    trace = simulate(scenario(events=[{"at": "5m", "fail": ["node-1"]}]), policy(mode="Disabled"))
     lost = [p for p in trace.placements if p.cause is Cause.LOST]
     assert [p.node for p in lost] == ["node-0", "node-0"]
     assert trace.executors[-1].tolist() == [10, 0]

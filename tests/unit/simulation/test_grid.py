@@ -43,7 +43,7 @@ def test_without_axes_the_policy_stays_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("axis", "value"),
     [
-        ("moves.mode=Off", "Off"),
+        ("moves.mode=Disabled", "Disabled"),
         ("moves.allowUnknownState=yes", True),
         ("moves.minGain=3", 3),
         ("moves.cooldown=5m", "5m"),
@@ -58,8 +58,8 @@ def test_values_are_read_as_the_field_needs_them(axis: str, value: Any) -> None:
 
 
 def test_keys_alike_are_told_apart_by_what_is_before_them() -> None:
-    (label,) = variants("moves.mode=Off", "placement.mode=Enforce")
-    assert label == "mine moves.mode=Off placement.mode=Enforce"
+    (label,) = variants("moves.mode=Disabled", "placement.mode=Enforce")
+    assert label == "mine moves.mode=Disabled placement.mode=Enforce"
 
 
 def test_strategies_get_their_own_figures_alone() -> None:

@@ -35,7 +35,7 @@ def test_a_name_is_enforced_and_says_where_executors_are_placed() -> None:
 def test_what_is_only_recommended_is_enforced_and_off_stays_off() -> None:
     assert enforced(policy(mode="Recommend")).moves.mode is MovesMode.ENFORCE
     assert enforced(policy(mode="Approve")).moves.mode is MovesMode.ENFORCE
-    assert enforced(policy(mode="Off")).moves.mode is MovesMode.OFF
+    assert enforced(policy(mode="Disabled")).moves.mode is MovesMode.DISABLED
 
 
 NEVER = {"budgets": [{"moves": 0, "duration": "2h", "schedule": "0 0 31 2 *"}]}

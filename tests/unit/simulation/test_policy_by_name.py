@@ -110,5 +110,5 @@ def test_what_is_only_recommended_is_done_and_what_is_off_stays_off() -> None:
     spec = {"placement": {"mode": "Recommend"}, "moves": {"mode": "Approve"}}
     trusted = enforced(by_spec(spec, scenario(), name="mine"))
     assert (trusted.placement.mode, trusted.moves.mode) == (PlacementMode.ENFORCE, MovesMode.ENFORCE)
-    off = by_spec({"placement": {"mode": "Off"}, "moves": {"mode": "Off"}}, scenario(), name="mine")
+    off = by_spec({"placement": {"mode": "Disabled"}, "moves": {"mode": "Disabled"}}, scenario(), name="mine")
     assert enforced(off) == off

@@ -15,7 +15,7 @@ CASE = Case("eager", "here", 1)
 
 
 def test_recorded_time_and_a_scenario_are_tried_alike() -> None:
-    _, recording, _ = recorded(scenario(), policy(mode="Off"))
+    _, recording, _ = recorded(scenario(), policy(mode="Disabled"))
     trials: list[Trial] = [ScenarioTrial(scenario()), RecordingTrial(recording, Replay())]
     described, replayed = (trial.run(POLICY, CASE) for trial in trials)
     assert described.case == replayed.case == CASE
@@ -25,7 +25,7 @@ def test_recorded_time_and_a_scenario_are_tried_alike() -> None:
 
 
 def test_a_policy_is_tried_as_if_it_enforced_with_the_labels_that_a_snapshot_tells() -> None:
-    _, recording, _ = recorded(scenario(), policy(mode="Off"))
+    _, recording, _ = recorded(scenario(), policy(mode="Disabled"))
     seen = known(a_snapshot(a_node("node-0", labels={"pool": "a"}), a_node("node-1", labels={"pool": "b"})))
     spec = {**EAGER, "moves": {**EAGER["moves"], "mode": "Recommend"}}
     careful = BalancingPolicy.parse({"metadata": {"name": "careful"}, "spec": {"nodeSelector": {}, **spec}})
@@ -33,7 +33,7 @@ def test_a_policy_is_tried_as_if_it_enforced_with_the_labels_that_a_snapshot_tel
 
 
 def test_queries_of_the_policys_own_are_told_to_be_those_of_the_history() -> None:
-    _, recording, _ = recorded(scenario(), policy(mode="Off"))
+    _, recording, _ = recorded(scenario(), policy(mode="Disabled"))
     metrics = {**EAGER["metrics"], "queries": {"nodeCpu": "my_cpu", "executorCpu": "my_executor_cpu"}}
     own = BalancingPolicy.parse(by_name("AvgShedder", {**EAGER, "metrics": metrics}))
     told, untold = (RecordingTrial(recording, Replay()).run(each, CASE).unknown for each in (own, POLICY))

@@ -20,7 +20,7 @@ from tests.builders import a_move, a_node, a_snapshot
 from tests.unit.simulation.recordings import Witness, executor, node, recorded, recording
 from tests.unit.simulation.small_world import policy
 
-OFF = policy(mode="Off")
+OFF = policy(mode="Disabled")
 SCENARIOS = Path(__file__).parents[3] / "examples" / "scenarios"
 
 

@@ -53,7 +53,7 @@ def test_unknown_scores_count_for_nothing_and_stay_unknown_where_there_is_no_oth
     [
         ({}, True),
         ({"moves": {"mode": "Recommend"}}, True),
-        ({"moves": {"mode": "Off"}}, False),
+        ({"moves": {"mode": "Disabled"}}, False),
         ({"shedding": {"strategy": "None"}}, False),
         ({"shedding": {"strategy": "AvgShedder"}}, True),
     ],
@@ -63,7 +63,7 @@ def test_what_may_move_is_told_from_what_does_not(spec: dict[str, object], moves
 
 
 def test_the_baseline_is_the_first_policy_that_moves_nothing() -> None:
-    off: Document = {"spec": {"moves": {"mode": "Off"}}}
+    off: Document = {"spec": {"moves": {"mode": "Disabled"}}}
     on: Document = {"spec": {}}
     assert Study((), {"a": on, "b": off, "c": off}).baseline == "b"
     assert Study((), {"a": on}).baseline is None

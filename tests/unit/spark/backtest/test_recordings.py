@@ -48,7 +48,7 @@ class Sent:
 @pytest.fixture(scope="module")
 def given() -> Recording:
     """Half an hour of a pool that an operator looked at and nobody leveled."""
-    found = recorded(scenario(), policy(mode="Off"))[1]
+    found = recorded(scenario(), policy(mode="Disabled"))[1]
     return replace(found, passes=tuple(60.0 * step for step in range(found.steps)))
 
 
