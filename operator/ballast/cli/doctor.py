@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
+from ballast.cli.access import ContextOption, KubeconfigOption, connect
 from ballast.cli.output import Format, show, structured
+from ballast.cli.source import SYSTEM_NAMESPACE, PrometheusOption, SystemOption
 from ballast.errors import BallastError, InvalidField
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from ballast.doctor.submission import Submission
 
 EXAMPLES = (
+    "kubectl ballast doctor",
     "ballast doctor --conf spark-defaults.conf",
     "ballast doctor --spark-submit 'spark-submit --conf spark.decommission.enabled=true job.py'",
     "ballast doctor -f application.yaml --fix",
@@ -42,6 +45,10 @@ def doctor(
         str | None,
         typer.Option("--filename", "-f", metavar="FILE", help="SparkApplications as YAML; - reads standard input."),
     ] = None,
+    prometheus: PrometheusOption = None,
+    system_namespace: SystemOption = SYSTEM_NAMESPACE,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
     fix: Annotated[bool, typer.Option("--fix", help="Print the patch only. Nothing is applied.")] = False,
     output: Annotated[
         _Form, typer.Option("--output", "-o", case_sensitive=False, help="How to print: text, json or yaml.")
@@ -49,13 +56,18 @@ def doctor(
 ) -> None:
     """Say what to change and why, with the measured consequence. Nothing is applied.
 
-    Exit code 0: no error and no warning. 1: at least one. 2: wrong usage, or a file that can't be read.
+    With --conf, --spark-submit or -f it checks an application before it runs, and asks no server. Otherwise it checks
+    the cluster: it reads, and creates one pod a namespace with the API server's dry run.
+
+    Exit code 0: no error and no warning. 1: at least one. 2: wrong usage, or what is to be checked can't be read.
     """
     try:
         submissions = _submissions(conf, spark_submit, filename)
-        if not submissions:
-            raise InvalidField("doctor", "", "name an application: --conf, --spark-submit or -f")
-        findings = _findings(submissions)
+        findings = (
+            _findings(submissions)
+            if submissions
+            else _of_cluster(kubeconfig, context, system_namespace=system_namespace, prometheus=prometheus)
+        )
     except BallastError as error:
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(2) from error
@@ -86,6 +98,24 @@ def _findings(submissions: Sequence[Submission]) -> list[Finding]:
     from ballast.doctor.submission_checks import Expectations, check  # noqa: PLC0415 -- unused for --help
 
     return check(submissions, Expectations())
+
+
+def _of_cluster(
+    kubeconfig: Path | None, context: str | None, *, system_namespace: str, prometheus: str | None
+) -> list[Finding]:
+    """Raises BallastError if the API server can't be reached."""
+    from ballast.cli.inspection import inspect  # noqa: PLC0415 -- slow to load, unused for a file
+    from ballast.doctor.cluster_checks import check  # noqa: PLC0415 -- as above
+    from ballast.kube.client import Client  # noqa: PLC0415 -- as above
+
+    connection = connect(kubeconfig, context)
+    client = Client(connection)
+    try:
+        return check(
+            inspect(client, server=connection.server, system_namespace=system_namespace, prometheus=prometheus)
+        )
+    finally:
+        client.close()
 
 
 def _is_file(command: str) -> bool:

@@ -58,7 +58,7 @@ class Figures:
         if spec.prometheus is None:
             return Reading(health=NOT_CONFIGURED)
         try:
-            server = self._server(policy.metadata.name, spec.prometheus)
+            server = self.server(policy.metadata.name, spec.prometheus)
         except BallastError as error:
             return Reading(health=MetricsHealth(available=False, reason="SecretNotRead", message=str(error)))
         asked = queries(Preset(spec.preset.value), spec.queries.to_dict()).rendered(spec.window.seconds)
@@ -84,7 +84,7 @@ class Figures:
             return {}
         asked = {(key_of(t), text): text for t in topologies for text in queries_of(t)}
         try:
-            answers, _ = self._server(policy.metadata.name, spec.prometheus).query_all(
+            answers, _ = self.server(policy.metadata.name, spec.prometheus).query_all(
                 {f"{key}\n{text}": text for key, text in asked}, at=settled(now)
             )
         except BallastError:
@@ -97,7 +97,8 @@ class Figures:
         """Forget the servers, and the credentials with them."""
         self._servers.clear()
 
-    def _server(self, policy: str, spec: PrometheusSpec) -> Prometheus:
+    def server(self, policy: str, spec: PrometheusSpec) -> Prometheus:
+        """Raises BallastError where a secret can't be read or the endpoint can't be used."""
         endpoint = self._endpoint(spec)
         known = self._servers.get(policy)
         if known is None or known[0] != endpoint:

@@ -87,7 +87,82 @@ SUBMISSION: Mapping[str, Entry] = {
 }
 """Findings of an application before it runs."""
 
-CLUSTER: Mapping[str, Entry] = {}
+CLUSTER: Mapping[str, Entry] = {
+    "NotInstalled": Entry(
+        Severity.ERROR,
+        "Without Ballast's definitions and an operator nothing is placed or moved, and new executors are not gated.",
+        "Install the chart, or name the operator's namespace with --system-namespace.",
+    ),
+    "OperatorDenied": Entry(
+        Severity.ERROR,
+        "The operator's service account lacks a right that it needs, so what depends on it fails.",
+        "Apply the chart's roles again. With evictionNamespaces set, list every namespace whose executors may move.",
+    ),
+    "CannotInspect": Entry(
+        Severity.INFO,
+        "Your account lacks a right that a check needs. The checks that depend on it were skipped.",
+        "Ask for the right, or let somebody who has it run doctor.",
+    ),
+    "VersionSkew": Entry(
+        Severity.WARNING,
+        "Kubernetes supports kubelets up to three minor versions older than the API server, and none that is newer. "
+        "The gate's admission policy needs Kubernetes 1.36. Command line and operator are tested at one version only.",
+        "Upgrade what is older.",
+    ),
+    "ClockSkew": Entry(
+        Severity.WARNING,
+        "The age of samples, the gate timeout and the operator's lease are measured by clocks that must agree. A "
+        "skew longer than metrics.maxAge makes every sample stale, and then nothing is moved.",
+        "Synchronize the clocks with NTP.",
+    ),
+    "LevelLabelMissing": Entry(
+        Severity.WARNING,
+        "A node without the label of a level has no known place at it. Executors there count as far from all others "
+        "at that level; if no node has the label, the level has no effect.",
+        "Label the nodes, or remove the level from spec.levels.",
+    ),
+    "PoolEmpty": Entry(
+        Severity.ERROR,
+        "The policy's nodeSelector matches no node, so the policy does nothing.",
+        "Correct spec.nodeSelector or label the nodes.",
+    ),
+    "PoolsOverlap": Entry(
+        Severity.ERROR,
+        "Two policies select the same node. The younger one does nothing as long as they overlap.",
+        "Change spec.nodeSelector of one of them.",
+    ),
+    "GateNotEffective": Entry(
+        Severity.ERROR,
+        "A policy enforces placement, but an executor that is created here now is not gated. It is scheduled without "
+        "regard to what it talks to.",
+        "Check that the operator leads (kubectl ballast status), that the chart has gate.install=true, and that the "
+        "GateSwitch has gating: true.",
+    ),
+    "PrometheusUnreachable": Entry(
+        Severity.ERROR,
+        "Without metrics there are no scores, and nothing is moved.",
+        "Correct spec.metrics.prometheus. From a laptop, forward the port and use --prometheus.",
+    ),
+    "QueryIncomplete": Entry(
+        Severity.WARNING,
+        "The query gives no fresh value for some nodes or for no executor. A node without a fresh CPU value is "
+        "excluded from moves; other signals are then missing from scores and evidence.",
+        "Choose the preset that matches how Prometheus scrapes, or write the query yourself in spec.metrics.queries.",
+    ),
+    "BudgetBlocks": Entry(
+        Severity.WARNING,
+        "A PodDisruptionBudget allows no disruption now. The Eviction API refuses to evict the executors that it "
+        "selects, so their moves fail.",
+        "Let the budget allow one executor to be away: maxUnavailable: 1.",
+    ),
+    "OtherMover": Entry(
+        Severity.WARNING,
+        "Another controller evicts pods from the same nodes. The descheduler moves executors by requested resources "
+        "and Karpenter's consolidation empties nodes; both undo placements, and neither knows what executors exchange.",
+        "Exclude executors from the descheduler (a namespace or label filter). Set consolidationPolicy: WhenEmpty, "
+        "or annotate executors with karpenter.sh/do-not-disrupt.",
+    ),
+}
 """Findings of a live cluster."""
 
 CATALOG: Mapping[str, Entry] = {**SUBMISSION, **CLUSTER}

@@ -127,6 +127,16 @@ class Client:
         headers = {"Accept": METADATA_LIST} if metadata_only else {}
         return self._call(_Request(Action.on("list", kind, namespace), "GET", path, headers, repeatable=True), _page)
 
+    def version(self) -> JSON:
+        """The API server's."""
+        return self._call(_Request(Action("get", "version"), "GET", "/version", {}, repeatable=True), _object)
+
+    def create_dry(self, kind: Kind, body: Mapping[str, Any], *, namespace: str | None = None) -> JSON:
+        """What would be created, after admission. Nothing is stored."""
+        action = Action.on("create", kind, namespace, body["metadata"].get("name"))
+        path = f"{kind.path(namespace=namespace)}?dryRun=All&fieldManager={FIELD_MANAGER}"
+        return self._call(_Request(action, "POST", path, {}, body, repeatable=True), _object)
+
     def create(
         self, kind: Kind, body: Mapping[str, Any], *, namespace: str | None = None, retry_busy: bool = True
     ) -> JSON:

@@ -1,0 +1,316 @@
+"""Gathering what doctor checks from a live cluster. Nothing is written: pods are created with the server's dry run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from importlib.metadata import version
+from typing import Any, TypeVar
+
+from ballast.api import BalancingPolicy, SparkTopology
+from ballast.api.labels import LabelSelector
+from ballast.controller.figures import Figures
+from ballast.doctor.cluster import Budget, Cluster, Metrics, Node, Operator, SparkPod
+from ballast.errors import BallastError
+from ballast.kube import kinds, names
+from ballast.kube.client import Client
+from ballast.kube.document import JSON
+from ballast.kube.errors import Forbidden, KubeError, NotFound
+from ballast.kube.kinds import Kind
+from ballast.kube.lists import Query, read_list
+from ballast.model import PlacementMode
+from ballast.prometheus import Answer, Preset, queries, settled
+from ballast.prometheus.series import by_node
+
+T = TypeVar("T")
+
+_OURS = "app.kubernetes.io/name=ballast"
+_OPERATOR = "app.kubernetes.io/component=operator"
+_DESCHEDULERS = "app.kubernetes.io/name=descheduler"
+_HEARTBEATS = "kube-node-lease"
+_RIGHTS: Sequence[tuple[str, Kind, str]] = (
+    ("list", kinds.NODE, ""),
+    ("list", kinds.POD, ""),
+    ("watch", kinds.POD, ""),
+    ("patch", kinds.POD, ""),
+    ("create", kinds.POD, "eviction"),
+    ("list", kinds.BALANCING_POLICY, ""),
+    ("patch", kinds.BALANCING_POLICY, "status"),
+    ("list", kinds.SPARK_TOPOLOGY, ""),
+    ("create", kinds.EXECUTOR_MOVE, ""),
+    ("patch", kinds.EXECUTOR_MOVE, "status"),
+    ("create", kinds.EVENT, ""),
+)
+"""What the operator can't work without. The right to evict may be limited to namespaces: see `_denied`."""
+_NEEDED: Sequence[tuple[str, Kind]] = (
+    ("list", kinds.NODE),
+    ("list", kinds.POD),
+    ("list", kinds.BALANCING_POLICY),
+    ("list", kinds.SPARK_TOPOLOGY),
+    ("list", kinds.DISRUPTION_BUDGET),
+    ("list", kinds.DEPLOYMENT),
+    ("list", kinds.NAMESPACE),
+    ("list", kinds.LEASE),
+    ("create", kinds.POD),
+    ("create", kinds.ACCESS),
+)
+"""What doctor itself asks for."""
+
+
+def inspect(client: Client, *, server: str, system_namespace: str, prometheus: str | None = None) -> Cluster:
+    """Raises KubeError if the API server can't be reached. What may not be read is listed in `unread`.
+
+    `prometheus`: an address to ask instead of the policies' own.
+    """
+    return _Inspection(client, system_namespace, prometheus).run(server)
+
+
+class _Inspection:
+    def __init__(self, client: Client, system_namespace: str, prometheus: str | None) -> None:
+        self._client, self._namespace, self._prometheus = client, system_namespace, prometheus
+        self._unread: dict[str, str] = {}
+
+    def run(self, server: str) -> Cluster:
+        server_version = str(self._client.version().get("gitVersion", ""))
+        self._own_rights()
+        now = time.time()
+        policies, definitions = self._policies()
+        topologies = self._list(Query(kinds.SPARK_TOPOLOGY), SparkTopology.parse) if definitions else []
+        pods = self._list(Query(kinds.POD, labels="spark-role in (driver,executor)", metadata_only=True), _spark_pod)
+        executors = tuple(pod for pod in pods if pod.labels["spark-role"] == "executor")
+        created, gated = self._gated(policies, topologies)
+        behind = 0.0 if created is None else now - created
+        nodes, raw = self._nodes(now - behind)
+        return Cluster(
+            server=server,
+            system_namespace=self._namespace,
+            operators=tuple(self._operators()),
+            definitions=definitions,
+            nodes=tuple(nodes),
+            policies=tuple(policies),
+            topologies=tuple(topologies),
+            drivers=tuple(pod for pod in pods if pod.labels["spark-role"] == "driver"),
+            executors=executors,
+            budgets=tuple(self._list(Query(kinds.DISRUPTION_BUDGET), _budget)),
+            gated=gated,
+            metrics=self._metrics(policies, nodes, raw, executors=bool(executors)),
+            deschedulers=tuple(self._list(Query(kinds.DEPLOYMENT, labels=_DESCHEDULERS), _place)),
+            server_version=server_version,
+            own_version=version("ballast-operator"),
+            clock_ahead_seconds=behind,
+            unread=dict(self._unread),
+        )
+
+    def _list(self, query: Query, read: Callable[[JSON], T]) -> list[T]:
+        """Empty where it may not be read; what is invalid is left out."""
+        try:
+            found = read_list(self._client, query, lambda item: item).items
+        except (Forbidden, NotFound) as error:
+            self._unread[query.kind.plural] = str(error)
+            return []
+        values = []
+        for item in found:
+            try:
+                values.append(read(item))
+            except BallastError as error:
+                self._unread[f"{query.kind.kind} {item['metadata']['name']}"] = str(error)
+        return values
+
+    def _own_rights(self) -> None:
+        for verb, kind in _NEEDED:
+            if not self._may(kinds.SELF_ACCESS, verb, kind, ""):
+                self._unread[kind.plural] = f"you may not {verb} {kind.plural}"
+
+    def _may(self, review: Kind, verb: str, kind: Kind, subresource: str, **who: Any) -> bool:
+        group = kind.api_version.rpartition("/")[0]
+        asked = {"verb": verb, "group": group, "resource": kind.plural, "subresource": subresource}
+        body = {
+            "apiVersion": review.api_version,
+            "kind": review.kind,
+            "metadata": {},
+            "spec": {"resourceAttributes": asked, **who},
+        }
+        return bool(self._client.create(review, body)["status"]["allowed"])
+
+    def _policies(self) -> tuple[list[BalancingPolicy], bool]:
+        """The oldest first, and whether the API server knows the kind."""
+        try:
+            read_list(self._client, Query(kinds.BALANCING_POLICY, metadata_only=True), lambda item: item)
+        except NotFound:
+            return [], False
+        except Forbidden:
+            return [], True
+        found = self._list(Query(kinds.BALANCING_POLICY), lambda item: (_age(item), BalancingPolicy.parse(item)))
+        return [policy for _, policy in sorted(found, key=lambda each: each[0])], True
+
+    def _operators(self) -> Iterable[Operator]:
+        query = Query(kinds.DEPLOYMENT, namespace=self._namespace, labels=f"{_OURS},{_OPERATOR}")
+        for deployment in self._list(query, lambda item: item):
+            spec = deployment["spec"]["template"]["spec"]
+            account = f"system:serviceaccount:{self._namespace}:{spec.get('serviceAccountName', 'default')}"
+            labels = deployment["metadata"].get("labels", {})
+            yield Operator(
+                name=deployment["metadata"]["name"],
+                account=account,
+                version=labels.get("app.kubernetes.io/version", ""),
+                denied=tuple(self._denied(account)),
+            )
+
+    def _denied(self, account: str) -> Iterable[str]:
+        _, _, namespace, _ = account.split(":")
+        groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
+        for verb, kind, subresource in _RIGHTS:
+            try:
+                allowed = self._may(kinds.ACCESS, verb, kind, subresource, user=account, groups=groups)
+            except Forbidden:
+                return
+            if not allowed:
+                suffix = f"/{subresource}" if subresource else ""
+                yield f"{verb} {kind.plural}{suffix} in all namespaces"
+
+    def _gated(
+        self, policies: Sequence[BalancingPolicy], topologies: Sequence[SparkTopology]
+    ) -> tuple[float | None, dict[str, bool]]:
+        """When the API server says that it created a pod, and by namespace whether an executor would be gated."""
+        enforcing = [each.spec for each in policies if each.spec.placement.mode.value == PlacementMode.ENFORCE.value]
+        declared = {topology.metadata.namespace for topology in topologies}
+        created, gated = None, {}
+        for name, labels in self._list(Query(kinds.NAMESPACE, metadata_only=True), _labels):
+            opted_in = name in declared or labels.get(names.GATE_CHOICE) == "enabled"
+            if not opted_in or not any(spec.namespace_selector.matches(labels) for spec in enforcing):
+                continue
+            try:
+                pod = self._client.create_dry(kinds.POD, _probe(), namespace=name)
+            except KubeError as error:
+                self._unread[f"a pod in namespace {name}"] = str(error)
+                continue
+            gated[name] = any(gate["name"] == names.GATE for gate in pod["spec"].get("schedulingGates", []))
+            created = _seconds(pod["metadata"]["creationTimestamp"])
+        return created, gated
+
+    def _nodes(self, server_now: float) -> tuple[list[Node], dict[str, str]]:
+        """And their names by internal address."""
+        leases = dict(self._list(Query(kinds.LEASE, namespace=_HEARTBEATS), _renewed))
+        nodes: list[Node] = []
+        addresses: dict[str, str] = {}
+        for item in self._list(Query(kinds.NODE), lambda item: item):
+            name, status = item["metadata"]["name"], item.get("status") or {}
+            ahead = (leases.get(name) or server_now) - server_now
+            kubelet = (status.get("nodeInfo") or {}).get("kubeletVersion", "")
+            nodes.append(Node(name, item["metadata"].get("labels") or {}, kubelet, ahead))
+            addresses |= {each["address"]: name for each in status.get("addresses") or ()}
+            addresses[name] = name
+        return nodes, addresses
+
+    def _metrics(
+        self,
+        policies: Sequence[BalancingPolicy],
+        nodes: Sequence[Node],
+        addresses: Mapping[str, str],
+        *,
+        executors: bool,
+    ) -> dict[str, Metrics]:
+        figures = Figures(self._client, namespace=self._namespace)
+        found = {}
+        for policy in policies:
+            spec = policy.spec.metrics
+            if spec.prometheus is None:
+                continue
+            server = spec.prometheus
+            if self._prometheus is not None:
+                server = server.model_copy(update={"url": self._prometheus})
+            pool = [node.name for node in nodes if policy.spec.node_selector.matches(node.labels)]
+            asked = queries(Preset(spec.preset.value), spec.queries.to_dict()).rendered(spec.window.seconds)
+            try:
+                client = figures.server(policy.metadata.name, server)
+            except BallastError as error:
+                found[policy.metadata.name] = Metrics(url=server.url, problem=str(error))
+                continue
+            answers, failures = client.query_all(asked, at=settled(time.time()))
+            if not answers:
+                found[policy.metadata.name] = Metrics(url=server.url, problem=next(iter(failures.values()), "no query"))
+                continue
+            empty = [name for name, each in answers.items() if name.startswith("executor") and not each.series]
+            found[policy.metadata.name] = Metrics(
+                url=server.url,
+                failures=failures,
+                without=_without(answers, pool, addresses, max_age_seconds=spec.max_age.seconds),
+                empty=tuple(empty) if executors else (),
+            )
+        figures.close()
+        return found
+
+
+def _without(
+    answers: Mapping[str, Answer], pool: Sequence[str], addresses: Mapping[str, str], *, max_age_seconds: float
+) -> dict[str, tuple[str, ...]]:
+    """By signal the nodes for which it has no value, or an old one."""
+    known = {
+        signal: by_node(answer.series, addresses).values
+        for signal, answer in answers.items()
+        if signal.startswith("node")
+    }
+    missing = {signal: [name for name in pool if name not in values] for signal, values in known.items()}
+    old = [name for name in pool if known.get("nodeAge", {}).get(name, 0.0) > max_age_seconds]
+    if old:
+        missing["nodeAge"] = [*missing["nodeAge"], *old]
+    return {signal: tuple(nodes) for signal, nodes in missing.items() if nodes}
+
+
+def _probe() -> JSON:
+    """An executor that the restricted pod security standard and quotas of compute resources let in."""
+    amounts = {"cpu": "100m", "memory": "128Mi"}
+    container = {
+        "name": "spark-kubernetes-executor",
+        "image": "spark",
+        "resources": {"requests": amounts, "limits": amounts},
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+    security = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    labels = {"spark-role": "executor", names.TOPOLOGY: "ballast-doctor"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "ballast-doctor", "labels": labels},
+        "spec": {"containers": [container], "securityContext": security},
+    }
+
+
+def _spark_pod(item: JSON) -> SparkPod:
+    metadata = item["metadata"]
+    return SparkPod(metadata["namespace"], metadata["name"], metadata["labels"], metadata.get("annotations") or {})
+
+
+def _budget(item: JSON) -> Budget:
+    metadata, status = item["metadata"], item.get("status") or {}
+    selector = item["spec"].get("selector")
+    chosen = LabelSelector.model_validate(selector or {"matchLabels": {}})
+    return Budget(
+        metadata["namespace"],
+        metadata["name"],
+        chosen,
+        int(status.get("disruptionsAllowed") or 0),
+        counted=selector is not None and bool(status.get("expectedPods")),
+    )
+
+
+def _place(item: JSON) -> str:
+    return f"{item['metadata']['namespace']}/{item['metadata']['name']}"
+
+
+def _labels(item: JSON) -> tuple[str, dict[str, str]]:
+    return item["metadata"]["name"], item["metadata"].get("labels") or {}
+
+
+def _age(item: JSON) -> tuple[str, str]:
+    return item["metadata"].get("creationTimestamp") or "", item["metadata"]["name"]
+
+
+def _renewed(item: JSON) -> tuple[str, float | None]:
+    renewed = (item.get("spec") or {}).get("renewTime")
+    return item["metadata"]["name"], _seconds(renewed) if renewed else None
+
+
+def _seconds(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()

@@ -1,0 +1,278 @@
+"""`ballast doctor` of a real API server: each finding of a cluster is provoked there, by what a user would do wrong."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ballast.doctor.catalog import CLUSTER
+from ballast.kube.kinds import BALANCING_POLICY, NODE, POD, SPARK_TOPOLOGY
+from tests.cluster.chart.installation import RELEASE, Installation
+from tests.cluster.kube.cluster import Cluster
+from tests.cluster.test_cli_reading import NoSeries
+from tests.testbed.errors import TestbedError
+from tests.testbed.waiting import wait_until
+from tests.unit.cli.program import run
+
+pytestmark = pytest.mark.cluster
+
+NAMESPACE = "doctor-jobs"
+FOREIGN = "doctor-system"
+"""A namespace with an operator of another version, whose account may do nothing."""
+ZONE, RACK = "topology.kubernetes.io/zone", "topology.ballast.dev/rack"
+NODES = ("doctor-a", "doctor-b")
+POLICY, YOUNGER, EMPTY = "doctor", "doctor-younger", "doctor-empty"
+NOWHERE = "http://127.0.0.1:9"
+
+PROVOKED = {
+    "NotInstalled",
+    "OperatorDenied",
+    "CannotInspect",
+    "VersionSkew",
+    "ClockSkew",
+    "LevelLabelMissing",
+    "PoolEmpty",
+    "PoolsOverlap",
+    "GateNotEffective",
+    "PrometheusUnreachable",
+    "QueryIncomplete",
+    "BudgetBlocks",
+    "OtherMover",
+}
+"""By the tests below."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    cluster: Cluster
+    kubeconfig: Path
+
+    def findings(self, *arguments: str, kubeconfig: Path | None = None) -> list[dict[str, Any]]:
+        config = str(kubeconfig or self.kubeconfig)
+        ended = run("doctor", "--kubeconfig", config, "-o", "json", *arguments)
+        assert ended.code in (0, 1), ended.err
+        found: list[dict[str, Any]] = json.loads(ended.out)["findings"]
+        assert ended.code == int(any(each["severity"] != "info" for each in found))
+        return found
+
+    def told(self, id_: str, subject: str, *arguments: str) -> list[str]:
+        """What the findings with this id say about this subject."""
+        return [each["what"] for each in self.findings(*arguments) if (each["id"], each["subject"]) == (id_, subject)]
+
+
+def policy(name: str, *, pool: str = "doctor", **spec: Any) -> dict[str, Any]:
+    chosen = {"nodeSelector": {"matchLabels": {"pool": pool}}}
+    only = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": NAMESPACE}}}
+    metadata = {"name": name}
+    kind = {"apiVersion": BALANCING_POLICY.api_version, "kind": BALANCING_POLICY.kind}
+    return {**kind, "metadata": metadata, "spec": {**chosen, **only, **spec}}
+
+
+def topology() -> dict[str, Any]:
+    component = {"name": "ingest", "selector": {"matchLabels": {"spark-app-selector": "spark-1"}}}
+    kind = {"apiVersion": SPARK_TOPOLOGY.api_version, "kind": SPARK_TOPOLOGY.kind}
+    return {**kind, "metadata": {"name": "clicks", "namespace": NAMESPACE}, "spec": {"components": [component]}}
+
+
+def deployment(name: str, **labels: str) -> dict[str, Any]:
+    """Without any replica."""
+    pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "ballast"}]}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": FOREIGN, "labels": labels},
+        "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": pod},
+    }
+
+
+@pytest.fixture(scope="module")
+def scene(installed: Installation) -> Iterator[Scene]:
+    """Two nodes, the one without a rack; a policy that enforces placement while no operator runs."""
+    testbed = installed.testbed
+    cluster = Cluster.open(testbed, NAMESPACE)
+    testbed.create_namespace(FOREIGN)
+    try:
+        cluster.node(NODES[0], pool="doctor", **{ZONE: "a", RACK: "a-1"})
+        cluster.node(NODES[1], pool="doctor", **{ZONE: "b"})
+        metrics = {"prometheus": {"url": NOWHERE, "timeout": "1s"}}
+        cluster.client.create(BALANCING_POLICY, policy(POLICY, placement={"mode": "Enforce"}, metrics=metrics))
+        cluster.client.create(SPARK_TOPOLOGY, topology(), namespace=NAMESPACE)
+        cluster.running("doctor-exec-1", NODES[0])
+        yield Scene(cluster, testbed.kubeconfig)
+    finally:
+        for name in NODES:
+            cluster.client.delete(NODE, name)
+        cluster.client.delete(BALANCING_POLICY, POLICY)
+        testbed.kubectl("delete", "namespace", NAMESPACE, FOREIGN, "--wait=false")
+
+
+def test_each_finding_of_a_cluster_is_provoked_here() -> None:
+    assert set(CLUSTER) == PROVOKED
+
+
+def test_the_charts_own_operator_lacks_no_right(scene: Scene) -> None:
+    assert scene.told("OperatorDenied", f"Deployment ballast-system/{RELEASE}") == []
+
+
+def test_a_namespace_without_an_operator_is_found(scene: Scene) -> None:
+    found = [each["what"] for each in scene.findings("--system-namespace", NAMESPACE) if each["id"] == "NotInstalled"]
+    assert found == [f"There is no Deployment app.kubernetes.io/name=ballast in namespace {NAMESPACE}."]
+
+
+def test_another_operators_version_and_missing_rights_are_found(scene: Scene) -> None:
+    labels = {"app.kubernetes.io/name": "ballast", "app.kubernetes.io/component": "operator"}
+    scene.cluster.testbed.apply(deployment("old", **labels, **{"app.kubernetes.io/version": "0.0.1"}))
+    found = scene.findings("--system-namespace", FOREIGN)
+    about = [each for each in found if each["subject"] == f"Deployment {FOREIGN}/old"]
+    assert next(each["what"] for each in about if each["id"] == "VersionSkew").startswith("The operator is 0.0.1, ")
+    denied = {each["what"] for each in about if each["id"] == "OperatorDenied"}
+    account = f"system:serviceaccount:{FOREIGN}:default"
+    assert f"Service account {account} may not create pods/eviction in all namespaces." in denied
+    assert f"Service account {account} may not list nodes in all namespaces." in denied
+
+
+def test_an_account_without_rights_learns_what_was_skipped(scene: Scene) -> None:
+    config = scene.cluster.testbed.service_account_kubeconfig(NAMESPACE, "default")
+    found = scene.findings(kubeconfig=config)
+    assert {each["id"] for each in found} == {"CannotInspect"}
+    assert any("nodes" in each["what"] for each in found)
+
+
+def test_an_old_kubelet_is_found(scene: Scene) -> None:
+    status = {"nodeInfo": dict.fromkeys(_NODE_INFO, "") | {"kubeletVersion": "v1.29.4"}}
+    scene.cluster.client.patch(NODE, NODES[1], {"status": status}, subresource="status")
+    found = [each["what"] for each in scene.findings() if each["id"] == "VersionSkew"]
+    assert any(f"The kubelet of {NODES[1]} is v1.29.4" in what for what in found)
+
+
+_NODE_INFO = (
+    "architecture",
+    "bootID",
+    "containerRuntimeVersion",
+    "kernelVersion",
+    "kubeProxyVersion",
+    "kubeletVersion",
+    "machineID",
+    "operatingSystem",
+    "osImage",
+    "systemUUID",
+)
+
+
+def test_a_node_whose_heartbeat_lies_ahead_is_found(scene: Scene) -> None:
+    ahead = (datetime.now(UTC) + timedelta(minutes=10)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    metadata = {"name": NODES[0], "namespace": "kube-node-lease"}
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata}
+    scene.cluster.testbed.apply({**lease, "spec": {"holderIdentity": NODES[0], "renewTime": ahead}})
+    (what,) = scene.told("ClockSkew", f"Node {NODES[0]}")
+    assert "ahead of the API server's clock" in what
+    assert scene.told("ClockSkew", f"Node {NODES[1]}") == []
+
+
+def test_a_node_without_a_levels_label_is_found(scene: Scene) -> None:
+    assert scene.told("LevelLabelMissing", f"BalancingPolicy {POLICY}") == [
+        f"1 of 2 nodes have no label {RACK}: {NODES[1]}."
+    ]
+
+
+@contextmanager
+def existing(scene: Scene, body: dict[str, Any]) -> Iterator[None]:
+    scene.cluster.client.create(BALANCING_POLICY, body)
+    try:
+        yield
+    finally:
+        scene.cluster.client.delete(BALANCING_POLICY, body["metadata"]["name"])
+
+
+def test_a_policy_without_nodes_is_found(scene: Scene) -> None:
+    with existing(scene, policy(EMPTY, pool="nothing")):
+        (what,) = scene.told("PoolEmpty", f"BalancingPolicy {EMPTY}")
+    assert what.endswith("nodes matches its nodeSelector.")
+
+
+def test_the_younger_of_two_overlapping_policies_is_found(scene: Scene) -> None:
+    created = scene.cluster.client.get(BALANCING_POLICY, POLICY)["metadata"]["creationTimestamp"]
+    wait_until(
+        lambda: datetime.now(UTC) > datetime.fromisoformat(created) + timedelta(seconds=1), what="a later second"
+    )
+    with existing(scene, policy(YOUNGER)):
+        (what,) = scene.told("PoolsOverlap", f"BalancingPolicy {YOUNGER}")
+        assert scene.told("PoolsOverlap", f"BalancingPolicy {POLICY}") == []
+    assert what == f"It selects {', '.join(NODES)}, as BalancingPolicy {POLICY} does."
+
+
+def test_a_gate_that_is_off_is_found_and_one_that_is_on_is_not(scene: Scene, installed: Installation) -> None:
+    subject = f"Namespace {NAMESPACE}"
+    (what,) = scene.told("GateNotEffective", subject)
+    assert "gets no gate" in what
+    assert scene.cluster.client.get_page(POD, {}, namespace=NAMESPACE).items, "the executor of the scene"
+    installed.switch(gating=True, namespaces=(NAMESPACE,))
+    try:
+        wait_until(lambda: not scene.told("GateNotEffective", subject), what="the gate is effective")
+    finally:
+        installed.remove_switch()
+
+
+def test_doctor_creates_no_pod(scene: Scene) -> None:
+    scene.findings()
+    with pytest.raises(TestbedError, match="NotFound"):
+        scene.cluster.testbed.kubectl("get", "pod", "ballast-doctor", f"--namespace={NAMESPACE}")
+
+
+def test_a_prometheus_that_does_not_answer_is_found(scene: Scene) -> None:
+    (what,) = scene.told("PrometheusUnreachable", f"BalancingPolicy {POLICY}")
+    assert what.startswith(f"{NOWHERE}: ")
+
+
+def test_a_prometheus_without_series_of_the_nodes_is_found(scene: Scene) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), NoSeries)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        address = f"http://127.0.0.1:{server.server_port}"
+        told = scene.told("QueryIncomplete", f"BalancingPolicy {POLICY}", "--prometheus", address)
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+    assert f"The query nodeCpu has no fresh value for {', '.join(NODES)}." in told
+    assert "The query executorCpu has no series, although executors run." in told
+
+
+def test_a_budget_that_allows_nothing_is_found_with_a_patch(scene: Scene) -> None:
+    scene.cluster.budget("doctor-all", min_available=1)
+    subject = f"PodDisruptionBudget {NAMESPACE}/doctor-all"
+    (finding,) = [each for each in scene.findings() if each["subject"] == subject]
+    assert (finding["id"], finding["what"]) == (
+        "BudgetBlocks",
+        "It allows no disruption and selects 1 executors: doctor-exec-1.",
+    )
+    (command,) = finding["commands"]
+    _, *arguments = command.replace("'", "").split(" ")
+    scene.cluster.testbed.kubectl(*arguments)
+    wait_until(lambda: not scene.told("BudgetBlocks", subject), what="the patch removes the finding")
+
+
+def test_a_selector_that_also_matches_the_driver_is_found(scene: Scene) -> None:
+    scene.cluster.executor("doctor-driver", gates=[{"name": "example.org/held"}])
+    scene.cluster.patch("doctor-driver", {"metadata": {"labels": {"spark-role": "driver"}}})
+    told = scene.told("SelectorMatchesDriver", f"SparkTopology {NAMESPACE}/clicks")
+    assert told == ["The selector of component ingest matches the driver doctor-driver."]
+
+
+def test_a_descheduler_and_karpenters_nodes_are_found(scene: Scene) -> None:
+    scene.cluster.testbed.apply(deployment("descheduler", **{"app.kubernetes.io/name": "descheduler"}))
+    labels = {"metadata": {"labels": {"karpenter.sh/nodepool": "spark"}}}
+    scene.cluster.client.patch(NODE, NODES[0], labels)
+    assert scene.told("OtherMover", f"Deployment {FOREIGN}/descheduler") == ["It is a descheduler."]
+    (what,) = scene.told("OtherMover", f"BalancingPolicy {POLICY}")
+    assert "Karpenter's NodePool spark" in what
