@@ -8,7 +8,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from ballast.simulation.comparison import (
+from ballast.simulation.scenario import Scenario
+from benchmarks.report import Aim, Baseline, Result, machine, write
+from tests.reference.pulsar.comparison import (
     COLUMNS,
     SCENARIOS,
     Combination,
@@ -19,8 +21,6 @@ from ballast.simulation.comparison import (
     run,
     table,
 )
-from ballast.simulation.scenario import Scenario
-from benchmarks.report import Aim, Baseline, Result, machine, write
 
 PAGE = Path("docs/comparison.md")
 INTRODUCTION = """# How strategies compare

@@ -6,10 +6,9 @@ import json
 import sys
 from dataclasses import asdict, dataclass
 
-from ballast.simulation.candidates import candidates
-from ballast.simulation.grid import Axis
 from ballast.simulation.scenario import Scenario
 from ballast.simulation.study import Document
+from ballast.simulation.variants import Axis, candidates
 
 NODES, EXECUTORS = 4, 12
 POLICIES = 10

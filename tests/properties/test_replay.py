@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ballast.model import Phase
 from ballast.model.arrays import BoolArray, FloatArray
-from ballast.simulation.recorded.life import Arrivals
+from ballast.simulation.recorded.executors import Arrivals
 from ballast.simulation.recorded.slots import slots
 from ballast.simulation.recording import RecordedExecutor, RecordedNode, Recording
 from ballast.simulation.replay import Replay, replay

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 import yaml
 
-from ballast.simulation.comparison import EXAMPLES
 from ballast.simulation.engine import simulate
-from ballast.simulation.figures import figures, gap
 from ballast.simulation.policies import from_name
+from ballast.simulation.run_metrics import gap, run_metrics
 from ballast.simulation.scenario import Scenario
 from ballast.simulation.trace import Trace
+from tests.reference.pulsar.comparison import EXAMPLES
 
 FOLDER = Path(__file__).parents[2] / "examples" / "scenarios"
 Json = dict[str, Any]
@@ -42,7 +42,7 @@ def one_application(name: str) -> Json:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_pool_with_one_application_is_leveled_by_its_task_metrics(name: str) -> None:
-    found = figures(leveled(one_application(name)))
+    found = run_metrics(leveled(one_application(name)))
     assert found.seconds_to_balance is not None
     assert (found.wrong_placements, found.over_unloadings, found.reversals) == (0, 0, 0)
 
@@ -82,7 +82,7 @@ def unequal(hot: int, cold: int, **node: Any) -> Json:
 def test_nodes_at_95_and_15_percent_are_leveled() -> None:
     trace = leveled(unequal(19, 3))
     assert gap(trace)[0] == 80.0
-    assert figures(trace).seconds_to_balance is not None
+    assert run_metrics(trace).seconds_to_balance is not None
 
 
 def test_by_saturation_alone_nodes_are_leveled_until_none_is_saturated() -> None:

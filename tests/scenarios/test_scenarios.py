@@ -9,8 +9,8 @@ import pytest
 
 from ballast.api.duration import Duration
 from ballast.simulation.engine import simulate
-from ballast.simulation.figures import Figures, figures, gap
 from ballast.simulation.policies import from_name
+from ballast.simulation.run_metrics import RunMetrics, gap, run_metrics
 from ballast.simulation.scenario import Scenario
 from ballast.simulation.trace import Cause, Trace
 
@@ -23,9 +23,9 @@ def run(name: str, policy: str) -> Trace:
     return simulate(world, from_name(policy, world))
 
 
-def outcome(name: str, policy: str) -> tuple[Trace, Figures]:
+def outcome(name: str, policy: str) -> tuple[Trace, RunMetrics]:
     trace = run(name, policy)
-    return trace, figures(trace)
+    return trace, run_metrics(trace)
 
 
 def known() -> set[str]:
@@ -131,7 +131,7 @@ def test_a_day_of_noise_moves_nothing_by_usage_and_much_by_traffic() -> None:
     world = Scenario.read(FOLDER / "noisy-day.yaml")
     some_hours = world.spec.model_copy(update={"duration": Duration.parse("6h")})
     world = world.model_copy(update={"spec": some_hours})
-    pulsar = figures(simulate(world, from_name("AvgShedder/Traffic", world)))
+    pulsar = run_metrics(simulate(world, from_name("AvgShedder/Traffic", world)))
     assert pulsar.moves_beyond_optimum > 5
 
 
@@ -156,7 +156,7 @@ def test_no_executor_is_lost_in_a_rolling_restart() -> None:
 
 
 def test_the_nodes_of_a_flash_crowd_are_relieved() -> None:
-    unmoved = figures(run("flash-crowd", "None"))
+    unmoved = run_metrics(run("flash-crowd", "None"))
     trace, found = outcome("flash-crowd", "AvgShedder")
     assert trace.moves
     assert trace.moves[0].decided_at > 20 * MINUTE

@@ -20,10 +20,10 @@ import yaml
 from pyspark.sql import DataFrame, SparkSession
 
 from ballast.api import BalancingPolicy
-from ballast.simulation.candidates import NO_MOVES, candidates
 from ballast.simulation.ranking import ranking
 from ballast.simulation.study import Study
 from ballast.simulation.trial import ScenarioTrial
+from ballast.simulation.variants import NO_MOVES, candidates
 from ballast.spark.backtest import Job, Run, Scenarios, Store, Window, runs
 from ballast.spark.backtest.ranked import ranking_table
 from ballast.spark.backtest.row import results
@@ -75,7 +75,7 @@ def by_hand() -> Study:
 def test_the_table_is_the_same_whatever_the_number_of_tasks(spark: SparkSession, tmp_path: Path, size: int) -> None:
     found, wanted = backtested(spark, tmp_path, size=size), by_hand()
     assert [one.case for one in found.results] == [one.case for one in wanted.results]
-    assert [one.figures for one in found.results] == [one.figures for one in wanted.results]
+    assert [one.metrics for one in found.results] == [one.metrics for one in wanted.results]
     assert [one.moves for one in found.results] == [one.moves for one in wanted.results]
     assert found.policies == wanted.policies
     assert ranking_table(ranking(found)).equals(ranking_table(ranking(wanted)))

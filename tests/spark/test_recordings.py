@@ -11,12 +11,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ballast.errors import InvalidField
-from ballast.simulation.candidates import candidates
 from ballast.simulation.recorded.reading import recording as read
 from ballast.simulation.recording import Recording
 from ballast.simulation.replay import Replay
 from ballast.simulation.study import Study
 from ballast.simulation.trial import RecordingTrial
+from ballast.simulation.variants import candidates
 from ballast.spark.backtest import Job, Recordings, Selection, Store, runs
 from ballast.spark.backtest.parquet_rows import rows
 from ballast.spark.errors import HistoryError
@@ -116,9 +116,9 @@ def test_a_history_is_backtested_window_by_window_as_without_spark_whatever_the_
     for result in study.results:
         policy_of_it = next(run.policy for run in wanted if run.case == result.case)
         by_hand = trials[result.case.window].run(policy_of_it, result.case)
-        assert (result.figures, result.moves, result.unknown) == (by_hand.figures, by_hand.moves, by_hand.unknown)
+        assert (result.metrics, result.moves, result.unknown) == (by_hand.metrics, by_hand.moves, by_hand.unknown)
         np.testing.assert_array_equal(result.series.scores, by_hand.series.scores.astype(np.float32))
-    moved = {result.case: result.figures.moves for result in study.results}
+    moved = {result.case: result.metrics.moves for result in study.results}
     assert len(moved) == 4
     assert {case.policy for case, moves in moved.items() if moves} == {"AvgShedder"}
     assert any("what 10 of 10 applications are is not known" in line for line in study.unknown)
@@ -144,8 +144,8 @@ def test_a_day_of_several_files_is_backtested_as_one_of_one_file(
     one = tmp_path / "one"
     shutil.copytree(kept / str(part), one / str(part))
     split, whole = backtested(folder), backtested(one)
-    assert [(each.case, each.figures, each.moves) for each in split.results] == [
-        (each.case, each.figures, each.moves) for each in whole.results
+    assert [(each.case, each.metrics, each.moves) for each in split.results] == [
+        (each.case, each.metrics, each.moves) for each in whole.results
     ]
     assert split.left_out == whole.left_out
     assert len(split.results) == 2

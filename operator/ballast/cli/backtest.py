@@ -20,15 +20,14 @@ from ballast.cli.several import SeveralValues
 from ballast.cli.situation import load
 from ballast.cli.spark import progress, with_spark
 from ballast.errors import InvalidField
-from ballast.simulation.candidates import candidates, shared_figures
-from ballast.simulation.grid import Axis
 from ballast.simulation.policies import FILES
 from ballast.simulation.ranking import Ranking, ranking
+from ballast.simulation.recorded.executors import Arrivals
 from ballast.simulation.recorded.known import Known, known
-from ballast.simulation.recorded.life import Arrivals
 from ballast.simulation.replay import Replay
 from ballast.simulation.scenario import Scenario
 from ballast.simulation.study import Document, Study
+from ballast.simulation.variants import Axis, candidates, shared_figures
 
 if TYPE_CHECKING:
     from ballast.spark.backtest import Job, Run, Selection, Source

@@ -1,3 +1,5 @@
+# When there is to be an executor in a slot, and when not any more: no policy decides that.
+
 """The state of the simulated cluster, and what happens in it by itself as time passes.
 
 Executors start, leave and are lost here; who is wanted, and where they go, is decided elsewhere.
@@ -6,19 +8,100 @@ Executors start, leave and are lost here; who is wanted, and where they go, is d
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
-from enum import IntEnum
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum, IntEnum, auto
+from typing import Protocol
 
 import numpy as np
 
+from ballast.model import Phase
 from ballast.model.arrays import BoolArray, FloatArray, IntArray
-from ballast.simulation.change import Change, Kind
-from ballast.simulation.crew import Crew
-from ballast.simulation.fleet import Fleet
-from ballast.simulation.life import Life
+from ballast.simulation.inventory import ExecutorSlots, Fleet
 from ballast.simulation.scenario import Moving
+from ballast.simulation.scenario_models import Event
 from ballast.simulation.trace import Cause
-from ballast.simulation.uid import uid_of
+
+# Uids of simulated executors, such as `7.2`: the slot that one fills, and a number that grows from one to the next.
+
+
+def uid_of(slot: int, generation: int) -> str:
+    return f"{slot}.{generation}"
+
+
+def slot_of(uid: str) -> int:
+    return int(uid.partition(".")[0])
+
+
+# The scenario's events as single changes of single nodes, in the order of time.
+
+
+class Kind(Enum):
+    BACK = auto()
+    """The node is there, ready and open."""
+    WARNED = auto()
+    """It takes nothing new and will be gone soon."""
+    DEAD = auto()
+    """It does nothing any more, and is still listed."""
+    GONE = auto()
+    """It is not listed any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    at: float
+    """Seconds since the run began."""
+    node: int
+    """Index in the fleet."""
+    kind: Kind
+
+
+def changes(events: tuple[Event, ...], fleet: Fleet) -> list[Change]:
+    """What the events do to nodes, and the nodes that join later; the earliest first."""
+    found = [change for event in events for change in _of(event, fleet)]
+    found += [Change(float(fleet.joins_at[i]), i, Kind.BACK) for i in np.flatnonzero(fleet.joins_at > 0).tolist()]
+    return sorted(found, key=lambda change: change.at)
+
+
+def blackouts(events: tuple[Event, ...]) -> list[tuple[float, float]]:
+    """When there are no metrics: from and until, in seconds since the run began."""
+    return [(e.at.seconds, e.at.seconds + e.lasts.seconds) for e in events if e.blackout and e.lasts is not None]
+
+
+def _of(event: Event, fleet: Fleet) -> Iterator[Change]:
+    nodes = [node for subject in event.subjects for node in fleet.named(subject)]
+    away = event.lasts.seconds if event.lasts is not None else None
+    for position, node in enumerate(nodes):
+        start = event.at.seconds + (position * event.every_seconds if event.restart else 0.0)
+        if event.fail:
+            gone = start
+            yield Change(start, node, Kind.DEAD)
+        else:
+            gone = start + event.notice_seconds
+            yield Change(start, node, Kind.WARNED)
+            yield Change(gone, node, Kind.GONE)
+        if away is not None:
+            yield Change(gone + away, node, Kind.BACK)
+
+
+class Life(Protocol):
+    def advance(self, cluster: Cluster, time: float) -> None:
+        """Whoever is to come by then comes, and whoever is to end ends; times do not go backwards."""
+
+
+class Lifetimes:
+    """Each slot's executor is wanted from one time to another; what is wanted again is placed by the policy."""
+
+    def advance(self, cluster: Cluster, time: float) -> None:
+        wanted = (cluster.executor_slots.starts <= time) & (time < cluster.executor_slots.stops)
+        if (wanted == cluster.alive).all():
+            return
+        for slot in np.flatnonzero(wanted & ~cluster.alive).tolist():
+            cluster.ask(slot, time)
+        for slot in np.flatnonzero(cluster.alive & ~wanted).tolist():
+            cluster.empty(slot)
+        cluster.alive = wanted
+
 
 _PODS = 1000.0
 """How many a node takes; enough never to be what counts."""
@@ -39,6 +122,14 @@ class State(IntEnum):
     """Asked to go; works until it is gone."""
 
 
+PHASES = {
+    int(State.GATED): Phase.GATED,
+    int(State.PENDING): Phase.PENDING,
+    int(State.RUNNING): Phase.RUNNING,
+    int(State.LEAVING): Phase.LEAVING,
+}
+
+
 class Cluster:
     """Arrays by slot and by node that the parts of the simulation read, and change by the methods here.
 
@@ -46,10 +137,12 @@ class Cluster:
     `node`: by slot, the index of the node that its executor is bound to; -1 = none.
     """
 
-    def __init__(self, fleet: Fleet, crew: Crew, *, moving: Moving, changes: Iterable[Change], life: Life) -> None:
-        self.fleet, self.crew, self._moving, self._life = fleet, crew, moving, life
+    def __init__(
+        self, fleet: Fleet, executor_slots: ExecutorSlots, *, moving: Moving, changes: Iterable[Change], life: Life
+    ) -> None:
+        self.fleet, self.executor_slots, self._moving, self._life = fleet, executor_slots, moving, life
         self._changes = deque(changes)
-        slots, nodes = len(crew), len(fleet)
+        slots, nodes = len(executor_slots), len(fleet)
         self.listed: BoolArray = fleet.joins_at <= 0
         self.ready: BoolArray = np.ones(nodes, dtype=bool)
         self.warned: BoolArray = np.zeros(nodes, dtype=bool)
@@ -71,20 +164,21 @@ class Cluster:
         """By slot: of its executor."""
         self.named: IntArray = np.zeros(slots, dtype=np.int64)
         """By slot: how often it was given a name."""
-        self.homes: IntArray = crew.homes.copy()
+        self.homes: IntArray = executor_slots.homes.copy()
         """By slot: node index where it was last placed other than by a move; -1 = nowhere yet."""
         self._settle_in()
 
     def _settle_in(self) -> None:
         """Those that run from the beginning."""
-        at_home = np.flatnonzero((self.crew.homes >= 0) & (self.crew.starts <= 0))
+        at_home = np.flatnonzero((self.executor_slots.homes >= 0) & (self.executor_slots.starts <= 0))
         self.alive[at_home] = True
-        self.node[at_home] = self.crew.homes[at_home]
+        self.node[at_home] = self.executor_slots.homes[at_home]
         self.state[at_home] = State.RUNNING
         self.running_since[at_home] = BEFORE
 
     def _name(self, slot: int) -> str:
-        return f"{self.crew.apps[self.crew.app_of[slot]].pods}-exec-{uid_of(slot, int(self.generation[slot]))}"
+        app = self.executor_slots.apps[self.executor_slots.app_of[slot]]
+        return f"{app.pods}-exec-{uid_of(slot, int(self.generation[slot]))}"
 
     @property
     def open(self) -> BoolArray:
@@ -103,7 +197,7 @@ class Cluster:
         bound = self.node >= 0
         table = np.zeros_like(self.allocatable) if self.fleet.foreign is None else self.fleet.foreign.copy()
         for column in range(table.shape[1]):
-            weights = self.crew.requests[bound, column]
+            weights = self.executor_slots.requests[bound, column]
             table[:, column] += np.bincount(self.node[bound], weights=weights, minlength=len(table))
         return table
 

@@ -6,30 +6,44 @@ world around it: load, machines, metrics, kube-scheduler, Spark's replacements, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
 
-from ballast.model import Location, Memory, MovesMode, Placement, Plan, Policy, Snapshot
+from ballast.model import Location, Memory, MovesMode, Placement, Plan, Policy, Snapshot, Topology
 from ballast.planner.plan import plan
-from ballast.simulation.change import changes
-from ballast.simulation.cluster import Cluster, State
-from ballast.simulation.crew import crew
+from ballast.simulation.cluster import Cluster, Lifetimes, State, changes, slot_of
 from ballast.simulation.demand import Demand
-from ballast.simulation.exchange import topologies
-from ballast.simulation.fleet import fleet
 from ballast.simulation.flight import Flights
-from ballast.simulation.life import Lifetimes
-from ballast.simulation.meter import Scraper
+from ballast.simulation.inventory import executor_slots, fleet, topologies
+from ballast.simulation.meter import Meter, Scraper
 from ballast.simulation.recorder import Recorder, Title
-from ballast.simulation.scenario import Scenario
+from ballast.simulation.scenario import Moving, Scenario
 from ballast.simulation.scheduler import Scheduler
-from ballast.simulation.sight import Sight
+from ballast.simulation.snapshots import SnapshotReader
 from ballast.simulation.trace import Cause, PlacementRecord, Trace
-from ballast.simulation.uid import slot_of
-from ballast.simulation.world import World
+
+# What a policy is tried in: everything of a run that the policy does not decide.
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Made again for each run, which changes its parts."""
+
+    title: Title
+    cluster: Cluster
+    meter: Meter
+    topologies: tuple[Topology, ...]
+    moving: Moving
+    epoch: float
+    """The planner's time when the run begins."""
+    passes: Iterator[float]
+    """When they are due, in seconds since the run began; ascending and without end."""
+    step_seconds: float
+    scrape_seconds: float
+
 
 EPOCH = 1_767_571_200.0
 """The planner's time when a run begins: Monday, 2026-01-05, midnight UTC; schedules of budgets go by it."""
@@ -61,7 +75,7 @@ def simulate(
 def _described(scenario: Scenario, policy: Policy, *, seed: int, label: str) -> World:
     spec = scenario.spec
     nodes = fleet(spec.nodes)
-    slots = crew(spec, nodes)
+    slots = executor_slots(spec, nodes)
     cluster = Cluster(nodes, slots, moving=spec.moving, changes=changes(spec.events, nodes), life=Lifetimes())
     every = spec.metrics.scrape_interval.seconds
     return World(
@@ -93,7 +107,7 @@ class Run:
         self._policy, self._memory, self._plan = policy, Memory(), planner
         self._world, self._cluster, self._meter = world, world.cluster, world.meter
         epoch = world.epoch
-        self._sight = Sight(self._cluster, policy, world.topologies, epoch=epoch)
+        self._sight = SnapshotReader(self._cluster, policy, world.topologies, epoch=epoch)
         self._flights = Flights(self._cluster, world.moving, policy.moves, seed=world.title.seed, epoch=epoch)
         self._recorder = Recorder(world.title, self._cluster)
         self._scores: dict[str, float] = {}
@@ -171,7 +185,7 @@ class Run:
         node = scheduler.bind(slot, preferred=preferred, within=wish.within)
         if node is None:
             return
-        cause, app = cluster.cause[slot], cluster.crew.apps[cluster.crew.app_of[slot]]
+        cause, app = cluster.cause[slot], cluster.executor_slots.apps[cluster.executor_slots.app_of[slot]]
         if cause is not Cause.ASTRAY:
             cluster.homes[slot] = node
         self._recorder.placements.append(

@@ -28,13 +28,11 @@ from ballast.moves import (
     advance,
 )
 from ballast.moves.record import to_move
-from ballast.simulation.cluster import Cluster, State
-from ballast.simulation.curve import random_for
-from ballast.simulation.roster import PHASES
+from ballast.simulation.cluster import PHASES, Cluster, State, uid_of
+from ballast.simulation.demand import random_for
 from ballast.simulation.scenario import Moving
 from ballast.simulation.scheduler import Scheduler
 from ballast.simulation.trace import Cause, MoveRecord, Outcome
-from ballast.simulation.uid import uid_of
 
 _MOST_STEPS = 8
 """States that one move may enter at one moment."""
@@ -89,7 +87,7 @@ class Flights:
         """The move is approved, and its executor asked to leave. `scores`: as measured now."""
         cluster, number = self._cluster, len(self._open) + len(self._records)
         chances = random_for(self._seed, "move", slot, int(cluster.generation[slot])).random(2)
-        app = cluster.crew.apps[cluster.crew.app_of[slot]]
+        app = cluster.executor_slots.apps[cluster.executor_slots.app_of[slot]]
         flight = Flight(
             state=MoveState(_orders(planned, f"{planned.pod}-{number}", self._epoch + time)),
             record=_record(planned, slot, app.name, time),
@@ -158,7 +156,7 @@ class Flights:
             name=cluster.names[slot],
             phase=PHASES[state],
             created_at=born_at,
-            application=cluster.crew.apps[cluster.crew.app_of[slot]].name,
+            application=cluster.executor_slots.apps[cluster.executor_slots.app_of[slot]].name,
             resource_profile="0",
             node=cluster.fleet.names[node] if node >= 0 else None,
             gate_since=born_at if state is State.GATED else None,

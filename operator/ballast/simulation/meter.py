@@ -8,13 +8,45 @@ from typing import Protocol
 import numpy as np
 
 from ballast.model import Policy
-from ballast.model.arrays import FloatArray
-from ballast.simulation.change import blackouts
-from ballast.simulation.cluster import Cluster
-from ballast.simulation.curve import random_for
-from ballast.simulation.demand import Demand
+from ballast.model.arrays import BoolArray, FloatArray
+from ballast.simulation.cluster import Cluster, blackouts
+from ballast.simulation.demand import Demand, random_for
 from ballast.simulation.scenario import ScenarioSpec
-from ballast.simulation.window import Window
+
+# Samples of the last while, and their means: what a query over a metric window gives.
+
+
+class Window:
+    """A ring of samples, one row a scrape; NaN where a sample is missing."""
+
+    def __init__(self, width: int, rows: int) -> None:
+        self._values = np.full((rows, width), np.nan)
+        self._times = np.full(rows, -np.inf)
+        self._next = 0
+
+    def add(self, time: float, values: FloatArray) -> None:
+        self._values[self._next] = values
+        self._times[self._next] = time
+        self._next = (self._next + 1) % len(self._times)
+
+    def forget(self, lanes: BoolArray) -> None:
+        """What is sampled there from now on is something else."""
+        self._values[:, lanes] = np.nan
+
+    def mean(self, after: float, until: float) -> FloatArray:
+        """Of the samples in (after, until]; NaN where there are none."""
+        rows = self._values[(self._times > after) & (self._times <= until)]
+        known = ~np.isnan(rows)
+        counts = known.sum(axis=0)
+        sums = np.where(known, rows, 0.0).sum(axis=0)
+        means: FloatArray = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+        return means
+
+    def newest(self, until: float) -> FloatArray:
+        """When the last sample was taken that is known at `until`; -inf where there is none."""
+        seen = ~np.isnan(self._values) & (self._times <= until)[:, None]
+        times: FloatArray = np.where(seen, self._times[:, None], -np.inf).max(axis=0)
+        return times
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +106,7 @@ class Scraper:
         self._blackouts = blackouts(spec.events)
         self._random = random_for(seed, "scrapes")
         rows = int((self._window + self._delay) / every) + 2
-        nodes, slots = len(cluster.fleet), len(cluster.crew)
+        nodes, slots = len(cluster.fleet), len(cluster.executor_slots)
         self._node_cpu, self._slowdown = Window(nodes, rows), Window(nodes, rows)
         self._executor_cpu = Window(slots, rows)
         self._pressure = Window(nodes, rows) if spec.metrics.pressure else None
@@ -117,17 +149,17 @@ class Scraper:
 
     def _given(self, demand: FloatArray) -> FloatArray:
         """The driver hands the work of missing executors to the others, as far as they have cores for it."""
-        cluster, app_of = self._cluster, self._cluster.crew.app_of
+        cluster, app_of = self._cluster, self._cluster.executor_slots.app_of
         working = cluster.working
         own = np.where(working, demand, 0.0)
         if (working == cluster.alive).all():
             return own
-        count = len(cluster.crew.apps)
+        count = len(cluster.executor_slots.apps)
         whole = np.bincount(app_of, weights=np.where(cluster.alive, demand, 0.0), minlength=count)
         present = np.bincount(app_of, weights=own, minlength=count)
         factor = np.divide(whole, present, out=np.ones(count), where=present > 0)
         given: FloatArray = np.minimum(
-            own * factor[app_of], np.maximum(own, np.where(working, cluster.crew.cores, 0.0))
+            own * factor[app_of], np.maximum(own, np.where(working, cluster.executor_slots.cores, 0.0))
         )
         return given
 

@@ -17,8 +17,7 @@ from ballast.errors import InvalidField, InvalidResource
 from ballast.model import MovesMode, PlacementMode, Policy
 from ballast.model.from_api import policy_from
 from ballast.planner.defects import defect
-from ballast.simulation.document import documents
-from ballast.simulation.scenario import Scenario
+from ballast.simulation.scenario import Scenario, documents
 
 FILES = (".yaml", ".yml", ".json")
 """What tells a policy's file from a strategy's name."""

@@ -7,11 +7,58 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from math import isfinite
+from math import isfinite, nan, sqrt
+from statistics import fmean, stdev
 
-from ballast.simulation.estimate import Estimate
-from ballast.simulation.figures import Figures
+from ballast.simulation.run_metrics import RunMetrics
 from ballast.simulation.study import Result, Study
+
+# A mean over cases, and how well it is known.
+
+_T = (
+    12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281,
+    2.2010, 2.1788, 2.1604, 2.1448, 2.1314, 2.1199, 2.1098, 2.1009, 2.0930, 2.0860,
+    2.0796, 2.0739, 2.0687, 2.0639, 2.0595, 2.0555, 2.0518, 2.0484, 2.0452, 2.0423,
+)  # fmt: skip
+"""97.5 % quantiles of Student's t, by degrees of freedom from 1 on."""
+_NORMAL = 1.95996
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Of the mean: two-sided 95 % interval by Student's t over the cases, each of which counts as one drawing."""
+
+    mean: float
+    """NaN where no case tells."""
+    half_width: float
+    """Half the interval's width; NaN where fewer than two cases tell."""
+    cases: int
+    """That tell."""
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Estimate:
+        """NaN = this case does not tell."""
+        known = [value for value in values if isfinite(value)]
+        if len(known) < 2:
+            return cls(known[0] if known else nan, nan, len(known))
+        return cls(fmean(known), quantile(len(known) - 1) * stdev(known) / sqrt(len(known)), len(known))
+
+    @property
+    def low(self) -> float:
+        return self.mean - self.half_width
+
+    @property
+    def high(self) -> float:
+        return self.mean + self.half_width
+
+
+def quantile(freedom: int) -> float:
+    """97.5 % of Student's t; beyond 30 degrees of freedom to four figures (Cornish-Fisher's first terms)."""
+    if freedom <= len(_T):
+        return _T[freedom - 1]
+    z = _NORMAL
+    return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+
 
 JUDGED = ("imbalance_point_hours", "moves", "locality_cost")
 """What the front is of: figures of which each may only be had at the price of another."""
@@ -38,7 +85,7 @@ class Standing:
 
     policy: str
     estimates: Mapping[str, Estimate]
-    """By the names of `Figures`; less is better in all of them."""
+    """By the names of `RunMetrics`; less is better in all of them."""
     cases: int
     never_level: int
     """Cases in which the pool was not level when the window ended."""
@@ -74,7 +121,7 @@ def ranking(study: Study) -> Ranking:
             policy=policy,
             estimates=estimates[policy],
             cases=len(results),
-            never_level=sum(result.figures.seconds_to_balance is None for result in results),
+            never_level=sum(result.metrics.seconds_to_balance is None for result in results),
             on_front=policy in front,
         )
         for policy, results in runs.items()
@@ -85,12 +132,12 @@ def ranking(study: Study) -> Ranking:
 
 
 def _estimates(results: Sequence[Result]) -> dict[str, Estimate]:
-    return {field.name: Estimate.of([figure(result, field.name) for result in results]) for field in fields(Figures)}
+    return {field.name: Estimate.of([figure(result, field.name) for result in results]) for field in fields(RunMetrics)}
 
 
 def figure(result: Result, name: str) -> float:
-    """One figure of `Figures`; the whole window's seconds where the pool never became level, NaN where unknown."""
-    value: float | None = getattr(result.figures, name)
+    """One figure of `RunMetrics`; the whole window's seconds where the pool never became level, NaN where unknown."""
+    value: float | None = getattr(result.metrics, name)
     return result.series.duration_seconds if value is None else float(value)
 
 
@@ -126,3 +173,51 @@ def _frugality(means: tuple[float, ...]) -> tuple[float, ...]:
     """Moves, locality cost, imbalance; what is not known decides nothing."""
     imbalance, moves, locality = (value if isfinite(value) else 0.0 for value in means)
     return moves, locality, imbalance
+
+
+# PIP-364's five questions about strategies, asked of a study: what each policy did in the windows that it ran in.
+#
+# `comparison` asks them of the proposal's own examples. Source of the questions: PIP-364, "Load shedding strategy".
+
+_DAY_SECONDS = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Less is better in all of them; means over the cases of one policy."""
+
+    points_left: float
+    """Unequal machines: how far hottest and coldest are apart when the window ends, beyond what is level."""
+    needless_moves: float
+    """Load jitter: moves a day beyond the fewest that could have leveled the pool."""
+    wrong_placements: float
+    """Over placement: moves that made their destination too hot."""
+    over_unloadings: float
+    """Over unloading: moves that left their source too cold."""
+    slowness: tuple[int, float]
+    """Slow balancing: cases in which the pool was not level when the window ended, then passes that moved anything in
+    those in which it was; 0 when there is none."""
+
+
+QUESTIONS = tuple(field.name for field in fields(Verdict))
+
+
+def verdict(results: Sequence[Result]) -> Verdict:
+    """`results`: one policy's, at least one."""
+    leveled = [each.metrics for each in results if each.metrics.seconds_to_balance is not None]
+    return Verdict(
+        points_left=fmean(_points_left(each) for each in results),
+        needless_moves=fmean(_a_day(each, each.metrics.moves_beyond_optimum) for each in results),
+        wrong_placements=fmean(each.metrics.wrong_placements for each in results),
+        over_unloadings=fmean(each.metrics.over_unloadings for each in results),
+        slowness=(len(results) - len(leveled), sum(each.rounds for each in leveled) / max(len(leveled), 1)),
+    )
+
+
+def _points_left(result: Result) -> float:
+    gap = result.series.gap
+    return max(0.0, float(gap[-1]) - result.series.level_points) if len(gap) else 0.0
+
+
+def _a_day(result: Result, count: int) -> float:
+    return count * _DAY_SECONDS / max(result.series.duration_seconds, 1.0)

@@ -45,7 +45,7 @@ class Recorder:
         self._start_stretch()
 
     def _start_stretch(self) -> None:
-        self._work = np.zeros(len(self._cluster.crew))
+        self._work = np.zeros(len(self._cluster.executor_slots))
         self._others = np.zeros(len(self._cluster.fleet))
         self._steps = 0
 
@@ -64,7 +64,7 @@ class Recorder:
                 until=time,
                 loads=self._work / self._steps,
                 homes=np.where(cluster.alive, cluster.homes, -1),
-                movable=(cluster.crew.movable > 0) & cluster.alive,
+                movable=(cluster.executor_slots.movable > 0) & cluster.alive,
                 others=self._others / self._steps,
                 capacity=cluster.fleet.capacity,
                 up=cluster.open,

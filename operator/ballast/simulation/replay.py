@@ -7,31 +7,61 @@ counted again, and everyone has run for long.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from math import ceil
 
 import numpy as np
 
 from ballast.model import Policy
 from ballast.planner.plan import plan
-from ballast.simulation.change import Change, Kind
-from ballast.simulation.cluster import Cluster
-from ballast.simulation.engine import Planner, Progress, Run
-from ballast.simulation.recorded.completed import completed
-from ballast.simulation.recorded.crew import recorded_crew, recorded_fleet, recorded_topologies
-from ballast.simulation.recorded.demand import demand
-from ballast.simulation.recorded.known import Known
-from ballast.simulation.recorded.life import Arrivals, RecordedLife
-from ballast.simulation.recorded.meter import RecordedMeter
-from ballast.simulation.recorded.passes import due
+from ballast.simulation.cluster import Change, Cluster, Kind
+from ballast.simulation.engine import Planner, Progress, Run, World
+from ballast.simulation.recorded.assumptions import of_recording, of_replay
+from ballast.simulation.recorded.executors import (
+    Arrivals,
+    RecordedLife,
+    recorded_fleet,
+    recorded_slots,
+    recorded_topologies,
+)
+from ballast.simulation.recorded.known import Known, completed
+from ballast.simulation.recorded.meter import RecordedMeter, demand
 from ballast.simulation.recorded.slots import slots
-from ballast.simulation.recorded.unknown import of_recording, of_replay
 from ballast.simulation.recorder import Title
 from ballast.simulation.recording import Recording
 from ballast.simulation.scenario import Moving
 from ballast.simulation.trace import Trace
-from ballast.simulation.world import World
+
+# When a replayed policy has its passes: when the operator had them, where it had them about as often.
+
+_SLOWER = 1.5
+"""Passes that take long, or wait for a slow Prometheus, come later than the interval says, by up to this factor."""
+_SOONER = 0.75
+
+
+def due(recorded: Sequence[float], interval_seconds: float) -> Iterator[float]:
+    """Seconds since the recording began, ascending and without end.
+
+    `recorded`: the operator's passes, ascending. Where it had none for long, as before it was installed, there are
+    passes at the interval.
+    """
+    last = -interval_seconds
+    for moment in recorded if _as_often(recorded, interval_seconds) else ():
+        while moment - last > _SLOWER * interval_seconds:
+            last += interval_seconds
+            yield last
+        last = moment
+        yield last
+    yield from count(last + interval_seconds, interval_seconds)
+
+
+def _as_often(recorded: Sequence[float], interval_seconds: float) -> bool:
+    """A policy of another interval has passes of its own, and so has any where the record is too coarse to tell."""
+    apart = np.diff(recorded)
+    return bool(len(apart)) and _SOONER <= float(np.median(apart)) / interval_seconds <= _SLOWER
+
 
 _STEP_SECONDS = 15.0
 """At most, between two looks at what has happened; moves take less than many a recording's step."""
@@ -74,9 +104,9 @@ def replay(
     recording = completed(recording, how.known)
     chain = slots(recording)
     fleet = recorded_fleet(recording, how.known)
-    crew = recorded_crew(recording, chain, how.known)
+    executor_slots = recorded_slots(recording, chain, how.known)
     life = RecordedLife(recording, chain, how.arrivals)
-    cluster = Cluster(fleet, crew, moving=how.moving, changes=sorted(_changes(recording), key=_at), life=life)
+    cluster = Cluster(fleet, executor_slots, moving=how.moving, changes=sorted(_changes(recording), key=_at), life=life)
     step = recording.step_seconds / ceil(recording.step_seconds / _STEP_SECONDS)
     given = demand(recording, chain, fleet.speed, window_seconds=policy.window_seconds)
     meter = RecordedMeter(
@@ -89,7 +119,7 @@ def replay(
         ),
         cluster=cluster,
         meter=meter,
-        topologies=recorded_topologies(crew, how.known),
+        topologies=recorded_topologies(executor_slots, how.known),
         moving=how.moving,
         epoch=recording.start,
         passes=due(recording.passes, policy.interval_seconds),

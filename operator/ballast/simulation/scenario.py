@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
+import yaml
 from pydantic import Field
 
 from ballast.api.duration import Between, Duration
@@ -15,10 +16,31 @@ from ballast.api.meta import Model, Resource, nested
 from ballast.api.rule import Rule
 from ballast.api.version import API_VERSION
 from ballast.errors import InvalidField, InvalidResource
-from ballast.simulation.document import document
-from ballast.simulation.scenario_application import Application, External, Stream
-from ballast.simulation.scenario_load import Moment, Span
-from ballast.simulation.scenario_pool import Event, Machines
+from ballast.simulation.scenario_models import Application, Event, External, Machines, Moment, Span, Stream
+
+# Reading resources from a YAML file.
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def document(path: Path, *, field: str, remedy: str) -> Any:
+    """What a file with one resource holds. Raises InvalidField, which names `field`, the file and a remedy."""
+    found = documents(path, field=field, remedy=remedy)
+    if len(found) > 1:
+        raise InvalidField(field, str(path), f"{len(found)} documents in one file: give each its own file")
+    return found[0] if found else None
+
+
+def documents(path: Path, *, field: str, remedy: str) -> list[Any]:
+    """What a file holds, empty documents left out. Raises InvalidField, as above."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        return [found for found in yaml.load_all(text, Loader=_Loader) if found is not None]
+    except OSError as error:
+        raise InvalidField(field, str(path), f"{error.strerror}; {remedy}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InvalidField(field, str(path), f"not readable as YAML: {' '.join(str(error).split())}") from error
+
 
 _REMEDY = "write a scenario as in examples/scenarios"
 _ROUNDING = 1e-6

@@ -37,16 +37,16 @@ class Scheduler:
                 self._cluster.release(slot, self._time)
                 return None
             node = int(np.argmax(np.where(able, self._shares(slot), -np.inf)))
-        self._free[node] -= self._cluster.crew.requests[slot]
+        self._free[node] -= self._cluster.executor_slots.requests[slot]
         self._cluster.bind(slot, node, self._time)
         return node
 
     def _able(self, slot: int) -> BoolArray:
-        fitting: BoolArray = (self._free + _FORGIVEN >= self._cluster.crew.requests[slot]).all(axis=1)
+        fitting: BoolArray = (self._free + _FORGIVEN >= self._cluster.executor_slots.requests[slot]).all(axis=1)
         return fitting & self._open
 
     def _shares(self, slot: int) -> FloatArray:
-        left = self._free[:, :2] - self._cluster.crew.requests[slot, :2]
+        left = self._free[:, :2] - self._cluster.executor_slots.requests[slot, :2]
         shares: FloatArray = (left / self._cluster.allocatable[:, :2]).mean(axis=1)
         return shares
 

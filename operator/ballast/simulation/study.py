@@ -11,7 +11,7 @@ import numpy as np
 
 from ballast.model import MovesMode
 from ballast.model.arrays import FloatArray
-from ballast.simulation.figures import Figures, figures, gap, imbalance
+from ballast.simulation.run_metrics import RunMetrics, gap, imbalance, run_metrics
 from ballast.simulation.trace import MoveRecord, Trace
 
 INSTANTS = 240
@@ -83,7 +83,7 @@ class Result:
     """What one run came to."""
 
     case: Case
-    figures: Figures
+    metrics: RunMetrics
     series: Series
     moves: tuple[MoveRecord, ...]
     """In the order of their decisions."""
@@ -92,7 +92,7 @@ class Result:
 
     @classmethod
     def of(cls, case: Case, trace: Trace, unknown: tuple[str, ...] = ()) -> Result:
-        return cls(case, figures(trace), Series.of(trace), trace.moves, unknown)
+        return cls(case, run_metrics(trace), Series.of(trace), trace.moves, unknown)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from ballast.api import BalancingPolicy
 from ballast.model.from_api import policy_from
 from ballast.simulation.engine import simulate
 from ballast.simulation.policies import enforced, policy_in
-from ballast.simulation.recorded.unknown import of_queries
+from ballast.simulation.recorded.assumptions import of_queries
 from ballast.simulation.recording import Recording
 from ballast.simulation.replay import Replay, replay
 from ballast.simulation.scenario import Scenario

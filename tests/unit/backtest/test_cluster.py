@@ -5,7 +5,7 @@ from datetime import datetime
 from itertools import islice
 
 from ballast.api import BalancingPolicy
-from ballast.simulation.document import document
+from ballast.simulation.scenario import document
 from examples.backtest import cluster
 from examples.backtest.__main__ import HISTORY, POLICY
 

@@ -13,10 +13,10 @@ import yaml
 
 from ballast.cli.output import Format, plain, structured
 from ballast.cli.report.backtested import backtested_document, backtested_report
-from ballast.simulation.candidates import NO_MOVES, candidates
-from ballast.simulation.figures import figures
 from ballast.simulation.ranking import ranking
+from ballast.simulation.run_metrics import run_metrics
 from ballast.simulation.study import Case, Result, Series, Study
+from ballast.simulation.variants import NO_MOVES, candidates
 from tests.unit.cli.program import run
 from tests.unit.simulation import studies
 from tests.unit.simulation.small_world import scenario
@@ -28,7 +28,7 @@ POLICIES = candidates(["AvgShedder"], [], figures={}, baseline=True)
 
 def result(policy: str, seed: int, **known: Any) -> Result:
     return Result(
-        Case(policy, "day", seed), replace(figures(EVEN), **known), Series.of(EVEN), (), ("zones are unknown",)
+        Case(policy, "day", seed), replace(run_metrics(EVEN), **known), Series.of(EVEN), (), ("zones are unknown",)
     )
 
 

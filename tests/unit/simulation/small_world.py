@@ -8,11 +8,8 @@ from typing import Any
 from ballast.api import BalancingPolicy
 from ballast.api.version import API_VERSION
 from ballast.model import Policy
-from ballast.simulation.change import changes
-from ballast.simulation.cluster import Cluster
-from ballast.simulation.crew import crew
-from ballast.simulation.fleet import fleet
-from ballast.simulation.life import Lifetimes
+from ballast.simulation.cluster import Cluster, Lifetimes, changes
+from ballast.simulation.inventory import executor_slots, fleet
 from ballast.simulation.policies import policy_in
 from ballast.simulation.scenario import Scenario
 
@@ -68,7 +65,7 @@ def cluster(nodes: list[dict[str, Any]], executors: int = 4, **job: Any) -> Clus
     built = fleet(spec.nodes)
     found = Cluster(
         built,
-        crew(spec, built),
+        executor_slots(spec, built),
         moving=spec.moving,
         changes=changes(spec.events, built),
         life=Lifetimes(),

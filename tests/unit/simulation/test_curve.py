@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ballast.model.arrays import FloatArray
-from ballast.simulation.curve import curve, random_for
-from ballast.simulation.scenario_load import Load
+from ballast.simulation.demand import curve, random_for
+from ballast.simulation.scenario_models import Load
 
 LANES = 2000
 

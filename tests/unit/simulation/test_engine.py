@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from ballast.simulation.engine import simulate
-from ballast.simulation.figures import figures
+from ballast.simulation.run_metrics import run_metrics
 from ballast.simulation.trace import Cause, Outcome, Trace
 from tests.unit.simulation.small_world import policy, scenario
 
@@ -50,7 +50,7 @@ def test_a_gap_is_closed_by_moves_that_end_as_predicted() -> None:
     assert len(trace.moves) == 3
     assert trace.usage[-1].tolist() == [50.0, 50.0]
     assert sorted((m.hot_after, m.cold_after) for m in trace.moves) == [(50.0, 50.0), (60.0, 40.0), (70.0, 30.0)]
-    assert figures(trace).moves_beyond_optimum <= 1
+    assert run_metrics(trace).moves_beyond_optimum <= 1
 
 
 def test_nothing_moves_in_mode_off_or_recommend() -> None:

@@ -4,7 +4,7 @@ from math import isnan, nan
 
 import pytest
 
-from ballast.simulation.estimate import Estimate, quantile
+from ballast.simulation.ranking import Estimate, quantile
 
 
 def test_the_interval_is_student_s_t() -> None:

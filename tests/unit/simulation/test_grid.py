@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from ballast.errors import InvalidField, InvalidResource
-from ballast.simulation.grid import Axis, combined, without_effect
 from ballast.simulation.policies import by_name
+from ballast.simulation.variants import Axis, combined, without_effect
 
 
 def policy(name: str = "AvgShedder", **figures: Any) -> dict[str, Any]:

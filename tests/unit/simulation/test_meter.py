@@ -17,7 +17,7 @@ def read(cores: float, *, contention: float = 0.8, pressure: bool = False) -> Re
         metrics={"pressure": pressure},
     ).spec
     pool = cluster(nodes, executors=1, load={"cores": cores}, runsOn=["node"])
-    scraper = Scraper(spec, policy(), pool, Demand(spec, pool.fleet, pool.crew, 1), 1)
+    scraper = Scraper(spec, policy(), pool, Demand(spec, pool.fleet, pool.executor_slots, 1), 1)
     scraper.scrape(0.0)
     return scraper.query(0.0)
 

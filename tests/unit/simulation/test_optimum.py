@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ballast.simulation.optimum import fewest_moves, fewest_moves_of
+from ballast.simulation.run_metrics import fewest_moves, fewest_moves_of
 from ballast.simulation.trace import Stretch
 from tests.unit.simulation.traces import stretch
 

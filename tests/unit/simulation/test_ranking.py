@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ballast.simulation.figures import figures
 from ballast.simulation.ranking import Ranking, ranking
+from ballast.simulation.run_metrics import run_metrics
 from ballast.simulation.study import Case, Result, Series, Study
 from tests.unit.simulation.traces import trace
 
@@ -16,7 +16,7 @@ EVEN = trace([[50.0, 50.0]])
 
 def result(policy: str, *, window: str = "day", seed: int = 1, **known: Any) -> Result:
     case = Case(policy, window, seed)
-    return Result(case, replace(figures(EVEN), **known), Series.of(EVEN), ())
+    return Result(case, replace(run_metrics(EVEN), **known), Series.of(EVEN), ())
 
 
 def ranked(*results: Result) -> Ranking:

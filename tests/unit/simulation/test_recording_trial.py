@@ -19,7 +19,7 @@ def test_recorded_time_and_a_scenario_are_tried_alike() -> None:
     trials: list[Trial] = [ScenarioTrial(scenario()), RecordingTrial(recording, Replay())]
     described, replayed = (trial.run(POLICY, CASE) for trial in trials)
     assert described.case == replayed.case == CASE
-    assert described.figures.moves == replayed.figures.moves > 0
+    assert described.metrics.moves == replayed.metrics.moves > 0
     assert described.unknown == ()
     assert replayed.unknown
 
@@ -29,7 +29,7 @@ def test_a_policy_is_tried_as_if_it_enforced_with_the_labels_that_a_snapshot_tel
     seen = known(a_snapshot(a_node("node-0", labels={"pool": "a"}), a_node("node-1", labels={"pool": "b"})))
     spec = {**EAGER, "moves": {**EAGER["moves"], "mode": "Recommend"}}
     careful = BalancingPolicy.parse({"metadata": {"name": "careful"}, "spec": {"nodeSelector": {}, **spec}})
-    assert RecordingTrial(recording, Replay(known=seen)).run(careful, CASE).figures.moves > 0
+    assert RecordingTrial(recording, Replay(known=seen)).run(careful, CASE).metrics.moves > 0
 
 
 def test_queries_of_the_policys_own_are_told_to_be_those_of_the_history() -> None:

@@ -11,8 +11,8 @@ from ballast.model import Memory, Phase, Plan, PlannedMove, Policy, Snapshot
 from ballast.planner.plan import plan
 from ballast.simulation.engine import Planner
 from ballast.simulation.policies import from_name
+from ballast.simulation.recorded.executors import Arrivals
 from ballast.simulation.recorded.known import Known, known
-from ballast.simulation.recorded.life import Arrivals
 from ballast.simulation.replay import Replay, Replayed, replay
 from ballast.simulation.scenario import Scenario
 from ballast.simulation.trace import MoveRecord, Outcome

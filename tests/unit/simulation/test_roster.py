@@ -5,7 +5,7 @@ import pytest
 
 from ballast.model import Executor, Phase
 from ballast.simulation.meter import Reading
-from ballast.simulation.roster import Roster
+from ballast.simulation.snapshots import Roster
 from tests.unit.simulation.small_world import SMALL_AND_LARGE, cluster
 
 EPOCH = 1000.0

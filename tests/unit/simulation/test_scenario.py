@@ -10,10 +10,9 @@ import pytest
 import yaml
 
 from ballast.errors import BallastError
-from ballast.simulation.crew import crew
-from ballast.simulation.fleet import fleet
+from ballast.simulation.inventory import executor_slots, fleet
 from ballast.simulation.scenario import Scenario
-from ballast.simulation.scenario_load import Vary
+from ballast.simulation.scenario_models import Vary
 from tests.unit.simulation.small_world import scenario
 
 JOB = {"name": "job", "load": {"cores": 1}}
@@ -76,7 +75,7 @@ def test_groups_of_nodes_and_copies_of_applications_are_numbered() -> None:
     assert nodes.names == ("big", "node-0", "node-1", "node-2")
     assert nodes.zones == (None, "a", "b", "a")
     assert nodes.named("node") == (1, 2, 3)
-    slots = crew(spec, nodes)
+    slots = executor_slots(spec, nodes)
     assert [app.name for app in slots.apps] == ["job-0", "job-1"]
     assert slots.app_of.tolist() == [0, 0, 1, 1]
     assert slots.homes.tolist() == [1, 2, 3, 1]

@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from ballast.errors import InvalidField, InvalidResource
-from ballast.simulation.crew import crew
-from ballast.simulation.exchange import topologies
-from ballast.simulation.fleet import fleet
+from ballast.simulation.inventory import executor_slots, fleet, topologies
 from ballast.simulation.scenario import Scenario
 from tests.unit.simulation.small_world import policy, scenario
 
@@ -108,7 +106,7 @@ def test_the_streams_of_a_topology_are_what_the_planner_reads() -> None:
     applications = [{**each, "topology": "clicks"} for each in TWO]
     flows = [{"from": "kafka", "to": "ingest"}, {**FLOW, "bytesPerSecond": "1M"}]
     spec = scenario(applications=applications, externals=[KAFKA], streams=flows).spec
-    (topology,) = topologies(crew(spec, fleet(spec.nodes)).apps, spec, policy().levels)
+    (topology,) = topologies(executor_slots(spec, fleet(spec.nodes)).apps, spec, policy().levels)
     assert [(each.source, each.target) for each in topology.streams] == [("kafka", "ingest"), ("ingest", "sessions")]
     assert {each.name for each in topology.components} == {"kafka", "ingest", "sessions"}
 

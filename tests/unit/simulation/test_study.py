@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ballast.simulation.engine import simulate
-from ballast.simulation.figures import figures, gap, imbalance
+from ballast.simulation.run_metrics import gap, imbalance, run_metrics
 from ballast.simulation.study import INSTANTS, Case, Document, Result, Series, Study, left_out_told, moves_anything
 from tests.unit.simulation.small_world import policy, scenario
 from tests.unit.simulation.traces import trace
@@ -13,7 +13,7 @@ from tests.unit.simulation.traces import trace
 def test_a_result_has_the_run_s_figures_and_moves() -> None:
     run = simulate(scenario(), policy(), seed=3)
     result = Result.of(Case("policy", "small", 3), run, ("zones are not known",))
-    assert result.figures == figures(run)
+    assert result.metrics == run_metrics(run)
     assert result.moves == run.moves != ()
     assert result.unknown == ("zones are not known",)
 

@@ -12,4 +12,4 @@ def test_a_trial_is_named_by_its_case_and_runs_what_only_recommends_as_if_it_enf
     document["spec"]["moves"]["mode"] = "Recommend"
     result = ScenarioTrial(scenario()).run(BalancingPolicy.parse(document), Case("mine", "here", 7))
     assert result.case == Case("mine", "here", 7)
-    assert result.figures.moves == len(result.moves) > 0
+    assert result.metrics.moves == len(result.moves) > 0

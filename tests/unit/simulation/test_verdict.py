@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ballast.simulation.verdict import verdict
+from ballast.simulation.ranking import verdict
 from tests.unit.simulation.studies import CAREFUL, EAGER, STILL, result
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ballast.simulation.window import Window
+from ballast.simulation.meter import Window
 
 
 def filled(*rows: tuple[float, list[float]]) -> Window:

@@ -17,9 +17,8 @@ from ballast.cli.picture.timeline import MOST_MARKS
 from ballast.cli.report.backtested import EXPLAINED, ranked, ranked_columns
 from ballast.cli.report.simulated import MOST_MOVES, MOVE_COLUMNS, move_row
 from ballast.model import MovesMode
-from ballast.simulation.ranking import METHOD, RULE, Ranking
+from ballast.simulation.ranking import METHOD, QUESTIONS, RULE, Ranking, Verdict, verdict
 from ballast.simulation.study import Result, Study
-from ballast.simulation.verdict import QUESTIONS, Verdict, verdict
 
 _ASKED: Mapping[str, str] = MappingProxyType(
     {

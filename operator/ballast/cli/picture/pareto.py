@@ -9,7 +9,7 @@ from math import hypot, isfinite
 
 from ballast.cli.picture.frame import LETTER, Drawing, Plot, Scale, Size
 from ballast.cli.picture.legend import Entry, Legend, circle, legend
-from ballast.simulation.estimate import Estimate
+from ballast.simulation.ranking import Estimate
 
 _HEIGHT, _HEAD, _FOOT, _LEFT, _RIGHT = 330.0, 24.0, 42.0, 44.0, 30.0
 _SMALLEST, _LARGEST = 5.0, 11.0

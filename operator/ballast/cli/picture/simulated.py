@@ -10,7 +10,7 @@ from ballast.cli.picture.heat import Heat, heat_map
 from ballast.cli.picture.lines import Line, lines
 from ballast.cli.picture.page import grid, page
 from ballast.cli.report.simulated import COLUMNS, MEANINGS, figures_row
-from ballast.simulation.figures import figures, imbalance
+from ballast.simulation.run_metrics import imbalance, run_metrics
 from ballast.simulation.scenario import Scenario
 from ballast.simulation.trace import Trace
 
@@ -28,7 +28,7 @@ def _body(scenario: Scenario, traces: Sequence[Trace]) -> Iterator[str]:
     yield f'<p class="soft">{duration(seconds)}, {len(traces[0].nodes)} nodes, seed {traces[0].seed}</p>'
     yield "<h2>What each policy came to</h2>"
     yield '<p class="soft">Less is better in every column.</p>'
-    yield grid(COLUMNS, [figures_row(trace.policy, figures(trace)) for trace in traces])
+    yield grid(COLUMNS, [figures_row(trace.policy, run_metrics(trace)) for trace in traces])
     yield "<h2>Imbalance</h2>"
     yield '<p class="soft">How far the nodes&#8217; usage deviates from their mean, in points.</p>'
     deviations = [Line(trace.policy, trace.times, imbalance(trace)) for trace in traces]

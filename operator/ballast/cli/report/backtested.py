@@ -14,8 +14,7 @@ from rich.text import Text
 
 from ballast.cli.output import Format, duration, heading, line, rounded, table
 from ballast.cli.report.simulated import MEANINGS
-from ballast.simulation.estimate import Estimate
-from ballast.simulation.ranking import METHOD, RULE, Ranking, Standing
+from ballast.simulation.ranking import METHOD, RULE, Estimate, Ranking, Standing
 from ballast.simulation.study import Study
 
 _FIGURES: Mapping[str, str] = MappingProxyType(
@@ -144,7 +143,7 @@ def backtested_document(study: Study, found: Ranking) -> dict[str, Any]:
         "unknown": list(study.unknown),
         "policies": [_standing(one, study) for one in found.standings],
         "runs": [
-            {**asdict(result.case), "figures": _named(asdict(result.figures)), "moves": len(result.moves)}
+            {**asdict(result.case), "figures": _named(asdict(result.metrics)), "moves": len(result.moves)}
             for result in study.results
         ],
     }

@@ -13,7 +13,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from ballast.cli.output import Format, duration, heading, line, points, rounded, table
-from ballast.simulation.figures import Figures, figures
+from ballast.simulation.run_metrics import RunMetrics, run_metrics
 from ballast.simulation.scenario import Scenario
 from ballast.simulation.trace import MoveRecord, Trace
 
@@ -55,14 +55,14 @@ def simulated_report(scenario: Scenario, traces: Sequence[Trace], form: Format) 
     ]
     if spec.description:
         parts.append(Text(spec.description.strip(), style="dim"))
-    rows = [figures_row(trace.policy, figures(trace)) for trace in traces]
+    rows = [figures_row(trace.policy, run_metrics(trace)) for trace in traces]
     parts += [Text(), table(COLUMNS, rows, right=COLUMNS[1:], cut=("policy",))]
     for trace in traces if form is Format.WIDE else ():
         parts += [heading(f"Moves under {trace.policy}"), *_moves(trace)]
     return parts
 
 
-def figures_row(policy: str, found: Figures) -> list[str]:
+def figures_row(policy: str, found: RunMetrics) -> list[str]:
     """One policy's cells, by `COLUMNS`."""
     return [
         policy,
@@ -114,7 +114,7 @@ def simulated_document(scenario: Scenario, traces: Sequence[Trace]) -> dict[str,
             {
                 "policy": trace.policy,
                 "seed": trace.seed,
-                "figures": _plain(figures(trace)),
+                "figures": _plain(run_metrics(trace)),
                 "refusals": trace.refused(),
                 "moves": [_plain(move) for move in trace.moves],
             }
@@ -123,7 +123,7 @@ def simulated_document(scenario: Scenario, traces: Sequence[Trace]) -> dict[str,
     }
 
 
-def _plain(value: Figures | MoveRecord) -> dict[str, Any]:
+def _plain(value: RunMetrics | MoveRecord) -> dict[str, Any]:
     return {to_camel(name): _written(item) for name, item in asdict(value).items()}
 
 

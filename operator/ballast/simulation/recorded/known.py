@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from ballast.model import Executor, Move, Node, Resources, Snapshot, Topology, Workload
+from ballast.simulation.recorded.slots import MOVE_SECONDS, slots
+from ballast.simulation.recording import RecordedNode, Recording
 
 _RUN = re.compile(r"-[0-9a-f]{16}$")
 """What Spark puts behind an application's name in the names of its pods, again for each run."""
@@ -106,3 +108,37 @@ def _beyond(whole: Resources, parts: Iterable[Resources]) -> Resources:
         max(0.0, whole.memory_bytes - sum(part.memory_bytes for part in listed)),
         max(0.0, whole.pods - sum(part.pods for part in listed)),
     )
+
+
+# A recording with what a snapshot of the same pool tells more exactly: what nodes offer, and which moves were made.
+
+
+def completed(recording: Recording, known: Known) -> Recording:
+    members = list(recording.executors)
+    for index in _replacements(recording, known.moves):
+        members[index] = replace(members[index], moved=True)
+    nodes = tuple(_sized(node, known) for node in recording.nodes)
+    return replace(recording, nodes=nodes, executors=tuple(members))
+
+
+def _sized(node: RecordedNode, known: Known) -> RecordedNode:
+    if not node.whole or node.name not in known.nodes:
+        return node
+    offered = known.nodes[node.name].allocatable
+    return replace(node, cores=offered.cpu_cores, memory_bytes=offered.memory_bytes, whole=False)
+
+
+def _replacements(recording: Recording, moves: tuple[Move, ...]) -> Iterator[int]:
+    """Executors that began where one that was moved was to go, soon after it was decided."""
+    left = {(move.namespace, move.executor_name): move for move in moves if move.left_at is not None}
+    if not left:
+        return
+    successor = slots(recording).successor
+    for index in np.flatnonzero(successor >= 0).tolist():
+        executor, after = recording.executors[index], recording.executors[successor[index]]
+        move = left.get((executor.namespace, executor.name))
+        if move is None or recording.nodes[after.node].name != move.target:
+            continue
+        began = recording.start + after.first * recording.step_seconds
+        if -recording.step_seconds <= began - move.started_at <= MOVE_SECONDS + recording.step_seconds:
+            yield int(successor[index])

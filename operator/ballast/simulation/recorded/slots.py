@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -85,3 +85,40 @@ def _chained(members: Sequence[int], recording: Recording) -> Iterator[tuple[int
         ends = [each for each in ends if first - executors[each].last <= max(1.0, later)]
         ends.append(index)
         yield index, before
+
+
+# Which executors of a recording are there because the operator moved them.
+
+MOVE_SECONDS = 360.0
+"""From the decision until the replacement is on its way: leaving and arriving, as a policy limits them by default."""
+
+
+def with_moved(recording: Recording, decided: IntArray) -> Recording:
+    """`decided`: by step, the moves that the operator decided on since the step before.
+
+    Which executors they were about is not recorded: they are the first ones of which a replacement began on another
+    node that was there all along, soon after. Others that come elsewhere were lost or restarted.
+    """
+    if not decided.any():
+        return recording
+    members = list(recording.executors)
+    longest = max(1, int(np.ceil(MOVE_SECONDS / recording.step_seconds)))
+    successor = slots(recording).successor
+    waiting = sorted(
+        (members[after].first, before, int(after)) for before, after in enumerate(successor.tolist()) if after >= 0
+    )
+    missing = 0
+    for step in np.flatnonzero(decided).tolist():
+        soon = [
+            (first, before, after)
+            for first, before, after in waiting
+            if step - 1 <= first <= step + longest
+            and members[before].node != members[after].node
+            and recording.present[first, members[before].node]
+        ]
+        for found in soon[: int(decided[step])]:
+            members[found[2]] = replace(members[found[2]], moved=True)
+            waiting.remove(found)
+        missing += max(0, int(decided[step]) - len(soon))
+    told = (f"{missing} of {int(decided.sum())} moves that the operator decided on left no trace",) if missing else ()
+    return replace(recording, executors=tuple(members), unknown=(*recording.unknown, *told))

@@ -6,10 +6,10 @@ from dataclasses import fields
 
 import pyarrow as pa
 
-from ballast.simulation.figures import Figures
 from ballast.simulation.ranking import Ranking
+from ballast.simulation.run_metrics import RunMetrics
 
-FIGURES = tuple(field.name for field in fields(Figures))
+FIGURES = tuple(field.name for field in fields(RunMetrics))
 
 
 def ranking_table(ranking: Ranking) -> pa.Table:

@@ -14,8 +14,7 @@ from pydantic import TypeAdapter
 from pyspark.sql import DataFrame, SparkSession
 
 from ballast.errors import InvalidField
-from ballast.simulation.recorded.extent import extended
-from ballast.simulation.recorded.reading import recording
+from ballast.simulation.recorded.reading import extended, recording
 from ballast.simulation.recording import UnusableRecordingError, instant, window_name
 from ballast.simulation.replay import Replay
 from ballast.simulation.study import left_out_told

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ballast.model.arrays import FloatArray
-from ballast.simulation.figures import Figures
+from ballast.simulation.run_metrics import RunMetrics
 from ballast.simulation.study import Case, Result, Series
 from ballast.simulation.trace import MoveRecord, Outcome
 from ballast.spark.backtest.cases import Run
@@ -44,7 +44,7 @@ SCHEMA = pa.schema(
         pa.field("policy", pa.string()),
         pa.field("window", pa.string()),
         pa.field("seed", pa.int64()),
-        *_typed(Figures),
+        *_typed(RunMetrics),
         pa.field("moved", pa.list_(pa.struct(_typed(MoveRecord)))),
         pa.field("unknown", pa.list_(pa.string())),
         *(pa.field(name, pa.float64()) for name in _HELD),
@@ -66,7 +66,7 @@ def row(result: Result, run: Run) -> pa.Table:
     values = {
         "key": run.key,
         **asdict(result.case),
-        **asdict(result.figures),
+        **asdict(result.metrics),
         "moved": [asdict(move) for move in result.moves],
         "unknown": list(result.unknown),
         **{name: getattr(series, name) for name in (*_HELD, *_COURSE)},
@@ -129,7 +129,7 @@ def _result(cells: Mapping[str, pa.Scalar]) -> Result:
     held = {name: cells[name].as_py() for name in _HELD}
     return Result(
         case=Case(**{field.name: cells[field.name].as_py() for field in fields(Case)}),
-        figures=Figures(**{field.name: cells[field.name].as_py() for field in fields(Figures)}),
+        metrics=RunMetrics(**{field.name: cells[field.name].as_py() for field in fields(RunMetrics)}),
         series=Series(**held, **course, nodes=nodes),
         moves=tuple(MoveRecord(**{**move, "outcome": Outcome(move["outcome"])}) for move in cells["moved"].as_py()),
         unknown=tuple(cells["unknown"].as_py()),

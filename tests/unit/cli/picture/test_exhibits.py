@@ -41,7 +41,7 @@ def test_of_many_windows_those_are_shown_in_which_it_makes_a_difference() -> Non
     other = [result(EAGER, window=window, noise=0.0) for window, _ in helped]
     made = Study((*runs, *other), {policy: document(policy) for policy in (STILL, EAGER)})
     differences = {
-        window: abs(runs[i].figures.imbalance_point_hours - other[i].figures.imbalance_point_hours)
+        window: abs(runs[i].metrics.imbalance_point_hours - other[i].metrics.imbalance_point_hours)
         for i, (window, _) in enumerate(helped)
     }
     expected = sorted(differences, key=lambda window: -differences[window])[:3]

@@ -4,7 +4,7 @@ import re
 from math import inf, nan
 
 from ballast.cli.picture.pareto import Trade, pareto
-from ballast.simulation.estimate import Estimate
+from ballast.simulation.ranking import Estimate
 
 
 def trade(

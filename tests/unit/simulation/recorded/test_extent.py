@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ballast.simulation.recorded.extent import extended
+from ballast.simulation.recorded.reading import extended
 from ballast.simulation.recording import Recording, UnusableRecordingError
 from tests.unit.simulation.recordings import executor, recording
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ballast.model import Component, Resources, Workload
-from ballast.simulation.recorded.crew import recorded_crew, recorded_fleet, recorded_topologies
+from ballast.simulation.recorded.executors import recorded_fleet, recorded_slots, recorded_topologies
 from ballast.simulation.recorded.known import Known, known
 from ballast.simulation.recorded.slots import slots
 from tests.builders import GIB, a_node, a_snapshot, a_topology, an_executor
@@ -42,12 +42,12 @@ def test_executors_of_a_recording_get_what_the_snapshot_knows_of_their_applicati
             executor(2, 1, name="views-exec-2"),
         ]
     )
-    crew = recorded_crew(given, slots(given), SEEN)
-    strange, clicks = sorted(crew.apps, key=lambda app: app.name)
+    executor_slots = recorded_slots(given, slots(given), SEEN)
+    strange, clicks = sorted(executor_slots.apps, key=lambda app: app.name)
     assert (clicks.topology, clicks.component, clicks.workload) == ("team/clicks", "ingest", Workload.BATCH)
     assert (clicks.cores, clicks.requests.cpu_cores, clicks.state_bytes) == (2.0, 1.0, 500.0)
     assert (strange.topology, strange.workload, strange.state_bytes) == ("team/app", Workload.STREAMING, 0.0)
-    assert [topology.key for topology in recorded_topologies(crew, SEEN)] == ["team/app", "team/clicks"]
+    assert [topology.key for topology in recorded_topologies(executor_slots, SEEN)] == ["team/app", "team/clicks"]
 
 
 def test_an_implicit_topology_is_of_one_run_alone() -> None:
@@ -58,7 +58,7 @@ def test_an_implicit_topology_is_of_one_run_alone() -> None:
         )
     )
     given = recording([executor(1, 0, name=f"{OTHER_RUN}-exec-1", application="spark-new")])
-    (app,) = recorded_crew(given, slots(given), implicit).apps
+    (app,) = recorded_slots(given, slots(given), implicit).apps
     assert app.topology == "team/spark-new"
 
 

@@ -4,7 +4,7 @@ from itertools import islice
 
 import pytest
 
-from ballast.simulation.recorded.passes import due
+from ballast.simulation.replay import due
 
 
 @pytest.mark.parametrize(

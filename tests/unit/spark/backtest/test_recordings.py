@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from ballast.errors import InvalidField
-from ballast.simulation.candidates import candidates
 from ballast.simulation.recorded.rows import Rows
 from ballast.simulation.recording import Recording
 from ballast.simulation.replay import Replay
 from ballast.simulation.trial import RecordingTrial
+from ballast.simulation.variants import candidates
 from ballast.spark.backtest import Run, Selection, Window, runs
 from ballast.spark.backtest.parquet_rows import rows
 from ballast.spark.backtest.recordings import Files, excerpts, moment_ms, recorded_task
@@ -181,8 +181,8 @@ def test_a_task_replays_the_files_that_were_sent_to_it(given: Recording) -> None
     (result,) = results(table(batch))
     (run,) = [each for each in runs(POLICIES, [Window(result.case.window, "d")], seeds=1) if each.case == result.case]
     by_hand = RecordingTrial(given, Replay()).run(run.policy, run.case)
-    assert (result.figures, result.moves, result.unknown) == (by_hand.figures, by_hand.moves, by_hand.unknown)
-    assert result.figures.moves > 0
+    assert (result.metrics, result.moves, result.unknown) == (by_hand.metrics, by_hand.moves, by_hand.unknown)
+    assert result.metrics.moves > 0
 
 
 def truncated(content: bytes) -> bytes:

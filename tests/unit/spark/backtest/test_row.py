@@ -22,9 +22,9 @@ def test_a_result_is_the_same_when_it_is_read_again() -> None:
     assert result.moves
     kept = row(result, RUN)
     (read,) = results(kept)
-    assert (read.case, read.figures, read.moves, read.unknown) == (
+    assert (read.case, read.metrics, read.moves, read.unknown) == (
         result.case,
-        result.figures,
+        result.metrics,
         result.moves,
         result.unknown,
     )

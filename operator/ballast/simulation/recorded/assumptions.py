@@ -8,10 +8,9 @@ import numpy as np
 
 from ballast.api import BalancingPolicy
 from ballast.model import LoadUnit, Policy
-from ballast.simulation.recorded.demand import RecordedDemand
+from ballast.simulation.recorded.executors import Arrivals
 from ballast.simulation.recorded.known import Known, KnownApplication, pods_of
-from ballast.simulation.recorded.life import Arrivals
-from ballast.simulation.recorded.meter import RecordedMeter
+from ballast.simulation.recorded.meter import RecordedDemand, RecordedMeter
 from ballast.simulation.recording import Recording
 
 _FULL_RATIO = 0.98

@@ -13,11 +13,11 @@ from random import Random
 from typing import Any
 
 from ballast.simulation.engine import simulate
-from ballast.simulation.figures import figures, gap
 from ballast.simulation.policies import from_name
+from ballast.simulation.run_metrics import gap, run_metrics
 from ballast.simulation.scenario import Scenario
 from ballast.simulation.trace import Trace
-from ballast.simulation.uncoupled import Placement, Uncoupled
+from tests.reference.pulsar.uncoupled import Placement, Uncoupled
 
 EXAMPLES = (
     "pip364-cluster",
@@ -108,13 +108,13 @@ def run(combination: Combination, scenario: Scenario) -> Trace:
     policy = from_name(combination.shedding, scenario)
     if combination.placement is None:
         return simulate(scenario, policy)
-    planner = Uncoupled(combination.placement, Random(scenario.spec.seed))  # noqa: S311 -- draws, no secrets
+    planner = Uncoupled(combination.placement, Random(scenario.spec.seed))
     return simulate(scenario, policy, label=combination.name, planner=planner)
 
 
 def judged(traces: Mapping[str, Trace]) -> Judgment:
     """`traces`: one combination's, by scenario; those of `SCENARIOS`."""
-    found = {name: figures(trace) for name, trace in traces.items()}
+    found = {name: run_metrics(trace) for name, trace in traces.items()}
     leveled = [found[name] for name in EXAMPLES if found[name].seconds_to_balance is not None]
     return Judgment(
         unequal_points=max(0.0, float(gap(traces[UNEQUAL])[-1]) - traces[UNEQUAL].level_points),

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from ballast.errors import InvalidField
-from ballast.simulation.candidates import NO_MOVES, candidates, shared_figures
-from ballast.simulation.grid import Axis
 from ballast.simulation.study import Document, moves_anything
+from ballast.simulation.variants import NO_MOVES, Axis, candidates, shared_figures
 from tests.unit.simulation.small_world import scenario
 
 FILE = """

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ballast.simulation.figures import figures, gap, imbalance, seconds_to_balance
+from ballast.simulation.run_metrics import gap, imbalance, run_metrics, seconds_to_balance
 from ballast.simulation.trace import Outcome
 from tests.unit.simulation.traces import move, stretch, trace
 
@@ -42,14 +42,14 @@ def test_gaps_are_of_usage_averaged_over_the_window() -> None:
 
 def test_imbalance_is_the_deviation_over_nodes_that_are_there_times_hours() -> None:
     assert imbalance(trace([[80.0, 20.0, np.nan]])).tolist() == [30.0]
-    assert figures(trace([APART] * 60)).imbalance_point_hours == pytest.approx(30.0)
+    assert run_metrics(trace([APART] * 60)).imbalance_point_hours == pytest.approx(30.0)
 
 
 def test_a_placement_is_wrong_when_its_destination_ends_far_above_the_mean() -> None:
     seen = trace([APART] * 2 + [[20.0, 80.0]] * 5, moves=(move(0, 1, 60.0, arrived=120.0),))
-    found = figures(seen)
+    found = run_metrics(seen)
     assert (found.wrong_placements, found.over_unloadings) == (1, 1)
-    fine = figures(trace([APART] * 2 + [LEVEL] * 5, moves=(move(0, 1, 60.0, arrived=120.0),)))
+    fine = run_metrics(trace([APART] * 2 + [LEVEL] * 5, moves=(move(0, 1, 60.0, arrived=120.0),)))
     assert (fine.wrong_placements, fine.over_unloadings) == (0, 0)
 
 
@@ -57,15 +57,15 @@ def test_a_large_machine_counts_for_more_in_the_mean() -> None:
     after = [[80.0, 50.0, 35.0]] * 5
     moves = (move(1, 2, 60.0, arrived=60.0),)
     alike, one_large = np.ones(3), np.array([8.0, 1.0, 1.0])
-    assert figures(trace(after, capacity=alike, moves=moves, level_points=10.0)).over_unloadings == 0
-    assert figures(trace(after, capacity=one_large, moves=moves, level_points=10.0)).over_unloadings == 1
+    assert run_metrics(trace(after, capacity=alike, moves=moves, level_points=10.0)).over_unloadings == 0
+    assert run_metrics(trace(after, capacity=one_large, moves=moves, level_points=10.0)).over_unloadings == 1
 
 
 def test_going_back_within_an_hour_is_a_reversal() -> None:
     there, back = move(0, 1, 60.0), move(1, 0, 600.0)
-    assert figures(trace([LEVEL] * 20, moves=(there, back))).reversals == 1
-    assert figures(trace([LEVEL] * 20, moves=(there, move(1, 0, 4000.0)))).reversals == 0
-    assert figures(trace([LEVEL] * 20, moves=(there, move(0, 1, 600.0)))).reversals == 0
+    assert run_metrics(trace([LEVEL] * 20, moves=(there, back))).reversals == 1
+    assert run_metrics(trace([LEVEL] * 20, moves=(there, move(1, 0, 4000.0)))).reversals == 0
+    assert run_metrics(trace([LEVEL] * 20, moves=(there, move(0, 1, 600.0)))).reversals == 0
 
 
 def test_moves_are_counted_once_they_left_and_by_round_and_outcome() -> None:
@@ -74,15 +74,15 @@ def test_moves_are_counted_once_they_left_and_by_round_and_outcome() -> None:
         move(0, 1, 60.0, outcome=Outcome.DID_NOT_HELP),
         move(0, 1, 120.0, outcome=Outcome.NEVER_LEFT, left_at=None, arrived_at=None),
     )
-    found = figures(trace([LEVEL] * 20, moves=moves))
+    found = run_metrics(trace([LEVEL] * 20, moves=moves))
     assert (found.moves, found.rounds, found.failed_moves) == (2, 1, 2)
 
 
 def test_moves_beyond_the_optimum_are_those_that_were_not_needed() -> None:
     needed = stretch([[1] * 9, [1]])
     moves = tuple(move(0, 1, 60.0 * i) for i in range(1, 8))
-    assert figures(trace([LEVEL] * 20, moves=moves, stretches=(needed,))).moves_beyond_optimum == 3
-    assert figures(trace([LEVEL] * 20, stretches=(needed,))).moves_beyond_optimum == 0
+    assert run_metrics(trace([LEVEL] * 20, moves=moves, stretches=(needed,))).moves_beyond_optimum == 3
+    assert run_metrics(trace([LEVEL] * 20, stretches=(needed,))).moves_beyond_optimum == 0
 
 
 def test_refusals_by_limits_are_summed() -> None:
@@ -90,10 +90,10 @@ def test_refusals_by_limits_are_summed() -> None:
     reasons = ("Budget", "Cooldown", "MaxConcurrent", "NoRoom")
     seen = trace([LEVEL] * 2, reasons=reasons, refusals=counts)
     assert seen.refused() == {"Budget": 2, "Cooldown": 2, "MaxConcurrent": 4, "NoRoom": 8}
-    assert figures(seen).limit_refusals == 8
+    assert run_metrics(seen).limit_refusals == 8
 
 
 def test_locality_is_a_mean_over_time_and_unknown_passes_count_for_nothing() -> None:
     seen = trace([LEVEL] * 4, locality=np.array([2.0, 4.0, np.nan, np.nan]))
-    assert figures(seen).locality_cost == pytest.approx(3.0)
-    assert figures(seen).peak_score == 50.0
+    assert run_metrics(seen).locality_cost == pytest.approx(3.0)
+    assert run_metrics(seen).peak_score == 50.0

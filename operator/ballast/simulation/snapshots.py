@@ -1,30 +1,30 @@
-"""The executors of the simulated cluster as the planner sees them.
-
-Ten thousand of them are looked at in every pass, and of most nothing but the measured figures has changed: what else is
-known of one is kept until it changes.
-"""
+"""From the simulated cluster to the Snapshot that one pass decides by."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
-from ballast.model import Executor, ExecutorUsage, Phase
+from ballast.model import (
+    Executor,
+    ExecutorUsage,
+    MetricsHealth,
+    Node,
+    NodeUsage,
+    Policy,
+    Resources,
+    Snapshot,
+    Topology,
+)
 from ballast.model.arrays import FloatArray, IntArray
-from ballast.simulation.cluster import Cluster, State
+from ballast.simulation.cluster import PHASES, Cluster, State, uid_of
+from ballast.simulation.flight import Flights
 from ballast.simulation.meter import Reading
-from ballast.simulation.uid import uid_of
 
-PHASES = {
-    int(State.GATED): Phase.GATED,
-    int(State.PENDING): Phase.PENDING,
-    int(State.RUNNING): Phase.RUNNING,
-    int(State.LEAVING): Phase.LEAVING,
-}
 _BUT_USAGE = attrgetter(*(field.name for field in fields(Executor) if field.name != "usage"))
 """Of an executor, every field before `usage`, which is the last one."""
 _MAKE: Callable[..., Executor] = Executor
@@ -35,9 +35,9 @@ class Roster:
 
     def __init__(self, cluster: Cluster, *, epoch: float) -> None:
         self._cluster, self._epoch = cluster, epoch
-        self._known: list[tuple[Any, ...]] = [()] * len(cluster.crew)
-        self._seen: IntArray = np.full((5, len(cluster.crew)), -1, dtype=np.int64)
-        apps, app_of = cluster.crew.apps, cluster.crew.app_of
+        self._known: list[tuple[Any, ...]] = [()] * len(cluster.executor_slots)
+        self._seen: IntArray = np.full((5, len(cluster.executor_slots)), -1, dtype=np.int64)
+        apps, app_of = cluster.executor_slots.apps, cluster.executor_slots.app_of
         self._records = np.array([app.records_per_core for app in apps])[app_of]
         self._bytes = np.array([app.bytes_per_core for app in apps])[app_of]
         self._state_bytes = np.array([app.state_bytes for app in apps])[app_of]
@@ -58,7 +58,7 @@ class Roster:
         seconds = self._task_seconds[slots] * reading.slowdown[node] / self._cluster.fleet.speed[node]
         columns = (
             used,
-            self._cluster.crew.requests[slots, 1],
+            self._cluster.executor_slots.requests[slots, 1],
             work * self._records[slots],
             work * self._bytes[slots],
             seconds,
@@ -87,7 +87,7 @@ class Roster:
         cluster, names, nodes = self._cluster, self._cluster.names, self._cluster.fleet.names
         columns = (
             slots.tolist(),
-            cluster.crew.app_of[slots].tolist(),
+            cluster.executor_slots.app_of[slots].tolist(),
             cluster.state[slots].tolist(),
             cluster.node[slots].tolist(),
             cluster.generation[slots].tolist(),
@@ -97,7 +97,7 @@ class Roster:
             _or_none(self._epoch + cluster.unschedulable_since[slots]),
         )
         for slot, app_of, state, node, generation, pinned, born_at, running, waiting in zip(*columns, strict=True):
-            app, uid = cluster.crew.apps[app_of], uid_of(slot, generation)
+            app, uid = cluster.executor_slots.apps[app_of], uid_of(slot, generation)
             yield Executor(
                 namespace=app.namespace,
                 name=names[slot],
@@ -126,3 +126,70 @@ def _or_none(values: FloatArray) -> list[Any]:
     for index in np.flatnonzero(np.isnan(values)).tolist():
         listed[index] = None
     return listed
+
+
+_LEAVING = "DeletionCandidateOfClusterAutoscaler"
+
+
+class SnapshotReader:
+    """What stays the same from pass to pass is made once."""
+
+    def __init__(self, cluster: Cluster, policy: Policy, topologies: tuple[Topology, ...], *, epoch: float) -> None:
+        self._cluster, self._policy, self._epoch = cluster, policy, epoch
+        self._topologies = topologies
+        self._roster = Roster(cluster, epoch=epoch)
+        fleet = cluster.fleet
+        self.locations = fleet.locations(policy.levels)
+        self._labels = [fleet.labels(index, policy.levels) for index in range(len(fleet))]
+        self._allocatable = [Resources(*row) for row in cluster.allocatable.tolist()]
+
+    def snapshot(self, reading: Reading, flights: Flights, time: float) -> Snapshot:
+        return Snapshot(
+            taken_at=self._epoch + time,
+            nodes=tuple(self._nodes(reading)),
+            executors=tuple(self._roster.executors(reading)),
+            topologies=self._with_failures(flights.failed_by_topology),
+            moves=flights.moves(time),
+            metrics=_health(reading),
+        )
+
+    def _nodes(self, reading: Reading) -> Iterator[Node]:
+        cluster, fleet = self._cluster, self._cluster.fleet
+        requested, ready, warned = cluster.requested().tolist(), cluster.ready.tolist(), cluster.warned.tolist()
+        cpu, memory, age = reading.node_cpu.tolist(), reading.node_memory.tolist(), reading.node_age.tolist()
+        speed, known = fleet.speed.tolist(), np.isfinite(reading.node_memory).tolist()
+        recent = (reading.node_age <= self._policy.max_age_seconds) & ~np.isnan(reading.node_cpu) & reading.available
+        fresh = recent.tolist()
+        measured = reading.node_pressure
+        pressure = [None] * len(fresh) if measured is None else measured.tolist()
+        for index in np.flatnonzero(cluster.listed).tolist():
+            usage = None
+            if fresh[index]:
+                usage = NodeUsage(
+                    cpu_ratio=cpu[index],
+                    memory_ratio=memory[index] if known[index] else None,
+                    pressure_ratio=pressure[index],
+                    age_seconds=age[index],
+                )
+            yield Node(
+                name=fleet.names[index],
+                location=self.locations[index],
+                allocatable=self._allocatable[index],
+                requested=Resources(*requested[index]),
+                labels=self._labels[index],
+                ready=ready[index],
+                leaving=_LEAVING if warned[index] else "",
+                speed=speed[index],
+                usage=usage,
+            )
+
+    def _with_failures(self, failed: dict[str, int]) -> tuple[Topology, ...]:
+        if not failed:
+            return self._topologies
+        return tuple(replace(each, failed_executors=failed.get(each.key, 0)) for each in self._topologies)
+
+
+def _health(reading: Reading) -> MetricsHealth:
+    if reading.available:
+        return MetricsHealth(available=True, reason="Available")
+    return MetricsHealth(available=False, reason="Unreachable", message="Prometheus does not answer")

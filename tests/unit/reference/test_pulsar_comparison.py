@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ballast.simulation.comparison import (
+from ballast.simulation.run_metrics import run_metrics
+from ballast.simulation.scenario import Scenario
+from ballast.simulation.trace import Trace
+from tests.reference.pulsar.comparison import (
     EXAMPLES,
     SCENARIOS,
     Combination,
@@ -17,10 +20,7 @@ from ballast.simulation.comparison import (
     run,
     table,
 )
-from ballast.simulation.figures import figures
-from ballast.simulation.scenario import Scenario
-from ballast.simulation.trace import Trace
-from ballast.simulation.uncoupled import Placement
+from tests.reference.pulsar.uncoupled import Placement
 from tests.unit.simulation.traces import move, trace
 
 ROOT = Path(__file__).parents[3]
@@ -117,7 +117,7 @@ class TestPulsarsWay:
     def test_averaged_scores_send_everything_to_and_fro(self) -> None:
         """PIP-364's trap: after the nodes are level, their averages are not for a long time."""
         world = scenario("pip364-history-trap")
-        theirs, ours = figures(run(PULSAR, world)), figures(run(OURS, world))
+        theirs, ours = run_metrics(run(PULSAR, world)), run_metrics(run(OURS, world))
         assert theirs.wrong_placements > 10
         assert theirs.reversals > 10
         assert (ours.wrong_placements, ours.reversals) == (0, 0)
@@ -125,7 +125,7 @@ class TestPulsarsWay:
     def test_the_measured_cluster_takes_several_rounds_where_ours_takes_one(self) -> None:
         """Eight rounds and 22 minutes in PIP-364, under a load that varied."""
         world = scenario("pip364-cluster")
-        theirs, ours = figures(run(PULSAR, world)), figures(run(OURS, world))
+        theirs, ours = run_metrics(run(PULSAR, world)), run_metrics(run(OURS, world))
         assert (theirs.rounds, theirs.seconds_to_balance) == (3, 60.0)
         assert ours.rounds == 1
 

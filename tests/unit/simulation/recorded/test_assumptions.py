@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from ballast.model import Weights
+from ballast.simulation.recorded.assumptions import of_recording
+from ballast.simulation.recorded.executors import Arrivals
 from ballast.simulation.recorded.known import Known
-from ballast.simulation.recorded.life import Arrivals
-from ballast.simulation.recorded.unknown import of_recording
 from tests.unit.simulation.recordings import executor, node, recording
 from tests.unit.simulation.small_world import policy
 
