@@ -36,6 +36,11 @@ def install(testbed: Testbed) -> None:
         testbed.kubectl("wait", f"--for={what}", "crd/balancingpolicies.ballast.dev", "crd/gateswitches.ballast.dev")
 
 
+def uninstall(testbed: Testbed) -> None:
+    """Without the chart's hooks, whose Jobs would wait for a kubelet."""
+    testbed.helm("uninstall", RELEASE, f"--namespace={NAMESPACE}", "--no-hooks")
+
+
 @dataclass(frozen=True, slots=True)
 class Replica:
     process: subprocess.Popen[bytes]
