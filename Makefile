@@ -24,13 +24,14 @@ backtest: setup ## Run history, backtest and recommendation on two days of a des
 
 test: setup check unit spark cluster e2e ## Run every test and check
 
-check: ## Format, lint, types, layers and generated files
+check: ## Format, lint, types, layers, prose and generated files
 	@scripts/setup.sh --python-only
 	@test ! -e operator/__init__.py || { echo "operator/__init__.py hides the standard library's: delete it"; exit 1; }
 	@.venv/bin/ruff format --check operator tests benchmarks examples
 	@.venv/bin/ruff check operator tests benchmarks examples
 	@.venv/bin/mypy operator tests benchmarks examples
 	@.venv/bin/lint-imports
+	@$(RUN) -m tests.prose
 	@.venv/bin/ballast crds --check
 
 unit: ## Run the tests that need no control plane, and see that they take the core's branches

@@ -26,7 +26,7 @@ PAGE = Path("docs/comparison.md")
 INTRODUCTION = """# How strategies compare
 
 PIP-364 judges Pulsar's combinations of a shedding and a placement strategy by five questions, in words. Here are
-figures: every combination on the proposal's worked examples (`examples/scenarios/pip364-*.yaml`) and on a day that is
+values: every combination on the proposal's worked examples (`examples/scenarios/pip364-*.yaml`) and on a day that is
 level except for noise (`noisy-day.yaml`), simulated from scrape to scrape with the metrics that a real pool would show.
 Less is better everywhere; the best of a column is bold. `make comparison` writes this page.
 

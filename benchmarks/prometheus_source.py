@@ -1,4 +1,4 @@
-"""Reading ten million points: the data source on Spark beside prometheus-api-client and pandas.
+"""Reading ten million points: the data source on Spark, compared with prometheus-api-client and pandas.
 
 Both read the same range of the same Prometheus, ask at most 11 000 steps at once, and work out the mean by pod of rows
 that hold time, value and all labels; their means must agree. Each reader is its own process, kept with all that it
@@ -6,13 +6,13 @@ starts to one or two cores; Prometheus runs next to it on whichever cores the ma
 after the other, as it does by itself, and gets them compressed, which it asks for; the data source asks for them plain.
 
 Rows per second count from the first request on, with neither imports nor Spark's start, but with the start of Spark's
-Python workers and of its first query; a second read in the same session stands beside, without an aim. Memory is that
+Python workers and of its first query; a second read in the same session is also shown, without an aim. Memory is that
 of all processes of the reader, JVM included, pages that are shared counted once.
 
-Judged is the client as its documentation has it: one frame of all the answers. Beside stand a frame for each answer,
+Judged is the client as its documentation has it: one frame of all the answers. Also shown are a frame for each answer,
 which needs less memory, the same without compression, and what Prometheus alone takes to answer. The data source reads
 partitions of 24 hours, to which it was tuned. That memory is bounded by one of them is judged by the largest of Spark's
-Python workers, over all of the range beside half of it.
+Python workers, over all of the range, and over half of it.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ ALLOCATIONS = 500_000
 
 @contextmanager
 def seldom_sought() -> Iterator[None]:
-    """Looks are rare inside, and as before afterwards; who has turned them off finds them off.
+    """Raises the gen-0 GC threshold inside the block and restores it; a collector that is off stays off.
 
     A pass makes some values for every executor, which all end with it, and none of which is part of a cycle. Looking
     at each of them thrice takes a quarter of the time, and more than in proportion where the pool is large.

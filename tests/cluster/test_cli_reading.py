@@ -126,7 +126,7 @@ def test_status_shows_the_pool_and_why_there_are_no_scores(scene: Scene) -> None
     told = words(ended.out)
     assert "Policy cli-streaming placement Recommend moves Recommend" in told
     assert "No metrics NotConfigured" in told
-    assert "a a-1 cli-a1 no figures 1" in told
+    assert "a a-1 cli-a1 no metrics 1" in told
     assert "cli-analytics/clicks declared 2/2 0 50% 50%" in told
 
 

@@ -32,7 +32,7 @@ def base_of(kind: str) -> Case:
 def test_streams_are_explained(control_plane: Testbed, crd_server: Server) -> None:
     text = flat(control_plane.kubectl("explain", "sparktopology.spec.streams"))
 
-    assert "Who sends to whom, how much, and how the records are spread." in text
+    assert "Data flows: sender, receiver, rate and partitioning." in text
     assert "from <string> -required- The sending component's name." in text
     assert "rate <Object> How much flows." in text
 

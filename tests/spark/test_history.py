@@ -372,7 +372,7 @@ def test_a_day_without_figures_is_told_and_those_after_it_are_left_as_they_are(
 ) -> None:
     before = FIRST.plus(-2)
     assert [str(done) for done in run(spark, history, cluster, days(before, before))] == [
-        f"date={before}: no figures of any pool"
+        f"date={before}: no metrics of any pool"
     ]
     shutil.rmtree(history / f"date={FIRST}")
     shutil.copytree(history / f"date={SECOND}", history / f"date={before}")  # a day that is not known to its end
@@ -380,7 +380,7 @@ def test_a_day_without_figures_is_told_and_those_after_it_are_left_as_they_are(
     assert [str(stretch.day) for stretch in left] == [str(before.plus(number)) for number in range(3)]
     done = run(spark, history, cluster, days(None, before))
     assert [str(one) for one in done] == [
-        f"date={before}/pool={pool}: no figures; a file that is there is kept" for pool in ("batch", "streaming")
+        f"date={before}/pool={pool}: no metrics; a file that is there is kept" for pool in ("batch", "streaming")
     ]
 
 
@@ -592,5 +592,5 @@ def test_a_second_run_in_the_folder_is_told_to_wait(
 @pytest.mark.usefixtures("spark")
 def test_a_prometheus_without_such_a_pool_is_told_with_what_to_say(cluster: FilledPrometheus, tmp_path: Path) -> None:
     asked = ["--prometheus", cluster.url, "--path", str(tmp_path), "--from", str(FIRST), "--to", str(FIRST)]
-    with pytest.raises(HistoryError, match=r"no figures of any pool were found: .*--pool NAME=REGEX"):
+    with pytest.raises(HistoryError, match=r"no metrics of any pool were found: .*--pool NAME=REGEX"):
         app("ballast")(args=["history", *asked, "--step", "30m", "--pool", "mine=nowhere"], standalone_mode=False)

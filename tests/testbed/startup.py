@@ -24,7 +24,7 @@ MANIFESTS = Path(__file__).parent / "manifests"
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What a testbed shall consist of; see `Testbed.up` for the fields."""
+    """The parts of a testbed; see `Testbed.up` for the fields."""
 
     nodes: Sequence[NodeSpec]
     kubelet: bool

@@ -1,4 +1,4 @@
-"""What came of comparing one case, beside passing or failing."""
+"""The result of comparing one case, in addition to pass or fail."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class GateSpec(Model):
 
 
 class GateStatus(StatusModel):
-    """Who keeps the switch."""
+    """The operator that writes the switch."""
 
     leader: Word = ""
     """The operator's replica that set it last, or what switched it off."""
@@ -44,4 +44,4 @@ class GateSwitch(Resource):
     spec: GateSpec = nested(GateSpec)
     """Whether, and where, new executors are held."""
     status: GateStatus = Field(default_factory=GateStatus)
-    """Who keeps the switch."""
+    """The operator that writes the switch."""

@@ -1,4 +1,4 @@
-"""What all our objects share: the base model, the part of ObjectMeta that we read, reading and writing."""
+"""Common to all kinds: the base model, the part of ObjectMeta that is read, reading and writing."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def _is_echo(detail: Mapping[str, Any]) -> bool:
 
 
 def _problem(detail: Mapping[str, Any]) -> InvalidField:
-    """One of pydantic's errors in our words."""
+    """One of pydantic's errors, worded for users."""
     cause = detail.get("ctx", {}).get("error")
     remedy = cause.remedy if isinstance(cause, InvalidField) else _REMEDIES.get(detail["type"], detail["msg"])
     path = _path(detail["loc"])

@@ -88,7 +88,7 @@ class MoveSpec(Model):
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
             cel="self.from != self.to",
-            message="to must be another node than from: name the node that the executor shall go to",
+            message="to must be another node than from: name the node to move the executor to",
             holds=lambda spec: spec.from_ != spec.to,
             path=".to",
         ),
@@ -105,7 +105,7 @@ class MoveSpec(Model):
     )
 
     policy: ObjectName | None = None
-    """The BalancingPolicy whose budgets it counts against; that of the node's pool if absent."""
+    """The BalancingPolicy whose budgets it counts against. Default: that of the node's pool."""
     topology: ObjectName
     """The SparkTopology's name, or the application's id where there is none."""
     component: DnsLabel | None = None

@@ -52,7 +52,7 @@ class PolicySpec(Model):
                 "self.metrics.window",
                 "self.interval",
             ),
-            message="moves.settle must be at least metrics.window + interval, so that a move is judged by figures from"
+            message="moves.settle must be at least metrics.window + interval, so that a move is judged by metrics from"
             " after it: raise moves.settle or shorten the others",
             holds=lambda spec: (
                 spec.moves.settle.nanoseconds >= spec.metrics.window.nanoseconds + spec.interval.nanoseconds
@@ -83,7 +83,7 @@ class PolicySpec(Model):
     levels: Annotated[tuple[Level, ...], Field(min_length=1, max_length=4), map_by("label")] = _DEFAULT_LEVELS
     """Levels of nearness from far to near; a node without a label has that level off. By default zone, rack, host."""
     metrics: Metrics = nested(Metrics)
-    """Where the figures come from and how long they are good."""
+    """The source of the metrics, and how long they are valid."""
     placement: Placement = nested(Placement)
     """How executors are placed when they are created."""
     shedding: Shedding = nested(Shedding)

@@ -1,4 +1,4 @@
-"""Where a policy's figures come from."""
+"""The source of a policy's metrics."""
 
 from __future__ import annotations
 
@@ -132,14 +132,14 @@ class Weights(Model):
 
 
 class Metrics(Model):
-    """Where the figures come from and how long they are good."""
+    """The source of the metrics, and how long they are valid."""
 
     prometheus: Prometheus | None = None
     """The server to ask. Without one, executors are placed by their requests alone and nothing is moved."""
     preset: Preset = Preset.KUBE_PROMETHEUS_STACK
     """The queries to use: KubePrometheusStack or Cadvisor."""
     window: Annotated[Duration, Between("5s", "1h")] = Duration.parse("2m")
-    """Figures are means over this time, from 5s to 1h."""
+    """Values are means over this time, from 5s to 1h."""
     max_age: Annotated[Duration, Between("5s", "2h")] = Duration.parse("3m")
     """Older samples are stale: that signal drops out, and a node without any takes part in nothing."""
     queries: Queries = nested(Queries)

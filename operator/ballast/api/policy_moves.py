@@ -99,7 +99,7 @@ class Budget(Model):
         ]
         | None
     ) = None
-    """The IANA time zone of the schedule; UTC if absent."""
+    """The IANA time zone of the schedule. Default: UTC."""
     duration: Annotated[Duration, Between("1m", "168h")] | None = None
     """How long the window lasts, up to 168h."""
 

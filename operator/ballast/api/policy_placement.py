@@ -156,10 +156,10 @@ class Placement(Model):
     debounce: Annotated[Duration, Between("0s", "10s")] = Duration.parse("2s")
     """A set of executors counts as complete when none has come for this long."""
     gate_timeout: Annotated[Duration, Between("1s", "10s")] = Duration.parse("10s")
-    """No executor is held longer, from 1s to 10s; counted from when no one else holds it any more."""
+    """Maximum gating time, 1s to 10s, measured from when Ballast's is the only gate left."""
     proximity: Proximity | None = None
-    """Figures of strategy Proximity."""
+    """Parameters of Proximity."""
     least_long_term_rate: LeastLongTermRate | None = None
-    """Figures of strategy LeastLongTermRate."""
+    """Parameters of LeastLongTermRate."""
     least_resource_usage: LeastResourceUsage | None = None
-    """Figures of strategy LeastResourceUsage."""
+    """Parameters of LeastResourceUsage."""

@@ -98,7 +98,7 @@ class UniformLoadShedder(Model):
     min_throughput: Quantity = Quantity.parse("1Mi")
     """Bytes per second that an unload must be worth."""
     max_executors: Annotated[int, Field(ge=1, le=1000)] | None = None
-    """Executors to unload in one pass, at most; no limit if absent."""
+    """Executors to unload in one pass, at most. Default: no limit."""
 
 
 class TransferShedder(Model):
@@ -120,7 +120,7 @@ class TransferShedder(Model):
     delay: Annotated[Duration, Between("0s", "1h")] = Duration.parse("3m")
     """Wait so long after an unload before the next."""
     max_age: Annotated[Duration, Between("10s", "24h")] = Duration.parse("30m")
-    """Older figures of a node don't count."""
+    """Older values of a node don't count."""
     max_candidates: Annotated[int, Field(ge=1, le=1000)] = 10
     """Executors of a node to consider, the most loaded first."""
 
@@ -142,12 +142,12 @@ class Shedding(Model):
     standard deviation is small (TransferShedder), or nothing (None).
     """
     avg_shedder: AvgShedder | None = None
-    """Figures of strategy AvgShedder."""
+    """Parameters of AvgShedder."""
     threshold_shedder: ThresholdShedder | None = None
-    """Figures of strategy ThresholdShedder."""
+    """Parameters of ThresholdShedder."""
     overload_shedder: OverloadShedder | None = None
-    """Figures of strategy OverloadShedder."""
+    """Parameters of OverloadShedder."""
     uniform_load_shedder: UniformLoadShedder | None = None
-    """Figures of strategy UniformLoadShedder."""
+    """Parameters of UniformLoadShedder."""
     transfer_shedder: TransferShedder | None = None
-    """Figures of strategy TransferShedder."""
+    """Parameters of TransferShedder."""

@@ -32,9 +32,9 @@ class NodesStatus(StatusModel):
     total: Count = 0
     """Nodes in the pool."""
     eligible: Count = 0
-    """Nodes that take part: those with fresh figures. One that is cordoned or not ready only gives."""
+    """Nodes that take part: those with fresh metrics. One that is cordoned or not ready only gives."""
     stale: Count = 0
-    """Nodes without fresh figures."""
+    """Nodes without fresh metrics."""
     mean: Score | None = None
     """Mean score of the eligible nodes."""
     std_dev: Score | None = None
@@ -130,7 +130,7 @@ class Refusal(StatusModel):
     to: Word = ""
     """The node to go to, where one was chosen."""
     message: Text = ""
-    """Why, in words for people, with the figures."""
+    """Why, in words for people, with the values."""
     count: Count = 1
     """How many executors were refused for this reason."""
     last_time: datetime | None = None

@@ -1,4 +1,4 @@
-"""Rules on values and objects, written once for both judges: CEL for the API server, Python for everybody else."""
+"""Rules on values and objects, written once: evaluated as CEL by the API server, and as Python elsewhere."""
 
 from __future__ import annotations
 

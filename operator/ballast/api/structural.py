@@ -46,7 +46,7 @@ class _Generator(GenerateJsonSchema):
 
 
 def structural(model: type[Model]) -> Schema:
-    """The structural schema of `model`; a status gets no defaults, since nobody but its writer fills it.
+    """The structural schema of `model`; a status gets no defaults, since only its writer fills it.
 
     Raises NotStructural for a field that can't be expressed or has no bound.
     """

@@ -39,7 +39,7 @@ class Grouping(StrEnum):
 
 
 class Rate(Model):
-    """How much flows: a figure, or a query that gives it. Set exactly one."""
+    """How much flows: a value, or a query that gives it. Set exactly one."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
@@ -87,7 +87,7 @@ class External(Model):
     selector: LabelSelector | None = None
     """The pods to observe."""
     namespace: DnsLabel | None = None
-    """Where those pods are: this topology's own namespace if absent, else one of the policy's externalNamespaces."""
+    """Their namespace: one of the policy's externalNamespaces. Default: this topology's own."""
     zones: Annotated[dict[str, Ratio], Field(min_length=1, max_length=16)] | None = None
     """For a managed service without pods: the share of the traffic per zone, adding up to 1."""
 
@@ -99,7 +99,7 @@ class Component(Model):
         Rule(
             cel="!has(self.external) || !(has(self.selector) || has(self.workload) || has(self.executors)"
             " || has(self.exchange))",
-            message="an external component has no selector, workload, executors or exchange of its own: remove them"
+            message="an external component can't have selector, workload, executors or exchange: remove them"
             " (its pods are chosen by external.selector)",
             holds=lambda component: (
                 component.external is None
@@ -113,11 +113,11 @@ class Component(Model):
     selector: LabelSelector | None = None
     """The component's executors, among the pods of this namespace.
 
-    If absent: those with the label ballast.dev/topology that names this topology and ballast.dev/component that names
+    Default: those with the label ballast.dev/topology that names this topology and ballast.dev/component that names
     this component. Where this is the only component that is not external, the label ballast.dev/topology is enough.
     """
     workload: Workload | None = None
-    """Streaming, Batch or Interactive. Only Streaming executors are ever moved; others, and if absent, are placed."""
+    """Streaming, Batch or Interactive. Only Streaming executors are moved; others are only placed."""
     executors: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """How many executors to expect. A hint for placing the set at once; never waited for beyond the gate timeout."""
     exchange: Rate | None = None
@@ -148,7 +148,7 @@ class Stream(Model):
     grouping: Grouping = Grouping.SHUFFLE
     """How records are spread over the receivers: Shuffle, LocalOrShuffle, Fields, All, Global or LoadAware."""
     rate: Rate | None = None
-    """How much flows. If absent, all such streams count alike."""
+    """How much flows. If unset, all such streams count alike."""
 
 
 def _names(spec: TopologySpec) -> set[str]:
@@ -198,7 +198,7 @@ class TopologySpec(Model):
     components: Annotated[tuple[Component, ...], Field(min_length=1, max_length=100), map_by("name")]
     """The applications and external ends, each by its name."""
     streams: Annotated[tuple[Stream, ...], Field(max_length=300), map_by("from_", "to")] = ()
-    """Who sends to whom, how much, and how the records are spread. At most one stream from one component to another."""
+    """Data flows: sender, receiver, rate and partitioning. At most one stream from one component to another."""
     separate: Annotated[
         tuple[Annotated[tuple[DnsLabel, ...], Field(min_length=2, max_length=8), ATOMIC], ...],
         Field(max_length=16),

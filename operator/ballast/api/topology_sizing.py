@@ -56,9 +56,9 @@ class Stage(Model):
     component: DnsLabel
     """The component that does it."""
     latency: _Latency | None = None
-    """The time that one record takes in one task; measured if absent."""
+    """The time that one record takes in one task. Default: measured."""
     parallelism: _Number | None = None
-    """How many tasks work at once; measured if absent."""
+    """How many tasks work at once. Default: measured."""
     output_ratio: Annotated[float, Field(ge=0, le=1_000_000)] = 1
     """Records sent on per record received."""
     remote_rate_limit: Quantity | None = None
@@ -80,9 +80,9 @@ class Sizing(Model):
     goal: Goal = Goal.THROUGHPUT
     """What to size for first: Throughput, Latency, Memory or Cost."""
     records_per_second: Quantity | None = None
-    """The rate to sustain; measured if absent."""
+    """The rate to sustain. Default: measured."""
     record_bytes: Quantity | None = None
-    """The size of one record, in bytes; measured if absent."""
+    """The size of one record, in bytes. Default: measured."""
     batch_time: Annotated[Duration, Between("1ms", "1h")] | None = None
     """The batch duration to aim at."""
     batch_records: Quantity | None = None

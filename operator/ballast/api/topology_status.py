@@ -75,12 +75,12 @@ class Recommendation(StatusModel):
 
 
 class SizingVariable(StatusModel):
-    """One computed figure and where it comes from."""
+    """One computed value and where it comes from."""
 
     name: Word
     """What is computed."""
     value: Word
-    """The figure, with its unit."""
+    """The value, with its unit."""
     formula: Text = ""
     """How it is computed."""
     origin: Word = ""
@@ -93,7 +93,7 @@ class SizingStatus(StatusModel):
     bottleneck: Text = ""
     """What limits the pipeline, with the evidence."""
     variables: Annotated[tuple[SizingVariable, ...], Field(max_length=64), map_by("name")] = ()
-    """The computed figures."""
+    """The computed values."""
     spark_conf: Annotated[dict[str, Text], Field(max_length=64)] = Field(default_factory=dict)
     """The Spark configuration that follows."""
     warnings: Annotated[tuple[Text, ...], Field(max_length=32), ATOMIC] = ()

@@ -1,4 +1,4 @@
-"""The group and version of our kinds. Apart from the models, which take a tenth of a second to load."""
+"""The group and version of Ballast's kinds. Apart from the models, which take a tenth of a second to load."""
 
 from __future__ import annotations
 

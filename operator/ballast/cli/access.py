@@ -15,7 +15,7 @@ KubeconfigOption = Annotated[
     Path | None, typer.Option(help="Else KUBECONFIG, the pod's own account, or ~/.kube/config.", metavar="FILE")
 ]
 ContextOption = Annotated[
-    str | None, typer.Option(help="Context in the kubeconfig file; the current one if absent.", metavar="NAME")
+    str | None, typer.Option(help="Context in the kubeconfig file. Default: the current one.", metavar="NAME")
 ]
 
 

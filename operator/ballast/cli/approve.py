@@ -42,7 +42,7 @@ class Approval:
     source: str
     target: str
     already: bool
-    """Somebody had approved it before."""
+    """It was approved before."""
 
 
 def approve(

@@ -55,9 +55,7 @@ def backtest(
     history: Annotated[
         str | None, typer.Option(metavar="PATH", help="What `ballast history` has kept: a path, or a URI.")
     ] = None,
-    pool: Annotated[
-        list[str] | None, typer.Option(metavar="NAME…", help="Of the history; all pools if absent.")
-    ] = None,
+    pool: Annotated[list[str] | None, typer.Option(metavar="NAME…", help="Of the history. Default: all pools.")] = None,
     first: Annotated[
         str | None, typer.Option("--from", metavar="TIME", help="Day of the history (UTC) to begin with, or a time.")
     ] = None,
@@ -65,12 +63,12 @@ def backtest(
         str | None, typer.Option("--to", metavar="TIME", help="Last day of the history (UTC), or the time to end at.")
     ] = None,
     window: Annotated[
-        str | None, typer.Option(metavar="SPAN", help="The history is run in pieces of this length; 1d if absent.")
+        str | None, typer.Option(metavar="SPAN", help="The history is run in pieces of this length. Default: 1d.")
     ] = None,
     placements: Annotated[
         Arrivals | None,
         typer.Option(
-            help="Where executors of the history begin: as recorded (if absent), or where the policy puts them."
+            help="Where executors of the history begin: as recorded (the default), or where the policy puts them."
         ),
     ] = None,
     snapshot: Annotated[
@@ -81,7 +79,7 @@ def backtest(
         list[str] | None,
         typer.Option(
             metavar="POLICY…",
-            help="Files of BalancingPolicies, or strategies: SHEDDING[/UNIT][+PLACEMENT]. AvgShedder if absent.",
+            help="Files of BalancingPolicies, or strategies: SHEDDING[/UNIT][+PLACEMENT]. Default: AvgShedder.",
         ),
     ] = None,
     grid: Annotated[

@@ -34,7 +34,7 @@ class Files:
 
     @classmethod
     def of_repository(cls, root: Path) -> Files:
-        """All that a checkout holds. Raises BallastError where `root` is none, lest files appear anywhere."""
+        """All that a checkout holds. Raises BallastError if `root` is no checkout."""
         missing = [path for path in (DEFINITIONS, CHART_COPY, PAGE.parent) if not (root / path).is_dir()]
         if missing:
             absent = ", ".join(str(path) for path in missing)

@@ -33,7 +33,7 @@ EXAMPLES = (
 COLUMNS = (
     "DISTANCE    mean distance to what it talks to, by the policy's spec.levels",
     "SCORE       usage of the node in percent; AFTER: with the executor on it",
-    "TRAFFIC     change of what the topology's traffic costs if it were there: +5% is dearer",
+    "TRAFFIC     change of what the topology's traffic costs if it were there: +5% is more expensive",
     "MOVE THERE  possible, or the reason why not",
 )
 

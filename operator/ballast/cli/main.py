@@ -28,12 +28,12 @@ COMMANDS = {
     "run": "Run the operator.",
     "history": "Keep what happened in a cluster as Parquet, out of Prometheus.",
     "backtest": "Run policies over many windows and seeds on Spark, and rank them.",
-    "release": "Let go of executors that are held, with no operator at hand.",
+    "release": "Release gated executors when no operator runs.",
     "crds": "Generate the custom resource definitions.",
 }
 """Each is the function of its name in the module of its name, with EXAMPLES.
 
-COLUMNS are there where it prints tables, COMMAND where the command is of its own class.
+COLUMNS are there where it prints tables, COMMAND where the command has its own class.
 """
 
 _EXAMPLES = ("kubectl ballast status", "kubectl ballast plan -o yaml", "ballast plan -f snapshot.yaml")

@@ -93,7 +93,7 @@ def writable(option: typer.CallbackParam, path: Path | None) -> Path | None:
 
 
 def folder(option: typer.CallbackParam, path: Path | None) -> Path | None:
-    """As `writable`, of a folder that whoever writes into it makes. Raises InvalidField."""
+    """As `writable`, for a folder that its writer creates. Raises InvalidField."""
     if path is not None:
         absolute = path.absolute()
         there = next(each for each in (absolute, *absolute.parents) if os.path.lexists(each))
@@ -184,7 +184,7 @@ def line(*pairs: tuple[str, str]) -> Text:
 def bar(score: float | None, *, cells: int = 10) -> Text:
     """A score as a bar of up to 100 percent, with the figure behind it."""
     if score is None:
-        return Text("no figures", style="dim")
+        return Text("no metrics", style="dim")
     filled = round(min(max(score, 0.0), 100.0) / 100.0 * cells)
     color = "red" if score >= 85 else "yellow" if score >= 70 else "green"
     return Text.assemble(("|" * filled, color), ("." * (cells - filled), "dim"), f" {score:5.1f}")

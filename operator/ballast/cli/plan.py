@@ -34,7 +34,7 @@ EXAMPLES = (
 COLUMNS = (
     "GAIN        points by which the gap between the scores of the two nodes narrows",
     "HOT, COLD   the two nodes' scores, now -> afterwards",
-    "TRAFFIC     change of what the topology's traffic costs: +5% is dearer, that is farther apart",
+    "TRAFFIC     change of what the topology's traffic costs: +5% is more expensive, that is farther apart",
     "HITS        how often in a row the gap was too wide (-o wide)",
     "SLOWNESS    its seconds per task by those of its application's fastest quarter (-o wide)",
     "CORES       CPU cores that go with it (-o wide)",
@@ -54,9 +54,7 @@ class NothingOfThatNameError(BallastError):
 def plan(
     name: Annotated[
         str | None,
-        typer.Argument(
-            metavar="NAME", help="A topology (name, or namespace/name) or a BalancingPolicy; all if absent."
-        ),
+        typer.Argument(metavar="NAME", help="A topology (name, or namespace/name) or a BalancingPolicy. Default: all."),
     ] = None,
     namespace: NamespaceOption = None,
     policy: PolicyOption = None,

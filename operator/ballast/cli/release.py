@@ -36,14 +36,15 @@ _PROPAGATION_SECONDS = 3.0
 
 def release(
     stale: Annotated[
-        bool, typer.Option("--stale", help="Those that wait longer than any gate timeout; everybody if nobody leads.")
+        bool,
+        typer.Option("--stale", help="Executors gated for longer than any gate timeout; all, if there is no leader."),
     ] = False,
     everybody: Annotated[
-        bool, typer.Option("--all", help="Everybody, also under other gates, and turn the switch off first.")
+        bool, typer.Option("--all", help="All executors, also those with other gates; turns the switch off first.")
     ] = False,
     name: Annotated[str, typer.Option(help="Name of the lease and of the gate switch.", metavar="NAME")] = "ballast",
     namespace: Annotated[
-        str | None, typer.Option(help="The operator's own; that of the pod or the context if absent.", metavar="NAME")
+        str | None, typer.Option(help="The operator's own. Default: that of the pod or the context.", metavar="NAME")
     ] = None,
     hook: Annotated[
         str | None,
@@ -54,9 +55,9 @@ def release(
 ) -> None:
     """Release executors that Ballast's gate holds, as they are: kube-scheduler places them.
 
-    For when no operator is at hand. With --stale the switch is turned off as well if nobody leads, so that no new
-    executor is held. After --all an operator that runs holds nobody any more: restart its Deployment to hold executors
-    again. Ends with 1 if somebody is still held, or the switch could not be turned off.
+    For when no operator runs. With --stale, the gate switch is also turned off if there is no leader, so that no new
+    executor is gated. After --all, a running operator gates no executors: restart its Deployment to gate executors
+    again. Exits with 1 if an executor is still gated, or the switch could not be turned off.
     """
     if stale == everybody:
         raise typer.BadParameter("say --stale or --all", param_hint="--stale/--all")
@@ -72,10 +73,10 @@ def release(
             is_off = _turned_off(switch, UNINSTALLED, "the gate switch is off: restart the Deployment to hold again")
             first = gates.release_all()
             time.sleep(_PROPAGATION_SECONDS)
-            # Whoever could not be released at first is looked at again by this.
+            # This also retries the executors that could not be released at first.
             outcomes = [each for each in first if isinstance(each, Released)] + gates.release_all()
         elif _nobody_leads(client, namespace=namespace or connection.namespace, name=name):
-            is_off = _turned_off(switch, "LeaseStale", "nobody leads: the gate switch is off")
+            is_off = _turned_off(switch, "LeaseStale", "no leader elected: the gate switch is off")
             outcomes = gates.release(older_than_seconds=0.0)
         else:
             is_off, outcomes = True, gates.release(older_than_seconds=STALE_AFTER_SECONDS)
@@ -105,7 +106,7 @@ def _nobody_leads(client: Client, *, namespace: str, name: str) -> bool:
 
 
 def _turned_off(switch: Switch, reason: str, words: str) -> bool:
-    """Whoever is held is released all the same when the switch can't be written."""
+    """A failed write of the switch must not block releasing pods that are already gated."""
     try:
         switch.off(reason)
     except KubeError as error:

@@ -40,18 +40,18 @@ class LogLevel(StrEnum):
 def run(
     name: Annotated[str, typer.Option(help="Name of the lease and of the gate switch.", metavar="NAME")] = "ballast",
     namespace: Annotated[
-        str | None, typer.Option(help="The operator's own; that of the pod or the context if absent.", metavar="NAME")
+        str | None, typer.Option(help="The operator's own. Default: that of the pod or the context.", metavar="NAME")
     ] = None,
     identity: Annotated[
         str | None,
-        typer.Option(help="Unique name of this replica; host name and process number if absent.", metavar="NAME"),
+        typer.Option(help="Unique name of this replica. Default: host name and process number.", metavar="NAME"),
     ] = None,
     lease_duration: Annotated[
         str, typer.Option(help="How long others wait for a silent leader, such as 15s.", metavar="DURATION")
     ] = "15s",
     host: Annotated[
         str | None,
-        typer.Option(help="Where to serve health and metrics; POD_IP, or everywhere, if absent.", metavar="ADDRESS"),
+        typer.Option(help="Where to serve health and metrics. Default: POD_IP, or everywhere.", metavar="ADDRESS"),
     ] = None,
     health_port: Annotated[int, typer.Option(help="Serves /healthz and /readyz.", metavar="PORT")] = 8080,
     metrics_port: Annotated[int, typer.Option(help="Serves /metrics.", metavar="PORT")] = 9464,

@@ -45,11 +45,11 @@ def simulate(
             "-p",
             metavar="POLICY",
             help="A file of BalancingPolicies or a strategy: SHEDDING[/UNIT][+PLACEMENT]. May be repeated; "
-            "AvgShedder and None (no moves) if absent.",
+            "Default: AvgShedder and None (no moves).",
         ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Of all chances; the scenario's own if absent.")
+        int | None, typer.Option(min=0, metavar="N", help="Random seed. Default: the scenario's seed.")
     ] = None,
     report: ReportOption = None,
     output: OutputOption = Format.TABLE,

@@ -32,7 +32,7 @@ def snapshot(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="File to write; standard output if absent.", metavar="FILE", callback=writable
+            "--output", "-o", help="File to write. Default: standard output.", metavar="FILE", callback=writable
         ),
     ] = None,
     prometheus: PrometheusOption = None,

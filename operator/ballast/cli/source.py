@@ -31,7 +31,7 @@ FileOption = Annotated[
 ]
 PolicyOption = Annotated[str | None, typer.Option("--policy", "-p", help="Only this BalancingPolicy.", metavar="NAME")]
 NamespaceOption = Annotated[
-    str | None, typer.Option("--namespace", "-n", help="That of the context if absent.", metavar="NAME")
+    str | None, typer.Option("--namespace", "-n", help="Default: the namespace of the context.", metavar="NAME")
 ]
 PrometheusOption = Annotated[
     str | None,
@@ -70,7 +70,7 @@ class Seen:
 
     from_file: bool = False
     operator_runs: bool | None = None
-    """Whether somebody holds its lease; None for a file, or where leases may not be read."""
+    """Whether its lease is held; None for a file, or where leases may not be read."""
     system_namespace: str = SYSTEM_NAMESPACE
 
 

@@ -88,7 +88,8 @@ def _unled(seen: Seen) -> list[RenderableType]:
     if seen.operator_runs is not False:
         return []
     words = (
-        f"nobody holds its lease in namespace {seen.system_namespace}; is it in another one? Say --system-namespace."
+        f"its lease in namespace {seen.system_namespace} is not held. "
+        "Is the operator in another namespace? Set --system-namespace."
     )
     return [Text(), Text.assemble(("No operator runs: ", "red"), words, overflow="fold")]
 

@@ -23,7 +23,7 @@ from ballast.model import Levels, Move, MovePhase, MovesMode, NodeView, Pin, Pla
 from ballast.moves.evidence import cause
 
 _MOST_EVENTS = 20
-"""About single pods that are let go without a place, at a time: each is a request that the round waits for."""
+"""Pods released without a place, at a time: each is a request that the reconcile waits for."""
 
 _Told = tuple[actions.Release, actions.ReleaseOutcome]
 
@@ -37,7 +37,7 @@ class Actuator:
         self._client, self._events, self._telemetry, self._clock = client, events, telemetry, clock
 
     def release(self, context: Context, plan: Plan) -> None:
-        """Let the placed executors go, all at once; then those without a place, lest they take the others' room."""
+        """Release placed executors at once; then those without a place, so that they don't take the others' room."""
         found = [order for placement in plan.placements if (order := _order(placement, context)) is not None]
         placed, surplus = (
             [order for order in found if (order.placement.node is not None) is with_place]
@@ -128,7 +128,7 @@ class Actuator:
         try:
             found, created = ensure_created(self._client, kinds.EXECUTOR_MOVE, body)
         except KubeError as error:
-            # A quota of the namespace, or its end: no reason to leave anybody else alone.
+            # A quota or the deletion of one namespace must not stop work on the others.
             if error.of_server:
                 raise
             self._telemetry.writes.labels("create", type(error).__name__).inc()
@@ -207,7 +207,7 @@ def _pod(placement: Placement) -> Regarding:
 
 
 def _is_news(outcome: actions.ReleaseOutcome) -> bool:
-    """Whether it is for us to tell: who is gone, changed or let go by somebody else is decided or told elsewhere."""
+    """Whether to report it: pods that are gone, changed or released by another replica are reported elsewhere."""
     if isinstance(outcome, actions.Released):
         return not outcome.already
     return isinstance(outcome, actions.Refused)
@@ -228,7 +228,7 @@ def _driver(context: Context, key: str) -> Regarding | None:
 
 
 def _owners(context: Context, move: PlannedMove) -> list[dict[str, str]]:
-    """The SparkTopology if there is one, else the driver's pod, else nobody."""
+    """The SparkTopology if there is one, else the driver's pod, else None."""
     topology = context.topology(move.topology)
     if topology is not None:
         return [_owner(kinds.SPARK_TOPOLOGY, topology)]

@@ -65,7 +65,7 @@ class LoopThread:
 
 
 async def in_background(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """As `asyncio.to_thread`, but a caller who is cancelled leaves the work behind, and so does a process that ends.
+    """As `asyncio.to_thread`, but a caller that is cancelled leaves the work behind, and so does a process that ends.
 
     A request that hangs can't be interrupted; a pool's threads would be waited for at the end of the process.
     """

@@ -25,7 +25,7 @@ class _Claim:
     enforces: bool
     namespaces: frozenset[str]
     steered: Membership | None
-    """In the topologies that the policy names; None when it names none, and steers everybody."""
+    """In the topologies that the policy names; None when it names none, and selects all."""
     nodes: Sequence[NodeFacts]
     _admitted: dict[Constraints, bool] = field(default_factory=dict)
 
@@ -49,7 +49,7 @@ class Claims:
 
     @classmethod
     def of(cls, survey: Survey, lands: Territories, awaited: Mapping[str | Profile, str]) -> Claims:
-        """`awaited`: as the field. Policies that can't be followed claim nobody."""
+        """`awaited`: as the field. Policies with errors claim no pods."""
         followed = [each for each in survey.policies if hindrance(each.resource, lands) is None]
         return cls(tuple(_claim(each, survey, lands) for each in followed), awaited)
 

@@ -30,7 +30,7 @@ _OF_SNAPSHOT = ("executors", "points_per_core", "measured", "candidates", "slown
 
 @dataclass(frozen=True)
 class Context:
-    """What follows from these fields is worked out when it is first asked for, and kept: hence no slots."""
+    """What follows from these fields is worked out when it is first asked for, and kept; so it has no slots."""
 
     read: Read[BalancingPolicy]
     policy: Policy

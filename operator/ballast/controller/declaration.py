@@ -25,7 +25,7 @@ def _about_queries(topology: SparkTopology, rates: Rates, *, allowed: bool) -> I
         yield Finding(
             key,
             QUERY_NOT_ALLOWED,
-            f"{fields}: the policy does not let queries of topologies run: write bytesPerSecond, or ask whoever keeps "
+            f"{fields}: the policy does not let queries of topologies run: write bytesPerSecond, or ask the owner of "
             "the policy for metrics.topologyQueries: Allow",
         )
         return

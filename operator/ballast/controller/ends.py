@@ -138,7 +138,7 @@ def _anchors(
     if namespace != own and namespace not in around.external_namespaces:
         message = (
             f"component {name}: namespace {namespace} is not among the policy's externalNamespaces; "
-            "ask whoever keeps the policy to add it"
+            "ask the owner of the policy to add it"
         )
         return (), [Finding(key_of(topology), EXTERNAL_NAMESPACE_NOT_ALLOWED, message)]
     anchors = _pod_anchors(external, around.pods.get(namespace, ()), around)

@@ -2,7 +2,7 @@
 
 A pod does not say when another controller's gate left. So the time is the first look at which ours was alone; for
 a pod that was never seen with another gate, its creation (also after a restart: then it counts as having waited,
-and is let go sooner rather than later).
+and is released sooner rather than later).
 """
 
 from __future__ import annotations
@@ -31,5 +31,5 @@ class GateClock:
         if len(pod.gates) > 1:
             return None
         since = self.alone_since.get(pod.uid, pod.created_at)
-        # Our clock may be behind the server's, or be set back: nobody is to wait until it has caught up.
+        # Our clock may be behind the server's, or be set back: no pod may wait until it has caught up.
         return now if since is None else min(since, now)

@@ -32,7 +32,7 @@ class Loop:
 
     `clock`: seconds since the epoch.
     `look_again_seconds`: until a round that was due while this replica did not lead is thought of again. The lease may
-    lapse and be renewed without anybody having led meanwhile, and then nobody else marks the agenda.
+    lapse and be renewed with no other leader in between, and then no other replica marks the agenda.
     """
 
     def __init__(

@@ -31,7 +31,7 @@ class OtherPods:
 
 
 class PodIndex:
-    """Follows a Store of pods by `changed`; whoever reads it holds the store's lock.
+    """Follows a Store of pods by `changed`; readers hold the store's lock.
 
     `notify`: called when something changed that a pass can act on; `failed`: when an executor was seen to fail.
     """

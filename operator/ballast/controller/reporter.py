@@ -39,7 +39,7 @@ _MOST_UNPLACED = 10_000
 QUIET_SECONDS = 60.0
 """Between two writes of one object's status."""
 _ANEW_SECONDS = 1.0
-"""Until a status is written again that somebody else wrote to meanwhile."""
+"""Until a status is written again after a conflict."""
 
 JSON = dict[str, Any]
 
@@ -206,7 +206,7 @@ class Reporter:
         except NotFound as error:
             _LOG.debug("status of %s was not written: %s", seen["metadata"]["name"], error)
         except KubeError as error:
-            # Nobody is to wait at a gate because a status can't be written.
+            # No pod may wait at its gate because a status can't be written.
             if error.of_server:
                 raise
             _LOG.warning("status of %s was not written: %s", seen["metadata"]["name"], error)

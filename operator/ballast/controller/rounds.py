@@ -68,7 +68,7 @@ class _Kept:
 
 
 class Rounds:
-    """Runs passes. `clock`: seconds since the epoch; `monotonic`: seconds that nobody sets back.
+    """Runs passes. `clock`: seconds since the epoch; `monotonic`: seconds that are never set back.
 
     `leading`: asked before everything that acts; `reported`: executors that were seen to fail since it was last asked;
     `patience_seconds`: how long figures are waited for, in one round over all policies.
@@ -160,7 +160,7 @@ class Rounds:
 
     def _visit_all(self, sight: Sight, moves: list[OpenMove]) -> list[float | None] | None:
         """When to look at each policy again. None where the lease was lost on the way: whose pods and moves those of
-        the other policies are is then not known, and they must not be taken for nobody's.
+        the other policies are is then not known, and they must not be taken for orphaned.
         """
         due: list[float | None] = []
         for read in sight.survey.policies:
@@ -170,7 +170,7 @@ class Rounds:
         return due if self._leading() else None
 
     def _keep_switch(self, survey: Survey, lands: Territories) -> None:
-        """Who is held already is let go all the same when the switch can't be written."""
+        """A failed write of the switch must not block releasing pods that are already gated."""
         followed = (read.resource for read in survey.policies if hindrance(read.resource, lands) is None)
         try:
             self._crew.switch.keep(wanted(followed, survey.lists.namespaces))
@@ -247,7 +247,7 @@ class Rounds:
     def _renewed(self, read: Read[BalancingPolicy], sight: Sight, kept: _Kept) -> bool:
         """Ask for new figures where it is time to; whether they make this pass a full one.
 
-        A slow Prometheus keeps nobody waiting at a gate: until it has answered, passes go on with what is known.
+        A slow Prometheus keeps no pod gated: until it has answered, passes go on with what is known.
         """
         spec = read.resource.spec
         due = self._looked_at - kept.full_pass_at >= spec.interval.seconds
@@ -287,7 +287,7 @@ class Rounds:
         telemetry.keep_executors(name, context.snapshot.executors)
         telemetry.gated.labels(name).set(len(decided.holds))
         if full and context.reading.at is not None:
-            # Last, so that whoever sees it sees what came of these figures.
+            # Last, so that a reader of it also sees the results of these metrics.
             telemetry.figures_at.labels(name).set(context.reading.at)
 
 

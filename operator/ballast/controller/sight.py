@@ -25,7 +25,7 @@ from ballast.prometheus import Reading
 
 @dataclass(frozen=True)
 class Sight:
-    """Who holds whom is worked out when it is first asked for, and kept: hence no slots."""
+    """Which policy gates which pod is worked out when it is first asked for, and kept; so it has no slots."""
 
     survey: Survey
     lands: Territories

@@ -33,8 +33,8 @@ class Voice:
 
 
 def speaker(voices: Sequence[Voice], *, last: str | None) -> Voice | None:
-    """Who spoke last goes on while it has executors at home; else who has most of them; else who spoke last, or the
-    oldest. A topology that stalls is told of by whoever sees it. None where that is for a policy without a voice now.
+    """The last owner, while it has executors in its pool; else the policy with most of them; else the last owner, or
+    the oldest policy. Any policy reports a topology that stalls. None if the owner can report nothing now.
 
     `voices`: the oldest policy's first. `last`: the policy that spoke last, unless that is gone.
     """

@@ -13,7 +13,7 @@ from ballast.model import Levels, Pin, Placement, Reason
 
 
 class StaleGates:
-    """Releases, as they are, pods that wait longer than anybody should make them wait.
+    """Releases, as they are, pods that wait longer than the longest gate timeout.
 
     A pod that is no executor is not made to wait at all: our gate came with a template that it shares.
     """
@@ -38,7 +38,7 @@ class StaleGates:
         return actions.release_many(self._client, [order for pod in due if (order := _order(pod))], Levels(()))
 
     def release_all(self) -> list[actions.ReleaseOutcome]:
-        """Release everybody, also those that others still hold: our gate goes, theirs stay."""
+        """Release all pods, also those with other gates: Ballast's gate is removed, the others stay."""
         return actions.release_many(self._client, [order for pod in self.look() if (order := _order(pod))], Levels(()))
 
     def _waited(self, pod: Pod, now: float) -> float:
@@ -47,5 +47,5 @@ class StaleGates:
 
 
 def _order(pod: Pod) -> actions.Release | None:
-    as_it_is = Placement(pod.key, pod.uid, None, (), Pin.NONE, Reason.GATE_TIMEOUT, "nobody placed it in time")
+    as_it_is = Placement(pod.key, pod.uid, None, (), Pin.NONE, Reason.GATE_TIMEOUT, "no pass placed it in time")
     return actions.order(pod, as_it_is)

@@ -77,7 +77,7 @@ class Surveyor:
         """Raises KubeError when a list can't be read: a pass over half of a cluster is worse than none."""
         moves = self._installed(kinds.EXECUTOR_MOVE)
         lists = self._lists()
-        # After the pods: whoever made a policy and then an executor must not see it let go as nobody's.
+        # After the pods: a policy created before an executor must be seen before it is released as orphaned.
         broken: list[InvalidResource] = []
         policies = self._ours(kinds.BALANCING_POLICY, BalancingPolicy, broken)
         topologies = self._ours(kinds.SPARK_TOPOLOGY, SparkTopology, broken)
@@ -100,7 +100,7 @@ class Surveyor:
         return read_list(self._client, Query(kind, metadata_only=metadata_only), read).items
 
     def _installed(self, kind: Kind) -> list[JSON]:
-        """Raises NotInstalledError where nobody has defined such objects."""
+        """Raises NotInstalledError if the CRD is not installed."""
         try:
             return self._list(kind, _as_is)
         except NotFound as error:

@@ -58,7 +58,7 @@ class Switch:
         self._compared_at = 0.0
         self._began_at = clock()
         self.stays_off = False
-        """Whether an uninstallation, or somebody by hand, has turned it off since this process began."""
+        """Whether an uninstallation or a user has turned it off since this process began."""
 
     def keep(self, want: Wanted) -> None:
         """Make the switch say `want`; it is read now and then, and written only where it says something else.
@@ -92,7 +92,7 @@ class Switch:
         )
 
     def forget(self) -> None:
-        """Somebody else may have turned it: look before it is taken to be as it was left."""
+        """Another replica or a user may have turned it: read it before relying on the last written value."""
         self._kept = None
 
     def _uninstalled(self, seen: JSON) -> bool:

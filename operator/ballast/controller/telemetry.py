@@ -136,14 +136,14 @@ class Telemetry:
             self.samples_dropped.labels(policy, cause)
 
     def forget(self, policy: str) -> None:
-        """Drop the series of a policy that is gone, lest they look like those of one that hangs."""
+        """Drop the series of a policy that is gone; they would look like those of one that hangs."""
         self._nodes.pop(policy, None)
         self._places.pop(policy, None)
         for metric in self._of_policies:
             metric.remove_by_labels({"policy": policy})
 
     def keep_nodes(self, policy: str, nodes: Sequence[NodeView]) -> None:
-        """The nodes' scores and hits; series of nodes that left the pool, or have no figures, are dropped."""
+        """The nodes' scores and hits; series of nodes that left the pool, or have no metrics, are dropped."""
         scores = {node.name: node.score for node in nodes if node.score is not None}
         known = self._nodes.get(policy, frozenset())
         for gone in known - scores.keys():
@@ -169,7 +169,7 @@ class Telemetry:
             self.watch_restarts.labels(resource).set(count)
 
     def keep_age(self, policy: str, age_seconds: float | None) -> None:
-        """Of the pool's figures. Where there are none there is no series, lest the last one pass for theirs."""
+        """Of the pool's metrics. Without metrics there is no series: the last value would be misleading."""
         if age_seconds is None:
             self.metrics_age.remove(policy)
         else:

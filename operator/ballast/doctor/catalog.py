@@ -19,7 +19,7 @@ SUBMISSION: Mapping[str, Entry] = {
         "Spark waits this long for an executor that has left before a task may run elsewhere, and stateful tasks stay "
         "on the survivors. Measured with 3s: the longest batch took 7.0 to 10.1 s, and in two of four runs the "
         "replacement got no stateful task at all. With 0s: 3.5 to 3.9 s, and the replacement did its full share.",
-        "Set spark.locality.wait=0s. On Kubernetes each executor is a host of its own, so the wait gains little.",
+        "Set spark.locality.wait=0s. On Kubernetes each executor is a separate host, so the wait gains little.",
     ),
     "StorageDecommissionGrace": Entry(
         Severity.ERROR,

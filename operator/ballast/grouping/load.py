@@ -31,7 +31,7 @@ def connection_load(pending_messages: int) -> float:
 
 
 def _known(load: float) -> float:
-    """One that is no number would take the weight of everyone whom it is compared with."""
+    """One that is no number would take the weight of all those that it is compared with."""
     return load if math.isfinite(load) else UNKNOWN_LOAD
 
 

@@ -33,7 +33,7 @@ def certain_slots(weights: Weights, in_scope: Positions, slots: int) -> npt.NDAr
 def spun(weights: Weights, in_scope: Positions, *, slots: int, random: np.random.Generator) -> Ring:
     """A ring of `slots` choices. What rounding leaves over goes to copies of slots already filled.
 
-    If nobody in scope has any weight, all targets take turns, those out of scope too.
+    If no target in scope has any weight, all targets take turns, those out of scope too.
     """
     ring = np.empty(slots, dtype=np.int32)
     certain = np.repeat(in_scope, certain_slots(weights, in_scope, slots))

@@ -30,7 +30,7 @@ class Bounds:
 def next_scope(current: Scope, around: Reach, loads: LoadFigures | None, bounds: Bounds) -> Scope:
     """One step of control. Empty scopes are skipped first; widening wins; `loads` None leaves the rest as it is.
 
-    Widening looks at everyone within the current scope, narrowing at those within the next narrower one alone, and
+    Widening looks at all targets within the current scope, narrowing at those within the next narrower one alone, and
     a narrower scope without targets is never entered. Raises InvalidField when there is no target at all.
     """
     current = _first_with_targets(current, around)

@@ -26,7 +26,7 @@ def full(targets: int) -> Weights:
 
 
 def adjusted(weights: Weights, in_scope: Positions, loads: LoadFigures | None) -> Weights:
-    """Weights after one refresh; those out of scope stay. `loads` None counts everybody as idle."""
+    """Weights after one refresh; those out of scope stay. `loads` None counts all as idle."""
     after = weights.copy()
     mine = weights[in_scope]
     if loads is None:

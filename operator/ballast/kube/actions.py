@@ -24,7 +24,7 @@ class Released:
     reason: Reason | None = None
     """Why it is not pinned as asked."""
     already: bool = False
-    """Somebody else had released it before."""
+    """It was released before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""A kubeconfig file: which server, and as whom.
+"""A kubeconfig file: which server, and as which user.
 
 Read here as long as it is one file with certificates, tokens or a password. For several files, exec plugins and auth
 providers (OIDC) the client library is asked, which takes half a second to load.

@@ -1,4 +1,4 @@
-"""Who acts when several replicas run: the holder of a Lease (coordination.k8s.io/v1).
+"""Leader election: of several replicas, the holder of a Lease (coordination.k8s.io/v1) acts.
 
 As in client-go's leader election: a replica never compares the lease's own times with its clock (clocks differ),
 but how long ago, by its own clock, it saw the lease change. A lease unchanged for its duration may be taken.
@@ -87,8 +87,8 @@ def decide(lease: JSON | None, sight: Sight, settings: LeaseSettings, now: float
 class Election:
     """One replica's part in the election.
 
-    Call `tick` every `retry_seconds`, and ask `leading` before every action. `clock`: seconds since the epoch, for
-    what is written; `monotonic`: for what is decided. Not safe for threads except for `leading`.
+    Call `tick` every `retry_seconds`, and ask `leading` before every action. `clock`: seconds since the epoch,
+    written into the Lease; `monotonic`: decides. Only `leading` is thread-safe.
     """
 
     def __init__(

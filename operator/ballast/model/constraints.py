@@ -92,5 +92,5 @@ class Constraints:
 
 
 def _any_term(terms: tuple[tuple[Requirement, ...], ...], labels: Mapping[str, str], name: str) -> bool:
-    # An empty term selects nothing in Kubernetes, hence bool(term).
+    # An empty term selects nothing in Kubernetes, so bool(term).
     return not terms or any(term and all(r.met_by(labels, name) for r in term) for term in terms)

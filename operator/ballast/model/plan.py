@@ -68,7 +68,7 @@ class PlannedMove:
     hits: int
     load_cores: float
     locality_delta_ratio: float = 0.0
-    """Growth of the topology's locality cost (0.1 = 10 % dearer); negative = cheaper."""
+    """Growth of the topology's locality cost (0.1 = 10 % more); negative = less."""
     slowness: float | None = None
     pressure_ratio: float | None = None
     """PSI of the source: share of time in which something waited for CPU."""

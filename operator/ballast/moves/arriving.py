@@ -156,7 +156,7 @@ def _started(at: Situation, pod: Pod) -> Step:
 
 
 def replacement_of(move: MoveState, facts: Facts) -> Pod | None:
-    """The newcomer that `move` shall claim, or None while none is there for it."""
+    """The new pod that `move` is to claim, or None while none is there for it."""
     own = Rival.of(move)
     if own is None:
         return None

@@ -1,6 +1,6 @@
 """What the cluster shows about one move at one moment.
 
-Whoever gathers facts lists the ExecutorMoves first and the pods afterwards, so that whatever a move's state says was
+List the ExecutorMoves first and the pods afterwards, so that whatever a move's state says was
 done is seen in the pods, and no clock is needed to know it. Several steps may be decided from one such look, until a
 step asks for a new one (`Step.look_again`); but the revalidation and the rivals must count every status written so far.
 Facts may otherwise be out of date.

@@ -80,11 +80,11 @@ def gain_shortfall(before: Gap, after: Gap, target: str, moves: MovesPolicy) -> 
 
 
 def locality_loss(delta_ratio: float, moves: MovesPolicy) -> Objection | None:
-    """The topology's traffic must not get dearer than maxLocalityLoss allows."""
+    """The topology's traffic must not cost more than maxLocalityLoss allows."""
     most = moves.max_locality_loss
     if delta_ratio <= most:
         return None
-    return Reason.LOCALITY_LOSS, f"traffic would get {delta_ratio:.1%} dearer, over {most:.1%}"
+    return Reason.LOCALITY_LOSS, f"traffic would cost {delta_ratio:.1%} more, over {most:.1%}"
 
 
 def weightless(policy: Policy) -> Objection | None:

@@ -112,7 +112,7 @@ def topological_order(graph: ComponentGraph[Id]) -> list[str]:
 
 
 def sorted_children(graph: ComponentGraph[Id], name: str) -> list[str]:
-    """Whom the walk visits after an executor of `name`, in this order."""
+    """What the walk visits after an executor of `name`, in this order."""
     even = graph.evenly_fed(name)
     children = graph.children(name)
     return [child for child in children if child not in even] + sorted(even)

@@ -1,6 +1,6 @@
 """How far a topology's traffic travels as it is placed, and what moving one executor changes.
 
-The driver does not count: it takes part in no shuffle. Rates nobody declared weigh as in `traffic`.
+The driver does not count: it takes part in no shuffle. Undeclared rates weigh as in `traffic`.
 """
 
 from __future__ import annotations

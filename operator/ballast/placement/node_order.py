@@ -124,7 +124,7 @@ def node_order(
 ) -> list[int]:
     """Positions of all nodes in the order of trying them.
 
-    `requested` says per resource whether the executor to be placed asks for it; None when placing nobody in
+    `requested` says per resource whether the executor to be placed asks for it; None when placing no executor in
     particular, so that rare resources neither attract nor repel.
     """
     keys: list[npt.NDArray[np.float64] | Ints] = []
@@ -170,7 +170,7 @@ def _within(question: _Question, level: int, items: slice) -> Iterator[int]:
 def _in_order(
     question: _Question, rows: npt.NDArray[np.intp], starts: npt.NDArray[np.intp], useful: npt.NDArray[np.intp]
 ) -> Iterator[int]:
-    """The useful items: where most are already needs no figures when it stands alone."""
+    """The useful items: where most are already needs no metrics when it stands alone."""
     placed = np.add.reduceat(question.room.placed[rows], starts)
     most = useful[placed[useful] == placed[useful].max()]
     if len(most) == 1:

@@ -55,7 +55,7 @@ def _above_mean(known: FloatArray, threshold: float, *, lower_boundary: bool) ->
 
 
 def _apart(known: FloatArray, target: float, overload: float) -> float:
-    """While the scores as a whole are too far apart, whoever is the hottest is unloaded, one after the other."""
+    """While the scores as a whole are too far apart, the hottest node is unloaded, one after the other."""
     mean = float(known.mean())
     return float(np.nextafter(mean, inf)) if float(known.std()) > target else max(overload, mean + target)
 
@@ -68,7 +68,7 @@ _LOAD_WEIGHT = 0.5
 _UNMEASURED_SCORE = 50.0
 _OVERSHOOT = 0.25
 """Share of its CPU by which a node that is below the score limit may be expected to end above it: an executor whose
-application has no figures yet counts with what it asks for, which is more than it will use."""
+application has no metrics yet counts with what it asks for, which is more than it will use."""
 _PLENTY = 1e6
 
 

@@ -155,7 +155,7 @@ def _node_fits(layout: Layout, movable: IntArray, counts: IntArray, ones: IntArr
     problem = layout.problem
     used = movable.T @ problem.demand
     tolerant = layout.room + used + problem.slack
-    # An amount that is asked for in vain by nobody may be overdrawn: only what moves must fit.
+    # An amount that no executor lacks may be overdrawn: only what moves must fit.
     need_here, need_there = used[ones], used[others]
     ok: BoolArray = np.logical_and.reduce(
         (tolerant[others][None, :] >= need_here[:, None]) | (need_here[:, None] <= 0), axis=2

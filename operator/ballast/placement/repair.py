@@ -86,7 +86,7 @@ def repaired(
 
 
 def _reseated(group: Group, seats: Mapping[str, int], counts: IntArray) -> dict[str, int]:
-    """Who goes where in the end: those that can stay do."""
+    """The final assignment: executors that can stay do."""
     left, found = counts.copy(), dict[str, int]()
     moved: list[Executor] = []
     for executor in group.executors:
@@ -254,7 +254,7 @@ class Assignment:
         return False
 
     def _ways(self, kind: int, passed: frozenset[int]) -> Iterator[tuple[int, _Ejection]]:
-        """Nodes that the kind could have, and who would have to go; the fewest first."""
+        """Nodes that the kind could have, and which executors would have to go; the fewest first."""
         able = [node for node in np.flatnonzero(self._allowed[kind]).tolist() if node not in passed]
         ways = [(node, out) for node in able for out in self._ejections(kind, node)]
         return iter(sorted(ways, key=lambda way: len(way[1])))

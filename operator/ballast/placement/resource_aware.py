@@ -23,14 +23,14 @@ from ballast.placement.strategy import Seats, one_by_one
 _PODS = 2
 """Column of a room; how many pods a node may run is no resource that speaks for it."""
 _ORDINARY = 2
-"""CPU and memory, the first columns, which count for everybody."""
+"""CPU and memory, the first columns, which count for all."""
 
 
 class ResourceAware:
     def __init__(self, pool: Pool) -> None:
         self._layout = Layout(pool.locations.paths())
         offered = Counter(name for node in pool.locations.nodes for name, _ in node.allocatable.extended)
-        # A GPU repels also when nobody in this pass asks for one; what all nodes have (ephemeral storage) does not.
+        # A GPU also repels if no executor in this pass asks for one; what all nodes have (ephemeral storage) does not.
         rare = {name for name, count in offered.items() if count < len(pool.locations.nodes)}
         self._whole = Room(pool.locations, ("cpu", "memory", "pods", *sorted(rare.union(pool.room.kinds[3:]))))
         columns = [kind for kind in self._whole.kinds if kind != "pods"]
@@ -53,7 +53,7 @@ class ResourceAware:
         def choose(able: IntArray, row: int) -> int:
             nonlocal latest
             node = latest[1]
-            # Who came last has made its places the fullest at every level: for its like they stay the first.
+            # The last executor has made its places the fullest at every level: they stay the first for equal ones.
             if row != latest[0] or not _holds(able, node):
                 mask = np.zeros(len(left.placed), dtype=np.bool_)
                 mask[able] = True
@@ -67,7 +67,7 @@ class ResourceAware:
         return one_by_one(view, turns, choose)
 
     def _seen(self, left: Availability, demand: FloatArray) -> Availability:
-        """What counts for who demands that: of what all nodes have, only what it asks for."""
+        """What counts for that demand: of what all nodes have, only what it asks for."""
         unasked = self._common & (demand <= 0)
         return replace(left, free=np.where(unasked, 0.0, left.free)) if unasked.any() else left
 

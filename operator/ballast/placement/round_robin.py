@@ -17,7 +17,7 @@ from ballast.placement.strategy import Seats, one_by_one
 # RoundRobin: one node after the other.
 #
 # Source: Pulsar's `RoundRobinBrokerSelector`. Ours goes on after the node chosen last, by name, so a node that joins
-# or leaves shifts nobody else's turn.
+# or leaves shifts no other turn.
 
 _LARGEST_INT = 2**31 - 1
 
@@ -76,7 +76,7 @@ class RoundRobin:
         return one_by_one(view, turns, self._choose)
 
     def took(self, executor: Executor, node: int) -> None:
-        """Nobody's turn was used."""
+        """No turn was used."""
 
     def _choose(self, able: IntArray, _row: int) -> int:
         position = int(np.searchsorted(able, following(self._names, self.turn)))

@@ -46,7 +46,7 @@ class PlacementState:
 
 
 def headings(snapshot: Snapshot, sent: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Node by uid, of those of whom it is known: by the move that they are the replacement of, or by `sent`.
+    """Node by uid, where it is known: by the move that they are the replacement of, or by `sent`.
 
     `sent`: uid and node of those that earlier passes released.
     """

@@ -1,7 +1,7 @@
 """Executors return to where they were, and a change in their number moves as few as possible.
 
 The idea is Samza's host affinity. Its groupers give each process the floor share and deal out the rest, which moves
-executors that could have stayed; here everyone returns for whom there is still a place and room.
+executors that could have stayed; here all return for which there is still a place and room.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def returning(view: PlacementView) -> Seats:
     """As many executors as possible on nodes where theirs ran before and do not run now.
 
     With fewer executors than places, evenly: the next one returns to where the fewest of its component are. Where
-    room is short, those go elsewhere among their own places who can, so that others return as well.
+    room is short, those that can go elsewhere among their own places, so that others return as well.
     """
     home = _Homecoming(view)
     rows = range(len(view.groups))
@@ -28,7 +28,7 @@ def returning(view: PlacementView) -> Seats:
 
 
 class _Homecoming:
-    """Who has returned so far."""
+    """The executors that have returned so far."""
 
     def __init__(self, view: PlacementView) -> None:
         self.seats: list[list[int]] = [[] for _ in view.groups]
@@ -53,12 +53,12 @@ class _Homecoming:
         if len(able):
             self._put(row, self._emptiest(row, able))
             return True
-        # Who must keep apart from whom depends on who came first, so nobody is asked to go elsewhere then.
+        # Which components must keep apart depends on the order of arrival, so none is asked to go elsewhere then.
         closed = [] if self._view.apart else [node for node in np.flatnonzero(mine).tolist() if node not in passed]
         return any(self._make_room(row, node, passed) for node in closed)
 
     def _make_room(self, row: int, node: int, passed: frozenset[int]) -> bool:
-        """Somebody who has returned to the node goes to another of its places, and one of this group takes it."""
+        """An executor that has returned to the node goes to another of its places, and one of this group takes it."""
         for other in range(len(self.seats)):
             if other != row and node in self.seats[other]:
                 before = [list(nodes) for nodes in self.seats], self._places.copy(), self._there.copy()

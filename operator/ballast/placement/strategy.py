@@ -66,7 +66,7 @@ class Openings:
         return other
 
     def give_back(self, row: int, node: int) -> None:
-        """Undoes a `take`; not where components must keep apart, for who else is there is not known here."""
+        """Undoes a `take`; not where components must keep apart, because the others there are not known here."""
         component = int(self._view.component[row])
         self._room[node] += self._view.demand[row]
         self._node_left[component, node] += 1

@@ -14,8 +14,8 @@ from ballast.placement.node_locations import NodeLocations
 
 # What the executors of one topology exchange, as weights between components.
 #
-# Rates are spread evenly over pairs of executors: nothing in Spark reports who talks to whom, and with a hash shuffle
-# every executor talks to every other.
+# Rates are spread evenly over pairs of executors: Spark does not report which executors communicate, and with a
+# hash shuffle every executor talks to every other.
 
 _DRIVER_SHARE = 0.05
 """Weight of the driver next to the topology's whole traffic: it decides between equals and never splits a set."""
@@ -94,7 +94,7 @@ def _rate(declared: float | None, unit: float) -> float:
 
 
 def _unit(topology: Topology) -> float:
-    """What a rate that nobody declared weighs: the mean of those declared."""
+    """The weight of an undeclared rate: the mean of those declared."""
     declared = [s.bytes_per_second for s in topology.streams if s.bytes_per_second]
     declared += [c.exchange_bytes_per_second for c in topology.components if c.exchange_bytes_per_second]
     return sum(declared) / len(declared) if declared else 1.0
@@ -145,7 +145,7 @@ def workloads(
     sticky: bool,
     loads: Mapping[str, float],
 ) -> Iterator[TopologyWorkload]:
-    """One workload per topology that has something to place; the largest demand first, for it is the hardest to fit.
+    """One workload per topology that has something to place; the largest demand first, which is the hardest to fit.
 
     One at a time: with thousands of topologies, their tables together would not be small.
 
@@ -171,7 +171,7 @@ def workloads(
 
 
 def _implicit(key: str, executor: Executor) -> Topology:
-    """An application that nobody described: its components exchange among their own executors."""
+    """An application without a SparkTopology: its components exchange among their own executors."""
     return Topology(key, executor.namespace, key.rsplit("/", 1)[-1], components=(), implicit=True)
 
 

@@ -74,7 +74,7 @@ def _way(move: PlannedMove, policy: Policy) -> Way:
 
 
 def as_started(move: PlannedMove, now: float) -> Move:
-    """As it stands once it is let go: what a later suggestion, or a later pass, has to reckon with."""
+    """As it stands once it is released: what a later suggestion, or a later pass, has to reckon with."""
     return Move(
         name=f"suggested:{move.executor}",
         namespace=move.namespace,

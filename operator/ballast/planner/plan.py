@@ -195,7 +195,7 @@ def _with_places(sight: _Sight, gated: list[Executor]) -> Placed:
 
 
 def _tied(placements: list[Placement], gated: list[Executor]) -> list[Placement]:
-    """Who may not be deleted where its place can't run it must not be tied to it."""
+    """Don't pin executors that must not be deleted: an unschedulable pin could not be undone."""
     loose = {executor.uid for executor in gated if not executor.labeled}
     return [replace(p, pin=Pin.NONE, detail=p.detail or _PREFERRED) if p.uid in loose else p for p in placements]
 

@@ -1,4 +1,4 @@
-"""Which gated executors are let go now, and which wait for the rest of their set.
+"""Which gated executors are released now, and which wait for the rest of their set.
 
 A set is one application's executors of one component that start together. Spark keeps streaming state where its
 first batches ran, so a set is released at once or the early ones keep everything.

@@ -83,7 +83,7 @@ def recalled(memory: Memory, policy: Policy, snapshot: Snapshot) -> PlacementSta
 def observed(
     state: PlacementState, snapshot: Snapshot, policy: Policy, *, measured: Mapping[str, float], now: float
 ) -> PlacementState:
-    """The state with the pass's figures in its averages: once a metric window, for they are means over it."""
+    """The state with the pass's figures in its averages: once a metric window, because they are means over it."""
     step = max(policy.window_seconds, policy.interval_seconds)
     averages = policy.placement.strategy in ("LeastLongTermRate", "LeastResourceUsage")
     # A time that lies ahead is of a clock that has been set back since.

@@ -58,7 +58,7 @@ def by_traffic(
         now=now,
     )
     found = shed(name, load, settings_of(policy), before.text)
-    # Budgets may not suffice for all, and whom they are spent on is no matter of names.
+    # Budgets may not suffice for all, and what they are spent on must not depend on names.
     hottest_first = sorted(found.suggestions, key=lambda each: -scores[each.source])
     made, refused = completed(hottest_first, pool, terms, ruling=ruling)
     return TrafficPass(made, refused, stored(memory, name, TrafficState(found.state, now)))

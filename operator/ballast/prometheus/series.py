@@ -34,7 +34,7 @@ BOUNDS: Mapping[str, float] = {
 }
 """The highest value that a signal can have; the lowest is 0 for all of them."""
 _HIGHEST = 1e15
-"""Of a signal that has no bound of its own."""
+"""For signals without their own bound."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from ballast.shedding.traffic_load import ExecutorLoad, NodeLoad, PoolLoad, fill
 
 # Pairs the hottest node with the coldest, the second hottest with the second coldest, and so on inwards.
 #
-# A node that nothing may be sent to is nobody's cold one.
+# A node that nothing may be sent to is never the cold one.
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def counted(
 ) -> tuple[list[Pair], dict[str, Hits]]:
     """The pairs apart by the low threshold or more, and the counts of their nodes with this pass added.
 
-    Everybody else is back at zero, and so is the high count of a pair below the high threshold. Counts are kept by
+    All others are back at zero, and so is the high count of a pair below the high threshold. Counts are kept by
     node, not by pair.
     """
     known = dict(before.by_node)

@@ -278,7 +278,7 @@ def _decide(
     )
     suggestions: list[Suggestion] = []
     refused: list[Refused] = []
-    # A node gives or takes in one pass, and takes from one other: so nobody ends hotter than whom it relieved.
+    # A node gives or takes in one pass, and takes from one other: so none ends hotter than the node that it relieved.
     engaged: set[str] = set()
     for pair in pairs:
         if pair.reason is not None or pair.hot.name in engaged:

@@ -25,7 +25,7 @@ Ruling = Callable[[Suggestion], tuple[Reason, str] | None]
 
 
 def _followed(suggestion: Suggestion) -> None:
-    """The ruling where nobody rules."""
+    """The default ruling."""
     del suggestion
 
 

@@ -47,7 +47,7 @@ class TransferPool:
     registered: frozenset[str]
     """Nodes that are alive; one of them without figures stops the pass."""
     silent: frozenset[str] = frozenset()
-    """Others that have no figures now and take no part: their averages stay as they are."""
+    """Others that have no metrics now and take no part: their averages stay as they are."""
 
 
 Allowed = Callable[[str, str, str], bool]

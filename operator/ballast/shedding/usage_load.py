@@ -28,7 +28,7 @@ class UsageNode:
     speed: float = 1.0
     """Work done per core-second, relative to the pool's ordinary machine."""
     receives: bool = True
-    """False: nothing new may be sent there (cordoned, leaving, not ready, tainted for everybody)."""
+    """False: nothing new may be sent there (cordoned, leaving, not ready, tainted for all)."""
     executors: tuple[UsageExecutor, ...] = ()
     gives: bool = True
     """False: nothing that runs there could be moved, so its partner is better paired with another hot node."""
@@ -55,7 +55,7 @@ class Terms(Protocol):
         """What the move costs next to the load: state held, warmth lost, locality lost. Any unit, at least 0."""
 
     def locality_delta_ratio(self, executor: str, target: str) -> float:
-        """Growth of its topology's cost of traffic (0.1 = 10 % dearer); negative = cheaper, and so nearer."""
+        """Growth of its topology's cost of traffic (0.1 = 10 % more); negative = less, and so nearer."""
 
 
 class AnythingGoes:

@@ -1,4 +1,4 @@
-"""Where to, and who: for one hot node, the destination and the executors that level the two best."""
+"""Victims and destinations: for one hot node, the destination and the executors that level the two best."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ class Search:
 
     def _dearer(self, chosen: Combination, target: UsageNode) -> float:
         ratios = [self.terms.locality_delta_ratio(name, target.name) for name in chosen.names]
-        # Whoever is equally near except for rounding is.
+        # A node that is equally near up to rounding counts as equally near.
         return round(fmean(ratios), 9)
 
     def _wanted(self, source: UsageNode, items: list[Item], effect: Effect, meeting: float) -> float:

@@ -2,7 +2,7 @@
 
 """The state of the simulated cluster, and what happens in it by itself as time passes.
 
-Executors start, leave and are lost here; who is wanted, and where they go, is decided elsewhere.
+Executors start, leave and are lost here; which are wanted, and where they go, is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -256,7 +256,7 @@ class Cluster:
         self.named[slot] += 1
 
     def put(self, slot: int, node: int, time: float) -> None:
-        """A new executor runs there from now on, whatever was in the slot, and nobody is asked where it is to go."""
+        """A new executor runs there from now on, whatever was in the slot, and no strategy is asked."""
         self.ask(slot, time)
         self._set(slot, State.RUNNING)
         self.node[slot] = self.homes[slot] = node

@@ -2,7 +2,7 @@
 
 The engine, the planner and the order of things are those of `simulate`. The policy's passes are when the operator had
 its own, or else at the policy's interval from the window's first step on. The memory is empty at first: hits are
-counted again, and everyone has run for long.
+counted again, and every executor has run for long.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Roster:
         self._task_seconds = np.array([np.nan if a.task_seconds is None else a.task_seconds for a in apps])[app_of]
 
     def executors(self, reading: Reading) -> Iterator[Executor]:
-        """Everyone that there is, in the order of the slots."""
+        """All executors, in the order of the slots."""
         self._look_for_changes()
         slots = np.flatnonzero(self._cluster.state != State.ABSENT)
         known, make = self._known, _MAKE

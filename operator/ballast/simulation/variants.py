@@ -146,9 +146,7 @@ def _field(path: tuple[str, ...]) -> Any:
     for depth, key in enumerate(path):
         done = ".".join(path[: depth + 1])
         if not (isinstance(model, type) and issubclass(model, Model)):
-            raise InvalidField(
-                _OPTION, ".".join(path), f"{'.'.join(path[:depth])} has no fields of its own: set it whole"
-            )
+            raise InvalidField(_OPTION, ".".join(path), f"{'.'.join(path[:depth])} has no fields: set it whole")
         fields = {field.alias or name: field for name, field in model.model_fields.items()}
         if key not in fields:
             near = difflib.get_close_matches(key, fields, n=1, cutoff=0.5)

@@ -42,7 +42,7 @@ class FileSystem:
         return self.hadoop("fs.Path")(self.root, name)
 
     def staging(self) -> Any:
-        """A path of nobody's, to write something next to its place."""
+        """A free path, to write something next to its place."""
         return self.below(_staging_name())
 
     def found(self, pattern: str) -> list[Any]:
@@ -60,7 +60,7 @@ class FileSystem:
 
     @contextmanager
     def alone(self, *, field: str, remedy: str) -> Iterator[None]:
-        """Nobody else is in here meanwhile; removes what a program that was killed has left next to its place.
+        """Excludes other processes meanwhile; removes what a program that was killed has left next to its place.
 
         Raises InvalidField, of the option that names the folder, while another program is in here, with `remedy`, and
         where there can be no such folder. That can be told on a local file system; elsewhere all go on, and what one

@@ -124,7 +124,7 @@ class FakeFigures:
     """In place of Prometheus: each node's own noise, and what each running executor adds to it."""
 
     noise: Mapping[str, float] = field(default_factory=dict)
-    """Ratio of the node's capacity by its name; without any there are no figures at all."""
+    """Ratio of the node's capacity by its name; without any there are no metrics at all."""
     cores: float = 0.9
     """CPU that each executor uses."""
 

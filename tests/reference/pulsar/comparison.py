@@ -75,7 +75,7 @@ class Judgment:
 
     @property
     def quiet_minutes(self) -> float:
-        """The time of who moves nothing for noise; inf otherwise, for acting on a single look is quick."""
+        """The time, if nothing was moved for noise; inf otherwise, because acting on a single sample is quick."""
         return self.minutes if self.rounds and not self.jitter_moves else inf
 
 
@@ -92,7 +92,7 @@ COLUMNS = ("unequal_points", "jitter_moves", "wrong_placements", "over_unloading
 
 
 def combinations() -> Iterator[Combination]:
-    """Ballast's default first, then its other strategies, then Pulsar's; who names a destination pairs with none."""
+    """Ballast's default first, then its other strategies, then Pulsar's; those with destinations pair with none."""
     for shedding in (DEFAULT, "AvgShedder/Traffic", "ThresholdShedder", "UniformLoadShedder", "OverloadShedder"):
         yield Combination(shedding, None)
     yield Combination("TransferShedder", None)
@@ -148,7 +148,7 @@ def table(judgments: Mapping[Combination, Judgment]) -> str:
 
 
 def _is_best(judgment: Judgment, column: str, best: Mapping[str, Any]) -> bool:
-    """Nobody is the best where nobody is judged."""
+    """None is the best where none is judged."""
     return bool(getattr(judgment, column) == best[column] != inf)
 
 

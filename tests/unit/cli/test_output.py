@@ -21,7 +21,7 @@ from ballast.cli.output import Format, bar, console, duration, plain, shortened,
         (49.0, "|||||.....  49.0"),
         (100.0, "|||||||||| 100.0"),
         (250.0, "|||||||||| 250.0"),
-        (None, "no figures"),
+        (None, "no metrics"),
     ],
 )
 def test_a_score_is_a_bar_with_its_figure(score: float | None, drawn: str) -> None:

@@ -62,7 +62,7 @@ def test_who_is_held_is_released_also_when_the_switch_cannot_be_written(
 
 
 @pytest.mark.parametrize(
-    ("mode", "words"), [("--stale", "nobody leads: the gate switch is off"), ("--all", "restart the Deployment")]
+    ("mode", "words"), [("--stale", "no leader elected: the gate switch is off"), ("--all", "restart the Deployment")]
 )
 def test_it_says_that_the_switch_is_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, words: str) -> None:
     monkeypatch.setattr(release, "_PROPAGATION_SECONDS", 0.0)

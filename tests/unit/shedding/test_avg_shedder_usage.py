@@ -18,7 +18,7 @@ AT_ONCE = UsageSettings(low_hits=1, high_hits=1, max_moves=10, max_moves_per_nod
 
 @dataclass(frozen=True)
 class Stated:
-    """Terms in tables: who may not go where, what it costs, how much dearer traffic gets, how many a node takes."""
+    """Terms in tables: who may not go where, what it costs, how much more traffic costs, how many a node takes."""
 
     refused: Mapping[tuple[str, str], Reason] = field(default_factory=dict)
     costs: Mapping[tuple[str, str], float] = field(default_factory=dict)

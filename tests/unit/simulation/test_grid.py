@@ -105,7 +105,7 @@ def test_figures_of_a_strategy_that_no_policy_has_are_refused() -> None:
             "lowThresold': no such field; did you mean lowThreshold[?] there are unit,",
         ),
         ("moves.zzz=1", "'moves.zzz': no such field; there are mode"),
-        ("moves.budgets.moves=1", "'moves.budgets.moves': moves.budgets has no fields of its own: set it whole"),
+        ("moves.budgets.moves=1", "'moves.budgets.moves': moves.budgets has no fields: set it whole"),
         ("interval=1m,,2m", "--grid interval: '1m,,2m': write values with commas"),
         ("interval=1m,null", "write a value between all commas"),
         ("interval={", "write values with commas"),

@@ -39,7 +39,7 @@ BLACKOUT = {"events": [{"at": "100s", "blackout": True, "lasts": "20m"}]}
             {"moving": {"replace": "20m"}}, False, Outcome.NEVER_ARRIVED, id="Spark asks for no other in time"
         ),
         pytest.param({"moving": {"start": "20m"}}, False, Outcome.NEVER_ARRIVED, id="it does not start in time"),
-        pytest.param(BLACKOUT, True, Outcome.NOT_JUDGED, id="there are no figures to judge it by"),
+        pytest.param(BLACKOUT, True, Outcome.NOT_JUDGED, id="there are no metrics to judge it by"),
     ],
 )
 def test_a_move_ends_as_what_came_between_has_it(spec: dict[str, Any], outcome: Outcome, *, arrived: bool) -> None:

@@ -196,7 +196,7 @@ def test_figures_that_are_missing_move_nobody_and_are_told() -> None:
     found = replay(replace(given, node_cpu=cpu), policy({"avgShedder": {"minHotScore": 0}}))
     assert found.trace.moves == ()
     assert np.isnan(found.trace.scores[5:]).all()
-    assert any(line.startswith("25 of 30 steps have no figures of any node") for line in found.unknown)
+    assert any(line.startswith("25 of 30 steps have no metrics of any node") for line in found.unknown)
 
 
 def test_what_the_recording_lacks_is_told_unless_a_snapshot_has_it() -> None:

@@ -71,11 +71,11 @@ def test_the_baseline_is_the_first_policy_that_moves_nothing() -> None:
 
 def test_what_is_not_known_is_said_once_however_many_runs_say_it() -> None:
     run = trace([[50.0, 50.0]])
-    said = [("zones are not known", "3 of 10 steps have no figures"), ("7 of 10 steps have no figures",), ()]
+    said = [("zones are not known", "3 of 10 steps have no metrics"), ("7 of 10 steps have no metrics",), ()]
     results = (Result.of(Case("policy", str(day), 1), run, unknown) for day, unknown in enumerate(said))
     assert Study(tuple(results), {"policy": {"spec": {}}}).unknown == (
         "zones are not known",
-        "3 of 10 steps have no figures (and with 1 other figures in other runs)",
+        "3 of 10 steps have no metrics (and with 1 other figures in other runs)",
     )
 
 

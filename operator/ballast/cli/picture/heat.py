@@ -71,7 +71,7 @@ def _heat_map(heat: Heat, shown: Sequence[int], size: Size) -> Drawing:
 
 def _row(heat: Heat, column: int, y: float, tall: float, frame: Frame) -> str:
     known = heat.values[:, column][np.isfinite(heat.values[:, column])]
-    told = f"{known.min():.0f} to {known.max():.0f} %, mean {known.mean():.0f}" if len(known) else "no figures"
+    told = f"{known.min():.0f} to {known.max():.0f} %, mean {known.mean():.0f}" if len(known) else "no metrics"
     title = f"<title>{escape(heat.nodes[column])}: {told}</title>"
     return f'<g class="node">{title}{"".join(_stretches(heat, column, y, tall, frame))}</g>'
 

@@ -39,7 +39,7 @@ def page(title: str, body: Iterable[str], *, style: str = PAGE) -> str:
 
 
 def grid(head: Sequence[str], rows: Iterable[Sequence[str]], *, text: Collection[str] = ()) -> str:
-    """A table that scrolls by itself where the screen is too narrow for it; columns in `text` are no figures."""
+    """A table that scrolls by itself where the screen is too narrow for it; columns in `text` are no metrics."""
     styles = [' class="text"' if column in text else "" for column in head]
     heads = "".join(f"<th{style}>{escape(cell)}</th>" for style, cell in zip(styles, head, strict=True))
     body = "".join(

@@ -24,7 +24,7 @@ def _colors(basic: Mapping[str, str], heat: Sequence[str], lines: Sequence[str])
 
 LIGHT = _colors({"paper": "#fff", "ink": "#1c2430", "soft": "#5d6774", "line": "#d8dde4"}, _LIGHT_HEAT, _LIGHT_LINES)
 DARK = _colors({"paper": "#14181d", "ink": "#e4e8ed", "soft": "#98a2ae", "line": "#333b45"}, _DARK_HEAT, _DARK_LINES)
-"""Shades differ in lightness above all, always in one direction: they can be told apart in print and by everybody."""
+"""Shades differ in lightness above all, always in one direction: also visible in print and to the color-blind."""
 
 _PLOT = f"""
 svg text {{ fill: var(--ink); font-size: 11px; font-family: system-ui, "DejaVu Sans", "Liberation Sans", "Noto Sans",

@@ -55,7 +55,7 @@ def _header(found: Explanation) -> list[RenderableType]:
     facts = [
         ("topology", f"{found.topology}, component {found.component}"),
         ("policy", found.policy),
-        ("node score", "no figures" if found.score is None else points(found.score)),
+        ("node score", "no metrics" if found.score is None else points(found.score)),
         ("pair", _pair(found)),
         ("slowness", "no task figures" if found.slowness is None else f"{found.slowness:.2f} x the fastest quarter"),
         ("pressure", "" if found.pressure_ratio is None else pressure_words(found.pressure_ratio)),

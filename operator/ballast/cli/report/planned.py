@@ -40,7 +40,7 @@ class Planned:
 
 
 def planned(situation: Situation, topology: str | None = None) -> Planned:
-    """`topology`: a key; all of them if absent."""
+    """`topology`: a key. Default: all of them."""
     decided, executors = situation.plan(), situation.snapshot.executors
     if topology is None:
         keys = _dearest(decided, {executor.topology for executor in executors})

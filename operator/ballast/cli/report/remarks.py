@@ -14,6 +14,6 @@ def remarks(seen: Seen) -> list[RenderableType]:
     """Lines for people, to end a report with."""
     problems = [Text.assemble(("Problem ", "red"), problem, overflow="fold") for problem in seen.problems]
     unreachable = any(each.snapshot.metrics.reason == "Unreachable" for each in seen.situations)
-    # A file's figures were asked for somewhere else, by someone else.
+    # A file's metrics may have been queried from another place.
     advice = [Text(), Text(_FORWARD, style="dim")] if unreachable and not seen.from_file else []
     return [*problems, *advice]

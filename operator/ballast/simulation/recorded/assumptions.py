@@ -94,7 +94,7 @@ def _of_figures(recording: Recording, policy: Policy) -> Iterator[str]:
     missing = int(silent.sum())
     if missing:
         yield (
-            f"{missing} of {recording.steps} steps have no figures of any node: nothing is moved then, and they count "
+            f"{missing} of {recording.steps} steps have no metrics of any node: nothing is moved then, and they count "
             "as level"
         )
     partly = recording.present & ~known & ~silent[:, None]
@@ -121,7 +121,7 @@ def of_replay(recording: Recording, *, demand: RecordedDemand, meter: RecordedMe
     """What came up in the run."""
     guessed = int(demand.guessed.sum())
     if guessed:
-        yield f"{guessed} of {len(demand.guessed)} executors have no figures at all: they count as idle when moved"
+        yield f"{guessed} of {len(demand.guessed)} executors have no metrics at all: they count as idle when moved"
     if stayed:
         yield (
             f"{stayed} moves that the operator made were not repeated, for the policy decided otherwise: what their "

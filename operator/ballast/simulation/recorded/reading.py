@@ -38,7 +38,7 @@ def extended(recording: Recording, *, window_seconds: float) -> Recording:
 
 
 _GONE_SECONDS = 600.0
-"""A node that has no figures for longer, while others have, is not there."""
+"""A node that has no metrics for longer, while others have, is not there."""
 _LINGERING_SECONDS = 300.0
 """For so long Prometheus keeps answering with a container that is gone, unless the API server's view is recorded."""
 _SCORE_POINTS = 2.0

@@ -81,7 +81,7 @@ def _chained(members: Sequence[int], recording: Recording) -> Iterator[tuple[int
         before = min(possible, key=lambda each: (abs(away[each] - 1), each), default=None)
         if before is not None:
             ends.remove(before)
-        # Those that ended long ago are replaced by nobody any more.
+        # Those that ended long ago are not replaced any more.
         ends = [each for each in ends if first - executors[each].last <= max(1.0, later)]
         ends.append(index)
         yield index, before

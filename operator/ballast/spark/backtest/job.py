@@ -22,7 +22,7 @@ _IN_FLIGHT = 3
 """Spark jobs at a time. Results reach the driver job by job, and while one job's last task runs, the tasks of the next
 keep the other cores busy; so jobs can be small, and little is lost when the program is killed."""
 _JOBS = 100
-"""More make nothing finer that anybody would see, and planning one takes as much CPU as a short run."""
+"""More would not be visible, and planning one takes as much CPU as a short run."""
 _GROUP = "ballast backtest"
 
 

@@ -72,7 +72,7 @@ def collecting(spark: SparkSession, origin: Origin, stretch: Stretch) -> Iterato
     """The stretch's rows with their `pool`, unordered.
 
     A node is in a pool all day when it was for a moment. Figures of nodes that are in no pool, and of executors that
-    were on no known node, are left out. Of what the session caches, only what was cached here is let go.
+    were on no known node, are left out. Of what the session caches, only what was cached here is released.
     """
     with ExitStack() as cached:
 

@@ -115,6 +115,6 @@ def checked_once(done: list[Done]) -> None:
     """Raises HistoryError if days were looked at and none had any figures."""
     if done and all(one.written is Written.NOTHING for one in done):
         raise HistoryError(
-            "no figures of any pool were found: is the preset the one that Prometheus is set up like? Without the"
+            "no metrics of any pool were found: is the preset the one that Prometheus is set up like? Without the"
             " operator's own metrics, say which nodes form a pool with --pool NAME=REGEX"
         )

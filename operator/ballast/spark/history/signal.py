@@ -100,7 +100,7 @@ def _placements(preset: Preset) -> Iterator[Signal]:
     yield Signal(
         "placement",
         Subject.EXECUTOR,
-        # Where somebody tells of the API server's view, a container that Prometheus has not forgotten yet is gone.
+        # Where kube-state-metrics reports pods, a container that Prometheus has not forgotten yet is gone.
         'group by (namespace, pod, node) (kube_pod_info{pod=~".+-exec-[0-9]+",node!=""})'
         " or group by (namespace, pod, node) (ballast_executor_info) unless on (namespace) kube_pod_info"
         f" or group by (namespace, pod, node, instance) (container_memory_working_set_bytes{{{containers}}})"

@@ -41,7 +41,7 @@ class Written(StrEnum):
     UNCHANGED = "unchanged"
     KEPT = "kept"
     """What is there has more, of all of the time: Prometheus has forgotten some since."""
-    NOTHING = "no figures"
+    NOTHING = "no metrics"
     """Of the day, or of the pool on it; what is there stays."""
 
 
@@ -116,7 +116,7 @@ class Store:
             return self._take_place(file, self._files.below(f"{part}/{piece.file}"), own)
 
     def alone(self) -> AbstractContextManager[None]:
-        """Nobody else adds to the history meanwhile. As FileSystem.alone."""
+        """No other process adds to the history meanwhile. As FileSystem.alone."""
         return self._files.alone(field="--path", remedy="another run adds to this history: wait until it has ended")
 
     @contextmanager

@@ -52,7 +52,7 @@ def test_of_very_many_nodes_those_with_moves_are_shown() -> None:
 
 def test_a_node_tells_its_name_and_its_figures() -> None:
     told = re.findall(r"<title>(.*?)</title>", wide(trace([[20.0, np.nan], [60.0, np.nan]])))
-    assert told == ["node-0: 20 to 60 %, mean 40", "node-1: no figures"]
+    assert told == ["node-0: 20 to 60 %, mean 40", "node-1: no metrics"]
 
 
 def test_what_shades_stand_for_is_said_below() -> None:

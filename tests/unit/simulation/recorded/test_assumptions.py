@@ -33,7 +33,7 @@ def gap(*, nodes: slice) -> np.ndarray[Any, Any]:
         ({"unknown": ("something is amiss",)}, "something is amiss"),
         ({"nodes": (replace(node("n1"), whole=True), node("n2"))}, "what 1 of 2 nodes offer to pods is not known"),
         ({"step_seconds": 300.0}, "figures are 300 s apart, passes 60 s"),
-        ({"node_cpu": gap(nodes=slice(0, 2))}, "2 of 10 steps have no figures of any node"),
+        ({"node_cpu": gap(nodes=slice(0, 2))}, "2 of 10 steps have no metrics of any node"),
         ({"node_cpu": gap(nodes=slice(0, 1))}, "1 nodes lack figures at some steps"),
         ({"nodes": (node("n1", cores=1.0), node("n2"))}, "nodes were full at 10 of 20 node-steps"),
         ({}, "executors' records are not recorded"),

@@ -44,11 +44,11 @@ def test_a_result_that_was_kept_under_another_name_gets_the_one_asked_for() -> N
 def test_a_window_that_is_left_out_has_a_reason_and_no_result() -> None:
     day = replace(RUN, case=Case("AvgShedder", "day", 1))
     table = pa.concat_tables(
-        [left_out_row(RUN, "no figures"), row(ScenarioTrial(scenario()).run(RUN.policy, RUN.case), day)]
+        [left_out_row(RUN, "no metrics"), row(ScenarioTrial(scenario()).run(RUN.policy, RUN.case), day)]
     )
-    assert left_out(table) == {"small": "no figures"}
+    assert left_out(table) == {"small": "no metrics"}
     assert len(results(table)) == 1
-    assert left_out(labeled(table.slice(0, 1), day)) == {"day": "no figures"}
+    assert left_out(labeled(table.slice(0, 1), day)) == {"day": "no metrics"}
     assert documents(table) == {"AvgShedder": RUN.document}
 
 
