@@ -34,7 +34,7 @@ EXAMPLES = (
 COLUMNS = (
     "GAIN        points by which the gap between the scores of the two nodes narrows",
     "HOT, COLD   the two nodes' scores, now -> afterwards",
-    "TRAFFIC     change of what the topology's traffic costs: +5% is more expensive, that is farther apart",
+    "TRAFFIC     change of what the topology's traffic costs: +5% costs more (farther apart)",
     "HITS        how often in a row the gap was too wide (-o wide)",
     "SLOWNESS    its seconds per task by those of its application's fastest quarter (-o wide)",
     "CORES       CPU cores that go with it (-o wide)",
