@@ -70,7 +70,7 @@ def scored_by(weights: Mapping[str, float]) -> Score:
 
 
 def pool(given: Given, score: Score) -> PoolLoad:
-    """The pool in the order in which the class saw it; a bundle without figures stands behind those that have some."""
+    """The pool in the order in which the class saw it; a bundle without metrics stands behind those that have some."""
     figures = {row[0]: row for row in given["bundles"] if not _SYSTEM.match(row[0])}
     order = {name: index for index, name in enumerate(figures)}
     recent = set(given.get("recentlyUnloaded", ()))

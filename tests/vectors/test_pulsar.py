@@ -156,7 +156,7 @@ def test_threshold_shedder(case: Case, record: Record) -> None:
         result = threshold_shedder(pulsar.pool(given, pulsar.scored_by(weights)), settings, memory)
         memory = result.memory
         if "error" in want:
-            # A broker without figures makes the real class fail; ours leaves it out.
+            # A broker without metrics makes the real class fail; ours leaves it out.
             assert result.suggestions == ()
             assert dict(memory.by_node).keys() == reporting(given)
             continue

@@ -101,7 +101,7 @@ CLUSTER: Mapping[str, Entry] = {
     "CannotInspect": Entry(
         Severity.INFO,
         "Your account lacks a right that a check needs. The checks that depend on it were skipped.",
-        "Ask for the right, or let somebody who has it run doctor.",
+        "Ask for the right, or ask a user who has it to run doctor.",
     ),
     "VersionSkew": Entry(
         Severity.WARNING,

@@ -81,7 +81,7 @@ def _pools(cluster: Cluster) -> Iterator[Finding]:
                 yield found("PoolsOverlap", subject, what)
         owned[name] = mine
         if not nodes:
-            yield found("PoolEmpty", subject, f"No one of {len(cluster.nodes)} nodes matches its nodeSelector.")
+            yield found("PoolEmpty", subject, f"None of {len(cluster.nodes)} nodes matches its nodeSelector.")
             continue
         for level in policy.spec.levels:
             without = [node.name for node in nodes if not node.labels.get(level.label)]

@@ -115,7 +115,7 @@ class LeastLongTermRate:
         self._load[node] += self._rate(executor.topology, executor.component)
 
     def _rate(self, topology: str, component: str) -> float:
-        """Of one executor; a component without figures counts like an ordinary one."""
+        """Of one executor; a component without metrics counts like an ordinary one."""
         return self._each.get((topology, component), self._usual)
 
     def _loads(self, pool: Pool, snapshot: Snapshot) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

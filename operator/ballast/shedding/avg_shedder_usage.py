@@ -1,7 +1,7 @@
 """AvgShedder with unit Usage: levels the scores themselves, in each node's own capacity.
 
 The pairs, thresholds and hits are those of Pulsar's AvgShedder (PIP-364). What differs: a hit counts at most once a
-metric window, and only while the node stays on the same side; those of a node without figures, and of the partner it
+metric window, and only while the node stays on the same side; those of a node without metrics, and of the partner it
 had, stay as they are; hits count as a reason only when the node strayed farther than the pool's own noise explains;
 executors are chosen as the combination that comes closest to leveling the two nodes without making the cold one the
 hotter or taking the hot one far below the pool's level, fewer and cheaper moves first; and every suggestion says which

@@ -45,7 +45,7 @@ class TransferPool:
 
     nodes: tuple[TransferNode, ...]
     registered: frozenset[str]
-    """Nodes that are alive; one of them without figures stops the pass."""
+    """Nodes that are alive; one of them without metrics stops the pass."""
     silent: frozenset[str] = frozenset()
     """Others that have no metrics now and take no part: their averages stay as they are."""
 

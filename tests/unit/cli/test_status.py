@@ -39,7 +39,7 @@ def row(text: str, first: str, name: str) -> list[str]:
 def test_the_header_gives_modes_spread_balance_and_budget() -> None:
     head = printed(a_situation()).split("\n\n")[0]
     assert "Policy streaming  placement Recommend   moves Recommend" in head
-    assert "Nodes 7, 1 without figures   mean 37.5   std 28.5   gap 85.0   balanced no" in head
+    assert "Nodes 7, 1 without metrics   mean 37.5   std 28.5   gap 85.0   balanced no" in head
     assert "Budget 0 of 6 moves used per 1h" in head
 
 

@@ -65,7 +65,7 @@ def pool_document(situation: Situation) -> dict[str, Any]:
 def _header(situation: Situation, decided: Plan) -> list[RenderableType]:
     policy, pool, health = situation.policy, decided.pool, situation.snapshot.metrics
     balance = {None: "unknown", True: "yes", False: "no"}[pool.balanced]
-    stale = f", {pool.stale} without figures" if pool.stale else ""
+    stale = f", {pool.stale} without metrics" if pool.stale else ""
     lines = [
         Text.assemble(("Policy ", "dim"), (policy.name, "bold")).append_text(
             line(("  placement", policy.placement.mode.value), ("moves", policy.moves.mode.value))

@@ -140,7 +140,7 @@ def _nodes(found: Cells) -> tuple[tuple[RecordedNode, ...], list[str]]:
     told = []
     left_out = sorted((measured.keys() | machine.keys() | offered.keys()) - {node.name for node in nodes})
     if left_out:
-        told.append(f"nodes without figures or of unknown size were left out: {_some(left_out)}")
+        told.append(f"nodes without metrics or of unknown size were left out: {_some(left_out)}")
     changed = sorted(name for name, values in _range(found, "nodeAllocatableCores").items() if values[0] < values[1])
     if changed:
         told.append(f"what nodes offer to pods has changed, and the last figure counts throughout: {_some(changed)}")

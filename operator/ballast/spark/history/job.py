@@ -32,7 +32,7 @@ class Done:
     day: Day
     pool: str | None
     files: Mapping[str, Written] = field(default_factory=dict)
-    """By name; none without figures."""
+    """By name; none without metrics."""
     rows: int = 0
 
     @property
