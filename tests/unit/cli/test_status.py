@@ -47,7 +47,7 @@ def test_each_node_has_its_place_score_executors_pair_and_hits() -> None:
     text = printed(a_situation())
     assert " ".join(row(text, "z1", "hot")) == "z1 r1 hot |||||||||| 95.0 2 to cold low 3/8 high 1/1"
     assert " ".join(row(text, "z1", "cold")) == "z1 r1 cold |......... 10.0 0 from hot low 1/8 high 1/1"
-    assert row(text, "z2", "silent") == ["z2", "r3", "silent", "no", "figures", "0"]
+    assert row(text, "z2", "silent") == ["z2", "r3", "silent", "no", "metrics", "0"]
 
 
 @pytest.mark.parametrize("unit", LoadUnit)
@@ -132,7 +132,7 @@ def test_problems_of_other_objects_are_told_below() -> None:
 def test_without_an_operator_it_says_so() -> None:
     seen = Seen((a_situation(),), operator_runs=False)
     told = plain(*status_report(seen, Format.TABLE)).splitlines()[-1]
-    assert told.startswith("No operator runs: nobody holds its lease in namespace ballast-system;")
+    assert told.startswith("No operator runs: its lease in namespace ballast-system is not held.")
     assert status_document(seen)["operatorRuns"] is False
 
 
