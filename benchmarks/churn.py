@@ -264,7 +264,7 @@ def _cost_results(size: Size, costs: Costs, *, none: Costs, loops: tuple[Costs, 
     return [
         Result(case, "API server's CPU", used, "s", without, Aim(1.10, of_ratio=True)),
         Result(case, "API server's CPU, the plain loop afterwards", after, "s", Baseline("before", before)),
-        Result(case, "API server's CPU, beside no gates", used, "s", Baseline("no gates", none.apiserver_cpu_seconds)),
+        Result(case, "API server's CPU, next to no gates", used, "s", Baseline("no gates", none.apiserver_cpu_seconds)),
     ]
 
 

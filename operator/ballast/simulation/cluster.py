@@ -86,7 +86,7 @@ def _of(event: Event, fleet: Fleet) -> Iterator[Change]:
 
 class Life(Protocol):
     def advance(self, cluster: Cluster, time: float) -> None:
-        """Whoever is to come by then comes, and whoever is to end ends; times do not go backwards."""
+        """Executors due by then start, and those due to end do; times do not go backwards."""
 
 
 class Lifetimes:

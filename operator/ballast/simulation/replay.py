@@ -58,7 +58,7 @@ def due(recorded: Sequence[float], interval_seconds: float) -> Iterator[float]:
 
 
 def _as_often(recorded: Sequence[float], interval_seconds: float) -> bool:
-    """A policy of another interval has passes of its own, and so has any where the record is too coarse to tell."""
+    """A policy of another interval has its own passes, and so has any where the record is too coarse to tell."""
     apart = np.diff(recorded)
     return bool(len(apart)) and _SOONER <= float(np.median(apart)) / interval_seconds <= _SLOWER
 

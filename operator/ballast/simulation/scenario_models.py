@@ -85,7 +85,7 @@ class HeavyTail(_Vary):
     alpha: Annotated[float, Field(gt=1, le=20)]
     """The smaller, the heavier the tail; above 1."""
     renewed: Span | None = None
-    """If absent, drawn once: some executors are simply larger than others."""
+    """If absent, drawn once: some executors are larger than others."""
     most: _Factor = 20
     """Larger draws are cut to this."""
 
@@ -163,7 +163,7 @@ class Application(Model):
     copies: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """How many applications alike; if absent, one with just this name."""
     topology: DnsLabel | None = None
-    """The topology it is a component of; if absent, one of its own."""
+    """The topology it is a component of. Default: its own."""
     workload: Workload = Workload.STREAMING
     """Only Streaming applications are moved."""
     executors: Annotated[int, Field(ge=1, le=100_000)] = 1

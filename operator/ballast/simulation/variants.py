@@ -1,4 +1,4 @@
-"""The policies to compare: from files and names, in all variants of a grid, with one that moves nothing beside."""
+"""The policies to compare: from files and names, in all variants of a grid, and one that moves nothing."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def recorded_topologies(executor_slots: ExecutorSlots, known: Known) -> tuple[To
 
 
 class Arrivals(StrEnum):
-    """Where executors begin that nobody moved."""
+    """Where executors begin that were not moved."""
 
     RECORDED = "recorded"
     POLICY = "policy"

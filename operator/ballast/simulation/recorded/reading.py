@@ -17,7 +17,7 @@ from ballast.simulation.recording import RecordedNode, Recording, UnusableRecord
 # How much of a window a recording tells of: too little is no window, and what is missing is said.
 
 LEAST_SHARE = 0.75
-"""Of a window. What adds up over time could not be set beside whole windows else."""
+"""Of a window. What adds up over time could not be compared with whole windows otherwise."""
 _WHOLE_SHARE = 0.99
 """From here on a window counts as whole: collecting begins and ends within a few steps of it."""
 
