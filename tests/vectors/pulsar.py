@@ -163,12 +163,12 @@ def transfer_pool(given: Given, config: Given, reported: Mapping[str, float]) ->
 
 
 def allowed(given: Given, config: Given) -> Allowed:
-    """Pulsar's isTransferable: policies, and the brokers that the filter pipeline leaves."""
+    """Pulsar's isTransferable: policies, and the filter pipeline. A broker needs no registration to be a target."""
     kept = set() if config["loadBalancerSheddingBundlesWithPoliciesEnabled"] else set(given.get("policyBundles", ()))
 
     def may(bundle: str, source: str, target: str) -> bool:
-        left = set(given["registered"]) - set(given.get("filtered", {}).get(bundle, ()))
-        return bundle not in kept and target in left and target != source
+        filtered = given.get("filtered", {}).get(bundle, ())
+        return bundle not in kept and target not in filtered and target != source
 
     return may
 

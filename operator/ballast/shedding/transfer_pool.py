@@ -62,14 +62,17 @@ class Average:
     bytes_per_second: float
 
 
+_UNREPORTED = Average(1.0, 0.0)
+"""As Pulsar: a node that has not reported yet counts as full, so that nothing is sent to it."""
+
+
 def smoothed(pool: TransferPool, before: dict[str, Average], history_ratio: float) -> dict[str, Average]:
     """The averages with this pass added; a node that left loses its own."""
     found = {name: before[name] for name in pool.silent if name in before}
     for node in pool.nodes:
         old = before.get(node.name)
         if not node.reported:
-            if old is not None:
-                found[node.name] = old
+            found[node.name] = old or _UNREPORTED
             continue
         load, volume = node.score / 100, node.bytes_per_second
         if old is not None:

@@ -178,12 +178,13 @@ def test_a_swap_that_relieves_too_little_is_left() -> None:
     )
 
 
-def test_averages_follow_slowly_and_start_at_the_first_report() -> None:
+def test_averages_follow_slowly_and_are_full_before_the_first_report() -> None:
     first = smoothed(pool(node("a", 200, own=3)), {}, 0.75)
     second = smoothed(pool(node("a", 150, own=11)), first, 0.75)
     silent = smoothed(pool(replace(node("a", 0), reported=False), replace(node("b", 9), reported=False)), second, 0.75)
     assert first == {"a": Average(2.0, 3.0)}
-    assert second == silent == {"a": Average(1.875, 5.0)}
+    assert second == {"a": Average(1.875, 5.0)}
+    assert silent == {**second, "b": Average(1.0, 0.0)}
 
 
 class TestQuirks:
