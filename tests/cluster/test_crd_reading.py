@@ -43,7 +43,7 @@ def test_streams_are_explained(control_plane: Testbed, crd_server: Server) -> No
         ("bpol.spec.placement.gateTimeout", "No executor is held longer"),
         ("bpol.spec.shedding.avgShedder", "Pairs the hottest node with the coldest|Figures of strategy AvgShedder"),
         ("bpol.spec.moves.settle", "at least window plus interval"),
-        ("move.spec.executor.uid", "so that no namesake is ever moved"),
+        ("emove.spec.executor.uid", "so that no namesake is ever moved"),
         ("gsw.spec.gating", "Whether any executor is held at all"),
         ("stopo.status.locality.crossZoneRatio", "crosses zones"),
     ],
