@@ -138,7 +138,7 @@ def _decisions() -> Iterator[Signal]:
     )
     yield Signal(
         "pass", Subject.POOL, "max by (policy) (ballast_figures_timestamp_seconds)",
-        "the moment, in seconds since 1970, that the figures of the newest pass are of",
+        "the moment, in seconds since 1970, that the values of the newest pass are of",
     )  # fmt: skip
     counted = "since the operator's start"
     for name, metric, label, what in (
