@@ -73,10 +73,12 @@ def _narrowing(view: PlacementView, nodes: IntArray, level: int, *, thorough: bo
 
 def settles_for_one_place(view: PlacementView) -> bool:
     """Whether every component is drawn to the same farthest place, so that nothing is won by splitting the set."""
+    if not view.outer.any():
+        return True
     locations = view.pool.locations
     places = locations.codes[0]
     best = set()
-    for component in np.unique(view.component):
+    for component in set(view.component.tolist()):
         pull = _least(view.outer[component], places, locations.sizes[0])
         if np.ptp(pull[np.isfinite(pull)]) > 1e-9:
             best.add(int(np.argmin(pull)))
@@ -88,12 +90,14 @@ def _standing(view: PlacementView, nodes: IntArray, level: int) -> Standing:
     # All nodes as a slice: nothing is copied then.
     part = slice(None) if len(nodes) == len(locations.nodes) else nodes
     places, size = locations.codes[level][part], locations.sizes[level]
-    wanted = view.component_counts().astype(np.float64)
-    involved = view.involved
-    near = _sums(workload.present[involved], part, places, size)
-    beside = -(wanted @ view.weights)[involved] @ near
+    wanted = view.component_counts.astype(np.float64)
+    beside, outer = np.zeros(size), np.zeros(size)
+    if workload.present.any():
+        involved = view.involved
+        beside = -(wanted @ view.weights)[involved] @ _sums(workload.present[involved], part, places, size)
+    if view.outer.any():
+        outer = _least((wanted @ view.outer)[part], places, size)
     driver = _least(view.driver[part], places, size)
-    outer = _least((wanted @ view.outer)[part], places, size)
     holds = _sums(view.capacity, part, places, size)
     room = (holds / view.counts[:, None]).min(axis=0)
     left = np.bincount(places, weights=view.free_share[part], minlength=size).astype(np.float64)
@@ -121,14 +125,16 @@ _Part = IntArray | slice
 
 def _sums(rows: IntArray, nodes: _Part, places: IntArray, size: int) -> FloatArray:
     """(rows, places): what is in each place, of `nodes` alone."""
-    if not rows.any():
-        return np.zeros((len(rows), size))
-    result: FloatArray = np.stack([np.bincount(places, weights=row[nodes], minlength=size) for row in rows])
+    result = np.zeros((len(rows), size))
+    for index, row in enumerate(rows):
+        result[index] = np.bincount(places, weights=row[nodes], minlength=size)
     return result
 
 
 def _rounded(values: FloatArray) -> FloatArray:
     """Equal except for the last bits is equal."""
+    if not values.any():
+        return values
     finite = np.abs(values[np.isfinite(values)])
     scale = float(finite.max(initial=0.0)) or 1.0
     result: FloatArray = np.round(values / scale, 9)
@@ -145,16 +151,17 @@ def _least(values: FloatArray, places: IntArray, size: int) -> FloatArray:
 
 def _fitting(view: PlacementView, nodes: _Part, places: IntArray, holds: FloatArray, level: int) -> BoolArray:
     """Places that may hold everything: each group by count, and all groups together by amounts."""
+    for apart_level, members in view.apart:
+        if apart_level <= level and (view.component_counts[members] > 0).sum() > 1:
+            return np.zeros(holds.shape[1], dtype=np.bool_)
     able: BoolArray = np.logical_and.reduce(holds >= view.counts[:, None])
     usable = view.usable[nodes]
     for kind, needed in enumerate((view.counts @ view.demand).tolist()):
-        offered = np.bincount(places, weights=usable[:, kind], minlength=len(able))
-        able &= offered + 1e-6 * max(1.0, needed) >= needed
+        if needed > 0:
+            offered = np.bincount(places, weights=usable[:, kind], minlength=len(able))
+            able &= offered + 1e-6 * max(1.0, needed) >= needed
     if level == 0:
-        able &= (view.zone_limit >= view.component_counts()[:, None]).all(axis=0)
-    for apart_level, members in view.apart:
-        if apart_level <= level and (view.component_counts()[members] > 0).sum() > 1:
-            able[:] = False
+        able &= np.logical_and.reduce(view.zone_limit >= view.component_counts[:, None])
     return able
 
 

@@ -90,7 +90,8 @@ def kept_away(
     for level, members in apart:
         if component in members:
             there = present[members[members != component]].any(axis=0)
-            mask |= np.isin(locations.codes[level], locations.codes[level][there])
+            if there.any():
+                mask |= np.isin(locations.codes[level], locations.codes[level][there])
     return mask
 
 

@@ -149,6 +149,7 @@ class PlacementView:
             result[members] |= bool(own[members].any())
         return np.flatnonzero(result)
 
+    @cached_property
     def component_counts(self) -> IntArray:
         """(C,): executors to place of each component."""
         result = np.zeros(len(self.workload.components), dtype=np.int64)
@@ -204,7 +205,10 @@ def placement_view(
         if within is not None:
             allowed[row] &= within[own]
     node_limit = node_limits(workload, pool.policy)
-    capacity = np.array([counts_that_fit(room, row, slack) for row in demand])
+    # Components often share one template: each distinct demand is compared with all nodes once.
+    distinct = {row.tobytes(): row for row in demand}
+    fitting = {key: counts_that_fit(room, row, slack) for key, row in distinct.items()}
+    capacity = np.array([fitting[row.tobytes()] for row in demand])
     zone_limit = zone_limits(workload, pool.locations, pool.policy)
     within_zone = zone_limit[component][:, pool.locations.codes[0]] > 0
     capacity = np.minimum(capacity, np.maximum(node_limit[component], 0)) * (allowed & within_zone)

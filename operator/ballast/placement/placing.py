@@ -172,6 +172,8 @@ class _Pass:
         near = region(workload, self.pool.locations, self.memory.scopes)
         left = {group: len(members.executors) for group, members in enumerate(workload.groups)}
         for tier in range(TIERS if self.pool.locations.nodes else 0):
+            if not left:
+                return
             left = self._return(workload, left, tier)
             for part in sets(self.strategy, workload):
                 mine = {group: left.pop(group) for group in part if group in left}

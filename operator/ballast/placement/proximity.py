@@ -164,15 +164,15 @@ def problem(view: PlacementView, nodes: IntArray) -> Problem:
     nodes = nodes[np.lexsort(_canonical(view, nodes))]
     locations, rows = view.pool.locations, view.involved
     codes = locations.codes[:, nodes]
-    renumbered = np.zeros(len(view.workload.components), dtype=np.int64)
+    renumbered = np.full(len(view.workload.components), -1, dtype=np.int64)
     renumbered[rows] = np.arange(len(rows))
     return Problem(
         nodes=nodes,
         places=codes,
         near=_near(locations, codes),
-        weights=view.weights[np.ix_(rows, rows)],
+        weights=view.weights[rows][:, rows],
         pull=view.pull(nodes)[rows] + _others(view, nodes),
-        settled=view.workload.present[np.ix_(rows, nodes)],
+        settled=view.workload.present[rows][:, nodes],
         component=renumbered[view.component],
         counts=view.counts,
         demand=view.demand,
@@ -181,7 +181,7 @@ def problem(view: PlacementView, nodes: IntArray) -> Problem:
         slack=view.slack,
         node_limit=view.node_limit[np.ix_(rows, nodes)],
         zone_limit=view.zone_limit[rows],
-        apart=tuple((level, renumbered[members]) for level, members in view.apart if np.isin(members, rows).all()),
+        apart=tuple((level, renumbered[members]) for level, members in view.apart if (renumbered[members] >= 0).all()),
         preference=view.preference[nodes],
     )
 
@@ -204,7 +204,7 @@ def _canonical(view: PlacementView, nodes: IntArray) -> tuple[FloatArray | IntAr
     """Sort keys, the last one first."""
     workload, locations = view.workload, view.pool.locations
     keys: list[FloatArray | IntArray] = [nodes]
-    keys += list(workload.present[np.ix_(view.involved, nodes)])
+    keys += list(workload.present[view.involved][:, nodes])
     keys += list(view.room[nodes].T)
     keys.append((view.allowed[:, nodes] * (1 + np.arange(len(view.groups)))[:, None] ** 2).sum(axis=0))
     keys.append(-view.preference[nodes])
@@ -226,7 +226,7 @@ def _others(view: PlacementView, nodes: IntArray) -> FloatArray:
             [np.bincount(locations.codes[level], weights=row, minlength=locations.sizes[level]) for row in there]
         )
         result += step * (total[:, None] - same[:, locations.codes[level][nodes]])
-    partners: FloatArray = view.weights[np.ix_(view.involved, view.involved)] @ result
+    partners: FloatArray = view.weights[view.involved][:, view.involved] @ result
     return partners
 
 

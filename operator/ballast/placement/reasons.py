@@ -58,15 +58,15 @@ def split_by(view: PlacementView, seats: Seats) -> dict[int, str]:
     Components that are in one zone and rack, or that no place would hold without a limit, are not in it.
     """
     locations, found = view.pool.locations, dict[int, str]()
-    for component in np.unique(view.component).tolist():
+    for component in sorted(set(view.component.tolist())):
         rows = np.flatnonzero(view.component == component)
         placed = np.array([node for row in rows for node in seats[row]], dtype=np.int64)
         for level in range(locations.last):
-            if len(set(locations.codes[level][placed].tolist())) > 1:
+            places = len(set(locations.codes[level][placed].tolist()))
+            if places > 1:
                 words = _splitting(view, component, rows, level)
                 if words:
-                    kind = "zones" if level == 0 else "racks"
-                    found[component] = f"split over {len(set(locations.codes[level][placed].tolist()))} {kind}: {words}"
+                    found[component] = f"split over {places} {'zones' if level == 0 else 'racks'}: {words}"
                 break
     return found
 

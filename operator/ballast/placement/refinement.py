@@ -45,9 +45,9 @@ NO_CHANGE = Change(0.0, ())
 
 def best_shift(layout: Layout, group: int, distance: FloatArray) -> Change:
     """One executor of the group, or as many as there are and fit, to another node."""
-    sources = np.flatnonzero(layout.placed[group] > 0)
+    (sources,) = layout.placed[group].nonzero()
     capacity = layout.capacity(group)
-    targets = np.flatnonzero(capacity)
+    (targets,) = capacity.nonzero()
     if not len(sources) or not len(targets):
         return NO_CHANGE
     component = int(layout.problem.component[group])

@@ -73,14 +73,12 @@ class Room:
 
 def counts_that_fit(free: FloatArray, demand: FloatArray, slack: FloatArray) -> IntArray:
     """How often a demand fits into each row of `free`; UNBOUNDED where nothing is asked for."""
-    asked = np.flatnonzero(demand > 0)
-    if not len(asked):
-        return np.full(len(free), UNBOUNDED, dtype=np.int64)
+    ratios = np.full(len(free), float(UNBOUNDED))
     # Kind by kind: the minimum over rows of three or four takes many times as long.
-    ratios = (free[:, asked[0]] + slack[asked[0]]) / demand[asked[0]]
-    for kind in asked[1:]:
-        np.minimum(ratios, (free[:, kind] + slack[kind]) / demand[kind], out=ratios)
-    counts: IntArray = np.clip(np.floor(ratios), 0, UNBOUNDED).astype(np.int64)
+    for kind, amount in enumerate(demand.tolist()):
+        if amount > 0:
+            np.minimum(ratios, (free[:, kind] + slack[kind]) / amount, out=ratios)
+    counts: IntArray = np.maximum(ratios, 0.0, out=ratios).astype(np.int64)
     return counts
 
 

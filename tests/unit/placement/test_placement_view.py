@@ -168,4 +168,4 @@ def test_groups_are_rows_in_the_order_of_the_crew() -> None:
     view = a_view(*some(2), *some(3, "report"), gated("ingest-x", requests=big), topologies=(TOPOLOGY,))
     assert (view.groups.tolist(), view.counts.tolist(), view.component.tolist()) == ([0, 1, 2], [2, 1, 3], [0, 0, 1])
     assert view.demand.tolist() == [[1.0, GIB, 1.0, 1.0], [2.0, 4 * GIB, 1.0, 2.0], [1.0, GIB, 1.0, 1.0]]
-    assert view.component_counts().tolist() == [3, 3]
+    assert view.component_counts.tolist() == [3, 3]
