@@ -20,9 +20,8 @@ from pydantic import TypeAdapter
 
 from ballast.api.policy_placement import PlacementStrategy
 from ballast.garbage import seldom_sought
-from ballast.grouping.load import Loads
-from ballast.grouping.place import Place
-from ballast.grouping.shuffle import Shuffle
+from ballast.grouping.scopes import Place
+from ballast.grouping.shuffle import Loads, Shuffle
 from ballast.model import Memory, PlacementPolicy, Policy, Snapshot
 from ballast.model.topology import Grouping
 from ballast.placement.executor_order import ComponentGraph, GraphComponent, GraphStream

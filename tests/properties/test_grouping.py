@@ -8,10 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ballast.grouping.load import Loads
-from ballast.grouping.place import Place
-from ballast.grouping.reach import reach
-from ballast.grouping.shuffle import Shuffle
+from ballast.grouping.scopes import Place, reach
+from ballast.grouping.shuffle import Loads, Shuffle
 from ballast.model.location import Scope
 
 names = st.sampled_from("abc")

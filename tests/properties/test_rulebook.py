@@ -33,10 +33,9 @@ from ballast.model import (
 from ballast.moves.candidates import Candidates
 from ballast.moves.cooldown import rest
 from ballast.moves.ledger import projected
-from ballast.moves.load import loads
 from ballast.moves.revalidation import revalidate
 from ballast.moves.rules import DRIFT_POINTS, Rules
-from ballast.moves.score import measured
+from ballast.moves.score import loads, measured
 from ballast.planner import strategy_state
 from ballast.planner.alternatives import alternatives
 from ballast.planner.arbiter import Arbiter, ArbiterTerms

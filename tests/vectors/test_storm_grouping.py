@@ -10,12 +10,16 @@ import numpy as np
 import pytest
 
 from ballast.errors import InvalidField
-from ballast.grouping.load import Loads, RemoteLoad, connection_load, queue_capacity, queue_load
-from ballast.grouping.place import Place
-from ballast.grouping.reach import reach
-from ballast.grouping.ring import certain_slots
-from ballast.grouping.scope_control import Bounds
-from ballast.grouping.shuffle import Shuffle
+from ballast.grouping.scopes import Bounds, Place, reach
+from ballast.grouping.shuffle import (
+    Loads,
+    RemoteLoad,
+    Shuffle,
+    certain_slots,
+    connection_load,
+    queue_capacity,
+    queue_load,
+)
 from ballast.model.location import Scope
 from tests.vectors.case import Case
 from tests.vectors.closeness import same

@@ -14,7 +14,7 @@ from ballast.controller.survey import Read, Survey
 from ballast.kube.nodes import NodeFacts
 from ballast.kube.pods import Pod
 from ballast.model import Constraints, Executor, PlacementMode
-from ballast.moves.load import Profile, profile_of
+from ballast.moves.score import Profile, profile_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from ballast.controller.survey import Read, Survey
 from ballast.kube.pods import Pod
 from ballast.model import Memory, MovePhase, Phase, Snapshot
 from ballast.model.from_api import policy_from
-from ballast.moves.load import Profile
+from ballast.moves.score import Profile
 from ballast.prometheus import Reading
 
 

@@ -1,11 +1,8 @@
 """The values that decisions are made of: frozen, plain, and free of any framework."""
 
-from ballast.model.constraints import Constraints, Requirement, Taint, Toleration
 from ballast.model.executor import Executor, ExecutorUsage, Phase, Workload
-from ballast.model.gap import Gap
 from ballast.model.location import DEFAULT_LEVELS, Level, Levels, Location, Pin, Scope
-from ballast.model.memory import Attempts, Memory, NodeHits
-from ballast.model.move import Move, MovePhase
+from ballast.model.move import Gap, Move, MovePhase
 from ballast.model.node import Node, NodeUsage
 from ballast.model.plan import (
     Hold,
@@ -33,8 +30,8 @@ from ballast.model.policy import (
     Weights,
 )
 from ballast.model.reason import Reason
-from ballast.model.resources import Resources
-from ballast.model.snapshot import Demand, MetricsHealth, Snapshot
+from ballast.model.resources import Constraints, Requirement, Resources, Taint, Toleration
+from ballast.model.snapshot import Attempts, Demand, Memory, MetricsHealth, NodeHits, Snapshot
 from ballast.model.topology import Anchor, Component, Grouping, Separation, Stream, Topology
 
 __all__ = [

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from ballast.model.constraints import Constraints
-from ballast.model.resources import Resources
+from ballast.model.resources import Constraints, Resources
 
 
 class Phase(StrEnum):

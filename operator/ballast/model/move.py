@@ -5,6 +5,37 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+# The scores of a move's two nodes: how far they are apart, and what a move may make of that.
+
+_ROUNDING_POINTS = 1e-6
+"""Where both nodes are meant to meet, sums may make the destination the hotter one by so much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """One moment, measured or predicted. Scores in percent of each node's own capacity."""
+
+    hot: float
+    """Of the node that is left."""
+    cold: float
+    """Of the destination."""
+
+    @property
+    def points(self) -> float:
+        """Signed: below 0 where the destination is the hotter node."""
+        return self.hot - self.cold
+
+    def narrowed(self, after: Gap) -> float:
+        """Points by which the gap comes nearer to zero; negative when it widens.
+
+        From 90/30 to 50/60 it narrows by 50 points. From 90/30 to 25/95 it widens by 10: the hot spot has only moved.
+        """
+        return abs(self.points) - abs(after.points)
+
+    def overshoots(self, tolerance_points: float = 0.0) -> bool:
+        """Whether, after a move, the destination is hotter than the node that was left, by more than the tolerance."""
+        return self.points < -(tolerance_points + _ROUNDING_POINTS)
+
 
 class MovePhase(StrEnum):
     PROPOSED = "Proposed"

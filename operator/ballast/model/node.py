@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ballast.model.constraints import Taint
 from ballast.model.location import Location
-from ballast.model.resources import Resources
+from ballast.model.resources import Resources, Taint
 
 
 @dataclass(frozen=True, slots=True)

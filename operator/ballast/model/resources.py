@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -56,3 +57,96 @@ def _merged(
     for name, amount in right:
         amounts[name] = amounts.get(name, 0.0) + sign * amount
     return tuple(sorted(amounts.items()))
+
+
+# What a pod demands of the node it runs on, and whether a node meets it.
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One expression of a node selector term, in Kubernetes' operators (In, NotIn, Exists, DoesNotExist, Gt, Lt)."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+    on_field: bool = False
+    """A matchFields expression (metadata.name) instead of a label."""
+
+    def met_by(self, labels: Mapping[str, str], name: str) -> bool:
+        value = name if self.on_field else labels.get(self.key)
+        match self.operator:
+            case "In":
+                return value is not None and value in self.values
+            case "NotIn":
+                return value is None or value not in self.values
+            case "Exists":
+                return value is not None
+            case "DoesNotExist":
+                return value is None
+            case "Gt" | "Lt":
+                return _compares(self.operator, value, self.values)
+        return False
+
+
+def _compares(operator: str, value: str | None, bounds: tuple[str, ...]) -> bool:
+    try:
+        number, bound = int(value or ""), int(bounds[0])
+    except (ValueError, IndexError):
+        return False
+    return number > bound if operator == "Gt" else number < bound
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    key: str
+    value: str
+    effect: str
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    key: str = ""
+    """Empty with operator Exists tolerates everything."""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+    def covers(self, taint: Taint) -> bool:
+        if self.effect and self.effect != taint.effect:
+            return False
+        if not self.key:
+            return self.operator == "Exists"
+        return self.key == taint.key and (self.operator == "Exists" or self.value == taint.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Constraints:
+    """The pod's own wishes as required of the node; hashable, so that executors of one template share a check."""
+
+    node_selector: tuple[tuple[str, str], ...] = ()
+    affinity_terms: tuple[tuple[Requirement, ...], ...] = ()
+    """Required node affinity: any of these terms, all requirements of a term. Empty = no demand."""
+    volume_terms: tuple[tuple[tuple[Requirement, ...], ...], ...] = ()
+    """Node affinity of each bound or reusable persistent volume: every volume, any term of it."""
+    tolerations: tuple[Toleration, ...] = ()
+
+    def selects(self, labels: Mapping[str, str], name: str) -> bool:
+        """Whether node selector and required affinity admit the node."""
+        if any(labels.get(key) != value for key, value in self.node_selector):
+            return False
+        return _any_term(self.affinity_terms, labels, name)
+
+    def volumes_reach(self, labels: Mapping[str, str], name: str) -> bool:
+        return all(_any_term(terms, labels, name) for terms in self.volume_terms)
+
+    def untolerated(self, taints: tuple[Taint, ...]) -> Taint | None:
+        """The first taint that keeps the pod off (NoSchedule or NoExecute), or None."""
+        for taint in taints:
+            if taint.effect in ("NoSchedule", "NoExecute") and not any(t.covers(taint) for t in self.tolerations):
+                return taint
+        return None
+
+
+def _any_term(terms: tuple[tuple[Requirement, ...], ...], labels: Mapping[str, str], name: str) -> bool:
+    # An empty term selects nothing in Kubernetes, so bool(term).
+    return not terms or any(term and all(r.met_by(labels, name) for r in term) for term in terms)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ballast.model import Executor, ExecutorUsage, MovesPolicy, Phase, Reason
-from ballast.moves.load import Profile, profile_of
+from ballast.moves.score import Profile, profile_of
 
 _SKEWED_BYTES_RATIO = 1.5
 """Above this ratio to the reference, an executor's tasks are larger, not slower."""

@@ -10,8 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from ballast.model import Executor, Move, Phase, Policy, Snapshot
-from ballast.moves.load import Loads
-from ballast.moves.score import points_per_core
+from ballast.moves.score import Loads, points_per_core
 
 
 def projected(snapshot: Snapshot, policy: Policy, loads: Loads, measured: Mapping[str, float]) -> dict[str, float]:

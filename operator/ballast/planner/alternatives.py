@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ballast.model import Executor, Location, Node, Phase, Policy, Reason, Resources, Snapshot
-from ballast.moves.candidates import Candidates
-from ballast.moves.pin import untied
+from ballast.moves.candidates import Candidates, untied
 from ballast.moves.rules import Rules, worth
 from ballast.placement import admission
 

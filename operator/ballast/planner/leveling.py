@@ -27,8 +27,8 @@ from ballast.model import (
 )
 from ballast.moves.candidates import Candidates
 from ballast.moves.cooldown import Rest, left
-from ballast.moves.load import Loads
 from ballast.moves.rules import weightless
+from ballast.moves.score import Loads
 from ballast.planner.arbiter import Arbiter, ArbiterTerms, planned
 from ballast.planner.strategy_state import USAGE, restored, stored
 from ballast.planner.traffic_leveling import by_traffic

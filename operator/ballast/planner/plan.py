@@ -23,8 +23,7 @@ from ballast.model import (
 )
 from ballast.moves.cooldown import Rest, rest
 from ballast.moves.ledger import projected
-from ballast.moves.load import Loads, loads
-from ballast.moves.score import Scores, measured, points_per_core
+from ballast.moves.score import Loads, Scores, loads, measured, points_per_core
 from ballast.placement.locality import counts_by_topology, locality
 from ballast.placement.placing import Placed, place
 from ballast.placement.room import expected, in_flight

@@ -24,7 +24,7 @@ from ballast.model import (
     Reason,
     Snapshot,
 )
-from ballast.moves.load import profile_of
+from ballast.moves.score import profile_of
 
 # Executors that were pinned to a place where nothing can run them.
 #

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ballast.model import Memory, Phase, Policy, Snapshot
 from ballast.moves.candidates import Candidates
-from ballast.moves.load import loads
+from ballast.moves.score import loads
 from ballast.placement import least_long_term_rate, least_resource_usage
 from ballast.placement.room import expected, in_flight
 from ballast.placement.state import PlacementState, headings

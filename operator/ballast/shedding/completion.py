@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from ballast.model.gap import Gap
+from ballast.model.move import Gap
 from ballast.model.reason import Reason
 from ballast.shedding.suggestion import Suggestion
 from ballast.shedding.usage_load import Terms, UsageExecutor, UsageNode, UsagePool

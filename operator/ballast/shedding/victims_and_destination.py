@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf
 from statistics import fmean
 
-from ballast.model.gap import Gap
+from ballast.model.move import Gap
 from ballast.model.reason import Reason
 from ballast.shedding.usage_load import Terms, UsageExecutor, UsageNode
 

@@ -2,32 +2,74 @@
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ballast.api.topology_sizing import Goal
+from ballast.api.topology_sizing import Goal, Sizing
+from ballast.api.topology_status import SizingStatus, SizingVariable
 from ballast.errors import InvalidField
 from ballast.sizing.batch_regimes import CannotTell
 from ballast.sizing.batch_size import COMFORT_RATIO, Choice, kafka_batch
 from ballast.sizing.bottleneck import Bottleneck, Resource, bottleneck
+from ballast.sizing.event_log import EventLog, StageRun
 from ballast.sizing.facts import Facts, measured_inputs, stages
 from ballast.sizing.first_rule import StageCheck, first_rule
 from ballast.sizing.gc_health import Check, gc_checks
 from ballast.sizing.littles_law import bounds
-from ballast.sizing.memory import (
-    MIB,
-    Collector,
-    collector_for,
-    heap_warnings,
-    jvm_options,
-    pending_warnings,
-)
+from ballast.sizing.memory import MIB, Collector, collector_for, heap_warnings, jvm_options, pending_warnings
 from ballast.sizing.progress import Progress
-from ballast.sizing.provenance import Origin
+from ballast.sizing.provenance import Origin, Variable
 from ballast.sizing.provisioning import source_warnings
-from ballast.sizing.run_time import Prediction, predict
 from ballast.sizing.variables import Table, table
+
+# How long a batch job would take with other executors: its measured tasks, run again on as many cores.
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """By the model, with what bounds it."""
+
+    cores: int
+    seconds: float
+    driver_seconds: float
+    """Nothing ran on executors: planning, listing files, collecting. More executors don't shorten it."""
+    least_seconds: float
+    """Driver time and the longest task of every step: no number of executors goes below."""
+
+
+def predict(log: EventLog, cores: int) -> Prediction:
+    """The run time with `cores` task slots in all.
+
+    Stages start as in the log: after their parents, and after stages that had ended before they began. Tasks take as
+    long as they did, which holds while executors don't compete for disk, network or memory.
+    """
+    tasks = _replayed(log.stages, cores)
+    longest = _replayed(log.stages, max(len(log.tasks), 1))
+    idle = max(log.seconds - log.busy_seconds, 0.0)
+    return Prediction(cores, idle + tasks, idle, idle + longest)
+
+
+def _replayed(stages: Sequence[StageRun], cores: int) -> float:
+    """List scheduling: each task goes to the core that is free first, stages in the order in which they began."""
+    free = [0.0] * cores
+    ends: dict[int, float] = {}
+    running: list[tuple[float, float]] = []  # end in the log and end here, of stages that may still precede others
+    passed = 0.0
+    for stage in sorted(stages, key=lambda each: (each.start_seconds, each.number)):
+        while running and running[0][0] <= stage.start_seconds:
+            passed = max(passed, heapq.heappop(running)[1])
+        ready = max([passed, *(ends[parent] for parent in stage.parents if parent in ends)])
+        end = ready
+        for task in sorted(stage.tasks, key=lambda each: each.start_seconds):
+            done = max(heapq.heappop(free), ready) + task.seconds
+            heapq.heappush(free, done)
+            end = max(end, done)
+        ends[stage.number] = end
+        heapq.heappush(running, (stage.end_seconds, end))
+    return max(ends.values(), default=0.0)
+
 
 _NETWORK_TIMEOUT_SECONDS = 120.0
 """Spark's default of spark.network.timeout."""
@@ -304,3 +346,38 @@ def _about_executors(facts: Facts, made: Table) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+# A recommendation in the status of a SparkTopology.
+
+_MOST_WARNINGS = 32
+
+
+def sizing_status(declared: Sizing) -> tuple[SizingStatus, str] | None:
+    """The block and the headline, by what is declared alone; None where nothing but a goal is."""
+    facts = Facts(declared)
+    if facts.nothing_known:
+        return None
+    found = recommend(facts)
+    return in_status(found), found.headline
+
+
+def in_status(found: Recommendation) -> SizingStatus:
+    limit = found.bottleneck
+    named = "" if limit.resource is None else f"{limit.resource.value} at {limit.stage}: "
+    return SizingStatus(
+        bottleneck=f"{named}{limit.evidence}",
+        variables=tuple(_variable(each) for each in found.table.variables.values()),
+        spark_conf=dict(found.spark_conf),
+        warnings=found.warnings[:_MOST_WARNINGS],
+    )
+
+
+def _variable(variable: Variable) -> SizingVariable:
+    value = variable.value
+    return SizingVariable(
+        name=variable.name,
+        value=f"{value.amount:.6g} {value.unit}".strip(),
+        formula=variable.formula,
+        origin=value.origin.value,
+    )

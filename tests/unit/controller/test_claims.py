@@ -15,7 +15,7 @@ from ballast.controller.survey import Read, Survey
 from ballast.kube.nodes import NodeReader
 from ballast.kube.pods import PodReader
 from ballast.model import Constraints, Requirement, Toleration
-from ballast.moves.load import Profile
+from ballast.moves.score import Profile
 from tests.builders import gated
 from tests.unit.kube.builders import GATE, executor, node, topology
 

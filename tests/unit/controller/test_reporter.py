@@ -17,7 +17,7 @@ from ballast.controller.survey import Read, Survey
 from ballast.errors import BallastError
 from ballast.kube.events import EventRecorder
 from ballast.model import Executor, Memory, NodeUsage, Phase, Reason, Snapshot, Topology
-from ballast.model.memory import Attempts
+from ballast.model.snapshot import Attempts
 from ballast.planner.plan import plan
 from ballast.prometheus import Reading
 from tests.builders import NOW, a_node, a_policy, a_snapshot, a_topology, an_executor, gated

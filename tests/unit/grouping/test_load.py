@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from ballast.grouping.load import Loads, RemoteLoad, connection_load, queue_capacity, queue_load
+from ballast.grouping.shuffle import Loads, RemoteLoad, connection_load, queue_capacity, queue_load
 
 
 @pytest.mark.parametrize(("configured", "slots"), [(1, 1), (4, 4), (5, 8), (325, 512), (1024, 1024), (1025, 2048)])

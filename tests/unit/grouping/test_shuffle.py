@@ -7,11 +7,8 @@ import numpy as np
 import pytest
 
 from ballast.errors import InvalidField
-from ballast.grouping.load import Loads
-from ballast.grouping.place import Place
-from ballast.grouping.ring import spun
-from ballast.grouping.scope_control import Bounds
-from ballast.grouping.shuffle import Shuffle
+from ballast.grouping.scopes import Bounds, Place
+from ballast.grouping.shuffle import Loads, Shuffle, spun
 from ballast.model.location import Scope
 
 HERE = Place("n1", process=1, rack="r1")

@@ -20,7 +20,7 @@ from ballast.model import (
     Workload,
 )
 from ballast.moves.candidates import Candidates
-from ballast.moves.load import loads
+from ballast.moves.score import loads
 from tests.builders import GIB, NOW, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
 
 NODES = (

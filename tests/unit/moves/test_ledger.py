@@ -4,7 +4,7 @@ import pytest
 
 from ballast.model import MovePhase, Resources
 from ballast.moves.ledger import projected
-from ballast.moves.load import loads
+from ballast.moves.score import loads
 from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, an_executor
 
 POLICY = a_policy(window_seconds=100.0)

@@ -1,5 +1,5 @@
 from ballast.model import Pin, Placement, Resources
-from ballast.moves.load import loads
+from ballast.moves.score import loads
 from ballast.planner.plan import reservations, with_placed
 from tests.builders import GIB, a_node, a_policy, a_snapshot, gated
 

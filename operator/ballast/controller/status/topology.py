@@ -11,7 +11,7 @@ from ballast.controller.memory import PLACEMENT_BYTES, topology_placement
 from ballast.controller.status.judge import Judge
 from ballast.controller.status.outlook import Outlook
 from ballast.model import Executor, Phase
-from ballast.sizing.status import sizing_status
+from ballast.sizing.recommendation import sizing_status
 
 
 def topology_status(resource: SparkTopology, outlook: Outlook) -> TopologyStatus:

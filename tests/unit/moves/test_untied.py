@@ -17,7 +17,7 @@ from ballast.model import (
     Requirement,
     SheddingPolicy,
 )
-from ballast.moves.pin import untied
+from ballast.moves.candidates import untied
 from ballast.planner.plan import plan
 from tests.builders import NOW, a_node, a_policy, a_snapshot, an_executor
 
