@@ -40,8 +40,8 @@ def test_streams_are_explained(control_plane: Testbed, crd_server: Server) -> No
 @pytest.mark.parametrize(
     ("path", "says"),
     [
-        ("bpol.spec.placement.gateTimeout", "No executor is held longer"),
-        ("bpol.spec.shedding.avgShedder", "Pairs the hottest node with the coldest|Figures of strategy AvgShedder"),
+        ("bpol.spec.placement.gateTimeout", "Maximum gating time, 1s to 10s"),
+        ("bpol.spec.shedding.avgShedder", "Parameters of AvgShedder"),
         ("bpol.spec.moves.settle", "at least window plus interval"),
         ("emove.spec.executor.uid", "so that no namesake is ever moved"),
         ("gsw.spec.gating", "Whether any executor is held at all"),
