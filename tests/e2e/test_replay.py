@@ -40,6 +40,8 @@ LIMITS = {
     "maxLocalityLoss": 1.0,
     "allowUnknownState": True,
 }
+_OTHERS_CPU = f'container_cpu_usage_seconds_total{{namespace!="{STEADY_NAMESPACE}",pod=~".+-exec-.+"}}'
+OTHERS = f"count(count_over_time({_OTHERS_CPU}[2m]))"
 NOTHING = "vector(1) < 0"
 """How long tasks take is in no history, so it may not count here."""
 
@@ -78,6 +80,11 @@ def made(cluster: Cluster, steady: RunningJob, tmp_path_factory: pytest.TempPath
     """The operator's move, from the policy's first pass on until the replacement runs."""
     folder = tmp_path_factory.mktemp("replay")
     cluster.come_to_rest(steady)
+    # A history has no word of deletions: executors of an earlier job would count for as long as their series last.
+    forgotten = cluster.await_(
+        lambda: cluster.figures.value(OTHERS) is None, "no other job's executors are known", timeout_seconds=240
+    )
+    assert forgotten
     metrics = {
         "prometheus": {"url": cluster.testbed.prometheus_url},
         "window": f"{WINDOW_SECONDS}s",
