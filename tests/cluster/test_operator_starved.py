@@ -1,4 +1,4 @@
-"""The operator places executors although it gets little of the machine: ten sets, in a cluster of many others' pods."""
+"""The operator places ten sets at once although it gets little of the machine, in a cluster of many others' pods."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import os
 import re
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import pytest
 import yaml
 
-from ballast.controller.gateclock import STALE_AFTER_SECONDS
 from ballast.kube import names
+from ballast.kube.names import FIELD_MANAGER
 from benchmarks.load.churn import create_all
 from benchmarks.load.pods import foreign, node
 from benchmarks.load.server import Server
@@ -30,8 +30,10 @@ from tests.testbed.waiting import wait_until
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 SETS, SIZE = 10, 12
-LONGEST_WAIT_SECONDS = STALE_AFTER_SECONDS + 2.0
-"""The default gate timeout of 10 s, and what a replica that finds overdue gates adds to it."""
+GATE_TIMEOUT_SECONDS = 10.0
+"""The policy's default."""
+NOISY_WAIT_SECONDS = 30.0
+"""Noise starves the API server, too, and no release is sooner than the server takes it."""
 START_SECONDS = 240.0
 OTHERS = "services"
 OTHER_NODES, OTHER_PODS = 1_000, 5_000
@@ -56,7 +58,7 @@ class Placed:
     """What became of one executor."""
 
     waited_seconds: float
-    """From the creation of its set's first executor until the whole set was released."""
+    """Between its creation and its release by the API server's clock, which gives whole seconds: less than 1 s off."""
     zone_required: bool
     decided_rack: str | None
     rack: str
@@ -110,12 +112,12 @@ def test_with_a_tenth_of_a_core_executors_are_placed_in_time(machine: Testbed) -
         before = _throttled_seconds(machine)
         found = _ten_sets(machine, "throttled")
         assert _throttled_seconds(machine) > before + 1.0, "it was not starved, so this shows nothing"
-        _assert_placed(found)
+        _assert_placed(found, within_seconds=GATE_TIMEOUT_SECONDS + 1.0)
 
 
 def test_on_a_machine_that_others_keep_busy_executors_are_placed_in_time(machine: Testbed) -> None:
     with ballast(machine, {"requests": {"cpu": "50m"}, "limits": {"memory": "512Mi"}}), noise():
-        _assert_placed(_ten_sets(machine, "noisy"))
+        _assert_placed(_ten_sets(machine, "noisy"), within_seconds=NOISY_WAIT_SECONDS)
 
 
 _ADDRESS = '{.status.addresses[?(@.type=="InternalIP")].address}'
@@ -134,7 +136,11 @@ def _ten_sets(testbed: Testbed, name: str) -> list[Placed]:
     with pool(testbed, name, racks()) as mine:
         mine.policy(placement={"mode": "Enforce"})
         _await_gating(mine)
-        return [placed for number in range(SETS) for placed in _place_set(mine, f"spark-{number}")]
+        executors = [name for number in range(SETS) for name in mine.executors(SIZE, application=f"spark-{number}")]
+        mine.await_released(executors, seconds=120.0)
+        mine.nodes_of(executors, seconds=240.0)
+        racks_of = {mine.node(spec.name): spec.rack for spec in racks()}
+        return [_placed(mine.pod(executor), racks_of) for executor in executors]
 
 
 def _await_gating(mine: Pool) -> None:
@@ -145,32 +151,32 @@ def _await_gating(mine: Pool) -> None:
     wait_until(gated, what="a leader gates executors", timeout_seconds=START_SECONDS, poll_seconds=0.5)
 
 
-def _place_set(mine: Pool, application: str) -> list[Placed]:
-    started = time.monotonic()
-    executors = mine.executors(SIZE, application=application)
-    mine.await_released(executors, seconds=60.0)
-    waited = time.monotonic() - started
-    mine.nodes_of(executors, seconds=120.0)
-    racks_of = {mine.node(spec.name): spec.rack for spec in racks()}
-    return [_placed(mine.pod(executor), racks_of, waited) for executor in executors]
-
-
-def _placed(pod: dict[str, Any], racks_of: Mapping[str, str], waited_seconds: float) -> Placed:
+def _placed(pod: dict[str, Any], racks_of: Mapping[str, str]) -> Placed:
     decided = preferred_labels(pod).get(RACK_LABEL)
     return Placed(
-        waited_seconds=waited_seconds,
+        waited_seconds=_released_at(pod) - _time(pod["metadata"]["creationTimestamp"]),
         zone_required=ZONE_LABEL in required_labels(pod),
         decided_rack=decided[0] if decided else None,
         rack=racks_of[pod["spec"]["nodeName"]],
     )
 
 
-def _assert_placed(found: list[Placed]) -> None:
+def _released_at(pod: dict[str, Any]) -> float:
+    """Before its release nothing of the operator writes to an executor, and afterwards only a move does."""
+    writes = (each for each in pod["metadata"]["managedFields"] if each["manager"] == FIELD_MANAGER)
+    return max(_time(write["time"]) for write in writes)
+
+
+def _time(stamp: str) -> float:
+    return datetime.fromisoformat(stamp).timestamp()
+
+
+def _assert_placed(found: list[Placed], *, within_seconds: float) -> None:
     waits = sorted({round(each.waited_seconds, 1) for each in found})
     bare = sum(not each.zone_required for each in found)
     undecided = sum(each.decided_rack is None for each in found)
     landed = sum(each.rack == each.decided_rack for each in found)
     report = f"waited {waits} s; of {len(found)}: {bare} bare, {undecided} without a rack, {landed} on the decided rack"
-    assert waits[-1] <= LONGEST_WAIT_SECONDS, report
+    assert waits[-1] <= within_seconds, report
     assert bare == 0, report
     assert landed >= 0.95 * len(found), report
