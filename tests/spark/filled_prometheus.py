@@ -31,6 +31,12 @@ class FilledPrometheus:
         result: list[dict[str, Any]] = document["data"]["result"]
         return result
 
+    def vector(self, query: str) -> list[float]:
+        """The values of its own answer to an instant query."""
+        with urllib.request.urlopen(f"{self.url}/api/v1/query?{urlencode({'query': query})}", timeout=60) as answer:
+            document = json.load(answer)
+        return [float(series["value"][1]) for series in document["data"]["result"]]
+
 
 @contextmanager
 def holding(openmetrics: Iterable[str], folder: Path) -> Iterator[FilledPrometheus]:

@@ -3,40 +3,51 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ballast.errors import InvalidField
 
 WINDOW_SECONDS = 600
-_EXECUTORS = '{executor_id!="driver"}'
+_STEP_SECONDS = 5
 _BY = "application_id"
-_PER_SECOND = {
+_DRIVERS_NAME = "metrics_(.+)_driver_spark_streaming_(.+)_inputRate_total_Value"
+_INCREASES = {
     "taskSeconds": "totalDuration_seconds_total",
     "gcSeconds": "totalGCTime_seconds_total",
     "inputBytes": "totalInputBytes_bytes_total",
 }
+
+
+def _arriving(function: str) -> str:
+    """Of every streaming query of a driver. The servlet has the application and the query in the name alone."""
+    own = f'{{__name__=~"{_DRIVERS_NAME}"}} < Inf'
+    for label, group in ((_BY, 1), ("query", 2)):
+        own = f'label_replace({own}, "{label}", "${group}", "__name__", "{_DRIVERS_NAME}")'
+    return f"sum by ({_BY}) ({function}{own}[{WINDOW_SECONDS}s:{_STEP_SECONDS}s]))"
+
+
 QUERIES: Mapping[str, str] = {
-    "executors": f"count by ({_BY}) (metrics_executor_totalCores{_EXECUTORS})",
-    "cores": f"sum by ({_BY}) (metrics_executor_totalCores{_EXECUTORS})",
+    "executors": f"count by ({_BY}) (metrics_executor_totalCores > 0)",
+    "cores": f"sum by ({_BY}) (metrics_executor_totalCores)",
+    "seconds": (
+        f"max by ({_BY}) (time() - min_over_time"
+        f"(timestamp(metrics_executor_totalCores)[{WINDOW_SECONDS}s:{_STEP_SECONDS}s]))"
+    ),
     **{
-        name: f"sum by ({_BY}) (rate(metrics_executor_{metric}{_EXECUTORS}[{WINDOW_SECONDS}s]))"
-        for name, metric in _PER_SECOND.items()
+        name: f"sum by ({_BY}) (increase(metrics_executor_{metric}[{WINDOW_SECONDS}s]))"
+        for name, metric in _INCREASES.items()
     },
-    "rate": (
-        f"sum by ({_BY}) (avg_over_time"
-        f'({{__name__=~"metrics_.+_driver_spark_streaming_.+_inputRate_total_Value"}}[{WINDOW_SECONDS}s]))'
-    ),
-    "rateLow": (
-        f"sum by ({_BY}) (quantile_over_time"
-        f'(0.025, {{__name__=~"metrics_.+_driver_spark_streaming_.+_inputRate_total_Value"}}[{WINDOW_SECONDS}s]))'
-    ),
-    "rateHigh": (
-        f"sum by ({_BY}) (quantile_over_time"
-        f'(0.975, {{__name__=~"metrics_.+_driver_spark_streaming_.+_inputRate_total_Value"}}[{WINDOW_SECONDS}s]))'
-    ),
+    "rate": _arriving("avg_over_time("),
+    "rateLow": _arriving("quantile_over_time(0.025, "),
+    "rateHigh": _arriving("quantile_over_time(0.975, "),
 }
-"""PromQL, by what it gives: rates per second over ten minutes, summed over an application's executors."""
+"""PromQL, by what it gives: of the last ten minutes, summed over an application's executors.
+
+The driver has no cores and no tasks, except in local mode, where it is the only executor. `seconds` is how much of the
+ten minutes there are values of.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +89,29 @@ def read(answers: Mapping[str, Samples], *, application: str | None) -> Executor
     elif application not in cores:
         known = ", ".join(sorted(cores)[:5]) or "none"
         raise InvalidField("--application", application, f"Prometheus has no such application: it has {known}")
-    values = {name: _by_application(answer).get(application) for name, answer in answers.items()}
+    values = {name: _of(application, _by_application(answer)) for name, answer in answers.items()}
+    seconds = values.get("seconds")
+    per_second = {name: None if seconds is None else _over(values.get(name), seconds) for name in _INCREASES}
     return ExecutorMetrics(
         application=application,
         executors=int(values.get("executors") or 1),
         cores=int(cores[application]),
-        task_seconds_per_second=values.get("taskSeconds"),
-        gc_seconds_per_second=values.get("gcSeconds"),
-        input_bytes_per_second=values.get("inputBytes"),
+        task_seconds_per_second=per_second["taskSeconds"],
+        gc_seconds_per_second=per_second["gcSeconds"],
+        input_bytes_per_second=per_second["inputBytes"],
         records_per_second=values.get("rate"),
         records_per_second_low=values.get("rateLow"),
         records_per_second_high=values.get("rateHigh"),
     )
+
+
+def _of(application: str, values: Mapping[str, float]) -> float | None:
+    """Names of metrics have `_` in place of all that is no letter or digit."""
+    return values.get(application, values.get(re.sub(r"[^a-zA-Z0-9]", "_", application)))
+
+
+def _over(amount: float | None, seconds: float) -> float | None:
+    return None if amount is None else amount / seconds
 
 
 def _by_application(answer: Samples) -> dict[str, float]:

@@ -268,7 +268,13 @@ def test_wrong_usage_exits_with_2() -> None:
     assert run("size", "-o", "xml").code == 2
 
 
-ANSWERS = {"metrics_executor_totalCores": "8", "totalDuration": "16", "inputRate": "1000", "totalInputBytes": "250000"}
+ANSWERS = {
+    "timestamp": "600",
+    "metrics_executor_totalCores": "8",
+    "totalDuration": "9600",
+    "inputRate": "1000",
+    "totalInputBytes": "150000000",
+}
 
 
 class _Prometheus(BaseHTTPRequestHandler):

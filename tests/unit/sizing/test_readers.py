@@ -172,13 +172,25 @@ ONE = {"application_id": "spark-1"}
 
 
 def answers(**values: float) -> dict[str, executor_metrics.Samples]:
-    return {name: [(ONE, value)] for name, value in {"cores": 8.0, "executors": 2.0, **values}.items()}
+    return {
+        name: [(ONE, value)] for name, value in {"cores": 8.0, "executors": 2.0, "seconds": 600.0, **values}.items()
+    }
 
 
 def test_metrics_are_those_of_the_only_application() -> None:
-    found = executor_metrics.read(answers(rate=1000.0, taskSeconds=6.0), application=None)
+    found = executor_metrics.read(answers(rate=1000.0, taskSeconds=3600.0), application=None)
     assert (found.application, found.executors, found.cores, found.busy_ratio) == ("spark-1", 2, 8, 0.75)
     assert (found.records_per_second, found.gc_seconds_per_second) == (1000, None)
+
+
+def test_increases_are_told_per_second_of_the_time_that_there_are_values_of() -> None:
+    found = executor_metrics.read(answers(seconds=60.0, taskSeconds=360.0, inputBytes=120.0), application=None)
+    assert (found.task_seconds_per_second, found.input_bytes_per_second) == (6.0, 2.0)
+
+
+def test_the_drivers_metrics_have_the_application_as_names_of_metrics_write_it() -> None:
+    found = executor_metrics.read({**answers(), "rate": [({"application_id": "spark_1"}, 7.0)]}, application=None)
+    assert found.records_per_second == 7.0
 
 
 def test_without_task_times_it_is_not_known_how_busy_cores_are() -> None:

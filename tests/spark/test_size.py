@@ -1,0 +1,79 @@
+"""`ballast size --prometheus` against a real Prometheus that scrapes a real Spark."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark.filled_prometheus import FilledPrometheus, running
+from tests.spark.measured_stream import CORES, RECORD_SECONDS, RECORDS_PER_SECOND
+from tests.testbed.instance import free_port
+from tests.testbed.waiting import wait_until
+from tests.unit.cli.program import run
+
+PATIENCE_SECONDS = 300.0
+BUSY_SECONDS = 30.0
+"""Time in tasks from which on the stream counts as measured."""
+
+
+def scraping(port: int) -> str:
+    """Both of the driver's endpoints, every second."""
+    jobs = [
+        {
+            "job_name": path.rpartition("/")[0].replace("/", "-"),
+            "metrics_path": path,
+            "static_configs": [{"targets": [f"127.0.0.1:{port}"]}],
+        }
+        for path in ("/metrics/executors/prometheus", "/metrics/prometheus/")
+    ]
+    return json.dumps({"global": {"scrape_interval": "1s"}, "scrape_configs": jobs})
+
+
+@pytest.fixture
+def measured(tmp_path: Path) -> Iterator[FilledPrometheus]:
+    """A Prometheus that has watched the stream for a while."""
+    port = free_port("127.0.0.1")
+    log = tmp_path / "driver.log"
+    with log.open("wb") as file, running(tmp_path, scraping(port)) as prometheus:
+        command = [sys.executable, "-m", "tests.spark.measured_stream", str(port)]
+        driver = subprocess.Popen(command, stdout=file, stderr=file, start_new_session=True)
+        try:
+
+            def busy() -> bool:
+                assert driver.poll() is None, log.read_text()
+                found = prometheus.vector("metrics_executor_totalDuration_seconds_total")
+                rates = prometheus.vector(
+                    '{__name__=~"metrics_.+_driver_spark_streaming_clicks_inputRate_total_Value"}'
+                )
+                return bool(rates) and max(found, default=0.0) > BUSY_SECONDS
+
+            wait_until(busy, what="tasks have run", timeout_seconds=PATIENCE_SECONDS, explain=log.read_text)
+            yield prometheus
+        finally:
+            os.killpg(driver.pid, signal.SIGKILL)
+            driver.wait()
+
+
+def test_rate_cost_and_cores_of_a_running_stream_come_from_prometheus(measured: FilledPrometheus) -> None:
+    told = run("size", "--prometheus", measured.url, "-o", "json")
+    assert told.code == 0, told.err
+    values = {each["name"]: each for each in json.loads(told.out)["variables"]}
+
+    def amount(name: str) -> Any:
+        assert values[name]["origin"] == "Measured"
+        return values[name]["value"]
+
+    assert amount("executorCores") == CORES
+    assert amount("rate") == pytest.approx(RECORDS_PER_SECOND, rel=0.15)
+    # Tasks of a busy machine also wait for it, at their begin and end.
+    assert RECORD_SECONDS <= amount("recordSeconds") < 2.0 * RECORD_SECONDS
+    # The stream asks for 0.8 of a core and has two.
+    assert amount("executors") == 1
