@@ -8,11 +8,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ballast.prometheus import Preset, queries
 from tests.spark.filled_prometheus import FilledPrometheus, running
 from tests.spark.measured_stream import CORES, RECORD_SECONDS, RECORDS_PER_SECOND
 from tests.testbed.instance import free_port
@@ -37,9 +37,10 @@ def scraping(port: int) -> str:
     return json.dumps({"global": {"scrape_interval": "1s"}, "scrape_configs": jobs})
 
 
-@pytest.fixture
-def measured(tmp_path: Path) -> Iterator[FilledPrometheus]:
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FilledPrometheus]:
     """A Prometheus that has watched the stream for a while."""
+    tmp_path = tmp_path_factory.mktemp("measured")
     port = free_port("127.0.0.1")
     log = tmp_path / "driver.log"
     with log.open("wb") as file, running(tmp_path, scraping(port)) as prometheus:
@@ -77,3 +78,9 @@ def test_rate_cost_and_cores_of_a_running_stream_come_from_prometheus(measured: 
     assert RECORD_SECONDS <= amount("recordSeconds") < 2.0 * RECORD_SECONDS
     # The stream asks for 0.8 of a core and has two.
     assert amount("executors") == 1
+
+
+@pytest.mark.parametrize("preset", list(Preset))
+def test_the_presets_tell_how_busy_the_task_slots_are(measured: FilledPrometheus, preset: Preset) -> None:
+    (slots,) = measured.vector(queries(preset, {}).rendered(20.0)["executorSlots"])
+    assert slots == pytest.approx(RECORDS_PER_SECOND * RECORD_SECONDS / CORES, rel=0.5)

@@ -93,6 +93,8 @@ class Queries(Model):
     """Share of CPU periods, from 0 to 1, in which each executor's CPU limit stopped it: see moves.minPressure."""
     executor_task_seconds: Query | None = None
     """Mean seconds per task of each executor, by `namespace`, `pod` (the driver's), `application_id`, `executor_id`."""
+    executor_slots: Query | None = None
+    """Task seconds per second and task slot of each executor, with the labels of executorTaskSeconds."""
     executor_records: Query | None = None
     """Records per second read by each executor. No preset asks for it."""
     executor_bytes: Query | None = None

@@ -1,4 +1,4 @@
-"""`ballast explain`: one executor."""
+"""`ballast explain`: one executor, or the executors of a topology."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import typer
 
 from ballast.cli.access import ContextOption, KubeconfigOption
 from ballast.cli.output import Format, OutputOption, show, structured
+from ballast.cli.report.capacities import capacity_document, capacity_report
 from ballast.cli.report.explained import explanation_document, explanation_report
 from ballast.cli.situation import Situation
 from ballast.cli.source import (
@@ -21,12 +22,14 @@ from ballast.cli.source import (
     Where,
     look_once,
 )
+from ballast.planner.capacity import UnknownTopologyError, capacities
 from ballast.planner.explanation import UnknownExecutorError
 from ballast.planner.explanation import explain as explanation
 
 EXAMPLES = (
     "kubectl ballast explain pod/clickstream-exec-3 -n analytics",
     "kubectl ballast explain clickstream-exec-3 -o yaml",
+    "kubectl ballast explain topology/clickstream -n analytics",
     "ballast explain clickstream-exec-3 -f snapshot.yaml",
 )
 
@@ -35,13 +38,18 @@ COLUMNS = (
     "SCORE       usage of the node in percent; AFTER: with the executor on it",
     "TRAFFIC     change of what the topology's traffic costs if it were there: +5% is more expensive",
     "MOVE THERE  possible, or the reason why not",
+    "CAPACITY    share of the executor's task slots' time in which they run tasks",
+    "LOAD        share of its cores (task slots, or its CPU request where that is less) that it uses",
 )
 
 _PODS = ("pod", "pods", "po")
+_TOPOLOGIES = ("topology", "sparktopology", "sparktopologies", "stopo")
 
 
 def explain(
-    pod: Annotated[str, typer.Argument(metavar="POD", help="An executor's pod: NAME or pod/NAME.")],
+    what: Annotated[
+        str, typer.Argument(metavar="POD|topology/NAME", help="An executor's pod (NAME or pod/NAME), or a topology.")
+    ],
     namespace: NamespaceOption = None,
     policy: PolicyOption = None,
     output: OutputOption = Format.TABLE,
@@ -51,10 +59,18 @@ def explain(
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
 ) -> None:
-    """Say why an executor is where it is, why it is or isn't moved, and where it could go, node by node."""
-    name = pod_name(pod)
-    seen = look_once(Where(filename, kubeconfig, context, prometheus, system_namespace), policy)
-    situation, key = located(seen, name, namespace)
+    """Say why an executor is where it is, why it is or isn't moved, and where it could go, node by node.
+
+    Of a topology: how busy each of its executors is (capacity), how much of its cores it uses (load), and what follows.
+    """
+    where = Where(filename, kubeconfig, context, prometheus, system_namespace)
+    kind, _, name = what.rpartition("/")
+    if kind.lower() in _TOPOLOGIES and name:
+        _topology(look_once(where, policy), name, namespace, output)
+        return
+    pod = pod_name(what)
+    seen = look_once(where, policy)
+    situation, key = located(seen, pod, namespace)
     found = explanation(situation.snapshot, situation.policy, situation.memory, situation.now, executor=key)
     if output.for_programs:
         typer.echo(structured(explanation_document(found), output))
@@ -62,11 +78,42 @@ def explain(
         show(*explanation_report(found, situation, output), form=output)
 
 
+def _topology(seen: Seen, name: str, namespace: str | None, output: Format) -> None:
+    situation, key = topology_located(seen, name, namespace)
+    found = capacities(situation.snapshot, key)
+    if output.for_programs:
+        typer.echo(structured(capacity_document(found), output))
+    else:
+        show(*capacity_report(found, situation.snapshot.nodes, wide=output is Format.WIDE), form=output)
+
+
+def topology_located(seen: Seen, name: str, namespace: str | None) -> tuple[Situation, str]:
+    """The situation that has the topology's executors, and its key. Raises UnknownTopologyError with what to do."""
+    wanted = namespace or seen.namespace
+    found = {
+        executor.topology: situation
+        for situation in seen.situations
+        for executor in situation.snapshot.executors
+        if executor.topology.rpartition("/")[2] == name and wanted in (None, executor.namespace)
+    }
+    if len(found) > 1:
+        raise UnknownTopologyError(
+            f"{name}: there are several: {', '.join(sorted(found))}; say which namespace with -n"
+        )
+    if not found:
+        where = "" if wanted is None else f" in namespace {wanted}: say which namespace with -n"
+        raise UnknownTopologyError(f"{name}: no executor belongs to a topology of that name{where}")
+    key, situation = next(iter(found.items()))
+    return situation, key
+
+
 def pod_name(text: str) -> str:
     """Of `NAME` or `pod/NAME`. Raises BadParameter for another kind."""
     kind, _, name = text.rpartition("/")
     if (kind and kind.lower() not in _PODS) or not name:
-        raise typer.BadParameter(f"{text!r}: only pods can be explained: write pod/NAME", param_hint="POD")
+        raise typer.BadParameter(
+            f"{text!r}: only pods and topologies can be explained: write pod/NAME or topology/NAME", param_hint="POD"
+        )
     return name
 
 

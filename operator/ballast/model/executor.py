@@ -36,6 +36,8 @@ class ExecutorUsage:
     """Of its pod's network, in and out."""
     task_seconds: float | None = None
     """Mean seconds of a task."""
+    slot_ratio: float | None = None
+    """Task seconds per second and task slot. Above 1 where tasks ended that had begun before the window."""
     task_bytes: float | None = None
     """Mean bytes of a task."""
     state_bytes: float | None = None

@@ -49,6 +49,10 @@ _SPARK = {
         f"{_BY_TASK_RUNNER} (rate(metrics_executor_totalDuration_seconds_total[$window]))"
         f" / ({_BY_TASK_RUNNER} (rate(metrics_executor_completedTasks_total[$window])) > 0)"
     ),
+    "executorSlots": (
+        f"{_BY_TASK_RUNNER} (rate(metrics_executor_totalDuration_seconds_total[$window]))"
+        f" / ({_BY_TASK_RUNNER} (metrics_executor_maxTasks) > 0)"
+    ),
     "executorBytes": (
         f"{_BY_TASK_RUNNER} (rate(metrics_executor_totalInputBytes_bytes_total[$window])"
         " + rate(metrics_executor_totalShuffleRead_bytes_total[$window]))"

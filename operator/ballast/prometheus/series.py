@@ -27,6 +27,7 @@ BOUNDS: Mapping[str, float] = {
     "executorRecords": 1e12,
     "executorThrottling": 1.5,
     "executorTaskSeconds": _SECONDS,
+    "executorSlots": _SECONDS,
     "executorBytes": _BYTES,
     "stateBytes": _BYTES,
     "batchSeconds": _SECONDS,

@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ballast.cli.explain import located, pod_name
+from ballast.cli.explain import located, pod_name, topology_located
 from ballast.cli.output import Format, plain
+from ballast.cli.report.capacities import capacity_report
 from ballast.cli.report.explained import explanation_report
 from ballast.cli.situation import Situation, dump
 from ballast.cli.source import Seen
+from ballast.model import ExecutorUsage
+from ballast.planner.capacity import UnknownTopologyError, capacities
 from ballast.planner.explanation import UnknownExecutorError, explain
 from tests.builders import a_move, a_node, an_executor
 from tests.unit.cli.pools import a_situation
@@ -106,3 +109,68 @@ def test_programs_get_every_node_with_its_reason(tmp_path: Path) -> None:
     }
     assert [node["name"] for node in document["nodes"] if node["possible"]] == ["cold", "far", "warm"]
     assert document["objections"][0]["reason"] == "NothingToGain"
+
+
+def a_topology_at_work() -> Situation:
+    """One executor computes, one waits, one collects garbage, and one has nothing to do."""
+    usages = {"exec-1": (0.95, 0.9), "exec-2": (0.95, 0.1), "exec-3": (0.1, 0.9), "exec-4": (0.05, 0.05)}
+    situation = a_situation()
+    executors = tuple(
+        replace(each, usage=ExecutorUsage(slot_ratio=slots, cpu_cores=cores))
+        for each in situation.snapshot.executors
+        for slots, cores in [usages[each.name]]
+    )
+    return a_situation(executors=executors)
+
+
+def test_a_topology_is_explained_by_capacity_and_load_of_each_executor(tmp_path: Path) -> None:
+    path = tmp_path / "pool.yaml"
+    path.write_text(dump(a_topology_at_work()), encoding="utf-8")
+    told = run("explain", "topology/clicks", "-f", str(path), name="kubectl ballast")
+    assert told.code == 0
+    rows = [line.split() for line in told.out.splitlines()]
+    assert ["ingest", "exec-1", "hot", "95%", "90%", "HighCapacityHighLoad"] in rows
+    assert ["ingest", "exec-2", "hot", "95%", "10%", "HighCapacityLowLoad"] in rows
+    assert ["ingest", "exec-3", "warm", "10%", "90%", "LowCapacityHighLoad"] in rows
+    assert ["ingest", "exec-4", "far", "5%", "5%", "LowCapacityLowLoad"] in rows
+    text = " ".join(told.out.split())
+    for words in (
+        "Tasks fill its slots and compute",
+        "they wait for shuffle data or a remote service",
+        "ballast size --gc-log FILE",
+        "Some executors of ingest have a high capacity, and others hardly any.",
+        "spec.placement.scope.higherBound",
+    ):
+        assert words in text
+
+
+def test_programs_get_capacity_and_load_as_a_document(tmp_path: Path) -> None:
+    path = tmp_path / "pool.yaml"
+    path.write_text(dump(a_topology_at_work()), encoding="utf-8")
+    document = yaml.safe_load(run("explain", "stopo/clicks", "-f", str(path), "-o", "yaml").out)
+    assert document["topology"] == "team/clicks"
+    assert document["executors"][1] == {
+        "executor": "team/exec-2",
+        "component": "ingest",
+        "node": "hot",
+        "capacity": 0.95,
+        "load": 0.1,
+        "combination": "HighCapacityLowLoad",
+    }
+    assert document["uneven"]["components"] == ["ingest"]
+
+
+def test_without_spark_metrics_a_topology_says_what_to_set() -> None:
+    situation, key = topology_located(Seen((a_situation(),)), "clicks", None)
+    told = plain(*capacity_report(capacities(situation.snapshot, key), situation.snapshot.nodes))
+    assert "spark.ui.prometheus.enabled=true" in told
+
+
+def test_a_topology_that_is_not_there_or_not_unique_is_told() -> None:
+    seen = Seen((a_situation(),))
+    with pytest.raises(UnknownTopologyError, match="no executor belongs to a topology of that name in namespace x"):
+        topology_located(seen, "clicks", "x")
+    own = a_situation().snapshot.executors[0]
+    other = replace(own, namespace="b", topology="b/clicks")
+    with pytest.raises(UnknownTopologyError, match="there are several: b/clicks, team/clicks"):
+        topology_located(Seen((a_situation(executors=(own, other)),)), "clicks", None)

@@ -128,9 +128,11 @@ def test_executors_are_joined_by_pod_and_by_spark_id() -> None:
         executorCpu=[_sample("0.5", namespace="team", pod="x-exec-1")],
         executorTaskSeconds=[_sample("2", application_id="spark-1", executor_id="1", **DRIVER)],
         executorBytes=[_sample("300", application_id="spark-1", executor_id="1", **DRIVER)],
+        executorSlots=[_sample("0.75", application_id="spark-1", executor_id="1", **DRIVER)],
     )
     usage = found.executors["team/x-exec-1"]
     assert (usage.cpu_cores, usage.task_seconds, usage.task_bytes) == (0.5, 2.0, 300.0)
+    assert usage.slot_ratio == 0.75
     assert found.executors["team/x-exec-2"].cpu_cores is None
 
 
