@@ -25,11 +25,9 @@ from ballast.simulation.study import Study
 from ballast.simulation.trial import ScenarioTrial
 from ballast.simulation.variants import NO_MOVES, candidates
 from ballast.spark.backtest import Job, Run, Scenarios, Store, Window, runs
-from ballast.spark.backtest.ranked import ranking_table
-from ballast.spark.backtest.row import results
-from ballast.spark.backtest.task import TOLD
-from ballast.spark.errors import BacktestError, SparkFailedError
-from ballast.spark.failure import in_own_words
+from ballast.spark.backtest.row import TOLD, results
+from ballast.spark.backtest.store import ranking_table
+from ballast.spark.errors import BacktestError, SparkFailedError, in_own_words
 from tests.spark.session import PATHS
 from tests.testbed.waiting import wait_until
 from tests.unit.cli.program import run as command

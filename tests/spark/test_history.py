@@ -16,8 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ballast.cli.main import app
 from ballast.prometheus import Preset
-from ballast.spark.errors import HistoryError, SparkFailedError
-from ballast.spark.failure import in_own_words
+from ballast.spark.errors import HistoryError, SparkFailedError, in_own_words
 from ballast.spark.file_system import FileSystem
 from ballast.spark.history import Day, Done, Origin, Part, Range, Store, Written, collected, newcomers, planned
 from ballast.spark.history.collect import first_known_ms

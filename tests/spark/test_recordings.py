@@ -18,9 +18,8 @@ from ballast.simulation.study import Study
 from ballast.simulation.trial import RecordingTrial
 from ballast.simulation.variants import candidates
 from ballast.spark.backtest import Job, Recordings, Selection, Store, runs
-from ballast.spark.backtest.parquet_rows import rows
-from ballast.spark.errors import HistoryError
-from ballast.spark.failure import in_own_words
+from ballast.spark.backtest.recordings import rows
+from ballast.spark.errors import HistoryError, in_own_words
 from ballast.spark.history import Day, Part
 from ballast.spark.history import Store as HistoryStore
 from ballast.spark.history.schema import SORT, VERSION, Metadata, columns

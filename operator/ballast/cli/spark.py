@@ -25,7 +25,7 @@ def progress(told: Console) -> Progress:
 def with_spark() -> Iterator[None]:
     """Raises SparkMissingError, or a BallastError in one sentence for what Spark raises."""
     try:
-        from ballast.spark.failure import in_own_words  # noqa: PLC0415 -- Spark takes seconds to load
+        from ballast.spark.errors import in_own_words  # noqa: PLC0415 -- Spark takes seconds to load
     except ImportError as error:
         raise SparkMissingError(
             f"Spark is not installed: install ballast with its extra `spark`, such as pip install '.[spark]' ({error})"

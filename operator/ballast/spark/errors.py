@@ -1,8 +1,17 @@
-"""What can go wrong with data on Spark, besides options that can't be used."""
+"""Errors of data on Spark, and Spark's own errors in one sentence instead of pages of stack traces."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
 from ballast.errors import BallastError
+
+_OWN_WORDS = re.compile(r"^\s*(?:\S+: )?ballast\.[\w.]+: (.+)$", re.MULTILINE)
 
 
 class SourceError(BallastError):
@@ -19,3 +28,23 @@ class SparkFailedError(BallastError):
 
 class BacktestError(BallastError):
     """A run of a backtest failed, or what an earlier one left can't be used."""
+
+
+@contextmanager
+def in_own_words() -> Iterator[None]:
+    """Raises SparkFailedError for what Spark raises: with the words of Ballast's own error where one has caused it."""
+    try:
+        yield
+    except PySparkException as error:
+        raise SparkFailedError(_told(str(error))) from error
+    except Py4JJavaError as error:
+        # Hadoop's file systems are called without Spark between, which would have made it one of the above.
+        raise SparkFailedError(_told(error.java_exception.toString())) from error
+    except OSError as error:
+        raise SparkFailedError(f"{error.filename or 'a file'}: {error.strerror or error}") from error
+
+
+def _told(text: str) -> str:
+    own = _OWN_WORDS.findall(text)
+    lines = own[-1:] or [line for line in text.splitlines() if line.strip()]
+    return lines[0].strip() if lines else "Spark failed and does not say why"

@@ -4,32 +4,35 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 from pyspark.sql import DataFrame, SparkSession
 
 from ballast.errors import InvalidField
 from ballast.simulation.recorded.reading import extended, recording
+from ballast.simulation.recorded.rows import Rows, Words
 from ballast.simulation.recording import UnusableRecordingError, instant, window_name
 from ballast.simulation.replay import Replay
 from ballast.simulation.study import left_out_told
 from ballast.simulation.trial import RecordingTrial
 from ballast.spark.backtest.cases import Run, Window, digest
-from ballast.spark.backtest.parquet_rows import rows
-from ballast.spark.backtest.task import TOLD, left_out, told
+from ballast.spark.backtest.row import TOLD, left_out, told
 from ballast.spark.errors import BacktestError, HistoryError
 from ballast.spark.history.day import DAY_MS, Day
-from ballast.spark.history.piece import Piece
 from ballast.spark.history.schema import Metadata
-from ballast.spark.history.store import Part, Store
+from ballast.spark.history.store import Part, Piece, Store
 from ballast.spark.source.moment import rfc3339_ms
 
 Batches = Iterator[pa.RecordBatch]
+
 Files = tuple[tuple[str, bytes], ...]
 
 _NOTHING = "the history has nothing of it: collect it with `ballast history --from … --to …`"
@@ -38,8 +41,33 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _TIME_REMEDY = "write a day such as 2026-11-21, or a time such as 2026-11-21T14:00:00Z"
 _LEAST_WINDOW_MS = 60_000
 """Shorter ones hold few figures, and their names, to the second, could be one."""
+
 _SENT = 8
 """Windows that stay with the tasks that may ask for them; more than are in work at a time."""
+
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+_TEXTS = ("signal", "node", "namespace", "pod", "detail")
+
+_SIGNALS = (
+    "nodeCpu",
+    "nodeMemory",
+    "nodeCores",
+    "nodeMemoryCapacity",
+    "nodeAllocatableCores",
+    "nodeAllocatableMemory",
+    "nodeUnschedulable",
+    "nodeScore",
+    "placement",
+    "executorCpu",
+    "executorMemory",
+    "executorNetwork",
+    "executorRequestCores",
+    "executorRequestMemory",
+    "executorApplication",
+    "decisions",
+    "pass",
+)
+"""Those that a recording is made of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,3 +261,54 @@ def _asked(selection: Selection) -> str:
     ends = (("from", selection.start_ms), ("to", selection.end_ms))
     times = [f"{word} {instant(at / 1000)}" for word, at in ends if at is not None]
     return " ".join([pools, *times])
+
+
+def rows(files: Iterable[tuple[str, bytes]], *, start_ms: int, end_ms: int) -> Rows:
+    """The files' rows of [start, end), each file given by its name and its content.
+
+    Raises HistoryError, which names the file.
+    """
+    tables = (_inside(_table(name, content), start_ms, end_ms) for name, content in files)
+    table = pa.concat_tables(tables).unify_dictionaries()
+    texts = {name: _words(table.column(name)) for name in _TEXTS}
+    return Rows(
+        time_ms=table.column("time").to_numpy(),
+        value=table.column("value").to_numpy(),
+        signal=texts["signal"],
+        node=texts["node"],
+        namespace=texts["namespace"],
+        pod=texts["pod"],
+        detail=texts["detail"],
+    )
+
+
+def _inside(table: pa.Table, start_ms: int, end_ms: int) -> pa.Table:
+    """A time that is missing is outside."""
+    times = table.column("time")
+    return table.filter(pc.and_(pc.greater_equal(times, start_ms), pc.less(times, end_ms)))
+
+
+def _table(name: str, content: bytes) -> pa.Table:
+    columns, wanted = ["time", *_TEXTS, "value"], pc.field("signal").isin(_SIGNALS)
+    try:
+        # Texts as they are stored, each once: there may be thousands of times as many rows.
+        found = pq.read_table(pa.BufferReader(content), columns=columns, filters=wanted, read_dictionary=_TEXTS)
+        times = pc.cast(found.column("time"), pa.timestamp("ms", "UTC"), safe=False)
+        return pa.table(
+            {
+                "time": pc.cast(times, pa.int64()),
+                **{each: pc.cast(found.column(each), _TEXT) for each in _TEXTS},
+                "value": pc.fill_null(pc.cast(found.column("value"), pa.float64()), float("nan")),
+            }
+        )
+    except (pa.ArrowException, OSError, KeyError) as error:
+        words = " ".join(str(error).split())
+        raise HistoryError(
+            f"{name} can't be read ({words}): if the file itself is broken, delete it and collect its day again"
+        ) from error
+
+
+def _words(column: pa.ChunkedArray) -> Words:
+    encoded = column.combine_chunks()
+    codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return Words(codes, tuple(encoded.dictionary.to_pylist()))

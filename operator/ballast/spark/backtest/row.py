@@ -12,10 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ballast.errors import BallastError
+from ballast.garbage import seldom_sought
 from ballast.model.arrays import FloatArray
+from ballast.simulation.recording import UnusableRecordingError
 from ballast.simulation.run_metrics import RunMetrics
 from ballast.simulation.study import Case, Result, Series
 from ballast.simulation.trace import MoveRecord, Outcome
+from ballast.simulation.trial import Trial
 from ballast.spark.backtest.cases import Run
 from ballast.spark.errors import BacktestError
 
@@ -26,6 +30,9 @@ _COURSE = ("times", "imbalance", "gap", "locality")
 """Of a series: a figure for each instant."""
 _HELD = ("duration_seconds", "window_seconds", "level_points")
 """Of a series: one figure for the whole."""
+
+TOLD = "key string, told binary"
+"""Spark's schema of what tasks hand back: the run's key, and its row as an Arrow stream."""
 
 
 def _typed(record: type) -> list[pa.Field]:
@@ -109,7 +116,7 @@ def results(table: pa.Table) -> list[Result]:
     return [_result({name: told.column(name)[index] for name in told.schema.names}) for index in range(len(told))]
 
 
-def left_out(table: pa.Table) -> dict[str, str]:
+def reasons_left_out(table: pa.Table) -> dict[str, str]:
     """Windows that can't be run in, and why."""
     names = ("window", "left_out")
     windows, reasons = (table.column(name).to_pylist() for name in names)
@@ -138,3 +145,27 @@ def _result(cells: Mapping[str, pa.Scalar]) -> Result:
 
 def _array(cell: pa.Scalar) -> FloatArray:
     return np.asarray(cell.values.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def told(run: Run, trial: Trial) -> pa.RecordBatch:
+    """The one row of `TOLD`. Raises BacktestError, which names the run."""
+    try:
+        with seldom_sought():
+            result = trial.run(run.policy, run.case)
+    except UnusableRecordingError as error:
+        return left_out(run, str(error))
+    except BallastError as error:
+        raise BacktestError(f"{run.case}: {error}") from error
+    return _sent(run, row(result, run))
+
+
+def left_out(run: Run, why: str) -> pa.RecordBatch:
+    """The one row of `TOLD` of a run in a window that can't be run in."""
+    return _sent(run, left_out_row(run, why))
+
+
+def _sent(run: Run, table: pa.Table) -> pa.RecordBatch:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, SCHEMA) as stream:
+        stream.write_table(table)
+    return pa.RecordBatch.from_pydict({"key": [run.key], "told": [sink.getvalue().to_pybytes()]})

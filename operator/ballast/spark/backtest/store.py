@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,14 +17,16 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from ballast.simulation.ranking import Ranking
+from ballast.simulation.run_metrics import RunMetrics
 from ballast.simulation.study import Study, left_out_told
 from ballast.spark.backtest.cases import Run
-from ballast.spark.backtest.ranked import ranking_table
-from ballast.spark.backtest.row import checked, documents, labeled, left_out, results
+from ballast.spark.backtest.row import checked, documents, labeled, reasons_left_out, results
 from ballast.spark.errors import BacktestError
 from ballast.spark.file_system import FileSystem
 
 _RESULTS, _RANKING = "results.parquet", "ranking.parquet"
+
+FIGURES = tuple(field.name for field in fields(RunMetrics))
 
 
 class Store:
@@ -78,7 +81,7 @@ class Store:
 
 def _study(table: pa.Table, without_runs: Mapping[str, str]) -> Study:
     """Raises BacktestError when no window remains."""
-    unusable = {**without_runs, **left_out(table)}
+    unusable = {**without_runs, **reasons_left_out(table)}
     found = [result for result in results(table) if result.case.window not in unusable]
     policies = documents(table)
     if not found:
@@ -89,3 +92,25 @@ def _study(table: pa.Table, without_runs: Mapping[str, str]) -> Study:
     order = list(policies)
     ordered = sorted(found, key=lambda result: order.index(result.case.policy))
     return Study(tuple(ordered), policies, dict(sorted(unusable.items())))
+
+
+def ranking_table(ranking: Ranking) -> pa.Table:
+    """Of each figure the mean, and `_low` and `_high` of its 95 % interval, null where there is none."""
+    columns: dict[str, list[object]] = {
+        "policy": [one.policy for one in ranking.standings],
+        "recommended": [one.policy == ranking.recommended for one in ranking.standings],
+        "on_front": [one.on_front for one in ranking.standings],
+        "as_good_as_lowest_imbalance": [one.policy in ranking.as_good for one in ranking.standings],
+        "cases": [one.cases for one in ranking.standings],
+        "never_level": [one.never_level for one in ranking.standings],
+    }
+    table = pa.table(columns)
+    for name in FIGURES:
+        found = [one.estimates[name] for one in ranking.standings]
+        for suffix, values in (
+            ("", [each.mean for each in found]),
+            ("_low", [each.low for each in found]),
+            ("_high", [each.high for each in found]),
+        ):
+            table = table.append_column(f"{name}{suffix}", pa.array(values, pa.float64(), from_pandas=True))
+    return table

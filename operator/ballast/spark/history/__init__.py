@@ -2,8 +2,7 @@
 
 from ballast.spark.history.collect import Origin
 from ballast.spark.history.day import Day
-from ballast.spark.history.job import Done, Range, checked_once, collected, newcomers, planned
-from ballast.spark.history.reach import ask_once
+from ballast.spark.history.job import Done, Range, ask_once, checked_once, collected, newcomers, planned
 from ballast.spark.history.store import Part, Store, Written
 
 __all__ = [

@@ -20,7 +20,7 @@ from ballast.spark.history.schema import SORT
 from ballast.spark.history.signal import Subject, addresses, combined, signals
 from ballast.spark.source.api import Api
 from ballast.spark.source.moment import as_rfc3339
-from ballast.spark.source.server import server
+from ballast.spark.source.options import server
 
 _PARTITION_STEPS = 120
 """Of all signals of a kind at once, which is as much as Prometheus likes to look at for a large pool."""

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
-from ballast.spark.errors import HistoryError
+from ballast.errors import InvalidField
+from ballast.spark.errors import HistoryError, SourceError
 from ballast.spark.history.collect import Origin, collecting
 from ballast.spark.history.day import Day, Stretch, missing, stretches
 from ballast.spark.history.schema import Metadata
 from ballast.spark.history.store import Part, Store, Written
+from ballast.spark.source.api import PATIENCE, Api
+from ballast.spark.source.moment import Grid
+from ballast.spark.source.options import server
+
+_REMEDY = (
+    "the address must answer from here (`kubectl port-forward` brings one inside a cluster) and let you in"
+    " (--header, --bearer-token-file, --ca-file)"
+)
+
+_PATIENCE = PATIENCE.new(connect=1, read=1)
+"""For a server that answers, that of the tasks; one that does not is asked once more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,3 +131,17 @@ def checked_once(done: list[Done]) -> None:
             "no metrics of any pool were found: is the preset the one that Prometheus is set up like? Without the"
             " operator's own metrics, say which nodes form a pool with --pool NAME=REGEX"
         )
+
+
+def ask_once(source: Mapping[str, str], *, now_ms: int) -> None:
+    """Asks what costs nothing, where the tasks ask too. `source` as in Origin.
+
+    Raises SourceError with the address, the reason and what helps, and InvalidField if there can be no such server.
+    """
+    asked = server(source)
+    # Files with certificates or a token may be where the tasks run, and nowhere else.
+    with suppress(InvalidField), closing(Api(asked, patience=_PATIENCE)) as api:
+        try:
+            api.range("vector(1)", Grid(now_ms, 1000, 1))
+        except SourceError as error:
+            raise SourceError(f"--prometheus: {error}; {_REMEDY}") from error

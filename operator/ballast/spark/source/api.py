@@ -14,8 +14,8 @@ from urllib3.util import Retry, Timeout
 
 from ballast.errors import InvalidField
 from ballast.spark.errors import SourceError
-from ballast.spark.source.grid import Grid
-from ballast.spark.source.server import Server
+from ballast.spark.source.moment import Grid
+from ballast.spark.source.options import Server
 
 PATIENCE = Retry(
     total=6,

@@ -59,7 +59,7 @@ ROOT = Path(ballast.__file__).parent
         ("planner/plan.py", True),
         ("simulation/recorded/reading.py", True),
         ("spark/backtest/row.py", True),
-        ("spark/backtest/parquet_rows.py", True),
+        ("spark/backtest/recordings.py", True),
         ("cli/report/backtested.py", False),
     ],
 )

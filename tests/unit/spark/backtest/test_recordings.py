@@ -20,9 +20,8 @@ from ballast.simulation.replay import Replay
 from ballast.simulation.trial import RecordingTrial
 from ballast.simulation.variants import candidates
 from ballast.spark.backtest import Run, Selection, Window, runs
-from ballast.spark.backtest.parquet_rows import rows
-from ballast.spark.backtest.recordings import Files, excerpts, moment_ms, recorded_task
-from ballast.spark.backtest.row import left_out, results
+from ballast.spark.backtest.recordings import Files, excerpts, moment_ms, recorded_task, rows
+from ballast.spark.backtest.row import reasons_left_out, results
 from ballast.spark.errors import BacktestError, HistoryError
 from ballast.spark.history import Day, Part
 from tests.unit.simulation.histories import Row, history
@@ -225,12 +224,12 @@ def test_a_file_of_other_columns_is_named() -> None:
 
 def test_a_window_that_cannot_be_replayed_is_left_out_with_the_reason_for_every_policy(given: Recording) -> None:
     bare = [row for row in history(given) if row.signal != "nodeCpu"]
-    found = [left_out(table(batch)) for batch in told(parquet(bare))]
+    found = [reasons_left_out(table(batch)) for batch in told(parquet(bare))]
     why = "no node has figures of its CPU at two times, which are the fewest"
     assert found == [{"streaming 2026-01-05": why}] * len(POLICIES)
 
 
 def test_a_day_of_which_little_is_known_is_left_out(given: Recording) -> None:
-    found = [left_out(table(batch)) for batch in told(parquet(history(given)), end_ms=DAY.end_ms)]
+    found = [reasons_left_out(table(batch)) for batch in told(parquet(history(given)), end_ms=DAY.end_ms)]
     why = "there are figures of 0.517 of 24 hours, less than 75%"
     assert found == [{"streaming 2026-01-05": why}] * len(POLICIES)

@@ -10,7 +10,7 @@ from ballast.simulation.policies import by_name
 from ballast.simulation.study import Case
 from ballast.simulation.trial import ScenarioTrial
 from ballast.spark.backtest.cases import Run
-from ballast.spark.backtest.row import SCHEMA, checked, documents, labeled, left_out, left_out_row, results, row
+from ballast.spark.backtest.row import SCHEMA, checked, documents, labeled, left_out_row, reasons_left_out, results, row
 from ballast.spark.errors import BacktestError
 from tests.unit.simulation.small_world import EAGER, scenario
 
@@ -46,9 +46,9 @@ def test_a_window_that_is_left_out_has_a_reason_and_no_result() -> None:
     table = pa.concat_tables(
         [left_out_row(RUN, "no metrics"), row(ScenarioTrial(scenario()).run(RUN.policy, RUN.case), day)]
     )
-    assert left_out(table) == {"small": "no metrics"}
+    assert reasons_left_out(table) == {"small": "no metrics"}
     assert len(results(table)) == 1
-    assert left_out(labeled(table.slice(0, 1), day)) == {"day": "no metrics"}
+    assert reasons_left_out(labeled(table.slice(0, 1), day)) == {"day": "no metrics"}
     assert documents(table) == {"AvgShedder": RUN.document}
 
 

@@ -8,8 +8,8 @@ from urllib3.util import Retry
 from ballast.errors import InvalidField
 from ballast.spark.errors import SourceError
 from ballast.spark.source.api import PATIENCE, Api
-from ballast.spark.source.grid import Grid
-from ballast.spark.source.server import Server
+from ballast.spark.source.moment import Grid
+from ballast.spark.source.options import Server
 from tests.testbed.pki import create_pki
 from tests.unit.prometheus import server as tls
 from tests.unit.prometheus.lying import lying

@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.errors import InvalidField
-from ballast.spark.source.moment import as_rfc3339, datetime_microseconds, span_ms, time_ms
+from ballast.spark.source.moment import Grid, as_rfc3339, datetime_microseconds, span_ms, time_ms
 
 NOW_MS = 1_767_225_600_000  # 2026-01-01T00:00:00Z
+
+grids = st.builds(Grid, st.integers(0, 10_000), st.integers(1, 50), st.integers(0, 60))
 
 
 @pytest.mark.parametrize(
@@ -79,3 +81,37 @@ def test_a_datetime_without_a_zone_is_utc() -> None:
     assert datetime_microseconds(naive) == NOW_MS * 1000 + 7
     assert datetime_microseconds(naive.replace(tzinfo=UTC)) == NOW_MS * 1000 + 7
     assert datetime_microseconds(naive.replace(tzinfo=timezone(timedelta(hours=1)))) == (NOW_MS - 3_600_000) * 1000 + 7
+
+
+def steps(grid: Grid) -> list[int]:
+    return [grid.start_ms + n * grid.step_ms for n in range(grid.count)]
+
+
+def test_both_ends_of_a_range_are_asked_for() -> None:
+    assert steps(Grid.between(100, 130, step_ms=15)) == [100, 115, 130]
+    assert steps(Grid.between(100, 129, step_ms=15)) == [100, 115]
+    assert steps(Grid.between(100, 100, step_ms=15)) == [100]
+    assert steps(Grid.between(100, 80, step_ms=15)) == []
+
+
+@given(grids, st.integers(1, 20))
+def test_the_parts_of_a_grid_have_each_of_its_steps_once_and_in_order(grid: Grid, most: int) -> None:
+    parts = list(grid.parts(most))
+    assert [step for part in parts for step in steps(part)] == steps(grid)
+    assert all(1 <= part.count <= most for part in parts)
+    assert all(steps(part)[-1] == part.last_ms for part in parts)
+
+
+bounds = st.one_of(st.none(), st.integers(-1_000_000, 14_000_000))
+
+
+@given(grids, bounds, bounds)
+def test_a_narrowed_grid_keeps_exactly_the_steps_between_the_bounds(
+    grid: Grid, low_us: int | None, high_us: int | None
+) -> None:
+    wanted = [
+        step
+        for step in steps(grid)
+        if (low_us is None or step * 1000 >= low_us) and (high_us is None or step * 1000 <= high_us)
+    ]
+    assert steps(grid.narrowed(low_us, high_us)) == wanted

@@ -6,8 +6,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from ballast.errors import InvalidField
-from ballast.spark.errors import SparkFailedError
-from ballast.spark.failure import in_own_words
+from ballast.spark.errors import SparkFailedError, in_own_words
 
 TASK = """An exception was thrown from the Python worker:
 Traceback (most recent call last):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.spark.history.day import DAY_MS, Day
-from ballast.spark.history.piece import Piece, fitting_hours, pieces
+from ballast.spark.history.store import Piece, fitting_hours, pieces
 
 DAY = Day.parse("2026-01-05", field="day")
 HOURS = (24, 12, 8, 6, 4, 3, 2, 1)
