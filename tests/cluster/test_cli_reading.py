@@ -146,6 +146,20 @@ def test_plan_says_what_placing_again_would_give_and_why_nothing_moves(scene: Sc
     assert scene.cluster.read("exec-1")["metadata"]["resourceVersion"] == before
 
 
+def test_discover_proposes_the_topology_that_was_declared_by_hand(scene: Scene, tmp_path: Path) -> None:
+    progress = tmp_path / "progress.jsonl"
+    progress.write_text(json.dumps({"sources": [{"description": "RateStream[1]"}]}), encoding="utf-8")
+    ended = scene.ballast("discover", "ingest", "--progress", str(progress))
+    assert (ended.code, ended.err) == (0, "")
+    assert yaml.safe_load(ended.out) == topology()
+
+
+def test_explain_shows_capacity_and_load_of_a_topology(scene: Scene) -> None:
+    found = scene.document("explain", "topology/clicks")
+    assert [each["executor"] for each in found["executors"]] == [f"{NAMESPACE}/exec-1", f"{NAMESPACE}/exec-2"]
+    assert {each["combination"] for each in found["executors"]} == {"Unknown"}
+
+
 def test_explain_takes_the_namespace_of_the_context(scene: Scene) -> None:
     ended = scene.ballast("explain", "pod/exec-1")
     assert ended.code == 0, ended.err

@@ -23,6 +23,7 @@ COMMANDS = {
     "snapshot": "Write a pool to a file, for `plan -f` and bug reports.",
     "approve": "Let proposed moves begin.",
     "simulate": "Run a described load under policies, and compare them.",
+    "discover": "Propose a SparkTopology for what runs, as YAML to review.",
     "size": "Recommend parallelism, batch size, memory and JVM options of a pipeline.",
     "doctor": "Check a cluster, or an application before it runs, and say what to change.",
     "run": "Run the operator.",

@@ -27,6 +27,7 @@ COMMANDS = [
     "snapshot",
     "approve",
     "simulate",
+    "discover",
     "size",
     "doctor",
     "run",

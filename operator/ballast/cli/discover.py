@@ -1,0 +1,253 @@
+"""`ballast discover`: a SparkTopology to review, from what runs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+from ballast.api.topology import SparkTopology
+from ballast.cli.access import ContextOption, KubeconfigOption, address, connect
+from ballast.cli.source import NamespaceOption
+from ballast.errors import BallastError, InvalidField
+from ballast.kube import names
+from ballast.planner.discovery import (
+    KAFKA,
+    Application,
+    End,
+    Flow,
+    Proposal,
+    Query,
+    Seen,
+    dns_label,
+    proposed,
+    query_of,
+)
+
+EXAMPLES = (
+    "kubectl ballast discover -n analytics --prometheus http://localhost:9090",
+    "kubectl ballast discover ingest -n analytics --progress progress.jsonl > topology.yaml",
+    "kubectl get pods -A -o json > pods.json; ballast discover -f pods.json",
+)
+
+_APPLICATION_NAME = "spark-app-name"
+_BROKERS: Sequence[Mapping[str, str]] = (
+    {"strimzi.io/kind": "Kafka"},
+    {"app.kubernetes.io/name": "kafka"},
+    {"app": "kafka"},
+)
+"""Labels by which the usual installations of Kafka are known."""
+_WINDOW = "600s"
+_STREAMING = "metrics_(.+)_driver_spark_streaming_.+_inputRate_total_Value"
+_BY = "application_id"
+_QUERIES = {
+    "exchange": f"sum by ({_BY}) (rate(metrics_executor_totalShuffleRead_bytes_total[{_WINDOW}]))",
+    "arriving": f"sum by ({_BY}) (rate(metrics_executor_totalInputBytes_bytes_total[{_WINDOW}]))",
+    "streaming": (
+        f'count by ({_BY}) (label_replace({{__name__=~"{_STREAMING}"}}, "{_BY}", "$1", "__name__", "{_STREAMING}"))'
+    ),
+}
+
+Json = Mapping[str, Any]
+
+
+class NoAnswerError(BallastError):
+    """Prometheus gave none."""
+
+
+def discover(
+    applications: Annotated[
+        list[str] | None, typer.Argument(metavar="[APPLICATION]...", help="Only these, by name, id or component.")
+    ] = None,
+    namespace: NamespaceOption = None,
+    filename: Annotated[
+        Path | None,
+        typer.Option("--filename", "-f", metavar="FILE", help="Pods as `kubectl get pods -A -o json` prints them."),
+    ] = None,
+    progress: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[APPLICATION=]FILE", help="StreamingQueryProgress as JSON, one a line: tells sources and sinks."
+        ),
+    ] = None,
+    prometheus: Annotated[
+        str | None, typer.Option(metavar="URL", help="Ask this Prometheus what flows.", callback=address)
+    ] = None,
+    external: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=NAMESPACE/LABEL=VALUE", help="Pods outside Spark that executors talk to."),
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Propose one topology of this name for all applications.")] = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+) -> None:
+    """Propose a SparkTopology for what runs, as YAML to review. Nothing is written to the cluster.
+
+    Applications are known by Spark's labels, Kafka by the query's progress and the usual labels of its brokers, and
+    what flows by Spark's metrics. Comments say what to check and what could not be told.
+    """
+    if filename is not None:
+        pods, ends = _of_file(filename, namespace)
+    else:
+        pods, ends = _of_cluster(namespace, kubeconfig, context)
+    found = _chosen(_applications(pods), applications or ())
+    named = [_end(text) for text in external or ()]
+    seen = Seen(
+        found,
+        named if any(end.name == KAFKA for end in named) else (*named, *_kafka(ends)),
+        dict(_queries(progress or (), found)),
+        _flows(prometheus, found) if prometheus is not None else {},
+    )
+    typer.echo("---\n".join(_text(each) for each in proposed(seen, name=name)), nl=False)
+
+
+def _of_file(path: Path, namespace: str | None) -> tuple[list[Json], list[Json]]:
+    """Pods of the namespace, and of all. Raises InvalidField."""
+    try:
+        items = json.loads(path.read_text(encoding="utf-8"))["items"]
+        everything = [pod for pod in items if isinstance(pod["metadata"]["name"], str)]
+    except OSError as error:
+        raise InvalidField("--filename", str(path), f"{error.strerror}; name a file with pods") from error
+    except (ValueError, KeyError, TypeError) as error:
+        remedy = "write it with `kubectl get pods -A -o json`"
+        raise InvalidField("--filename", str(path), f"no list of pods ({error}): {remedy}") from error
+    return [pod for pod in everything if namespace in (None, pod["metadata"].get("namespace"))], everything
+
+
+def _of_cluster(namespace: str | None, kubeconfig: Path | None, context: str | None) -> tuple[list[Json], list[Json]]:
+    """Executors of the namespace, and the brokers of all namespaces, as far as they may be read."""
+    from ballast.kube import kinds  # noqa: PLC0415 -- slow to load, unused for a file
+    from ballast.kube.client import Client  # noqa: PLC0415 -- as above
+    from ballast.kube.errors import Forbidden  # noqa: PLC0415 -- as above
+    from ballast.kube.lists import Query as Wanted  # noqa: PLC0415 -- as above
+    from ballast.kube.lists import read_list  # noqa: PLC0415 -- as above
+
+    connection = connect(kubeconfig, context)
+    client = Client(connection)
+    try:
+        where = namespace or connection.namespace
+        executors = read_list(client, Wanted(kinds.POD, where, f"{names.SPARK_ROLE}=executor"), _itself).items
+        brokers: list[Json] = []
+        for labels in _BROKERS:
+            selector = ",".join(f"{key}={value}" for key, value in labels.items())
+            try:
+                brokers += read_list(client, Wanted(kinds.POD, None, selector), _itself).items
+            except Forbidden:
+                break
+    finally:
+        client.close()
+    return list(executors), brokers
+
+
+def _itself(document: Json) -> Json:
+    return document
+
+
+def _labels(pod: Json) -> Mapping[str, str]:
+    found: Mapping[str, str] = pod["metadata"].get("labels") or {}
+    return found
+
+
+def _applications(pods: Iterable[Json]) -> list[Application]:
+    """Of executors that have not ended, counted by application and resource profile."""
+    counted: Counter[tuple[str, str, str, str | None, str | None, str]] = Counter()
+    for pod in pods:
+        labels = _labels(pod)
+        ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+        leaving = pod["metadata"].get("deletionTimestamp") is not None
+        if labels.get(names.SPARK_ROLE) != "executor" or names.SPARK_APPLICATION not in labels or ended or leaving:
+            continue
+        application = labels[names.SPARK_APPLICATION]
+        counted[
+            pod["metadata"].get("namespace") or "default",
+            application,
+            labels.get(_APPLICATION_NAME) or application,
+            labels.get(names.TOPOLOGY),
+            labels.get(names.COMPONENT),
+            labels.get(names.SPARK_RESOURCE_PROFILE) or "0",
+        ] += 1
+    return [
+        Application(namespace, application, name, count, topology, component, profile)
+        for (namespace, application, name, topology, component, profile), count in counted.items()
+    ]
+
+
+def _chosen(found: Sequence[Application], wanted: Sequence[str]) -> list[Application]:
+    """All without a wish. Raises InvalidField for one that does not run."""
+    for text in wanted:
+        if not any(_is(each, text) for each in found):
+            known = ", ".join(sorted({each.name for each in found})[:5]) or "none"
+            raise InvalidField("APPLICATION", text, f"no executor of it runs there; there are: {known}")
+    return [each for each in found if not wanted or any(_is(each, text) for text in wanted)]
+
+
+def _is(application: Application, text: str) -> bool:
+    return text in (application.name, application.id, application.component_name)
+
+
+def _end(text: str) -> End:
+    """Of `NAME=NAMESPACE/LABEL=VALUE`. Raises InvalidField."""
+    name, _, rest = text.partition("=")
+    namespace, _, label = rest.partition("/")
+    key, _, value = label.partition("=")
+    if not (name and namespace and key and value) or dns_label(name) != name:
+        raise InvalidField("--external", text, "write NAME=NAMESPACE/LABEL=VALUE, such as kafka=kafka/app=kafka")
+    return End(name, namespace, {key: value})
+
+
+def _kafka(pods: Iterable[Json]) -> Iterator[End]:
+    """The first that is known by its labels."""
+    known = list(pods)
+    for labels in _BROKERS:
+        for pod in known:
+            if labels.items() <= _labels(pod).items():
+                yield End(KAFKA, pod["metadata"].get("namespace") or "default", labels)
+                return
+
+
+def _queries(options: Sequence[str], found: Sequence[Application]) -> Iterator[tuple[str, Query]]:
+    for option in options:
+        application, separator, file = option.rpartition("=")
+        owners = sorted({each.id for each in found if not separator or _is(each, application)})
+        if len(owners) != 1:
+            told = f"{len(owners)} applications are meant; write APPLICATION=FILE"
+            raise InvalidField("--progress", option, told)
+        try:
+            with Path(file).open(encoding="utf-8") as lines:
+                yield owners[0], query_of(lines, file)
+        except OSError as error:
+            raise InvalidField("--progress", file, f"{error.strerror}; name a file that can be read") from error
+
+
+def _flows(url: str, found: Sequence[Application]) -> dict[str, Flow]:
+    from ballast.prometheus import Endpoint, Prometheus  # noqa: PLC0415 -- unused without --prometheus
+
+    answers, failures = Prometheus(Endpoint(url)).query_all(_QUERIES)
+    if failures:
+        name, words = next(iter(failures.items()))
+        raise NoAnswerError(f"--prometheus: {url.rpartition('@')[2]}: {name}: {words}: name a Prometheus that answers")
+    values = {
+        name: {series.labels.get(_BY, "").replace("_", "-"): series.values[-1] for series in answer.series}
+        for name, answer in answers.items()
+    }
+    return {
+        each.id: Flow(
+            exchange=values["exchange"].get(each.id.replace("_", "-")),
+            arriving=values["arriving"].get(each.id.replace("_", "-")),
+            streaming=each.id.replace("_", "-") in values["streaming"],
+        )
+        for each in found
+    }
+
+
+def _text(proposal: Proposal) -> str:
+    """Checked as the API server would."""
+    SparkTopology.parse(dict(proposal.document))
+    every = ("Proposed by ballast discover. Review it before you apply it.", *proposal.notes)
+    notes = "".join(f"# {note}\n" for note in every)
+    return notes + yaml.safe_dump(dict(proposal.document), sort_keys=False, allow_unicode=True)

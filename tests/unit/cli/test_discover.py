@@ -1,0 +1,174 @@
+"""`ballast discover`: what it proposes for the pods of a file, and how it refuses."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlparse
+
+import pytest
+import yaml
+
+from ballast.api.topology import SparkTopology
+from tests.unit.cli.program import Ended, run
+
+EXAMPLE = Path(__file__).parents[3] / "examples/sparktopology.yaml"
+MI = 2**20
+RATES: dict[str, dict[str, float]] = {
+    "totalShuffleRead": {"spark-ingest": 20.2 * MI},
+    "totalInputBytes": {"spark-ingest": 40.1 * MI, "spark-sessions": 15.3 * MI},
+    "inputRate": {"spark_ingest": 1, "spark_sessions": 1},
+}
+
+
+class _Prometheus(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        self._answer(self.rfile.read(int(self.headers["Content-Length"])).decode())
+
+    def do_GET(self) -> None:
+        self._answer(urlparse(self.path).query)
+
+    def _answer(self, fields: str) -> None:
+        query = parse_qs(fields)["query"][0]
+        values = next(found for name, found in RATES.items() if name in query)
+        result = [{"metric": {"application_id": each}, "value": [1.0, str(value)]} for each, value in values.items()]
+        body = json.dumps({"status": "success", "data": {"resultType": "vector", "result": result}}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the library's name
+        del format, args
+
+
+@pytest.fixture
+def prometheus() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Prometheus)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def pod(name: str, namespace: str, phase: str = "Running", **labels: str) -> dict[str, Any]:
+    named = {key.replace("__", "/").replace("_", "-"): value for key, value in labels.items()}
+    return {"metadata": {"name": name, "namespace": namespace, "labels": named}, "status": {"phase": phase}}
+
+
+def executors(component: str, count: int, **labels: str) -> list[dict[str, Any]]:
+    """As Spark makes them, with the labels that the example asks for."""
+    own = {"spark_role": "executor", "spark_app_selector": f"spark-{component}", "spark_app_name": component, **labels}
+    return [pod(f"{component}-exec-{n}", "analytics", **own) for n in range(1, count + 1)]
+
+
+def clickstream(**labels: str) -> list[dict[str, Any]]:
+    """What runs where examples/sparktopology.yaml is applied, and some pods that are none of its own."""
+    return [
+        *executors("ingest", 6, **labels),
+        *executors("sessions", 12, **labels),
+        pod("ingest-exec-9", "analytics", "Failed", spark_role="executor", spark_app_selector="spark-ingest"),
+        pod("ingest-driver", "analytics", spark_role="driver", spark_app_selector="spark-ingest"),
+        pod("kafka-0", "kafka", app="kafka"),
+        pod("web-0", "analytics", app="web"),
+    ]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    named = {"ballast.dev__topology": "clickstream"}
+    pods = [
+        {**each, "metadata": {**each["metadata"], "labels": {**each["metadata"]["labels"], **_component(each)}}}
+        for each in clickstream(**named)
+    ]
+    (tmp_path / "pods.json").write_text(json.dumps({"items": pods}), encoding="utf-8")
+    for name, topic in (("ingest", "clicks"), ("sessions", "sessions")):
+        line = {
+            "sources": [{"description": f"KafkaV2[Subscribe[{topic}]]"}],
+            "sink": {"description": "ForeachBatchSink"},
+        }
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(line), encoding="utf-8")
+    return tmp_path
+
+
+def _component(each: dict[str, Any]) -> dict[str, str]:
+    labels = each["metadata"]["labels"]
+    return {"ballast.dev/component": labels["spark-app-name"]} if "spark-app-name" in labels else {}
+
+
+def found(*arguments: str) -> tuple[SparkTopology, str]:
+    told = run("discover", *arguments)
+    assert (told.code, told.err) == (0, "")
+    return SparkTopology.parse(yaml.safe_load(told.out)), told.out
+
+
+def test_it_finds_what_the_clickstream_example_declares_by_hand(files: Path, prometheus: str) -> None:
+    by_hand = SparkTopology.parse(yaml.safe_load(EXAMPLE.read_text(encoding="utf-8")))
+    topology, _ = found(
+        "-f", str(files / "pods.json"), "--prometheus", prometheus,
+        "--progress", f"ingest={files / 'ingest.jsonl'}", "--progress", f"sessions={files / 'sessions.jsonl'}",
+    )  # fmt: skip
+    assert topology.metadata.name == by_hand.metadata.name
+    assert topology.metadata.namespace == by_hand.metadata.namespace
+    assert topology.spec.components == by_hand.spec.components
+    # By hand, one application feeds the other; what runs shows that Kafka is between them.
+    assert topology.spec.streams[0] == by_hand.spec.streams[0]
+    (second,) = topology.spec.streams[1:]
+    assert (second.from_, second.to, second.rate) == ("kafka", "sessions", by_hand.spec.streams[1].rate)
+
+
+def test_without_measurements_it_says_what_to_give(files: Path) -> None:
+    topology, text = found("-f", str(files / "pods.json"), "-n", "analytics")
+    assert [each.name for each in topology.spec.components] == ["ingest", "sessions"]
+    for words in ("# Proposed by ballast discover", "give --progress ingest=FILE", "give --prometheus"):
+        assert words in text
+
+
+def test_one_application_can_be_chosen(files: Path) -> None:
+    topology, _ = found("-f", str(files / "pods.json"), "sessions")
+    assert [each.name for each in topology.spec.components] == ["sessions"]
+
+
+def test_an_end_can_be_named(files: Path) -> None:
+    topology, _ = found(
+        "-f", str(files / "pods.json"), "ingest", "--external", "kafka=brokers/app=redpanda",
+        "--progress", str(files / "ingest.jsonl"),
+    )  # fmt: skip
+    external = topology.spec.components[0].external
+    assert external is not None
+    assert external.namespace == "brokers"
+
+
+def refused(*arguments: str) -> str:
+    told: Ended = run("discover", *arguments)
+    assert (told.code, told.out) == (1, "")
+    return told.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("absent",), "no executor of it runs there; there are: ingest, sessions"),
+        (("--external", "kafka"), "write NAME=NAMESPACE/LABEL=VALUE"),
+        (("--progress", "p.jsonl"), "2 applications are meant; write APPLICATION=FILE"),
+        (("--progress", "ingest=absent.jsonl"), "No such file"),
+        (("-n", "elsewhere"), "say which namespace with -n"),
+        (("--prometheus", "http://127.0.0.1:1"), "name a Prometheus that answers"),
+    ],
+)
+def test_what_cannot_be_told_apart_or_read_is_refused(files: Path, arguments: tuple[str, ...], words: str) -> None:
+    assert words in refused("-f", str(files / "pods.json"), *arguments)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"items": [{}]}'])
+def test_a_file_that_is_no_list_of_pods_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "pods.json"
+    path.write_text(text, encoding="utf-8")
+    assert "kubectl get pods -A -o json" in refused("-f", str(path))
+    assert "No such file" in refused("-f", str(tmp_path / "absent"))
