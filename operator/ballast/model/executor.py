@@ -25,7 +25,7 @@ class Workload(StrEnum):
     INTERACTIVE = "Interactive"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorUsage:
     """Measured over the metric window; None where there is no fresh figure."""
 

@@ -69,7 +69,14 @@ class Roster:
             if cores is None:
                 yield None
             else:
-                yield ExecutorUsage(cores, memory, records, volume, task, None, state)
+                yield ExecutorUsage(
+                    cpu_cores=cores,
+                    memory_bytes=memory,
+                    records_per_second=records,
+                    bytes_per_second=volume,
+                    task_seconds=task,
+                    state_bytes=state,
+                )
 
     def _look_for_changes(self) -> None:
         cluster = self._cluster
