@@ -3,6 +3,8 @@ SHELL := /bin/bash
 
 RUN := .venv/bin/python
 BENCH ?= all
+# It takes all of the machine from whatever runs next to it.
+STARVED := tests/cluster/test_operator_starved.py
 CORE := model placement shedding grouping sizing moves planner simulation
 
 .PHONY: help setup demo backtest test check unit spark cluster e2e bench comparison generate format image clean
@@ -44,7 +46,8 @@ spark: ## Run the tests of the data on Spark, with a real Prometheus
 	@$(RUN) -m pytest tests/spark
 
 cluster: ## Run the tests against the real API server
-	@$(RUN) -m pytest tests/testbed tests/cluster
+	@$(RUN) -m pytest -n 2 --dist loadfile tests/testbed tests/cluster --ignore=$(STARVED)
+	@$(RUN) -m pytest $(STARVED)
 
 e2e: ## Run the tests with real Spark executors
 	@$(RUN) -m pytest tests/e2e
