@@ -36,7 +36,7 @@ def main(folder: Path) -> None:
     source = _written(folder / "source")
     (folder / "event-log").mkdir(parents=True, exist_ok=True)
     spark = _session(folder)
-    spark.streams.addListener(_ProgressFile(folder / "progress.jsonl"))
+    spark.streams.addListener(ProgressFile(folder / "progress.jsonl"))
     lines = spark.readStream.option("maxFilesPerTrigger", 1).text(str(source))
     hashed = lines.select(f.expr(f"aggregate(sequence(1, {HASHES_PER_RECORD}), value, (a, i) -> sha2(a, 256)) AS hash"))
     query = hashed.writeStream.foreachBatch(_stored).trigger(availableNow=True).start()
@@ -82,7 +82,7 @@ def _stored(batch: DataFrame, number: int) -> None:
     time.sleep(store_seconds(records))
 
 
-class _ProgressFile(StreamingQueryListener):
+class ProgressFile(StreamingQueryListener):
     """One line of JSON per batch: what `ballast size --progress` reads."""
 
     def __init__(self, path: Path) -> None:

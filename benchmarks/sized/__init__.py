@@ -1,0 +1,1 @@
+"""The jobs that the benchmark `sizing` measures and sizes."""
