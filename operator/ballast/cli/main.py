@@ -24,6 +24,7 @@ COMMANDS = {
     "approve": "Let proposed moves begin.",
     "simulate": "Run a described load under policies, and compare them.",
     "discover": "Propose a SparkTopology for what runs, as YAML to review.",
+    "report": "Show what the shuffle of running applications costs, and what placing would save.",
     "size": "Recommend parallelism, batch size, memory and JVM options of a pipeline.",
     "doctor": "Check a cluster, or an application before it runs, and say what to change.",
     "run": "Run the operator.",
@@ -32,10 +33,13 @@ COMMANDS = {
     "release": "Release gated executors when no operator runs.",
     "crds": "Generate the custom resource definitions.",
 }
-"""Each is the function of its name in the module of its name, with EXAMPLES.
+"""Each is the function of its name in the module of its name (or in that of _MODULES), with EXAMPLES.
 
 COLUMNS are there where it prints tables, COMMAND where the command has its own class.
 """
+
+_MODULES = {"report": "applications"}
+"""`ballast.cli.report` is what commands print."""
 
 _EXAMPLES = ("kubectl ballast status", "kubectl ballast plan -o yaml", "ballast plan -f snapshot.yaml")
 _EXIT_CODES = (
@@ -82,7 +86,7 @@ def app(name: str) -> typer.Typer:
 
 def _command(name: str) -> Any:
     with seldom_sought():
-        module = import_module(f"ballast.cli.{name}")
+        module = import_module(f"ballast.cli.{_MODULES.get(name, name)}")
     single = typer.Typer(**_STYLE)
     epilog = _listed("Columns", getattr(module, "COLUMNS", ())) + _listed("Examples", module.EXAMPLES)
     single.command(name, cls=getattr(module, "COMMAND", TyperCommand), epilog=epilog)(getattr(module, name))

@@ -26,6 +26,7 @@ from ballast.prometheus import (
     NodeFrame,
     Preset,
     Prometheus,
+    Queries,
     Reading,
     queries,
     reading,
@@ -43,10 +44,13 @@ class SecretNotReadError(BallastError):
 
 
 class Figures:
-    """Knows each policy's server. `namespace`: the operator's own, the only one whose secrets are read."""
+    """Knows each policy's server. `namespace`: the operator's own, the only one whose secrets are read.
 
-    def __init__(self, client: Client, *, namespace: str) -> None:
-        self._client, self._namespace = client, namespace
+    `more`: queries in addition to those of the policy's preset.
+    """
+
+    def __init__(self, client: Client, *, namespace: str, more: Queries | None = None) -> None:
+        self._client, self._namespace, self._more = client, namespace, more or Queries()
         self._servers: dict[str, tuple[Endpoint, Prometheus]] = {}
 
     def read(self, policy: BalancingPolicy, nodes: list[NodeFacts], pods: list[Pod], *, now: float) -> Reading:
@@ -61,7 +65,11 @@ class Figures:
             server = self.server(policy.metadata.name, spec.prometheus)
         except BallastError as error:
             return Reading(health=MetricsHealth(available=False, reason="SecretNotRead", message=str(error)))
-        asked = queries(Preset(spec.preset.value), spec.queries.to_dict()).rendered(spec.window.seconds)
+        window = spec.window.seconds
+        asked = {
+            **self._more.rendered(window),
+            **queries(Preset(spec.preset.value), spec.queries.to_dict()).rendered(window),
+        }
         at = settled(now)
         answers, failures = server.query_all(asked, at=at)
         found = reading(

@@ -19,6 +19,7 @@ from ballast.controller.sight import Sight
 from ballast.controller.survey import Read, Survey, Surveyor
 from ballast.errors import BallastError
 from ballast.kube.client import Client
+from ballast.prometheus import SHUFFLE
 
 
 class NoSuchPolicyError(BallastError):
@@ -65,7 +66,7 @@ class Viewer:
         self, client: Client, *, clock: Callable[[], float], namespace: str = "", prometheus: str | None = None
     ) -> None:
         self._surveyor = Surveyor(client)
-        self._figures = Figures(client, namespace=namespace)
+        self._figures = Figures(client, namespace=namespace, more=SHUFFLE)
         self._clock = clock
         self._prometheus = prometheus
 

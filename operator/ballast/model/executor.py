@@ -40,6 +40,8 @@ class ExecutorUsage:
     """Task seconds per second and task slot. Above 1 where tasks ended that had begun before the window."""
     task_bytes: float | None = None
     """Mean bytes of a task."""
+    shuffle_read_bytes_per_second: float | None = None
+    shuffle_write_bytes_per_second: float | None = None
     state_bytes: float | None = None
     throttled_ratio: float | None = None
     """Share of CPU periods in which its own CPU limit stopped it, 0…1."""

@@ -62,6 +62,14 @@ _SPARK = {
     _BATCHES: '{__name__=~"metrics_.+_driver_spark_streaming_.+_latency_Value"}[$window]',
 }
 
+SHUFFLE = Queries(
+    {
+        "executorShuffleRead": f"{_BY_TASK_RUNNER} (rate(metrics_executor_totalShuffleRead_bytes_total[$window]))",
+        "executorShuffleWrite": f"{_BY_TASK_RUNNER} (rate(metrics_executor_totalShuffleWrite_bytes_total[$window]))",
+    }
+)
+"""Bytes per second. Only `report` asks for them, and `snapshot`, for reports about it: no decision depends on them."""
+
 _STACK_NODES = {
     "nodeCpu": f'sum by (node, instance) (rate(node_cpu_seconds_total{{job="node-exporter",{_IDLE}}}[$window]))',
     "nodeMemory": (

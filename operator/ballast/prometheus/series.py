@@ -29,6 +29,8 @@ BOUNDS: Mapping[str, float] = {
     "executorTaskSeconds": _SECONDS,
     "executorSlots": _SECONDS,
     "executorBytes": _BYTES,
+    "executorShuffleRead": _BYTES_PER_SECOND,
+    "executorShuffleWrite": _BYTES_PER_SECOND,
     "stateBytes": _BYTES,
     "batchSeconds": _SECONDS,
     "batchMilliseconds": 1000 * _SECONDS,

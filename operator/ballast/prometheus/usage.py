@@ -14,7 +14,8 @@ from ballast.prometheus.transport import shown
 Answers = Mapping[str, Answer]
 """By signal; a signal whose query failed is absent."""
 
-_SPARK = ("executorTaskSeconds", "executorSlots", "executorBytes", "stateBytes", "batchMilliseconds", "batchSeconds")
+_BY_EXECUTOR = ("executorTaskSeconds", "executorSlots", "executorBytes", "executorShuffleRead", "executorShuffleWrite")
+_SPARK = (*_BY_EXECUTOR, "stateBytes", "batchMilliseconds", "batchSeconds")
 """Signals of Spark's own, whose series name their application themselves."""
 DROPPED = ("Malformed", "OutOfRange", "Foreign")
 """Why samples are not used."""
@@ -235,10 +236,7 @@ def _executors(
         for signal in ("executorCpu", "executorMemory", "executorNetwork", "executorRecords", "executorThrottling")
         if signal in vectors
     }
-    tasks = {
-        signal: spark[signal].by_executor().values
-        for signal in ("executorTaskSeconds", "executorSlots", "executorBytes")
-    }
+    tasks = {signal: spark[signal].by_executor().values for signal in _BY_EXECUTOR}
     members = Counter(frame.owner for frame in frames)
     state = {owner: whole / members[owner] for owner, whole in spark["stateBytes"].sums().items()}
     return {frame.key: _executor_usage(frame, pods, tasks, state.get(frame.owner)) for frame in frames}
@@ -259,6 +257,8 @@ def _executor_usage(
         task_seconds=tasks.get("executorTaskSeconds", {}).get(own),
         slot_ratio=tasks.get("executorSlots", {}).get(own),
         task_bytes=tasks.get("executorBytes", {}).get(own),
+        shuffle_read_bytes_per_second=tasks.get("executorShuffleRead", {}).get(own),
+        shuffle_write_bytes_per_second=tasks.get("executorShuffleWrite", {}).get(own),
         state_bytes=state_bytes,
         throttled_ratio=_share_of_time(pods, "executorThrottling", frame.key),
     )

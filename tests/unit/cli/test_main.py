@@ -28,6 +28,7 @@ COMMANDS = [
     "approve",
     "simulate",
     "discover",
+    "report",
     "size",
     "doctor",
     "run",

@@ -1,0 +1,149 @@
+"""`ballast report`: what the shuffle of running applications costs, before anything is installed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ballast.cli.access import ContextOption, KubeconfigOption, address, connect
+from ballast.cli.output import Format, OutputOption, saved, show, structured
+from ballast.cli.picture.page import ReportOption
+from ballast.cli.source import FileOption
+from ballast.errors import InvalidField
+from ballast.report.price import LIST_PRICES, Cloud, Price, cloud_of, own_price
+
+if TYPE_CHECKING:
+    from ballast.model import Policy, Snapshot
+
+EXAMPLES = (
+    "kubectl ballast report",
+    "kubectl ballast report --prometheus http://localhost:9090 --report report.html",
+    "kubectl ballast report --cloud aws -o json",
+    "ballast report -f snapshot.json --price-per-gib 0.01",
+)
+
+COLUMNS = (
+    "ZONES       executors in each zone; ? where the node has no zone label",
+    "CROSS-ZONE  share of the shuffle between zones: as it is -> as Ballast would have placed it",
+    "CROSS-RACK  the same for racks, those of different zones included",
+    "SHUFFLE     bytes that executors read of each other's output; <= is an upper bound",
+    "PER MONTH   what its shuffle between zones costs in 730 hours, both directions",
+    "SAVES       of that, what the other placement would save",
+    "SLOWNESS    seconds per task by those of the application's fastest quarter",
+)
+
+
+def report(
+    filename: FileOption = None,
+    output: OutputOption = Format.TABLE,
+    page: ReportOption = None,
+    prometheus: Annotated[
+        str | None,
+        typer.Option(
+            help="A Prometheus that has Spark's and the nodes' metrics. If unset, only places are reported.",
+            metavar="URL",
+            callback=address,
+        ),
+    ] = None,
+    cloud: Annotated[
+        Cloud | None,
+        typer.Option(
+            help="Whose list price to use. If unset: the one that the nodes' labels name.", case_sensitive=False
+        ),
+    ] = None,
+    price_per_gib: Annotated[
+        float | None,
+        typer.Option("--price-per-gib", help="USD per GiB between zones, for each direction.", min=0.0),
+    ] = None,
+    remote_shuffle: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--remote-shuffle",
+            metavar="NAMESPACE/ID",
+            help="An application that shuffles through Celeborn, Uniffle or the like. Repeatable.",
+        ),
+    ] = None,
+    rack_label: Annotated[
+        str | None,
+        typer.Option(
+            "--rack-label", metavar="LABEL", help="The node label that names racks. Default: topology.ballast.dev/rack."
+        ),
+    ] = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+) -> None:
+    """Show what the shuffle of every running Spark application costs between zones, and what placing would save.
+
+    Needs nothing of Ballast's in the cluster: only the right to list pods and nodes. Changes nothing.
+    """
+    from ballast.cli.report.applications import applications_document, applications_report  # noqa: PLC0415 -- slow
+    from ballast.report.pool import report as made_report  # noqa: PLC0415 -- loads numpy, unused for --help
+
+    if filename is not None and (prometheus is not None or rack_label is not None):
+        raise InvalidField(
+            "--prometheus" if prometheus is not None else "--rack-label",
+            prometheus or rack_label or "",
+            "a snapshot file has its own metrics and levels: leave out one of the two options",
+        )
+    pool = _pool(filename, kubeconfig, context, prometheus=prometheus, rack_label=rack_label)
+    price = _price(pool.snapshot, cloud, price_per_gib)
+    found = made_report(pool.snapshot, pool.policy, price=price, remote_shuffle=_known(pool.snapshot, remote_shuffle))
+    if page is not None:
+        from ballast.cli.picture.applications import applications_page  # noqa: PLC0415 -- unused without --report
+
+        made = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC by ballast {version('ballast-operator')}"
+        saved(page, applications_page(found, made=made), field="--report")
+    if output.for_programs:
+        typer.echo(structured({**applications_document(found), "problems": list(pool.problems)}, output))
+        return
+    show(*applications_report(found, pool.snapshot.nodes, output), *pool.problems, form=output)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pool:
+    snapshot: Snapshot
+    policy: Policy
+    problems: tuple[str, ...] = ()
+
+
+def _pool(
+    file: Path | None, kubeconfig: Path | None, context: str | None, *, prometheus: str | None, rack_label: str | None
+) -> _Pool:
+    if file is not None:
+        from ballast.cli.situation import load  # noqa: PLC0415 -- unused for a cluster
+
+        situation = load(file)
+        return _Pool(situation.snapshot, situation.policy)
+    from ballast.controller.bystander import look  # noqa: PLC0415 -- slow to load, unused for a file
+    from ballast.kube.client import Client  # noqa: PLC0415 -- as above
+
+    client = Client(connect(kubeconfig, context))
+    try:
+        seen = look(client, prometheus=prometheus, rack_label=rack_label, clock=time.time)
+    finally:
+        client.close()
+    return _Pool(seen.snapshot, seen.policy, seen.problems)
+
+
+def _price(snapshot: Snapshot, cloud: Cloud | None, per_gib: float | None) -> Price | None:
+    if per_gib is not None:
+        return own_price(per_gib)
+    known = cloud or cloud_of(node.labels for node in snapshot.nodes)
+    return None if known is None else LIST_PRICES[known]
+
+
+def _known(snapshot: Snapshot, named: Collection[str] | None) -> frozenset[str]:
+    """Raises InvalidField for an application that is not there."""
+    there = {f"{each.namespace}/{each.application}" for each in snapshot.executors}
+    for each in named or ():
+        if each not in there:
+            listed = ", ".join(sorted(there)[:5])
+            raise InvalidField("--remote-shuffle", each, f"no such application; there are: {listed or 'none'}")
+    return frozenset(named or ())

@@ -1,0 +1,170 @@
+"""The whole report: every application as it is, as it would have been placed, and what that saves."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from ballast.model import Executor, Location, Memory, Policy, Snapshot
+from ballast.planner.plan import plan
+from ballast.planner.replan import replanned
+from ballast.report.assumption import Declared, assumed, declarations, impatient, key_of
+from ballast.report.exchange import Shares, Shuffle, Volume, shares, shuffle_of
+from ballast.report.findings import ApplicationReport, PoolReport, Traffic, Verdict
+from ballast.report.price import Price
+from ballast.report.reads import Reads, reads_of
+from ballast.report.slowness import running, slowness
+
+_NOTICEABLE = 0.005
+"""Of the shuffle: a smaller change of a share is none."""
+_TOGETHER = 0.9
+"""Of a remote shuffle service's workers: with that many in one zone, executors would be placed in it."""
+
+
+def report(
+    snapshot: Snapshot, policy: Policy, *, price: Price | None, remote_shuffle: Collection[str] = ()
+) -> PoolReport:
+    """`remote_shuffle`: applications, as `namespace/id`, that are known to shuffle through a service.
+
+    Everything that shuffles within itself is placed again in one go, so that all of it fits at once.
+    """
+    known, pool = declarations(snapshot), assumed(snapshot)
+    remote = {key for key, each in known.items() if each.remote_shuffle} | set(remote_shuffle)
+    by_application = _applications(pool)
+    places = {node.name: _whole(node.location, node.name) for node in pool.nodes}
+    anew = _placed(pool, policy, [e for key, each in by_application.items() if key not in remote for e in each])
+    reports = [
+        _application(_Case(key, executors, known.get(key, Declared()), remote=key in remote), places, anew, price=price)
+        for key, executors in by_application.items()
+    ]
+    decided, _ = plan(pool, impatient(policy), Memory(), pool.taken_at)
+    return PoolReport(
+        taken_at=pool.taken_at,
+        nodes=len(pool.nodes),
+        zones=len({place[0] for place in places.values() if len(place) > 1 and place[0] is not None}),
+        applications=tuple(sorted(reports, key=_order)),
+        price=price,
+        metrics=pool.metrics,
+        slowness=slowness(pool, policy),
+        moves=decided.moves,
+        refusals=decided.refusals,
+    )
+
+
+def _order(each: ApplicationReport) -> tuple[float, float, str]:
+    gain = (each.before.shares.zone or 0.0) - (each.after.shares.zone or 0.0)
+    return -(each.saved_dollars_per_month or 0.0), -gain, each.key
+
+
+def _whole(location: Location, name: str) -> Location:
+    """With the node's own name where the nearest level has no label."""
+    return location if not location or location[-1] is not None else (*location[:-1], name)
+
+
+def _applications(pool: Snapshot) -> dict[str, list[Executor]]:
+    """Executors on the pool's nodes."""
+    homes = {node.name for node in pool.nodes}
+    found: dict[str, list[Executor]] = defaultdict(list)
+    for executor in running(pool.executors):
+        if executor.node in homes:
+            found[key_of(executor)].append(executor)
+    return dict(sorted(found.items()))
+
+
+def _placed(pool: Snapshot, policy: Policy, executors: Sequence[Executor]) -> Mapping[str, str | None]:
+    """The node of each executor, by uid; None if none would take it."""
+    if not executors:
+        return {}
+    return {each.uid: each.node for each in replanned(pool, policy, Memory(), executors)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    key: str
+    executors: list[Executor]
+    declared: Declared
+    remote: bool
+
+
+def _application(
+    case: _Case, places: Mapping[str, Location], anew: Mapping[str, str | None], *, price: Price | None
+) -> ApplicationReport:
+    component = case.declared.component
+    shuffle = shuffle_of(case.executors, component.exchange_bytes_per_second if component else None)
+    if case.remote:
+        shuffle = Shuffle(shuffle.parts, 0.0, Volume.DECLARED)
+    here = [places[each.node or ""] for each in case.executors]
+    targets = [anew.get(each.uid, each.node) for each in case.executors]
+    # An executor that no node would take stays where it is: it is counted, not placed elsewhere.
+    there = [places.get(target or "", place) for target, place in zip(targets, here, strict=True)]
+    before, after = _traffic(shuffle, here, price), _traffic(shuffle, there, price)
+    reads = _reads(case, here, there)
+    verdict, why = _verdict(case, before.shares, after.shares, reads)
+    return ApplicationReport(
+        key=case.key,
+        executors=len(case.executors),
+        zones=Counter((place[0] or "") if len(place) > 1 else "" for place in here),
+        racks=Counter((place[-2] or "") if len(place) > 2 else "" for place in here),
+        volume=shuffle.volume,
+        shuffle_bytes_per_second=shuffle.bytes_per_second,
+        before=before,
+        after=after,
+        relocated=(Counter(here) - Counter(there)).total(),
+        unplaced=sum(target is None for target in targets),
+        verdict=verdict,
+        why=why,
+        reads=reads,
+        remote_shuffle=case.remote,
+    )
+
+
+def _reads(case: _Case, here: Sequence[Location], there: Sequence[Location]) -> Reads | None:
+    declared = case.declared
+    if declared.topology is None or declared.component is None:
+        return None
+    return reads_of(declared.topology, declared.component.name, here, there)
+
+
+def _traffic(shuffle: Shuffle, places: Sequence[Location], price: Price | None) -> Traffic:
+    found, volume = shares(shuffle.parts, places), shuffle.bytes_per_second
+    zone = None if volume is None or found.zone is None else volume * found.zone
+    rack = None if volume is None or found.rack is None else volume * found.rack
+    return Traffic(found, zone, rack, None if zone is None or price is None else price.per_month(zone))
+
+
+def _verdict(case: _Case, before: Shares, after: Shares, reads: Reads | None) -> tuple[Verdict, str]:
+    if case.remote:
+        return _remote(case)
+    if len(case.executors) < 2:
+        return Verdict.NOTHING_TO_GAIN, "one executor: its shuffle does not leave it"
+    if before.zone is None and before.rack is None:
+        return Verdict.UNKNOWN, "a node of its executors has no zone label"
+    gained = [
+        f"{name} {here:.0%} -> {there:.0%}"
+        for name, here, there in (("cross-zone", before.zone, after.zone), ("cross-rack", before.rack, after.rack))
+        if here is not None and there is not None and here - there > _NOTICEABLE
+    ]
+    if gained:
+        return Verdict.GAIN, ", ".join(gained)
+    if reads is not None and reads.now - reads.placed > _NOTICEABLE * reads.total_bytes_per_second:
+        return Verdict.GAIN, "nearer to its brokers"
+    together = (before.zone or 0.0) < _NOTICEABLE and (before.rack or 0.0) < _NOTICEABLE
+    why = "its executors are together already" if together else "no placement that fits the pool is nearer"
+    return Verdict.NOTHING_TO_GAIN, why
+
+
+def _remote(case: _Case) -> tuple[Verdict, str]:
+    """Workers that are spread over the zones are as far from one zone as from another."""
+    workers: dict[str, float] = {}
+    topology = case.declared.topology
+    for component in topology.components if topology else ():
+        for anchor in component.anchors if component.external else ():
+            if anchor.location and anchor.location[0] is not None:
+                zone = anchor.location[0]
+                workers[zone] = workers.get(zone, 0.0) + anchor.share
+    whole = sum(workers.values())
+    zone, most = max(workers.items(), key=lambda item: item[1], default=("", 0.0))
+    if whole and most / whole >= _TOGETHER:
+        return Verdict.UNKNOWN, f"remote shuffle with its workers in zone {zone}: ask `ballast plan`, which knows them"
+    return Verdict.NOTHING_TO_GAIN, "remote shuffle service: executors send each other nothing to place by"

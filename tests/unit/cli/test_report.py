@@ -1,0 +1,76 @@
+"""`ballast report` about a snapshot file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.program import run
+
+SNAPSHOT = str(Path(__file__).parents[3] / "examples" / "report" / "snapshot.yaml")
+"""Described in docs/report.md."""
+
+
+def document(*options: str) -> dict[str, object]:
+    ended = run("report", "-f", SNAPSHOT, "-o", "json", *options)
+    assert ended.code == 0, ended.err
+    found: dict[str, object] = json.loads(ended.out)
+    return found
+
+
+def test_the_headline_comes_first() -> None:
+    ended = run("report", "-f", SNAPSHOT)
+    assert ended.code == 0, ended.err
+    assert ended.out.splitlines()[0] == document()["headline"]
+
+
+def test_the_cost_of_the_example_is_what_its_bytes_and_the_list_price_make() -> None:
+    """shop/clicks: 96 MiB/s, two thirds of it across zones, 0.02 USD a GiB, 730 hours."""
+    (clicks,) = [each for each in document()["applications"] if each["application"] == "shop/clicks"]  # type: ignore[attr-defined]
+    assert clicks["before"]["costPerMonth"] == pytest.approx(96 / 1024 * 2 / 3 * 730 * 3600 * 0.02, abs=0.001)
+
+
+def test_ones_own_price_wins_over_the_list() -> None:
+    listed, own = document(), document("--price-per-gib", "0.005")
+    assert own["costPerMonth"] == pytest.approx(float(str(listed["costPerMonth"])) / 2, abs=0.01)
+
+
+def test_where_zones_are_free_no_money_is_promised() -> None:
+    headline = str(document("--cloud", "azure")["headline"])
+    assert "$" not in headline
+    assert "no money is saved" in headline
+
+
+def test_every_number_of_bytes_says_where_it_comes_from() -> None:
+    volumes = {each["application"]: each["volume"] for each in document()["applications"]}  # type: ignore[attr-defined]
+    assert (volumes["shop/clicks"], volumes["shop/enrich"]) == ("Measured", "UpperBound")
+
+
+def test_an_application_behind_a_remote_shuffle_service_has_nothing_to_gain() -> None:
+    ended = run("report", "-f", SNAPSHOT)
+    (line,) = [line for line in ended.out.splitlines() if line.startswith("ads/attribution ")]
+    assert "nothing to gain: remote shuffle service" in line
+
+
+def test_the_page_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    ended = run("report", "-f", SNAPSHOT, "--report", str(file))
+    page = file.read_text(encoding="utf-8")
+    assert ended.code == 0, ended.err
+    assert "<svg" in page
+    assert "shop/clicks" in page
+    assert not any(word in page for word in ("src=", "href=", "url(", "@import"))
+
+
+def test_an_unknown_application_is_refused_with_those_that_there_are() -> None:
+    ended = run("report", "-f", SNAPSHOT, "--remote-shuffle", "shop/nosuch")
+    assert ended.code == 1
+    assert "shop/clicks" in ended.err
+
+
+def test_a_files_metrics_are_not_mixed_with_a_servers() -> None:
+    ended = run("report", "-f", SNAPSHOT, "--prometheus", "http://localhost:1")
+    assert ended.code == 1
+    assert "--prometheus" in ended.err
