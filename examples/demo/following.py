@@ -54,14 +54,15 @@ class Follower:
         spec = document["spec"]
         reason, predicted = spec["reason"], spec["predicted"]
         hits, scores = reason["hits"], reason["scores"]
-        self.watch.move = f"{spec['executor']['pod']}: {spec['from']} → {spec['to']}"
+        source, target = spec["sourceNodeName"], spec["targetNodeName"]
+        self.watch.move = f"{spec['executor']['pod']}: {source} → {target}"
         self.screen.say(
             f"decided after {hits.get('low', 0)} low and {hits.get('high', 0)} high hits: {spec['executor']['pod']} "
-            f"from {spec['from']} to {spec['to']}"
+            f"from {source} to {target}"
         )
         self.screen.say(
-            f"predicted: {spec['from']} {scores['from']:.0f} → {predicted['hotAfter']:.0f}, "
-            f"{spec['to']} {scores['to']:.0f} → {predicted['coldAfter']:.0f}; "
+            f"predicted: {source} {scores['from']:.0f} → {predicted['hotAfter']:.0f}, "
+            f"{target} {scores['to']:.0f} → {predicted['coldAfter']:.0f}; "
             f"cost of traffic {predicted.get('localityDelta', 0):+.0%}"
         )
 

@@ -37,7 +37,12 @@ class Moves:
             "apiVersion": EXECUTOR_MOVE.api_version,
             "kind": EXECUTOR_MOVE.kind,
             "metadata": {"name": name, "namespace": NAMESPACE},
-            "spec": {"topology": "clicks", "executor": {"pod": "exec-1", "uid": "u"}, "from": "n1", "to": "n2"},
+            "spec": {
+                "topologyName": "clicks",
+                "executor": {"pod": "exec-1", "uid": "u"},
+                "sourceNodeName": "n1",
+                "targetNodeName": "n2",
+            },
         }
         self.client.create(EXECUTOR_MOVE, body, namespace=NAMESPACE)
         if phase is not None:

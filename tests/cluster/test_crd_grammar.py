@@ -14,7 +14,7 @@ LONGEST_COOLDOWN_SECONDS = 168 * 3600.0
 
 
 def policy(cooldown: str) -> dict[str, Any]:
-    spec = {"nodeSelector": {}, "moves": {"cooldown": cooldown, "ttl": "2160h"}}
+    spec = {"nodeSelector": {}, "moves": {"cooldown": cooldown, "ttlAfterFinished": "2160h"}}
     return {
         "apiVersion": "ballast.dev/v1alpha1",
         "kind": "BalancingPolicy",

@@ -49,7 +49,12 @@ def move(name: str) -> dict[str, Any]:
         "apiVersion": EXECUTOR_MOVE.api_version,
         "kind": EXECUTOR_MOVE.kind,
         "metadata": {"name": name, "namespace": NAMESPACE},
-        "spec": {"topology": "clicks", "executor": {"pod": "exec-1", "uid": "u"}, "from": "n1", "to": "n2"},
+        "spec": {
+            "topologyName": "clicks",
+            "executor": {"pod": "exec-1", "uid": "u"},
+            "sourceNodeName": "n1",
+            "targetNodeName": "n2",
+        },
     }
 
 

@@ -29,7 +29,7 @@ MOVES: JSON = {
     "allowUnknownState": True,
     "cooldown": "0s",
     "settle": "6s",
-    "ttl": "1m",
+    "ttlAfterFinished": "1m",
     "budgets": [],
 }
 EAGER: JSON = {"strategy": "AvgShedder", "avgShedder": {"lowHits": 1, "highHits": 1}}
@@ -45,8 +45,8 @@ class Stage:
     def ask(self, name: str, pod: JSON, **spec: Any) -> None:
         """An approved move, made by hand."""
         executor = {"pod": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
-        way = {"from": pod["spec"].get("nodeName"), "to": self.mine.node(COLD)}
-        whole = {"topology": "clicks", "executor": executor, "approved": True, **way, **spec}
+        way = {"sourceNodeName": pod["spec"].get("nodeName"), "targetNodeName": self.mine.node(COLD)}
+        whole = {"topologyName": "clicks", "executor": executor, "approved": True, **way, **spec}
         self.mine.apply(EXECUTOR_MOVE, name, whole)
 
     def move(self, name: str) -> JSON:
@@ -126,13 +126,13 @@ def test_nobody_is_evicted_whom_the_arbiter_would_not_let_go(installed: Installa
         foreign = others.executor(7, gates=(), nodeName=here, nodeSelector=tolerated)
         on.ask("of-a-driver", driver)
         on.ask("of-a-stranger", stranger)
-        on.ask("from-elsewhere", on.executor(HOT), **{"from": on.mine.node("b2")})
-        on.ask("from-nowhere", on.executor(HOT), **{"from": "gone", "to": "nowhere"})
-        on.ask("of-another-topology", on.executor(HOT), topology="other")
-        on.ask("from-the-cold-side", on.executor(WARM), to=here)
+        on.ask("from-elsewhere", on.executor(HOT), sourceNodeName=on.mine.node("b2"))
+        on.ask("from-nowhere", on.executor(HOT), sourceNodeName="gone", targetNodeName="nowhere")
+        on.ask("of-another-topology", on.executor(HOT), topologyName="other")
+        on.ask("from-the-cold-side", on.executor(WARM), targetNodeName=here)
         executor = {"pod": foreign["metadata"]["name"], "uid": foreign["metadata"]["uid"]}
-        way = {"from": here, "to": on.mine.node(COLD)}
-        others.apply(EXECUTOR_MOVE, "not-steered", {"topology": "x", "executor": executor, "approved": True, **way})
+        way = {"sourceNodeName": here, "targetNodeName": on.mine.node(COLD)}
+        others.apply(EXECUTOR_MOVE, "not-steered", {"topologyName": "x", "executor": executor, "approved": True, **way})
         before = {pod["metadata"]["uid"] for each in (on.mine, others) for pod in each.pods()}
         assert {name: on.outcome(name) for name in ("of-a-driver", "of-a-stranger", "from-elsewhere")} == {
             "of-a-driver": ("Refused", "Driver"),
@@ -193,7 +193,7 @@ def test_an_executor_is_placed_and_stays_where_its_volume_is(installed: Installa
             driver.await_running()
             assert required_labels(mine.pod("spark-volumes-exec-2")) == {ZONE_LABEL: ["b"]}
             driver.grow_old()
-            on.ask("asked", on.executor("b1"), to=mine.node("a1"))
+            on.ask("asked", on.executor("b1"), targetNodeName=mine.node("a1"))
             assert on.outcome("asked") == ("Refused", "VolumePinned")
         finally:
             operator.close()

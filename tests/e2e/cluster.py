@@ -245,8 +245,8 @@ class Cluster:
         return self.await_(current, what, timeout_seconds=timeout_seconds)
 
     def _touch(self, name: str) -> None:
-        hours = int(str(self.policy(name)["spec"]["moves"].get("ttl", "25h")).removesuffix("h")) % 100 + 1
-        change = {"spec": {"moves": {"ttl": f"{max(25, hours)}h"}}}
+        hours = int(str(self.policy(name)["spec"]["moves"].get("ttlAfterFinished", "25h")).removesuffix("h")) % 100 + 1
+        change = {"spec": {"moves": {"ttlAfterFinished": f"{max(25, hours)}h"}}}
         self.testbed.kubectl("patch", "bpol", name, "--type=merge", f"--patch={json.dumps(change)}")
 
     def operator_pods(self) -> list[Json]:

@@ -111,7 +111,7 @@ def test_a_user_finds_the_recommended_move_and_the_operators_scores(
 
 def test_approve_proposes_and_waits(cluster: Cluster, steady: RunningJob, hot: str, proposed: Decided) -> None:
     spec = proposed.move["spec"]
-    assert (spec["from"], spec.get("approved", False)) == (hot, False)
+    assert (spec["sourceNodeName"], spec.get("approved", False)) == (hot, False)
     await_passes(cluster, proposed.policy)
     assert [move["status"]["phase"] for move in cluster.moves(STEADY_NAMESPACE)] == ["Proposed"]
     assert uids(steady) == proposed.before
@@ -126,5 +126,5 @@ def test_an_approved_proposal_leaves(cluster: Cluster, steady: RunningJob, propo
     )
     assert ended.code == 0, ended.err
     arrived = cluster.await_move(STEADY_NAMESPACE, phases=frozenset({"Settling"}))
-    assert arrived["status"]["replacement"]["node"] == proposed.move["spec"]["to"]
+    assert arrived["status"]["replacement"]["node"] == proposed.move["spec"]["targetNodeName"]
     steady.await_executors()

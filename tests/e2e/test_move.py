@@ -97,12 +97,12 @@ def test_what_the_job_felt_is_recorded_next_to_the_prediction(cluster: Cluster, 
 
 def test_the_replacement_runs_where_the_decision_said(moved: Moved) -> None:
     spec, status = moved.document["spec"], moved.document["status"]
-    assert status["replacement"]["node"] == spec["to"] == moved.replacement["spec"]["nodeName"]
-    assert spec["to"] != spec["from"]
+    assert status["replacement"]["node"] == spec["targetNodeName"] == moved.replacement["spec"]["nodeName"]
+    assert spec["targetNodeName"] != spec["sourceNodeName"]
 
 
 def test_it_stays_in_the_zone_that_the_job_is_in(moved: Moved) -> None:
-    assert moved.document["spec"]["to"].startswith("node-b-")
+    assert moved.document["spec"]["targetNodeName"].startswith("node-b-")
 
 
 def test_the_job_has_as_many_executors_as_before(moved: Moved) -> None:

@@ -166,7 +166,12 @@ def test_it_decides_the_operators_move_at_the_same_pass_and_no_other(
     made: Run, replayed: Result, recorded: Passes
 ) -> None:
     spec = made.move["spec"]
-    real = (f"{STEADY_NAMESPACE}/{spec['executor']['pod']}", spec["from"], spec["to"], pass_of(made.move, recorded))
+    real = (
+        f"{STEADY_NAMESPACE}/{spec['executor']['pod']}",
+        spec["sourceNodeName"],
+        spec["targetNodeName"],
+        pass_of(made.move, recorded),
+    )
     found = [
         (move.executor, move.source, move.target, int(np.searchsorted(replayed.series.times, move.decided_at)))
         for move in replayed.moves

@@ -87,14 +87,24 @@ class MoveSpec(Model):
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
-            cel="self.from != self.to",
-            message="to must be another node than from: name the node to move the executor to",
-            holds=lambda spec: spec.from_ != spec.to,
-            path=".to",
+            cel="self.sourceNodeName != self.targetNodeName",
+            message="targetNodeName must differ from sourceNodeName: name the node to move the executor to",
+            holds=lambda spec: spec.source_node_name != spec.target_node_name,
+            path=".targetNodeName",
         ),
         *(
             _kept(field)
-            for field in ("policy", "topology", "component", "executor", "from", "to", "exit", "reason", "predicted")
+            for field in (
+                "policyName",
+                "topologyName",
+                "component",
+                "executor",
+                "sourceNodeName",
+                "targetNodeName",
+                "exit",
+                "reason",
+                "predicted",
+            )
         ),
         Rule(
             cel="!oldSelf.approved || self.approved",
@@ -104,17 +114,17 @@ class MoveSpec(Model):
         ),
     )
 
-    policy: ObjectName | None = None
+    policy_name: ObjectName | None = None
     """The BalancingPolicy whose budgets it counts against. Default: that of the node's pool."""
-    topology: ObjectName
+    topology_name: ObjectName
     """The SparkTopology's name, or the application's id where there is none."""
     component: DnsLabel | None = None
     """The component's name."""
     executor: ExecutorRef
     """The executor to move."""
-    from_: ObjectName
+    source_node_name: ObjectName
     """The node to leave."""
-    to: ObjectName
+    target_node_name: ObjectName
     """The node that the replacement goes to."""
     exit: Exit = Exit.EVICT
     """How the executor leaves: Evict or Agent."""
@@ -223,8 +233,8 @@ class MoveStatus(StatusModel):
     """Why, in words for people."""
     conditions: Conditions = ()
     """Ready; and, when so, Reconciling, Stalled, Withdrawn."""
-    to: Word = ""
-    """Where the replacement goes now, if no longer to spec.to."""
+    target_node_name: Word = ""
+    """The node that the replacement goes to now, if it is no longer spec.targetNodeName."""
     subject: Subject | None = None
     """What the executor was, by which its replacement is recognized."""
     replacement: Replacement | None = None

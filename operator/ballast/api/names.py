@@ -53,7 +53,7 @@ Url = Annotated[
     ),
     matching(
         "[^@]*|[^/]*//[^/@]*/.*",
-        "remove the credentials: put them into a secret, and name it in bearerTokenSecret or headersSecret",
+        "remove the credentials: put them into a secret, and name it in bearerTokenSecretRef or headersSecretRef",
     ),
 ]
 

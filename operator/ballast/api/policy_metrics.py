@@ -56,11 +56,11 @@ class Prometheus(Model):
 
     url: Url
     """Its address, such as http://prometheus.monitoring:9090, without credentials. Redirects are not followed."""
-    bearer_token_secret: SecretKey | None = None
+    bearer_token_secret_ref: SecretKey | None = None
     """The token to send, from a secret in the operator's namespace that the chart's prometheus.secrets lists."""
-    headers_secret: SecretName | None = None
+    headers_secret_ref: SecretName | None = None
     """Headers to send: each key of this secret is a header's name. The chart's prometheus.secrets must list it."""
-    ca_secret: SecretKey | None = None
+    ca_secret_ref: SecretKey | None = None
     """The certificate authority to trust, in PEM. The chart's prometheus.secrets must list the secret."""
     timeout: Annotated[Duration, Between("100ms", "1m")] = Duration.parse("10s")
     """How long one query may take in all, up to the answer's last byte, from 100ms to 1m."""

@@ -118,17 +118,23 @@ class Moves(Model):
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
             cel="self.budgets.all(b, !has(b.per) || "
-            + comparing("duration(self.ttl) >= duration(b.per)", "self.ttl", "b.per")
+            + comparing("duration(self.ttlAfterFinished) >= duration(b.per)", "self.ttlAfterFinished", "b.per")
             + ")",
-            message="ttl must be at least every budget's per, since budgets are counted from ended moves: raise ttl",
-            holds=lambda moves: all(budget.per is None or moves.ttl >= budget.per for budget in moves.budgets),
-            path=".ttl",
+            message="ttlAfterFinished must be at least every budget's per, since budgets are counted from ended moves:"
+            " raise ttlAfterFinished",
+            holds=lambda moves: all(
+                budget.per is None or moves.ttl_after_finished >= budget.per for budget in moves.budgets
+            ),
+            path=".ttlAfterFinished",
         ),
         Rule(
-            cel=comparing("duration(self.ttl) >= duration(self.cooldown)", "self.ttl", "self.cooldown"),
-            message="ttl must be at least cooldown, which is counted from ended moves: raise ttl",
-            holds=lambda moves: moves.ttl >= moves.cooldown,
-            path=".ttl",
+            cel=comparing(
+                "duration(self.ttlAfterFinished) >= duration(self.cooldown)", "self.ttlAfterFinished", "self.cooldown"
+            ),
+            message="ttlAfterFinished must be at least cooldown, which is counted from ended moves:"
+            " raise ttlAfterFinished",
+            holds=lambda moves: moves.ttl_after_finished >= moves.cooldown,
+            path=".ttlAfterFinished",
         ),
     )
 
@@ -183,7 +189,7 @@ class Moves(Model):
     """How long its replacement may take to run."""
     approval_timeout: Annotated[Duration, Between("1m", "168h")] = Duration.parse("1h")
     """How long a proposal waits for approval."""
-    ttl: Annotated[Duration, Between("1m", "2160h")] = Duration.parse("25h")
+    ttl_after_finished: Annotated[Duration, Between("1m", "2160h")] = Duration.parse("25h")
     """How long an ended ExecutorMove is kept; at least every budget's per and the cooldown."""
     allow_ungraceful: bool = False
     """Whether executors without decommissioning may be moved: their running tasks are lost and run again."""

@@ -242,12 +242,12 @@ def _owner(kind: Kind, regarding: Regarding) -> dict[str, str]:
 
 def _spec(context: Context, move: PlannedMove, *, source: NodeView | None, approved: bool) -> dict[str, Any]:
     return {
-        "policy": context.name,
-        "topology": move.topology.split("/", 1)[1],
+        "policyName": context.name,
+        "topologyName": move.topology.split("/", 1)[1],
         "component": move.component,
         "executor": {"pod": move.pod, "uid": move.uid},
-        "from": move.source,
-        "to": move.target,
+        "sourceNodeName": move.source,
+        "targetNodeName": move.target,
         "exit": context.policy.moves.exit.value,
         "approved": approved,
         "reason": {

@@ -115,11 +115,11 @@ class Figures:
 
     def _endpoint(self, spec: PrometheusSpec) -> Endpoint:
         headers: dict[str, str] = {}
-        if spec.headers_secret is not None:
-            headers |= self._secret(spec.headers_secret.name)
-        if spec.bearer_token_secret is not None:
-            headers["Authorization"] = f"Bearer {self._value(spec.bearer_token_secret)}"
-        authority = self._value(spec.ca_secret) if spec.ca_secret is not None else None
+        if spec.headers_secret_ref is not None:
+            headers |= self._secret(spec.headers_secret_ref.name)
+        if spec.bearer_token_secret_ref is not None:
+            headers["Authorization"] = f"Bearer {self._value(spec.bearer_token_secret_ref)}"
+        authority = self._value(spec.ca_secret_ref) if spec.ca_secret_ref is not None else None
         return Endpoint(spec.url, spec.timeout.seconds, headers, authority)
 
     def _value(self, chosen: SecretKey) -> str:

@@ -142,7 +142,7 @@ def _moves(spec: Moves) -> MovesPolicy:
         leave_timeout_seconds=spec.leave_timeout.seconds,
         arrive_timeout_seconds=spec.arrive_timeout.seconds,
         approval_timeout_seconds=spec.approval_timeout.seconds,
-        ttl_seconds=spec.ttl.seconds,
+        ttl_seconds=spec.ttl_after_finished.seconds,
         allow_ungraceful=spec.allow_ungraceful,
         allow_kueue_managed=spec.allow_kueue_managed,
         budgets=tuple(_budget(budget) for budget in spec.budgets),

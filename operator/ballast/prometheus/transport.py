@@ -186,8 +186,8 @@ def _address(url: str) -> SplitResult:
         raise PrometheusError("metrics.prometheus.url: write an address such as http://prometheus.monitoring:9090")
     if "@" in parts.netloc:
         raise PrometheusError(
-            "metrics.prometheus.url holds credentials: put them into a secret, and name it in bearerTokenSecret or "
-            "headersSecret"
+            "metrics.prometheus.url holds credentials: put them into a secret, and name it in bearerTokenSecretRef or "
+            "headersSecretRef"
         )
     return parts
 
@@ -220,7 +220,7 @@ def _trusting(authority: str | None) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cadata=authority, cafile=None if authority else certifi.where())
     except (ssl.SSLError, ValueError):
-        raise PrometheusError("caSecret holds no certificate in PEM") from None
+        raise PrometheusError("caSecretRef holds no certificate in PEM") from None
 
 
 def _redirected(answer: HTTPResponse) -> str:
@@ -241,7 +241,7 @@ def _refused(status: int, body: bytes) -> str:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         told = ""
     if status in (401, 403) and not told:
-        told = "see to bearerTokenSecret or headersSecret"
+        told = "see to bearerTokenSecretRef or headersSecretRef"
     return f"HTTP {status}: {shown(told)}" if told else f"HTTP {status}"
 
 
@@ -259,8 +259,8 @@ def _cause(error: OSError | HTTPException) -> str:
         return "no answer in time"
     if isinstance(error, ssl.SSLCertVerificationError):
         return (
-            f"its certificate can't be verified ({shown(error.verify_message)}): does caSecret hold the authority that "
-            "signed it?"
+            f"its certificate can't be verified ({shown(error.verify_message)}): does caSecretRef hold the authority "
+            "that signed it?"
         )
     if isinstance(error, ssl.SSLError):
         return f"TLS fails: {shown(error.reason or str(error))}"

@@ -55,7 +55,13 @@ def eviction(name: str, namespace: str, *, uid: str | None = None) -> JSON:
 
 
 def move(name: str, *, pod: str, approved: bool = False) -> JSON:
-    spec = {"topology": "clicks", "executor": {"pod": pod, "uid": "1"}, "from": "n1", "to": "n2", "approved": approved}
+    spec = {
+        "topologyName": "clicks",
+        "executor": {"pod": pod, "uid": "1"},
+        "sourceNodeName": "n1",
+        "targetNodeName": "n2",
+        "approved": approved,
+    }
     return {
         "apiVersion": EXECUTOR_MOVE.api_version,
         "kind": EXECUTOR_MOVE.kind,

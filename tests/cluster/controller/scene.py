@@ -166,8 +166,8 @@ def _verdicts(status: JSON) -> list[tuple[str, str, str]]:
 def _move_picture(move: JSON) -> JSON:
     status = move.get("status") or {}
     return {
-        "from": move["spec"]["from"],
-        "to": status.get("to"),
+        "from": move["spec"]["sourceNodeName"],
+        "to": status.get("targetNodeName"),
         "approved": move["spec"]["approved"],
         "phase": status.get("phase"),
         "reason": status.get("reason"),

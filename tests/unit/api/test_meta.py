@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from ballast.api import BalancingPolicy, ExecutorMove, SparkTopology
+from ballast.api.move import ReasonScores
 from ballast.errors import BallastError, InvalidField, InvalidResource
 
 
@@ -81,12 +82,19 @@ def test_a_word_of_python_stands_in_for_from() -> None:
     move = ExecutorMove.parse(
         {
             "metadata": {"name": "m"},
-            "spec": {"topology": "t", "executor": {"pod": "p", "uid": "u"}, "from": "a", "to": "b"},
+            "spec": {
+                "topologyName": "t",
+                "executor": {"pod": "p", "uid": "u"},
+                "sourceNodeName": "a",
+                "targetNodeName": "b",
+                "reason": {"strategy": "Manual", "scores": {"from": 90.0, "to": 30.0}},
+            },
         }
     )
 
-    assert move.spec.from_ == "a"
-    assert move.to_dict()["spec"]["from"] == "a"
+    assert move.spec.reason is not None
+    assert move.spec.reason.scores == ReasonScores(from_=90.0, to=30.0)
+    assert move.to_dict()["spec"]["reason"]["scores"] == {"from": 90.0, "to": 30.0}
 
 
 def test_durations_and_quantities_are_written_as_the_user_wrote_them() -> None:

@@ -118,7 +118,7 @@ def test_a_move_is_created_as_its_mode_has_it_and_counted(
     pool.spec = {"mode": mode}
     (created,) = ordered(pool, tmp_path)
     assert created["spec"]["approved"] is approved
-    assert (created["spec"]["from"], created["spec"]["to"]) == ("hot", "cold")
+    assert (created["spec"]["sourceNodeName"], created["spec"]["targetNodeName"]) == ("hot", "cold")
     assert pool.metric("ballast_decisions_total", kind="move") == 1.0
     assert pool.metric("ballast_move_predicted_gain_points") == 50.0
 

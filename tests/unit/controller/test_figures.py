@@ -67,9 +67,9 @@ def asked(figures: Figures, server: Server, **credentials: Any) -> MetricsHealth
     return figures.read(policy(server.url, **credentials), [], [], now=0.0).health
 
 
-TOKEN = {"bearerTokenSecret": {"name": "prometheus", "key": "token"}}
-HEADERS = {"headersSecret": {"name": "headers"}}
-AUTHORITY = {"caSecret": {"name": "authority", "key": "ca.crt"}}
+TOKEN = {"bearerTokenSecretRef": {"name": "prometheus", "key": "token"}}
+HEADERS = {"headersSecretRef": {"name": "headers"}}
+AUTHORITY = {"caSecretRef": {"name": "authority", "key": "ca.crt"}}
 
 
 def test_a_token_goes_with_every_query(figures: Figures, secrets: Secrets) -> None:
@@ -154,7 +154,7 @@ def test_a_secret_that_may_not_be_read_is_told_with_the_chart_value_that_grants_
 def test_an_authority_that_is_no_certificate_is_told(figures: Figures, secrets: Secrets) -> None:
     secrets["authority"] = {"ca.crt": b"hidden"}
     health = figures.read(policy("https://127.0.0.1:1", **AUTHORITY), [], [], now=0.0).health
-    assert (health.available, health.message) == (False, "caSecret holds no certificate in PEM")
+    assert (health.available, health.message) == (False, "caSecretRef holds no certificate in PEM")
 
 
 @pytest.mark.parametrize(

@@ -219,7 +219,7 @@ def test_a_replacement_whose_pin_is_refused_is_released_without_one(pool: Stage)
 
 
 def test_an_ended_move_is_kept_for_its_time_and_then_deleted(pool: Stage) -> None:
-    pool.spec = {"mode": "Recommend", "ttl": "25h"}
+    pool.spec = {"mode": "Recommend", "ttlAfterFinished": "25h"}
     pool.run()
     assert pool.phase("m1")[0] == "Refused"
     pool.now += 24 * 3600
@@ -253,7 +253,7 @@ def settling(*, hot: float, cold: float) -> JSON:
     times = {name: text(NOW - 600.0) for name in ("approved", "leaving", "arriving", "settling")}
     return {
         "phase": "Settling",
-        "to": "cold",
+        "targetNodeName": "cold",
         "subject": {"application": "spark-1", "resourceProfile": "0", "executorId": "1"},
         "replacement": {"pod": "spark-1-exec-4", "uid": "uid-spark-1-exec-4", "node": "cold", "pinned": True},
         "measured": {"hotBefore": hot, "coldBefore": cold},

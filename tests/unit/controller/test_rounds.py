@@ -65,7 +65,7 @@ def ordered(team: str) -> JSON:
     """A move of a driver: it ends at the first look, with a status to write."""
     found = move(1)
     found["metadata"] |= {"namespace": team, "name": f"of-{team}"}
-    found["spec"] |= {"policy": team, "executor": {"pod": f"{team}-driver", "uid": f"uid-{team}-driver"}}
+    found["spec"] |= {"policyName": team, "executor": {"pod": f"{team}-driver", "uid": f"uid-{team}-driver"}}
     return found
 
 

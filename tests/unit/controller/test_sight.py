@@ -81,7 +81,7 @@ def test_a_held_executor_is_in_one_pass_and_a_replacement_in_that_of_its_move(
     """Both pools would take it, and the older policy's is asked first."""
     subject = {"application": "spark-1", "resourceProfile": "0", "executorId": "1"}
     under_way = ordered(1, source="node-2", target="node-3")
-    under_way["spec"]["policy"] = "two"
+    under_way["spec"]["policyName"] = "two"
     under_way["status"] = {"subject": subject, **status}
     pods = [PodReader().read(executor(7, gates=[GATE])), PodReader().read(executor(2, node="node-2"))]
     nodes = [NodeReader().read(node(f"node-{n}", labels={"pool": pool})) for n, pool in enumerate(("one", "two"), 1)]

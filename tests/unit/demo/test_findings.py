@@ -65,8 +65,8 @@ def test_a_move_is_read_from_its_object() -> None:
         {
             "metadata": {"name": "m-1"},
             "spec": {
-                "from": "a",
-                "to": "b",
+                "sourceNodeName": "a",
+                "targetNodeName": "b",
                 "executor": {"pod": "p-exec-1"},
                 "reason": {"scores": {"from": 95.0, "to": 5.0}, "hits": {"low": 3, "high": 2}},
                 "predicted": {"hotAfter": 83.0, "coldAfter": 17.0},

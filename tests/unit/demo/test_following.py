@@ -26,8 +26,8 @@ def move(phase: str, **status: Any) -> Json:
     return {
         "metadata": {"name": "m-1", "creationTimestamp": "2026-01-01T00:00:00Z"},
         "spec": {
-            "from": "a",
-            "to": "b",
+            "sourceNodeName": "a",
+            "targetNodeName": "b",
             "executor": {"pod": "p-exec-1"},
             "reason": {"scores": {"from": 95.0, "to": 5.0}, "hits": {"low": 3, "high": 2}},
             "predicted": {"hotAfter": 83.0, "coldAfter": 17.0},

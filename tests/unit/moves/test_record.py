@@ -26,11 +26,11 @@ def stored(**changes: Any) -> dict[str, Any]:
             "creationTimestamp": datetime.fromtimestamp(NOW - 10, UTC).isoformat(),
         },
         "spec": {
-            "topology": "clicks",
+            "topologyName": "clicks",
             "component": "ingest",
             "executor": {"pod": "clicks-exec-3", "uid": "uid-3"},
-            "from": "hot",
-            "to": "cold",
+            "sourceNodeName": "hot",
+            "targetNodeName": "cold",
             "approved": True,
             "reason": {"strategy": "AvgShedder", "scores": {"from": 90.0, "to": 30.0}},
             "predicted": {"hotAfter": 65.0, "coldAfter": 55.0},
@@ -97,8 +97,8 @@ def test_an_object_without_status_is_a_new_proposal() -> None:
 
 def test_an_object_that_is_not_valid_says_which_field() -> None:
     spoiled = stored()
-    del spoiled["spec"]["to"]
-    with pytest.raises(InvalidResource, match=r"spec\.to"):
+    del spoiled["spec"]["targetNodeName"]
+    with pytest.raises(InvalidResource, match=r"spec\.targetNodeName"):
         read(spoiled)
 
 

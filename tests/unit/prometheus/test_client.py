@@ -86,8 +86,8 @@ def test_a_header_that_can_not_be_sent_is_named_and_its_value_is_not_told(value:
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("http://me:hidden@prometheus:9090", "metrics.prometheus.url holds credentials.*bearerTokenSecret"),
-        ("https://hidden@prometheus", "metrics.prometheus.url holds credentials.*bearerTokenSecret"),
+        ("http://me:hidden@prometheus:9090", "metrics.prometheus.url holds credentials.*bearerTokenSecretRef"),
+        ("https://hidden@prometheus", "metrics.prometheus.url holds credentials.*bearerTokenSecretRef"),
         ("http://prometheus?token=hidden", "metrics.prometheus.url: write an address such as"),
         ("http://prometheus\r\nhidden", "metrics.prometheus.url: write an address such as"),
         ("http://prometheus:99999", "metrics.prometheus.url: write an address such as"),
@@ -170,7 +170,7 @@ def test_a_compressed_answer_that_was_not_asked_for_is_not_unpacked() -> None:
         ([b""], "its answer is no HTTP, or breaks off"),
         ([b"220 mail\r\n\r\n"], "its answer is no HTTP, or breaks off"),
         ([OK, b"\r\n", b"<html>Sign in</html>"], "its answer is not one of Prometheus"),
-        ([b"HTTP/1.1 401 No\r\n\r\n", b"<html>"], "HTTP 401: see to bearerTokenSecret or headersSecret"),
+        ([b"HTTP/1.1 401 No\r\n\r\n", b"<html>"], "HTTP 401: see to bearerTokenSecretRef or headersSecretRef"),
         ([b"HTTP/1.1 503 No\r\n\r\n", b'{"error":"\\u001b[2J%b"}' % (b"x" * 999)], "HTTP 503: \ufffd[2Jxx"),
     ],
 )  # fmt: skip
@@ -186,7 +186,7 @@ def test_a_server_without_tls_is_told_apart_from_one_that_is_away() -> None:
 
 
 def test_an_authority_that_is_none_is_told() -> None:
-    with pytest.raises(PrometheusError, match="caSecret holds no certificate in PEM"):
+    with pytest.raises(PrometheusError, match="caSecretRef holds no certificate in PEM"):
         Prometheus(Endpoint("https://127.0.0.1", authority="what"))
 
 
