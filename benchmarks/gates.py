@@ -22,7 +22,7 @@ from prometheus_client import CollectorRegistry
 from ballast.controller.actuator import Actuator
 from ballast.controller.context import Context
 from ballast.controller.gateclock import GateClock
-from ballast.controller.pools import territories
+from ballast.controller.pools import pools_of
 from ballast.controller.sight import Sight
 from ballast.controller.survey import Surveyor
 from ballast.controller.telemetry import Telemetry
@@ -114,7 +114,7 @@ def decided(client: Client) -> tuple[Context, list[Any], Any]:
     """What Ballast would release now: survey, snapshot and plan, as the operator's round does it."""
     survey = Surveyor(client).look()
     now = time.time()
-    lands = territories(survey.policies, survey.lists.nodes)
+    lands = pools_of(survey.policies, survey.lists.nodes)
     sight = Sight(survey, lands, GateClock().after(survey.lists.pods, now), now)
     context = sight.context(survey.policies[0], Memory(), Reading(), [])
     plan_, _ = plan(context.snapshot, context.policy, Memory(), now)

@@ -18,8 +18,8 @@ import msgspec
 from ballast.controller.gateclock import GateClock
 from ballast.controller.observe import Lists, Pool, observe
 from ballast.garbage import seldom_sought
+from ballast.kube.document import Page, parsed
 from ballast.kube.nodes import NodeReader
-from ballast.kube.page import Page, parsed
 from ballast.kube.pods import PodReader
 from ballast.model import (
     AvgShedderPolicy,

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from ballast.api import BalancingPolicy
-from ballast.controller.figures import Figures
+from ballast.controller.metrics import MetricsReader
 from ballast.kube.nodes import NodeReader
 from ballast.kube.pods import PodReader
 from ballast.prometheus import Reading
@@ -93,7 +93,7 @@ class Scene:
             }
         )
         pods = [PodReader().read(pod) for pod in (driver(), executor(1))]
-        figures = Figures(None, namespace="none")  # type: ignore[arg-type]  # the policy names no secret
+        figures = MetricsReader(None, namespace="none")  # type: ignore[arg-type]  # the policy names no secret
         return figures.read(policy, [NodeReader().read(node("n"))], pods, now=time.time())
 
     def awaited(self, what: str, holds: Callable[[Reading], bool]) -> Reading:

@@ -69,7 +69,7 @@ SHEDDING = {"strategy": "AvgShedder", "avgShedder": {"lowHits": 1, "highHits": 1
 def moving(installed: Installation, mine: Pool, name: str, fate: Fate) -> JSON:
     """The executor on a noisy node is moved to a quiet one."""
     figures = FakeFigures({mine.node("a1"): 0.7, mine.node("a2"): 0.3, mine.node("b2"): 0.3})
-    scene = Scene(installed, mine, name, executors=2, figures=figures)
+    scene = Scene(installed, mine, name, executors=2, metrics=figures)
     mine.topology(name, {"name": "ingest", "workload": "Streaming", "executors": 2})
     metrics = {"window": "5s"}
     anywhere = {**ENFORCE, "maxExecutorsPerNodeRatio": 1}

@@ -99,7 +99,7 @@ def stage(
             driver.start(gates=(), nodeName=mine.node(node))
         driver.await_running()
         driver.grow_old()
-        operator = hand(installed.testbed, clock=clock, figures=figures, reported=reported)
+        operator = hand(installed.testbed, clock=clock, metrics=figures, reported=reported)
         try:
             yield Stage(mine, operator, clock, driver)
         finally:
@@ -186,7 +186,7 @@ def test_an_executor_is_placed_and_stays_where_its_volume_is(installed: Installa
         driver.await_running()
         driver.start(volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}])
         clock.ahead_seconds += 5.0
-        operator = hand(installed.testbed, clock=clock, figures=figures)
+        operator = hand(installed.testbed, clock=clock, metrics=figures)
         on = Stage(mine, operator, clock, driver)
         try:
             operator.round()

@@ -38,7 +38,7 @@ PATIENCE_SECONDS = 21.0
 @contextmanager
 def life(installed: Installation, clock: Clock, figures: FakeFigures | None = None) -> Iterator[Hand]:
     """One process of the operator."""
-    operator = hand(installed.testbed, clock=clock, figures=figures)
+    operator = hand(installed.testbed, clock=clock, metrics=figures)
     try:
         yield operator
     finally:

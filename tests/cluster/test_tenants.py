@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ballast.controller.figures import Figures
+from ballast.controller.metrics import MetricsReader
 from ballast.kube.kinds import BALANCING_POLICY, POD, SPARK_TOPOLOGY
 from tests.cluster.chart.caller import Caller, user
 from tests.cluster.chart.installation import NAMESPACE, Installation
@@ -75,7 +75,7 @@ def test_a_topology_reaches_beyond_its_namespace_only_as_the_policy_allows(
     before = others.pod(foreign)
     assert tenant.create(SPARK_TOPOLOGY, clicks(others.name), namespace=mine.name).ok
     clock = Clock(ahead_seconds=5.0)
-    operator = hand(installed.testbed, clock=clock, figures=Figures(mine.admin, namespace=NAMESPACE))
+    operator = hand(installed.testbed, clock=clock, metrics=MetricsReader(mine.admin, namespace=NAMESPACE))
     try:
         placed = mine.executors(2, labels=APP)
         operator.round()

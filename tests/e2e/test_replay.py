@@ -93,7 +93,7 @@ def made(cluster: Cluster, steady: RunningJob, tmp_path_factory: pytest.TempPath
     with cluster.noise(min(names_by_node(steady))):
         name = cluster.enforce(moves=LIMITS, shedding=LEVELING, metrics=metrics, interval=f"{INTERVAL_SECONDS}s")
         move = cluster.await_move(STEADY_NAMESPACE, phases=ARRIVED)
-    passes = f'ballast_figures_timestamp_seconds{{policy="{name}"}}'
+    passes = f'ballast_metrics_timestamp_seconds{{policy="{name}"}}'
     first, last = (cluster.figures.value(f"{edge}_over_time({passes}[10m])") for edge in ("min", "max"))
     assert first is not None
     assert last is not None

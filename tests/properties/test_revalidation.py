@@ -45,15 +45,15 @@ HINDRANCES: list[dict[str, Any]] = [
 
 @st.composite
 def executors(draw: st.DrawFn, number: int) -> Executor:
-    """One that may move, except for at most one hindrance."""
-    hindrance = draw(st.sampled_from([{}, {}, {}, *HINDRANCES]))
+    """One that may move, except for at most one blocked."""
+    blocked = draw(st.sampled_from([{}, {}, {}, *HINDRANCES]))
     plain = an_executor(f"e-{number}", node=draw(st.sampled_from(NODES)), cpu=draw(st.sampled_from([0.1, 0.5, 1.0])))
-    return replace(plain, **hindrance)
+    return replace(plain, **blocked)
 
 
 @st.composite
 def pools(draw: st.DrawFn) -> Snapshot:
-    crew = tuple(draw(executors(number)) for number in range(draw(st.integers(1, 3))))
+    parts = tuple(draw(executors(number)) for number in range(draw(st.integers(1, 3))))
     nodes = [
         a_node(
             name,
@@ -63,7 +63,7 @@ def pools(draw: st.DrawFn) -> Snapshot:
         )
         for name in NODES[:3]
     ]
-    return a_snapshot(*nodes, executors=crew)
+    return a_snapshot(*nodes, executors=parts)
 
 
 @st.composite

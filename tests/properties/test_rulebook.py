@@ -82,8 +82,8 @@ def pools(draw: st.DrawFn) -> Snapshot:
     """Two to five nodes with little room, executors of which some may not move, and up to four moves."""
     nodes = [_node(draw, number) for number in range(draw(st.integers(2, 5)))]
     names = [node.name for node in nodes]
-    crew = [_executor(draw, number, names) for number in range(draw(st.integers(2, 6)))]
-    snapshot = a_snapshot(*nodes, executors=tuple(crew), topologies=TOPOLOGIES)
+    parts = [_executor(draw, number, names) for number in range(draw(st.integers(2, 6)))]
+    snapshot = a_snapshot(*nodes, executors=tuple(parts), topologies=TOPOLOGIES)
     moves: list[Move] = []
     for number in range(draw(st.integers(0, 4))):
         snapshot, move = _under_way(draw, number, snapshot, names)

@@ -91,7 +91,7 @@ def _pod(pod: str, node: str, second: int) -> Iterator[str]:
 def _operator(second: int) -> Iterator[str]:
     for policy in sorted(set(POLICIES.values())):
         yield f'ballast_pool_gap_points{{policy="{policy}"}} 20 {second}\n'
-        yield f'ballast_figures_timestamp_seconds{{policy="{policy}"}} {second - 5} {second}\n'
+        yield f'ballast_metrics_timestamp_seconds{{policy="{policy}"}} {second - 5} {second}\n'
         for count, reason in enumerate(REFUSALS):
             yield f'ballast_refusals_total{{policy="{policy}",reason="{reason}"}} {count} {second}\n'
         for metric, label, words in (("decisions", "kind", KINDS), ("moves", "phase", PHASES)):

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from ballast.api import BalancingPolicy, SparkTopology
 from ballast.api.labels import LabelSelector
-from ballast.controller.figures import Figures
+from ballast.controller.metrics import MetricsReader
 from ballast.doctor.cluster import Budget, Cluster, Metrics, Node, Operator, SparkPod
 from ballast.errors import BallastError
 from ballast.kube import kinds, names
@@ -24,7 +24,6 @@ from ballast.prometheus import Answer, Preset, queries, settled
 from ballast.prometheus.series import by_node
 
 T = TypeVar("T")
-
 _OURS = "app.kubernetes.io/name=ballast"
 _OPERATOR = "app.kubernetes.io/component=operator"
 _DESCHEDULERS = "app.kubernetes.io/name=descheduler"
@@ -211,7 +210,7 @@ class _Inspection:
         *,
         executors: bool,
     ) -> dict[str, Metrics]:
-        figures = Figures(self._client, namespace=self._namespace)
+        figures = MetricsReader(self._client, namespace=self._namespace)
         found = {}
         for policy in policies:
             spec = policy.spec.metrics

@@ -10,8 +10,7 @@ from typing import Annotated
 import typer
 
 from ballast.cli.access import ContextOption, KubeconfigOption, connect
-from ballast.controller.gateclock import STALE_AFTER_SECONDS
-from ballast.controller.stale import StaleGates
+from ballast.controller.gateclock import STALE_AFTER_SECONDS, StaleGates
 from ballast.controller.switch import UNINSTALLED, Switch
 from ballast.kube import kinds
 from ballast.kube.actions import Changed, Refused, Released, ReleaseOutcome

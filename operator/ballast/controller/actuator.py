@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from ballast.controller import journal
+from ballast.controller import logs
 from ballast.controller.context import Context
 from ballast.controller.telemetry import Telemetry
 from ballast.kube import actions, kinds
@@ -51,10 +51,10 @@ class Actuator:
         self._measure(context, orders, outcomes)
         topology_of = {e.uid: e.topology for e in context.snapshot.executors}
         told = [
-            journal.Outcome(topology_of.get(order.uid, ""), order, outcome)
+            logs.Outcome(topology_of.get(order.uid, ""), order, outcome)
             for order, outcome in zip(orders, outcomes, strict=True)
         ]
-        self._telemetry.count_unplaced(context.name, journal.note_releases(context.name, told))
+        self._telemetry.count_unplaced(context.name, logs.note_releases(context.name, told))
         self._tell(context, orders, outcomes)
 
     def release_strays(self, pods: Sequence[Pod], failed: Mapping[str, str]) -> None:
@@ -68,7 +68,7 @@ class Actuator:
         for outcome in outcomes:
             self._telemetry.writes.labels("release", type(outcome).__name__).inc()
         told = list(zip(orders, outcomes, strict=True))
-        journal.note_releases("", [journal.Outcome("", order, outcome) for order, outcome in told])
+        logs.note_releases("", [logs.Outcome("", order, outcome) for order, outcome in told])
         self._tell_unpinned(told)
 
     def _measure(self, context: Context, orders: list[actions.Release], outcomes: list[actions.ReleaseOutcome]) -> None:
@@ -92,7 +92,7 @@ class Actuator:
             self._telemetry.writes.labels("delete", type(outcome).__name__).inc()
             if isinstance(outcome, actions.Deleted):
                 about = {"move": placement.move or "", "executor": placement.executor}
-                journal.note_done(journal.Line.DELETED, context.name, **about, outcome=outcome)
+                logs.note_done(logs.Line.DELETED, context.name, **about, outcome=outcome)
                 self._post(_pod(placement), "PlacedAnew", "Place", placement.detail, warning=True)
 
     def create_moves(self, context: Context, plan: Plan) -> None:
@@ -136,7 +136,7 @@ class Actuator:
             return
         if created:
             self._count(context, move, "move")
-            journal.note_decided(context.name, move, f"{move.namespace}/{name}")
+            logs.note_decided(context.name, move, f"{move.namespace}/{name}")
             words = f"{_sentence(move)}; {'leaves now' if approved else 'waits for approval'}"
             self._post(pod, "MoveDecided", "Move", words)
         elif _has_ended(found):

@@ -37,7 +37,6 @@ from ballast.kube.store import Store, number
 from ballast.kube.volumes import Claim, Volume, Volumes, read_claim, read_volume
 
 R = TypeVar("R", bound=Resource)
-
 STALE_SECONDS = 180.0
 """No decision is made on a watch from which nothing was heard for so long, not even a bookmark."""
 _FIRST_LIST_SECONDS = 60.0
@@ -144,8 +143,10 @@ class ClusterState:
             metadata = raw["metadata"]
             self._pods.store.amend(metadata["uid"], number(metadata.get("resourceVersion")), _without_gate)
 
-    def verify(self) -> frozenset[str]:
-        """List our own kinds. Returns the uids of objects that were not as listed: events that are late, or lost.
+    def verify(self) -> Mapping[str, int]:
+        """List our own kinds. Returns the listed version (0: it is gone) of each object that was not as listed.
+
+        Its event is late, or lost.
 
         Raises KubeError, and NotInstalledError where the cluster does not know our kinds.
         """
@@ -159,23 +160,30 @@ class ClusterState:
         with self._hearing:
             known = differing.union(*(store.uids() for store in self._ours.values()))
             self._heard = {uid: version for uid, version in self._heard.items() if uid in known}
-        return frozenset(differing)
+        return {uid: self._version(uid) for uid in differing}
 
-    def unheard(self, uids: Iterable[str]) -> bool:
-        """Whether kopf has still not told of one of these objects as `verify` found it."""
+    def unheard(self, missed: Mapping[str, int]) -> bool:
+        """Whether kopf has still not reported one of these objects as `verify` found it.
+
+        A write of this process since then does not count: its event may be late in turn.
+        """
         with self._hearing:
             heard = dict(self._heard)
-        for uid in uids:
-            version = max(store.version(uid) for store in self._ours.values())
-            if heard.get(uid, 0) < version or (uid in heard and not version):
-                return True
-        return False
+        return any(
+            heard.get(uid, 0) < listed and self._version(uid) > 0 if listed else uid in heard
+            for uid, listed in missed.items()
+        )
+
+    def _version(self, uid: str) -> int:
+        """Of an object of ours; 0 without one."""
+        return max(store.version(uid) for store in self._ours.values())
 
     def confirm(self) -> bool:
         """List our own kinds and the namespaces; whether they are as the state had them."""
         namespaces = Objects(self._client, Query(kinds.NAMESPACE, metadata_only=True))
         differing = self._namespaces.store.replace_all(namespaces)
-        return not (differing | self.verify())
+        missed = self.verify()
+        return not differing and not missed
 
     def distrust(self) -> None:
         """Have our own kinds listed before the next survey: this process did not lead, and must see all moves."""

@@ -76,7 +76,7 @@ class Context:
 
     @cached_property
     def measured(self) -> Mapping[str, float]:
-        """Scores of the nodes with fresh figures, percent."""
+        """Scores of the nodes with fresh metrics, percent."""
         return measured(self.snapshot, self.policy).by_node
 
     @cached_property

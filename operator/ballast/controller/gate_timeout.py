@@ -12,10 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ballast.api import BalancingPolicy
-from ballast.controller import journal
+from ballast.controller import logs
 from ballast.controller.gateclock import STALE_AFTER_SECONDS, GateClock
-from ballast.controller.hindrance import hindrance
-from ballast.controller.pools import territories
+from ballast.controller.pools import blocked, pools_of
 from ballast.controller.sight import Sight
 from ballast.controller.survey import Read, Survey
 from ballast.kube import actions
@@ -89,16 +88,16 @@ class GateTimeout:
             if order is not None:
                 by_levels[place.levels if place else Levels(())].append(order)
         released: list[Placement] = []
-        failed, told = 0, defaultdict[str, list[journal.Outcome]](list)
+        failed, told = 0, defaultdict[str, list[logs.Outcome]](list)
         for levels, orders in by_levels.items():
             outcomes = actions.release_many(self._client, orders, levels)
             failed += sum(isinstance(outcome, actions.Refused | actions.Changed) for outcome in outcomes)
             for order, outcome in zip(orders, outcomes, strict=True):
                 place = placed.get(order.uid)
-                told[place.policy if place else ""].append(journal.Outcome("", order, outcome))
+                told[place.policy if place else ""].append(logs.Outcome("", order, outcome))
             released += [order.placement for order, outcome in zip(orders, outcomes, strict=True) if _by_us(outcome)]
         for policy, outcomes_of in told.items():
-            journal.note_releases(policy, outcomes_of)
+            logs.note_releases(policy, outcomes_of)
         near = sum(any(placement.location) for placement in released)
         reasons: dict[str, tuple[Reason, ...]] = {}
         for each in released:
@@ -142,12 +141,12 @@ class Fallback:
     def __call__(self, uids: frozenset[str]) -> dict[str, Place]:
         """Places of those of the executors that a policy may place."""
         survey, now = self._look(), self._clock()
-        lands = territories(survey.policies, survey.lists.nodes)
+        pools = pools_of(survey.policies, survey.lists.nodes)
         pods = survey.lists.pods
-        sight = Sight(survey, lands, GateClock().after(pods, now), now)
+        sight = Sight(survey, pools, GateClock().after(pods, now), now)
         found: dict[str, Place] = {}
         for read in survey.policies:
-            if hindrance(read.resource, lands) is None:
+            if blocked(read.resource, pools) is None:
                 found |= self._of_policy(sight, read, uids - found.keys())
         return found
 

@@ -7,11 +7,14 @@ and is released sooner rather than later).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ballast.kube import names
-from ballast.kube.pods import Pod
+from ballast.kube import actions, kinds, names
+from ballast.kube.client import Client
+from ballast.kube.lists import Query, read_list
+from ballast.kube.pods import Pod, PodReader
+from ballast.model import Levels, Pin, Placement, Reason
 
 STALE_AFTER_SECONDS = 11.5
 """A little more than the longest gate timeout: by then the leader should have released the pod."""
@@ -33,3 +36,42 @@ class GateClock:
         since = self.alone_since.get(pod.uid, pod.created_at)
         # Our clock may be behind the server's, or be set back: no pod may wait until it has caught up.
         return now if since is None else min(since, now)
+
+
+class StaleGates:
+    """Releases, as they are, pods that wait longer than the longest gate timeout.
+
+    A pod that is no executor is not made to wait at all: our gate came with a template that it shares.
+    """
+
+    def __init__(self, client: Client, *, clock: Callable[[], float]) -> None:
+        self._client, self._clock = client, clock
+        self._reader = PodReader()
+        self._gates = GateClock()
+
+    def look(self) -> list[Pod]:
+        """The pods that our gate holds; from now on it is known since when ours is their last."""
+        # A gated pod has no node yet: pods that are only starting need not be read.
+        query = Query(kinds.POD, fields="status.phase=Pending,spec.nodeName=")
+        pods = [pod for pod in read_list(self._client, query, self._reader.read).items if pod.held and not pod.leaving]
+        self._gates = self._gates.after(pods, self._clock())
+        return pods
+
+    def release(self, *, older_than_seconds: float) -> list[actions.ReleaseOutcome]:
+        """Release those whose last gate has been ours for so long, and those that are no executors."""
+        now = self._clock()
+        due = [pod for pod in self.look() if pod.executor is None or self._waited(pod, now) >= older_than_seconds]
+        return actions.release_many(self._client, [order for pod in due if (order := _order(pod))], Levels(()))
+
+    def release_all(self) -> list[actions.ReleaseOutcome]:
+        """Release all pods, also those with other gates: Ballast's gate is removed, the others stay."""
+        return actions.release_many(self._client, [order for pod in self.look() if (order := _order(pod))], Levels(()))
+
+    def _waited(self, pod: Pod, now: float) -> float:
+        since = self._gates.alone_since.get(pod.uid)
+        return -1.0 if since is None else now - since
+
+
+def _order(pod: Pod) -> actions.Release | None:
+    as_it_is = Placement(pod.key, pod.uid, None, (), Pin.NONE, Reason.GATE_TIMEOUT, "no pass placed it in time")
+    return actions.order(pod, as_it_is)

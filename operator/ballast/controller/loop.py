@@ -5,16 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable
 
-from ballast.controller.agenda import Agenda
 from ballast.controller.background import in_background
 from ballast.controller.health import Pulse
-from ballast.controller.waiting import or_stop, pause
 from ballast.kube.errors import KubeError
 
 _LOG = logging.getLogger(__name__)
-
 CALM_SECONDS = 0.15
 """What changes within this time is looked at together."""
 _REST_RATIO = 6.0
@@ -25,6 +22,70 @@ _FIRST_BACKOFF_SECONDS = 1.0
 _LONGEST_BACKOFF_SECONDS = 30.0
 _IDLE_SECONDS = 60.0
 _LONGEST_REST_SECONDS = 2.0
+
+
+class Agenda:
+    """The time at which the next round is due. Marking it later than it is due already changes nothing.
+
+    Belongs to one event loop.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._due = float("inf")
+        self._rested = -float("inf")
+        self._changed = asyncio.Event()
+
+    def mark(self, *, after_seconds: float = 0.0) -> None:
+        """Have a round, now or after a delay."""
+        at = self._clock() + after_seconds
+        if at < self._due:
+            self._due = at
+            self._changed.set()
+
+    def rest(self, seconds: float) -> None:
+        """Have no round before so many seconds are over, whatever is marked."""
+        self._rested = self._clock() + seconds
+
+    def take(self) -> bool:
+        """Whether a round is due; if so it is off the agenda until it is marked again."""
+        due = max(self._due, self._rested) <= self._clock()
+        if due:
+            self._due = float("inf")
+        return due
+
+    async def wait(self) -> None:
+        """Wait until a round is due, and take it."""
+        while not self.take():
+            self._changed.clear()
+            try:
+                await asyncio.wait_for(self._changed.wait(), self._pause())
+            except TimeoutError:
+                continue
+
+    def _pause(self) -> float | None:
+        return max(0.0, self._due - self._clock(), self._rested - self._clock()) if self._due < float("inf") else None
+
+
+def earliest(times: Iterable[float | None]) -> float | None:
+    """The first of those that there are; None where there is none."""
+    return min((at for at in times if at is not None), default=None)
+
+
+async def pause(stop: asyncio.Event, seconds: float) -> None:
+    """Wait for so long, or for `stop`."""
+    await or_stop(asyncio.sleep(seconds), stop)
+
+
+async def or_stop(work: Awaitable[object], stop: asyncio.Event) -> bool:
+    """Wait for `work`, or for `stop`; False when it was `stop`."""
+    doing = asyncio.ensure_future(work)
+    stopping = asyncio.ensure_future(stop.wait())
+    done, pending = await asyncio.wait((doing, stopping), return_when=asyncio.FIRST_COMPLETED)
+    for task in pending:
+        task.cancel()
+    await asyncio.gather(*pending, return_exceptions=True)
+    return doing in done
 
 
 class Loop:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 
-from ballast.controller import journal
+from ballast.controller import logs
 from ballast.controller.context import Context
 from ballast.controller.gathering import facts
 from ballast.controller.openmove import OpenMove
@@ -37,7 +37,7 @@ _LOG = logging.getLogger(__name__)
 _MOST_STEPS = 6
 _PAUSE_SECONDS = 30.0
 """Until something that the server refused is tried again."""
-_NOBODYS = MovesPolicy()
+_NO_POLICY = MovesPolicy()
 """For orphaned moves, whose policy is gone."""
 
 
@@ -63,9 +63,10 @@ class _Answers:
             pin_refused=self.pin.get(key, ""),
         )
 
-    def forget(self, key: str) -> None:
+    def keep(self, keys: Collection[str]) -> None:
         for answers in (self.eviction, self.failure, self.pin):
-            answers.pop(key, None)
+            for key in answers.keys() - keys:
+                del answers[key]
 
 
 class Movers:
@@ -87,6 +88,10 @@ class Movers:
         self._client, self._events, self._telemetry, self._clock = client, events, telemetry, clock
         self._reread = reread
         self._answers = _Answers()
+
+    def keep(self, moves: Iterable[OpenMove]) -> None:
+        """Forget what the API server answered about moves other than these, which are all that there are."""
+        self._answers.keep({each.key for each in moves})
 
     def run(self, context: Context, moves: list[OpenMove]) -> tuple[list[OpenMove], float | None]:
         """Advance each of the pool's open moves as far as it goes now.
@@ -128,14 +133,13 @@ class Movers:
 
     def _turn_away(self, each: OpenMove) -> None:
         if each.state.phase.ended:
-            self._expire(each, _NOBODYS)
+            self._expire(each, _NO_POLICY)
         elif (step := turned_away(each.state, self._clock())) is not None:
             self._write(each, step, "")
 
     def _expire(self, each: OpenMove, settings: MovesPolicy) -> None:
         if record.outlived(each.state, ttl_seconds=settings.ttl_seconds, now=self._clock()):
             delete_object(self._client, kinds.EXECUTOR_MOVE, each.raw)
-            self._answers.forget(each.key)
 
     def _carry(self, each: OpenMove, context: Context, known: dict[str, OpenMove]) -> float | None:
         """Steps on while only states are written; `known` always holds what was written last. Returns when to look.
@@ -177,7 +181,7 @@ class Movers:
                 self._announce(action, each)
         if step.entered:
             self._count(step.move, policy)
-            journal.note_phase(policy, step.move)
+            logs.note_phase(policy, step.move)
         return OpenMove(fresh or each.raw, step.move)
 
     def _count(self, move: MoveState, policy: str) -> None:
@@ -212,7 +216,7 @@ class Movers:
                 deleted = actions.delete_unscheduled(self._client, namespace=namespace, name=effect.pod, uid=effect.uid)
                 self._telemetry.writes.labels("delete", type(deleted).__name__).inc()
                 executor = f"{namespace}/{effect.pod}"
-                journal.note_done(journal.Line.DELETED, context.name, move=key, executor=executor, outcome=deleted)
+                logs.note_done(logs.Line.DELETED, context.name, move=key, executor=executor, outcome=deleted)
             case PinReplacement():
                 self._pin(effect.uid, effect.node, effect.pin, key, context)
             case ReleaseUnpinned():
@@ -224,7 +228,7 @@ class Movers:
         if getattr(outcome, "detail", None) not in known or isinstance(outcome, actions.Evicted):
             orders = each.state.orders
             executor = f"{orders.namespace}/{orders.executor_name}"
-            journal.note_done(journal.Line.EVICTED, policy, move=each.key, executor=executor, outcome=outcome)
+            logs.note_done(logs.Line.EVICTED, policy, move=each.key, executor=executor, outcome=outcome)
 
     def _pin(self, uid: str, node: str | None, pin: Pin, key: str, context: Context) -> None:
         pod = context.pods.get(uid)

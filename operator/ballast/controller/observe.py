@@ -20,8 +20,7 @@ from ballast.controller.membership import Belonging, Membership, key_of
 from ballast.controller.pod_index import OtherPods
 from ballast.kube import names
 from ballast.kube.nodes import NodeFacts, model_node
-from ballast.kube.pods import Pod, SparkExecutor
-from ballast.kube.requested import Requested
+from ballast.kube.pods import Pod, Requested, SparkExecutor
 from ballast.kube.volumes import Volumes
 from ballast.model import (
     Constraints,
@@ -102,7 +101,7 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """Fresh figures: nodes by name, executors by `namespace/pod`."""
+    """Fresh metrics: nodes by name, executors by `namespace/pod`."""
 
     nodes: Mapping[str, NodeUsage] = field(default_factory=dict)
     executors: Mapping[str, ExecutorUsage] = field(default_factory=dict)
@@ -130,11 +129,11 @@ def observe(
     failures: Failures | None = None,
 ) -> Observation:
     """One pool at one moment. `clock` and `failures` must have seen `lists.pods` already."""
-    figures = metrics or Metrics()
+    known = metrics or Metrics()
     steered = pool.steered(topologies, lists.namespaces)
     membership = Membership(steered, lists.namespaces)
     pass_ = _Pass(
-        lists, policy, pool=pool, membership=membership, clock=clock, metrics=figures, failures=failures or Failures()
+        lists, policy, pool=pool, membership=membership, clock=clock, metrics=known, failures=failures or Failures()
     )
     views, findings = pass_.topologies(steered, rates=rates or {})
     stalled = {finding.topology for finding in findings if finding.stalls}
@@ -146,7 +145,7 @@ def observe(
         topologies=tuple(views),
         moves=tuple(moves),
         pending=tuple(pass_.pending),
-        metrics=figures.health,
+        metrics=known.health,
     )
     return Observation(snapshot, tuple(findings))
 

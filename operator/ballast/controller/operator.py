@@ -15,23 +15,21 @@ from wsgiref.simple_server import WSGIServer
 
 from prometheus_client import CollectorRegistry, start_http_server
 
-from ballast.controller import journal
+from ballast.controller import logs
 from ballast.controller.actuator import Actuator
-from ballast.controller.agenda import Agenda
 from ballast.controller.background import LoopThread, in_background
 from ballast.controller.cluster_state import ClusterState
 from ballast.controller.failures import FailureReports
-from ballast.controller.figures import Figures
 from ballast.controller.framework import Framework, Hooks
 from ballast.controller.gate_timeout import Fallback, GateTimeout
 from ballast.controller.health import HealthServer, Pulse
-from ballast.controller.loop import CALM_SECONDS, Loop
+from ballast.controller.loop import CALM_SECONDS, Agenda, Loop, pause
+from ballast.controller.metrics import MetricsReader
 from ballast.controller.movers import Movers
 from ballast.controller.reporter import Reporter
-from ballast.controller.rounds import Crew, Rounds
+from ballast.controller.rounds import Parts, Rounds
 from ballast.controller.switch import Switch
 from ballast.controller.telemetry import Telemetry
-from ballast.controller.waiting import pause
 from ballast.errors import BallastError
 from ballast.kube.client import Client
 from ballast.kube.connection import Connection
@@ -42,7 +40,6 @@ from ballast.kube.kinds import Kind
 from ballast.kube.lease import ELECTION_LIMITS, Election, LeaseSettings
 
 _LOG = logging.getLogger(__name__)
-
 _GATES_EVERY_SECONDS = 1.0
 _COMPARE_EVERY_SECONDS = 120.0
 """How often our own kinds are listed, to see whether kopf still hears of every change."""
@@ -93,7 +90,7 @@ class Operator:
         self._switch = named(self._client)
         self._parting_switch = named(self._election_client)
         """With short timeouts, for turning it off at the end."""
-        self._figures = Figures(self._client, namespace=settings.namespace)
+        self._metrics = MetricsReader(self._client, namespace=settings.namespace)
         self._failed = FailureReports()
         self._work = LoopThread(self._live)
         self._framework: Framework | None = None
@@ -113,9 +110,9 @@ class Operator:
         self._gates = GateTimeout(self._client, gated=self._state.gated, places=places, clock=time.time)
 
     def _build_rounds(self) -> Rounds:
-        crew = Crew(
+        parts = Parts(
             observer=self._state,
-            figures=self._figures,
+            metrics=self._metrics,
             movers=Movers(
                 self._client,
                 events=self._events,
@@ -129,7 +126,7 @@ class Operator:
             telemetry=self._telemetry,
         )
         return Rounds(
-            crew,
+            parts,
             clock=time.time,
             monotonic=time.monotonic,
             leading=lambda: self._election.leading and not self._stopped,
@@ -218,7 +215,7 @@ class Operator:
     def _note_leading(self, *, leading: bool) -> None:
         identity = self._settings.identity
         words = f"{identity} {'leads' if leading else 'leads no longer'}"
-        journal.note(journal.Line.LEADER, words, {"identity": identity, "leading": leading})
+        logs.note(logs.Line.LEADER, words, {"identity": identity, "leading": leading})
 
     async def _run_rounds(self, stop: asyncio.Event) -> None:
         loop = Loop(
@@ -305,7 +302,7 @@ class Operator:
             await asyncio.wait_for(in_background(self._give_up, was_leading=was_leading), self._settings.stop_seconds)
         except TimeoutError:
             _LOG.warning("the API server hangs: the lease was not given up")
-        for each in (self._rounds, self._events, self._figures, self._election_client, self._client):
+        for each in (self._rounds, self._events, self._metrics, self._election_client, self._client):
             each.close()
 
     def _give_up(self, *, was_leading: bool) -> None:

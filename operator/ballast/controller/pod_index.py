@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ballast.controller.failures import Failure, failure
-from ballast.kube.pods import Pod
-from ballast.kube.requested import Requested
+from ballast.kube.pods import Pod, Requested
 from ballast.model import Resources
 
 _MOST_LABELS = 20_000

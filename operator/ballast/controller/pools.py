@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ballast.api import BalancingPolicy
 from ballast.controller.survey import Read
 from ballast.kube.nodes import NodeFacts
+from ballast.planner.defects import defect
 
 
 @dataclass(frozen=True, slots=True)
-class Territories:
+class Pools:
     """Nodes by policy name. Pools must not overlap: of two that do, the younger policy is `stalled`, with why."""
 
     nodes: Mapping[str, frozenset[str]]
     stalled: Mapping[str, str]
 
 
-def territories(policies: Sequence[Read[BalancingPolicy]], nodes: Sequence[NodeFacts]) -> Territories:
+def pools_of(policies: Sequence[Read[BalancingPolicy]], nodes: Sequence[NodeFacts]) -> Pools:
     """`policies`: the oldest first."""
     owned: dict[str, frozenset[str]] = {}
     stalled: dict[str, str] = {}
@@ -35,4 +37,20 @@ def territories(policies: Sequence[Read[BalancingPolicy]], nodes: Sequence[NodeF
                 f"its nodes overlap with those of the older policy {clash} ({', '.join(shared[:3])}); "
                 "change spec.nodeSelector of one of them"
             )
-    return Territories(owned, stalled)
+    return Pools(owned, stalled)
+
+
+class Blocked(NamedTuple):
+    """As the policy's condition has it."""
+
+    reason: str
+    message: str
+
+
+def blocked(policy: BalancingPolicy, pools: Pools) -> Blocked | None:
+    """None where a pass over the policy's pool makes sense."""
+    overlap = pools.stalled.get(policy.metadata.name)
+    if overlap is not None:
+        return Blocked("PoolsOverlap", overlap)
+    wrong = defect(policy)
+    return None if wrong is None else Blocked("InvalidSpec", str(wrong))

@@ -1,10 +1,11 @@
-"""Writing status, on change and at most once a minute an object, and telling what stands in the way."""
+"""Writes status: on change, at most once a minute for each object. One policy owns the status of each topology."""
 
 from __future__ import annotations
 
 import logging
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
@@ -12,13 +13,12 @@ from pydantic import ValidationError
 from ballast.api import BalancingPolicy, SparkTopology
 from ballast.api.meta import StatusModel
 from ballast.controller.advice import Adviser
-from ballast.controller.agenda import earliest
 from ballast.controller.context import Context
 from ballast.controller.declaration import QUERY_NOT_ALLOWED
 from ballast.controller.ends import EXTERNAL_NAMESPACE_NOT_ALLOWED, EXTERNAL_NOT_FOUND, Finding
-from ballast.controller.journal import Changes
+from ballast.controller.logs import Changes
+from ballast.controller.loop import earliest
 from ballast.controller.membership import key_of
-from ballast.controller.speaker import Voice, speaker
 from ballast.controller.status import Outlook, policy_status, stalled_status, topology_status, unshown_status
 from ballast.controller.survey import Read
 from ballast.errors import BallastError
@@ -28,7 +28,7 @@ from ballast.kube.errors import Conflict, KubeError, NotFound
 from ballast.kube.events import EventRecorder, Notice
 from ballast.kube.kinds import Kind
 from ballast.kube.objects import difference, write_status
-from ballast.model import Memory, MovesMode, Plan, Reason
+from ballast.model import Memory, MovesMode, Phase, Plan, Reason
 
 _LOG = logging.getLogger(__name__)
 _UNSEEN = (EXTERNAL_NAMESPACE_NOT_ALLOWED, EXTERNAL_NOT_FOUND)
@@ -38,7 +38,7 @@ _UNPLACED_SECONDS = 3600.0
 _MOST_UNPLACED = 10_000
 QUIET_SECONDS = 60.0
 """Between two writes of one object's status."""
-_ANEW_SECONDS = 1.0
+_RETRY_SECONDS = 1.0
 """Until a status is written again after a conflict."""
 
 JSON = dict[str, Any]
@@ -80,7 +80,7 @@ class Reporter:
         self._advisers: dict[str, Adviser] = {}
         self._changes = Changes()
         self._policies: frozenset[str] = frozenset()
-        self._voices: dict[str, tuple[Read[SparkTopology], list[Voice]]] = {}
+        self._candidates: dict[str, tuple[Read[SparkTopology], list[Candidate]]] = {}
         """Of this round, by topology key."""
 
     def __len__(self) -> int:
@@ -93,7 +93,7 @@ class Reporter:
             self._unplaced.add(policy, reasons, self._clock())
 
     def report(self, context: Context, decided: Plan, memory: Memory, *, renew: bool) -> float | None:
-        """Bring the policy's status up to date; its topologies' come with `conclude`. `renew`: the figures are new.
+        """Bring the policy's status up to date; its topologies' come with `conclude`. `renew`: the metrics are new.
 
         Returns when what had to wait may be written; None where nothing had to.
         """
@@ -122,7 +122,7 @@ class Reporter:
         self._changes.refusals(context.name, decided)
         if renew and context.policy.moves.mode is MovesMode.RECOMMEND:
             self._changes.recommended(context.name, decided.moves)
-        self._listen(context, outlook)
+        self._collect(context, outlook)
         for finding in context.findings:
             self._find(context, finding)
         return self._write(kinds.BALANCING_POLICY, context.read.raw, status.to_dict())
@@ -133,33 +133,33 @@ class Reporter:
         first = error.errors(include_url=False)[0]
         return f"{'.'.join(map(str, (error.title, *first['loc'])))}: {first['msg']}"
 
-    def _listen(self, context: Context, outlook: Outlook) -> None:
-        """What the policy could say of topologies waits for what the others could."""
+    def _collect(self, context: Context, outlook: Outlook) -> None:
+        """A topology's status waits until every policy was reported: only its owner writes it."""
         stalled = {finding.topology: finding for finding in context.findings if finding.stalls}
         ours = {topology.key for topology in context.snapshot.topologies}
         nodes = frozenset(node.name for node in context.snapshot.nodes)
         for read in context.survey.topologies:
             key = key_of(read.resource)
             if key in stalled or key in ours:
-                voice = Voice.of(outlook, key, nodes=nodes, stalls=stalled.get(key))
-                self._voices.setdefault(key, (read, []))[1].append(voice)
+                candidate = Candidate.of(outlook, key, nodes=nodes, stalls=stalled.get(key))
+                self._candidates.setdefault(key, (read, []))[1].append(candidate)
 
     def conclude(self) -> float | None:
         """Every policy has been reported: bring their topologies' status up to date. Returns as `report`."""
-        return earliest(self._speak(read, voices) for read, voices in self._voices.values())
+        return earliest(self._report_topology(read, candidates) for read, candidates in self._candidates.values())
 
-    def _speak(self, read: Read[SparkTopology], voices: list[Voice]) -> float | None:
+    def _report_topology(self, read: Read[SparkTopology], candidates: list[Candidate]) -> float | None:
         last = read.resource.status.policy
-        voice = speaker(voices, last=last if last in self._policies else None)
-        if voice is None:
+        owner = owner_of(candidates, last=last if last in self._policies else None)
+        if owner is None:
             return None
-        if voice.stalls is not None:
-            status = stalled_status(read.resource, voice.stalls.reason, voice.stalls.message, voice.outlook.now)
+        if owner.stalls is not None:
+            status = stalled_status(read.resource, owner.stalls.reason, owner.stalls.message, owner.outlook.now)
         else:
             try:
-                status = topology_status(read.resource, voice.outlook)
+                status = topology_status(read.resource, owner.outlook)
             except ValidationError as error:
-                status = unshown_status(read.resource, self._problem(key_of(read.resource), error), voice.outlook.now)
+                status = unshown_status(read.resource, self._problem(key_of(read.resource), error), owner.outlook.now)
         return self._write(kinds.SPARK_TOPOLOGY, read.raw, status.to_dict())
 
     def stalled(self, read: Read[BalancingPolicy], reason: str, message: str) -> float | None:
@@ -176,11 +176,11 @@ class Reporter:
         for message in sorted(told - self._told):
             _LOG.warning("left alone: %s", message)
         self._told, now = told, self._clock()
-        self._policies, self._voices = frozenset(policies), {}
+        self._policies, self._candidates = frozenset(policies), {}
         self._unplaced.keep(policies)
         self._changes.keep(policies)
         self._advisers = {name: adviser for name, adviser in self._advisers.items() if name in policies}
-        # A time that lies ahead is of a clock that has been set back since.
+        # The wall clock may have stepped backwards.
         self._written = {uid: at for uid, at in self._written.items() if 0 <= now - at < QUIET_SECONDS}
 
     def _find(self, context: Context, finding: Finding) -> None:
@@ -189,7 +189,7 @@ class Reporter:
             self._events.post(Notice(regarding, finding.reason, "Observe", finding.message, warning=True))
 
     def _write(self, kind: Kind, seen: JSON, status: JSON) -> float | None:
-        """News about the object itself (another generation, another condition) goes out at once, figures later.
+        """Another generation or another condition is written at once, changed values later.
 
         Returns when those that had to wait, or were not taken, may go.
         """
@@ -202,7 +202,7 @@ class Reporter:
                 self._written[uid] = now
         except Conflict as error:
             _LOG.debug("status of %s was not written: %s", seen["metadata"]["name"], error)
-            return now + _ANEW_SECONDS
+            return now + _RETRY_SECONDS
         except NotFound as error:
             _LOG.debug("status of %s was not written: %s", seen["metadata"]["name"], error)
         except KubeError as error:
@@ -224,3 +224,42 @@ def _urgent(before: JSON, after: JSON) -> bool:
 
 def _verdicts(status: JSON) -> set[tuple[str, str]]:
     return {(c["type"], c["status"]) for c in status.get("conditions") or ()}
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A policy that can report a topology's status. One does, the owner: two would overwrite each other for ever."""
+
+    outlook: Outlook
+    in_pool: int
+    """Executors of the topology that are gated, or on the policy's nodes."""
+    stalls: Finding | None = None
+    """Why nothing of the topology is acted on."""
+
+    @classmethod
+    def of(cls, outlook: Outlook, topology: str, *, nodes: frozenset[str], stalls: Finding | None) -> Candidate:
+        """`nodes`: names of those in the policy's pool."""
+        members = outlook.executors.get(topology, ())
+        in_pool = sum(executor.phase is Phase.GATED or executor.node in nodes for executor in members)
+        return cls(outlook, in_pool, stalls)
+
+    @property
+    def policy(self) -> str:
+        return self.outlook.policy.name
+
+
+def owner_of(candidates: Sequence[Candidate], *, last: str | None) -> Candidate | None:
+    """The last owner, while it has executors in its pool; else the policy with most of them; else the last owner, or
+    the oldest policy. Any policy reports a topology that stalls. None if the owner can report nothing now.
+
+    `candidates`: the oldest policy's first. `last`: the last owner, unless that policy is gone.
+    """
+
+    def rank(candidate: Candidate) -> tuple[bool, bool, int, bool]:
+        was_owner = candidate.policy == last
+        return candidate.stalls is None, not (was_owner and candidate.in_pool), -candidate.in_pool, not was_owner
+
+    best = min(candidates, key=rank, default=None)
+    if best is None or best.stalls is not None or best.in_pool or last in (None, best.policy):
+        return best
+    return None

@@ -1,4 +1,4 @@
-"""One pass over every pool: look, advance moves, plan, act, tell."""
+"""A reconcile: one pass over every pool. It reads the state, plans, releases, advances moves and reports."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 
 from ballast.api import BalancingPolicy
-from ballast.controller import journal
+from ballast.controller import logs
 from ballast.controller.actuator import Actuator
-from ballast.controller.agenda import earliest
 from ballast.controller.context import Context
 from ballast.controller.failures import Failure, Failures
-from ballast.controller.figures import Figures
 from ballast.controller.gateclock import GateClock
-from ballast.controller.hindrance import hindrance
+from ballast.controller.loop import earliest
 from ballast.controller.memory import recalled
+from ballast.controller.metrics import MetricsReader
 from ballast.controller.movers import Movers
 from ballast.controller.observe import Pool
 from ballast.controller.openmove import OpenMove, planner_moves, read_moves
-from ballast.controller.pools import Territories, territories
+from ballast.controller.pools import Pools, blocked, pools_of
 from ballast.controller.reporter import Reporter
 from ballast.controller.sight import Sight
 from ballast.controller.survey import Observer, Read, Survey
@@ -37,17 +36,17 @@ _LOG = logging.getLogger(__name__)
 _LONGEST_REASON = 500
 _NO_ANSWER_YET = MetricsHealth(available=False, reason="NoAnswerYet", message="Prometheus has not answered yet")
 _WORN_RATIO = 0.5
-"""Of metrics.maxAge: a pass between full ones asks for figures again that are older, before they can't be used."""
+"""Of metrics.maxAge: a pass between full ones asks for metrics again that are older, before they are too old to use."""
 _ASKED_AT_ONCE = 8
 """Policies whose Prometheus is asked at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Crew:
-    """Those who do the work of a round. Built once in `main`."""
+class Parts:
+    """The parts that a round calls. Built once, by the operator."""
 
     observer: Observer
-    figures: Figures
+    metrics: MetricsReader
     movers: Movers
     actuator: Actuator
     reporter: Reporter
@@ -64,19 +63,19 @@ class _Kept:
     full_pass_at: float = -math.inf
     """Monotonic seconds."""
     asked: Future[Reading] | None = None
-    """Figures that are on their way."""
+    """Metrics that were asked for."""
 
 
 class Rounds:
     """Runs passes. `clock`: seconds since the epoch; `monotonic`: seconds that are never set back.
 
     `leading`: asked before everything that acts; `reported`: executors that were seen to fail since it was last asked;
-    `patience_seconds`: how long figures are waited for, in one round over all policies.
+    `patience_seconds`: how long a round waits for metrics, over all policies.
     """
 
     def __init__(
         self,
-        crew: Crew,
+        parts: Parts,
         *,
         clock: Callable[[], float],
         monotonic: Callable[[], float],
@@ -84,7 +83,7 @@ class Rounds:
         reported: Callable[[], Iterable[Failure]] = tuple,
         patience_seconds: float = 1.0,
     ) -> None:
-        self._crew, self._clock, self._monotonic, self._leading = crew, clock, monotonic, leading
+        self._parts, self._clock, self._monotonic, self._leading = parts, clock, monotonic, leading
         self._reported, self._patience_seconds = reported, patience_seconds
         self._gates, self._failures = GateClock(), Failures()
         self._kept: dict[str, _Kept] = {}
@@ -93,16 +92,16 @@ class Rounds:
         self._confirmed: frozenset[str] = frozenset()
         """Gated pods that were not opted in, or no policy's, when that was last read from the API server, by uid."""
         self._seen: set[str] = set()
-        """Executors that were looked at in this round, by uid."""
+        """Executors that a pass of this round covered, by uid."""
         self._failed: dict[str, str] = {}
         """Policies whose pass failed in this round, by the namespaces that they are about."""
-        self._threads = ThreadPoolExecutor(_ASKED_AT_ONCE, "figures")
+        self._threads = ThreadPoolExecutor(_ASKED_AT_ONCE, "metrics")
         self._patient_until = 0.0
         self._looked_at = 0.0
-        """Monotonic seconds of this round's look."""
+        """Monotonic seconds at which this round read the state."""
 
     def close(self) -> None:
-        """Figures that are on their way are not waited for."""
+        """Does not wait for metrics that were asked for."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def forget(self) -> None:
@@ -122,17 +121,18 @@ class Rounds:
             self._forgetful = False
             self._put_down()
         self._patient_until = self._monotonic() + self._patience_seconds
-        survey = self._crew.observer.look()
+        survey = self._parts.observer.look()
         self._gates = self._gates.after(survey.lists.pods, self._clock())
         self._failures = self._failures.after(survey.lists.pods, self._reported())
         if not self._leading():
             return self._clock()
-        lands = territories(survey.policies, survey.lists.nodes)
-        self._keep_switch(survey, lands)
-        sight, self._looked_at = Sight(survey, lands, self._gates, self._clock(), self._failures), self._monotonic()
+        pools = pools_of(survey.policies, survey.lists.nodes)
+        self._keep_switch(survey, pools)
+        sight, self._looked_at = Sight(survey, pools, self._gates, self._clock(), self._failures), self._monotonic()
         moves, broken = read_moves(survey.moves)
+        self._parts.movers.keep(moves)
         names = {read.resource.metadata.name for read in survey.policies}
-        self._crew.reporter.begin(names, [*survey.broken, *broken])
+        self._parts.reporter.begin(names, [*survey.broken, *broken])
         self._seen, self._failed = set(), {}
         due = self._visit_all(sight, moves)
         if due is None:
@@ -140,13 +140,14 @@ class Rounds:
         strays = [pod for pod in survey.lists.pods if pod.held is not None and pod.uid not in self._seen]
         if not self._confirm(pod.uid for pod in strays):
             return self._clock()
-        self._crew.actuator.release_strays(strays, self._failed)
+        self._parts.actuator.release_strays(strays, self._failed)
         self._confirmed &= {pod.uid for pod in survey.lists.pods if pod.held is not None}
-        self._crew.movers.turn_away(sight.own_moves(moves, None))
+        self._parts.movers.turn_away(sight.own_moves(moves, None))
         for name in self._kept.keys() - names:
             del self._kept[name]
-            self._crew.telemetry.forget(name)
-        due.append(self._crew.reporter.conclude())
+            self._parts.telemetry.forget(name)
+            self._parts.metrics.forget(name)
+        due.append(self._parts.reporter.conclude())
         # A clock that was set back meanwhile must not put the next round off.
         set_back_seconds = min(0.0, self._clock() - sight.now)
         return earliest(at + set_back_seconds for at in due if at is not None)
@@ -154,9 +155,9 @@ class Rounds:
     def _put_down(self) -> None:
         """Another may lead meanwhile: it tells of the policies then, and turns the switch."""
         for name in self._kept:
-            self._crew.telemetry.forget(name)
+            self._parts.telemetry.forget(name)
         self._kept.clear()
-        self._crew.switch.forget()
+        self._parts.switch.forget()
 
     def _visit_all(self, sight: Sight, moves: list[OpenMove]) -> list[float | None] | None:
         """When to look at each policy again. None where the lease was lost on the way: whose pods and moves those of
@@ -169,11 +170,11 @@ class Rounds:
             due.append(self._visit(read, sight, moves))
         return due if self._leading() else None
 
-    def _keep_switch(self, survey: Survey, lands: Territories) -> None:
+    def _keep_switch(self, survey: Survey, pools: Pools) -> None:
         """A failed write of the switch must not block releasing pods that are already gated."""
-        followed = (read.resource for read in survey.policies if hindrance(read.resource, lands) is None)
+        followed = (read.resource for read in survey.policies if blocked(read.resource, pools) is None)
         try:
-            self._crew.switch.keep(wanted(followed, survey.lists.namespaces))
+            self._parts.switch.keep(wanted(followed, survey.lists.namespaces))
         except KubeError as error:
             if error.of_server:
                 raise
@@ -181,9 +182,9 @@ class Rounds:
 
     def _visit(self, read: Read[BalancingPolicy], sight: Sight, moves: list[OpenMove]) -> float | None:
         name = read.resource.metadata.name
-        hindered = hindrance(read.resource, sight.lands)
-        if hindered is not None:
-            return self._crew.reporter.stalled(read, *hindered)
+        why_not = blocked(read.resource, sight.pools)
+        if why_not is not None:
+            return self._parts.reporter.stalled(read, *why_not)
         started = self._monotonic()
         try:
             return self._pass(read, sight, moves)
@@ -192,13 +193,13 @@ class Rounds:
             if isinstance(error, KubeError) and error.of_server:
                 raise
             told = {"policy": name, "error": f"{type(error).__name__}: {error}"[:_LONGEST_REASON]}
-            journal.note(journal.Line.PASS_FAILED, f"the pass of policy {name} failed", told, trace=True)
+            logs.note(logs.Line.PASS_FAILED, f"the pass of policy {name} failed", told, trace=True)
             self._failed |= dict.fromkeys(Pool.of(read.resource.spec).namespaces(sight.survey.lists.namespaces), name)
-            self._crew.telemetry.passes.labels(name, "error").inc()
-            self._crew.reporter.stalled(read, "PassFailed", f"{type(error).__name__}: {error}"[:_LONGEST_REASON])
+            self._parts.telemetry.passes.labels(name, "error").inc()
+            self._parts.reporter.stalled(read, "PassFailed", f"{type(error).__name__}: {error}"[:_LONGEST_REASON])
             return sight.now + read.resource.spec.interval.seconds
         finally:
-            self._crew.telemetry.pass_seconds.labels(name).observe(self._monotonic() - started)
+            self._parts.telemetry.pass_seconds.labels(name).observe(self._monotonic() - started)
 
     def _pass(self, read: Read[BalancingPolicy], sight: Sight, moves: list[OpenMove]) -> float | None:
         name, interval = read.resource.metadata.name, read.resource.spec.interval.seconds
@@ -209,22 +210,22 @@ class Rounds:
         decided, memory = plan(context.snapshot, context.policy, context.memory, sight.now)
         # Executors first: nothing that a move does, or waits for, may delay one at its gate.
         confirmed = self._confirmed_placements(decided)
-        self._crew.actuator.release(context, confirmed)
-        self._crew.actuator.delete_stranded(context, decided)
-        mine, moves_wake = self._crew.movers.run(context, sight.own_moves(moves, name))
+        self._parts.actuator.release(context, confirmed)
+        self._parts.actuator.delete_stranded(context, decided)
+        mine, moves_wake = self._parts.movers.run(context, sight.own_moves(moves, name))
         context = _with_moves(context, mine)
         if full:
-            self._crew.actuator.create_moves(context, decided)
+            self._parts.actuator.create_moves(context, decided)
         else:
-            # Between full passes the figures are those of before: their hits are counted already.
+            # Between full passes the metrics are unchanged: their hits are counted already.
             memory = replace(memory, shedding=context.memory.shedding, scopes=context.memory.scopes)
         kept.memory = memory
         self._measure(name, context, decided, full=full)
-        status_due = self._crew.reporter.report(context, decided, memory, renew=full)
+        status_due = self._parts.reporter.report(context, decided, memory, renew=full)
         full_pass_in = kept.full_pass_at + interval - self._looked_at
-        figures_in = full_pass_in if kept.asked is None else self._patience_seconds
+        metrics_in = full_pass_in if kept.asked is None else self._patience_seconds
         unconfirmed_due = sight.now if confirmed is not decided else None
-        return earliest((sight.now + figures_in, status_due, decided.wake_at, moves_wake, unconfirmed_due))
+        return earliest((sight.now + metrics_in, status_due, decided.wake_at, moves_wake, unconfirmed_due))
 
     def _confirmed_placements(self, decided: Plan) -> Plan:
         """The plan without executors that would be released because nothing opted them in, unless that is certain.
@@ -239,13 +240,13 @@ class Rounds:
     def _confirm(self, uids: Iterable[str]) -> bool:
         """Whether the survey is known to be right about these pods. False: what it was made of has changed since."""
         new = frozenset(uids) - self._confirmed
-        if new and not self._crew.observer.confirm():
+        if new and not self._parts.observer.confirm():
             return False
         self._confirmed |= new
         return True
 
     def _renewed(self, read: Read[BalancingPolicy], sight: Sight, kept: _Kept) -> bool:
-        """Ask for new figures where it is time to; whether they make this pass a full one.
+        """Ask for new metrics if they are due. Returns whether they make this pass a full one.
 
         A slow Prometheus keeps no pod gated: until it has answered, passes go on with what is known.
         """
@@ -256,7 +257,7 @@ class Rounds:
             worn = at is not None and not 0 <= sight.now - at <= _WORN_RATIO * spec.metrics.max_age.seconds
             if not due and not worn:
                 return False
-            kept.asked = self._threads.submit(sight.figures, read, self._crew.figures)
+            kept.asked = self._threads.submit(sight.read_metrics, read, self._parts.metrics)
         wait([kept.asked], timeout=max(0.0, self._patient_until - self._monotonic()))
         if not kept.asked.done():
             return False
@@ -269,13 +270,13 @@ class Rounds:
     def _recall(self, read: Read[BalancingPolicy], sight: Sight) -> _Kept:
         name = read.resource.metadata.name
         if name not in self._kept:
-            self._crew.telemetry.introduce(name)
+            self._parts.telemetry.introduce(name)
             topologies = [topology.resource for topology in sight.survey.topologies]
             self._kept[name] = _Kept(recalled(read.resource.status, topologies))
         return self._kept[name]
 
     def _measure(self, name: str, context: Context, decided: Plan, *, full: bool) -> None:
-        telemetry = self._crew.telemetry
+        telemetry = self._parts.telemetry
         telemetry.last_pass.labels(name).set(self._clock())
         telemetry.passes.labels(name, "ok").inc()
         for reason, count in Counter(refusal.reason.value for refusal in decided.refusals).items():
@@ -288,11 +289,11 @@ class Rounds:
         telemetry.gated.labels(name).set(len(decided.holds))
         if full and context.reading.at is not None:
             # Last, so that a reader of it also sees the results of these metrics.
-            telemetry.figures_at.labels(name).set(context.reading.at)
+            telemetry.metrics_at.labels(name).set(context.reading.at)
 
 
 def _usable(read: Read[BalancingPolicy], sight: Sight, kept: _Kept) -> Reading:
-    """Figures are judged when they are asked for; they may be used a good while later, even for the first time."""
+    """Metrics are checked when they arrive but may be used much later: their age is checked again."""
     return kept.reading.aged(now=sight.now, max_age_seconds=read.resource.spec.metrics.max_age.seconds)
 
 

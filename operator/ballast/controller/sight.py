@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ballast.api import BalancingPolicy
-from ballast.controller.claims import Claims
 from ballast.controller.context import Context
 from ballast.controller.failures import Failures
-from ballast.controller.figures import Figures
 from ballast.controller.gateclock import GateClock
+from ballast.controller.membership import Membership
+from ballast.controller.metrics import MetricsReader
 from ballast.controller.observe import Metrics, Pool, observe
 from ballast.controller.openmove import OpenMove, planner_moves, read_moves
-from ballast.controller.pools import Territories
+from ballast.controller.pools import Pools, blocked
 from ballast.controller.survey import Read, Survey
+from ballast.kube.nodes import NodeFacts
 from ballast.kube.pods import Pod
-from ballast.model import Memory, MovePhase, Phase, Snapshot
+from ballast.model import Constraints, Executor, Memory, MovePhase, Phase, PlacementMode, Snapshot
 from ballast.model.from_api import policy_from
-from ballast.moves.score import Profile
+from ballast.moves.score import Profile, profile_of
 from ballast.prometheus import Reading
 
 
@@ -28,25 +29,25 @@ class Sight:
     """Which policy gates which pod is worked out when it is first asked for, and kept; so it has no slots."""
 
     survey: Survey
-    lands: Territories
+    pools: Pools
     gates: GateClock
     """Has seen the survey's pods."""
     now: float
     failures: Failures = field(default_factory=Failures)
     """Have seen them, too."""
 
-    def figures(self, read: Read[BalancingPolicy], figures: Figures) -> Reading:
+    def read_metrics(self, read: Read[BalancingPolicy], metrics: MetricsReader) -> Reading:
         """Ask the policy's Prometheus about its nodes and all executors."""
-        mine = self.lands.nodes[read.resource.metadata.name]
+        mine = self.pools.nodes[read.resource.metadata.name]
         nodes = [node for node in self.survey.lists.nodes if node.name in mine]
         pods = [pod for pod in self.survey.lists.pods if pod.executor is not None or pod.is_driver]
         topologies = [topology.resource for topology in self.survey.topologies]
-        reading = figures.read(read.resource, nodes, pods, now=self.now)
-        return replace(reading, rates=figures.rates(read.resource, topologies, now=self.now))
+        reading = metrics.read(read.resource, nodes, pods, now=self.now)
+        return replace(reading, rates=metrics.rates(read.resource, topologies, now=self.now))
 
     def context(self, read: Read[BalancingPolicy], memory: Memory, reading: Reading, moves: list[OpenMove]) -> Context:
         name = read.resource.metadata.name
-        nodes = [node for node in self.survey.lists.nodes if node.name in self.lands.nodes[name]]
+        nodes = [node for node in self.survey.lists.nodes if node.name in self.pools.nodes[name]]
         policy = policy_from(read.resource, {node.name: node.labels for node in nodes})
         weights = policy.weights
         points = {n.name: weights.points_per_core(n.allocatable.cpu_cores) for n in self.survey.lists.nodes}
@@ -84,7 +85,7 @@ class Sight:
 
     @cached_property
     def _claims(self) -> Claims:
-        return Claims.of(self.survey, self.lands, self._awaited())
+        return Claims.of(self.survey, self.pools, self._awaited())
 
     def _awaited(self) -> dict[str | Profile, str]:
         """The policies whose moves wait for a replacement: it is in their pass, by whomever it could be placed."""
@@ -107,7 +108,7 @@ class Sight:
 
         A node may leave its pool while a move is under way, and must not take the move with it.
         """
-        orders, pools = move.state.orders, self.lands.nodes
+        orders, pools = move.state.orders, self.pools.nodes
         if orders.policy in pools:
             return orders.policy
         ends = (orders.source, move.state.destination)
@@ -117,3 +118,74 @@ class Sight:
 def _without(snapshot: Snapshot, uids: Container[str]) -> Snapshot:
     mine = tuple(executor for executor in snapshot.executors if executor.uid not in uids)
     return snapshot if len(mine) == len(snapshot.executors) else replace(snapshot, executors=mine)
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """Of one policy."""
+
+    policy: str
+    enforces: bool
+    namespaces: frozenset[str]
+    steered: Membership | None
+    """In the topologies that the policy names; None when it names none, and selects all."""
+    nodes: Sequence[NodeFacts]
+    _admitted: dict[Constraints, bool] = field(default_factory=dict)
+
+    def includes(self, pod: Pod) -> bool:
+        return pod.namespace in self.namespaces and (self.steered is None or self.steered.of(pod).declared is not None)
+
+    def admits(self, constraints: Constraints) -> bool:
+        """Whether some node of the pool would do, room apart; asked once for executors of one template."""
+        known = self._admitted.get(constraints)
+        if known is None:
+            known = self._admitted[constraints] = any(_admits(node, constraints) for node in self.nodes)
+        return known
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    policies: Sequence[_Claim]
+    """The oldest first."""
+    awaited: Mapping[str | Profile, str]
+    """Policies by the uid of the executor, or by the profile of those, that a move of theirs waits for."""
+
+    @classmethod
+    def of(cls, survey: Survey, pools: Pools, awaited: Mapping[str | Profile, str]) -> Claims:
+        """`awaited`: as the field. Policies with errors claim no pods."""
+        followed = [each for each in survey.policies if blocked(each.resource, pools) is None]
+        return cls(tuple(_claim(each, survey, pools) for each in followed), awaited)
+
+    def holder(self, executor: Executor, pod: Pod) -> str | None:
+        """Of the policies that include a gated executor: whose move waits for it; else the oldest enforcing one whose
+        pool admits it; else the oldest whose pool does; where none does, the oldest enforcing one, or the oldest.
+        """
+        including = [claim for claim in self.policies if claim.includes(pod)]
+        waiting = self.awaited.get(executor.uid) or self.awaited.get(profile_of(executor))
+
+        def rank(claim: _Claim) -> tuple[bool, bool, bool]:
+            return (claim.policy != waiting, not claim.admits(executor.constraints), not claim.enforces)
+
+        best = min(including, key=rank, default=None)
+        return None if best is None else best.policy
+
+
+def _claim(read: Read[BalancingPolicy], survey: Survey, pools: Pools) -> _Claim:
+    policy, lists = read.resource, survey.lists
+    pool, mine = Pool.of(policy.spec), pools.nodes[policy.metadata.name]
+    steered = pool.steered((topology.resource for topology in survey.topologies), lists.namespaces)
+    return _Claim(
+        policy.metadata.name,
+        enforces=policy.spec.placement.mode.value == PlacementMode.ENFORCE.value,
+        namespaces=pool.namespaces(lists.namespaces),
+        steered=None if pool.topology_selector is None else Membership(steered, lists.namespaces),
+        nodes=[node for node in lists.nodes if node.name in mine],
+    )
+
+
+def _admits(node: NodeFacts, constraints: Constraints) -> bool:
+    return (
+        constraints.selects(node.labels, node.name)
+        and constraints.volumes_reach(node.labels, node.name)
+        and constraints.untolerated(node.taints) is None
+    )

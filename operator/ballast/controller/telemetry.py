@@ -62,8 +62,8 @@ class Telemetry:
             "ballast_unplaced_sets", "Sets of which executors were released without a place, by cause",
             ["policy", "cause"], registry=registry,
         )  # fmt: skip
-        self.figures_at = Gauge(
-            "ballast_figures_timestamp_seconds", "The moment that the figures of the newest full pass are of",
+        self.metrics_at = Gauge(
+            "ballast_metrics_timestamp_seconds", "Time of the metrics that the newest full pass used",
             ["policy"], registry=registry,
         )  # fmt: skip
         self.samples_dropped = Counter(
@@ -108,7 +108,7 @@ class Telemetry:
             self.executor,
             self.pass_seconds, self.passes, self.last_pass, self.decisions, self.refusals, self.transitions,
             self.moves, self.predicted_gain, self.measured_gain, self.gate_hold, self.metrics_age, self.node_score,
-            self.node_hits, self.imbalance, self.figures_at, self.samples_dropped, self.gated, self.unplaced_sets,
+            self.node_hits, self.imbalance, self.metrics_at, self.samples_dropped, self.gated, self.unplaced_sets,
         )  # fmt: skip
 
     def count_request(self, action: Action, status: int) -> None:

@@ -9,12 +9,11 @@ from ballast.api import BalancingPolicy
 from ballast.api.policy_metrics import Prometheus
 from ballast.controller.context import Context
 from ballast.controller.failures import Failures
-from ballast.controller.figures import Figures
 from ballast.controller.gateclock import GateClock
-from ballast.controller.hindrance import hindrance
 from ballast.controller.memory import recalled
+from ballast.controller.metrics import MetricsReader
 from ballast.controller.openmove import OpenMove, read_moves
-from ballast.controller.pools import territories
+from ballast.controller.pools import blocked, pools_of
 from ballast.controller.sight import Sight
 from ballast.controller.survey import Read, Survey, Surveyor
 from ballast.errors import BallastError
@@ -66,7 +65,7 @@ class Viewer:
         self, client: Client, *, clock: Callable[[], float], namespace: str = "", prometheus: str | None = None
     ) -> None:
         self._surveyor = Surveyor(client)
-        self._figures = Figures(client, namespace=namespace, more=SHUFFLE)
+        self._metrics = MetricsReader(client, namespace=namespace, more=SHUFFLE)
         self._clock = clock
         self._prometheus = prometheus
 
@@ -74,10 +73,10 @@ class Viewer:
         """Every policy's pool, or that of one. Raises NoSuchPolicyError when there is nothing to see."""
         survey = self._surveyor.look()
         moves, broken = read_moves(survey.moves)
-        lands = territories(survey.policies, survey.lists.nodes)
+        pools = pools_of(survey.policies, survey.lists.nodes)
         problems = [str(error) for error in (*survey.broken, *broken)]
-        hindered = {_name(p): why.message for p in survey.policies if (why := hindrance(p.resource, lands)) is not None}
-        problems += [f"BalancingPolicy {name}: {why}" for name, why in hindered.items()]
+        why_not = {_name(p): why.message for p in survey.policies if (why := blocked(p.resource, pools)) is not None}
+        problems += [f"BalancingPolicy {name}: {why}" for name, why in why_not.items()]
         chosen = [read for read in survey.policies if policy in (None, _name(read))]
         if not survey.policies and not problems:
             raise NoPolicyError("there is no BalancingPolicy yet")
@@ -86,22 +85,22 @@ class Viewer:
             raise NoSuchPolicyError(f"there is no BalancingPolicy {policy}; there are: {names or 'none'}")
         now = self._clock()
         pods = survey.lists.pods
-        sight = Sight(survey, lands, GateClock().after(pods, now), now, Failures().after(pods))
-        contexts = [self._context(sight, read, moves) for read in chosen if _name(read) not in hindered]
+        sight = Sight(survey, pools, GateClock().after(pods, now), now, Failures().after(pods))
+        contexts = [self._context(sight, read, moves) for read in chosen if _name(read) not in why_not]
         if not contexts:
             raise NoSuchPolicyError("; ".join(problems))
         problems += [f"{f.topology}: {f.reason}: {f.message}" for context in contexts for f in context.findings]
         return View(tuple(contexts), tuple(dict.fromkeys(problems)), survey)
 
     def close(self) -> None:
-        self._figures.close()
+        self._metrics.close()
 
     def _context(self, sight: Sight, read: Read[BalancingPolicy], moves: list[OpenMove]) -> Context:
         read = self._redirected(read)
         topologies = [topology.resource for topology in sight.survey.topologies]
         memory = recalled(read.resource.status, topologies)
         own = sight.own_moves(moves, _name(read))
-        return sight.context(read, memory, sight.figures(read, self._figures), own)
+        return sight.context(read, memory, sight.read_metrics(read, self._metrics), own)
 
     def _redirected(self, read: Read[BalancingPolicy]) -> Read[BalancingPolicy]:
         if self._prometheus is None:

@@ -14,15 +14,13 @@ import msgspec
 import urllib3
 
 from ballast.kube.connection import Connection, close
-from ballast.kube.document import JSON
+from ballast.kube.document import JSON, Page, parsed
 from ballast.kube.errors import KubeError, Unavailable, error_of
 from ballast.kube.kinds import Kind
 from ballast.kube.names import FIELD_MANAGER
-from ballast.kube.page import Page, parsed
 from ballast.kube.stream import Stream
 
 T = TypeVar("T")
-
 FULL = "application/json"
 METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"

@@ -5,5 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 JSON = dict[str, Any]
 ReadOnlyJSON = Mapping[str, Any]
+
+
+class PageMetadata(msgspec.Struct, frozen=True, rename="camel"):
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+    """What the next page is asked for with; empty on the last one."""
+
+
+class Page(msgspec.Struct, frozen=True):
+    metadata: PageMetadata = msgspec.field(default_factory=PageMetadata)
+    items: tuple[msgspec.Raw, ...] | None = None
+
+
+def parsed(raw: bytes | msgspec.Raw) -> JSON:
+    """Raises msgspec.DecodeError where this is no JSON object."""
+    return msgspec.json.decode(raw, type=JSON)

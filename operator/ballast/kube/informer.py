@@ -20,14 +20,13 @@ from typing import Generic, TypeVar
 import msgspec
 
 from ballast.kube.client import Client
+from ballast.kube.document import parsed
 from ballast.kube.errors import Gone, KubeError, Unavailable
 from ballast.kube.lists import Objects, Query
-from ballast.kube.page import parsed
 from ballast.kube.store import Store, number
 from ballast.kube.stream import Stream
 
 T = TypeVar("T")
-
 _LOG = logging.getLogger(__name__)
 
 

@@ -9,13 +9,11 @@ from typing import Generic, TypeVar
 from msgspec import Raw
 
 from ballast.kube.client import Client
-from ballast.kube.document import JSON
+from ballast.kube.document import JSON, parsed
 from ballast.kube.errors import Gone
 from ballast.kube.kinds import Kind
-from ballast.kube.page import parsed
 
 T = TypeVar("T")
-
 PAGE = 500
 _RESTARTS = 3
 

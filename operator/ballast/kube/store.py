@@ -9,12 +9,10 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from ballast.kube.document import JSON
+from ballast.kube.document import JSON, parsed
 from ballast.kube.lists import Objects
-from ballast.kube.page import parsed
 
 T = TypeVar("T")
-
 _LOG = logging.getLogger(__name__)
 _MOST_DELETED = 10_000
 

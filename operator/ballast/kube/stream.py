@@ -11,8 +11,8 @@ from typing import Self
 import msgspec
 import urllib3
 
+from ballast.kube.document import parsed
 from ballast.kube.errors import KubeError, Unavailable, error_of
-from ballast.kube.page import parsed
 
 _READ_BYTES = 1 << 16
 _TYPE_BYTES = 40

@@ -7,7 +7,7 @@ chooses the node. One pass over nodes and executors, and for each set a few arra
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -31,7 +31,6 @@ from ballast.placement.node_locations import node_locations
 from ballast.placement.reasons import common_refusal
 from ballast.placement.room import Room, kinds
 
-_NOWHERE: Mapping[str, str] = {}
 _LATE = "no plan was made in time; "
 
 _Template = tuple[Resources, Constraints]
@@ -39,9 +38,7 @@ _Left = dict[_Template, list[Executor]]
 """The executors of a set that have no zone yet."""
 
 
-def fallback(
-    snapshot: Snapshot, policy: Policy, *, gated: Sequence[Executor], sent: Mapping[str, str] = _NOWHERE
-) -> list[Placement]:
+def fallback(snapshot: Snapshot, policy: Policy, *, gated: Sequence[Executor]) -> list[Placement]:
     """One placement without a node for each of `gated`, in that order.
 
     A set is the executors of `gated` of one topology, component and application. Its zone is the one in which most of
@@ -51,7 +48,7 @@ def fallback(
 
     `snapshot`: its nodes, executors and pending pods are read, and its topologies for components that must not share
     a zone. `gated`: some of its gated executors, those that the operator may place: mode, namespaces and foreign gates
-    are the caller's business. `sent`: node by uid, of executors that were released and are not bound yet.
+    are the caller's business.
 
     Returned: `location` is (zone, rack or None, …, None), `reason` GateTimeout. `pin` is Zone: the zone is required,
     the rack preferred. Where the policy pins nothing, where the executor is not labeled (nothing may be required of
@@ -61,7 +58,7 @@ def fallback(
     if len(policy.levels.ordered) < 2:
         why = f"{_LATE}the policy names no level above the node"
         return [Placement(e.key, e.uid, None, (), Pin.NONE, Reason.GATE_TIMEOUT, why) for e in gated]
-    zones = _Zones(snapshot, policy, sent, {executor.topology for executor in gated})
+    zones = _Zones(snapshot, policy, {executor.topology for executor in gated})
     sets: dict[tuple[str, str, str], list[Executor]] = defaultdict(list)
     for executor in gated:
         sets[executor.topology, executor.component, executor.application].append(executor)
@@ -75,9 +72,7 @@ def fallback(
 class _Zones:
     """Room and executors by node, while one set after the other is sent to its zone."""
 
-    def __init__(
-        self, snapshot: Snapshot, policy: Policy, sent: Mapping[str, str], topologies: Collection[str]
-    ) -> None:
+    def __init__(self, snapshot: Snapshot, policy: Policy, topologies: Collection[str]) -> None:
         self._policy = policy.placement
         self._grid = node_locations(snapshot.nodes, policy.levels)
         self._admission = Admission(self._grid.nodes)
@@ -90,21 +85,19 @@ class _Zones:
             topology.key: [set(separation.components) for separation in topology.separate if separation.by == "Zone"]
             for topology in snapshot.topologies
         }
-        self._take_in(snapshot, sent)
+        self._take_in(snapshot)
 
-    def _take_in(self, snapshot: Snapshot, sent: Mapping[str, str]) -> None:
+    def _take_in(self, snapshot: Snapshot) -> None:
         waiting: Counter[Demand] = Counter(snapshot.pending)
         for executor in snapshot.executors:
             if executor.phase in (Phase.GATED, Phase.PENDING, Phase.RUNNING):
                 self._totals[executor.topology, executor.component] += 1
             if executor.phase not in (Phase.PENDING, Phase.RUNNING):
                 continue
-            node = self._grid.index.get(executor.node or sent.get(executor.uid, ""))
+            node = self._grid.index.get(executor.node or "")
             if node is not None and executor.topology in self._staff:
                 self._on(executor)[node] += 1
-            if executor.node is None and node is not None:
-                self._room.take(node, self._room.vector(executor.requests))
-            elif executor.node is None:
+            if executor.node is None:
                 waiting[Demand(executor.requests, executor.constraints)] += 1
         for demand, count in waiting.items():
             self._expect(demand, count)

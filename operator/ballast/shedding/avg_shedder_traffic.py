@@ -35,8 +35,8 @@ def ascending(load: PoolLoad) -> list[NodeLoad]:
 def pairs(load: PoolLoad, *, middle: bool = False) -> Iterator[Pair]:
     """The pairs, the widest first. With `middle`, the middle one of an odd number is paired with itself."""
     order = ascending(load)
-    takers = [place for place, node in enumerate(order) if node.receives]
-    for cold, hot in zip(takers, range(len(order) - 1, -1, -1), strict=False):
+    destinations = [place for place, node in enumerate(order) if node.receives]
+    for cold, hot in zip(destinations, range(len(order) - 1, -1, -1), strict=False):
         if cold < hot or (middle and cold == hot):
             yield Pair(order[cold], order[hot])
 

@@ -157,9 +157,9 @@ def _farthest(streaks: Mapping[str, Streak]) -> tuple[tuple[str, Streak], ...]:
 
 def _pairs(ranked: list[UsageNode]) -> Iterator[tuple[UsageNode, UsageNode]]:
     """Cold and hot, the widest first: the coldest that take and the hottest that give."""
-    takers = [place for place, node in enumerate(ranked) if node.receives]
-    givers = [place for place, node in enumerate(ranked) if node.gives]
-    for cold, hot in zip(takers, reversed(givers), strict=False):
+    destinations = [place for place, node in enumerate(ranked) if node.receives]
+    sources = [place for place, node in enumerate(ranked) if node.gives]
+    for cold, hot in zip(destinations, reversed(sources), strict=False):
         if cold >= hot:
             return
         yield ranked[cold], ranked[hot]

@@ -17,10 +17,10 @@ from ballast.controller.actuator import Actuator
 from ballast.controller.cluster_state import ClusterState
 from ballast.controller.ends import Rates
 from ballast.controller.failures import Failure
-from ballast.controller.figures import NOT_CONFIGURED, Figures
+from ballast.controller.metrics import NOT_CONFIGURED, MetricsReader
 from ballast.controller.movers import Movers
 from ballast.controller.reporter import Reporter
-from ballast.controller.rounds import Crew, Rounds
+from ballast.controller.rounds import Parts, Rounds
 from ballast.controller.survey import Surveyor
 from ballast.controller.switch import Switch
 from ballast.controller.telemetry import Telemetry
@@ -139,6 +139,9 @@ class FakeFigures:
             health=MetricsHealth(available=True, reason="Available", age_seconds=AGE_SECONDS),
         )
 
+    def forget(self, policy: str) -> None:
+        del policy
+
     def _ratio(self, node: NodeFacts, busy: list[Pod]) -> float:
         here = sum(pod.node == node.name for pod in busy)
         return self.noise.get(node.name, 0.0) + here * self.cores / node.allocatable.cpu_cores
@@ -174,7 +177,7 @@ def hand(
     testbed: Testbed,
     *,
     clock: Clock,
-    figures: FakeFigures | Figures | None = None,
+    metrics: FakeFigures | MetricsReader | None = None,
     fate: Fate | None = None,
     identity: str = "x",
     reported: Callable[[], Iterable[Failure]] = tuple,
@@ -185,16 +188,16 @@ def hand(
     client = MortalClient(Connection.from_kubeconfig(config), found)
     telemetry = Telemetry(CollectorRegistry())
     events = EventRecorder(client, instance=identity, clock=clock, on_error=_raise)
-    crew = Crew(
+    parts = Parts(
         observer=Surveyor(client),
-        figures=figures or FakeFigures(),  # type: ignore[arg-type]  # the two questions that rounds ask of it
+        metrics=metrics or FakeFigures(),  # type: ignore[arg-type]  # what rounds call of it
         movers=Movers(client, events=events, telemetry=telemetry, clock=clock),
         actuator=Actuator(client, events=events, telemetry=telemetry, clock=clock),
         reporter=Reporter(client, events=events, clock=clock),
         switch=Switch(client, name=RELEASE, identity=identity, clock=clock),
         telemetry=telemetry,
     )
-    rounds = Rounds(crew, clock=clock, monotonic=clock, leading=lambda: True, reported=reported)
+    rounds = Rounds(parts, clock=clock, monotonic=clock, leading=lambda: True, reported=reported)
     return Hand(rounds, client, found, telemetry)
 
 

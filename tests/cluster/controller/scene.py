@@ -16,7 +16,6 @@ from tests.cluster.controller.pool import Pool, gates_of, required_labels
 from tests.testbed.waiting import wait_until
 
 JSON = dict[str, Any]
-
 PATIENCE_SECONDS = 20.0
 LONG_AGO = "2026-01-01T00:00:00Z"
 A_MINUTE = 61.0
@@ -74,7 +73,7 @@ class Scene:
     mine: Pool
     name: str
     executors: int
-    figures: FakeFigures = field(default_factory=FakeFigures)
+    metrics: FakeFigures = field(default_factory=FakeFigures)
     clock: Clock = field(default_factory=Clock)
     driver: Driver = field(init=False)
 
@@ -84,7 +83,7 @@ class Scene:
     def live(self, fate: Fate, done: Callable[[Scene], bool]) -> Fate:
         """Rounds until `done`, in a second life if the first one ends; the fate of the first."""
         for one in (fate, Fate()):
-            operator = hand(self.installed.testbed, clock=self.clock, figures=self.figures, fate=one)
+            operator = hand(self.installed.testbed, clock=self.clock, metrics=self.metrics, fate=one)
             try:
                 self._rounds(operator, done)
             except Died:

@@ -17,7 +17,7 @@ from ballast.controller.gateclock import GateClock
 from ballast.controller.movers import Movers
 from ballast.controller.observe import Lists
 from ballast.controller.openmove import OpenMove, read_moves
-from ballast.controller.pools import territories
+from ballast.controller.pools import pools_of
 from ballast.controller.sight import Sight
 from ballast.controller.survey import Read, Survey
 from ballast.controller.telemetry import Telemetry
@@ -123,7 +123,7 @@ class Stage:
         nodes = [node_reader.read(node(name)) for name in CPU]
         read = _policy(self.spec)
         survey = Survey(Lists(pods, nodes, NAMESPACES), (read,), (), ())
-        sight = Sight(survey, territories([read], nodes), GateClock().after(pods, self.now), self.now)
+        sight = Sight(survey, pools_of([read], nodes), GateClock().after(pods, self.now), self.now)
         figures = Reading(
             nodes={name: NodeUsage(cpu_ratio=ratio) for name, ratio in self.cpu.items()},
             executors={pod.key: self._usage(pod.name) for pod in pods},

@@ -10,7 +10,7 @@ import pytest
 
 from ballast.api import BalancingPolicy
 from ballast.controller.ends import Rates
-from ballast.controller.figures import Figures
+from ballast.controller.metrics import MetricsReader
 from ballast.kube.nodes import NodeReader
 from tests.unit.kube.builders import node, topology
 from tests.unit.kube.scripted import Answer, Scripted, scripted
@@ -44,7 +44,7 @@ def policy(server: Scripted, **metrics: Any) -> BalancingPolicy:
 
 
 def rates(server: Scripted, folder: Path, **metrics: Any) -> Rates:
-    figures = Figures(server.client(folder), namespace="ballast-system")
+    figures = MetricsReader(server.client(folder), namespace="ballast-system")
     try:
         return figures.rates(policy(server, **metrics), [ASKING], now=NOW)
     finally:
@@ -70,7 +70,7 @@ def test_what_is_not_one_finite_figure_is_no_rate(tmp_path: Path, given: Answer)
 @pytest.mark.parametrize("given", [SCALAR, RANGE])
 def test_a_policys_query_of_another_kind_gives_no_figures_and_ends_no_pass(tmp_path: Path, given: Answer) -> None:
     with scripted(given) as server:
-        figures = Figures(server.client(tmp_path), namespace="ballast-system")
+        figures = MetricsReader(server.client(tmp_path), namespace="ballast-system")
         found = figures.read(policy(server), NODES, [], now=NOW)
         figures.close()
     assert (found.nodes, found.health.available) == ({}, False)
@@ -79,7 +79,7 @@ def test_a_policys_query_of_another_kind_gives_no_figures_and_ends_no_pass(tmp_p
 def test_all_queries_of_a_look_are_about_one_moment_that_can_be_asked_about_again(tmp_path: Path) -> None:
     """A whole second, of which everything is stored."""
     with scripted(vector("7")) as server:
-        figures = Figures(server.client(tmp_path), namespace="ballast-system")
+        figures = MetricsReader(server.client(tmp_path), namespace="ballast-system")
         found = figures.read(policy(server), NODES, [], now=NOW + 0.7)
         figures.rates(policy(server, topologyQueries="Allow"), [ASKING], now=NOW + 0.7)
         figures.close()

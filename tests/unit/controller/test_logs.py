@@ -1,15 +1,35 @@
-"""What is written as a log, by its own process: logging is the process' affair."""
+"""One structured line for every decision and everything that is done."""
 
 from __future__ import annotations
 
 import json
+import logging
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ballast.controller import logs
+from ballast.controller.actuator import Actuator
+from ballast.controller.logs import Changes, Line
+from ballast.controller.openmove import read_moves
+from ballast.controller.reporter import Reporter
+from ballast.kube.events import EventRecorder
+from ballast.model import Memory, MovePhase, MovesMode, Pin, Placement, Plan, Reason, Refusal
+from ballast.moves.state import Figures, Word
+from tests.unit.controller.stage import NOW, Stage, move, stage, streaming
+from tests.unit.controller.test_actuator import MOVE
+from tests.unit.kube.builders import GATE
+from tests.unit.kube.scripted import Answer
+
+PAGE = Path(__file__).parents[3] / "docs" / "observability.md"
+ROW = re.compile(r"^\| `(?P<event>\w+)` \| (?P<level>[A-Z]+) \| (?P<keys>[^|]+) \|", re.MULTILINE)
 PROGRAM = """
 import logging, sys
 from ballast.controller.logs import configure
@@ -25,6 +45,166 @@ try:
 except ZeroDivisionError:
     log.exception("a pass failed")
 """
+
+
+@pytest.fixture
+def pool(tmp_path: Path) -> Iterator[Stage]:
+    with stage(tmp_path) as found:
+        found.add(streaming(1, node="hot"), *(streaming(number, node=None, gates=[GATE]) for number in (2, 3, 4)))
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def everything(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "ballast.journal")
+
+
+def lines(caplog: pytest.LogCaptureFixture, line: Line) -> list[dict[str, Any]]:
+    """The keys and values of each line of that kind."""
+    written = [vars(record) for record in caplog.records if vars(record).get("event") == line.value.event]
+    return [{key: record[key] for key in line.value.keys} for record in written]
+
+
+def actuator(pool: Stage, folder: Path) -> Actuator:
+    client = pool.script.client(folder)
+    return Actuator(client, events=recorder(pool, folder), telemetry=pool.telemetry, clock=lambda: NOW)
+
+
+def recorder(pool: Stage, folder: Path) -> EventRecorder:
+    return EventRecorder(pool.script.client(folder), instance="one", clock=lambda: NOW, on_error=lambda _: None)
+
+
+def placement(number: int, node: str | None, pin: Pin = Pin.ZONE, **more: Any) -> Placement:
+    name = f"spark-1-exec-{number}"
+    return Placement(f"analytics/{name}", f"uid-{name}", node, ("a", "a-1", node) if node else (), pin, **more)
+
+
+def test_the_page_lists_every_kind_of_line_with_its_level_and_keys() -> None:
+    listed = {
+        found["event"]: (found["level"], tuple(re.findall(r"\w+", found["keys"])))
+        for found in ROW.finditer(PAGE.read_text(encoding="utf-8"))
+    }
+    assert listed == {line.value.event: (logging.getLevelName(line.value.level), line.value.keys) for line in Line}
+
+
+def test_a_line_with_other_keys_than_its_own_is_refused() -> None:
+    with pytest.raises(ValueError, match="LeadershipChanged has the keys identity, leading, not identity"):
+        logs.note(Line.LEADER, "no more", {"identity": "one"})
+
+
+def test_a_set_that_is_placed_is_one_line_and_one_each_for_those_without_a_place(
+    pool: Stage, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pool.refusals["/pods/spark-1-exec-4"] = Answer(403, {"message": "no"})
+    bare = placement(3, None, Pin.NONE, reason=Reason.NO_ROOM, detail="the pool is full")
+    plan = Plan(placements=(placement(2, "cold"), bare, placement(4, "cold")))
+    actuator(pool, tmp_path).release(pool.context([]), plan)
+    common = {"policy": "streaming", "topology": "analytics/spark-1", "executors": 1}
+    assert lines(caplog, Line.PLACED) == [{**common, "places": {"cold": 1}, "reason": ""}]
+    assert lines(caplog, Line.UNPLACED) == [{**common, "reason": "NoRoom", "detail": "the pool is full"}]
+    (refused,) = lines(caplog, Line.NOT_RELEASED)
+    assert refused["reason"] == "ReleaseRefused"
+    assert pool.metric("ballast_unplaced_sets_total", cause="NoRoom") == 1.0
+
+
+def test_a_set_that_has_only_a_zone_is_placed_there(
+    pool: Stage, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    late = placement(2, None, reason=Reason.GATE_TIMEOUT)
+    actuator(pool, tmp_path).release(pool.context([]), Plan(placements=(replace(late, location=("a", None, None)),)))
+    assert [(line["places"], line["reason"]) for line in lines(caplog, Line.PLACED)] == [({"a": 1}, "GateTimeout")]
+
+
+def test_what_no_policy_places_is_a_line_without_a_policy(
+    pool: Stage, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    actuator(pool, tmp_path).release_strays(list(pool.context([]).pods.values()), {})
+    (line,) = lines(caplog, Line.UNPLACED)
+    assert (line["policy"], line["executors"], line["reason"]) == ("", 3, "NotEnforced")
+
+
+def test_a_pod_that_is_deleted_since_its_place_cannot_run_it_is_a_line(
+    pool: Stage, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pool.script.by = lambda asked: Answer(body=pool.pods["spark-1-exec-2"]) if asked.method == "GET" else Answer()
+    actuator(pool, tmp_path).delete_stranded(pool.context([]), Plan(replacements=(placement(2, None),)))
+    (line,) = lines(caplog, Line.DELETED)
+    assert (line["policy"], line["executor"], line["outcome"]) == ("streaming", "analytics/spark-1-exec-2", "Deleted")
+
+
+def test_a_move_that_is_measured_is_a_line_with_what_was_predicted(caplog: pytest.LogCaptureFixture) -> None:
+    decided, predicted = Figures(90.0, 20.0), Figures(65.0, 45.0)
+    (found,), _ = read_moves((move(1),))
+    orders = replace(found.state.orders, decided=decided, predicted=predicted)
+    ended = replace(found.state, orders=orders, phase=MovePhase.SUCCEEDED, reason=Word.HELPED)
+    logs.note_phase("streaming", replace(ended, before=decided, after=Figures(70.0, 40.0)))
+    assert [line["phase"] for line in lines(caplog, Line.PHASE)] == ["Succeeded"]
+    assert [(line["verdict"], line["predicted"], line["measured"]) for line in lines(caplog, Line.JUDGED)] == [
+        ("Helped", 50.0, 40.0)
+    ]
+
+
+def test_a_move_is_a_line_when_it_is_decided(pool: Stage, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    context = pool.context([])
+    enforced = replace(context.policy, moves=replace(context.policy.moves, mode=MovesMode.ENFORCE))
+    actuator(pool, tmp_path).create_moves(replace(context, policy=enforced), Plan(moves=(MOVE,)))
+    (line,) = lines(caplog, Line.DECIDED)
+    assert (line["executor"], line["source"], line["target"]) == ("analytics/spark-1-exec-1", "hot", "cold")
+
+
+def test_phases_and_the_eviction_are_lines_but_not_each_attempt_of_it(
+    pool: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    pool.order(move(1))
+    pool.refusals["/eviction"] = Answer(429, {"message": "a disruption budget", "details": {"causes": [{}]}})
+    pool.run()
+    pool.run()
+    assert [(line["phase"], line["move"]) for line in lines(caplog, Line.PHASE)] == [
+        ("Approved", "analytics/m1"),
+        ("Leaving", "analytics/m1"),
+    ]
+    del pool.refusals["/eviction"]
+    pool.run()
+    assert [line["outcome"] for line in lines(caplog, Line.EVICTED)] == ["Blocked", "Evicted"]
+
+
+def test_what_a_pass_refuses_is_a_line_only_when_it_changes(caplog: pytest.LogCaptureFixture) -> None:
+    changes = Changes()
+    some = [Refusal(f"analytics/exec-{number:02}", Reason.TOO_YOUNG, "younger than 5m") for number in range(12)]
+    changes.refusals("streaming", Plan(refusals=tuple(some)))
+    changes.refusals("streaming", Plan(refusals=tuple(some)))
+    changes.refusals("streaming", Plan(refusals=(*some[:10], replace(some[10], reason=Reason.COOLDOWN))))
+    refused, gone = lines(caplog, Line.REFUSED), lines(caplog, Line.NOT_REFUSED)
+    assert [(line["reason"], line["count"], len(line["subjects"])) for line in refused] == [
+        ("TooYoung", 12, 10),
+        ("Cooldown", 1, 1),
+    ]
+    assert [(line["reason"], line["subjects"]) for line in gone] == [("TooYoung", ["analytics/exec-11"])]
+
+
+def test_a_recommendation_is_not_repeated(caplog: pytest.LogCaptureFixture) -> None:
+    changes = Changes()
+    for moves in ((MOVE,), (MOVE,), (), (MOVE,)):
+        changes.recommended("streaming", moves)
+    assert [line["gain"] for line in lines(caplog, Line.RECOMMENDED)] == [50.0, 50.0]
+
+
+def test_a_policy_that_is_gone_is_forgotten() -> None:
+    changes = Changes()
+    changes.refusals("streaming", Plan())
+    changes.recommended("streaming", ())
+    changes.keep({"other"})
+    assert len(changes) == 0
+
+
+def test_a_report_says_what_is_refused(pool: Stage, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    reporter = Reporter(pool.script.client(tmp_path), events=recorder(pool, tmp_path), clock=lambda: NOW)
+    reporter.begin({"streaming"}, [])
+    plan = Plan(refusals=(Refusal("hot", Reason.BALANCED),), moves=(MOVE,))
+    context = pool.context([])
+    context.read.raw["metadata"]["resourceVersion"] = "1"
+    reporter.report(context, plan, Memory(), renew=True)
+    assert [line["reason"] for line in lines(caplog, Line.REFUSED)] == ["Balanced"]
 
 
 def written(log_format: str) -> str:

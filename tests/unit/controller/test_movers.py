@@ -137,6 +137,15 @@ def test_an_eviction_that_a_budget_refuses_is_told_and_tried_again(pool: Stage) 
     assert pool.done().count(EVICT) == 3
 
 
+def test_what_was_answered_about_a_deleted_move_is_not_told_of_a_later_one_of_the_same_name(pool: Stage) -> None:
+    pool.refusals["/eviction"] = Answer(429, {"message": BUDGET})
+    pool.run()
+    pool.movers.keep([])
+    del pool.refusals["/eviction"]
+    pool.run()
+    assert pool.phase("m1") == ("Leaving", "Evicting")
+
+
 def test_an_eviction_that_fails_for_another_reason_is_not_laid_to_a_budget(pool: Stage) -> None:
     pool.refusals["/eviction"] = Answer(403, {"reason": "Forbidden", "message": "may not create pods/eviction"})
     pool.run()

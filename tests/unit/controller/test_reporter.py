@@ -12,7 +12,8 @@ from ballast.api.policy_status import NodeScore
 from ballast.controller.context import Context
 from ballast.controller.ends import Finding
 from ballast.controller.observe import Lists
-from ballast.controller.reporter import QUIET_SECONDS, Reporter
+from ballast.controller.reporter import QUIET_SECONDS, Candidate, Reporter, owner_of
+from ballast.controller.status import Outlook
 from ballast.controller.survey import Read, Survey
 from ballast.errors import BallastError
 from ballast.kube.events import EventRecorder
@@ -25,6 +26,7 @@ from tests.unit.controller.crowd import topology_resource
 from tests.unit.kube.scripted import Answer, Scripted, scripted
 
 JSON = dict[str, Any]
+STALLS = Finding("team/clicks", "SelectorMatchesDriver", "mend it", stalls=True)
 
 
 class Stage:
@@ -241,7 +243,7 @@ def test_an_external_component_that_is_not_seen_is_a_condition_of_its_topology(s
 
 
 @pytest.mark.parametrize(
-    ("executor", "spoke_last", "speaks"),
+    ("executor", "spoke_last", "owner"),
     [
         pytest.param(an_executor("e-1", node="a"), "other", True, id="it runs on the policy's nodes"),
         pytest.param(gated("e-1"), "other", True, id="the policy holds it"),
@@ -252,13 +254,13 @@ def test_an_external_component_that_is_not_seen_is_a_condition_of_its_topology(s
         pytest.param(an_executor("e-1", node="far"), "deleted", True, id="who spoke last is gone"),
     ],
 )
-def test_a_policy_speaks_of_a_topology_that_is_its_own(
-    stage: Stage, executor: Executor, spoke_last: str | None, *, speaks: bool
+def test_a_policy_owner_of_a_topology_that_is_its_own(
+    stage: Stage, executor: Executor, spoke_last: str | None, *, owner: bool
 ) -> None:
     stage.spoke_last = spoke_last
     stage.report(topologies=(a_topology(),), executors=(executor,))
     told = [asked for asked in stage.script.asked if asked.method == "PATCH" and "/sparktopologies/" in asked.path]
-    assert bool(told) is speaks
+    assert bool(told) is owner
 
 
 def test_what_is_gone_is_forgotten(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
@@ -287,3 +289,37 @@ def test_findings_become_events_on_their_topology(stage: Stage) -> None:
     assert [(e["reason"], e["note"], e["regarding"]["name"]) for e in events] == [
         ("UnknownComponent", "add it", "clicks")
     ]
+
+
+def candidate(policy: str, in_pool: int, stalls: Finding | None = None) -> Candidate:
+    snapshot, settings = a_snapshot(), a_policy(name=policy)
+    decided, memory = plan(snapshot, settings, Memory(), NOW)
+    return Candidate(Outlook(snapshot, settings, decided, memory, NOW), in_pool, stalls)
+
+
+@pytest.mark.parametrize(
+    ("in_pool", "last", "owner"),
+    [
+        pytest.param({}, "old", None, id="no policy can report"),
+        pytest.param({"old": 1, "new": 9}, "old", "old", id="the last owner has executors in its pool"),
+        pytest.param({"old": 9, "new": 1}, "new", "new", id="the last owner, though it is younger"),
+        pytest.param({"old": 1, "new": 2}, None, "new", id="the policy with most executors"),
+        pytest.param({"old": 2, "new": 2}, None, "old", id="of equals the oldest"),
+        pytest.param({"old": 0, "new": 1}, "old", "new", id="the last owner has none any more"),
+        pytest.param({"old": 0, "new": 0}, "new", "new", id="the last owner, where no policy has any"),
+        pytest.param({"old": 0, "new": 0}, None, "old", id="the oldest, where there was no owner"),
+        pytest.param({"old": 0, "new": 0}, "other", None, id="the last owner can report nothing now"),
+        pytest.param(
+            {"old": 0, "new": 1}, "other", "new", id="another policy, while the last owner can report nothing"
+        ),
+    ],
+)
+def test_one_policy_owns_a_topology(in_pool: dict[str, int], last: str | None, owner: str | None) -> None:
+    found = owner_of([candidate(policy, count) for policy, count in in_pool.items()], last=last)
+    assert (found.policy if found else None) == owner
+
+
+def test_a_topology_that_stalls_is_told_of_whoever_is_in_pool() -> None:
+    found = owner_of([candidate("old", 3), candidate("new", 0, STALLS)], last="old")
+    assert found is not None
+    assert found.stalls is STALLS

@@ -17,10 +17,10 @@ from ballast.api import BalancingPolicy
 from ballast.api.topology import SparkTopology
 from ballast.controller.actuator import Actuator
 from ballast.controller.ends import Rates
-from ballast.controller.figures import Figures
+from ballast.controller.metrics import MetricsReader
 from ballast.controller.movers import Movers
 from ballast.controller.reporter import QUIET_SECONDS, Reporter
-from ballast.controller.rounds import Crew, Rounds
+from ballast.controller.rounds import Parts, Rounds
 from ballast.controller.survey import Surveyor
 from ballast.controller.switch import Switch
 from ballast.controller.telemetry import Telemetry
@@ -36,7 +36,6 @@ from tests.unit.kube.scripted import Answer, Asked, Scripted, scripted
 
 JSON = dict[str, Any]
 TEAMS = ("ads", "web")
-
 PATIENCE_SECONDS = 30.0
 """So long that nothing is decided by how fast this machine is."""
 
@@ -116,7 +115,7 @@ def operating(
     script: Scripted,
     folder: Path,
     *,
-    figures: Figures | None = None,
+    metrics: MetricsReader | None = None,
     telemetry: Telemetry | None = None,
     monotonic: Callable[[], float] = time.monotonic,
     leading: Callable[[], bool] = lambda: True,
@@ -125,16 +124,16 @@ def operating(
     client = script.client(folder)
     events = EventRecorder(client, instance="one", clock=clock, on_error=_fail)
     telemetry = telemetry or Telemetry(CollectorRegistry())
-    crew = Crew(
+    parts = Parts(
         observer=Surveyor(client),
-        figures=figures or Figures(client, namespace="ballast-system"),
+        metrics=metrics or MetricsReader(client, namespace="ballast-system"),
         movers=Movers(client, events=events, telemetry=telemetry, clock=clock),
         actuator=Actuator(client, events=events, telemetry=telemetry, clock=clock),
         reporter=Reporter(client, events=events, clock=clock),
         switch=Switch(client, name="ballast", identity="one", clock=clock),
         telemetry=telemetry,
     )
-    rounds = Rounds(crew, clock=clock, monotonic=monotonic, leading=leading, patience_seconds=PATIENCE_SECONDS)
+    rounds = Rounds(parts, clock=clock, monotonic=monotonic, leading=leading, patience_seconds=PATIENCE_SECONDS)
     try:
         yield rounds
     finally:
@@ -379,7 +378,7 @@ def test_a_clock_that_is_set_back_puts_no_full_pass_off(server: tuple[Server, Sc
     found.lists["balancingpolicies"] = [policy("ads", interval="15s")]
     found.lists["pods"] = found.lists["executormoves"] = []
     prompt, watches = _Prompt(), _Watches(Time(NOW), Time(5.0))
-    with operating(script, tmp_path, figures=prompt, clock=watches.clock, monotonic=watches.monotonic) as rounds:
+    with operating(script, tmp_path, metrics=prompt, clock=watches.clock, monotonic=watches.monotonic) as rounds:
         assert rounds.run() == NOW + INTERVAL_SECONDS
         watches.wait(5.0)
         watches.clock.now -= 3600.0
@@ -410,7 +409,7 @@ def test_a_clock_that_is_set_back_while_a_round_runs_does_not_put_the_next_one_o
     assert due <= clock.now + INTERVAL_SECONDS
 
 
-class _Slow(Figures):
+class _Slow(MetricsReader):
     """A Prometheus that answers when it is told to; until then, all patience is over whenever somebody looks."""
 
     def __init__(self) -> None:
@@ -440,7 +439,7 @@ def test_a_slow_prometheus_keeps_nobody_at_a_gate_and_is_asked_once(
 ) -> None:
     _, script = server
     slow = _Slow()
-    with operating(script, tmp_path, figures=slow, monotonic=slow.time) as rounds:
+    with operating(script, tmp_path, metrics=slow, monotonic=slow.time) as rounds:
         try:
             assert rounds.run() == NOW + PATIENCE_SECONDS
             assert released(script) == BOTH
@@ -477,7 +476,7 @@ def test_who_is_let_go_because_a_pass_failed_is_told_so(
     server: tuple[Server, Scripted], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     _, script = server
-    with operating(script, tmp_path, figures=_Broken()) as rounds:
+    with operating(script, tmp_path, metrics=_Broken()) as rounds:
         rounds.run()
     (line,) = [vars(each) for each in caplog.records if vars(each).get("event") == "PassFailed"]
     assert (line["policy"], line["error"]) == ("ads", "ZeroDivisionError: ")
@@ -499,12 +498,12 @@ def test_between_full_passes_no_figures_are_used_that_are_older_than_they_may_be
     def metric(name: str) -> float | None:
         return telemetry.registry.get_sample_value(name, {"policy": "ads"})
 
-    with operating(script, tmp_path, figures=prompt, telemetry=telemetry, clock=clock, monotonic=prompt.time) as rounds:
+    with operating(script, tmp_path, metrics=prompt, telemetry=telemetry, clock=clock, monotonic=prompt.time) as rounds:
         for since, asked, age in ((0.0, 1, 0.0), (90.0, 1, 90.0), (91.0, 2, 0.0), (181.0, 2, 90.0)):
             clock.now = NOW + since
             rounds.run()
             assert (len(prompt.asked), metric("ballast_metrics_age_seconds")) == (asked, age)
-        assert metric("ballast_figures_timestamp_seconds") == NOW, "there was one full pass only"
+        assert metric("ballast_metrics_timestamp_seconds") == NOW, "there was one full pass only"
         prompt.answers.clear()
         try:
             clock.now = NOW + 272.0
@@ -521,7 +520,7 @@ def test_an_answer_that_comes_too_late_is_used_by_no_full_pass_either(
     found.lists["balancingpolicies"] = [policy("ads")]
     late, clock = _Prompt(), Time(NOW)
     late.answers.clear()
-    with operating(script, tmp_path, figures=late, clock=clock, monotonic=late.time) as rounds:
+    with operating(script, tmp_path, metrics=late, clock=clock, monotonic=late.time) as rounds:
         try:
             rounds.run()
         finally:
@@ -549,7 +548,7 @@ def test_samples_that_are_not_used_are_counted_by_full_passes(server: tuple[Serv
     found, script = server
     found.lists["balancingpolicies"] = [policy("ads", **RARELY)]
     telemetry = Telemetry(CollectorRegistry())
-    with operating(script, tmp_path, figures=_Forged(), telemetry=telemetry) as rounds:
+    with operating(script, tmp_path, metrics=_Forged(), telemetry=telemetry) as rounds:
         rounds.run()
         rounds.run()
     counts = {

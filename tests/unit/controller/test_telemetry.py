@@ -27,7 +27,7 @@ def test_a_policy_that_is_gone_leaves_no_series() -> None:
     for name in ("streaming", "batch"):
         telemetry.introduce(name)
         telemetry.last_pass.labels(name).set(1.0)
-        telemetry.figures_at.labels(name).set(1.0)
+        telemetry.metrics_at.labels(name).set(1.0)
         telemetry.pass_seconds.labels(name).observe(0.1)
         telemetry.keep_nodes(name, [NodeView("a", ("z", "r", "a"), 50.0, 50.0, 1)])
         telemetry.keep_executors(name, [an_executor("clicks-exec-1", node="a")])

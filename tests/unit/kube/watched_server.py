@@ -10,9 +10,9 @@ from typing import Any, Self
 
 import msgspec
 
+from ballast.kube.document import Page, PageMetadata
 from ballast.kube.errors import KubeError, Unavailable
 from ballast.kube.kinds import Kind
-from ballast.kube.page import Page, PageMetadata
 
 JSON = dict[str, Any]
 

@@ -17,7 +17,6 @@ from ballast.model import (
     Level,
     Levels,
     Node,
-    Phase,
     Pin,
     Placement,
     PlacementPolicy,
@@ -49,11 +48,10 @@ def placed(
     nodes: list[Node],
     *others: Executor,
     policy: Policy | None = None,
-    sent: dict[str, str] | None = None,
     **changes: Any,
 ) -> list[Placement]:
     snapshot = a_snapshot(*nodes, executors=(*others, *waiting), **changes)
-    return fallback(snapshot, policy or a_policy(), gated=waiting, sent=sent or {})
+    return fallback(snapshot, policy or a_policy(), gated=waiting)
 
 
 def zones(found: list[Placement]) -> Counter[str | None]:
@@ -72,14 +70,6 @@ def test_a_set_is_kept_in_the_tightest_zone_that_holds_all_of_it() -> None:
 def test_the_zone_where_the_others_of_its_component_run_comes_first() -> None:
     nodes = [*zone("a", nodes=4), *zone("b", nodes=3)]
     assert zones(placed(a_set(10), nodes, an_executor("r", node="a-0"))) == {"a": 10}
-
-
-def test_one_that_was_sent_and_is_not_bound_yet_counts_as_being_there_and_takes_room() -> None:
-    nodes = [*zone("a", nodes=4), *zone("b", nodes=3)]
-    on_its_way = gated("r", phase=Phase.PENDING, last_gate_since=None, requests=Resources(6.0, GIB, 1))
-    assert zones(placed(a_set(10), nodes, on_its_way, sent={"uid-r": "a-0"})) == {"a": 10}
-    assert zones(placed(a_set(12), nodes, on_its_way, sent={"uid-r": "a-0"})) == {"a": 12}
-    assert zones(placed(a_set(13), nodes, on_its_way, sent={"uid-r": "a-0"})) != {"a": 13}
 
 
 def test_the_zone_of_other_components_of_its_topology_comes_next() -> None:

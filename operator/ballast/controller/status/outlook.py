@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import overload
 
-from ballast.api.topology_status import Recommendation
+from ballast.api import BalancingPolicy, SparkTopology
+from ballast.api.condition import Condition, ConditionStatus, drop_condition, set_condition
+from ballast.api.policy_status import PolicyStatus
+from ballast.api.topology_status import Recommendation, TopologyStatus
 from ballast.controller.ends import Finding
 from ballast.model import Executor, LocalityView, Memory, Phase, Plan, Policy, Reason, Snapshot
 
@@ -47,3 +52,66 @@ class Outlook:
         object.__setattr__(self, "locality", {view.topology: view for view in self.plan.locality})
         object.__setattr__(self, "zones", zones)
         object.__setattr__(self, "scopes", {(topology, part): scope for topology, part, scope in self.memory.scopes})
+
+
+class Judge:
+    """`conditions` after each call is the whole list; a transition time changes only with its status."""
+
+    def __init__(self, conditions: tuple[Condition, ...], generation: int, now: float) -> None:
+        self.conditions = conditions
+        self._generation = generation
+        self._now = datetime.fromtimestamp(now, UTC)
+
+    def set(self, type_: str, *, holds: bool | None, reason: str, message: str = "") -> None:
+        self.conditions = set_condition(
+            self.conditions,
+            type_=type_,
+            status=ConditionStatus.of(holds),
+            reason=reason,
+            message=message,
+            observed_generation=self._generation,
+            now=self._now,
+        )
+
+    def drop(self, type_: str) -> None:
+        self.conditions = drop_condition(self.conditions, type_)
+
+
+@overload
+def stalled_status(resource: BalancingPolicy, reason: str, message: str, now: float) -> PolicyStatus: ...
+
+
+@overload
+def stalled_status(resource: SparkTopology, reason: str, message: str, now: float) -> TopologyStatus: ...
+
+
+def stalled_status(
+    resource: BalancingPolicy | SparkTopology, reason: str, message: str, now: float
+) -> PolicyStatus | TopologyStatus:
+    """Its status with the conditions that say so; everything else stays as it was. `now`: seconds since the epoch."""
+    generation = resource.metadata.generation
+    judge = Judge(resource.status.conditions, generation, now)
+    judge.set("Ready", holds=False, reason=reason, message=message)
+    judge.set("Stalled", holds=True, reason=reason, message=message)
+    changed = {"conditions": judge.conditions, "observed_generation": generation}
+    return resource.status.model_copy(update=changed)
+
+
+@overload
+def unshown_status(resource: BalancingPolicy, problem: str, now: float) -> PolicyStatus: ...
+
+
+@overload
+def unshown_status(resource: SparkTopology, problem: str, now: float) -> TopologyStatus: ...
+
+
+def unshown_status(
+    resource: BalancingPolicy | SparkTopology, problem: str, now: float
+) -> PolicyStatus | TopologyStatus:
+    """Its last status, with the condition that the new one can't be written. `now`: seconds since the epoch."""
+    generation = resource.metadata.generation
+    judge = Judge(resource.status.conditions, generation, now)
+    message = f"it is acted on, but its new status is not valid: {problem}"
+    judge.set("Ready", holds=False, reason="StatusNotValid", message=message)
+    changed = {"conditions": judge.conditions, "observed_generation": generation}
+    return resource.status.model_copy(update=changed)

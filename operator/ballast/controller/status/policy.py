@@ -22,8 +22,7 @@ from ballast.api.policy_status import (
 from ballast.api.policy_status import Refusal as RefusalStatus
 from ballast.api.policy_status import Refusals as RefusalsStatus
 from ballast.controller.memory import application_status, attempts_status, hits_status, state_status
-from ballast.controller.status.judge import Judge
-from ballast.controller.status.outlook import Outlook
+from ballast.controller.status.outlook import Judge, Outlook
 from ballast.model import (
     MetricsHealth,
     MovePhase,

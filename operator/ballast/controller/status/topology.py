@@ -8,8 +8,7 @@ from ballast.api.topology_status import ComponentStatus, ExecutorCounts, Topolog
 from ballast.controller.advice import in_status
 from ballast.controller.membership import key_of
 from ballast.controller.memory import PLACEMENT_BYTES, topology_placement
-from ballast.controller.status.judge import Judge
-from ballast.controller.status.outlook import Outlook
+from ballast.controller.status.outlook import Judge, Outlook
 from ballast.model import Executor, Phase
 from ballast.sizing.recommendation import sizing_status
 

@@ -137,7 +137,7 @@ def _decisions() -> Iterator[Signal]:
         "poolGap", Subject.POOL, "max by (policy) (ballast_pool_gap_points)", "points between hottest and coldest"
     )
     yield Signal(
-        "pass", Subject.POOL, "max by (policy) (ballast_figures_timestamp_seconds)",
+        "pass", Subject.POOL, "max by (policy) (ballast_metrics_timestamp_seconds)",
         "the moment, in seconds since 1970, that the values of the newest pass are of",
     )  # fmt: skip
     counted = "since the operator's start"

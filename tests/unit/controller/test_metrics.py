@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ballast.api import BalancingPolicy
-from ballast.controller.figures import Figures
+from ballast.controller.metrics import MetricsReader
 from ballast.kube import kinds
 from ballast.kube.errors import error_of
 from ballast.kube.kinds import Kind
@@ -36,8 +36,8 @@ def secrets() -> Secrets:
 
 
 @pytest.fixture
-def figures(secrets: Secrets) -> Figures:
-    return Figures(secrets, namespace=NAMESPACE)  # type: ignore[arg-type]  # the one question it asks
+def figures(secrets: Secrets) -> MetricsReader:
+    return MetricsReader(secrets, namespace=NAMESPACE)  # type: ignore[arg-type]  # the one question it asks
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def policy(url: str, **credentials: Any) -> BalancingPolicy:
     )
 
 
-def asked(figures: Figures, server: Server, **credentials: Any) -> MetricsHealth:
+def asked(figures: MetricsReader, server: Server, **credentials: Any) -> MetricsHealth:
     """What came of one look, without what looks before it left at the server."""
     server.headers.clear()
     return figures.read(policy(server.url, **credentials), [], [], now=0.0).health
@@ -72,7 +72,7 @@ HEADERS = {"headersSecretRef": {"name": "headers"}}
 AUTHORITY = {"caSecretRef": {"name": "authority", "key": "ca.crt"}}
 
 
-def test_a_token_goes_with_every_query(figures: Figures, secrets: Secrets) -> None:
+def test_a_token_goes_with_every_query(figures: MetricsReader, secrets: Secrets) -> None:
     secrets["prometheus"] = {"token": b"first\n"}
     with serving() as server:
         asked(figures, server, **TOKEN)
@@ -80,7 +80,7 @@ def test_a_token_goes_with_every_query(figures: Figures, secrets: Secrets) -> No
         assert server.sent("Authorization") == {"Bearer first"}
 
 
-def test_a_renewed_token_is_used_by_the_next_look(figures: Figures, secrets: Secrets) -> None:
+def test_a_renewed_token_is_used_by_the_next_look(figures: MetricsReader, secrets: Secrets) -> None:
     with serving() as server:
         for token in ("first", "second"):
             secrets["prometheus"] = {"token": token.encode()}
@@ -88,7 +88,18 @@ def test_a_renewed_token_is_used_by_the_next_look(figures: Figures, secrets: Sec
             assert server.sent("Authorization") == {f"Bearer {token}"}
 
 
-def test_a_token_that_is_no_longer_named_is_no_longer_sent(figures: Figures, secrets: Secrets) -> None:
+def test_a_policy_that_is_gone_leaves_no_server_and_no_token_behind(figures: MetricsReader, secrets: Secrets) -> None:
+    secrets["prometheus"] = {"token": b"tok"}
+    with serving() as server:
+        asked(figures, server, **TOKEN)
+        spec = policy(server.url, **TOKEN).spec.metrics.prometheus
+        assert spec is not None
+        before = figures.server("streaming", spec)
+        figures.forget("streaming")
+        assert figures.server("streaming", spec) is not before
+
+
+def test_a_token_that_is_no_longer_named_is_no_longer_sent(figures: MetricsReader, secrets: Secrets) -> None:
     secrets["prometheus"] = {"token": b"first"}
     with serving() as server:
         asked(figures, server, **TOKEN)
@@ -96,7 +107,7 @@ def test_a_token_that_is_no_longer_named_is_no_longer_sent(figures: Figures, sec
         assert server.sent("Authorization") == {None}
 
 
-def test_each_key_of_the_headers_secret_is_a_header(figures: Figures, secrets: Secrets) -> None:
+def test_each_key_of_the_headers_secret_is_a_header(figures: MetricsReader, secrets: Secrets) -> None:
     secrets["headers"] = {"X-Scope-OrgID": b"team-a\n", "X-Extra": b"1"}
     secrets["prometheus"] = {"token": b"first"}
     with serving() as server:
@@ -105,7 +116,7 @@ def test_each_key_of_the_headers_secret_is_a_header(figures: Figures, secrets: S
         assert sent == {("team-a", "1", "Bearer first")}
 
 
-def test_a_server_is_trusted_by_the_authority_of_a_secret(figures: Figures, secrets: Secrets, pki: Pki) -> None:
+def test_a_server_is_trusted_by_the_authority_of_a_secret(figures: MetricsReader, secrets: Secrets, pki: Pki) -> None:
     secrets["authority"] = {"ca.crt": pki.cluster_ca.files.certificate.read_bytes()}
     with serving(pki.apiserver) as server:
         # It answers, but has nothing to tell.
@@ -115,7 +126,7 @@ def test_a_server_is_trusted_by_the_authority_of_a_secret(figures: Figures, secr
 
 @pytest.mark.parametrize("named", [False, True])
 def test_a_server_signed_by_another_authority_gets_no_token(
-    figures: Figures, secrets: Secrets, pki: Pki, *, named: bool
+    figures: MetricsReader, secrets: Secrets, pki: Pki, *, named: bool
 ) -> None:
     secrets["prometheus"] = {"token": b"first"}
     secrets["authority"] = {"ca.crt": pki.etcd_ca.files.certificate.read_bytes()}
@@ -126,14 +137,14 @@ def test_a_server_signed_by_another_authority_gets_no_token(
         assert server.headers == []
 
 
-def test_a_renewed_authority_is_trusted_by_the_next_look(figures: Figures, secrets: Secrets, pki: Pki) -> None:
+def test_a_renewed_authority_is_trusted_by_the_next_look(figures: MetricsReader, secrets: Secrets, pki: Pki) -> None:
     for authority, certificate in ((pki.cluster_ca, pki.apiserver), (pki.etcd_ca, pki.etcd)):
         secrets["authority"] = {"ca.crt": authority.files.certificate.read_bytes()}
         with serving(certificate) as server:
             assert asked(figures, server, **AUTHORITY).reason == "NoNodeFigures"
 
 
-def test_the_old_authority_is_not_trusted_any_more(figures: Figures, secrets: Secrets, pki: Pki) -> None:
+def test_the_old_authority_is_not_trusted_any_more(figures: MetricsReader, secrets: Secrets, pki: Pki) -> None:
     with serving(pki.apiserver) as server:
         for authority, reason in ((pki.cluster_ca, "NoNodeFigures"), (pki.etcd_ca, "Unreachable")):
             secrets["authority"] = {"ca.crt": authority.files.certificate.read_bytes()}
@@ -145,13 +156,13 @@ def test_a_secret_that_may_not_be_read_is_told_with_the_chart_value_that_grants_
         def get(self, kind: Kind, name: str, *, namespace: str) -> dict[str, Any]:  # type: ignore[override]
             raise error_of("get secrets", 403, {"message": "forbidden"})
 
-    figures = Figures(Refusing(), namespace=NAMESPACE)  # type: ignore[arg-type]  # the one question it asks
+    figures = MetricsReader(Refusing(), namespace=NAMESPACE)  # type: ignore[arg-type]  # the one question it asks
     health = figures.read(policy("http://127.0.0.1:1", **TOKEN), [], [], now=0.0).health
     assert (health.available, health.reason) == (False, "SecretNotRead")
     assert health.message.endswith("the operator may not read it: add prometheus to the chart's prometheus.secrets")
 
 
-def test_an_authority_that_is_no_certificate_is_told(figures: Figures, secrets: Secrets) -> None:
+def test_an_authority_that_is_no_certificate_is_told(figures: MetricsReader, secrets: Secrets) -> None:
     secrets["authority"] = {"ca.crt": b"hidden"}
     health = figures.read(policy("https://127.0.0.1:1", **AUTHORITY), [], [], now=0.0).health
     assert (health.available, health.message) == (False, "caSecretRef holds no certificate in PEM")
@@ -167,7 +178,7 @@ def test_an_authority_that_is_no_certificate_is_told(figures: Figures, secrets: 
     ],
 )
 def test_a_token_that_can_not_be_had_is_told_without_its_value_and_nothing_is_asked(
-    figures: Figures, secrets: Secrets, stored: dict[str, dict[str, bytes]], words: str
+    figures: MetricsReader, secrets: Secrets, stored: dict[str, dict[str, bytes]], words: str
 ) -> None:
     secrets.update(stored)
     with serving() as server:

@@ -43,8 +43,8 @@ class SecretNotReadError(BallastError):
     """A secret that a policy names is missing, or lacks the key."""
 
 
-class Figures:
-    """Knows each policy's server. `namespace`: the operator's own, the only one whose secrets are read.
+class MetricsReader:
+    """Asks each policy's Prometheus server. `namespace`: the operator's own, the only one whose secrets are read.
 
     `more`: queries in addition to those of the policy's preset.
     """
@@ -100,6 +100,10 @@ class Figures:
         values = {tuple(name.split("\n", 1)): answer for name, answer in answers.items()}
         found = {(key, text): single(answer) for (key, text), answer in values.items()}
         return {asked: figure for asked, figure in found.items() if figure is not None}
+
+    def forget(self, policy: str) -> None:
+        """Forget the server of a policy that is gone, and the credentials with it."""
+        self._servers.pop(policy, None)
 
     def close(self) -> None:
         """Forget the servers, and the credentials with them."""
