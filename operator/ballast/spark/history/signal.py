@@ -18,7 +18,7 @@ _USAGE = {
     "nodeMemory": "bytes used",
     "nodeNetworkReceive": "bits per second",
     "nodeNetworkTransmit": "bits per second",
-    "nodePressure": "share of time in which something waited for CPU",
+    "nodePressure": "share of time in which a task waited for CPU",
     "executorCpu": "cores used",
     "executorMemory": "bytes used",
     "executorNetwork": "bytes per second, in and out",
@@ -89,8 +89,8 @@ def _capacity(preset: Preset) -> Iterator[Signal]:
     yield Signal("nodeCores", Subject.NODE, cores[preset], "cores of the machine")
     yield Signal("nodeMemoryCapacity", Subject.NODE, memory[preset], "bytes of the machine")
     allocatable = 'max by (node) (kube_node_status_allocatable{resource="%s"})'
-    yield Signal("nodeAllocatableCores", Subject.NODE, allocatable % "cpu", "cores that pods may ask for")
-    yield Signal("nodeAllocatableMemory", Subject.NODE, allocatable % "memory", "bytes that pods may ask for")
+    yield Signal("nodeAllocatableCores", Subject.NODE, allocatable % "cpu", "cores that pods can request")
+    yield Signal("nodeAllocatableMemory", Subject.NODE, allocatable % "memory", "bytes that pods can request")
     cordoned = "max by (node) (kube_node_spec_unschedulable)"
     yield Signal("nodeUnschedulable", Subject.NODE, cordoned, "1 while the node is cordoned, else 0")
 
@@ -108,8 +108,8 @@ def _placements(preset: Preset) -> Iterator[Signal]:
         "1 while the executor is on the node",
     )
     requests = 'sum by (namespace, pod) (kube_pod_container_resource_requests{pod=~".+-exec-[0-9]+",resource="%s"})'
-    yield Signal("executorRequestCores", Subject.EXECUTOR, requests % "cpu", "cores asked for")
-    yield Signal("executorRequestMemory", Subject.EXECUTOR, requests % "memory", "bytes asked for")
+    yield Signal("executorRequestCores", Subject.EXECUTOR, requests % "cpu", "cores requested")
+    yield Signal("executorRequestMemory", Subject.EXECUTOR, requests % "memory", "bytes requested")
     yield Signal(
         "executorApplication",
         Subject.EXECUTOR,
@@ -127,18 +127,21 @@ def _decisions() -> Iterator[Signal]:
         "nodeScore",
         Subject.NODE,
         "max by (policy, node) (ballast_node_score_percent)",
-        "percent, as the operator saw it",
+        "percent, as the operator computed it",
     )
     yield Signal(
         "nodeHits", Subject.NODE, "max by (policy, node, threshold) (ballast_node_hits)",
-        "passes in a row in too wide a gap; `detail` is the threshold", detail="threshold",
+        "consecutive passes with too wide a gap; `detail` is the threshold", detail="threshold",
     )  # fmt: skip
     yield Signal(
-        "poolGap", Subject.POOL, "max by (policy) (ballast_pool_gap_points)", "points between hottest and coldest"
+        "poolGap",
+        Subject.POOL,
+        "max by (policy) (ballast_pool_gap_points)",
+        "points between the hottest and the coldest node",
     )
     yield Signal(
         "pass", Subject.POOL, "max by (policy) (ballast_metrics_timestamp_seconds)",
-        "the moment, in seconds since 1970, that the values of the newest pass are of",
+        "time of the metrics of the newest full pass, in seconds since 1970",
     )  # fmt: skip
     counted = "since the operator's start"
     for name, metric, label, what in (
