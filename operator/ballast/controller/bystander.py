@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from ballast.api import BalancingPolicy
-from ballast.controller.figures import Figures
 from ballast.controller.gateclock import GateClock
+from ballast.controller.metrics import MetricsReader
 from ballast.controller.observe import Lists, Metrics, Pool, observe
 from ballast.kube import kinds
 from ballast.kube.client import Client
@@ -41,7 +41,7 @@ def look(client: Client, *, prometheus: str | None, rack_label: str | None, cloc
     nodes = _listed(client, kinds.NODE, NodeReader().read)
     volumes, problems = _volumes(client) if any(pod.claims for pod in pods) else (Volumes({}, {}), ())
     policy = policy_from(resource, {node.name: node.labels for node in nodes})
-    figures = Figures(client, namespace="", more=SHUFFLE)
+    figures = MetricsReader(client, namespace="", more=SHUFFLE)
     now = clock()
     reading = figures.read(resource, nodes, pods, now=now)
     seen = observe(
