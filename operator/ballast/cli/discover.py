@@ -45,9 +45,11 @@ _BROKERS: Sequence[Mapping[str, str]] = (
 _WINDOW = "600s"
 _STREAMING = "metrics_(.+)_driver_spark_streaming_.+_inputRate_total_Value"
 _BY = "application_id"
+_SECONDS = f"max by ({_BY}) (time() - min_over_time(timestamp(metrics_executor_totalCores)[{_WINDOW}:5s]))"
+"""Of the window, how much there are values of: an application may be younger."""
 _QUERIES = {
-    "exchange": f"sum by ({_BY}) (rate(metrics_executor_totalShuffleRead_bytes_total[{_WINDOW}]))",
-    "arriving": f"sum by ({_BY}) (rate(metrics_executor_totalInputBytes_bytes_total[{_WINDOW}]))",
+    "exchange": f"sum by ({_BY}) (increase(metrics_executor_totalShuffleRead_bytes_total[{_WINDOW}])) / {_SECONDS}",
+    "arriving": f"sum by ({_BY}) (increase(metrics_executor_totalInputBytes_bytes_total[{_WINDOW}])) / {_SECONDS}",
     "streaming": (
         f'count by ({_BY}) (label_replace({{__name__=~"{_STREAMING}"}}, "{_BY}", "$1", "__name__", "{_STREAMING}"))'
     ),
