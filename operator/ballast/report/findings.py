@@ -42,6 +42,8 @@ class ApplicationReport:
     zones: Mapping[str, int]
     """Executors by zone; the key is empty where a node has no zone label."""
     racks: Mapping[str, int]
+    placed_zones: Mapping[str, int]
+    """Executors by zone as Ballast would have placed them."""
     volume: Volume
     shuffle_bytes_per_second: float | None
     before: Traffic
@@ -91,6 +93,13 @@ class PoolReport:
     def dollars_per_month(self) -> float:
         """What the shuffle of the priced applications costs now."""
         return sum(each.before.dollars_per_month or 0.0 for each in self.priced)
+
+    @property
+    def zone_bytes_per_second(self) -> float | None:
+        """Between zones now; None if the bytes of no application are known."""
+        known = [each.before.zone_bytes_per_second for each in self.applications]
+        found = [each for each in known if each is not None]
+        return sum(found) if found else None
 
     @property
     def saved_dollars_per_month(self) -> float:

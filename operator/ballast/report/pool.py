@@ -104,7 +104,8 @@ def _application(
     return ApplicationReport(
         key=case.key,
         executors=len(case.executors),
-        zones=Counter((place[0] or "") if len(place) > 1 else "" for place in here),
+        zones=_zones(here),
+        placed_zones=_zones(there),
         racks=Counter((place[-2] or "") if len(place) > 2 else "" for place in here),
         volume=shuffle.volume,
         shuffle_bytes_per_second=shuffle.bytes_per_second,
@@ -117,6 +118,10 @@ def _application(
         reads=reads,
         remote_shuffle=case.remote,
     )
+
+
+def _zones(places: Sequence[Location]) -> Mapping[str, int]:
+    return Counter((place[0] or "") if len(place) > 1 else "" for place in places)
 
 
 def _reads(case: _Case, here: Sequence[Location], there: Sequence[Location]) -> Reads | None:

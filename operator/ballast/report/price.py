@@ -1,6 +1,6 @@
 """What a byte between two zones costs: list prices of three clouds, or the user's own price.
 
-Prices change and contracts differ: every report names the price that it used, its source and when it was read.
+Prices change and contracts differ: every report names the price that it used, its source and when it was checked.
 """
 
 from __future__ import annotations
@@ -30,18 +30,38 @@ class Price:
 
     def per_month(self, bytes_per_second: float) -> float:
         """Of a steady rate between zones; each byte leaves one zone and enters another."""
-        return bytes_per_second * MONTH_SECONDS / GIB * (self.out_per_gib + self.in_per_gib)
+        return self.out_per_month(bytes_per_second) + self.in_per_month(bytes_per_second)
 
+    def out_per_month(self, bytes_per_second: float) -> float:
+        """What the sending ends pay."""
+        return bytes_per_second * MONTH_SECONDS / GIB * self.out_per_gib
+
+    def in_per_month(self, bytes_per_second: float) -> float:
+        """What the receiving ends pay."""
+        return bytes_per_second * MONTH_SECONDS / GIB * self.in_per_gib
+
+
+CHECKED = "2026-11-23"
+"""When each price below was last compared with a public copy or quotation of the page that it names."""
 
 LIST_PRICES: Mapping[Cloud, Price] = {
     Cloud.AWS: Price(
-        0.01, 0.01, "AWS list price: 0.01 USD in each direction (EC2 on-demand pricing, data transfer within a region)"
+        0.01,
+        0.01,
+        "AWS list price: 0.01 USD in each direction "
+        f"(aws.amazon.com/ec2/pricing/on-demand, data transfer within a region, checked {CHECKED})",
     ),
     Cloud.GCP: Price(
-        0.01, 0.0, "Google Cloud list price: 0.01 USD out of a zone, nothing in (VPC network pricing, within a region)"
+        0.01,
+        0.0,
+        "Google Cloud list price: 0.01 USD out of a zone, nothing in "
+        f"(cloud.google.com/vpc/network-pricing, between zones of a region, checked {CHECKED})",
     ),
     Cloud.AZURE: Price(
-        0.0, 0.0, "Azure: no charge between zones of a region (Azure documentation, availability zones overview)"
+        0.0,
+        0.0,
+        "Azure list price: no charge between zones of a region "
+        f"(learn.microsoft.com/azure/reliability/availability-zones-overview, checked {CHECKED})",
     ),
 }
 

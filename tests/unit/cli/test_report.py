@@ -37,6 +37,21 @@ def test_ones_own_price_wins_over_the_list() -> None:
     assert own["costPerMonth"] == pytest.approx(float(str(listed["costPerMonth"])) / 2, abs=0.01)
 
 
+def test_each_direction_is_priced_by_itself() -> None:
+    aws, gcp = document("--cloud", "aws"), document("--cloud", "gcp")
+    out = aws["costPerMonthByDirection"]["out"]  # type: ignore[index]
+    assert aws["costPerMonthByDirection"] == {"out": out, "in": out}
+    assert gcp["costPerMonthByDirection"] == {"out": out, "in": 0.0}
+    assert aws["costPerMonth"] == pytest.approx(2 * out, abs=0.01)
+
+
+def test_it_shows_where_ballast_would_have_placed_each_executor() -> None:
+    (clicks,) = [each for each in document()["applications"] if each["application"] == "shop/clicks"]  # type: ignore[attr-defined]
+    assert clicks["zones"] == {"eu-1a": 4, "eu-1b": 4, "eu-1c": 4}
+    assert sum(clicks["placedZones"].values()) == 12
+    assert len(clicks["placedZones"]) == 1
+
+
 def test_where_zones_are_free_no_money_is_promised() -> None:
     headline = str(document("--cloud", "azure")["headline"])
     assert "$" not in headline
@@ -60,6 +75,7 @@ def test_the_page_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
     page = file.read_text(encoding="utf-8")
     assert ended.code == 0, ended.err
     assert "<svg" in page
+    assert page.index("Placing would save") < page.index("UTC by ballast ") < page.index("<svg")
     assert "shop/clicks" in page
     assert not any(word in page for word in ("src=", "href=", "url(", "@import"))
 

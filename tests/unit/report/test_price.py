@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from ballast.report.price import GIB, LIST_PRICES, Cloud, cloud_of, own_price
@@ -22,8 +24,19 @@ def test_a_cloud_that_charges_nothing_between_zones_costs_nothing() -> None:
     assert LIST_PRICES[Cloud.AZURE].per_month(TERABYTE_AN_HOUR) == 0.0
 
 
-def test_every_list_price_names_its_source() -> None:
-    assert all(price.source for price in LIST_PRICES.values())
+def test_each_direction_has_its_own_cost() -> None:
+    gcp = LIST_PRICES[Cloud.GCP]
+    assert gcp.out_per_month(TERABYTE_AN_HOUR) == pytest.approx(1024 * 730 * 0.01)
+    assert gcp.in_per_month(TERABYTE_AN_HOUR) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("cloud", "page"),
+    [(Cloud.AWS, "aws.amazon.com/"), (Cloud.GCP, "cloud.google.com/"), (Cloud.AZURE, "learn.microsoft.com/")],
+)
+def test_every_list_price_names_the_clouds_own_page_and_when_it_was_checked(cloud: Cloud, page: str) -> None:
+    assert page in LIST_PRICES[cloud].source
+    assert re.search(r"checked 20\d\d-\d\d-\d\d", LIST_PRICES[cloud].source)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from html import escape
 
 from ballast.cli.output import percent
@@ -16,6 +17,7 @@ from ballast.cli.report.applications import (
     SLOW_COLUMNS,
     application_row,
     basis,
+    directions,
     headline,
     move_rows,
     no_moves,
@@ -34,8 +36,11 @@ def applications_page(found: PoolReport, *, made: str) -> str:
 
 
 def _body(found: PoolReport, made: str) -> Iterator[str]:
+    seen = f"{datetime.fromtimestamp(found.taken_at, UTC):%Y-%m-%d %H:%M} UTC"
     yield f"<h1>{escape(headline(found))}</h1>"
-    yield f'<p class="soft">Made {escape(made)}. {found.nodes} nodes in {found.zones} zones.</p>'
+    yield f'<p class="soft">Made {escape(made)}, about {found.nodes} nodes in {found.zones} zones at {seen}.</p>'
+    if line := directions(found):
+        yield f"<p>{escape(line)}</p>"
     drawn = [each for each in found.applications if not each.remote_shuffle][:_SHOWN]
     if drawn:
         yield "<h2>Share of the shuffle that crosses zones</h2>"
@@ -46,6 +51,7 @@ def _body(found: PoolReport, made: str) -> Iterator[str]:
         ).markup
     if found.applications:
         yield "<h2>Applications</h2>"
+        yield "<p>As they are -> as Ballast would have placed them, all together.</p>"
         rows = [application_row(each) for each in found.applications]
         yield grid(APPLICATION_COLUMNS, rows, text=("application", "zones", "why"))
     tables: tuple[tuple[str, Sequence[str], list[list[str]]], ...] = (

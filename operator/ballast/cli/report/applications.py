@@ -80,6 +80,8 @@ def applications_report(found: PoolReport, nodes: tuple[Node, ...], form: Format
     """What to print for people, from top to bottom."""
     wide, naming = form is Format.WIDE, Naming.of(nodes, whole=form is Format.WIDE)
     parts: list[RenderableType] = [Text(headline(found), style="bold")]
+    if line := directions(found):
+        parts.append(Text(line))
     if found.applications:
         shown = found.applications if wide else found.applications[:_MOST_ROWS]
         parts += [heading("Applications: as they are -> as Ballast would have placed them, all together")]
@@ -109,10 +111,12 @@ READ_COLUMNS = ["application", "reads", "across zones", "client.rack alone", "pl
 def application_row(each: ApplicationReport) -> list[str]:
     before, after = each.before, each.after
     why = f"nothing to gain: {each.why}" if each.verdict is Verdict.NOTHING_TO_GAIN else each.why
+    if each.verdict is Verdict.GAIN:
+        why = f"{each.relocated} of {each.executors} elsewhere"
     return [
         each.key,
         str(each.executors),
-        " ".join(f"{zone or '?'}:{count}" for zone, count in sorted(each.zones.items())),
+        _zones(each),
         "-" if each.remote_shuffle else f"{percent(before.shares.zone)} -> {percent(after.shares.zone)}",
         "-" if each.remote_shuffle else f"{percent(before.shares.rack)} -> {percent(after.shares.rack)}",
         _volume(each),
@@ -120,6 +124,28 @@ def application_row(each: ApplicationReport) -> list[str]:
         dollars(each.saved_dollars_per_month),
         f"{why}; {each.unplaced} without a place" if each.unplaced else why,
     ]
+
+
+def _zones(each: ApplicationReport) -> str:
+    """As they are, and as Ballast would have placed them if that differs."""
+    here, there = (
+        " ".join(f"{zone or '?'}:{count}" for zone, count in sorted(zones.items()))
+        for zones in (each.zones, each.placed_zones)
+    )
+    return here if here == there else f"{here} -> {there}"
+
+
+def directions(found: PoolReport) -> str:
+    """What crosses zones now, and what each direction of it costs; empty where the bytes are not known."""
+    crossing = found.zone_bytes_per_second
+    if crossing is None:
+        return ""
+    sign = "at most " if any(each.volume is Volume.UPPER_BOUND for each in found.applications) else ""
+    told = f"Between zones now: {sign}{rate(crossing)}"
+    if found.price is None:
+        return f"{told}."
+    out, into = found.price.out_per_month(crossing), found.price.in_per_month(crossing)
+    return f"{told}. A month costs {dollars(out)} for what leaves a zone and {dollars(into)} for what enters one."
 
 
 def _volume(each: ApplicationReport) -> str:
@@ -215,6 +241,10 @@ def basis(found: PoolReport) -> Iterator[str]:
         )
     yield "Moves: an application whose workload is not declared counts as Streaming; one look counts as enough."
     yield "Placed: where Ballast would have placed them at their start. Running executors are not moved for it."
+    yield (
+        "One zone: an application with all its executors in one zone stops when that zone fails. "
+        "`maxExecutorsPerZoneRatio` keeps a share of them elsewhere, at the cost of traffic between zones."
+    )
 
 
 def applications_document(found: PoolReport) -> dict[str, Any]:
@@ -226,7 +256,9 @@ def applications_document(found: PoolReport) -> dict[str, Any]:
         "price": None
         if found.price is None
         else {"outPerGiB": found.price.out_per_gib, "inPerGiB": found.price.in_per_gib, "source": found.price.source},
+        "crossZoneBytesPerSecond": rounded(found.zone_bytes_per_second),
         "costPerMonth": rounded(found.dollars_per_month) if found.priced else None,
+        "costPerMonthByDirection": _by_direction(found),
         "savedPerMonth": rounded(found.saved_dollars_per_month) if found.priced else None,
         "verdicts": {verdict.value: found.verdicts.get(verdict, 0) for verdict in Verdict},
         "applications": [_application(each) for each in found.applications],
@@ -257,12 +289,23 @@ def applications_document(found: PoolReport) -> dict[str, Any]:
     }
 
 
+def _by_direction(found: PoolReport) -> dict[str, float | None] | None:
+    crossing = found.zone_bytes_per_second
+    if found.price is None or crossing is None:
+        return None
+    return {
+        "out": rounded(found.price.out_per_month(crossing)),
+        "in": rounded(found.price.in_per_month(crossing)),
+    }
+
+
 def _application(each: ApplicationReport) -> dict[str, Any]:
     return {
         "application": each.key,
         "executors": each.executors,
         "zones": dict(sorted(each.zones.items())),
         "racks": dict(sorted(each.racks.items())),
+        "placedZones": dict(sorted(each.placed_zones.items())),
         "verdict": each.verdict.value,
         "why": each.why,
         "remoteShuffle": each.remote_shuffle,
