@@ -79,7 +79,7 @@ class PolicySpec(Model):
     external_namespaces: Annotated[tuple[DnsLabel, ...], Field(max_length=64), SET] = ()
     """Namespaces where external components may be observed, besides a topology's own."""
     interval: Annotated[Duration, Between("1s", "1h")] = Duration.parse("60s")
-    """How often the pool is looked at, from 1s to 1h."""
+    """Time between two full passes over the pool, from 1s to 1h."""
     levels: Annotated[tuple[Level, ...], Field(min_length=1, max_length=4), map_by("label")] = _DEFAULT_LEVELS
     """Levels of nearness from far to near; a node without a label has that level off. By default zone, rack, host."""
     metrics: Metrics = nested(Metrics)

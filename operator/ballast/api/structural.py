@@ -89,8 +89,8 @@ def _inline(node: Mapping[str, Any], definitions: Mapping[str, Any], open_: tupl
     name = node["$ref"].removeprefix("#/$defs/")
     if name in open_:
         raise NotStructural(f"{name}: contains itself, which a CRD can't express")
-    beside = {key: value for key, value in node.items() if key != "$ref"}
-    return {**definitions[name], **beside, "$inlined": (name,)}
+    siblings = {key: value for key, value in node.items() if key != "$ref"}
+    return {**definitions[name], **siblings, "$inlined": (name,)}
 
 
 def _without_defaults(node: Schema) -> Schema:

@@ -92,7 +92,7 @@ def chosen(seen: Seen, name: str | None, namespace: str | None) -> list[Planned]
     key = _topology_key(seen, name, namespace)
     found = [planned(each, key) for each in seen.situations]
     # A topology that several policies may steer belongs to the pool that its executors are in.
-    return [each for each in found if each.anew] or found[:1]
+    return [each for each in found if each.replanned] or found[:1]
 
 
 def _topology_key(seen: Seen, name: str, namespace: str | None) -> str:

@@ -31,7 +31,7 @@ class Failures:
     """By pod uid, in the order in which they became known."""
 
     def after(self, pods: Iterable[Pod], reported: Iterable[Failure] = ()) -> Failures:
-        """Once these pods (all there are) have been looked at. `reported`: what the watch has seen since.
+        """The failures after these pods, which are all. `reported`: what the watch has seen since.
 
         An application without a pod but an ended driver is forgotten; of too many failures, the first ones are.
         """

@@ -1,8 +1,8 @@
-"""Since when ours is the last gate of a pod.
+"""Since when ours is the last gate of a pod, and the release of pods whose gate no operator serves.
 
-A pod does not say when another controller's gate left. So the time is the first look at which ours was alone; for
-a pod that was never seen with another gate, its creation (also after a restart: then it counts as having waited,
-and is released sooner rather than later).
+A pod does not record when another controller's gate was removed. So the time is that of the first reading in which
+ours was alone. For a pod that was never read with another gate it is its creation. After a restart such a pod counts
+as having waited, and is released sooner rather than later.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class GateClock:
     """By pod uid; None while another gate is there."""
 
     def after(self, pods: Iterable[Pod], now: float) -> GateClock:
-        """The clock once these pods (all there are) have been looked at; it forgets pods that are not gated."""
+        """The clock after these pods, which are all; it forgets pods that are not gated."""
         gated = (pod for pod in pods if names.GATE in pod.gates and not pod.ended)
         return GateClock({pod.uid: self._since(pod, now) for pod in gated})
 

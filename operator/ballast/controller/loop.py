@@ -1,4 +1,4 @@
-"""Round after round: when something changed, when the next one is due, and again after a failure."""
+"""The reconcile loop: runs a round when something changed or one is due, and backs off after a failure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ballast.kube.errors import KubeError
 
 _LOG = logging.getLogger(__name__)
 CALM_SECONDS = 0.15
-"""What changes within this time is looked at together."""
+"""Changes within this time are reconciled together."""
 _REST_RATIO = 6.0
 """After a round, no other one for so many times the CPU time that it took: changes that never end must not take more
 than about a seventh of a core. CPU time, not wall time, so that an operator that is starved does not slow down further.

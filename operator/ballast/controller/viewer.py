@@ -22,7 +22,7 @@ from ballast.prometheus import SHUFFLE
 
 
 class NoSuchPolicyError(BallastError):
-    """No policy of that name, or none that could be looked at."""
+    """No policy of that name, or none that could be read."""
 
 
 class NoPolicyError(NoSuchPolicyError):
@@ -34,9 +34,9 @@ class View:
     """What there was to see."""
 
     contexts: tuple[Context, ...]
-    """One for each policy whose pool could be looked at, the oldest first."""
+    """One for each policy whose pool could be read, the oldest first."""
     problems: tuple[str, ...]
-    """What keeps other policies, topologies or moves from being looked at, and what their owners should know."""
+    """Why other policies, topologies or moves could not be read, and what their owners should know."""
     survey: Survey
 
     def why_absent(self, namespace: str, pod: str) -> str:

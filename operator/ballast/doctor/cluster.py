@@ -36,7 +36,7 @@ class Budget:
     selector: LabelSelector
     disruptions_allowed: int
     counted: bool = True
-    """Its controller has looked at it."""
+    """Its controller has observed it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

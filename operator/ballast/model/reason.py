@@ -13,8 +13,8 @@ class Reason(StrEnum):
     BELOW_MIN_HOT_SCORE = "BelowMinHotScore"
     WAITING_FOR_HITS = "WaitingForHits"
     POOL_TOO_SMALL = "PoolTooSmall"
-    SHEDDING_OFF = "SheddingOff"
-    MOVES_OFF = "MovesOff"
+    SHEDDING_DISABLED = "SheddingDisabled"
+    MOVES_DISABLED = "MovesDisabled"
     # The executor
     DRIVER = "Driver"
     UNKNOWN_WORKLOAD = "UnknownWorkload"

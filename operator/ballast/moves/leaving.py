@@ -76,7 +76,9 @@ def forbidden(at: Situation) -> Refusal | None:
         return at.facts.stranger
     name = at.move.orders.executor_name
     if at.settings.mode not in (MovesMode.APPROVE, MovesMode.ENFORCE):
-        return Refusal(name, Reason.MOVES_OFF, f"the policy's moves.mode is {at.settings.mode}; set Approve or Enforce")
+        return Refusal(
+            name, Reason.MOVES_DISABLED, f"the policy's moves.mode is {at.settings.mode}; set Approve or Enforce"
+        )
     return None
 
 

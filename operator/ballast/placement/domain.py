@@ -16,7 +16,7 @@ from ballast.placement.placement_view import PlacementView
 _LARGEST = 256
 """Nodes that a search looks at, unless fewer would not hold the set."""
 _AMPLE = 2
-"""How many times the set must fit into the nodes that are looked at."""
+"""How many times the set must fit into the nodes that are considered."""
 _ALTERNATIVES = 4
 
 
@@ -91,10 +91,10 @@ def _standing(view: PlacementView, nodes: IntArray, level: int) -> Standing:
     part = slice(None) if len(nodes) == len(locations.nodes) else nodes
     places, size = locations.codes[level][part], locations.sizes[level]
     wanted = view.component_counts.astype(np.float64)
-    beside, outer = np.zeros(size), np.zeros(size)
+    traffic, outer = np.zeros(size), np.zeros(size)
     if workload.present.any():
         involved = view.involved
-        beside = -(wanted @ view.weights)[involved] @ _sums(workload.present[involved], part, places, size)
+        traffic = -(wanted @ view.weights)[involved] @ _sums(workload.present[involved], part, places, size)
     if view.outer.any():
         outer = _least((wanted @ view.outer)[part], places, size)
     driver = _least(view.driver[part], places, size)
@@ -104,7 +104,7 @@ def _standing(view: PlacementView, nodes: IntArray, level: int) -> Standing:
     fits = _fitting(view, part, places, holds, level)
     sense = np.where(fits, 1.0, -1.0)
     split = 1.0 - _whole_within(view, part, places, size, level)
-    keys = np.stack([_rounded(beside), driver, _rounded(outer), split, sense * room, sense * _rounded(left)])
+    keys = np.stack([_rounded(traffic), driver, _rounded(outer), split, sense * room, sense * _rounded(left)])
     return Standing(keys, fits)
 
 

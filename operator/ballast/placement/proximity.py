@@ -213,7 +213,7 @@ def _canonical(view: PlacementView, nodes: IntArray) -> tuple[FloatArray | IntAr
 
 
 def _others(view: PlacementView, nodes: IntArray) -> FloatArray:
-    """(C, K): cost towards executors that run on nodes which are not looked at, of the components involved."""
+    """(C, K): cost towards executors that run on nodes which are not considered, of the components involved."""
     locations, present = view.pool.locations, view.workload.present[view.involved]
     result = np.zeros((len(present), len(nodes)))
     if not present.any():

@@ -23,7 +23,7 @@ from ballast.placement.workload import Group, TopologyWorkload
 
 _STEPS = 2000
 _MOST_CELLS = 500_000
-"""Executors times nodes up to which a pass is looked at."""
+"""Executors times nodes up to which a pass is repaired."""
 _DEPTH = 3
 """How many executors in a row may each send the next one elsewhere."""
 _MOST_EJECTED = 4

@@ -30,7 +30,7 @@ class Turn:
     count: int = 0
     """As Pulsar: how many were chosen so far."""
     listed: tuple[str, ...] = ()
-    """As Pulsar: the candidates as they were when last looked at."""
+    """As Pulsar: the candidates of the last pass."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,7 +177,7 @@ class _Moment:
         return self.arbiter.ruling(self.planned(suggestion))
 
     def pool(self, *, from_score: float) -> UsagePool:
-        """Every node with a score; executors are looked at on nodes of at least `from_score`, nowhere else."""
+        """Every node with a score; candidates only from nodes with a score of at least `from_score`."""
         residents: dict[str, list[Executor]] = defaultdict(list)
         for executor in self.snapshot.executors:
             if executor.node is not None and self.scores.get(executor.node, -1.0) >= from_score:
@@ -222,9 +222,9 @@ def _refusal(refused: Refused, terms: ArbiterTerms) -> Refusal:
 
 def _idle(snapshot: Snapshot, policy: Policy, scores: Mapping[str, float]) -> Refusal | None:
     if policy.shedding.strategy == "None":
-        return Refusal(policy.name, Reason.SHEDDING_OFF, "shedding.strategy is None")
+        return Refusal(policy.name, Reason.SHEDDING_DISABLED, "shedding.strategy is None")
     if policy.moves.mode is MovesMode.DISABLED:
-        return Refusal(policy.name, Reason.MOVES_OFF, "moves.mode is Disabled")
+        return Refusal(policy.name, Reason.MOVES_DISABLED, "moves.mode is Disabled")
     if not snapshot.metrics.available:
         return Refusal(policy.name, Reason.NO_METRICS, f"{snapshot.metrics.reason}: {snapshot.metrics.message}")
     unpredictable = weightless(policy)

@@ -48,8 +48,8 @@ class Noise:
 def observe(noise: Noise, deviations: Mapping[str, float], *, elapsed_seconds: float, memory_seconds: float) -> Noise:
     """Learns from one pass.
 
-    `deviations`: points from the pool's middle by node; a node that is left out is looked at afresh afterwards, and
-    without any nothing is learned. Where many are others than in the last pass, all are looked at afresh.
+    `deviations`: points from the pool's middle by node; a node that is left out starts again afterwards, and
+    without any nothing is learned. If many nodes differ from those of the last pass, all start again.
     `elapsed_seconds`: since the last pass.
     `memory_seconds`: the time over which figures resemble each other (the metric window, or longer).
     """

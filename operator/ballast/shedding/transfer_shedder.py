@@ -44,7 +44,7 @@ class TransferQuirks:
     """Nodes with outdated figures are left out of mean and deviation, but not of the moves."""
     swap_anything: bool = False
     """What comes back in a swap may be anything: moved recently, not to be moved, or gone; and an executor that was
-    looked at for one swap is not looked at for the next."""
+    considered for one swap is not considered for the next."""
     negative_variance: bool = False
     """Rounding may make the variance negative and the deviation no number."""
     idle_moves: bool = False

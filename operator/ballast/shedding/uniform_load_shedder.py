@@ -33,7 +33,7 @@ class UniformSettings:
     """As Pulsar: the idlest starts at 2³¹−1, the need is cut to such a whole number, what leaves is counted in whole
     units, and executors without traffic always fit."""
     rate_only: bool = False
-    """As Pulsar: where records differ too much but nothing can move for them, bytes are not looked at."""
+    """As Pulsar: if records differ too much but no executor can be moved, bytes are not considered."""
 
 
 @dataclass(frozen=True, slots=True)

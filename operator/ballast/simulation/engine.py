@@ -16,12 +16,11 @@ from ballast.model import Location, Memory, MovesMode, Placement, Plan, Policy, 
 from ballast.planner.plan import plan
 from ballast.simulation.cluster import Cluster, Lifetimes, State, changes, slot_of
 from ballast.simulation.demand import Demand
-from ballast.simulation.flight import Flights
 from ballast.simulation.inventory import executor_slots, fleet, topologies
 from ballast.simulation.meter import Meter, Scraper
+from ballast.simulation.moves import Scheduler, SimulatedMoves
 from ballast.simulation.recorder import Recorder, Title
 from ballast.simulation.scenario import Moving, Scenario
-from ballast.simulation.scheduler import Scheduler
 from ballast.simulation.snapshots import SnapshotReader
 from ballast.simulation.trace import Cause, PlacementRecord, Trace
 
@@ -108,7 +107,7 @@ class Run:
         self._world, self._cluster, self._meter = world, world.cluster, world.meter
         epoch = world.epoch
         self._sight = SnapshotReader(self._cluster, policy, world.topologies, epoch=epoch)
-        self._flights = Flights(self._cluster, world.moving, policy.moves, seed=world.title.seed, epoch=epoch)
+        self._moves = SimulatedMoves(self._cluster, world.moving, policy.moves, seed=world.title.seed, epoch=epoch)
         self._recorder = Recorder(world.title, self._cluster)
         self._scores: dict[str, float] = {}
         self._wishes: dict[int, _Wish] = {}
@@ -122,7 +121,7 @@ class Run:
             self._advance(index * step)
             if progress is not None:
                 progress(index / max(steps, 1))
-        return self._recorder.trace(self._flights.records())
+        return self._recorder.trace(self._moves.records())
 
     def _advance(self, time: float) -> None:
         cluster = self._cluster
@@ -141,16 +140,16 @@ class Run:
     def _schedule(self, time: float) -> None:
         """Moves go on, and kube-scheduler looks again at what waits for room."""
         pending = self._cluster.state == State.PENDING
-        if not pending.any() and not self._flights.flying:
+        if not pending.any() and not self._moves.under_way:
             return
         waiting = np.flatnonzero(pending & (self._cluster.node < 0)).tolist()
         scheduler = Scheduler(self._cluster, self._sight.locations, time)
-        self._flights.advance(scheduler, self._scores, time)
+        self._moves.advance(scheduler, self._scores, time)
         for slot in waiting:
             self._bind(scheduler, slot, time)
 
     def _pass(self, time: float) -> None:
-        snapshot = self._sight.snapshot(self._meter.query(time), self._flights, time)
+        snapshot = self._sight.snapshot(self._meter.query(time), self._moves, time)
         decided, self._memory = self._plan(snapshot, self._policy, self._memory, self._world.epoch + time)
         self._scores = {view.name: view.score for view in decided.pool.nodes if view.score is not None}
         self._recorder.pass_(decided, self._meter.now, time)
@@ -166,7 +165,7 @@ class Run:
         if self._policy.moves.mode is MovesMode.ENFORCE and decided.moves:
             scheduler = Scheduler(self._cluster, self._sight.locations, time)
             for move in decided.moves:
-                self._flights.begin(move, slot_of(move.uid), scheduler, self._scores, time)
+                self._moves.begin(move, slot_of(move.uid), scheduler, self._scores, time)
 
     def _release(self, scheduler: Scheduler, placement: Placement, time: float) -> None:
         slot, level = slot_of(placement.uid), self._policy.levels.index_of(placement.pin)

@@ -22,8 +22,8 @@ from ballast.model import (
 )
 from ballast.model.arrays import FloatArray, IntArray
 from ballast.simulation.cluster import PHASES, Cluster, State, uid_of
-from ballast.simulation.flight import Flights
 from ballast.simulation.meter import Reading
+from ballast.simulation.moves import SimulatedMoves
 
 _BUT_USAGE = attrgetter(*(field.name for field in fields(Executor) if field.name != "usage"))
 """Of an executor, every field before `usage`, which is the last one."""
@@ -150,13 +150,13 @@ class SnapshotReader:
         self._labels = [fleet.labels(index, policy.levels) for index in range(len(fleet))]
         self._allocatable = [Resources(*row) for row in cluster.allocatable.tolist()]
 
-    def snapshot(self, reading: Reading, flights: Flights, time: float) -> Snapshot:
+    def snapshot(self, reading: Reading, simulated_moves: SimulatedMoves, time: float) -> Snapshot:
         return Snapshot(
             taken_at=self._epoch + time,
             nodes=tuple(self._nodes(reading)),
             executors=tuple(self._roster.executors(reading)),
-            topologies=self._with_failures(flights.failed_by_topology),
-            moves=flights.moves(time),
+            topologies=self._with_failures(simulated_moves.failed_by_topology),
+            moves=simulated_moves.moves(time),
             metrics=_health(reading),
         )
 

@@ -107,7 +107,7 @@ def test_a_topology_is_found_by_name_and_namespace(
     situation = named("a/x", "b/x", "a/y")
     situation = replace(situation, snapshot=replace(situation.snapshot, executors=(member,)))
     (found,) = chosen(Seen((situation,), namespace=context), name, namespace)
-    assert [each.topology for each in found.anew] == [expected]
+    assert [each.topology for each in found.replanned] == [expected]
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_many_topologies_are_cut_to_the_dearest_and_the_rest_is_counted() -> Non
     topologies = tuple(Topology(e.topology, "team", e.topology[5:], components=()) for e in (*others, apart[0]))
     situation = a_situation(executors=(*others, *apart), topologies=topologies)
     found = planned(situation)
-    assert found.anew[0].topology == "team/apart"
-    assert (len(found.anew), found.left_out) == (20, 6)
+    assert found.replanned[0].topology == "team/apart"
+    assert (len(found.replanned), found.left_out) == (20, 6)
     assert "... and 6 more: name one to see it" in printed(situation)
     assert plan_document(found)["moreTopologies"] == 6

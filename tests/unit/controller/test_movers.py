@@ -59,7 +59,7 @@ def test_of_two_that_may_not_leave_together_the_earlier_one_leaves(pool: Stage) 
 @pytest.mark.parametrize(
     ("executor", "spec", "reason"),
     [
-        (streaming(1, node="hot"), {"mode": "Recommend"}, "MovesOff"),
+        (streaming(1, node="hot"), {"mode": "Recommend"}, "MovesDisabled"),
         (streaming(1, node="hot"), {"minExecutorAge": "2h"}, "TooYoung"),
         (streaming(1, node="hot"), {"maxStateSize": "512"}, "LargeState"),
         (streaming(1, node="hot", labels={"ballast.dev/workload": "Batch"}), {}, "UnsuitedWorkload"),

@@ -267,7 +267,7 @@ def test_an_ended_move_stays_as_it_is() -> None:
 @pytest.mark.parametrize("mode", [MovesMode.DISABLED, MovesMode.RECOMMEND])
 def test_nothing_leaves_where_the_policy_only_looks_on(mode: MovesMode) -> None:
     found = step(approved(), before(), replace(SETTINGS, mode=mode))
-    assert (found.move.phase, found.move.reason) == (MovePhase.REFUSED, Reason.MOVES_OFF)
+    assert (found.move.phase, found.move.reason) == (MovePhase.REFUSED, Reason.MOVES_DISABLED)
 
 
 @pytest.mark.parametrize("facts", [before(), before(eviction_refused="budget"), refused(Reason.STALE_METRICS)])
@@ -276,7 +276,7 @@ def test_a_move_that_is_still_held_up_is_withdrawn_when_the_policy_is_switched_o
     first = step(leaving(reason=Reason.DISRUPTION_BUDGET), facts, off)
     assert (first.move.phase, first.move.withdrawn, first.effect) == (MovePhase.LEAVING, True, None)
     second = step(first.move, facts, off)
-    assert (second.move.phase, second.move.reason) == (MovePhase.REFUSED, Reason.MOVES_OFF)
+    assert (second.move.phase, second.move.reason) == (MovePhase.REFUSED, Reason.MOVES_DISABLED)
 
 
 def test_one_that_has_begun_to_go_is_carried_to_its_end_all_the_same() -> None:

@@ -6,11 +6,13 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ballast.model import (
     Anchor,
     Component,
+    Executor,
     Levels,
     Memory,
     Node,
@@ -22,9 +24,20 @@ from ballast.model import (
     Stream,
     Topology,
 )
+from ballast.placement.domain import Standing, _standing, domains, settles_for_one_place
+from ballast.placement.placement_view import PlacementView
 from ballast.placement.placing import place
 from ballast.placement.proximity import Effort
 from tests.builders import GIB, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
+from tests.unit.placement.situations import the_view
+
+NODES = tuple(
+    a_node(f"{zone}{rack}{n}", zone=zone, rack=rack, cores=2.0) for zone in "ab" for rack in "rs" for n in "12"
+)
+"""Two zones of two racks of two nodes, each with room for two."""
+EVERYTHING = "ar1 ar2 as1 as2 br1 br2 bs1 bs2"
+IN_A = ["ar1 ar2", "as1 as2", "ar1 ar2 as1 as2"]
+IN_B = ["br1 br2", "bs1 bs2", "br1 br2 bs1 bs2"]
 
 
 def large_pool(*, zones: int = 3, racks: int = 1, per_rack: int = 300, cores: float = 2.0) -> list[Node]:
@@ -127,3 +140,168 @@ def test_a_policy_without_levels_places_within_limits_all_the_same() -> None:
     placements = place(a_snapshot(*nodes, executors=tuple(executors)), policy, Memory(), gated=executors).placements
     assert max(Counter(p.node for p in placements).values()) == 2, "of four at most two are on one node"
     assert all(p.node for p in placements)
+
+
+def a_view(count: int, *others: Executor, **changes: Any) -> PlacementView:
+    waiting = [gated(f"ingest-{number}") for number in range(count)]
+    settings: dict[str, Any] = {"nodes": NODES, "policy": PlacementPolicy(max_executors_per_node_ratio=1.0), **changes}
+    return the_view(*waiting, *others, **settings)
+
+
+def tried(view: PlacementView, *, thorough: bool = False) -> list[str]:
+    locations = view.pool.locations
+    return [" ".join(locations.nodes[node].name for node in nodes) for nodes in domains(view, thorough=thorough)]
+
+
+@pytest.mark.parametrize("thorough", [False, True])
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [
+        (4, [*IN_A, *IN_B, EVERYTHING]),
+        (5, [IN_A[-1], IN_B[-1], EVERYTHING]),
+        (8, [IN_A[-1], IN_B[-1], EVERYTHING]),
+        (9, [EVERYTHING]),
+    ],
+)
+def test_the_narrowest_places_that_hold_the_set_come_first(count: int, expected: list[str], *, thorough: bool) -> None:
+    assert tried(a_view(count), thorough=thorough) == expected
+
+
+NEAR_BS = a_topology(driver=Anchor(("b", "s", None), 1.0))
+FROM_B = a_topology(
+    Component("kafka", external=True, anchors=(Anchor(("b", None, None), 1.0),)),
+    Component("ingest"),
+    streams=(Stream("kafka", "ingest"),),
+)
+BUSY_A = tuple(
+    a_node(n.name, zone=n.location[0], rack=n.location[1], cores=2.5 if n.name == "bs1" else 2.0) for n in NODES
+)
+
+
+@pytest.mark.parametrize(
+    ("view", "expected"),
+    [
+        pytest.param(a_view(3, topologies=(NEAR_BS,)), ["bs1 bs2", IN_B[-1], EVERYTHING], id="the driver"),
+        pytest.param(a_view(3, topologies=(FROM_B,)), [*IN_B, EVERYTHING], id="what it reads"),
+        pytest.param(a_view(2, an_executor("old", node="bs2")), ["bs1 bs2", IN_B[-1], EVERYTHING], id="those that run"),
+    ],
+)
+def test_of_places_that_hold_it_only_the_best_are_compared(view: PlacementView, expected: list[str]) -> None:
+    assert tried(view, thorough=True) == expected
+    assert tried(view)[0] == expected[0]
+
+
+@pytest.mark.parametrize("thorough", [False, True])
+def test_when_nothing_else_speaks_the_tightest_that_holds_it_comes_first(*, thorough: bool) -> None:
+    """The next set then finds a whole rack."""
+    view = a_view(4, nodes=BUSY_A)
+    assert tried(view, thorough=thorough) == [*IN_A, "br1 br2", "bs1 bs2", IN_B[-1], EVERYTHING]
+
+
+def test_a_zone_with_a_rack_that_holds_it_comes_before_a_tighter_one_without() -> None:
+    loose = tuple(a_node(f"c{n}", zone="c", cores=2.0) for n in range(6))
+    assert tried(a_view(8, nodes=(*NODES, *loose)))[0] == "c0 c1 c2 c3 c4 c5"
+
+
+def test_places_that_do_not_hold_it_are_ranked_the_roomiest_first() -> None:
+    view = a_view(9, nodes=BUSY_A)
+    assert view.pool.locations.codes[0].max() == 1
+    assert _standing(view, np.arange(8), 0).ranked().tolist() == [1, 0]
+
+
+def test_of_what_is_left_the_scarcest_kind_decides() -> None:
+    """Every node takes two; there is much memory to spare in zone b, and a few cores in zone a."""
+    narrow = Resources(4.0, 2 * GIB, 110)
+    nodes = tuple(a_node(n.name, zone="a", allocatable=narrow) for n in NODES[:2])
+    assert (
+        tried(a_view(2, nodes=(*nodes, a_node("b1", zone="b", cores=2.0), a_node("b2", zone="b", cores=2.0))))[0]
+        == "ar1 ar2"
+    )
+
+
+@pytest.mark.parametrize("rate", [0.001, 1e9 / 3])
+def test_places_that_differ_by_rounding_alone_are_compared(rate: float) -> None:
+    """Two shares are their sum."""
+    shares = (
+        {"a": (0.23, 0.05), "b": (0.28,), "c": (0.44,)} if rate < 1 else {"a": (0.17, 0.06), "b": (0.23,), "c": (0.54,)}
+    )
+    anchors = tuple(Anchor((zone, None, None), share) for zone, several in shares.items() for share in several)
+    kafka = Component("kafka", external=True, anchors=anchors)
+    streams = (Stream("kafka", "ingest", bytes_per_second=rate),)
+    topology = a_topology(kafka, Component("ingest", exchange_bytes_per_second=0.0), streams=streams)
+    assert sorted(tried(a_view(2, topologies=(topology,)), thorough=True)) == sorted([*IN_A, *IN_B, EVERYTHING])
+
+
+def test_in_a_hurry_two_places_of_a_level_are_enough() -> None:
+    four = tuple(a_node(f"{zone}1", zone=zone, cores=2.0) for zone in "abcde")
+    assert tried(a_view(2, nodes=four)) == ["a1", "b1", "a1 b1 c1 d1 e1"]
+    assert tried(a_view(2, nodes=four), thorough=True) == ["a1", "b1", "c1", "d1", "a1 b1 c1 d1 e1"]
+
+
+def test_a_place_whose_limit_the_set_exceeds_is_not_tried_by_itself() -> None:
+    halves = PlacementPolicy(max_executors_per_node_ratio=1.0, max_executors_per_zone_ratio=0.5)
+    assert tried(a_view(4, policy=halves)) == [EVERYTHING]
+
+
+def test_amounts_must_suffice_for_all_together() -> None:
+    """Each of the two templates alone would fit into a rack."""
+    apart = [gated("big", requests=Resources(2.0, GIB, 1)), *(gated(f"small-{number}") for number in range(3))]
+    policy = PlacementPolicy(max_executors_per_node_ratio=1.0)
+    assert tried(the_view(*apart, nodes=NODES, policy=policy)) == [IN_A[-1], IN_B[-1], EVERYTHING]
+
+
+def separated(by: str) -> Topology:
+    return a_topology(Component("ingest"), Component("standby"), separate=(Separation(("ingest", "standby"), by),))
+
+
+@pytest.mark.parametrize(
+    ("by", "expected"),
+    [("Zone", [EVERYTHING]), ("Rack", [IN_A[-1], IN_B[-1], EVERYTHING]), ("Node", [*IN_A, *IN_B, EVERYTHING])],
+)
+def test_no_place_that_two_components_must_not_share_is_tried_by_itself(by: str, expected: list[str]) -> None:
+    waiting = (gated("ingest-1"), gated("standby-1", component="standby"))
+    policy = PlacementPolicy(max_executors_per_node_ratio=1.0)
+    assert tried(the_view(*waiting, nodes=NODES, policy=policy, topologies=(separated(by),))) == expected
+
+
+def test_nodes_that_take_none_of_them_are_left_out() -> None:
+    full = Resources(2.0, GIB, 1)
+    nodes = tuple(a_node(n.name, zone=n.location[0], rack=n.location[1], cores=2.0, requested=full) for n in NODES[:3])
+    assert tried(a_view(1, nodes=(*nodes, *NODES[3:])))[0] != "ar1 ar2"
+    assert tried(a_view(1, nodes=(*nodes, *NODES[3:])))[-1] == "as2 br1 br2 bs1 bs2"
+
+
+def test_a_pool_that_takes_none_of_them_is_not_looked_at() -> None:
+    assert tried(a_view(1, nodes=(a_node("n1", cores=0.5),))) == []
+
+
+def drawn(*zones: str) -> Topology:
+    """Each component reads from its own zone."""
+    ends = [Component(f"kafka-{z}", external=True, anchors=(Anchor((z, None, None), 1.0),)) for z in ("a", "b")]
+    names = ("ingest", "report")[: len(zones)]
+    streams = tuple(Stream(f"kafka-{zone}", name) for name, zone in zip(names, zones, strict=True))
+    return a_topology(*ends, *(Component(name) for name in names), streams=streams)
+
+
+@pytest.mark.parametrize(
+    ("zones", "settles"), [(("a", "b"), False), (("b", "a"), False), (("a", "a"), True), (("a",), True), ((), True)]
+)
+def test_one_place_is_enough_unless_components_are_drawn_apart(zones: tuple[str, ...], *, settles: bool) -> None:
+    waiting = (gated("ingest-1"), gated("report-1", component="report"))
+    view = the_view(*waiting, nodes=NODES, topologies=(drawn(*zones),))
+    assert settles_for_one_place(view) is settles
+
+
+def standing(*places: tuple[float, ...]) -> Standing:
+    return Standing(np.array(places).T, np.ones(len(places), dtype=np.bool_))
+
+
+def test_earlier_figures_weigh_more_and_lower_ones_are_better() -> None:
+    found = standing((0, 1, 0, 0, 0, 0), (0, 0, 9, 9, 9, 9), (-1, 5, 5, 5, 5, 5), (0, 0, 9, 9, 9, 8))
+    assert found.ranked().tolist() == [2, 3, 1, 0]
+
+
+def test_places_are_equal_when_only_room_differs() -> None:
+    found = standing((0, 1, 2, 3, 4, 5), (0, 1, 2, 9, 9, 9), (0, 1, 4, 3, 4, 5))
+    assert found.equals(0, 1)
+    assert not found.equals(0, 2)

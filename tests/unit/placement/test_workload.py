@@ -5,15 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pytest
 
-from ballast.model import DEFAULT_LEVELS, Component, Constraints, Executor, Memory, MovePhase, Phase, Resources
+from ballast.model import (
+    DEFAULT_LEVELS,
+    Anchor,
+    Component,
+    Constraints,
+    Executor,
+    Memory,
+    MovePhase,
+    Phase,
+    Resources,
+    Stream,
+)
 from ballast.placement.node_locations import node_locations
-from ballast.placement.workload import TopologyWorkload, workloads
+from ballast.placement.workload import TopologyWorkload, traffic, workloads
 from tests.builders import GIB, a_move, a_node, a_snapshot, a_topology, an_executor, gated
 
 NODES = (a_node("n1"), a_node("n2"), a_node("n3"))
 BIG = Resources(4.0, GIB, 1)
+
+PARTS = ("ingest", "sessions")
 
 
 def found(
@@ -157,3 +171,55 @@ def test_executors_of_one_template_are_one_group_with_the_largest_expected_load(
         (Resources(1.0, GIB, 1), Constraints()),
         (Resources(1.0, GIB, 1), ssd),
     ]
+
+
+def test_what_nobody_declared_weighs_like_the_mean_of_what_was_declared() -> None:
+    topology = a_topology(
+        Component("ingest", exchange_bytes_per_second=10.0),
+        Component("sessions"),
+        streams=(Stream("ingest", "sessions", bytes_per_second=30.0),),
+    )
+    assert traffic(topology, PARTS).between.tolist() == [[10.0, 30.0], [30.0, 20.0]]
+
+
+def test_where_nothing_was_declared_everything_weighs_one() -> None:
+    topology = a_topology(Component("ingest"), Component("sessions"), streams=(Stream("ingest", "sessions"),))
+    assert traffic(topology, PARTS).between.tolist() == [[1.0, 1.0], [1.0, 1.0]]
+
+
+def test_a_declared_nothing_weighs_nothing() -> None:
+    topology = a_topology(Component("ingest", exchange_bytes_per_second=0.0))
+    assert traffic(topology, ("ingest",)).total == 0.0
+
+
+def test_a_component_that_the_topology_does_not_know_exchanges_among_its_own() -> None:
+    assert traffic(a_topology(), ("stray",)).between.tolist() == [[1.0]]
+
+
+def test_external_traffic_is_shared_out_over_its_anchors() -> None:
+    near, far = Anchor(("a", None, None), 0.75), Anchor(("b", None, None), 0.25)
+    kafka = Component("kafka", external=True, anchors=(near, far))
+    topology = a_topology(kafka, Component("ingest"), streams=(Stream("kafka", "ingest", bytes_per_second=8.0),))
+    flows = traffic(topology, ("ingest",))
+    assert flows.pulls == ((0, near, 6.0), (0, far, 2.0))
+    assert flows.total == 16.0
+
+
+def test_what_flows_out_pulls_as_what_flows_in() -> None:
+    there = Anchor(("a", None, None), 1.0)
+    sink = Component("sink", external=True, anchors=(there,))
+    topology = a_topology(sink, Component("ingest"), streams=(Stream("ingest", "sink", bytes_per_second=8.0),))
+    assert traffic(topology, ("ingest",)).pulls == ((0, there, 8.0),)
+
+
+def test_rates_are_known_only_when_all_of_them_are() -> None:
+    declared = Component("ingest", exchange_bytes_per_second=1.0)
+    assert traffic(a_topology(declared), ("ingest",)).known
+    assert not traffic(a_topology(), ("ingest",)).known
+
+
+@pytest.mark.parametrize("split", [(4, 0), (3, 1), (2, 2)])
+def test_pairs_in_two_places_carry_what_the_shares_leave(split: tuple[int, int]) -> None:
+    weight = float(traffic(a_topology(), ("ingest",)).per_pair(np.array([4.0]))[0, 0])
+    crossing = weight * split[0] * split[1]
+    assert crossing == pytest.approx(1 - sum((part / 4) ** 2 for part in split))

@@ -92,7 +92,7 @@ def test_reasons_of_the_pool_and_of_its_node_speak_against_a_move(changes: dict[
 
 def test_moves_that_are_off_are_the_reason() -> None:
     off = a_policy(moves=replace(a_policy().moves, mode=MovesMode.DISABLED))
-    assert "MovesOff" in dict(told(busy(), policy=off).objections)
+    assert "MovesDisabled" in dict(told(busy(), policy=off).objections)
 
 
 def test_one_on_a_cold_node_needs_no_other_reason() -> None:

@@ -324,7 +324,7 @@ def test_every_other_strategy_names_a_destination_and_a_prediction(shedding: She
 
 def test_no_strategy_sheds_nothing() -> None:
     found, _ = passes(hot_pool(), 4, replace(POLICY, shedding=SheddingPolicy(strategy="None")))
-    assert [refusal.reason for refusal in found.refusals] == [Reason.SHEDDING_OFF]
+    assert [refusal.reason for refusal in found.refusals] == [Reason.SHEDDING_DISABLED]
 
 
 def test_when_an_executor_rests_the_other_one_of_the_hot_node_goes() -> None:

@@ -1,12 +1,28 @@
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
 
 from ballast.errors import InvalidField
-from ballast.shedding.strategies import STRATEGIES, decoded, shed
+from ballast.shedding.avg_shedder_traffic import TrafficSettings
+from ballast.shedding.overload_shedder import OverloadSettings
+from ballast.shedding.strategies import (
+    STRATEGIES,
+    decoded,
+    encoded,
+    overload_settings,
+    shed,
+    threshold_settings,
+    traffic_settings,
+    transfer_settings,
+    uniform_settings,
+)
+from ballast.shedding.threshold_shedder import ThresholdSettings
 from ballast.shedding.traffic_load import NodeLoad, PoolLoad
+from ballast.shedding.transfer_shedder import TransferSettings
+from ballast.shedding.uniform_load_shedder import UniformSettings
 from tests.unit.shedding.builders import MIB, busy, pool
 
 SKEWED = pool(
@@ -142,3 +158,96 @@ def test_transfer_waits_for_a_node_to_cool_down_and_for_fresh_figures() -> None:
     assert made(replace(hot, since_unload_seconds=60.0, age_seconds=30.0)) > 0
     assert made(replace(hot, since_unload_seconds=59.0)) == 0
     assert made(replace(hot, age_seconds=31.0)) == 0
+
+
+@pytest.mark.parametrize(
+    ("read", "given", "meant"),
+    [
+        (
+            traffic_settings,
+            {
+                "low_threshold": 1.0,
+                "high_threshold": 2.0,
+                "low_hits": 3.0,
+                "high_hits": 4.0,
+                "max_unload_ratio": 0.5,
+                "min_rate": 6.0,
+                "min_throughput": 7.0,
+            },
+            TrafficSettings(1.0, 2.0, 3, 4, 0.5, 6.0, 7.0),
+        ),
+        (
+            threshold_settings,
+            {"threshold": 1.0, "history_weight": 0.2, "min_throughput": 3.0, "lower_boundary": 1.0},
+            ThresholdSettings(1.0, 0.2, 3.0, lower_boundary=True),
+        ),
+        (overload_settings, {"threshold": 1.0}, OverloadSettings(1.0)),
+        (
+            uniform_settings,
+            {
+                "rate_difference": 1.0,
+                "throughput_ratio": 2.0,
+                "max_unload_ratio": 0.3,
+                "min_rate": 4.0,
+                "min_throughput": 5.0,
+                "max_executors": 6.0,
+            },
+            UniformSettings(1.0, 2.0, 0.3, 4.0, 5.0, 6),
+        ),
+        (
+            transfer_settings,
+            {
+                "target_std_dev": 10.0,
+                "hits": 2.0,
+                "max_nodes_per_pass": 3.0,
+                "overload_threshold": 4.0,
+                "history_weight": 0.5,
+                "delay": 6.0,
+                "max_age": 7.0,
+            },
+            TransferSettings(
+                target_std_ratio=0.1,
+                hits=2,
+                max_nodes=3,
+                overload_threshold=4.0,
+                history_ratio=0.5,
+                cooldown_seconds=6.0,
+                ttl_seconds=7.0,
+            ),
+        ),
+    ],
+    ids=["traffic", "threshold", "overload", "uniform", "transfer"],
+)
+def test_a_policys_numbers_become_settings(
+    read: Callable[[Mapping[str, float]], object], given: Mapping[str, float], meant: object
+) -> None:
+    assert read(given) == meant
+    assert read({}) == type(meant)()
+
+
+def test_whole_numbers_are_whole() -> None:
+    assert isinstance(traffic_settings({"low_hits": 3.0}).low_hits, int)
+    assert isinstance(uniform_settings({"max_executors": 3.0}).max_executors, int)
+
+
+def test_figures_are_read_back_by_whoever_knows_the_nodes() -> None:
+    text = encoded({"a": (1.0, 0.25), "gone": (2.0, 0.5)}, extra=3)
+    assert decoded(text, ["a", "new"], width=2) == ({"a": (1.0, 0.25)}, 3.0)
+
+
+def test_six_digits_are_kept() -> None:
+    assert decoded(encoded({"a": (0.123456789,)}), ["a"], width=1) == ({"a": (0.123457,)}, 0.0)
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"nodes":{"x":["y"]},"extra":0}', '{"nodes":[],"extra":0}'])
+def test_foreign_text_is_a_fresh_start(text: str) -> None:
+    assert decoded(text, ["a"], width=1) == ({}, 0.0)
+
+
+def test_figures_of_another_width_are_not_ours() -> None:
+    assert decoded(encoded({"a": (1.0,)}), ["a"], width=2) == ({}, 0.0)
+
+
+def test_a_thousand_nodes_take_little_room() -> None:
+    names = [f"ip-10-0-0-{index}.eu-central-1.compute.internal" for index in range(1000)]
+    assert len(encoded(dict.fromkeys(names, (0.123456, 123456789.0)))) < 40_000

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import nan
+from math import isnan, nan
 from typing import Any
 
 import pytest
 
-from ballast.simulation.ranking import Ranking, ranking
+from ballast.simulation.ranking import Estimate, Ranking, quantile, ranking, verdict
 from ballast.simulation.run_metrics import run_metrics
 from ballast.simulation.study import Case, Result, Series, Study
+from tests.unit.simulation.studies import CAREFUL, EAGER, STILL
+from tests.unit.simulation.studies import result as result_of
 from tests.unit.simulation.traces import trace
 
 EVEN = trace([[50.0, 50.0]])
@@ -116,3 +118,56 @@ def test_a_pool_that_never_became_level_counts_with_its_whole_window() -> None:
 def test_each_figure_has_its_interval_over_windows_and_seeds() -> None:
     found = ranked(*(result("policy", window=window, seed=seed) for window in "ab" for seed in (1, 2)))
     assert found.of("policy").estimates["moves"].cases == found.of("policy").cases == 4
+
+
+def test_the_interval_is_student_s_t() -> None:
+    # Five values of mean 3 and deviation √2.5; t for four degrees of freedom is 2.7764.
+    found = Estimate.of([1.0, 2.0, 3.0, 4.0, 5.0])
+    assert (found.mean, found.cases) == (3.0, 5)
+    assert found.half_width == pytest.approx(2.7764 * (2.5 / 5) ** 0.5, rel=1e-4)
+    assert (found.low, found.high) == pytest.approx((1.0368, 4.9632), abs=1e-3)
+
+
+@pytest.mark.parametrize("values", [[4.0], [4.0, nan]])
+def test_a_single_case_has_no_interval(values: list[float]) -> None:
+    found = Estimate.of(values)
+    assert (found.mean, found.cases) == (4.0, 1)
+    assert isnan(found.half_width)
+
+
+def test_cases_that_do_not_tell_are_left_out() -> None:
+    assert Estimate.of([1.0, nan, 3.0]) == Estimate.of([1.0, 3.0])
+    assert isnan(Estimate.of([nan]).mean)
+    assert Estimate.of([]).cases == 0
+
+
+@pytest.mark.parametrize(
+    ("freedom", "tabulated"), [(1, 12.7062), (30, 2.0423), (31, 2.0395), (60, 2.0003), (120, 1.9799), (10**6, 1.96)]
+)
+def test_quantiles_are_the_tabulated_ones(freedom: int, tabulated: float) -> None:
+    assert quantile(freedom) == pytest.approx(tabulated, abs=1e-4)
+
+
+def test_points_that_are_left_are_those_beyond_what_is_level() -> None:
+    still = verdict([result_of(STILL)])
+    assert still.points_left == pytest.approx(90.0 - 30.0 - 15.0)
+    assert verdict([result_of(CAREFUL)]).points_left == 0.0
+
+
+def test_needless_moves_are_counted_by_the_day() -> None:
+    """The hand-made runs last an hour and say nothing of how few moves were needed."""
+    assert verdict([result_of(CAREFUL)]).needless_moves == pytest.approx(24.0 * 2)
+    assert verdict([result_of(STILL)]).needless_moves == 0.0
+
+
+def test_slow_is_what_is_not_level_in_the_end_then_what_took_many_rounds() -> None:
+    still, careful, eager = (verdict([result_of(policy)]) for policy in (STILL, CAREFUL, EAGER))
+    assert still.slowness == (1, 0.0)
+    assert careful.slowness == (0, 2.0)
+    assert careful.slowness < eager.slowness < still.slowness
+
+
+def test_cases_are_averaged() -> None:
+    both = verdict([result_of(STILL), result_of(CAREFUL)])
+    assert both.points_left == pytest.approx(45.0 / 2)
+    assert both.slowness == (1, 2.0)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ballast.cli.picture.frame import LETTER, Size
 
 LINE = 16.0
-_BESIDE, _BETWEEN = 5.0, 20.0
+_TEXT_GAP, _BETWEEN = 5.0, 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +22,12 @@ class Entry:
 
     @property
     def width(self) -> float:
-        return 2 * self.radius + _BESIDE + len(self.words) * LETTER
+        return 2 * self.radius + _TEXT_GAP + len(self.words) * LETTER
 
     def at(self, x: float, y: float) -> str:
         mark = f'<path class="{self.style}" transform="translate({x + self.radius:.1f} {y:.1f})" d="{self.path}"/>'
-        beside = x + 2 * self.radius + _BESIDE
-        return f'{mark}<text class="tick" x="{beside:.1f}" y="{y + 4.0:.1f}">{self.words}</text>'
+        text_x = x + 2 * self.radius + _TEXT_GAP
+        return f'{mark}<text class="tick" x="{text_x:.1f}" y="{y + 4.0:.1f}">{self.words}</text>'
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ _MOVES = {
     MovesMode.APPROVE: "Moves that a pass would propose now",
     MovesMode.ENFORCE: "Moves that a pass would make now",
 }
-_MOST_ANEW = 20
+_MOST_REPLANNED = 20
 """Topologies that are placed again at once: each takes as long as a pass."""
 
 
@@ -34,7 +34,7 @@ class Planned:
 
     situation: Situation
     decided: Plan
-    anew: tuple[ReplannedTopology, ...]
+    replanned: tuple[ReplannedTopology, ...]
     left_out: int = 0
     """Topologies that were not placed again."""
 
@@ -48,9 +48,9 @@ def planned(situation: Situation, topology: str | None = None) -> Planned:
         keys = [topology]
         members = [executor for executor in executors if executor.topology == topology]
         decided = _narrowed(decided, {e.key for e in members}, {e.node for e in members})
-    found = (replanned_topology(situation.snapshot, situation.policy, key) for key in keys[:_MOST_ANEW])
-    anew = tuple(each for each in found if each is not None)
-    return Planned(situation, decided, anew, max(0, len(keys) - _MOST_ANEW))
+    found = (replanned_topology(situation.snapshot, situation.policy, key) for key in keys[:_MOST_REPLANNED])
+    replanned = tuple(each for each in found if each is not None)
+    return Planned(situation, decided, replanned, max(0, len(keys) - _MOST_REPLANNED))
 
 
 def _dearest(decided: Plan, keys: set[str]) -> list[str]:
@@ -87,8 +87,8 @@ def plan_report(plan: Planned, form: Format = Format.TABLE) -> list[RenderableTy
     if waiting:
         columns = ["executor", "goes to", "zone", "rack", "pin", "reason", "why"]
         parts += [heading("Waiting executors"), *_cut(columns, waiting, naming, wide=wide)]
-    if plan.anew:
-        parts += [heading("Topologies, as they are -> placed again"), _anew_table(plan.anew, wide=wide)]
+    if plan.replanned:
+        parts += [heading("Topologies, as they are -> placed again"), _replanned_table(plan.replanned, wide=wide)]
     if plan.left_out:
         parts.append(Text(f"... and {plan.left_out} more: name one to see it", style="dim"))
     if refusals := _refusals(decided, wide=wide):
@@ -148,7 +148,7 @@ def _hold_row(each: Hold, now: float) -> list[str]:
     return [each.executor, "held", "", "", "", each.reason.value, until]
 
 
-def _anew_table(every: tuple[ReplannedTopology, ...], *, wide: bool) -> Table:
+def _replanned_table(every: tuple[ReplannedTopology, ...], *, wide: bool) -> Table:
     columns = ["topology", "executors", "cross-zone", "cross-rack"]
     more = ["cross-node", "cost"] if wide else []
     rows = [
@@ -215,7 +215,7 @@ def plan_document(plan: Planned) -> dict[str, Any]:
             {"executor": each.executor, "reason": each.reason.value, "until": instant(each.until)}
             for each in decided.holds
         ],
-        "topologies": [_anew_document(each) for each in plan.anew],
+        "topologies": [_replanned_document(each) for each in plan.replanned],
         "moreTopologies": plan.left_out,
         "refusals": [
             {"subject": each.subject, "reason": each.reason.value, "detail": each.detail, "to": each.target}
@@ -259,7 +259,7 @@ def _placement_document(each: Placement) -> dict[str, Any]:
     }
 
 
-def _anew_document(each: ReplannedTopology) -> dict[str, Any]:
+def _replanned_document(each: ReplannedTopology) -> dict[str, Any]:
     return {
         "topology": each.topology,
         "executors": each.executors,

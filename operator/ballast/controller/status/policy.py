@@ -68,7 +68,7 @@ def policy_status(resource: BalancingPolicy, outlook: Outlook) -> PolicyStatus:
 def _policy_conditions(resource: BalancingPolicy, outlook: Outlook) -> tuple[Condition, ...]:
     health, plan = outlook.snapshot.metrics, outlook.plan
     judge = Judge(resource.status.conditions, resource.metadata.generation, outlook.now)
-    judge.set("Ready", holds=True, reason="Reconciled", message=f"{plan.pool.total} nodes looked at")
+    judge.set("Ready", holds=True, reason="Reconciled", message=f"reconciled {plan.pool.total} nodes")
     _judge_metrics(judge, health, plan.pool.dropped)
     judge.set(
         "Balanced", holds=plan.pool.balanced, reason=_balance_reason(plan.pool), message=_balance_words(plan.pool)

@@ -125,7 +125,7 @@ def collected(spark: SparkSession, store: Store, origin: Origin, stretch: Stretc
 
 
 def checked_once(done: list[Done]) -> None:
-    """Raises HistoryError if days were looked at and none had any figures."""
+    """Raises HistoryError if days were collected and none had any values."""
     if done and all(one.written is Written.NOTHING for one in done):
         raise HistoryError(
             "no metrics of any pool were found: is the preset the one that Prometheus is set up like? Without the"

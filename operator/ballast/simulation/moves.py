@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ballast.model import Move, MovePhase, MovesPolicy, Phase, PlannedMove, Reason, Refusal
+from ballast.model import Location, Move, MovePhase, MovesPolicy, Phase, PlannedMove, Reason, Refusal
+from ballast.model.arrays import BoolArray, FloatArray
 from ballast.moves import (
     DeleteUnscheduled,
     Effect,
@@ -31,15 +32,60 @@ from ballast.moves.record import to_move
 from ballast.simulation.cluster import PHASES, Cluster, State, uid_of
 from ballast.simulation.demand import random_for
 from ballast.simulation.scenario import Moving
-from ballast.simulation.scheduler import Scheduler
 from ballast.simulation.trace import Cause, MoveRecord, Outcome
 
 _MOST_STEPS = 8
 """States that one move may enter at one moment."""
 
+_FORGIVEN = np.array([1e-6, 1.0, 1e-6])
+
+
+class Scheduler:
+    """For one moment; what it binds counts against the room of what comes after."""
+
+    def __init__(self, cluster: Cluster, locations: tuple[Location, ...], time: float) -> None:
+        self._cluster, self._locations, self._time = cluster, locations, time
+        self._free = cluster.allocatable - cluster.requested()
+        self._open = cluster.open
+
+    def fits(self, slot: int, node: int) -> bool:
+        return bool(self._able(slot)[node])
+
+    def bind(self, slot: int, *, preferred: int | None = None, within: Location = ()) -> int | None:
+        """The node it was bound to, or None: it waits for room.
+
+        The preferred node if it fits there; else, among the nodes that agree with `within` (far to near, as far as it
+        goes), the one that will have the largest mean share of CPU and memory left.
+        """
+        able = self._able(slot)
+        if preferred is not None and able[preferred]:
+            node = preferred
+        else:
+            able &= self._agreeing(within)
+            if not able.any():
+                self._cluster.release(slot, self._time)
+                return None
+            node = int(np.argmax(np.where(able, self._shares(slot), -np.inf)))
+        self._free[node] -= self._cluster.executor_slots.requests[slot]
+        self._cluster.bind(slot, node, self._time)
+        return node
+
+    def _able(self, slot: int) -> BoolArray:
+        fitting: BoolArray = (self._free + _FORGIVEN >= self._cluster.executor_slots.requests[slot]).all(axis=1)
+        return fitting & self._open
+
+    def _shares(self, slot: int) -> FloatArray:
+        left = self._free[:, :2] - self._cluster.executor_slots.requests[slot, :2]
+        shares: FloatArray = (left / self._cluster.allocatable[:, :2]).mean(axis=1)
+        return shares
+
+    def _agreeing(self, within: Location) -> BoolArray:
+        depth = len(within)
+        return np.array([location[:depth] == within for location in self._locations]) if depth else self._open
+
 
 @dataclass(slots=True)
-class Flight:
+class SimulatedMove:
     """A move that has not ended."""
 
     state: MoveState
@@ -54,13 +100,13 @@ class Flight:
     """Why its eviction failed."""
 
 
-class Flights:
+class SimulatedMoves:
     """Every move of a run. `epoch`: the planner's time when the run begins."""
 
     def __init__(self, cluster: Cluster, moving: Moving, policy: MovesPolicy, *, seed: int, epoch: float) -> None:
         self._cluster, self._moving, self._policy = cluster, moving, policy
         self._seed, self._epoch = seed, epoch
-        self._open: list[Flight] = []
+        self._open: list[SimulatedMove] = []
         self._ended: list[Move] = []
         self._records: list[MoveRecord] = []
         self.failed_by_topology: dict[str, int] = {}
@@ -69,17 +115,17 @@ class Flights:
         """As the planner sees them: under way, or ended within their ttl."""
         oldest = self._epoch + time - self._policy.ttl_seconds
         self._ended = [move for move in self._ended if (move.ended_at or 0.0) >= oldest]
-        return (*(_planned(flight) for flight in self._open), *self._ended)
+        return (*(_planned(move) for move in self._open), *self._ended)
 
     @property
-    def flying(self) -> bool:
+    def under_way(self) -> bool:
         """Whether any move has not ended."""
         return bool(self._open)
 
     def records(self) -> tuple[MoveRecord, ...]:
         """Every move so far, in the order of their decisions."""
-        flying = [flight.record for flight in self._open]
-        return tuple(sorted((*self._records, *flying), key=lambda each: (each.decided_at, each.executor)))
+        under_way = [move.record for move in self._open]
+        return tuple(sorted((*self._records, *under_way), key=lambda each: (each.decided_at, each.executor)))
 
     def begin(
         self, planned: PlannedMove, slot: int, scheduler: Scheduler, scores: Mapping[str, float], time: float
@@ -88,7 +134,7 @@ class Flights:
         cluster, number = self._cluster, len(self._open) + len(self._records)
         chances = random_for(self._seed, "move", slot, int(cluster.generation[slot])).random(2)
         app = cluster.executor_slots.apps[cluster.executor_slots.app_of[slot]]
-        flight = Flight(
+        move = SimulatedMove(
             state=MoveState(_orders(planned, f"{planned.pod}-{number}", self._epoch + time)),
             record=_record(planned, slot, app.name, time),
             load_cores=planned.load_cores,
@@ -97,51 +143,51 @@ class Flights:
             stuck=bool(chances[0] < self._moving.stuck),
             lost=bool(chances[1] < self._moving.lost),
         )
-        self._carry(flight, scheduler, scores, time)
-        self._open.append(flight)
+        self._carry(move, scheduler, scores, time)
+        self._open.append(move)
 
     def advance(self, scheduler: Scheduler, scores: Mapping[str, float], time: float) -> None:
         """Everything that has happened to the moves until then. `scores`: as last measured."""
-        for flight in self._open:
-            self._carry(flight, scheduler, scores, time)
-        ended = [flight for flight in self._open if flight.state.phase.ended]
-        self._open = [flight for flight in self._open if not flight.state.phase.ended]
-        self._records += [flight.record for flight in ended]
-        self._ended += [_planned(flight) for flight in ended]
+        for move in self._open:
+            self._carry(move, scheduler, scores, time)
+        ended = [move for move in self._open if move.state.phase.ended]
+        self._open = [move for move in self._open if not move.state.phase.ended]
+        self._records += [move.record for move in ended]
+        self._ended += [_planned(move) for move in ended]
 
-    def _carry(self, flight: Flight, scheduler: Scheduler, scores: Mapping[str, float], time: float) -> None:
+    def _carry(self, move: SimulatedMove, scheduler: Scheduler, scores: Mapping[str, float], time: float) -> None:
         """Steps on while only states are entered, as the operator does."""
         for _ in range(_MOST_STEPS):
-            if flight.lost and self._newcomer(flight) is not None:
-                self._lose(flight, time)
-            step = advance(flight.state, self._facts(flight, scheduler, scores), self._policy, self._epoch + time)
+            if move.lost and self._newcomer(move) is not None:
+                self._lose(move, time)
+            step = advance(move.state, self._facts(move, scheduler, scores), self._policy, self._epoch + time)
             if step.effect is not None:
-                self._do(step.effect, flight, scheduler, time)
+                self._do(step.effect, move, scheduler, time)
             if not step.changed:
                 return
-            flight.state = step.move
+            move.state = step.move
             if step.entered:
-                flight.record = _noted(flight, time)
+                move.record = _noted(move, time)
 
-    def _facts(self, flight: Flight, scheduler: Scheduler, scores: Mapping[str, float]) -> Facts:
-        newcomer = self._newcomer(flight)
+    def _facts(self, move: SimulatedMove, scheduler: Scheduler, scores: Mapping[str, float]) -> Facts:
+        newcomer = self._newcomer(move)
         return Facts(
-            executor=self._executor(flight),
+            executor=self._executor(move),
             newcomers=() if newcomer is None else (newcomer,),
-            revalidation=self._revalidation(flight, newcomer, scheduler),
-            application_ended=not self._cluster.alive[flight.slot],
+            revalidation=self._revalidation(move, newcomer, scheduler),
+            application_ended=not self._cluster.alive[move.slot],
             scores=scores,
-            eviction_failed=flight.refused,
+            eviction_failed=move.refused,
         )
 
-    def _executor(self, flight: Flight) -> Pod | None:
-        here = self._cluster.generation[flight.slot] == flight.generation
-        return self._pod(flight.slot) if here else None
+    def _executor(self, move: SimulatedMove) -> Pod | None:
+        here = self._cluster.generation[move.slot] == move.generation
+        return self._pod(move.slot) if here else None
 
-    def _newcomer(self, flight: Flight) -> Pod | None:
+    def _newcomer(self, move: SimulatedMove) -> Pod | None:
         """The executor that Spark has asked for in the place of the one that left."""
-        newer = self._cluster.generation[flight.slot] > flight.generation
-        return self._pod(flight.slot) if newer else None
+        newer = self._cluster.generation[move.slot] > move.generation
+        return self._pod(move.slot) if newer else None
 
     def _pod(self, slot: int) -> Pod | None:
         cluster = self._cluster
@@ -165,21 +211,21 @@ class Flights:
             pinned=bool(cluster.pinned[slot]),
         )
 
-    def _revalidation(self, flight: Flight, newcomer: Pod | None, scheduler: Scheduler) -> Revalidation:
+    def _revalidation(self, move: SimulatedMove, newcomer: Pod | None, scheduler: Scheduler) -> Revalidation:
         """A move is begun in the pass that decides it; only the room for its replacement may have gone since."""
         if newcomer is None or newcomer.phase is not Phase.GATED:
             return Revalidation()
-        target = flight.state.destination
-        if scheduler.fits(flight.slot, self._cluster.fleet.index(target)):
+        target = move.state.destination
+        if scheduler.fits(move.slot, self._cluster.fleet.index(target)):
             return Revalidation()
         return Revalidation(Refusal(newcomer.name, Reason.NO_ROOM, f"{target} can't take it"))
 
-    def _do(self, effect: Effect, flight: Flight, scheduler: Scheduler, time: float) -> None:
-        cluster, slot = self._cluster, flight.slot
+    def _do(self, effect: Effect, move: SimulatedMove, scheduler: Scheduler, time: float) -> None:
+        cluster, slot = self._cluster, move.slot
         match effect:
             case Evict():
-                if flight.stuck:
-                    flight.refused = "it is stuck"
+                if move.stuck:
+                    move.refused = "it is stuck"
                 else:
                     cluster.order_to_leave(slot, time)
             case PinReplacement():
@@ -191,20 +237,20 @@ class Flights:
             case DeleteUnscheduled():
                 cluster.delete(slot, time)
 
-    def _lose(self, flight: Flight, time: float) -> None:
+    def _lose(self, move: SimulatedMove, time: float) -> None:
         """The replacement fails at once; the one that Spark asks for next is placed like any other."""
-        topology = flight.state.orders.topology
+        topology = move.state.orders.topology
         self.failed_by_topology[topology] = self.failed_by_topology.get(topology, 0) + 1
-        self._cluster.cause[flight.slot] = Cause.ASTRAY
-        timings = replace(flight.state.timings, ended_at=self._epoch + time)
-        flight.state = replace(flight.state, phase=MovePhase.FAILED, reason=Word.REPLACEMENT_LOST, timings=timings)
-        flight.lost, flight.record = False, _noted(flight, time)
+        self._cluster.cause[move.slot] = Cause.ASTRAY
+        timings = replace(move.state.timings, ended_at=self._epoch + time)
+        move.state = replace(move.state, phase=MovePhase.FAILED, reason=Word.REPLACEMENT_LOST, timings=timings)
+        move.lost, move.record = False, _noted(move, time)
 
 
-def _planned(flight: Flight) -> Move:
+def _planned(move: SimulatedMove) -> Move:
     """As the planner sees it."""
-    known = to_move(flight.state, source_points_per_core=0.0)
-    return replace(known, load_cores=flight.load_cores, application=flight.record.application, resource_profile="0")
+    known = to_move(move.state, source_points_per_core=0.0)
+    return replace(known, load_cores=move.load_cores, application=move.record.application, resource_profile="0")
 
 
 def _orders(planned: PlannedMove, name: str, now: float) -> Orders:
@@ -224,9 +270,9 @@ def _orders(planned: PlannedMove, name: str, now: float) -> Orders:
     )
 
 
-def _noted(flight: Flight, time: float) -> MoveRecord:
+def _noted(move: SimulatedMove, time: float) -> MoveRecord:
     """The record once the move has come into another phase."""
-    state, known = flight.state, flight.record
+    state, known = move.state, move.record
     match state.phase:
         case MovePhase.ARRIVING:
             return replace(known, left_at=time)

@@ -1,7 +1,3 @@
-"""Which nodes teach nothing about chance, and what comes of it."""
-
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 
@@ -9,6 +5,7 @@ import pytest
 
 from ballast.model import (
     Component,
+    Constraints,
     Executor,
     Memory,
     Move,
@@ -18,11 +15,15 @@ from ballast.model import (
     Phase,
     PlacementMode,
     PlacementPolicy,
+    Taint,
+    Toleration,
     Workload,
 )
-from ballast.planner.leveling import changing_nodes
+from ballast.planner.leveling import changing_nodes, destinations
 from ballast.planner.plan import plan
 from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor
+
+RESERVED, DEDICATED = Taint("reserved", "", "NoSchedule"), Taint("dedicated", "streams", "NoExecute")
 
 POLICY = a_policy(
     placement=PlacementPolicy(mode=PlacementMode.ENFORCE, max_executors_per_node_ratio=1.0),
@@ -30,6 +31,34 @@ POLICY = a_policy(
 )
 """A window of 120 s, and executors count as young for 300 s."""
 BATCH = a_topology(Component("ingest", workload=Workload.BATCH))
+
+
+def an_executor_that_tolerates(name: str, *keys: str) -> Executor:
+    tolerations = tuple(Toleration(key, "Exists") for key in keys)
+    return an_executor(name, constraints=Constraints(tolerations=tolerations))
+
+
+@pytest.mark.parametrize(
+    ("tolerated", "expected"),
+    [
+        ([], {"plain"}),
+        ([()], {"plain"}),
+        ([(), ("dedicated",)], {"plain", "dedicated"}),
+        ([("dedicated",), ("reserved",)], {"plain", "dedicated"}),
+        ([("dedicated", "reserved")], {"plain", "dedicated", "both"}),
+    ],
+)
+def test_a_tainted_node_takes_where_somebody_tolerates_all_its_taints(
+    tolerated: list[tuple[str, ...]], expected: set[str]
+) -> None:
+    nodes = (
+        a_node("plain"),
+        a_node("dedicated", taints=(DEDICATED,)),
+        a_node("both", taints=(RESERVED, DEDICATED)),
+        a_node("cordoned", schedulable=False),
+    )
+    executors = tuple(an_executor_that_tolerates(f"e-{i}", *keys) for i, keys in enumerate(tolerated))
+    assert destinations(a_snapshot(*nodes, executors=executors)) == expected
 
 
 @pytest.mark.parametrize(
