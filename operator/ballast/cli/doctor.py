@@ -137,7 +137,7 @@ def _text(option: str, name: str) -> str:
 
 def _print(findings: Sequence[Finding], submissions: Sequence[Submission], form: _Form, *, fix: bool) -> None:
     if fix:
-        from ballast.doctor.patching import patch  # noqa: PLC0415 -- unused without --fix
+        from ballast.doctor.submission_checks import patch  # noqa: PLC0415 -- unused without --fix
 
         text = patch(findings, {each.source: each.form for each in submissions})
         typer.echo(text or "# no finding that a patch could remove")

@@ -14,11 +14,11 @@ from ballast.api import BalancingPolicy, SparkTopology
 from ballast.api.meta import StatusModel
 from ballast.controller.advice import Adviser
 from ballast.controller.context import Context
-from ballast.controller.declaration import QUERY_NOT_ALLOWED
 from ballast.controller.ends import EXTERNAL_NAMESPACE_NOT_ALLOWED, EXTERNAL_NOT_FOUND, Finding
 from ballast.controller.logs import Changes
 from ballast.controller.loop import earliest
 from ballast.controller.membership import key_of
+from ballast.controller.observe import QUERY_NOT_ALLOWED
 from ballast.controller.status import Outlook, policy_status, stalled_status, topology_status, unshown_status
 from ballast.controller.survey import Read
 from ballast.errors import BallastError

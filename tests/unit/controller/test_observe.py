@@ -7,10 +7,10 @@ import pytest
 
 from ballast.api.labels import LabelSelector
 from ballast.api.topology import SparkTopology
-from ballast.controller.ends import declared
+from ballast.controller.ends import Rates, declared
 from ballast.controller.failures import Failure, Failures
 from ballast.controller.gateclock import GateClock
-from ballast.controller.observe import Lists, Metrics, Observation, Pool, observe
+from ballast.controller.observe import Lists, Metrics, Observation, Pool, observe, remarks
 from ballast.kube.nodes import NodeReader
 from ballast.kube.pods import PodReader
 from ballast.kube.volumes import Volumes, read_claim, read_volume
@@ -32,6 +32,14 @@ from tests.unit.kube.builders import CREATED_AT, GATE, driver, executor, express
 GI = float(1 << 30)
 NAMESPACES = {"analytics": {"ballast.dev/gate": "enabled"}, "kafka": {}, "other": {"tier": "dev"}}
 NODES = [node("node-1"), node("node-2", labels={"topology.kubernetes.io/zone": "b"})]
+
+ASKING: dict[str, Any] = {
+    "components": [
+        {"name": "ingest", "exchange": {"query": "sum(x)"}},
+        {"name": "sessions", "exchange": {"bytesPerSecond": 5}},
+    ],
+    "streams": [{"from": "ingest", "to": "sessions", "rate": {"query": "sum(y)"}}],
+}
 
 
 def look(
@@ -322,3 +330,47 @@ def test_the_order_of_lists_does_not_matter() -> None:
     shuffled = random.Random(5).sample(pods, len(pods))
     straight = look(*pods, topologies=[observed()])
     assert look(*shuffled, nodes=NODES[::-1], topologies=[observed()]) == straight
+
+
+def said(*, rates: Rates | None = None, allowed: bool = True, **spec: Any) -> list[tuple[str, str]]:
+    found = remarks(topology(**spec), rates=rates or {}, queries_allowed=allowed)
+    assert {each.topology for each in found} <= {"analytics/clicks"}
+    assert not any(each.stalls for each in found)
+    return [(each.reason, each.message) for each in found]
+
+
+def test_queries_that_the_policy_does_not_let_run_are_told_with_the_remedy() -> None:
+    ((reason, words),) = said(allowed=False, **ASKING)
+    assert reason == "QueryNotAllowed"
+    assert words.startswith("components[ingest].exchange.query, streams[ingest, sessions].rate.query: ")
+    assert "metrics.topologyQueries: Allow" in words
+    assert "write bytesPerSecond" in words
+
+
+def test_literal_rates_need_no_leave() -> None:
+    assert said(allowed=False, components=[{"name": "ingest", "exchange": {"bytesPerSecond": 5}}]) == []
+
+
+def test_a_query_without_a_figure_is_told_where_it_stands() -> None:
+    assert said(rates={("analytics/clicks", "sum(x)"): 5.0, ("analytics/clicks", "sum(y)"): 1.0}, **ASKING) == []
+    ((reason, words),) = said(rates={("analytics/clicks", "sum(x)"): 5.0}, **ASKING)
+    assert reason == "QueryWithoutFigure"
+    assert words.startswith("streams[ingest, sessions].rate.query: ")
+
+
+def chain(*ways: tuple[str, str]) -> dict[str, Any]:
+    names = sorted({name for way in ways for name in way})
+    return {"components": [{"name": n} for n in names], "streams": [{"from": a, "to": b} for a, b in ways]}
+
+
+def test_a_cycle_is_told_and_nothing_else_is() -> None:
+    assert said(**chain(("a", "b"), ("b", "c"), ("a", "c"))) == []
+    ((reason, words),) = said(**chain(("a", "b"), ("b", "c"), ("c", "b"), ("c", "d")))
+    assert reason == "CycleInStreams"
+    assert "b → c → b" in words or "c → b → c" in words
+
+
+def test_what_goes_to_an_external_component_and_comes_back_is_no_cycle() -> None:
+    components = [{"name": "kafka", "external": {"zones": {"a": 1}}}, {"name": "ingest"}]
+    streams = [{"from": "kafka", "to": "ingest"}, {"from": "ingest", "to": "kafka"}]
+    assert said(components=components, streams=streams) == []
