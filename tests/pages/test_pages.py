@@ -11,10 +11,14 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
+from ballast.cli.picture.applications import applications_page
 from ballast.cli.picture.backtested import backtested_page
 from ballast.cli.picture.exhibits import exhibits
 from ballast.cli.picture.simulated import simulated_page
 from ballast.cli.picture.sized import sized_page
+from ballast.cli.situation import load
+from ballast.report.pool import report
+from ballast.report.price import own_price
 from ballast.simulation.ranking import ranking
 from ballast.simulation.scenario import Scenario
 from ballast.simulation.study import Study
@@ -27,6 +31,7 @@ from tests.unit.sizing.values import log, progress, sharp, stage, task
 
 MANY = [f"careful avgShedder.lowThreshold={threshold}" for threshold in range(10, 24)]
 SCENARIO = Path(__file__).parents[2] / "examples" / "scenarios" / "flash-crowd.yaml"
+SNAPSHOT = SCENARIO.parents[1] / "report" / "snapshot.yaml"
 
 
 def _backtest(made: Study) -> str:
@@ -56,6 +61,13 @@ def _sizing() -> str:
     return sized_page(recommend(facts), facts, made="2026-11-22 21:00 UTC by ballast 0.1.0")
 
 
+def _report() -> str:
+    """The example of docs/report.md."""
+    pool = load(SNAPSHOT)
+    found = report(pool.snapshot, pool.policy, price=own_price(0.01))
+    return applications_page(found, made="2026-11-22 21:00 UTC by ballast 0.1.0")
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
     "backtest": lambda: _backtest(
         replace(
@@ -65,6 +77,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     ),
     "large-backtest": lambda: _backtest(_large()),
     "single-run": lambda: _backtest(study(["still"], windows=["pool 2026-11-20"], seeds=[1])),
+    "report": _report,
     "simulation": _simulation,
     "sizing": _sizing,
 }

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ballast.cli.situation import load
+from examples.report.pool import situation
 from tests.unit.cli.program import run
 
 SNAPSHOT = str(Path(__file__).parents[3] / "examples" / "report" / "snapshot.yaml")
@@ -18,6 +20,17 @@ def document(*options: str) -> dict[str, object]:
     assert ended.code == 0, ended.err
     found: dict[str, object] = json.loads(ended.out)
     return found
+
+
+def test_the_snapshot_is_what_its_program_writes() -> None:
+    assert load(Path(SNAPSHOT)) == situation()
+
+
+def test_the_documentation_shows_what_the_command_prints() -> None:
+    page = (Path(SNAPSHOT).parents[2] / "docs" / "report.md").read_text(encoding="utf-8")
+    shown = page.partition("$ ballast report -f examples/report/snapshot.yaml\n")[2].partition("```")[0]
+    printed = run("report", "-f", SNAPSHOT).out
+    assert [line.rstrip() for line in shown.splitlines()] == [line.rstrip() for line in printed.splitlines()]
 
 
 def test_the_headline_comes_first() -> None:
@@ -77,6 +90,7 @@ def test_the_page_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
     assert "<svg" in page
     assert page.index("Placing would save") < page.index("UTC by ballast ") < page.index("<svg")
     assert "shop/clicks" in page
+    assert "<li>ads/attribution: remote shuffle service" in page
     assert not any(word in page for word in ("src=", "href=", "url(", "@import"))
 
 

@@ -25,9 +25,11 @@ from ballast.cli.report.applications import (
     skew_rows,
     slow_rows,
 )
-from ballast.report.findings import ApplicationReport, PoolReport
+from ballast.report.findings import ApplicationReport, PoolReport, Verdict
 
 _ROW, _BAR, _SHOWN = 30.0, 9.0, 30
+_LEAST = 2.0
+"""Width of the bar of 0 %: without one, its color would be in the legend only."""
 
 
 def applications_page(found: PoolReport, *, made: str) -> str:
@@ -52,8 +54,11 @@ def _body(found: PoolReport, made: str) -> Iterator[str]:
     if found.applications:
         yield "<h2>Applications</h2>"
         yield "<p>As they are -> as Ballast would have placed them, all together.</p>"
-        rows = [application_row(each) for each in found.applications]
+        rows = [_row(each) for each in found.applications]
         yield grid(APPLICATION_COLUMNS, rows, text=("application", "zones", "why"))
+    if still := [each for each in found.applications if each.verdict is not Verdict.GAIN]:
+        yield "<h2>Where there is nothing to gain, or nothing to judge by</h2>"
+        yield f"<ul>{''.join(f'<li>{escape(each.key)}: {escape(each.why)}</li>' for each in still)}</ul>"
     tables: tuple[tuple[str, Sequence[str], list[list[str]]], ...] = (
         ("Reads from brokers across zones", READ_COLUMNS, read_rows(found)),
         ("Nodes that make applications slow, at equal bytes per task", SLOW_COLUMNS, slow_rows(found)),
@@ -68,6 +73,13 @@ def _body(found: PoolReport, made: str) -> Iterator[str]:
     yield f"<h2>What this is based on</h2><ul>{''.join(f'<li>{escape(line)}</li>' for line in basis(found))}</ul>"
 
 
+def _row(each: ApplicationReport) -> list[str]:
+    """As in the terminal, with a short reason: a long one would not fit the page and has a list."""
+    short = {Verdict.NOTHING_TO_GAIN: "nothing to gain", Verdict.UNKNOWN: "not known"}
+    row = application_row(each)
+    return [*row[:-1], short.get(each.verdict, row[-1])]
+
+
 def _bars(applications: Sequence[ApplicationReport], size: Size) -> Drawing:
     """Two bars for each: before and after."""
     left = 220.0 if size.name == "wide" else 120.0
@@ -79,9 +91,10 @@ def _bars(applications: Sequence[ApplicationReport], size: Size) -> Drawing:
         marks.append(f'<text x="{left - 8:.1f}" y="{top + 13:.1f}" text-anchor="end">{name}</text>')
         for row, (series, share) in enumerate(((1, each.before.shares.zone), (0, each.after.shares.zone))):
             y, told = top + row * (_BAR + 2.0), percent(share)
+            end = left + max(_LEAST, width * (share or 0.0))
             marks.append(
                 f'<line class="series{series}" stroke-width="{_BAR:g}" x1="{left:.1f}" '
-                f'x2="{left + width * (share or 0.0):.1f}" y1="{y + _BAR / 2:.1f}" y2="{y + _BAR / 2:.1f}"/>'
-                f'<text class="tick" x="{left + width * (share or 0.0) + 5:.1f}" y="{y + _BAR:.1f}">{told}</text>'
+                f'x2="{end:.1f}" y1="{y + _BAR / 2:.1f}" y2="{y + _BAR / 2:.1f}"/>'
+                f'<text class="tick" x="{end + 5:.1f}" y="{y + _BAR:.1f}">{told}</text>'
             )
     return Drawing(size, len(applications) * _ROW + 8.0, "".join(marks))
