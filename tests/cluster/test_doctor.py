@@ -140,6 +140,43 @@ def test_another_operators_version_and_missing_rights_are_found(scene: Scene) ->
     assert f"Service account {account} may not list nodes in all namespaces." in denied
 
 
+def test_the_right_to_evict_may_be_limited_to_the_namespaces_with_a_topology(scene: Scene) -> None:
+    """As the chart does with `evictionNamespaces`."""
+    testbed, name = scene.cluster.testbed, "limited"
+    labels = {"app.kubernetes.io/name": "ballast", "app.kubernetes.io/component": "operator"}
+    testbed.apply(deployment("limited", **labels))
+    rules = [{"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]}]
+    role, group = {"name": name, "namespace": NAMESPACE}, "rbac.authorization.k8s.io"
+    testbed.apply({"apiVersion": f"{group}/v1", "kind": "Role", "metadata": role, "rules": rules})
+    account = f"system:serviceaccount:{FOREIGN}:default"
+    subject = f"Deployment {FOREIGN}/limited"
+    arguments = ("--system-namespace", FOREIGN)
+    everywhere = f"Service account {account} may not create pods/eviction in all namespaces."
+    assert everywhere in scene.told("OperatorDenied", subject, *arguments)
+    testbed.apply(
+        {
+            "apiVersion": f"{group}/v1",
+            "kind": "RoleBinding",
+            "metadata": role,
+            "roleRef": {"apiGroup": group, "kind": "Role", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": FOREIGN}],
+        }
+    )
+    try:
+        wait_until(
+            lambda: everywhere not in scene.told("OperatorDenied", subject, *arguments), what="the right is granted"
+        )
+        assert not any("eviction" in what for what in scene.told("OperatorDenied", subject, *arguments))
+        elsewhere = {**topology(), "metadata": {"name": "elsewhere", "namespace": FOREIGN}}
+        scene.cluster.client.create(SPARK_TOPOLOGY, elsewhere, namespace=FOREIGN)
+        left = [what for what in scene.told("OperatorDenied", subject, *arguments) if "eviction" in what]
+        assert left == [f"Service account {account} may not create pods/eviction in namespace {FOREIGN}."]
+    finally:
+        testbed.kubectl("delete", "sparktopology", "--all", "--namespace", FOREIGN)
+        testbed.kubectl("delete", "rolebinding,role", name, "--namespace", NAMESPACE)
+        testbed.kubectl("delete", "deployment", "limited", "--namespace", FOREIGN)
+
+
 def test_an_account_without_rights_learns_what_was_skipped(scene: Scene) -> None:
     config = scene.cluster.testbed.service_account_kubeconfig(NAMESPACE, "default")
     found = scene.findings(kubeconfig=config)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from importlib.metadata import version
 from typing import Any, TypeVar
@@ -28,12 +28,13 @@ _OURS = "app.kubernetes.io/name=ballast"
 _OPERATOR = "app.kubernetes.io/component=operator"
 _DESCHEDULERS = "app.kubernetes.io/name=descheduler"
 _HEARTBEATS = "kube-node-lease"
+_EVICTION = "eviction"
 _RIGHTS: Sequence[tuple[str, Kind, str]] = (
     ("list", kinds.NODE, ""),
     ("list", kinds.POD, ""),
     ("watch", kinds.POD, ""),
     ("patch", kinds.POD, ""),
-    ("create", kinds.POD, "eviction"),
+    ("create", kinds.POD, _EVICTION),
     ("list", kinds.BALANCING_POLICY, ""),
     ("patch", kinds.BALANCING_POLICY, "status"),
     ("list", kinds.SPARK_TOPOLOGY, ""),
@@ -84,7 +85,7 @@ class _Inspection:
         return Cluster(
             server=server,
             system_namespace=self._namespace,
-            operators=tuple(self._operators()),
+            operators=tuple(self._operators({each.metadata.namespace or "" for each in topologies})),
             definitions=definitions,
             nodes=tuple(nodes),
             policies=tuple(policies),
@@ -121,9 +122,12 @@ class _Inspection:
             if not self._may(kinds.SELF_ACCESS, verb, kind, ""):
                 self._unread[kind.plural] = f"you may not {verb} {kind.plural}"
 
-    def _may(self, review: Kind, verb: str, kind: Kind, subresource: str, **who: Any) -> bool:
+    def _may(self, review: Kind, verb: str, kind: Kind, subresource: str, *, namespace: str = "", **who: Any) -> bool:
+        """In all namespaces, or in one."""
         group = kind.api_version.rpartition("/")[0]
         asked = {"verb": verb, "group": group, "resource": kind.plural, "subresource": subresource}
+        if namespace:
+            asked["namespace"] = namespace
         body = {
             "apiVersion": review.api_version,
             "kind": review.kind,
@@ -143,7 +147,8 @@ class _Inspection:
         found = self._list(Query(kinds.BALANCING_POLICY), lambda item: (_age(item), BalancingPolicy.parse(item)))
         return [policy for _, policy in sorted(found, key=lambda each: each[0])], True
 
-    def _operators(self) -> Iterable[Operator]:
+    def _operators(self, declared: Collection[str]) -> Iterable[Operator]:
+        """`declared`: the namespaces with a SparkTopology."""
         query = Query(kinds.DEPLOYMENT, namespace=self._namespace, labels=f"{_OURS},{_OPERATOR}")
         for deployment in self._list(query, lambda item: item):
             spec = deployment["spec"]["template"]["spec"]
@@ -153,10 +158,11 @@ class _Inspection:
                 name=deployment["metadata"]["name"],
                 account=account,
                 version=labels.get("app.kubernetes.io/version", ""),
-                denied=tuple(self._denied(account)),
+                denied=tuple(self._denied(account, declared)),
             )
 
-    def _denied(self, account: str) -> Iterable[str]:
+    def _denied(self, account: str, declared: Collection[str]) -> Iterable[str]:
+        """The chart's `evictionNamespaces` limits the right to evict: it is needed where a topology is, no more."""
         _, _, namespace, _ = account.split(":")
         groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
         for verb, kind, subresource in _RIGHTS:
@@ -164,9 +170,17 @@ class _Inspection:
                 allowed = self._may(kinds.ACCESS, verb, kind, subresource, user=account, groups=groups)
             except Forbidden:
                 return
-            if not allowed:
-                suffix = f"/{subresource}" if subresource else ""
-                yield f"{verb} {kind.plural}{suffix} in all namespaces"
+            if allowed:
+                continue
+            right = f"{verb} {kind.plural}{f'/{subresource}' if subresource else ''}"
+            limited = {
+                name: self._may(kinds.ACCESS, verb, kind, subresource, namespace=name, user=account, groups=groups)
+                for name in (sorted(declared) if subresource == _EVICTION else ())
+            }
+            if any(limited.values()):
+                yield from (f"{right} in namespace {name}" for name, granted in limited.items() if not granted)
+            else:
+                yield f"{right} in all namespaces"
 
     def _gated(
         self, policies: Sequence[BalancingPolicy], topologies: Sequence[SparkTopology]
