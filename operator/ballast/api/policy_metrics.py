@@ -103,8 +103,6 @@ class Queries(Model):
     """Bytes of streaming state of each application; several series of one application are added up."""
     batch_seconds: Query | None = None
     """Seconds that nineteen of twenty batches of each application stay within (the 95th percentile)."""
-    queue_depth: Query | None = None
-    """Records waiting for each executor, or its lag. Not used yet."""
 
 
 _Weight = Annotated[float, Field(ge=0, le=10)]

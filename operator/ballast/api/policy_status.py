@@ -188,7 +188,8 @@ class PolicyStatus(StatusModel):
     """The generation of the spec that this status is about; -1 before the first look."""
     conditions: Conditions = ()
     """Ready, MetricsAvailable, Balanced; and, when so, Stalled, Paused, Gating (False: the gate switch stays off),
-    ExecutorsPlaced (False: executors were released without a decided place in the last hour)."""
+    ExecutorsPlaced (False: executors were released without a decided place in the last hour), MovesPossible (False:
+    moves are on, but placement is not enforced)."""
     nodes: NodesStatus | None = None
     """The pool's nodes."""
     hits: Annotated[tuple[NodeHits, ...], Field(max_length=400), map_by("node")] = ()

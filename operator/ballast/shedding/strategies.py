@@ -82,6 +82,11 @@ _TRANSFER: Mapping[str, Field] = MappingProxyType(
 
 
 def _filled(kind: Callable[..., T], fields: Mapping[str, Field], settings: Settings) -> T:
+    """Raises InvalidField for a name that the strategy does not have: it must not silently keep a default."""
+    unknown = sorted(settings.keys() - fields.keys())
+    if unknown:
+        remedy = f"no such parameter: choose one of {', '.join(sorted(fields))}"
+        raise InvalidField(f"shedding.{unknown[0]}", settings[unknown[0]], remedy)
     return kind(**{field: read(settings[name]) for name, (field, read) in fields.items() if name in settings})
 
 
@@ -139,6 +144,7 @@ def _rounded(value: float) -> float:
     return int(rounded) if rounded.is_integer() else rounded
 
 
+_MAX_CANDIDATES = "max_candidates"
 _CANDIDATES = 10.0
 """Executors of a node that TransferShedder looks at, unless the policy's `max_candidates` says otherwise."""
 
@@ -153,7 +159,7 @@ class Shed:
 def shed(name: str, load: PoolLoad, settings: Settings, state: str) -> Shed:
     """One pass of strategy `name`; a state that it can't read is a fresh start.
 
-    Raises InvalidField for a name that is not in `STRATEGIES`.
+    Raises InvalidField for a name that is not in `STRATEGIES`, and for a setting that the strategy does not have.
     """
     if name not in STRATEGIES:
         raise InvalidField("shedding.strategy", name, f"choose one of {', '.join(sorted(STRATEGIES))}")
@@ -194,11 +200,10 @@ def _uniform(load: PoolLoad, settings: Settings, state: str) -> Shed:
 def _transfer(load: PoolLoad, settings: Settings, state: str) -> Shed:
     known, hits = decoded(state, load.names() | load.silent, width=2)
     before = tuple(sorted((name, Average(ratio, volume)) for name, (ratio, volume) in known.items()))
-    most = int(settings.get("max_candidates", _CANDIDATES))
+    most = int(settings.get(_MAX_CANDIDATES, _CANDIDATES))
+    own = {name: value for name, value in settings.items() if name != _MAX_CANDIDATES}
     pool = TransferPool(tuple(_transfer_node(node, most) for node in load.nodes), load.names(), load.silent)
-    result = transfer_shedder(
-        pool, transfer_settings(settings), TransferMemory(before, int(hits)), allowed=lambda *_: True
-    )
+    result = transfer_shedder(pool, transfer_settings(own), TransferMemory(before, int(hits)), allowed=lambda *_: True)
     averages = {name: (each.load_ratio, each.bytes_per_second) for name, each in result.memory.averages}
     return Shed(result.suggestions, encoded(averages, extra=result.memory.hits))
 

@@ -13,6 +13,8 @@ from ballast.controller import status
 from ballast.controller.ends import Finding
 from ballast.controller.status import Outlook, policy_status, stalled_status, topology_status
 from ballast.model import (
+    MovesMode,
+    MovesPolicy,
     Node,
     Phase,
     PlacementMode,
@@ -66,6 +68,23 @@ def test_a_policys_status_tells_the_pools_figures() -> None:
     assert verdicts["Balanced"] == ("False", "GapTooWide")
     assert verdicts["Ready"] == ("True", "Reconciled")
     assert verdicts["MetricsAvailable"] == ("True", "Available")
+
+
+def test_a_policy_whose_selector_matches_no_node_is_not_ready() -> None:
+    found = policy_status(policy_resource(), outlook(a_snapshot()))
+    (verdict,) = (c for c in found.conditions if c.type == "Ready")
+    assert (verdict.status.value, verdict.reason) == ("False", "NoNodes")
+    assert "correct nodeSelector" in verdict.message
+
+
+@pytest.mark.parametrize("mode", MovesMode)
+@pytest.mark.parametrize("placement", PlacementMode)
+def test_moves_that_act_without_enforced_placement_are_a_condition(mode: MovesMode, placement: PlacementMode) -> None:
+    policy = a_policy(placement=PlacementPolicy(mode=placement), moves=MovesPolicy(mode=mode))
+    found = policy_status(policy_resource(), outlook(a_snapshot(a_node("a")), policy))
+    verdicts = {c.type: (c.status.value, c.reason) for c in found.conditions}
+    in_vain = mode in ("Approve", "Enforce") and placement != "Enforce"
+    assert verdicts.get("MovesPossible") == (("False", "NotEnforced") if in_vain else None)
 
 
 def test_a_weighted_signal_that_no_node_has_is_told() -> None:

@@ -70,7 +70,7 @@ BY_TRAFFIC = AvgShedderPolicy(unit=LoadUnit.TRAFFIC, low_hits=2, high_hits=2, mi
 NO_MINIMUM = (("min_rate", 0.0), ("min_throughput", 0.0))
 EVERY_STRATEGY = (
     SheddingPolicy(avg_shedder=BY_TRAFFIC),
-    SheddingPolicy("ThresholdShedder", settings=NO_MINIMUM),
+    SheddingPolicy("ThresholdShedder", settings=(("min_throughput", 0.0),)),
     SheddingPolicy("OverloadShedder", settings=(("threshold", 80.0),)),
     SheddingPolicy("UniformLoadShedder", settings=(("max_unload_ratio", 0.5), *NO_MINIMUM)),
     SheddingPolicy("TransferShedder", settings=(("hits", 1.0), ("target_std_dev", 10.0))),

@@ -120,6 +120,12 @@ def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
         shed("Shredder", SKEWED, {}, "")
 
 
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_mistyped_setting_is_refused_with_the_known_ones(name: str) -> None:
+    with pytest.raises(InvalidField, match=r"shedding.thresholds: .*no such parameter: choose one of "):
+        shed(name, SKEWED, {"thresholds": 5.0}, "")
+
+
 def test_what_may_not_move_stays_with_every_strategy() -> None:
     held = PoolLoad.of(
         replace(node, executors=tuple(replace(executor, movable=False) for executor in node.executors))

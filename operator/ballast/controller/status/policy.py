@@ -29,6 +29,7 @@ from ballast.model import (
     MovesMode,
     PlacementMode,
     Plan,
+    Policy,
     PoolView,
     Reason,
     Refusal,
@@ -41,6 +42,10 @@ _MESSAGE_LENGTH = 240
 _SWITCH_OFF = (
     "`ballast release --all` turned the gate switch off, so new executors are not gated and not placed: restart the "
     "operator's Deployment to gate them again"
+)
+
+_NO_NODES = (
+    "no node matches nodeSelector, so nothing is placed or moved: correct nodeSelector, or label the nodes of the pool"
 )
 
 
@@ -68,7 +73,7 @@ def policy_status(resource: BalancingPolicy, outlook: Outlook) -> PolicyStatus:
 def _policy_conditions(resource: BalancingPolicy, outlook: Outlook) -> tuple[Condition, ...]:
     health, plan = outlook.snapshot.metrics, outlook.plan
     judge = Judge(resource.status.conditions, resource.metadata.generation, outlook.now)
-    judge.set("Ready", holds=True, reason="Reconciled", message=f"reconciled {plan.pool.total} nodes")
+    _judge_ready(judge, plan.pool)
     _judge_metrics(judge, health, plan.pool.dropped)
     judge.set(
         "Balanced", holds=plan.pool.balanced, reason=_balance_reason(plan.pool), message=_balance_words(plan.pool)
@@ -78,6 +83,7 @@ def _policy_conditions(resource: BalancingPolicy, outlook: Outlook) -> tuple[Con
         judge.set("Gating", holds=False, reason="SwitchOff", message=_SWITCH_OFF)
     else:
         judge.drop("Gating")
+    _judge_moves(judge, outlook.policy)
     if outlook.unplaced:
         reason, message = _unplaced(outlook.unplaced)
         judge.set("ExecutorsPlaced", holds=False, reason=reason, message=message)
@@ -88,6 +94,25 @@ def _policy_conditions(resource: BalancingPolicy, outlook: Outlook) -> tuple[Con
     else:
         judge.drop("Paused")
     return judge.conditions
+
+
+def _judge_ready(judge: Judge, pool: PoolView) -> None:
+    if pool.total:
+        judge.set("Ready", holds=True, reason="Reconciled", message=f"reconciled {pool.total} nodes")
+    else:
+        judge.set("Ready", holds=False, reason="NoNodes", message=_NO_NODES)
+
+
+def _judge_moves(judge: Judge, policy: Policy) -> None:
+    acting = policy.moves.mode in (MovesMode.APPROVE, MovesMode.ENFORCE)
+    if acting and policy.placement.mode is not PlacementMode.ENFORCE:
+        message = (
+            f"moves.mode is {policy.moves.mode}, but placement.mode is {policy.placement.mode}: nothing moves, because "
+            "a replacement would not be gated for its destination; set placement.mode: Enforce"
+        )
+        judge.set("MovesPossible", holds=False, reason=Reason.NOT_ENFORCED, message=message)
+    else:
+        judge.drop("MovesPossible")
 
 
 def _unplaced(counts: Mapping[Reason, int]) -> tuple[str, str]:
