@@ -202,7 +202,7 @@ def test_a_policy_that_overlaps_an_older_one_says_so(scene: Scene) -> None:
 
 def test_a_snapshot_can_be_planned_with_no_cluster(scene: Scene, tmp_path: Path) -> None:
     file = tmp_path / "snapshot.yaml"
-    ended = scene.ballast("snapshot", "-p", POLICY, "-o", str(file))
+    ended = scene.ballast("snapshot", "-p", POLICY, "--output-file", str(file))
     assert (ended.out, ended.err) == ("", f"wrote {file}\npolicy {POLICY}: 3 nodes, 2 executors\n")
     same = run("plan", "-f", str(file), "-o", "yaml")
     assert yaml.safe_load(same.out)["plans"][0]["topologies"][0]["executors"] == 2

@@ -100,7 +100,7 @@ def made(cluster: Cluster, steady: RunningJob, tmp_path_factory: pytest.TempPath
     told_at = time.time()
     (folder / "policy.yaml").write_text(json.dumps(cluster.policy(name)))
     config = str(cluster.testbed.kubeconfig)
-    ballast("snapshot", "-p", name, "-o", str(folder / "snapshot.json"), "--kubeconfig", config)
+    ballast("snapshot", "-p", name, "--output-file", str(folder / "snapshot.json"), "--kubeconfig", config)
     yield Run(name, move, first, last, told_at, folder)
     cluster.come_to_rest(steady)
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
+    from ballast.kube.client import Client
     from ballast.kube.connection import Connection
 
 KubeconfigOption = Annotated[
@@ -17,6 +23,91 @@ KubeconfigOption = Annotated[
 ContextOption = Annotated[
     str | None, typer.Option(help="Context in the kubeconfig file. Default: the current one.", metavar="NAME")
 ]
+
+_SPAN = re.compile(r"(?=\d)(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?")
+
+
+def _span(option: typer.CallbackParam, text: str | None) -> str | None:
+    """Raises BadParameter."""
+    del option
+    if text is not None and not _SPAN.fullmatch(text):
+        raise typer.BadParameter(f"{text!r}: write a duration such as 30s, 2m or 1m30s; 0 waits without end")
+    return text
+
+
+AsOption = Annotated[
+    str | None, typer.Option("--as", help="User to impersonate, who may be a service account.", metavar="USER")
+]
+RequestTimeoutOption = Annotated[
+    str | None,
+    typer.Option(
+        "--request-timeout",
+        help="How long to wait for an answer of the API server, such as 30s; 0 waits without end.",
+        metavar="DURATION",
+        callback=_span,
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What the options say about it."""
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+    user: str | None = None
+    """To impersonate."""
+    request_seconds: float | None = None
+    """Of one request, which then is not repeated; 0 waits without end."""
+
+    def connect(self) -> Connection:
+        """Raises NotConnected with what to set."""
+        return replace(connect(self.kubeconfig, self.context), impersonated=self.user)
+
+    def client(self, connection: Connection) -> Client:
+        from ballast.kube.client import Client, Limits  # noqa: PLC0415 -- slow to load, unused for a file
+
+        if self.request_seconds is None:
+            return Client(connection)
+        usual, seconds = Limits(), self.request_seconds or None
+        connect_seconds = min(usual.connect_seconds, seconds or usual.connect_seconds)
+        return Client(connection, replace(usual, connect_seconds=connect_seconds, read_seconds=seconds, attempts=1))
+
+
+ANYHOW = Access()
+"""As kubectl does with no options."""
+
+
+def reads_cluster(command: Callable[..., None]) -> Callable[..., None]:
+    """`command` with kubectl's options for the connection, from which its parameter `access` is made."""
+    own = inspect.signature(command, eval_str=True)
+    shared = inspect.signature(_access, eval_str=True).parameters
+
+    @wraps(command)
+    def called(**values: Any) -> None:
+        access = _access(**{name: values.pop(name) for name in shared})
+        command(**values, access=access)
+
+    parameters = [each for each in own.parameters.values() if each.name != "access"] + list(shared.values())
+    # typer reads both.
+    called.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    called.__annotations__ = {each.name: each.annotation for each in parameters}
+    return called
+
+
+def _access(
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    user: AsOption = None,
+    request_timeout: RequestTimeoutOption = None,
+) -> Access:
+    return Access(kubeconfig, context, user, None if request_timeout is None else _seconds(request_timeout))
+
+
+def _seconds(text: str) -> float:
+    found = _SPAN.fullmatch(text)
+    hours, minutes, seconds = (int(part or 0) for part in found.groups()) if found else (0, 0, 0)
+    return 3600.0 * hours + 60.0 * minutes + seconds
 
 
 def address(url: str | None) -> str | None:

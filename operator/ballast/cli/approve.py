@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ballast.cli.access import ContextOption, KubeconfigOption, connect
+from ballast.cli.access import ANYHOW, Access, reads_cluster
 from ballast.cli.output import Format, OutputOption, show, structured, table
 from ballast.cli.source import NamespaceOption
 from ballast.controller.openmove import read_moves
@@ -45,6 +45,7 @@ class Approval:
     """It was approved before."""
 
 
+@reads_cluster
 def approve(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="NAME", help="ExecutorMoves, as `kubectl ballast status` lists them.")
@@ -52,8 +53,7 @@ def approve(
     namespace: NamespaceOption = None,
     everything: Annotated[bool, typer.Option("--all", help="All proposed moves of the namespace.")] = False,
     output: OutputOption = Format.TABLE,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
+    access: Access = ANYHOW,
 ) -> None:
     """Let proposed moves begin, where the policy says moves.mode: Approve.
 
@@ -62,8 +62,8 @@ def approve(
     chosen = [name.rpartition("/")[2] for name in names or ()]
     if bool(chosen) == everything:
         raise typer.BadParameter("name one or more moves, or say --all", param_hint="NAME")
-    connection = connect(kubeconfig, context)
-    client = Client(connection)
+    connection = access.connect()
+    client = access.client(connection)
     try:
         place = namespace or connection.namespace
         moves = proposed(client, place) if everything else [_read(client, place, name) for name in chosen]

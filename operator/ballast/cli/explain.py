@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ballast.cli.access import ContextOption, KubeconfigOption
+from ballast.cli.access import ANYHOW, Access, reads_cluster
 from ballast.cli.output import Format, OutputOption, show, structured
 from ballast.cli.report.capacities import capacity_document, capacity_report
 from ballast.cli.report.explained import explanation_document, explanation_report
@@ -46,6 +46,7 @@ _PODS = ("pod", "pods", "po")
 _TOPOLOGIES = ("topology", "sparktopology", "sparktopologies", "stopo")
 
 
+@reads_cluster
 def explain(
     what: Annotated[
         str, typer.Argument(metavar="POD|topology/NAME", help="An executor's pod (NAME or pod/NAME), or a topology.")
@@ -56,14 +57,13 @@ def explain(
     filename: FileOption = None,
     prometheus: PrometheusOption = None,
     system_namespace: SystemOption = SYSTEM_NAMESPACE,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
+    access: Access = ANYHOW,
 ) -> None:
     """Say why an executor is where it is, why it is or isn't moved, and where it could go, node by node.
 
     Of a topology: how busy each of its executors is (capacity), how much of its cores it uses (load), and what follows.
     """
-    where = Where(filename, kubeconfig, context, prometheus, system_namespace)
+    where = Where(filename, access, prometheus, system_namespace)
     kind, _, name = what.rpartition("/")
     if kind.lower() in _TOPOLOGIES and name:
         _topology(look_once(where, policy), name, namespace, output)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Annotated, Any, NoReturn
 
@@ -12,7 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from ballast.errors import BallastError
+from ballast.errors import BallastError, InvalidField
 from ballast.garbage import seldom_sought
 from ballast.kube.errors import Forbidden
 
@@ -44,11 +45,14 @@ _MODULES = {"report": "applications"}
 _EXAMPLES = ("kubectl ballast status", "kubectl ballast plan -o yaml", "ballast plan -f snapshot.yaml")
 _EXIT_CODES = (
     "0  all went well",
-    "1  it could not be done; standard error says why and what helps",
+    "1  it could not be done, or something was found; standard error says why and what helps",
     "2  wrong usage",
 )
 _STYLE: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False, "add_completion": False}
 
+_LIBRARY_WORDS = "Value error, "
+_OPTION = "-"
+"""What the field of an error begins with that is about the command line."""
 _DISTRIBUTION = "ballast-operator"
 
 
@@ -62,6 +66,19 @@ class _Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         del ctx
         return _command(cmd_name) if cmd_name in COMMANDS else None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        near = get_close_matches(args[0], COMMANDS, n=1)
+        if near and near[0] != args[0]:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix(_LIBRARY_WORDS)
+            raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         del ctx
@@ -133,15 +150,17 @@ def call(name: str, arguments: Sequence[str]) -> NoReturn:
         app(name)(args=list(arguments), prog_name=name)
     except Forbidden as error:
         _fail(f"you may not {error.action}: {error.message}")
+    except InvalidField as error:
+        _fail(str(error), notes=getattr(error, "__notes__", ()), code=2 if error.field.startswith(_OPTION) else 1)
     except BallastError as error:
         _fail(str(error), notes=getattr(error, "__notes__", ()))
     sys.exit(0)
 
 
-def _fail(message: str, *, notes: Sequence[str] = ()) -> NoReturn:
+def _fail(message: str, *, notes: Sequence[str] = (), code: int = 1) -> NoReturn:
     first, *more = (line.strip() for line in message.splitlines() if line.strip())
     one = " ".join([first, *more]) if len(more) < 2 else "\n  ".join([first, *more])
     print(f"Error: {one}", file=sys.stderr)
     for note in notes:
         print(f"\n{note}", file=sys.stderr)
-    sys.exit(1)
+    sys.exit(code)

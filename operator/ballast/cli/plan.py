@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from ballast.cli.access import ContextOption, KubeconfigOption
+from ballast.cli.access import ANYHOW, Access, reads_cluster
 from ballast.cli.output import Format, OutputOption, show, structured
 from ballast.cli.report.planned import Planned, plan_document, plan_report, planned
 from ballast.cli.report.remarks import remarks
@@ -51,6 +51,7 @@ class NothingOfThatNameError(BallastError):
     """Neither a topology nor a policy, or several topologies."""
 
 
+@reads_cluster
 def plan(
     name: Annotated[
         str | None,
@@ -62,15 +63,14 @@ def plan(
     filename: FileOption = None,
     prometheus: PrometheusOption = None,
     system_namespace: SystemOption = SYSTEM_NAMESPACE,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
+    access: Access = ANYHOW,
 ) -> None:
     """Show what would be done now: moves from -> to with their gain, placements, and what is refused and why.
 
     For each topology: how much of its traffic crosses zones and racks, and how much would if it were placed again.
     Changes nothing.
     """
-    seen = look_once(Where(filename, kubeconfig, context, prometheus, system_namespace), policy)
+    seen = look_once(Where(filename, access, prometheus, system_namespace), policy)
     found = chosen(seen, name, namespace)
     if output.for_programs:
         typer.echo(

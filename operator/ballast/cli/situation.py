@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,9 +17,22 @@ from ballast.planner.defects import schedule_defect
 from ballast.planner.plan import plan
 
 VERSION = 1
+STANDARD_INPUT = Path("-")
 
 _KIND = "BallastSnapshot"
-_REMEDY = "write a new file with `kubectl ballast snapshot -o FILE`"
+_WORDS = {
+    "missing": "this field is missing",
+    "missing_argument": "this field is missing",
+    "extra_forbidden": "no such field",
+    "unexpected_keyword_argument": "no such field",
+    "string_type": "must be text",
+    "int_parsing": "must be a whole number",
+    "float_parsing": "must be a number",
+    "dataclass_type": "must be a mapping",
+    "bool_parsing": "must be true or false",
+}
+"""By the library's names for what is wrong; it says the others well enough."""
+_REMEDY = "write a new file with `kubectl ballast snapshot --output-file FILE`"
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -53,15 +67,24 @@ def load(path: Path) -> Situation:
     try:
         situation = TypeAdapter(Situation).validate_python(document)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise UnusableSnapshotError(f"{path}: {field}: {first['msg']}: {_REMEDY}") from error
+        raise UnusableSnapshotError(_told(path, error)) from error
     for position, budget in enumerate(situation.policy.moves.budgets):
         at = f"policy.moves.budgets.{position}"
         wrong = schedule_defect(budget.schedule, budget.time_zone, at=at, time_zone_field="time_zone")
         if wrong is not None:
             raise UnusableSnapshotError(f"{path}: {wrong}")
     return situation
+
+
+def _told(path: Path, error: ValidationError) -> str:
+    """One line a field, and what helps."""
+    problems = [
+        f"{'.'.join(str(part) for part in each['loc'])}: {_WORDS.get(each['type'], each['msg'])}"
+        for each in error.errors(include_url=False)
+    ]
+    if len(problems) == 1:
+        return f"{path}: {problems[0]}: {_REMEDY}"
+    return "\n".join([f"{path} can't be used: {_REMEDY}", *problems])
 
 
 def dump(situation: Situation, *, as_json: bool = False) -> str:
@@ -81,7 +104,7 @@ def dump(situation: Situation, *, as_json: bool = False) -> str:
 def _document(path: Path) -> dict[str, Any]:
     """The content without the two fields that say what it is."""
     try:
-        document = _parsed(path.read_text(encoding="utf-8"))
+        document = _parsed(sys.stdin.read() if path == STANDARD_INPUT else path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UnusableSnapshotError(f"{path}: {error.strerror}") from error
     except (yaml.YAMLError, ValueError) as error:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ballast.cli.access import ContextOption, KubeconfigOption
+from ballast.cli.access import ANYHOW, Access, reads_cluster
 from ballast.cli.output import saved, writable
 from ballast.cli.situation import Situation, dump
 from ballast.cli.source import (
@@ -22,39 +23,52 @@ from ballast.cli.source import (
 )
 
 EXAMPLES = (
-    "kubectl ballast snapshot -o snapshot.yaml",
-    "kubectl ballast snapshot -p streaming > streaming.yaml",
+    "kubectl ballast snapshot > snapshot.yaml",
+    "kubectl ballast snapshot -p streaming --output-file streaming.yaml",
+    "kubectl ballast snapshot -p streaming -o json | ballast plan -f -",
 )
 
 
+class Written(StrEnum):
+    YAML = "yaml"
+    JSON = "json"
+
+
+@reads_cluster
 def snapshot(
     policy: PolicyOption = None,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", help="File to write. Default: standard output.", metavar="FILE", callback=writable
-        ),
+        Written | None,
+        typer.Option("--output", "-o", help="How to write it; yaml by default, unless the file ends in .json."),
+    ] = None,
+    output_file: Annotated[
+        Path | None, typer.Option(help="File to write. Default: standard output.", metavar="FILE", callback=writable)
     ] = None,
     prometheus: PrometheusOption = None,
     system_namespace: SystemOption = SYSTEM_NAMESPACE,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
+    access: Access = ANYHOW,
 ) -> None:
     """Write one policy's pool as YAML: its nodes, executors, topologies, moves, figures and hits as they are now.
 
-    A file that ends in .json gets JSON, which is quicker where there are thousands of executors.
+    JSON is quicker where there are thousands of executors.
 
     It holds names, labels, requests and figures; no secrets, no environment, no logs.
     """
-    seen = look_once(Where(None, kubeconfig, context, prometheus, system_namespace), policy)
+    seen = look_once(Where(None, access, prometheus, system_namespace), policy)
     situation = only(seen)
-    text = dump(situation, as_json=output is not None and output.suffix == ".json")
-    if output is None:
+    text = dump(situation, as_json=_is_json(output, output_file))
+    if output_file is None:
         typer.echo(text, nl=False)
         return
-    saved(output, text, field="--output")
+    saved(output_file, text, field="--output-file")
     nodes, executors = len(situation.snapshot.nodes), len(situation.snapshot.executors)
     typer.echo(f"policy {situation.policy.name}: {nodes} nodes, {executors} executors", err=True)
+
+
+def _is_json(output: Written | None, file: Path | None) -> bool:
+    if output is not None:
+        return output is Written.JSON
+    return file is not None and file.suffix == ".json"
 
 
 def only(seen: Seen) -> Situation:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ballast.cli.access import address, connect
+from ballast.cli.access import ANYHOW, Access, address
 from ballast.cli.first_policy import FIRST_POLICY
 from ballast.cli.situation import Situation, load
 from ballast.errors import BallastError
@@ -27,7 +27,8 @@ class NotThatPolicyError(BallastError):
 
 
 FileOption = Annotated[
-    Path | None, typer.Option("--filename", "-f", help="A snapshot file instead of a cluster.", metavar="FILE")
+    Path | None,
+    typer.Option("--filename", "-f", help="A snapshot file instead of a cluster; - is standard input.", metavar="FILE"),
 ]
 PolicyOption = Annotated[str | None, typer.Option("--policy", "-p", help="Only this BalancingPolicy.", metavar="NAME")]
 NamespaceOption = Annotated[
@@ -54,8 +55,7 @@ class Where:
     """What the options say about it."""
 
     file: Path | None = None
-    kubeconfig: Path | None = None
-    context: str | None = None
+    access: Access = ANYHOW
     prometheus: str | None = None
     system_namespace: str = SYSTEM_NAMESPACE
 
@@ -68,6 +68,8 @@ class Seen:
     """Of the kubeconfig's context; None for a file."""
     view: View | None = None
 
+    only_namespace: str | None = None
+    """Whose topologies and moves are shown; None shows those of all."""
     from_file: bool = False
     operator_runs: bool | None = None
     """Whether its lease is held; None for a file, or where leases may not be read."""
@@ -91,10 +93,9 @@ def source(where: Where) -> Iterator[Look]:
 @contextmanager
 def _cluster(where: Where) -> Iterator[Look]:
     from ballast.controller.viewer import NoPolicyError, Viewer  # noqa: PLC0415 -- slow to load, unused for a file
-    from ballast.kube.client import Client  # noqa: PLC0415 -- as above
 
-    connection = connect(where.kubeconfig, where.context)
-    client = Client(connection)
+    connection = where.access.connect()
+    client = where.access.client(connection)
     viewer = Viewer(client, clock=time.time, namespace=where.system_namespace, prometheus=where.prometheus)
 
     def look(policy: str | None) -> Seen:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -11,7 +12,7 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from ballast.cli.access import ContextOption, KubeconfigOption
+from ballast.cli.access import ANYHOW, Access, reads_cluster
 from ballast.cli.output import Format, OutputOption, console, plain, show, structured
 from ballast.cli.report.pool import pool_document, pool_report
 from ballast.cli.report.remarks import remarks
@@ -31,6 +32,7 @@ from ballast.errors import BallastError
 EXAMPLES = (
     "kubectl ballast status",
     "kubectl ballast status -p streaming -o wide",
+    "kubectl ballast status -n analytics",
     "kubectl ballast status --watch",
     "kubectl ballast status --prometheus http://localhost:9090",
 )
@@ -49,8 +51,16 @@ COLUMNS = (
 )
 
 
+@reads_cluster
 def status(
     policy: PolicyOption = None,
+    namespace: Annotated[
+        str | None,
+        typer.Option("--namespace", "-n", help="Only topologies and moves of it; all if absent.", metavar="NAME"),
+    ] = None,
+    everywhere: Annotated[
+        bool, typer.Option("--all-namespaces", "-A", help="Topologies and moves of all namespaces, as if -n is absent.")
+    ] = False,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Look again and again, until Ctrl-C.")] = False,
     every: Annotated[
         float, typer.Option(help="Seconds between two looks of --watch.", min=0.5, metavar="SECONDS")
@@ -59,28 +69,35 @@ def status(
     filename: FileOption = None,
     prometheus: PrometheusOption = None,
     system_namespace: SystemOption = SYSTEM_NAMESPACE,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
+    access: Access = ANYHOW,
 ) -> None:
     """Show each pool: its nodes with scores, executors, pairs and hits, its topologies and open moves."""
     if watch and output.for_programs:
         raise typer.BadParameter("--watch draws for people: leave out -o, or say -o wide", param_hint="--watch")
-    with source(Where(filename, kubeconfig, context, prometheus, system_namespace)) as look:
+    if everywhere and namespace is not None:
+        raise typer.BadParameter("say -n or -A, not both", param_hint="--all-namespaces")
+    with source(Where(filename, access, prometheus, system_namespace)) as look:
         if watch:
             with contextlib.suppress(KeyboardInterrupt):
-                _watch(look, policy, output, every_seconds=every)
+                _watch(_within(look, namespace), policy, output, every_seconds=every)
             return
-        seen = look(policy)
+        seen = _within(look, namespace)(policy)
     if output.for_programs:
         typer.echo(structured(status_document(seen), output))
     else:
         show(*status_report(seen, output), form=output)
 
 
+def _within(look: Look, namespace: str | None) -> Look:
+    """Looks as `look`, and shows what is of that namespace; nodes are of none."""
+    return lambda policy: replace(look(policy), only_namespace=namespace)
+
+
 def status_report(seen: Seen, form: Format) -> list[RenderableType]:
     parts: list[RenderableType] = []
     for situation in seen.situations:
-        parts += [Text(), *pool_report(situation, form)] if parts else pool_report(situation, form)
+        report = pool_report(situation, form, namespace=seen.only_namespace)
+        parts += [Text(), *report] if parts else report
     return [*parts, *_unled(seen), *remarks(seen)]
 
 
@@ -98,7 +115,7 @@ def status_document(seen: Seen) -> dict[str, Any]:
     """`operatorRuns` is null for a file, and where leases may not be read."""
     return {
         "operatorRuns": seen.operator_runs,
-        "policies": [pool_document(each) for each in seen.situations],
+        "policies": [pool_document(each, namespace=seen.only_namespace) for each in seen.situations],
         "problems": list(seen.problems),
     }
 

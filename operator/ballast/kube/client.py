@@ -35,7 +35,8 @@ class Limits:
     connections: int = 32
     """Kept open at most; as many requests can be under way at a time without opening more."""
     connect_seconds: float = 5.0
-    read_seconds: float = 30.0
+    read_seconds: float | None = 30.0
+    """None waits without end."""
     attempts: int = 4
     """Of a request that may safely be repeated."""
     first_pause_seconds: float = 0.2
@@ -275,6 +276,8 @@ class Client:
         authorization = self._connection.authorization()
         if authorization:
             headers["Authorization"] = authorization
+        if self._connection.impersonated:
+            headers["Impersonate-User"] = self._connection.impersonated
         return headers
 
 

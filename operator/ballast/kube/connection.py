@@ -50,6 +50,8 @@ class Connection:
     authorization: Authorization
     tls: Tls = field(default_factory=Tls)
     proxy: str | None = None
+    impersonated: str | None = None
+    """The user as whom to act, if the one of the credentials may."""
 
     @classmethod
     def from_pod(

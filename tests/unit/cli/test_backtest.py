@@ -134,13 +134,13 @@ def world(tmp_path: Path) -> str:
 )
 def test_what_cannot_be_run_is_named_before_spark_is_started(world: str, options: list[str], words: str) -> None:
     told = run("backtest", "--scenario", world, *options)
-    assert told.code == 1
+    assert told.code == exit_code(told.err)
     assert words in told.err
 
 
 def test_a_place_for_pictures_that_is_no_folder_is_told_before_anything_is_run(world: str) -> None:
     told = run("backtest", "--scenario", world, "--png", world)
-    assert told.code == 1
+    assert told.code == 2
     assert f"--png: '{world}': {world} is no folder; name a folder that can be written" in told.err
 
 
@@ -150,7 +150,7 @@ def test_a_folder_for_pictures_that_cannot_be_written_is_told_before_anything_is
     """Root may write anywhere: it is the system's answer that is another here."""
     monkeypatch.setattr(os, "access", lambda asked, _: asked != tmp_path)
     told = run("backtest", "--scenario", world, "--png", str(tmp_path / "new" / "plots"))
-    assert told.code == 1
+    assert told.code == 2
     assert f"--png: '{tmp_path}/new/plots': {tmp_path} can't be written; name a folder" in told.err
 
 
@@ -162,7 +162,7 @@ def test_a_backtest_that_is_refused_leaves_no_folder_behind(tmp_path: Path) -> N
 
 def test_a_backtest_of_nothing_says_what_to_name() -> None:
     told = run("backtest")
-    assert told.code == 1
+    assert told.code == 2
     assert "--scenario" in told.err
 
 
@@ -186,5 +186,5 @@ def test_a_backtest_of_nothing_says_what_to_name() -> None:
 )
 def test_it_takes_scenarios_or_a_history_and_only_options_of_that(asked: list[str], words: str) -> None:
     told = run("backtest", *asked)
-    assert told.code == 1
+    assert told.code == 2
     assert words in " ".join(told.err.split())

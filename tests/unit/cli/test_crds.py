@@ -82,5 +82,5 @@ def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
     told = run("crds", "--directory", str(file))
-    assert told.code == 1
+    assert told.code == 2
     assert told.err.strip() == f"Error: --directory: '{file}': File exists: name one that can be written"

@@ -39,7 +39,7 @@ from tests.unit.spark.faults import Answer, failure, matrix, serving
 )
 def test_an_option_that_cannot_be_used_is_named_before_spark_is_started(options: list[str], words: str) -> None:
     told = run("history", "--prometheus", "http://prometheus:9090", *options)
-    assert told.code == 1
+    assert told.code == 2
     assert words in told.err
     assert "secret" not in told.err
 

@@ -88,7 +88,11 @@ def test_under_kubectl_it_calls_itself_as_people_call_it() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["stats"], "No such command 'stats'"),
+        (["stats"], "No such command 'stats'. Did you mean 'status'?"),
+        (["nothing"], "No such command 'nothing'"),
+        (["status", "-n", "a", "-A"], "say -n or -A"),
+        (["status", "--request-timeout", "soon"], "write a duration such as 30s"),
+        (["snapshot", "-o", "pool.toml"], "Invalid value for '--output' / '-o': 'pool.toml' is not one of"),
         (["status", "--color"], "No such option: --color"),
         (["status", "-o", "xml"], "'xml' is not one of"),
         (["explain"], "Missing argument"),

@@ -85,7 +85,7 @@ def test_a_policy_that_is_none_is_refused_with_what_to_write(scenario: str, poli
 
 def test_a_policy_that_stands_there_twice_is_refused(scenario: str) -> None:
     told = run("simulate", scenario, "-p", "None", "-p", "None")
-    assert told.code == 1
+    assert told.code == 2
     assert "there is a policy None already" in told.err
 
 
@@ -105,6 +105,6 @@ def test_a_page_with_plots_is_written_on_request(scenario: str, tmp_path: Path) 
 @pytest.mark.parametrize("name", ["missing/runs.html", "."])
 def test_a_page_that_cannot_be_written_is_told_before_anything_is_run(tmp_path: Path, name: str) -> None:
     told = run("simulate", "absent.yaml", "--report", str(tmp_path / name))
-    assert told.code == 1
+    assert told.code == 2
     assert told.err.startswith(f"Error: --report: '{tmp_path / name}': ")
     assert "name a file that can be written" in told.err

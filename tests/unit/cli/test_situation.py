@@ -84,8 +84,8 @@ def _mistyped(document: dict[str, Any]) -> None:
         (_manifest, "kind", "'BalancingPolicy': this is no BallastSnapshot"),
         (_without("version"), "version", "None: this program reads version 1"),
         (_old, "version", "0: this program reads version 1"),
-        (_without("policy"), "policy", "Field required"),
-        (_renamed, "snapshot.nodes.0.allocatable.cpu", "Unexpected keyword argument"),
+        (_without("policy"), "policy", "this field is missing"),
+        (_renamed, "snapshot.nodes.0.allocatable.cpu", "no such field"),
         (_mistyped, "snapshot.executors.1.phase", "'Gated', 'Pending', 'Running', 'Leaving' or 'Ended'"),
     ],
 )
@@ -100,7 +100,7 @@ def test_a_file_that_does_not_fit_names_the_field_and_the_remedy(
     told = str(refused.value)
     assert told.startswith(f"{file}: {field}: ")
     assert words in told
-    assert told.endswith("write a new file with `kubectl ballast snapshot -o FILE`")
+    assert told.endswith("write a new file with `kubectl ballast snapshot --output-file FILE`")
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,6 @@ def test_of_several_one_must_be_named() -> None:
 
 def test_a_file_without_a_place_is_told_before_the_cluster_is_asked(tmp_path: Path) -> None:
     file = tmp_path / "absent" / "pool.yaml"
-    told = run("snapshot", "--output", str(file), "--kubeconfig", str(tmp_path / "no-kubeconfig"))
-    assert (told.code, told.out) == (1, "")
-    assert told.err.startswith(f"Error: --output: '{file}': there is no folder {file.parent}")
+    told = run("snapshot", "--output-file", str(file), "--kubeconfig", str(tmp_path / "no-kubeconfig"))
+    assert (told.code, told.out) == (2, "")
+    assert told.err.startswith(f"Error: --output-file: '{file}': there is no folder {file.parent}")

@@ -11,9 +11,9 @@ from ballast.cli.report.place import Naming, instant
 from ballast.model import Move, Snapshot
 
 
-def open_moves(snapshot: Snapshot) -> list[Move]:
-    """The oldest first."""
-    found = [move for move in snapshot.moves if not move.phase.ended]
+def open_moves(snapshot: Snapshot, namespace: str | None = None) -> list[Move]:
+    """The oldest first; of a namespace or of all."""
+    found = [move for move in snapshot.moves if not move.phase.ended and namespace in (None, move.namespace)]
     return sorted(found, key=lambda move: (move.started_at, move.namespace, move.name))
 
 

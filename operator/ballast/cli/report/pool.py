@@ -17,7 +17,9 @@ from ballast.model import Budget, MovePhase, NodeView, Plan, Policy
 from ballast.moves import budget
 
 
-def pool_report(situation: Situation, form: Format = Format.TABLE) -> list[RenderableType]:
+def pool_report(
+    situation: Situation, form: Format = Format.TABLE, *, namespace: str | None = None
+) -> list[RenderableType]:
     """What to print for people, from top to bottom."""
     decided, wide = situation.plan(), form is Format.WIDE
     naming = Naming.of(situation.snapshot.nodes, whole=wide)
@@ -26,16 +28,16 @@ def pool_report(situation: Situation, form: Format = Format.TABLE) -> list[Rende
     parts.append(
         _node_table(nodes, situation.policy, naming, wide=wide) if nodes else Text("none: see spec.nodeSelector")
     )
-    if rows := topology_rows(situation, decided):
+    if rows := topology_rows(situation, decided, namespace):
         parts += [heading("Topologies"), topology_table(rows, wide=wide)]
-    if moves := open_moves(situation.snapshot):
+    if moves := open_moves(situation.snapshot, namespace):
         parts += [heading("Open moves"), move_table(moves, situation.now, naming)]
         if any(move.phase is MovePhase.PROPOSED for move in moves):
             parts.append(Text("Let one begin with `kubectl ballast approve MOVE -n NAMESPACE`.", style="dim"))
     return parts
 
 
-def pool_document(situation: Situation) -> dict[str, Any]:
+def pool_document(situation: Situation, *, namespace: str | None = None) -> dict[str, Any]:
     decided = situation.plan()
     pool, health = decided.pool, situation.snapshot.metrics
     return {
@@ -57,8 +59,8 @@ def pool_document(situation: Situation) -> dict[str, Any]:
         "balanced": pool.balanced,
         "budgets": [_budget_document(each, situation) for each in _in_force(situation)],
         "suggested": len(decided.moves),
-        "topologies": [topology_document(row) for row in topology_rows(situation, decided)],
-        "moves": [move_document(move) for move in open_moves(situation.snapshot)],
+        "topologies": [topology_document(row) for row in topology_rows(situation, decided, namespace)],
+        "moves": [move_document(move) for move in open_moves(situation.snapshot, namespace)],
     }
 
 

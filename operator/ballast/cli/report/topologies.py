@@ -24,8 +24,8 @@ class TopologyRow:
     locality: LocalityView | None
 
 
-def topology_rows(situation: Situation, decided: Plan) -> list[TopologyRow]:
-    """Those that a SparkTopology declares, and applications with executors, by key."""
+def topology_rows(situation: Situation, decided: Plan, namespace: str | None = None) -> list[TopologyRow]:
+    """Those that a SparkTopology declares, and applications with executors, by key; of a namespace or of all."""
     locality = {view.topology: view for view in decided.locality}
     declared = {topology.key: topology for topology in situation.snapshot.topologies}
     members: dict[str, Counter[Phase]] = {key: Counter() for key in declared}
@@ -43,6 +43,7 @@ def topology_rows(situation: Situation, decided: Plan) -> list[TopologyRow]:
             locality=locality.get(key),
         )
         for key, phases in sorted(members.items())
+        if namespace in (None, key.split("/", 1)[0])
     ]
 
 
