@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from ballast.kube.client import Client
+    from ballast.kube.client import Client, Limits
     from ballast.kube.connection import Connection
 
 KubeconfigOption = Annotated[
@@ -65,13 +65,20 @@ class Access:
         return replace(connect(self.kubeconfig, self.context), impersonated=self.user)
 
     def client(self, connection: Connection) -> Client:
-        from ballast.kube.client import Client, Limits  # noqa: PLC0415 -- slow to load, unused for a file
+        from ballast.kube.client import Client  # noqa: PLC0415 -- slow to load, unused for a file
 
+        return Client(connection, self.limits)
+
+    @property
+    def limits(self) -> Limits:
+        from ballast.kube.client import Limits  # noqa: PLC0415 -- slow to load, unused for a file
+
+        usual = Limits()
         if self.request_seconds is None:
-            return Client(connection)
-        usual, seconds = Limits(), self.request_seconds or None
+            return usual
+        seconds = self.request_seconds or None
         connect_seconds = min(usual.connect_seconds, seconds or usual.connect_seconds)
-        return Client(connection, replace(usual, connect_seconds=connect_seconds, read_seconds=seconds, attempts=1))
+        return replace(usual, connect_seconds=connect_seconds, read_seconds=seconds, attempts=1)
 
 
 ANYHOW = Access()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ballast.cli.access import ContextOption, KubeconfigOption, address, connect
+from ballast.cli.access import ANYHOW, Access, address, reads_cluster
 from ballast.cli.output import Format, OutputOption, saved, show, structured
 from ballast.cli.picture.page import ReportOption
 from ballast.cli.source import FileOption
@@ -40,6 +40,7 @@ COLUMNS = (
 )
 
 
+@reads_cluster
 def report(
     filename: FileOption = None,
     output: OutputOption = Format.TABLE,
@@ -76,8 +77,7 @@ def report(
             "--rack-label", metavar="LABEL", help="The node label that names racks. Default: topology.ballast.dev/rack."
         ),
     ] = None,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
+    access: Access = ANYHOW,
 ) -> None:
     """Show what the shuffle of every running Spark application costs between zones, and what placing would save.
 
@@ -92,7 +92,7 @@ def report(
             prometheus or rack_label or "",
             "a snapshot file has its own metrics and levels: leave out one of the two options",
         )
-    pool = _pool(filename, kubeconfig, context, prometheus=prometheus, rack_label=rack_label)
+    pool = _pool(filename, access, prometheus=prometheus, rack_label=rack_label)
     price = _price(pool.snapshot, cloud, price_per_gib)
     found = made_report(pool.snapshot, pool.policy, price=price, remote_shuffle=_known(pool.snapshot, remote_shuffle))
     if page is not None:
@@ -113,18 +113,15 @@ class _Pool:
     problems: tuple[str, ...] = ()
 
 
-def _pool(
-    file: Path | None, kubeconfig: Path | None, context: str | None, *, prometheus: str | None, rack_label: str | None
-) -> _Pool:
+def _pool(file: Path | None, access: Access, *, prometheus: str | None, rack_label: str | None) -> _Pool:
     if file is not None:
         from ballast.cli.situation import load  # noqa: PLC0415 -- unused for a cluster
 
         situation = load(file)
         return _Pool(situation.snapshot, situation.policy)
     from ballast.controller.bystander import look  # noqa: PLC0415 -- slow to load, unused for a file
-    from ballast.kube.client import Client  # noqa: PLC0415 -- as above
 
-    client = Client(connect(kubeconfig, context))
+    client = access.client(access.connect())
     try:
         seen = look(client, prometheus=prometheus, rack_label=rack_label, clock=time.time)
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,8 @@ import typer
 import yaml
 
 from ballast.api.topology import SparkTopology
-from ballast.cli.access import ContextOption, KubeconfigOption, address, connect
+from ballast.cli.access import ANYHOW, Access, address, reads_cluster
+from ballast.cli.situation import STANDARD_INPUT
 from ballast.cli.source import NamespaceOption
 from ballast.errors import BallastError, InvalidField
 from ballast.kube import names
@@ -62,6 +64,7 @@ class NoAnswerError(BallastError):
     """Prometheus gave none."""
 
 
+@reads_cluster
 def discover(
     applications: Annotated[
         list[str] | None, typer.Argument(metavar="[APPLICATION]...", help="Only these, by name, id or component.")
@@ -69,7 +72,12 @@ def discover(
     namespace: NamespaceOption = None,
     filename: Annotated[
         Path | None,
-        typer.Option("--filename", "-f", metavar="FILE", help="Pods as `kubectl get pods -A -o json` prints them."),
+        typer.Option(
+            "--filename",
+            "-f",
+            metavar="FILE",
+            help="Pods as `kubectl get pods -A -o json` prints them; - is standard input.",
+        ),
     ] = None,
     progress: Annotated[
         list[str] | None,
@@ -85,8 +93,7 @@ def discover(
         typer.Option(metavar="NAME=NAMESPACE/LABEL=VALUE", help="Pods outside Spark that executors talk to."),
     ] = None,
     name: Annotated[str | None, typer.Option(help="Propose one topology of this name for all applications.")] = None,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
+    access: Access = ANYHOW,
 ) -> None:
     """Propose a SparkTopology for what runs, as YAML to review. Nothing is written to the cluster.
 
@@ -96,7 +103,7 @@ def discover(
     if filename is not None:
         pods, ends = _of_file(filename, namespace)
     else:
-        pods, ends = _of_cluster(namespace, kubeconfig, context)
+        pods, ends = _of_cluster(namespace, access)
     found = _chosen(_applications(pods), applications or ())
     named = [_end(text) for text in external or ()]
     seen = Seen(
@@ -111,7 +118,8 @@ def discover(
 def _of_file(path: Path, namespace: str | None) -> tuple[list[Json], list[Json]]:
     """Pods of the namespace, and of all. Raises InvalidField."""
     try:
-        items = json.loads(path.read_text(encoding="utf-8"))["items"]
+        text = sys.stdin.read() if path == STANDARD_INPUT else path.read_text(encoding="utf-8")
+        items = json.loads(text)["items"]
         everything = [pod for pod in items if isinstance(pod["metadata"]["name"], str)]
     except OSError as error:
         raise InvalidField("--filename", str(path), f"{error.strerror}; name a file with pods") from error
@@ -121,16 +129,15 @@ def _of_file(path: Path, namespace: str | None) -> tuple[list[Json], list[Json]]
     return [pod for pod in everything if namespace in (None, pod["metadata"].get("namespace"))], everything
 
 
-def _of_cluster(namespace: str | None, kubeconfig: Path | None, context: str | None) -> tuple[list[Json], list[Json]]:
+def _of_cluster(namespace: str | None, access: Access) -> tuple[list[Json], list[Json]]:
     """Executors of the namespace, and the brokers of all namespaces, as far as they may be read."""
     from ballast.kube import kinds  # noqa: PLC0415 -- slow to load, unused for a file
-    from ballast.kube.client import Client  # noqa: PLC0415 -- as above
     from ballast.kube.errors import Forbidden  # noqa: PLC0415 -- as above
     from ballast.kube.lists import Query as Wanted  # noqa: PLC0415 -- as above
     from ballast.kube.lists import read_list  # noqa: PLC0415 -- as above
 
-    connection = connect(kubeconfig, context)
-    client = Client(connection)
+    connection = access.connect()
+    client = access.client(connection)
     try:
         where = namespace or connection.namespace
         executors = read_list(client, Wanted(kinds.POD, where, f"{names.SPARK_ROLE}=executor"), _itself).items

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from ballast.cli.access import ContextOption, KubeconfigOption, connect
+from ballast.cli.access import ANYHOW, Access, reads_cluster
 from ballast.cli.output import Format, show, structured
 from ballast.cli.source import SYSTEM_NAMESPACE, PrometheusOption, SystemOption
 from ballast.errors import BallastError, InvalidField
@@ -34,6 +34,7 @@ class _Form(StrEnum):
     YAML = "yaml"
 
 
+@reads_cluster
 def doctor(
     conf: Annotated[
         str | None, typer.Option("--conf", metavar="FILE", help="A spark-defaults.conf; - reads standard input.")
@@ -47,12 +48,11 @@ def doctor(
     ] = None,
     prometheus: PrometheusOption = None,
     system_namespace: SystemOption = SYSTEM_NAMESPACE,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
     fix: Annotated[bool, typer.Option("--fix", help="Print the patch only. Nothing is applied.")] = False,
     output: Annotated[
         _Form, typer.Option("--output", "-o", case_sensitive=False, help="How to print: text, json or yaml.")
     ] = _Form.TEXT,
+    access: Access = ANYHOW,
 ) -> None:
     """Say what to change and why, with the measured consequence. Nothing is applied.
 
@@ -66,7 +66,7 @@ def doctor(
         findings = (
             _findings(submissions)
             if submissions
-            else _of_cluster(kubeconfig, context, system_namespace=system_namespace, prometheus=prometheus)
+            else _of_cluster(access, system_namespace=system_namespace, prometheus=prometheus)
         )
     except BallastError as error:
         typer.echo(f"Error: {error}", err=True)
@@ -100,16 +100,13 @@ def _findings(submissions: Sequence[Submission]) -> list[Finding]:
     return check(submissions, Expectations())
 
 
-def _of_cluster(
-    kubeconfig: Path | None, context: str | None, *, system_namespace: str, prometheus: str | None
-) -> list[Finding]:
+def _of_cluster(access: Access, *, system_namespace: str, prometheus: str | None) -> list[Finding]:
     """Raises BallastError if the API server can't be reached."""
     from ballast.cli.inspection import inspect  # noqa: PLC0415 -- slow to load, unused for a file
     from ballast.doctor.cluster_checks import check  # noqa: PLC0415 -- as above
-    from ballast.kube.client import Client  # noqa: PLC0415 -- as above
 
-    connection = connect(kubeconfig, context)
-    client = Client(connection)
+    connection = access.connect()
+    client = access.client(connection)
     try:
         return check(
             inspect(client, server=connection.server, system_namespace=system_namespace, prometheus=prometheus)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ballast.cli.access import ContextOption, KubeconfigOption, connect
+from ballast.cli.access import ANYHOW, Access, reads_cluster
 from ballast.controller.gateclock import STALE_AFTER_SECONDS, StaleGates
 from ballast.controller.switch import UNINSTALLED, Switch
 from ballast.kube import kinds
@@ -33,6 +33,7 @@ _PROPAGATION_SECONDS = 3.0
 """Until every API server has surely seen that the switch is off; nothing tells when that is."""
 
 
+@reads_cluster
 def release(
     stale: Annotated[
         bool,
@@ -49,8 +50,7 @@ def release(
         str | None,
         typer.Option(help="Do nothing unless Helm created this Job, in the operator's namespace.", metavar="JOB"),
     ] = None,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
+    access: Access = ANYHOW,
 ) -> None:
     """Release executors that Ballast's gate holds, as they are: kube-scheduler places them.
 
@@ -60,8 +60,8 @@ def release(
     """
     if stale == everybody:
         raise typer.BadParameter("say --stale or --all", param_hint="--stale/--all")
-    connection = connect(kubeconfig, context)
-    client = Client(connection)
+    connection = access.connect()
+    client = access.client(connection)
     try:
         if hook is not None and not _of_helm(client, hook, namespace=namespace or connection.namespace):
             typer.echo(_NOT_OF_HELM.format(hook))

@@ -25,3 +25,8 @@ def run(*arguments: str, name: str = "ballast") -> Ended:
             code = ended.code
     assert isinstance(code, int)
     return Ended(code, out.getvalue(), err.getvalue())
+
+
+def exit_code(err: str) -> int:
+    """What a refusal ends with: 2 if it is about an option, 1 if it is about the content of a file."""
+    return 2 if err.startswith(("Error: -", "Usage:")) else 1

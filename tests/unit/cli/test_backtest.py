@@ -17,7 +17,7 @@ from ballast.simulation.ranking import ranking
 from ballast.simulation.run_metrics import run_metrics
 from ballast.simulation.study import Case, Result, Series, Study
 from ballast.simulation.variants import NO_MOVES, candidates
-from tests.unit.cli.program import run
+from tests.unit.cli.program import exit_code, run
 from tests.unit.simulation import studies
 from tests.unit.simulation.small_world import scenario
 from tests.unit.simulation.traces import trace

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from ballast.api.topology import SparkTopology
-from tests.unit.cli.program import Ended, run
+from tests.unit.cli.program import Ended, exit_code, run
 
 EXAMPLE = Path(__file__).parents[3] / "examples/sparktopology.yaml"
 MI = 2**20

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from tests.unit.cli.picture.outline import Outline
-from tests.unit.cli.program import Ended, run
+from tests.unit.cli.program import Ended, exit_code, run
 from tests.unit.sizing.test_readers import END, ENVIRONMENT, START, added, batch, completed, ended
 from tests.unit.sizing.test_variables import NOTES
 from tests.unit.sizing.values import sharp
