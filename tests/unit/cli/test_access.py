@@ -16,6 +16,7 @@ from tests.unit.cli.pools import a_situation
 from tests.unit.cli.program import run
 from tests.unit.kube.scripted import Answer, kubeconfig, scripted
 
+FORBIDDEN = Answer(403, {"message": "no"})
 NONE = Answer(body={"items": [], "metadata": {}})
 READING = (
     ["status"],
@@ -32,7 +33,7 @@ READING = (
 
 @pytest.mark.parametrize("arguments", READING, ids=lambda arguments: arguments[0])
 def test_with_as_every_request_is_of_that_user(arguments: list[str], tmp_path: Path) -> None:
-    with scripted(NONE) as script:
+    with scripted(FORBIDDEN) as script:
         run(*arguments, "--as", "ann", "--kubeconfig", str(kubeconfig(tmp_path, script.url)))
     assert script.asked
     assert {asked.headers.get("Impersonate-User") for asked in script.asked} == {"ann"}
