@@ -28,5 +28,6 @@ def run(*arguments: str, name: str = "ballast") -> Ended:
 
 
 def exit_code(err: str) -> int:
-    """What a refusal ends with: 2 if it is about an option, 1 if it is about the content of a file."""
-    return 2 if err.startswith(("Error: -", "Usage:")) else 1
+    """What a refusal ends with: 2 if an option can't be used, 1 if a server doesn't answer or a file's content is
+    wrong."""
+    return 2 if err.startswith("Error: -") and "name a Prometheus that answers" not in err else 1

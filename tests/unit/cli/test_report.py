@@ -96,11 +96,11 @@ def test_the_page_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
 
 def test_an_unknown_application_is_refused_with_those_that_there_are() -> None:
     ended = run("report", "-f", SNAPSHOT, "--remote-shuffle", "shop/nosuch")
-    assert ended.code == 1
+    assert ended.code == 2
     assert "shop/clicks" in ended.err
 
 
 def test_a_files_metrics_are_not_mixed_with_a_servers() -> None:
     ended = run("report", "-f", SNAPSHOT, "--prometheus", "http://localhost:1")
-    assert ended.code == 1
+    assert ended.code == 2
     assert "--prometheus" in ended.err
