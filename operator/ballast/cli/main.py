@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from ballast.errors import BallastError, InvalidField
+from ballast.errors import BallastError, InvalidField, InvalidResource
 from ballast.garbage import seldom_sought
 from ballast.kube.errors import Forbidden
 
@@ -150,8 +150,9 @@ def call(name: str, arguments: Sequence[str]) -> NoReturn:
         app(name)(args=list(arguments), prog_name=name)
     except Forbidden as error:
         _fail(f"you may not {error.action}: {error.message}")
-    except InvalidField as error:
-        _fail(str(error), notes=getattr(error, "__notes__", ()), code=2 if error.field.startswith(_OPTION) else 1)
+    except (InvalidField, InvalidResource) as error:
+        place = error.field if isinstance(error, InvalidField) else error.what
+        _fail(str(error), notes=getattr(error, "__notes__", ()), code=2 if place.startswith(_OPTION) else 1)
     except BallastError as error:
         _fail(str(error), notes=getattr(error, "__notes__", ()))
     sys.exit(0)
