@@ -36,7 +36,7 @@ def _span(option: typer.CallbackParam, text: str | None) -> str | None:
 
 
 AsOption = Annotated[
-    str | None, typer.Option("--as", help="User to impersonate, who may be a service account.", metavar="USER")
+    str | None, typer.Option("--as", help="User to impersonate, such as a service account.", metavar="USER")
 ]
 RequestTimeoutOption = Annotated[
     str | None,

@@ -30,7 +30,7 @@ EXAMPLES = (
 )
 
 COLUMNS = (
-    "ZONES       executors in each zone (? = no zone label): as it is -> as Ballast would have placed them",
+    "ZONES       executors in each zone (? = no label): as it is -> as Ballast would place them",
     "CROSS-ZONE  share of the shuffle between zones: as it is -> as Ballast would have placed it",
     "CROSS-RACK  the same for racks, those of different zones included",
     "SHUFFLE     bytes that executors read of each other's output; <= is an upper bound",

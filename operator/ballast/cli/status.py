@@ -56,10 +56,10 @@ def status(
     policy: PolicyOption = None,
     namespace: Annotated[
         str | None,
-        typer.Option("--namespace", "-n", help="Only topologies and moves of it; all if absent.", metavar="NAME"),
+        typer.Option("--namespace", "-n", help="Only topologies and moves of it. Default: all.", metavar="NAME"),
     ] = None,
     everywhere: Annotated[
-        bool, typer.Option("--all-namespaces", "-A", help="Topologies and moves of all namespaces, as if -n is absent.")
+        bool, typer.Option("--all-namespaces", "-A", help="Topologies and moves of all namespaces, as without -n.")
     ] = False,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Look again and again, until Ctrl-C.")] = False,
     every: Annotated[

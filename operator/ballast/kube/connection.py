@@ -51,7 +51,7 @@ class Connection:
     tls: Tls = field(default_factory=Tls)
     proxy: str | None = None
     impersonated: str | None = None
-    """The user as whom to act, if the one of the credentials may."""
+    """The user that requests impersonate. The user of the credentials needs the right to do so."""
 
     @classmethod
     def from_pod(
