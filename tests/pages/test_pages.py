@@ -52,7 +52,7 @@ def _simulation() -> str:
         trace(usage, nodes=nodes, policy="AvgShedder", moves=moves),
         trace(usage[:1] * 3, nodes=nodes, policy="None"),
     ]
-    return simulated_page(Scenario.read(SCENARIO), runs)
+    return simulated_page(Scenario.read(SCENARIO), runs, made="2026-11-22 21:00 UTC by ballast 0.1.0")
 
 
 def _sizing() -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -61,7 +63,8 @@ def simulate(
     world = Scenario.read(scenario)
     traces = traced(world, named(policy or _DEFAULT, world), seed)
     if report is not None:
-        saved(report, simulated_page(world, traces), field="--report")
+        made = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC by ballast {version('ballast-operator')}"
+        saved(report, simulated_page(world, traces, made=made), field="--report")
     if output.for_programs:
         typer.echo(structured(simulated_document(world, traces), output))
     else:

@@ -34,10 +34,28 @@ def scenario(tmp_path: Path) -> str:
 def test_the_table_has_a_line_for_each_policy(scenario: str) -> None:
     told = run("simulate", scenario)
     assert told.code == 0
-    header, ours, none = told.out.splitlines()[-3:]
+    header, ours, none = told.out.splitlines()[-5:-2]
     assert header.split()[:3] == ["POLICY", "LEVEL", "AFTER"]
     assert ours.split()[:4] == ["AvgShedder", "2m", "3", "1"]
     assert none.split()[:3] == ["None", "never", "0"]
+
+
+def test_the_last_line_answers_whether_moves_are_better_and_at_what_cost(scenario: str) -> None:
+    last = run("simulate", scenario).out.splitlines()[-1]
+    assert last.startswith("AvgShedder is better than no moves: ")
+    assert last.endswith(" for 3 moves; it was level after 2m, without moves it was not level at the end.")
+
+
+def test_where_a_policy_changes_nothing_the_last_line_says_so(tmp_path: Path) -> None:
+    level = tmp_path / "level.yaml"
+    level.write_text(SCENARIO.replace("node-0: 8, node-1: 2", "node-0: 5, node-1: 5"), encoding="utf-8")
+    last = run("simulate", str(level)).out.splitlines()[-1]
+    assert last == "No moves are needed: AvgShedder made 0 moves, and the imbalance is the same without any."
+
+
+def test_without_a_run_that_moves_nothing_the_last_line_says_how_to_add_one(scenario: str) -> None:
+    last = run("simulate", scenario, "-p", "AvgShedder").out.splitlines()[-1]
+    assert last == "AvgShedder made 3 moves and was level after 2m; add --policy None to compare it with no moves."
 
 
 def test_programs_get_every_figure_and_move(scenario: str) -> None:
@@ -64,7 +82,7 @@ def test_a_policy_that_only_recommends_is_run_as_if_it_enforced(scenario: str, t
     }
     policy.write_text(yaml.safe_dump(document), encoding="utf-8")
     told = run("simulate", scenario, "-p", str(policy))
-    assert told.out.splitlines()[-1].split()[:3] == ["mine", "2m", "3"]
+    assert told.out.splitlines()[-3].split()[:3] == ["mine", "2m", "3"]
 
 
 @pytest.mark.parametrize(

@@ -9,20 +9,21 @@ from ballast.cli.output import duration
 from ballast.cli.picture.heat import Heat, heat_map
 from ballast.cli.picture.lines import Line, lines
 from ballast.cli.picture.page import grid, page
-from ballast.cli.report.simulated import COLUMNS, MEANINGS, figures_row
+from ballast.cli.report.simulated import COLUMNS, MEANINGS, answer, figures_row
 from ballast.simulation.run_metrics import imbalance, run_metrics
 from ballast.simulation.scenario import Scenario
 from ballast.simulation.trace import Trace
 
 
-def simulated_page(scenario: Scenario, traces: Sequence[Trace]) -> str:
-    """The runs of one scenario next to each other."""
-    return page(f"Ballast: {scenario.name}", _body(scenario, traces))
+def simulated_page(scenario: Scenario, traces: Sequence[Trace], *, made: str) -> str:
+    """The runs of one scenario next to each other. `made`: when the page was made, and by which version."""
+    return page(f"Ballast: {scenario.name}", _body(scenario, traces, made))
 
 
-def _body(scenario: Scenario, traces: Sequence[Trace]) -> Iterator[str]:
+def _body(scenario: Scenario, traces: Sequence[Trace], made: str) -> Iterator[str]:
     seconds = scenario.spec.duration.seconds
     yield f"<h1>{escape(scenario.name)}</h1>"
+    yield f'<p><b>{escape(answer(traces))}</b></p><p class="soft">Made {escape(made)}.</p>'
     if scenario.spec.description:
         yield f"<p>{escape(scenario.spec.description.strip())}</p>"
     yield f'<p class="soft">{duration(seconds)}, {len(traces[0].nodes)} nodes, seed {traces[0].seed}</p>'

@@ -36,6 +36,10 @@ MEANINGS: Mapping[str, str] = MappingProxyType(
 """What the columns say."""
 COLUMNS = ("policy", *MEANINGS)
 MOVE_COLUMNS = ("at", "executor", "from", "to", "scores", "predicted", "measured", "outcome")
+_NO_MOVES = "None"
+"""How users name the policy that moves nothing."""
+_LEAST_SHARE, _LEAST_POINT_HOURS = 0.01, 0.1
+"""Smaller differences are not visible in the table."""
 MOST_MOVES = 50
 """Of one run, in a table for people."""
 
@@ -59,7 +63,34 @@ def simulated_report(scenario: Scenario, traces: Sequence[Trace], form: Format) 
     parts += [Text(), table(COLUMNS, rows, right=COLUMNS[1:], cut=("policy",))]
     for trace in traces if form is Format.WIDE else ():
         parts += [heading(f"Moves under {trace.policy}"), *_moves(trace)]
-    return parts
+    return [*parts, Text(), Text(answer(traces), style="bold")]
+
+
+def answer(traces: Sequence[Trace]) -> str:
+    """Whether the policy with the lowest imbalance is better than no moves, and at what cost: one sentence."""
+    found = {trace.policy: run_metrics(trace) for trace in traces}
+    still = found.pop(_NO_MOVES, None)
+    if not found:
+        return "No policy with moves was run: name one with --policy."
+    name, best = min(found.items(), key=lambda item: (item[1].imbalance_point_hours, item[1].moves))
+    made = f"{best.moves} move{'' if best.moves == 1 else 's'}"
+    if still is None:
+        return f"{name} made {made} and {_level(best)}; add --policy {_NO_MOVES} to compare it with no moves."
+    before, after = still.imbalance_point_hours, best.imbalance_point_hours
+    if abs(before - after) < max(_LEAST_POINT_HOURS, _LEAST_SHARE * before):
+        return f"No moves are needed: {name} made {made}, and the imbalance is the same without any."
+    if after > before:
+        change = f"from {before:.1f} to {after:.1f} point-hours"
+        return f"No moves are better: {name} made {made}, and the imbalance rose {change}."
+    return (
+        f"{name} is better than no moves: {1.0 - after / before:.0%} less imbalance for {made}; "
+        f"it {_level(best)}, without moves it {_level(still)}."
+    )
+
+
+def _level(found: RunMetrics) -> str:
+    seconds = found.seconds_to_balance
+    return "was not level at the end" if seconds is None else f"was level after {duration(seconds)}"
 
 
 def figures_row(policy: str, found: RunMetrics) -> list[str]:

@@ -13,7 +13,8 @@ SCENARIO = Scenario.read(Path(__file__).parents[4] / "examples" / "scenarios" / 
 
 
 def page(*policies: str) -> str:
-    return simulated_page(SCENARIO, [simulate(SCENARIO, from_name(name, SCENARIO), label=name) for name in policies])
+    runs = [simulate(SCENARIO, from_name(name, SCENARIO), label=name) for name in policies]
+    return simulated_page(SCENARIO, runs, made="2026-11-22 21:00 UTC by ballast 0.1.0")
 
 
 def test_the_page_is_well_formed_and_needs_nothing_else() -> None:
@@ -21,6 +22,12 @@ def test_the_page_is_well_formed_and_needs_nothing_else() -> None:
     outline = Outline(text)
     assert (outline.open, outline.outside) == ([], [])
     assert not re.search(r"https?://|@import|url\(|<script", text)
+
+
+def test_the_page_begins_with_the_answer_and_when_it_was_made() -> None:
+    head = page("AvgShedder", "None").split("<h2>")[0]
+    assert "AvgShedder is better than no moves: " in head
+    assert "Made 2026-11-22 21:00 UTC by ballast 0.1.0." in head
 
 
 def test_every_policy_has_its_figures_its_line_and_its_nodes() -> None:
