@@ -106,8 +106,14 @@ def uniform_settings(settings: Settings) -> UniformSettings:
     return _filled(UniformSettings, _UNIFORM, settings)
 
 
+_MAX_CANDIDATES = "max_candidates"
+_CANDIDATES = 10.0
+"""Executors of a node that TransferShedder looks at, unless the policy's `max_candidates` says otherwise."""
+
+
 def transfer_settings(settings: Settings) -> TransferSettings:
-    return _filled(TransferSettings, _TRANSFER, settings)
+    own = {name: value for name, value in settings.items() if name != _MAX_CANDIDATES}
+    return _filled(TransferSettings, _TRANSFER, own)
 
 
 # A strategy's state: a few values per node as a short text, because a status has to stay small. Node names are replaced
@@ -142,11 +148,6 @@ def _short(name: str) -> str:
 def _rounded(value: float) -> float:
     rounded = float(f"{value:.6g}")
     return int(rounded) if rounded.is_integer() else rounded
-
-
-_MAX_CANDIDATES = "max_candidates"
-_CANDIDATES = 10.0
-"""Executors of a node that TransferShedder looks at, unless the policy's `max_candidates` says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +202,10 @@ def _transfer(load: PoolLoad, settings: Settings, state: str) -> Shed:
     known, hits = decoded(state, load.names() | load.silent, width=2)
     before = tuple(sorted((name, Average(ratio, volume)) for name, (ratio, volume) in known.items()))
     most = int(settings.get(_MAX_CANDIDATES, _CANDIDATES))
-    own = {name: value for name, value in settings.items() if name != _MAX_CANDIDATES}
     pool = TransferPool(tuple(_transfer_node(node, most) for node in load.nodes), load.names(), load.silent)
-    result = transfer_shedder(pool, transfer_settings(own), TransferMemory(before, int(hits)), allowed=lambda *_: True)
+    result = transfer_shedder(
+        pool, transfer_settings(settings), TransferMemory(before, int(hits)), allowed=lambda *_: True
+    )
     averages = {name: (each.load_ratio, each.bytes_per_second) for name, each in result.memory.averages}
     return Shed(result.suggestions, encoded(averages, extra=result.memory.hits))
 
