@@ -57,6 +57,8 @@ def nodes() -> list[NodeSpec]:
     return [*pool, NodeSpec(SYSTEM, zone="zone-b", rack="rack-b0", cpu="4", memory="12Gi", labels={POOL_LABEL: SYSTEM})]
 
 
+COMPONENT = "windows"
+"""Of the steady job. Its executors are on a node each, so that a test can name one by its node."""
 HOME = frozenset(spec.name for spec in nodes() if spec.zone == HOME_ZONE and spec.labels[POOL_LABEL] == POOL)
 
 
@@ -123,7 +125,7 @@ class Cluster:
                     "window": f"{WINDOW_SECONDS}s",
                     "maxAge": "30s",
                 },
-                "placement": {"mode": "Enforce", "maxExecutorsPerNodeRatio": 0.34},
+                "placement": {"mode": "Enforce", "limits": [{"component": COMPONENT, "maxPerNode": 1}]},
                 "shedding": leveling if moves is not None else {"strategy": "None"},
                 "moves": {**limits, **moves} if moves is not None else {"mode": "Disabled"},
             },

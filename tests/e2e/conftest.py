@@ -13,21 +13,21 @@ from examples.demo.pool import POOL_LABEL, SYSTEM
 from examples.demo.streaming.application import Job
 from examples.demo.streaming.records import Stream
 from examples.demo.streaming.running import RunningJob
-from tests.e2e.cluster import NOISE_NAMESPACE, Cluster, nodes
+from tests.e2e.cluster import COMPONENT, NOISE_NAMESPACE, Cluster, nodes
 from tests.testbed.testbed import KEPT_LOGS, Testbed
 
 SpawnJob = Callable[[Job], RunningJob]
 
 STEADY_NAMESPACE = "analytics"
 TOPOLOGY = "clickstream"
-LABELS = {"ballast.dev/topology": TOPOLOGY, "ballast.dev/component": "windows"}
+LABELS = {"ballast.dev/topology": TOPOLOGY, "ballast.dev/component": COMPONENT}
 TOPOLOGY_OBJECT = {
     "apiVersion": "ballast.dev/v1alpha1",
     "kind": "SparkTopology",
     "metadata": {"name": TOPOLOGY, "namespace": STEADY_NAMESPACE},
     "spec": {
         "components": [
-            {"name": "windows", "workload": "Streaming", "executors": 3, "exchange": {"bytesPerSecond": "10Mi"}}
+            {"name": COMPONENT, "workload": "Streaming", "executors": 3, "exchange": {"bytesPerSecond": "10Mi"}}
         ]
     },
 }
