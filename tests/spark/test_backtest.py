@@ -231,7 +231,7 @@ def test_two_backtests_do_not_write_into_one_folder(spark: SparkSession, files: 
         half_written.touch()
         told = command(*files, "--out", str(tmp_path))
         assert half_written.exists()
-    assert told.code == 1
+    assert told.code == 2
     assert f"--out: '{tmp_path}': another backtest is at work there: wait until it has ended, or name" in told.err
     assert command(*files, "--out", str(tmp_path)).code == 0
     assert not half_written.exists()

@@ -583,7 +583,7 @@ def test_a_second_run_in_the_folder_is_told_to_wait(
     before = files(history)
     with Store(spark, str(history)).alone():
         told = command("history", "--prometheus", cluster.url, "--path", str(history), "--from", str(FIRST))
-    assert told.code == 1
+    assert told.code == 2
     assert f"--path: '{history}': another run adds to this history: wait until it has ended" in told.err
     assert files(history) == before
 

@@ -1,9 +1,11 @@
 from collections.abc import Callable, Mapping
+from enum import Enum
 from typing import Any
 
 import pytest
 
 from ballast.api import BalancingPolicy
+from ballast.api.duration import Duration
 from ballast.model import Budget, LoadUnit, PlacementMode, Policy
 from ballast.model.from_api import policy_from
 from ballast.shedding.strategies import overload_settings, threshold_settings, transfer_settings, uniform_settings
@@ -44,6 +46,33 @@ def test_a_block_without_figures_means_what_no_block_means(
     filled = policy_from(_policy({"shedding": {"strategy": strategy, block: {}}})).shedding.settings
     absent = policy_from(_policy({"shedding": {"strategy": strategy}})).shedding.settings
     assert read(dict(filled)) == read(dict(absent))
+
+
+def _another(value: object) -> object:
+    """A value of the same kind; None where there is no simple one."""
+    match value:
+        case bool():
+            return not value
+        case Enum():
+            return next(each for each in type(value) if each != value)
+        case int():
+            return value + 1
+        case float():
+            return value / 2.0 + 0.1
+        case Duration():
+            return Duration.parse("7s")
+    return None
+
+
+@pytest.mark.parametrize("block", ["moves", "placement"])
+def test_every_simple_field_reaches_the_planners_policy(block: str) -> None:
+    resource = _policy({})
+    fields = getattr(resource.spec, block)
+    others = {name: _another(getattr(fields, name)) for name in type(fields).model_fields}
+    for name, other in others.items():
+        spec = resource.spec.model_copy(update={block: fields.model_copy(update={name: other})})
+        changed = policy_from(resource.model_copy(update={"spec": spec})) != policy_from(resource)
+        assert changed or other is None, name
 
 
 def test_default_budgets_come_from_the_resource() -> None:
