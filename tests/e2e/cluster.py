@@ -190,16 +190,21 @@ class Cluster:
         self._bring_home(job)
 
     def _bring_home(self, job: RunningJob) -> None:
-        """An executor that was let go while Ballast was dead may run anywhere; its replacement is placed."""
-        names = [each.name for each in job.running_executors() if each.node not in HOME]
+        """An executor that was let go while Ballast was dead may run anywhere, also next to another of its job.
+
+        Its replacement is placed.
+        """
+        running = job.running_executors()
+        places = {each.node: each.name for each in running if each.node in HOME}
+        names = [each.name for each in running if each.name not in places.values()]
         if names:
             self.testbed.kubectl("delete", "pods", *names, f"--namespace={job.job.namespace}", "--wait=true")
 
         def at_home() -> bool:
-            found = job.running_executors()
-            return len(found) == job.job.executors and all(each.node in HOME for each in found)
+            return len({each.node for each in job.running_executors()} & HOME) == job.job.executors
 
-        self.await_(at_home, f"{job.job.executors} executors run in {HOME_ZONE}", timeout_seconds=120)
+        awaited = f"{job.job.executors} executors run in {HOME_ZONE}, on a node each"
+        self.await_(at_home, awaited, timeout_seconds=120)
 
     def await_move(self, namespace: str, *, phases: frozenset[str], timeout_seconds: float = DECIDED_SECONDS) -> Json:
         """The namespace's move, once it is in one of the phases."""
