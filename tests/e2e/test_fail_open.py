@@ -61,6 +61,8 @@ def test_an_executor_is_released_by_the_cron_job_when_all_of_ballast_is_gone(clu
         assert place_of(read_executor(cluster)) == {}
         cluster.await_(lambda: not gating(cluster), "the switch is off, so that the next one is not held at all")
     finally:
+        # As an executor that runs, later tests would count it.
+        cluster.testbed.kubectl("delete", "pod", "waiting-exec-1", f"--namespace={HELD}", "--wait=true")
         upgrade(cluster.testbed)
 
 
