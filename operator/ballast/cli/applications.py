@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +12,7 @@ import typer
 
 from ballast.cli.access import ANYHOW, Access, address, reads_cluster
 from ballast.cli.output import Format, OutputOption, saved, show, structured
-from ballast.cli.picture.page import ReportOption
+from ballast.cli.picture.page import ReportOption, origin
 from ballast.cli.source import FileOption
 from ballast.errors import InvalidField
 from ballast.report.price import LIST_PRICES, Cloud, Price, cloud_of, own_price
@@ -98,8 +96,7 @@ def report(
     if page is not None:
         from ballast.cli.picture.applications import applications_page  # noqa: PLC0415 -- unused without --report
 
-        made = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC by ballast {version('ballast-operator')}"
-        saved(page, applications_page(found, made=made), field="--report")
+        saved(page, applications_page(found, made=origin()), field="--report")
     if output.for_programs:
         typer.echo(structured({**applications_document(found), "problems": list(pool.problems)}, output))
         return

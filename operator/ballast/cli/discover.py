@@ -30,6 +30,7 @@ from ballast.planner.discovery import (
     proposed,
     query_of,
 )
+from ballast.sizing.executor_metrics import QUERIES, WINDOW_SECONDS
 
 EXAMPLES = (
     "kubectl ballast discover -n analytics --prometheus http://localhost:9090",
@@ -44,14 +45,14 @@ _BROKERS: Sequence[Mapping[str, str]] = (
     {"app": "kafka"},
 )
 """Labels by which the usual installations of Kafka are known."""
-_WINDOW = "600s"
 _STREAMING = "metrics_(.+)_driver_spark_streaming_.+_inputRate_total_Value"
 _BY = "application_id"
-_SECONDS = f"max by ({_BY}) (time() - min_over_time(timestamp(metrics_executor_totalCores)[{_WINDOW}:5s]))"
-"""Of the window, how much there are values of: an application may be younger."""
 _QUERIES = {
-    "exchange": f"sum by ({_BY}) (increase(metrics_executor_totalShuffleRead_bytes_total[{_WINDOW}])) / {_SECONDS}",
-    "arriving": f"sum by ({_BY}) (increase(metrics_executor_totalInputBytes_bytes_total[{_WINDOW}])) / {_SECONDS}",
+    "exchange": (
+        f"sum by ({_BY}) (increase(metrics_executor_totalShuffleRead_bytes_total[{WINDOW_SECONDS}s]))"
+        f" / {QUERIES['seconds']}"
+    ),
+    "arriving": f"{QUERIES['inputBytes']} / {QUERIES['seconds']}",
     "streaming": (
         f'count by ({_BY}) (label_replace({{__name__=~"{_STREAMING}"}}, "{_BY}", "$1", "__name__", "{_STREAMING}"))'
     ),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ballast.api import BalancingPolicy
 from ballast.cli.output import Format, OutputOption, saved, show, structured
-from ballast.cli.picture.page import ReportOption
+from ballast.cli.picture.page import ReportOption, origin
 from ballast.cli.picture.simulated import simulated_page
 from ballast.cli.report.simulated import MEANINGS, simulated_document, simulated_report
 from ballast.errors import InvalidField
@@ -63,8 +61,7 @@ def simulate(
     world = Scenario.read(scenario)
     traces = traced(world, named(policy or _DEFAULT, world), seed)
     if report is not None:
-        made = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC by ballast {version('ballast-operator')}"
-        saved(report, simulated_page(world, traces, made=made), field="--report")
+        saved(report, simulated_page(world, traces, made=origin()), field="--report")
     if output.for_programs:
         typer.echo(structured(simulated_document(world, traces), output))
     else:

@@ -6,9 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 from enum import StrEnum
-from importlib.metadata import version
 from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Annotated, Any
@@ -19,7 +17,7 @@ import yaml
 from ballast.api.topology_sizing import Goal, Sizing
 from ballast.cli.access import address
 from ballast.cli.output import Format, saved, show, structured, writable
-from ballast.cli.picture.page import ReportOption
+from ballast.cli.picture.page import ReportOption, origin
 from ballast.errors import BallastError, InvalidField
 
 EXAMPLES = (
@@ -114,8 +112,7 @@ def size(
     if report is not None:
         from ballast.cli.picture.sized import sized_page  # noqa: PLC0415 -- as above
 
-        made = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC by ballast {version('ballast-operator')}"
-        saved(report, sized_page(found, facts, made=made), field="--report")
+        saved(report, sized_page(found, facts, made=origin()), field="--report")
     if output is _Form.TEXT:
         show(*sized_report(found))
     else:

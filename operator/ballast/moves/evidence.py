@@ -14,7 +14,7 @@ from functools import cached_property
 from ballast.model import Executor, ExecutorUsage, MovesPolicy, Phase, Reason
 from ballast.moves.score import Profile, profile_of
 
-_SKEWED_BYTES_RATIO = 1.5
+SKEWED_BYTES_RATIO = 1.5
 """Above this ratio to the reference, an executor's tasks are larger, not slower."""
 _FASTEST_SHARE = 4
 """The reference is the middle of the fastest one in four."""
@@ -44,8 +44,8 @@ class Evidence:
 
     def objection(self, moves: MovesPolicy) -> tuple[Reason, str] | None:
         """Why a move would not help, or None. Where neither tasks nor pressure are measured there is no objection."""
-        slow = self._slow(moves)
-        if not slow and self.skew is not None and self.skew > _SKEWED_BYTES_RATIO:
+        slow = self.slow(moves)
+        if not slow and self.skew is not None and self.skew > SKEWED_BYTES_RATIO:
             return (
                 Reason.DATA_SKEW,
                 f"its tasks carry {self.skew:.2f} times the bytes of {self.reference}; a move takes the data along",
@@ -56,7 +56,7 @@ class Evidence:
             return None
         return Reason.NOTHING_TO_GAIN, "; ".join(self._seen(moves))
 
-    def _slow(self, moves: MovesPolicy) -> bool:
+    def slow(self, moves: MovesPolicy) -> bool:
         """At similar bytes: tasks that are larger by chance or by their data take longer on any node."""
         return self.slowness is not None and self.slowness >= moves.min_slowness * max(1.0, self.skew or 1.0)
 

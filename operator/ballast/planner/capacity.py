@@ -1,8 +1,8 @@
 """Capacity and load of a topology's executors: two different things, and each of four combinations has its causes.
 
 Capacity is the share of time in which an executor's task slots run tasks: tasks executed × their mean latency ÷ the
-window, per slot. Load is the share of its cores that it uses: of
-its task slots, or of its CPU request where that is less.
+window, per slot. Load is the share of its cores that it uses: of its task slots, or of its CPU request where that is
+less.
 """
 
 from __future__ import annotations

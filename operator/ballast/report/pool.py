@@ -33,9 +33,11 @@ def report(
     remote = {key for key, each in known.items() if each.remote_shuffle} | set(remote_shuffle)
     by_application = _applications(pool)
     places = {node.name: _whole(node.location, node.name) for node in pool.nodes}
-    anew = _placed(pool, policy, [e for key, each in by_application.items() if key not in remote for e in each])
+    targets = _placed(pool, policy, [e for key, each in by_application.items() if key not in remote for e in each])
     reports = [
-        _application(_Case(key, executors, known.get(key, Declared()), remote=key in remote), places, anew, price=price)
+        _application(
+            _Case(key, executors, known.get(key, Declared()), remote=key in remote), places, targets, price=price
+        )
         for key, executors in by_application.items()
     ]
     decided, _ = plan(pool, impatient(policy), Memory(), pool.taken_at)
@@ -88,16 +90,16 @@ class _Case:
 
 
 def _application(
-    case: _Case, places: Mapping[str, Location], anew: Mapping[str, str | None], *, price: Price | None
+    case: _Case, places: Mapping[str, Location], targets: Mapping[str, str | None], *, price: Price | None
 ) -> ApplicationReport:
     component = case.declared.component
     shuffle = shuffle_of(case.executors, component.exchange_bytes_per_second if component else None)
     if case.remote:
         shuffle = Shuffle(shuffle.parts, 0.0, Volume.DECLARED)
     here = [places[each.node or ""] for each in case.executors]
-    targets = [anew.get(each.uid, each.node) for each in case.executors]
+    nodes = [targets.get(each.uid, each.node) for each in case.executors]
     # An executor that no node would take stays where it is: it is counted, not placed elsewhere.
-    there = [places.get(target or "", place) for target, place in zip(targets, here, strict=True)]
+    there = [places.get(target or "", place) for target, place in zip(nodes, here, strict=True)]
     before, after = _traffic(shuffle, here, price), _traffic(shuffle, there, price)
     reads = _reads(case, here, there)
     verdict, why = _verdict(case, before.shares, after.shares, reads)
@@ -112,7 +114,7 @@ def _application(
         before=before,
         after=after,
         relocated=(Counter(here) - Counter(there)).total(),
-        unplaced=sum(target is None for target in targets),
+        unplaced=sum(node is None for node in nodes),
         verdict=verdict,
         why=why,
         reads=reads,

@@ -8,11 +8,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from ballast.model import Executor, Phase, Policy, Snapshot
-from ballast.moves.evidence import TaskTimes
+from ballast.moves.evidence import SKEWED_BYTES_RATIO, TaskTimes
 from ballast.moves.score import measured
-
-_SKEWED = 1.5
-"""Bytes per task ÷ those of the fastest quarter, as for moves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +56,9 @@ def slowness(snapshot: Snapshot, policy: Policy) -> Slowness:
             continue
         known += 1
         ratio = found.skew if found.skew is not None else 1.0
-        if found.slowness >= policy.moves.min_slowness * max(1.0, ratio):
+        if found.slow(policy.moves):
             slow[executor.node].append(found.slowness / max(1.0, ratio))
-        elif ratio > _SKEWED and found.slowness >= policy.moves.min_slowness:
+        elif ratio > SKEWED_BYTES_RATIO and found.slowness >= policy.moves.min_slowness:
             skewed.append(Skewed(executor.key, executor.node, found.slowness, ratio))
     listed = []
     for name, values in slow.items():

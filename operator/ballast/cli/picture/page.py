@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from datetime import UTC, datetime
 from html import escape
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -27,6 +29,11 @@ class Strong(str):
     """A cell that stands out."""
 
     __slots__ = ()
+
+
+def origin() -> str:
+    """When a page is made, and by which version."""
+    return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC by ballast {version('ballast-operator')}"
 
 
 def page(title: str, body: Iterable[str], *, style: str = PAGE) -> str:
