@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlparse
 
 import pytest
 import yaml
 
 from ballast.api.topology import SparkTopology
 from tests.unit.cli.program import Ended, exit_code, run
+from tests.unit.cli.prometheus import answering
 
 EXAMPLE = Path(__file__).parents[3] / "examples/sparktopology.yaml"
 MI = 2**20
@@ -25,36 +23,14 @@ RATES: dict[str, dict[str, float]] = {
 }
 
 
-class _Prometheus(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        self._answer(self.rfile.read(int(self.headers["Content-Length"])).decode())
-
-    def do_GET(self) -> None:
-        self._answer(urlparse(self.path).query)
-
-    def _answer(self, fields: str) -> None:
-        query = parse_qs(fields)["query"][0]
-        values = next(found for name, found in RATES.items() if name in query)
-        result = [{"metric": {"application_id": each}, "value": [1.0, str(value)]} for each, value in values.items()]
-        body = json.dumps({"status": "success", "data": {"resultType": "vector", "result": result}}).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the library's name
-        del format, args
+def _of_applications(query: str) -> Mapping[str, float]:
+    return next(found for name, found in RATES.items() if name in query)
 
 
 @pytest.fixture
 def prometheus() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Prometheus)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with answering(_of_applications) as url:
+        yield url
 
 
 def pod(name: str, namespace: str, phase: str = "Running", **labels: str) -> dict[str, Any]:

@@ -5,12 +5,9 @@ from __future__ import annotations
 import io
 import json
 import sys
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlparse
 
 import pyarrow as pa
 import pytest
@@ -18,6 +15,7 @@ import yaml
 
 from tests.unit.cli.picture.outline import Outline
 from tests.unit.cli.program import Ended, exit_code, run
+from tests.unit.cli.prometheus import answering
 from tests.unit.sizing.test_readers import END, ENVIRONMENT, START, added, batch, completed, ended
 from tests.unit.sizing.test_variables import NOTES
 from tests.unit.sizing.values import sharp
@@ -277,38 +275,15 @@ ANSWERS = {
 }
 
 
-class _Prometheus(BaseHTTPRequestHandler):
-    """Answers by what the query is about, for one application."""
-
-    def do_POST(self) -> None:
-        self._answer(self.rfile.read(int(self.headers["Content-Length"])).decode())
-
-    def do_GET(self) -> None:
-        self._answer(urlparse(self.path).query)
-
-    def _answer(self, fields: str) -> None:
-        query = parse_qs(fields)["query"][0]
-        value = "2" if query.startswith("count") else next((v for name, v in ANSWERS.items() if name in query), None)
-        result = [{"metric": {"application_id": "spark-1"}, "value": [1.0, value]}] if value else []
-        body = json.dumps({"status": "success", "data": {"resultType": "vector", "result": result}}).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the library's name
-        del format, args
+def _of_one_application(query: str) -> Mapping[str, str]:
+    value = "2" if query.startswith("count") else next((v for name, v in ANSWERS.items() if name in query), None)
+    return {"spark-1": value} if value else {}
 
 
 @pytest.fixture
 def prometheus() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Prometheus)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with answering(_of_one_application) as url:
+        yield url
 
 
 def test_prometheus_gives_rate_task_time_and_executors(prometheus: str) -> None:
