@@ -21,11 +21,17 @@ _INCREASES = {
 
 
 def _arriving(function: str) -> str:
-    """Of every streaming query of a driver. The servlet has the application and the query in the name alone."""
+    """Of every streaming query of a driver. The servlet has the application and the query in the name alone.
+
+    Until a query's first batch has ended its gauge holds 0, which is no rate: what comes before the first value above
+    0 is left out.
+    """
     own = f'{{__name__=~"{_DRIVERS_NAME}"}} < Inf'
     for label, group in ((_BY, 1), ("query", 2)):
         own = f'label_replace({own}, "{label}", "${group}", "__name__", "{_DRIVERS_NAME}")'
-    return f"sum by ({_BY}) ({function}{own}[{WINDOW_SECONDS}s:{_STEP_SECONDS}s]))"
+    window = f"[{WINDOW_SECONDS}s:{_STEP_SECONDS}s]"
+    told = f"({own} and max_over_time({own}{window}) > 0)"
+    return f"sum by ({_BY}) ({function}{told}{window}))"
 
 
 QUERIES: Mapping[str, str] = {
