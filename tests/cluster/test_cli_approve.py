@@ -135,3 +135,10 @@ def test_kubectl_passes_exit_codes_on(control_plane: Testbed, moves: Moves, argu
     assert done.returncode == code
     assert "Traceback" not in done.stderr
     assert ("kubectl ballast" in done.stdout + done.stderr) or code == 1
+
+
+def test_kubectl_completes_the_plugin_s_commands_and_options(control_plane: Testbed) -> None:
+    commands = kubectl(control_plane, "__complete", "ballast", "ap")
+    assert commands.stdout.splitlines() == ["approve\tLet proposed moves begin.", ":4"]
+    options = kubectl(control_plane, "__complete", "ballast", "approve", "--namesp")
+    assert options.stdout.splitlines()[0].startswith("--namespace\t")

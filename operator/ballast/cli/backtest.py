@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from typer.core import TyperCommand
 
 from ballast.cli.output import Format, OutputOption, folder, saved, show, structured, writable
 from ballast.cli.picture.backtested import backtested_page, to_apply
@@ -16,7 +17,6 @@ from ballast.cli.picture.exhibits import exhibits
 from ballast.cli.picture.page import ReportOption
 from ballast.cli.picture.png import look_for_renderer, write_pngs
 from ballast.cli.report.backtested import EXPLAINED, backtested_document, backtested_report
-from ballast.cli.several import SeveralValues
 from ballast.cli.situation import load
 from ballast.cli.spark import progress, with_spark
 from ballast.errors import InvalidField
@@ -40,12 +40,39 @@ EXAMPLES = (
     "ballast backtest --scenario day.yaml --policies a.yaml b.yaml --report backtest.html --png plots",
 )
 COLUMNS = tuple(f"{column.upper():<12} {meaning}" for column, meaning in EXPLAINED.items())
-COMMAND = SeveralValues
 
 _DEFAULT = ("AvgShedder",)
 _OUT = "backtest"
 _WINDOW = "1d"
 _ONE_SEED = "what was recorded holds no chances: each case was run once, for more seeds would tell nothing new"
+
+
+class SeveralValues(TyperCommand):
+    """What follows the value of an option that may be repeated is one more of it: `--policies a.yaml b.yaml`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        repeated = {
+            name for option in self.params if getattr(option, "multiple", False) for name in getattr(option, "opts", ())
+        }
+        return super().parse_args(ctx, list(spelled_out(args, repeated)))
+
+
+def spelled_out(arguments: Iterable[str], repeated: Iterable[str]) -> Iterator[str]:
+    """With the option's name before each of its values."""
+    names, option, due = frozenset(repeated), "", False
+    for text in arguments:
+        if text.startswith("-"):
+            name, equals, _ = text.partition("=")
+            option = name if name in names else ""
+            due = bool(option) and not equals
+        elif option and not due:
+            yield option
+        else:
+            due = False
+        yield text
+
+
+COMMAND = SeveralValues
 
 
 def backtest(

@@ -8,8 +8,12 @@ import typer
 
 from ballast.cli.access import ANYHOW, Access, reads_cluster
 from ballast.cli.output import Format, OutputOption, show, structured
-from ballast.cli.report.capacities import capacity_document, capacity_report
-from ballast.cli.report.explained import explanation_document, explanation_report
+from ballast.cli.report.explained import (
+    capacity_document,
+    capacity_report,
+    explanation_document,
+    explanation_report,
+)
 from ballast.cli.situation import Situation
 from ballast.cli.source import (
     SYSTEM_NAMESPACE,

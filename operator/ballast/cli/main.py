@@ -65,7 +65,7 @@ class _Commands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         del ctx
-        return _command(cmd_name) if cmd_name in COMMANDS else None
+        return command(cmd_name) if cmd_name in COMMANDS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         near = get_close_matches(args[0], COMMANDS, n=1)
@@ -101,7 +101,8 @@ def app(name: str) -> typer.Typer:
     return program
 
 
-def _command(name: str) -> Any:
+def command(name: str) -> Any:
+    """Loads it."""
     with seldom_sought():
         module = import_module(f"ballast.cli.{_MODULES.get(name, name)}")
     single = typer.Typer(**_STYLE)

@@ -10,7 +10,6 @@ from rich.text import Text
 from ballast.cli.access import ANYHOW, Access, reads_cluster
 from ballast.cli.output import Format, OutputOption, show, structured
 from ballast.cli.report.planned import Planned, plan_document, plan_report, planned
-from ballast.cli.report.remarks import remarks
 from ballast.cli.source import (
     SYSTEM_NAMESPACE,
     FileOption,
@@ -21,6 +20,7 @@ from ballast.cli.source import (
     SystemOption,
     Where,
     look_once,
+    problem_lines,
 )
 from ballast.errors import BallastError
 
@@ -79,7 +79,7 @@ def plan(
         return
     for position, each in enumerate(found):
         show(*([Text()] if position else []), *plan_report(each, output), form=output)
-    show(*remarks(seen), form=output)
+    show(*problem_lines(seen), form=output)
 
 
 def chosen(seen: Seen, name: str | None, namespace: str | None) -> list[Planned]:

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import RenderableType
+from rich.text import Text
 
 from ballast.cli.access import ANYHOW, Access, address
-from ballast.cli.first_policy import FIRST_POLICY
 from ballast.cli.situation import Situation, load
 from ballast.errors import BallastError
 from ballast.model import PlacementMode
@@ -48,6 +49,25 @@ _LEASE_NAME_PART = "ballast"
 """The chart's names have it, whatever the release is called."""
 _LEASE_GRACE_SECONDS = 10.0
 """How far a user's clock may be off."""
+
+
+FIRST_POLICY = """\
+Name the nodes that your executors run on (their labels) and the address of your Prometheus:
+
+kubectl apply -f - <<'EOF'
+apiVersion: ballast.dev/v1alpha1
+kind: BalancingPolicy
+metadata: {name: streaming}
+spec:
+  nodeSelector: {matchLabels: {pool: streaming}}
+  metrics:
+    prometheus: {url: "http://prometheus.monitoring:9090"}
+EOF
+
+It only recommends. Then ask again: `kubectl ballast status`, `kubectl ballast plan`.
+"""
+"""What to do where there is no policy yet."""
+_FORWARD = "Is Prometheus out of reach from here only? Forward it (`kubectl port-forward`) and say --prometheus URL."
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,3 +188,12 @@ def _kept(situation: Situation, file: Path) -> Look:
         return Seen((situation,), from_file=True)
 
     return look
+
+
+def problem_lines(seen: Seen) -> list[RenderableType]:
+    """What keeps pools from being seen, and what helps: lines for people, to end a report with."""
+    problems = [Text.assemble(("Problem ", "red"), problem, overflow="fold") for problem in seen.problems]
+    unreachable = any(each.snapshot.metrics.reason == "Unreachable" for each in seen.situations)
+    # A file's metrics may have been queried from another place.
+    advice = [Text(), Text(_FORWARD, style="dim")] if unreachable and not seen.from_file else []
+    return [*problems, *advice]

@@ -15,7 +15,6 @@ from rich.text import Text
 from ballast.cli.access import ANYHOW, Access, reads_cluster
 from ballast.cli.output import Format, OutputOption, console, plain, show, structured
 from ballast.cli.report.pool import pool_document, pool_report
-from ballast.cli.report.remarks import remarks
 from ballast.cli.source import (
     SYSTEM_NAMESPACE,
     FileOption,
@@ -25,6 +24,7 @@ from ballast.cli.source import (
     Seen,
     SystemOption,
     Where,
+    problem_lines,
     source,
 )
 from ballast.errors import BallastError
@@ -98,7 +98,7 @@ def status_report(seen: Seen, form: Format) -> list[RenderableType]:
     for situation in seen.situations:
         report = pool_report(situation, form, namespace=seen.only_namespace)
         parts += [Text(), *report] if parts else report
-    return [*parts, *_unled(seen), *remarks(seen)]
+    return [*parts, *_unled(seen), *problem_lines(seen)]
 
 
 def _unled(seen: Seen) -> list[RenderableType]:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from ballast.cli.backtest import spelled_out
 from ballast.cli.output import Format, plain, structured
 from ballast.cli.report.backtested import backtested_document, backtested_report
 from ballast.simulation.ranking import ranking
@@ -188,3 +189,21 @@ def test_it_takes_scenarios_or_a_history_and_only_options_of_that(asked: list[st
     told = run("backtest", *asked)
     assert told.code == 2
     assert words in " ".join(told.err.split())
+
+
+REPEATED = ("--policies", "--grid")
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("--policies a b c", "--policies a --policies b --policies c"),
+        ("--policies=a b", "--policies=a --policies b"),
+        ("--policies a b --grid x y", "--policies a --policies b --grid x --grid y"),
+        ("--policies a --seeds 5", "--policies a --seeds 5"),
+        ("--seeds 5 --policies a b -o json", "--seeds 5 --policies a --policies b -o json"),
+        ("--seeds 5 stray", "--seeds 5 stray"),
+    ],
+)
+def test_what_follows_a_repeated_option_is_more_of_it(given: str, meant: str) -> None:
+    assert list(spelled_out(given.split(), REPEATED)) == meant.split()

@@ -12,7 +12,7 @@ import yaml
 
 from ballast.api import BalancingPolicy
 from ballast.cli import main
-from ballast.cli.first_policy import FIRST_POLICY
+from ballast.cli.source import FIRST_POLICY
 from ballast.errors import BallastError
 from ballast.kube.errors import Forbidden
 from tests.unit.cli.program import run

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from ballast.cli.output import plain
 from ballast.cli.situation import Situation
-from ballast.cli.source import _switched_off
-from ballast.model import PlacementMode
+from ballast.cli.source import Seen, _switched_off, problem_lines
+from ballast.model import MetricsHealth, PlacementMode
 from tests.unit.cli.pools import a_situation
 from tests.unit.kube.scripted import Answer, scripted
 
@@ -46,3 +47,30 @@ def test_a_switch_that_was_turned_off_under_a_policy_that_enforces_is_a_problem(
     assert [
         problem.startswith("GateSwitch ballast: `ballast release --all` turned it off") for problem in problems
     ] == ([True] if told else [])
+
+
+def without_metrics(reason: str) -> Situation:
+    found = a_situation()
+    return replace(found, snapshot=replace(found.snapshot, metrics=MetricsHealth(available=False, reason=reason)))
+
+
+def test_a_problem_is_told() -> None:
+    assert plain(*problem_lines(Seen((a_situation(),), ("team/clicks: no such namespace",)))).split("\n") == [
+        "Problem team/clicks: no such namespace"
+    ]
+
+
+def test_who_cannot_reach_prometheus_learns_how_to() -> None:
+    assert "--prometheus URL" in plain(*problem_lines(Seen((without_metrics("Unreachable"),))))
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        Seen((a_situation(),)),
+        Seen((without_metrics("NoNodeFigures"),)),
+        Seen((without_metrics("Unreachable"),), from_file=True),
+    ],
+)
+def test_nobody_else_is_told_to(seen: Seen) -> None:
+    assert problem_lines(seen) == []

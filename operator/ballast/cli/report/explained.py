@@ -1,4 +1,4 @@
-"""One executor, as `explain` shows it."""
+"""One executor, or how busy those of a topology are, as `explain` shows it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ballast.cli.output import Format, heading, points, rounded, table
+from ballast.cli.output import Format, heading, percent, points, rounded, table
 from ballast.cli.report.moves import move_document, move_table
 from ballast.cli.report.place import Naming, zone_and_rack
 from ballast.cli.situation import Situation
-from ballast.model import Scope
+from ballast.model import Node, Scope
 from ballast.moves.evidence import pressure_words
 from ballast.planner.alternatives import Alternative
+from ballast.planner.capacity import UNEVEN_REMEDIES, WORDS, Capacities
 from ballast.planner.explanation import End, Explanation
 
 _MOST_NODES = 12
@@ -171,4 +172,68 @@ def _alternative_document(each: Alternative) -> dict[str, Any]:
         "possible": each.reason is None and not each.here,
         "reason": each.reason,
         "detail": each.detail,
+    }
+
+
+def capacity_report(found: Capacities, nodes: tuple[Node, ...], *, wide: bool = False) -> list[RenderableType]:
+    """What to print for people, from top to bottom."""
+    naming = Naming.of(nodes, whole=wide)
+    rows = [
+        [
+            each.executor.component,
+            each.executor.name,
+            naming.short(each.executor.node or ""),
+            percent(each.capacity),
+            percent(each.load),
+            each.combination.value,
+        ]
+        for each in found.standings
+    ]
+    columns = ["component", "executor", "node", "capacity", "load", "combination"]
+    parts: list[RenderableType] = [
+        Text(found.topology, style="bold"),
+        table(columns, rows, right=["capacity", "load"], cut=["component", "executor", "node"]),
+    ]
+    for combination in found.combinations:
+        words = WORDS[combination]
+        parts += [heading(combination.value), Text(words.meaning, overflow="fold"), *_bullets(words.remedies)]
+    if found.uneven:
+        parts.append(heading("Uneven"))
+        parts.append(
+            Text(
+                f"Some executors of {', '.join(found.uneven)} have a high capacity, and others hardly any.",
+                overflow="fold",
+            )
+        )
+        parts += _bullets(UNEVEN_REMEDIES)
+    return parts
+
+
+def _bullets(remedies: tuple[str, ...]) -> list[RenderableType]:
+    return [Text(f"- {remedy}", overflow="fold") for remedy in remedies]
+
+
+def capacity_document(found: Capacities) -> dict[str, Any]:
+    return {
+        "topology": found.topology,
+        "executors": [
+            {
+                "executor": each.executor.key,
+                "component": each.executor.component,
+                "node": each.executor.node,
+                "capacity": rounded(each.capacity),
+                "load": rounded(each.load),
+                "combination": each.combination.value,
+            }
+            for each in found.standings
+        ],
+        "explanations": [
+            {
+                "combination": each.value,
+                "meaning": WORDS[each].meaning,
+                "remedies": list(WORDS[each].remedies),
+            }
+            for each in found.combinations
+        ],
+        "uneven": {"components": list(found.uneven), "remedies": list(UNEVEN_REMEDIES) if found.uneven else []},
     }
