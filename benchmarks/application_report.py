@@ -16,7 +16,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from ballast.cli.situation import Situation, dump
-from ballast.model import Executor, ExecutorUsage, Memory, MetricsHealth, Node, NodeUsage, Policy, Resources, Snapshot
+from ballast.model import (
+    ConditionReason,
+    Executor,
+    ExecutorUsage,
+    Memory,
+    MetricsHealth,
+    Node,
+    NodeUsage,
+    Policy,
+    Resources,
+    Snapshot,
+)
 from ballast.model.executor import Phase
 from benchmarks.report import Aim, Result, machine, write
 
@@ -42,7 +53,9 @@ def pool(applications: int) -> Snapshot:
         asked[executor.node or ""] += 1
     filled = (replace(node, requested=Resources(asked[node.name], GIB * asked[node.name], asked[node.name]))
               for node in nodes)  # fmt: skip
-    return Snapshot(NOW, tuple(filled), tuple(executors), metrics=MetricsHealth(available=True, reason="Available"))
+    return Snapshot(
+        NOW, tuple(filled), tuple(executors), metrics=MetricsHealth(available=True, reason=ConditionReason.AVAILABLE)
+    )
 
 
 def _node(index: int) -> Node:

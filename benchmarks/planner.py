@@ -24,6 +24,7 @@ from ballast.kube.pods import PodReader
 from ballast.model import (
     AvgShedderPolicy,
     Component,
+    ConditionReason,
     Executor,
     ExecutorUsage,
     Memory,
@@ -78,7 +79,7 @@ def pool(nodes: int, executors: int, *, gated_ratio: float, hot_ratio: float) ->
         nodes=all_nodes,
         executors=all_executors,
         topologies=topologies,
-        metrics=MetricsHealth(available=True, reason="Available"),
+        metrics=MetricsHealth(available=True, reason=ConditionReason.AVAILABLE),
     )
 
 

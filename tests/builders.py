@@ -7,6 +7,7 @@ from typing import Any
 
 from ballast.model import (
     Component,
+    ConditionReason,
     Executor,
     ExecutorUsage,
     MetricsHealth,
@@ -109,7 +110,7 @@ def a_snapshot(*nodes: Node, **changes: Any) -> Snapshot:
         "nodes": nodes,
         "executors": (),
         "topologies": (a_topology(),),
-        "metrics": MetricsHealth(available=True, reason="Available"),
+        "metrics": MetricsHealth(available=True, reason=ConditionReason.AVAILABLE),
     }
     return Snapshot(**{**settings, **changes})
 

@@ -12,6 +12,7 @@ from ballast.cli.situation import Situation, dump
 from ballast.model import (
     Anchor,
     Component,
+    ConditionReason,
     Executor,
     ExecutorUsage,
     Memory,
@@ -40,7 +41,7 @@ def situation() -> Situation:
     executors = (*_clicks(), *_enrich(), *_attribution(), *_billing(), *_features())
     placed = [executor.node for executor in executors]
     nodes = tuple(_node(index, placed.count(_name(index))) for index in range(12))
-    metrics = MetricsHealth(available=True, reason="Available", age_seconds=12.0)
+    metrics = MetricsHealth(available=True, reason=ConditionReason.AVAILABLE, age_seconds=12.0)
     topologies = (_clicks_topology(), _attribution_topology())
     return Situation(
         Policy("streaming"), Memory(), Snapshot(NOW, nodes, executors, topologies=topologies, metrics=metrics)

@@ -17,7 +17,7 @@ import yaml
 from ballast.cli.situation import dump, load
 from ballast.kube.kinds import BALANCING_POLICY, NODE, SPARK_TOPOLOGY, Kind
 from ballast.kube.names import COMPONENT, TOPOLOGY
-from ballast.model import ExecutorUsage, MetricsHealth, NodeUsage
+from ballast.model import ConditionReason, ExecutorUsage, MetricsHealth, NodeUsage
 from tests.cluster.crds.server import Server
 from tests.cluster.kube.cluster import Cluster
 from tests.testbed.testbed import Testbed
@@ -221,7 +221,7 @@ def hot(file: Path) -> Any:
     nodes = tuple(replace(node, usage=NodeUsage(cpu_ratio=ratios[node.name])) for node in seen.snapshot.nodes)
     usage = ExecutorUsage(cpu_cores=10.0, state_bytes=1.0)
     executors = tuple(replace(e, usage=usage, graceful=True, enforced=True) for e in seen.snapshot.executors)
-    health = MetricsHealth(available=True, reason="Available")
+    health = MetricsHealth(available=True, reason=ConditionReason.AVAILABLE)
     snapshot = replace(seen.snapshot, nodes=nodes, executors=executors, metrics=health)
     shedder = replace(seen.policy.shedding.avg_shedder, high_hits=1)
     moves = replace(seen.policy.moves, min_executor_age_seconds=0.0, max_locality_loss=1.0)

@@ -76,7 +76,7 @@ def test_who_cannot_run_at_its_place_is_placed_again_a_few_times_and_then_let_go
             clock.ahead_seconds += PATIENCE_SECONDS
             operator.rounds.run()
         assert [pod["metadata"]["uid"] for pod in driver.pods()] == [last["metadata"]["uid"]]
-        assert len(mine.events("PlacedAnew")) == 3
+        assert len(mine.events("PlacedAgain")) == 3
         assert len(mine.events("TooManyAttempts")) == 1
 
 

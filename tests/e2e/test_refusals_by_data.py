@@ -11,12 +11,17 @@ from ballast.prometheus.preset import Preset, queries
 from examples.demo.installation import await_gating
 from examples.demo.streaming.records import Stream
 from examples.demo.streaming.running import RunningJob
-from tests.e2e.cluster import Cluster
+from tests.e2e.cluster import COMPONENT, Cluster
 from tests.e2e.conftest import SpawnJob
 
 pytestmark = pytest.mark.e2e
 
-SKEWED = {"ballast.dev/topology": "skewed", "ballast.dev/workload": "Streaming"}
+SKEWED = {
+    "ballast.dev/topology": "skewed",
+    "ballast.dev/workload": "Streaming",
+    # The policy's limit on this component keeps each on a node of its own: only one of them is on the hot node.
+    "ballast.dev/component": COMPONENT,
+}
 NAMESPACE = "skewed"
 UNEVEN = 2.0
 UNEVENLY = {
@@ -30,7 +35,7 @@ UNEVENLY = {
 
 
 @pytest.fixture(scope="module")
-def skewed(cluster: Cluster, spawn: SpawnJob) -> RunningJob:
+def skewed(cluster: Cluster, spawn: SpawnJob) -> Iterator[RunningJob]:
     """Most of its bytes have one key, and its tasks stay where their state is; it can't leave gracefully."""
     cluster.testbed.create_namespace(NAMESPACE)
     await_gating(cluster.testbed, NAMESPACE, labels=SKEWED)
@@ -50,7 +55,8 @@ def skewed(cluster: Cluster, spawn: SpawnJob) -> RunningJob:
     running.await_executors()
     running.feed()
     running.await_batches(6)
-    return running
+    yield running
+    running.abandon()
 
 
 @pytest.fixture(scope="module")

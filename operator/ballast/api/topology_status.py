@@ -106,7 +106,7 @@ class TopologyStatus(StatusModel):
     observed_generation: Annotated[int, Field(ge=-1)] = -1
     """The generation of the spec that this status is about; -1 before the first look."""
     conditions: Conditions = ()
-    """Ready; Placed, MetricsAvailable; and, when so, Reconciling, Stalled, MovesPaused, ExternalFound (False),
+    """Ready; Placed, MetricsAvailable; and, when so, Reconciling, Stalled, Paused, ExternalFound (False),
     Sized."""
     policy: Word | None = None
     """The BalancingPolicy that steers these executors."""

@@ -16,7 +16,7 @@ from rich.text import Text
 from ballast.cli.access import ANYHOW, Access, address
 from ballast.cli.situation import Situation, load
 from ballast.errors import BallastError
-from ballast.model import PlacementMode
+from ballast.model import ConditionReason, PlacementMode
 
 if TYPE_CHECKING:
     from ballast.controller.viewer import View
@@ -193,7 +193,7 @@ def _kept(situation: Situation, file: Path) -> Look:
 def problem_lines(seen: Seen) -> list[RenderableType]:
     """What keeps pools from being seen, and what helps: lines for people, to end a report with."""
     problems = [Text.assemble(("Problem ", "red"), problem, overflow="fold") for problem in seen.problems]
-    unreachable = any(each.snapshot.metrics.reason == "Unreachable" for each in seen.situations)
+    unreachable = any(each.snapshot.metrics.reason is ConditionReason.UNREACHABLE for each in seen.situations)
     # A file's metrics may have been queried from another place.
     advice = [Text(), Text(_FORWARD, style="dim")] if unreachable and not seen.from_file else []
     return [*problems, *advice]

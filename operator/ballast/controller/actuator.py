@@ -19,7 +19,19 @@ from ballast.kube.events import EventRecorder, Notice, Regarding
 from ballast.kube.kinds import Kind
 from ballast.kube.objects import ensure_created
 from ballast.kube.pods import Pod
-from ballast.model import Levels, Move, MovePhase, MovesMode, NodeView, Pin, Placement, Plan, PlannedMove, Reason
+from ballast.model import (
+    EventReason,
+    Levels,
+    Move,
+    MovePhase,
+    MovesMode,
+    NodeView,
+    Pin,
+    Placement,
+    Plan,
+    PlannedMove,
+    Reason,
+)
 from ballast.moves.evidence import cause
 
 _MOST_EVENTS = 20
@@ -93,7 +105,7 @@ class Actuator:
             if isinstance(outcome, actions.Deleted):
                 about = {"move": placement.move or "", "executor": placement.executor}
                 logs.note_done(logs.Line.DELETED, context.name, **about, outcome=outcome)
-                self._post(_pod(placement), "PlacedAnew", "Place", placement.detail, warning=True)
+                self._post(_pod(placement), EventReason.PLACED_AGAIN, "Place", placement.detail, warning=True)
 
     def create_moves(self, context: Context, plan: Plan) -> None:
         """Create an ExecutorMove for each approved suggestion, if the policy's mode says so."""
@@ -132,16 +144,16 @@ class Actuator:
             if error.of_server:
                 raise
             self._telemetry.writes.labels("create", type(error).__name__).inc()
-            self._post(pod, "MoveNotCreated", "Move", str(error), warning=True)
+            self._post(pod, EventReason.MOVE_NOT_CREATED, "Move", str(error), warning=True)
             return
         if created:
             self._count(context, move, "move")
             logs.note_decided(context.name, move, f"{move.namespace}/{name}")
             words = f"{_sentence(move)}; {'leaves now' if approved else 'waits for approval'}"
-            self._post(pod, "MoveDecided", "Move", words)
+            self._post(pod, EventReason.MOVE_DECIDED, "Move", words)
         elif _has_ended(found):
             words = f"ExecutorMove {found['metadata']['name']} is in its place and has ended; delete it"
-            self._post(pod, "MoveNotCreated", "Move", words, warning=True)
+            self._post(pod, EventReason.MOVE_NOT_CREATED, "Move", words, warning=True)
 
     def _tell(self, context: Context, orders: list[actions.Release], outcomes: list[actions.ReleaseOutcome]) -> None:
         """One Event a topology about those that were placed; one a pod about those that were not."""
@@ -166,9 +178,11 @@ class Actuator:
         words = f"{len(nodes)} executors: {where}"
         subject = context.topology(key) or _driver(context, key)
         if subject is not None:
-            self._post(subject, "Placed", "Place", words)
+            self._post(subject, EventReason.PLACED, "Place", words)
 
-    def _post(self, regarding: Regarding, reason: str, action: str, note: str, *, warning: bool = False) -> None:
+    def _post(
+        self, regarding: Regarding, reason: EventReason | Reason, action: str, note: str, *, warning: bool = False
+    ) -> None:
         self._events.post(Notice(regarding, reason, action, note, warning=warning))
 
 
@@ -213,11 +227,11 @@ def _is_news(outcome: actions.ReleaseOutcome) -> bool:
     return isinstance(outcome, actions.Refused)
 
 
-def _unpinned_words(placement: Placement, outcome: actions.ReleaseOutcome) -> tuple[str, str, str]:
+def _unpinned_words(placement: Placement, outcome: actions.ReleaseOutcome) -> tuple[EventReason | Reason, str, str]:
     if isinstance(outcome, actions.Refused):
-        return "ReleaseRefused", "Release", outcome.detail
+        return EventReason.RELEASE_REFUSED, "Release", outcome.detail
     reason = getattr(outcome, "reason", None) or placement.reason
-    return (str(reason) if reason else "Released"), "Release", placement.detail or "released as it is"
+    return reason or EventReason.RELEASED, "Release", placement.detail or "released as it is"
 
 
 def _driver(context: Context, key: str) -> Regarding | None:

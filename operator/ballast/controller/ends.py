@@ -11,13 +11,10 @@ from ballast.api.topology import External, Rate, SparkTopology
 from ballast.controller.membership import key_of
 from ballast.kube import names
 from ballast.kube.pods import Pod
-from ballast.model import Anchor, Component, Grouping, Location, Separation, Stream, Topology, Workload
+from ballast.model import Anchor, Component, ConditionReason, Grouping, Location, Separation, Stream, Topology, Workload
 
 Rates = Mapping[tuple[str, str], float]
 """Bytes per second by topology key and query, where queries are allowed and had an answer."""
-
-EXTERNAL_NAMESPACE_NOT_ALLOWED = "ExternalNamespaceNotAllowed"
-EXTERNAL_NOT_FOUND = "ExternalNotFound"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +22,7 @@ class Finding:
     """Something about a topology that its owner should know."""
 
     topology: str
-    reason: str
-    """One stable word."""
+    reason: ConditionReason
     message: str
     stalls: bool = False
     """Nothing of this topology is acted on."""
@@ -140,12 +136,12 @@ def _anchors(
             f"component {name}: namespace {namespace} is not among the policy's externalNamespaces; "
             "ask the owner of the policy to add it"
         )
-        return (), [Finding(key_of(topology), EXTERNAL_NAMESPACE_NOT_ALLOWED, message)]
+        return (), [Finding(key_of(topology), ConditionReason.EXTERNAL_NAMESPACE_NOT_ALLOWED, message)]
     anchors = _pod_anchors(external, around.pods.get(namespace, ()), around)
     if anchors:
         return anchors, []
     message = f"component {name}: no running pod in {namespace} matches external.selector"
-    return (), [Finding(key_of(topology), EXTERNAL_NOT_FOUND, message)]
+    return (), [Finding(key_of(topology), ConditionReason.EXTERNAL_NOT_FOUND, message)]
 
 
 def _pod_anchors(external: External, pods: Sequence[Pod], around: Surroundings) -> tuple[Anchor, ...]:
@@ -172,5 +168,5 @@ def _drivers_selected(topology: SparkTopology, around: Surroundings) -> list[Fin
                 f"component {component.name}: its selector matches the driver {hit.name}, and drivers are never "
                 "moved; add the label spark-role=executor to the selector"
             )
-            findings.append(Finding(key_of(topology), "SelectorMatchesDriver", message, stalls=True))
+            findings.append(Finding(key_of(topology), ConditionReason.SELECTOR_MATCHES_DRIVER, message, stalls=True))
     return findings

@@ -19,7 +19,7 @@ from ballast.kube.client import Client
 from ballast.kube.errors import Forbidden, KubeError
 from ballast.kube.nodes import NodeFacts
 from ballast.kube.pods import Pod
-from ballast.model import MetricsHealth
+from ballast.model import ConditionReason, MetricsHealth
 from ballast.prometheus import (
     Endpoint,
     ExecutorFrame,
@@ -35,7 +35,7 @@ from ballast.prometheus import (
 )
 
 NOT_CONFIGURED = MetricsHealth(
-    available=False, reason="NotConfigured", message="metrics.prometheus is not set: nothing is moved"
+    available=False, reason=ConditionReason.NOT_CONFIGURED, message="metrics.prometheus is not set: nothing is moved"
 )
 
 
@@ -64,7 +64,9 @@ class MetricsReader:
         try:
             server = self.server(policy.metadata.name, spec.prometheus)
         except BallastError as error:
-            return Reading(health=MetricsHealth(available=False, reason="SecretNotRead", message=str(error)))
+            return Reading(
+                health=MetricsHealth(available=False, reason=ConditionReason.SECRET_NOT_READ, message=str(error))
+            )
         window = spec.window.seconds
         asked = {
             **self._more.rendered(window),

@@ -23,6 +23,7 @@ from ballast.kube.nodes import NodeFacts, model_node
 from ballast.kube.pods import Pod, Requested, SparkExecutor
 from ballast.kube.volumes import Volumes
 from ballast.model import (
+    ConditionReason,
     Constraints,
     Demand,
     Executor,
@@ -39,9 +40,6 @@ from ballast.model import (
 )
 
 _LOG = logging.getLogger(__name__)
-TOPOLOGY_FAILED = "TopologyFailed"
-
-QUERY_NOT_ALLOWED = "QueryNotAllowed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +263,9 @@ class _Pass:
             except Exception as error:  # noqa: BLE001 -- one topology must not fail the pass of all
                 key = key_of(topology)
                 _LOG.exception("topology %s can't be followed", key)
-                findings.append(Finding(key, TOPOLOGY_FAILED, f"{type(error).__name__}: {error}"[:500], stalls=True))
+                findings.append(
+                    Finding(key, ConditionReason.TOPOLOGY_FAILED, f"{type(error).__name__}: {error}"[:500], stalls=True)
+                )
             else:
                 views.append(view)
                 findings += found
@@ -305,7 +305,7 @@ def _stray_findings(key: str, strays: set[str]) -> list[Finding]:
     return [
         Finding(
             key,
-            "UnknownComponent",
+            ConditionReason.UNKNOWN_COMPONENT,
             f"executors labeled as component {name} belong to none of spec.components: add it, or set "
             f"{names.COMPONENT} to one that exists",
         )
@@ -325,7 +325,7 @@ def _about_queries(topology: SparkTopology, rates: Rates, *, allowed: bool) -> I
         fields = ", ".join(field for field, _ in asked[:3]) + (" and others" if len(asked) > 3 else "")
         yield Finding(
             key,
-            QUERY_NOT_ALLOWED,
+            ConditionReason.QUERY_NOT_ALLOWED,
             f"{fields}: the policy does not let queries of topologies run: write bytesPerSecond, or ask the owner of "
             "the policy for metrics.topologyQueries: Allow",
         )
@@ -333,7 +333,7 @@ def _about_queries(topology: SparkTopology, rates: Rates, *, allowed: bool) -> I
     for path, text in asked:
         if (key, text) not in rates:
             message = f"{path}: the query gave no single, finite value, so the mean of the declared rates stands in"
-            yield Finding(key, "QueryWithoutFigure", message)
+            yield Finding(key, ConditionReason.QUERY_WITHOUT_VALUE, message)
 
 
 def _queries(topology: SparkTopology) -> Iterator[tuple[str, str]]:
@@ -359,6 +359,6 @@ def _about_cycles(topology: SparkTopology) -> Iterator[Finding]:
         way = " → ".join(error.args[1])
         yield Finding(
             key_of(topology),
-            "CycleInStreams",
+            ConditionReason.CYCLE_IN_STREAMS,
             f"streams form a cycle ({way}): its components are placed after the others, in no order of sending",
         )

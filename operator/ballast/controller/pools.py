@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ballast.api import BalancingPolicy
 from ballast.controller.survey import Read
 from ballast.kube.nodes import NodeFacts
+from ballast.model import ConditionReason
 from ballast.planner.defects import defect
 
 
@@ -43,7 +44,7 @@ def pools_of(policies: Sequence[Read[BalancingPolicy]], nodes: Sequence[NodeFact
 class Blocked(NamedTuple):
     """As the policy's condition has it."""
 
-    reason: str
+    reason: ConditionReason
     message: str
 
 
@@ -51,6 +52,6 @@ def blocked(policy: BalancingPolicy, pools: Pools) -> Blocked | None:
     """None where a pass over the policy's pool makes sense."""
     overlap = pools.stalled.get(policy.metadata.name)
     if overlap is not None:
-        return Blocked("PoolsOverlap", overlap)
+        return Blocked(ConditionReason.POOLS_OVERLAP, overlap)
     wrong = defect(policy)
-    return None if wrong is None else Blocked("InvalidSpec", str(wrong))
+    return None if wrong is None else Blocked(ConditionReason.INVALID_SPEC, str(wrong))

@@ -14,11 +14,10 @@ from ballast.api import BalancingPolicy, SparkTopology
 from ballast.api.meta import StatusModel
 from ballast.controller.advice import Adviser
 from ballast.controller.context import Context
-from ballast.controller.ends import EXTERNAL_NAMESPACE_NOT_ALLOWED, EXTERNAL_NOT_FOUND, Finding
+from ballast.controller.ends import Finding
 from ballast.controller.logs import Changes
 from ballast.controller.loop import earliest
 from ballast.controller.membership import key_of
-from ballast.controller.observe import QUERY_NOT_ALLOWED
 from ballast.controller.status import Outlook, policy_status, stalled_status, topology_status, unshown_status
 from ballast.controller.survey import Read
 from ballast.errors import BallastError
@@ -28,10 +27,10 @@ from ballast.kube.errors import Conflict, KubeError, NotFound
 from ballast.kube.events import EventRecorder, Notice
 from ballast.kube.kinds import Kind
 from ballast.kube.objects import difference, write_status
-from ballast.model import Memory, MovesMode, Phase, Plan, Reason
+from ballast.model import ConditionReason, Memory, MovesMode, Phase, Plan, Reason
 
 _LOG = logging.getLogger(__name__)
-_UNSEEN = (EXTERNAL_NAMESPACE_NOT_ALLOWED, EXTERNAL_NOT_FOUND)
+_UNSEEN = (ConditionReason.EXTERNAL_NAMESPACE_NOT_ALLOWED, ConditionReason.EXTERNAL_NOT_FOUND)
 _NOT_OURS = frozenset({Reason.NOT_ENFORCED, Reason.FOREIGN_SCHEDULER, Reason.FOREIGN_GATE})
 """Reasons of releases of executors that the policy is not to place."""
 _UNPLACED_SECONDS = 3600.0
@@ -108,7 +107,7 @@ class Reporter:
             memory,
             context.snapshot.taken_at,
             adviser.recommendations(context, renew=renew),
-            {each.topology: each for each in context.findings if each.reason == QUERY_NOT_ALLOWED},
+            {each.topology: each for each in context.findings if each.reason is ConditionReason.QUERY_NOT_ALLOWED},
             {each.topology: each for each in context.findings if each.reason in _UNSEEN},
             self._stays_off(),
             self._unplaced.counts(context.name, now),
@@ -162,7 +161,7 @@ class Reporter:
                 status = unshown_status(read.resource, self._problem(key_of(read.resource), error), owner.outlook.now)
         return self._write(kinds.SPARK_TOPOLOGY, read.raw, status.to_dict())
 
-    def stalled(self, read: Read[BalancingPolicy], reason: str, message: str) -> float | None:
+    def stalled(self, read: Read[BalancingPolicy], reason: ConditionReason, message: str) -> float | None:
         """A policy that can't be followed as it is. Returns as `report`."""
         status = stalled_status(read.resource, reason, message, self._clock())
         return self._write(kinds.BALANCING_POLICY, read.raw, status.to_dict())

@@ -28,13 +28,15 @@ from ballast.controller.survey import Observer, Read, Survey
 from ballast.controller.switch import Switch, wanted
 from ballast.controller.telemetry import Telemetry
 from ballast.kube.errors import KubeError
-from ballast.model import Memory, MetricsHealth, Plan, Reason
+from ballast.model import ConditionReason, Memory, MetricsHealth, Plan, Reason
 from ballast.planner.plan import plan
 from ballast.prometheus import Reading
 
 _LOG = logging.getLogger(__name__)
 _LONGEST_REASON = 500
-_NO_ANSWER_YET = MetricsHealth(available=False, reason="NoAnswerYet", message="Prometheus has not answered yet")
+_NO_ANSWER_YET = MetricsHealth(
+    available=False, reason=ConditionReason.NO_ANSWER_YET, message="Prometheus has not answered yet"
+)
 _WORN_RATIO = 0.5
 """Of metrics.maxAge: a pass between full ones asks for metrics again that are older, before they are too old to use."""
 _ASKED_AT_ONCE = 8
@@ -196,7 +198,9 @@ class Rounds:
             logs.note(logs.Line.PASS_FAILED, f"the pass of policy {name} failed", told, trace=True)
             self._failed |= dict.fromkeys(Pool.of(read.resource.spec).namespaces(sight.survey.lists.namespaces), name)
             self._parts.telemetry.passes.labels(name, "error").inc()
-            self._parts.reporter.stalled(read, "PassFailed", f"{type(error).__name__}: {error}"[:_LONGEST_REASON])
+            self._parts.reporter.stalled(
+                read, ConditionReason.PASS_FAILED, f"{type(error).__name__}: {error}"[:_LONGEST_REASON]
+            )
             return sight.now + read.resource.spec.interval.seconds
         finally:
             self._parts.telemetry.pass_seconds.labels(name).observe(self._monotonic() - started)

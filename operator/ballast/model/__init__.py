@@ -29,7 +29,7 @@ from ballast.model.policy import (
     SheddingPolicy,
     Weights,
 )
-from ballast.model.reason import Reason
+from ballast.model.reason import ConditionReason, EventReason, Reason
 from ballast.model.resources import Constraints, Requirement, Resources, Taint, Toleration
 from ballast.model.snapshot import Attempts, Demand, Memory, MetricsHealth, NodeHits, Snapshot
 from ballast.model.topology import Anchor, Component, Grouping, Separation, Stream, Topology
@@ -42,8 +42,10 @@ __all__ = [
     "Budget",
     "Component",
     "ComponentLimit",
+    "ConditionReason",
     "Constraints",
     "Demand",
+    "EventReason",
     "Executor",
     "ExecutorOrder",
     "ExecutorUsage",

@@ -1,4 +1,7 @@
-"""Why something was not done, or done otherwise than asked. Stable words: users, metrics and tests rely on them."""
+"""The reasons that users meet. Stable words: users, metrics and tests rely on them; docs/reasons.md explains each.
+
+A move's own reasons, of its phases and outcomes, stand with its state machine (`ballast.moves.state`).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ from enum import StrEnum
 
 
 class Reason(StrEnum):
+    """Why something was not done, or done otherwise than asked."""
+
     # The pool and its metrics
     NO_METRICS = "NoMetrics"
     STALE_METRICS = "StaleMetrics"
@@ -63,3 +68,57 @@ class Reason(StrEnum):
     NOT_ENFORCED = "NotEnforced"
     POOL_FULL = "PoolFull"
     TOO_MANY_ATTEMPTS = "TooManyAttempts"
+
+
+class ConditionReason(StrEnum):
+    """Why a condition of a BalancingPolicy or a SparkTopology has its status."""
+
+    # Ready and Stalled
+    RECONCILED = "Reconciled"
+    NO_NODES = "NoNodes"
+    STATUS_NOT_VALID = "StatusNotValid"
+    POOLS_OVERLAP = "PoolsOverlap"
+    INVALID_SPEC = "InvalidSpec"
+    PASS_FAILED = "PassFailed"
+    TOPOLOGY_FAILED = "TopologyFailed"
+    SELECTOR_MATCHES_DRIVER = "SelectorMatchesDriver"
+    # A topology's declaration
+    UNKNOWN_COMPONENT = "UnknownComponent"
+    CYCLE_IN_STREAMS = "CycleInStreams"
+    EXTERNAL_NOT_FOUND = "ExternalNotFound"
+    EXTERNAL_NAMESPACE_NOT_ALLOWED = "ExternalNamespaceNotAllowed"
+    # MetricsAvailable
+    AVAILABLE = "Available"
+    PARTIAL = "Partial"
+    SIGNAL_DROPPED = "SignalDropped"
+    NOT_CONFIGURED = "NotConfigured"
+    NO_ANSWER_YET = "NoAnswerYet"
+    UNREACHABLE = "Unreachable"
+    SECRET_NOT_READ = "SecretNotRead"
+    NO_NODE_METRICS = "NoNodeMetrics"
+    QUERY_NOT_ALLOWED = "QueryNotAllowed"
+    QUERY_WITHOUT_VALUE = "QueryWithoutValue"
+    # Balanced, Paused, Gating, Placed, Sized
+    WITHIN_THRESHOLD = "WithinThreshold"
+    GAP_TOO_WIDE = "GapTooWide"
+    UNKNOWN = "Unknown"
+    MOVES_DID_NOT_HELP = "MovesDidNotHelp"
+    SWITCH_OFF = "SwitchOff"
+    PLACED = "Placed"
+    WAITING = "Waiting"
+    NO_EXECUTORS = "NoExecutors"
+    RECOMMENDED = "Recommended"
+
+
+class EventReason(StrEnum):
+    """What an Event on an executor, its driver or its topology says was done.
+
+    Events on moves have a move's reasons, and those on executors that went without a place a `Reason`.
+    """
+
+    PLACED = "Placed"
+    PLACED_AGAIN = "PlacedAgain"
+    RELEASED = "Released"
+    RELEASE_REFUSED = "ReleaseRefused"
+    MOVE_DECIDED = "MoveDecided"
+    MOVE_NOT_CREATED = "MoveNotCreated"

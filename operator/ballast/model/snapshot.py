@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from ballast.model.executor import Executor
 from ballast.model.move import Move
 from ballast.model.node import Node
+from ballast.model.reason import ConditionReason
 from ballast.model.resources import Constraints, Resources
 from ballast.model.topology import Topology
 
@@ -61,7 +62,7 @@ class MetricsHealth:
 
     available: bool = False
     """False: no answer at all; the pass moves nothing."""
-    reason: str = "NotConfigured"
+    reason: ConditionReason = ConditionReason.NOT_CONFIGURED
     message: str = ""
     age_seconds: float | None = None
 

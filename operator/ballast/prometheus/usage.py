@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from ballast.model import ExecutorUsage, MetricsHealth, NodeUsage
+from ballast.model import ConditionReason, ExecutorUsage, MetricsHealth, NodeUsage
 from ballast.prometheus.series import (
     Admitted,
     Answer,
@@ -69,7 +69,7 @@ class ExecutorFrame:
 
 _OUTLIVED = MetricsHealth(
     available=False,
-    reason="NoNodeFigures",
+    reason=ConditionReason.NO_NODE_METRICS,
     message="the nodes' figures have become older than metrics.maxAge, and newer ones have not come yet",
 )
 
@@ -138,12 +138,13 @@ def reading(
 def _health(usages: Mapping[str, NodeUsage], problems: list[str], *, answered: bool) -> MetricsHealth:
     message = "; ".join(problems[:_SHOWN])
     if not answered:
-        return MetricsHealth(available=False, reason="Unreachable", message=message)
+        return MetricsHealth(available=False, reason=ConditionReason.UNREACHABLE, message=message)
     if not usages:
         message = message or "no series matches a node of the pool"
-        return MetricsHealth(available=False, reason="NoNodeFigures", message=message)
+        return MetricsHealth(available=False, reason=ConditionReason.NO_NODE_METRICS, message=message)
     age = max(usage.age_seconds for usage in usages.values())
-    return MetricsHealth(True, "Partial" if problems else "Available", message, age)
+    reason = ConditionReason.PARTIAL if problems else ConditionReason.AVAILABLE
+    return MetricsHealth(available=True, reason=reason, message=message, age_seconds=age)
 
 
 def _listed(claims: list[str]) -> list[str]:

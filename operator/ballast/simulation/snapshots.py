@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ballast.model import (
+    ConditionReason,
     Executor,
     ExecutorUsage,
     MetricsHealth,
@@ -198,5 +199,5 @@ class SnapshotReader:
 
 def _health(reading: Reading) -> MetricsHealth:
     if reading.available:
-        return MetricsHealth(available=True, reason="Available")
-    return MetricsHealth(available=False, reason="Unreachable", message="Prometheus does not answer")
+        return MetricsHealth(available=True, reason=ConditionReason.AVAILABLE)
+    return MetricsHealth(available=False, reason=ConditionReason.UNREACHABLE, message="Prometheus does not answer")

@@ -30,7 +30,7 @@ from ballast.kube.events import EventRecorder
 from ballast.kube.kinds import Kind
 from ballast.kube.nodes import NodeFacts
 from ballast.kube.pods import Pod
-from ballast.model import ExecutorUsage, MetricsHealth, NodeUsage
+from ballast.model import ConditionReason, ExecutorUsage, MetricsHealth, NodeUsage
 from ballast.prometheus import Reading
 from tests.cluster.chart.installation import NAMESPACE, RELEASE
 from tests.testbed.testbed import Testbed
@@ -136,7 +136,7 @@ class FakeFigures:
         return Reading(
             nodes={node.name: NodeUsage(cpu_ratio=self._ratio(node, busy)) for node in nodes},
             executors={pod.key: ExecutorUsage(cpu_cores=self.cores) for pod in busy},
-            health=MetricsHealth(available=True, reason="Available", age_seconds=AGE_SECONDS),
+            health=MetricsHealth(available=True, reason=ConditionReason.AVAILABLE, age_seconds=AGE_SECONDS),
         )
 
     def forget(self, policy: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 from ballast.cli.output import plain
 from ballast.cli.situation import Situation
 from ballast.cli.source import Seen, _switched_off, problem_lines
-from ballast.model import MetricsHealth, PlacementMode
+from ballast.model import ConditionReason, MetricsHealth, PlacementMode
 from tests.unit.cli.pools import a_situation
 from tests.unit.kube.scripted import Answer, scripted
 
@@ -51,7 +51,9 @@ def test_a_switch_that_was_turned_off_under_a_policy_that_enforces_is_a_problem(
 
 def without_metrics(reason: str) -> Situation:
     found = a_situation()
-    return replace(found, snapshot=replace(found.snapshot, metrics=MetricsHealth(available=False, reason=reason)))
+    return replace(
+        found, snapshot=replace(found.snapshot, metrics=MetricsHealth(available=False, reason=ConditionReason(reason)))
+    )
 
 
 def test_a_problem_is_told() -> None:
@@ -68,7 +70,7 @@ def test_who_cannot_reach_prometheus_learns_how_to() -> None:
     "seen",
     [
         Seen((a_situation(),)),
-        Seen((without_metrics("NoNodeFigures"),)),
+        Seen((without_metrics("NoNodeMetrics"),)),
         Seen((without_metrics("Unreachable"),), from_file=True),
     ],
 )

@@ -18,7 +18,7 @@ from ballast.cli.situation import Situation, dump
 from ballast.cli.source import Seen
 from ballast.cli.status import status_document, status_report
 from ballast.errors import BallastError
-from ballast.model import AvgShedderPolicy, LoadUnit, MetricsHealth, MovePhase, SheddingPolicy
+from ballast.model import AvgShedderPolicy, ConditionReason, LoadUnit, MetricsHealth, MovePhase, SheddingPolicy
 from ballast.planner.explanation import explain
 from ballast.planner.plan import plan
 from tests.builders import NOW, a_move, a_node, an_executor
@@ -89,7 +89,9 @@ def test_ended_moves_count_in_the_budget_and_are_not_listed() -> None:
 
 
 def test_without_metrics_it_says_why_and_draws_no_bars() -> None:
-    silent = MetricsHealth(available=False, reason="NotConfigured", message="metrics.prometheus is not set")
+    silent = MetricsHealth(
+        available=False, reason=ConditionReason.NOT_CONFIGURED, message="metrics.prometheus is not set"
+    )
     text = printed(a_situation(metrics=silent))
     assert "No metrics NotConfigured: metrics.prometheus is not set" in text
     assert "balanced unknown" in text

@@ -25,7 +25,7 @@ from ballast.kube.events import EventRecorder
 from ballast.kube.nodes import NodeReader
 from ballast.kube.pods import PodReader
 from ballast.kube.timestamp import text
-from ballast.model import ExecutorUsage, Memory, MetricsHealth, NodeUsage
+from ballast.model import ConditionReason, ExecutorUsage, Memory, MetricsHealth, NodeUsage
 from ballast.prometheus import Reading
 from tests.unit.kube.builders import CREATED, CREATED_AT, container, executor, node
 from tests.unit.kube.scripted import Answer, Asked, Scripted, scripted
@@ -129,7 +129,7 @@ class Stage:
             executors={pod.key: self._usage(pod.name) for pod in pods},
             batch_p50_seconds=_of_the_application(self.batch_p50_seconds),
             batch_p95_seconds=_of_the_application(self.batch_p95_seconds),
-            health=MetricsHealth(available=True, reason="Available"),
+            health=MetricsHealth(available=True, reason=ConditionReason.AVAILABLE),
         )
         return sight.context(read, Memory(), figures, moves)
 

@@ -120,7 +120,7 @@ def test_a_server_is_trusted_by_the_authority_of_a_secret(figures: MetricsReader
     secrets["authority"] = {"ca.crt": pki.cluster_ca.files.certificate.read_bytes()}
     with serving(pki.apiserver) as server:
         # It answers, but has nothing to tell.
-        assert asked(figures, server, **AUTHORITY).reason == "NoNodeFigures"
+        assert asked(figures, server, **AUTHORITY).reason == "NoNodeMetrics"
         assert server.headers
 
 
@@ -141,12 +141,12 @@ def test_a_renewed_authority_is_trusted_by_the_next_look(figures: MetricsReader,
     for authority, certificate in ((pki.cluster_ca, pki.apiserver), (pki.etcd_ca, pki.etcd)):
         secrets["authority"] = {"ca.crt": authority.files.certificate.read_bytes()}
         with serving(certificate) as server:
-            assert asked(figures, server, **AUTHORITY).reason == "NoNodeFigures"
+            assert asked(figures, server, **AUTHORITY).reason == "NoNodeMetrics"
 
 
 def test_the_old_authority_is_not_trusted_any_more(figures: MetricsReader, secrets: Secrets, pki: Pki) -> None:
     with serving(pki.apiserver) as server:
-        for authority, reason in ((pki.cluster_ca, "NoNodeFigures"), (pki.etcd_ca, "Unreachable")):
+        for authority, reason in ((pki.cluster_ca, "NoNodeMetrics"), (pki.etcd_ca, "Unreachable")):
             secrets["authority"] = {"ca.crt": authority.files.certificate.read_bytes()}
             assert asked(figures, server, **AUTHORITY).reason == reason
 

@@ -354,7 +354,7 @@ def test_literal_rates_need_no_leave() -> None:
 def test_a_query_without_a_figure_is_told_where_it_stands() -> None:
     assert said(rates={("analytics/clicks", "sum(x)"): 5.0, ("analytics/clicks", "sum(y)"): 1.0}, **ASKING) == []
     ((reason, words),) = said(rates={("analytics/clicks", "sum(x)"): 5.0}, **ASKING)
-    assert reason == "QueryWithoutFigure"
+    assert reason == "QueryWithoutValue"
     assert words.startswith("streams[ingest, sessions].rate.query: ")
 
 

@@ -17,7 +17,7 @@ from ballast.controller.status import Outlook
 from ballast.controller.survey import Read, Survey
 from ballast.errors import BallastError
 from ballast.kube.events import EventRecorder
-from ballast.model import Executor, Memory, NodeUsage, Phase, Reason, Snapshot, Topology
+from ballast.model import ConditionReason, Executor, Memory, NodeUsage, Phase, Reason, Snapshot, Topology
 from ballast.model.snapshot import Attempts
 from ballast.planner.plan import plan
 from ballast.prometheus import Reading
@@ -26,7 +26,7 @@ from tests.unit.controller.crowd import topology_resource
 from tests.unit.kube.scripted import Answer, Scripted, scripted
 
 JSON = dict[str, Any]
-STALLS = Finding("team/clicks", "SelectorMatchesDriver", "mend it", stalls=True)
+STALLS = Finding("team/clicks", ConditionReason.SELECTOR_MATCHES_DRIVER, "mend it", stalls=True)
 
 
 class Stage:
@@ -227,14 +227,18 @@ def test_a_topologys_status_that_is_not_valid_is_a_condition_of_it(
 
 
 def test_a_query_that_may_not_run_is_a_condition_of_its_topology(stage: Stage) -> None:
-    stage.report(findings=(Finding("team/clicks", "QueryNotAllowed", "ask for it"),), topologies=(a_topology(),))
+    stage.report(
+        findings=(Finding("team/clicks", ConditionReason.QUERY_NOT_ALLOWED, "ask for it"),), topologies=(a_topology(),)
+    )
     (written,) = (a.body["status"] for a in stage.script.asked if "/sparktopologies/" in a.path)
     verdicts = {c["type"]: (c["status"], c["reason"]) for c in written["conditions"]}
     assert verdicts["MetricsAvailable"] == ("False", "QueryNotAllowed")
 
 
-@pytest.mark.parametrize("reason", ["ExternalNamespaceNotAllowed", "ExternalNotFound"])
-def test_an_external_component_that_is_not_seen_is_a_condition_of_its_topology(stage: Stage, reason: str) -> None:
+@pytest.mark.parametrize("reason", [ConditionReason.EXTERNAL_NAMESPACE_NOT_ALLOWED, ConditionReason.EXTERNAL_NOT_FOUND])
+def test_an_external_component_that_is_not_seen_is_a_condition_of_its_topology(
+    stage: Stage, reason: ConditionReason
+) -> None:
     stage.report(findings=(Finding("team/clicks", reason, "ask for it"),), topologies=(a_topology(),))
     (written,) = (a.body["status"] for a in stage.script.asked if "/sparktopologies/" in a.path)
     verdicts = {c["type"]: (c["status"], c["reason"], c["message"]) for c in written["conditions"]}
@@ -284,7 +288,7 @@ def test_a_round_does_not_forget_what_was_just_written(stage: Stage) -> None:
 
 
 def test_findings_become_events_on_their_topology(stage: Stage) -> None:
-    stage.report(findings=(Finding("team/clicks", "UnknownComponent", "add it"),))
+    stage.report(findings=(Finding("team/clicks", ConditionReason.UNKNOWN_COMPONENT, "add it"),))
     events = [asked.body for asked in stage.script.asked if asked.path.startswith("/apis/events.k8s.io")]
     assert [(e["reason"], e["note"], e["regarding"]["name"]) for e in events] == [
         ("UnknownComponent", "add it", "clicks")

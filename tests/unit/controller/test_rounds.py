@@ -28,7 +28,7 @@ from ballast.kube.errors import Unavailable
 from ballast.kube.events import EventRecorder
 from ballast.kube.nodes import NodeFacts
 from ballast.kube.pods import Pod
-from ballast.model import MetricsHealth, NodeUsage
+from ballast.model import ConditionReason, MetricsHealth, NodeUsage
 from ballast.prometheus import Reading
 from tests.unit.controller.stage import NOW, move
 from tests.unit.kube.builders import GATE, driver, executor, node
@@ -427,7 +427,7 @@ class _Slow(MetricsReader):
         self.asked.append(policy.metadata.name)
         assert self.answers.wait(30)
         usage = {node.name: NodeUsage(cpu_ratio=0.5) for node in nodes}
-        return Reading(nodes=usage, health=MetricsHealth(available=True, reason="Available"))
+        return Reading(nodes=usage, health=MetricsHealth(available=True, reason=ConditionReason.AVAILABLE))
 
     def rates(self, policy: BalancingPolicy, topologies: list[SparkTopology], *, now: float) -> Rates:
         del policy, topologies, now
@@ -527,7 +527,7 @@ def test_an_answer_that_comes_too_late_is_used_by_no_full_pass_either(
             late.answers.set()
         clock.now = NOW + 600.0
         rounds.run()
-    assert verdicts(script) == [("False", "NoAnswerYet"), ("False", "NoNodeFigures")]
+    assert verdicts(script) == [("False", "NoAnswerYet"), ("False", "NoNodeMetrics")]
 
 
 def verdicts(script: Scripted) -> list[tuple[str, str]]:

@@ -12,15 +12,7 @@ from ballast.api.topology import SparkTopology
 from ballast.controller import status
 from ballast.controller.ends import Finding
 from ballast.controller.status import Outlook, policy_status, stalled_status, topology_status
-from ballast.model import (
-    MovesMode,
-    MovesPolicy,
-    Node,
-    Phase,
-    PlacementMode,
-    PlacementPolicy,
-    Weights,
-)
+from ballast.model import ConditionReason, MovesMode, MovesPolicy, Node, Phase, PlacementMode, PlacementPolicy, Weights
 from tests.builders import NOW, a_node, a_policy, a_snapshot, an_executor, gated
 from tests.unit.controller.crowd import (
     KIB,
@@ -155,7 +147,9 @@ def test_a_component_has_the_scope_of_its_own_topology_while_it_has_executors() 
 
 def test_a_topology_whose_queries_may_not_run_says_so_until_they_may() -> None:
     seen = outlook(a_snapshot(a_node("a", cpu=0.1)))
-    denied = replace(seen, remarks={"team/clicks": Finding("team/clicks", "QueryNotAllowed", "ask for it")})
+    denied = replace(
+        seen, remarks={"team/clicks": Finding("team/clicks", ConditionReason.QUERY_NOT_ALLOWED, "ask for it")}
+    )
     told = topology_status(topology_resource(), denied)
     verdicts = {c.type: (c.status.value, c.reason, c.message) for c in told.conditions}
     assert verdicts["MetricsAvailable"] == ("False", "QueryNotAllowed", "ask for it")
@@ -166,7 +160,10 @@ def test_a_topology_whose_queries_may_not_run_says_so_until_they_may() -> None:
 
 def test_a_topology_whose_external_component_is_not_seen_says_so_until_it_is() -> None:
     seen = outlook(a_snapshot(a_node("a", cpu=0.1)))
-    denied = replace(seen, unseen={"team/clicks": Finding("team/clicks", "ExternalNamespaceNotAllowed", "ask for it")})
+    denied = replace(
+        seen,
+        unseen={"team/clicks": Finding("team/clicks", ConditionReason.EXTERNAL_NAMESPACE_NOT_ALLOWED, "ask for it")},
+    )
     told = topology_status(topology_resource(), denied)
     verdicts = {c.type: (c.status.value, c.reason, c.message) for c in told.conditions}
     assert verdicts["ExternalFound"] == ("False", "ExternalNamespaceNotAllowed", "ask for it")
@@ -178,7 +175,7 @@ def test_a_stalled_topology_keeps_what_was_known_of_it() -> None:
     seen = outlook(a_snapshot(a_node("a"), executors=(an_executor("exec-1", node="a"),)))
     before = topology_status(topology_resource(), seen)
     resource = topology_resource(status=before.to_dict())
-    stalled = stalled_status(resource, "SelectorMatchesDriver", "mend it", NOW)
+    stalled = stalled_status(resource, ConditionReason.SELECTOR_MATCHES_DRIVER, "mend it", NOW)
     assert stalled.placement == before.placement
     verdicts = {c.type: (c.status.value, c.reason) for c in stalled.conditions}
     assert verdicts["Ready"] == ("False", "SelectorMatchesDriver")

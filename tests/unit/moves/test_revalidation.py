@@ -11,6 +11,7 @@ import pytest
 from ballast.model import (
     Budget,
     ComponentLimit,
+    ConditionReason,
     Constraints,
     Demand,
     Executor,
@@ -190,7 +191,7 @@ def test_nobody_leaves_where_replacements_are_not_held(mode: PlacementMode) -> N
 
 
 def test_without_metrics_it_waits() -> None:
-    blind = MetricsHealth(available=False, reason="Unreachable", message="no answer")
+    blind = MetricsHealth(available=False, reason=ConditionReason.UNREACHABLE, message="no answer")
     assert why(pool(metrics=blind)) == (Reason.NO_METRICS, "Unreachable: no answer")
 
 

@@ -10,6 +10,7 @@ import pytest
 from ballast.model import (
     AvgShedderPolicy,
     Component,
+    ConditionReason,
     Constraints,
     Executor,
     Memory,
@@ -80,7 +81,7 @@ def test_a_place_to_which_it_would_return_is_told() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"topologies": (a_topology(),), "metrics": MetricsHealth(reason="Unreachable")}, "NoMetrics"),
+        ({"topologies": (a_topology(),), "metrics": MetricsHealth(reason=ConditionReason.UNREACHABLE)}, "NoMetrics"),
         ({"moves": (a_move("m1", executor_uid="uid-e1", ended_at=NOW - 1, source="mild"),)}, "WaitingForHits"),
     ],
 )

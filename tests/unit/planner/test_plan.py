@@ -7,6 +7,7 @@ from ballast.api.policy_placement import PlacementStrategy
 from ballast.model import (
     AvgShedderPolicy,
     ComponentLimit,
+    ConditionReason,
     Constraints,
     Demand,
     LoadUnit,
@@ -103,7 +104,7 @@ def test_a_move_that_is_approved_alone_promises_no_more_than_it_brings() -> None
 
 def test_without_metrics_nothing_moves_and_hits_neither_grow_nor_vanish() -> None:
     before, memory = passes(hot_pool(), 2)
-    blind = hot_pool(metrics=MetricsHealth(available=False, reason="Unreachable", message="no answer"))
+    blind = hot_pool(metrics=MetricsHealth(available=False, reason=ConditionReason.UNREACHABLE, message="no answer"))
     found, after = plan(replace(blind, taken_at=NOW + 300), POLICY, memory, NOW + 300)
     assert not found.moves
     assert after.shedding == memory.shedding

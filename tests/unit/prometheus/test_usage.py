@@ -79,7 +79,7 @@ def test_where_nothing_was_asked_nothing_ages() -> None:
 def test_without_an_answer_about_ages_nothing_is_fresh() -> None:
     found = _read(failures={"nodeAge": "no answer in time"}, nodeCpu=[_sample("1", node="a"), _sample("1", node="b")])
     assert not found.nodes
-    assert (found.health.available, found.health.reason) == (False, "NoNodeFigures")
+    assert (found.health.available, found.health.reason) == (False, "NoNodeMetrics")
     assert found.health.message == "nodeAge: no answer in time"
 
 
@@ -113,7 +113,7 @@ def test_a_dead_prometheus_is_told() -> None:
 
 
 def test_answers_about_other_nodes_only_are_no_figures() -> None:
-    assert _read(nodeCpu=[_sample("1", node="z")]).health.reason == "NoNodeFigures"
+    assert _read(nodeCpu=[_sample("1", node="z")]).health.reason == "NoNodeMetrics"
 
 
 def test_one_failed_query_drops_its_signal_alone() -> None:

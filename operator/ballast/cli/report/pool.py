@@ -44,7 +44,7 @@ def pool_document(situation: Situation, *, namespace: str | None = None) -> dict
         "policy": situation.policy.name,
         "time": instant(situation.now),
         "modes": {"placement": situation.policy.placement.mode.value, "moves": situation.policy.moves.mode.value},
-        "metrics": {"available": health.available, "reason": health.reason, "message": health.message},
+        "metrics": {"available": health.available, "reason": health.reason.value, "message": health.message},
         "nodes": {
             "total": pool.total,
             "eligible": pool.eligible,

@@ -13,7 +13,7 @@ from ballast.api.condition import Condition, ConditionStatus, drop_condition, se
 from ballast.api.policy_status import PolicyStatus
 from ballast.api.topology_status import Recommendation, TopologyStatus
 from ballast.controller.ends import Finding
-from ballast.model import Executor, LocalityView, Memory, Phase, Plan, Policy, Reason, Snapshot
+from ballast.model import ConditionReason, Executor, LocalityView, Memory, Phase, Plan, Policy, Reason, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Judge:
         self._generation = generation
         self._now = datetime.fromtimestamp(now, UTC)
 
-    def set(self, type_: str, *, holds: bool | None, reason: str, message: str = "") -> None:
+    def set(self, type_: str, *, holds: bool | None, reason: ConditionReason | Reason, message: str = "") -> None:
         self.conditions = set_condition(
             self.conditions,
             type_=type_,
@@ -78,15 +78,15 @@ class Judge:
 
 
 @overload
-def stalled_status(resource: BalancingPolicy, reason: str, message: str, now: float) -> PolicyStatus: ...
+def stalled_status(resource: BalancingPolicy, reason: ConditionReason, message: str, now: float) -> PolicyStatus: ...
 
 
 @overload
-def stalled_status(resource: SparkTopology, reason: str, message: str, now: float) -> TopologyStatus: ...
+def stalled_status(resource: SparkTopology, reason: ConditionReason, message: str, now: float) -> TopologyStatus: ...
 
 
 def stalled_status(
-    resource: BalancingPolicy | SparkTopology, reason: str, message: str, now: float
+    resource: BalancingPolicy | SparkTopology, reason: ConditionReason, message: str, now: float
 ) -> PolicyStatus | TopologyStatus:
     """Its status with the conditions that say so; everything else stays as it was. `now`: seconds since the epoch."""
     generation = resource.metadata.generation
@@ -112,6 +112,6 @@ def unshown_status(
     generation = resource.metadata.generation
     judge = Judge(resource.status.conditions, generation, now)
     message = f"it is acted on, but its new status is not valid: {problem}"
-    judge.set("Ready", holds=False, reason="StatusNotValid", message=message)
+    judge.set("Ready", holds=False, reason=ConditionReason.STATUS_NOT_VALID, message=message)
     changed = {"conditions": judge.conditions, "observed_generation": generation}
     return resource.status.model_copy(update=changed)

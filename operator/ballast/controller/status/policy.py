@@ -24,6 +24,7 @@ from ballast.api.policy_status import Refusals as RefusalsStatus
 from ballast.controller.memory import application_status, attempts_status, hits_status, state_status
 from ballast.controller.status.outlook import Judge, Outlook
 from ballast.model import (
+    ConditionReason,
     MetricsHealth,
     MovePhase,
     MovesMode,
@@ -80,7 +81,7 @@ def _policy_conditions(resource: BalancingPolicy, outlook: Outlook) -> tuple[Con
     )
     judge.drop("Stalled")
     if outlook.stays_off and outlook.policy.placement.mode is PlacementMode.ENFORCE:
-        judge.set("Gating", holds=False, reason="SwitchOff", message=_SWITCH_OFF)
+        judge.set("Gating", holds=False, reason=ConditionReason.SWITCH_OFF, message=_SWITCH_OFF)
     else:
         judge.drop("Gating")
     _judge_moves(judge, outlook.policy)
@@ -90,7 +91,12 @@ def _policy_conditions(resource: BalancingPolicy, outlook: Outlook) -> tuple[Con
     else:
         judge.drop("ExecutorsPlaced")
     if plan.paused:
-        judge.set("Paused", holds=True, reason="MovesDidNotHelp", message=f"moves rest in {', '.join(plan.paused[:5])}")
+        judge.set(
+            "Paused",
+            holds=True,
+            reason=ConditionReason.MOVES_DID_NOT_HELP,
+            message=f"moves rest in {', '.join(plan.paused[:5])}",
+        )
     else:
         judge.drop("Paused")
     return judge.conditions
@@ -98,9 +104,9 @@ def _policy_conditions(resource: BalancingPolicy, outlook: Outlook) -> tuple[Con
 
 def _judge_ready(judge: Judge, pool: PoolView) -> None:
     if pool.total:
-        judge.set("Ready", holds=True, reason="Reconciled", message=f"reconciled {pool.total} nodes")
+        judge.set("Ready", holds=True, reason=ConditionReason.RECONCILED, message=f"reconciled {pool.total} nodes")
     else:
-        judge.set("Ready", holds=False, reason="NoNodes", message=_NO_NODES)
+        judge.set("Ready", holds=False, reason=ConditionReason.NO_NODES, message=_NO_NODES)
 
 
 def _judge_moves(judge: Judge, policy: Policy) -> None:
@@ -115,7 +121,7 @@ def _judge_moves(judge: Judge, policy: Policy) -> None:
         judge.drop("MovesPossible")
 
 
-def _unplaced(counts: Mapping[Reason, int]) -> tuple[str, str]:
+def _unplaced(counts: Mapping[Reason, int]) -> tuple[Reason, str]:
     """The most frequent reason, and all of them in words."""
     ranked = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
     words = ", ".join(f"{count} {reason}" for reason, count in ranked)
@@ -128,12 +134,14 @@ def _judge_metrics(judge: Judge, health: MetricsHealth, dropped: tuple[str, ...]
     if health.available and dropped:
         names = ", ".join(dropped)
         words = f"no node has figures of {names}, so that does not count: see to its query, or set its weight to 0"
-        reason, message = "SignalDropped", "; ".join(filter(None, (words, message)))
+        reason, message = ConditionReason.SIGNAL_DROPPED, "; ".join(filter(None, (words, message)))
     judge.set("MetricsAvailable", holds=health.available, reason=reason, message=message)
 
 
-def _balance_reason(pool: PoolView) -> str:
-    return {None: "Unknown", True: "WithinThreshold", False: "GapTooWide"}[pool.balanced]
+def _balance_reason(pool: PoolView) -> ConditionReason:
+    if pool.balanced is None:
+        return ConditionReason.UNKNOWN
+    return ConditionReason.WITHIN_THRESHOLD if pool.balanced else ConditionReason.GAP_TOO_WIDE
 
 
 def _balance_words(pool: PoolView) -> str:

@@ -9,7 +9,7 @@ from ballast.controller.advice import in_status
 from ballast.controller.membership import key_of
 from ballast.controller.memory import PLACEMENT_BYTES, topology_placement
 from ballast.controller.status.outlook import Judge, Outlook
-from ballast.model import Executor, Phase
+from ballast.model import ConditionReason, Executor, Phase
 from ballast.sizing.recommendation import sizing_status
 
 
@@ -70,11 +70,13 @@ def _topology_conditions(
     health = outlook.snapshot.metrics
     gated = sum(e.phase is Phase.GATED for e in executors)
     judge = Judge(resource.status.conditions, resource.metadata.generation, outlook.now)
-    judge.set("Ready", holds=True, reason="Reconciled", message=f"steered by policy {outlook.policy.name}")
+    judge.set(
+        "Ready", holds=True, reason=ConditionReason.RECONCILED, message=f"steered by policy {outlook.policy.name}"
+    )
     judge.set(
         "Placed",
         holds=bool(executors) and not gated,
-        reason="Placed" if executors and not gated else "Waiting" if gated else "NoExecutors",
+        reason=_placed_reason(len(executors), gated),
         message=f"{gated} executors are held" if gated else f"{len(executors)} executors",
     )
     denied = outlook.remarks.get(key)
@@ -89,11 +91,19 @@ def _topology_conditions(
     else:
         judge.drop("ExternalFound")
     if key in outlook.plan.paused:
-        judge.set("MovesPaused", holds=True, reason="MovesDidNotHelp", message="its last moves did not help")
+        judge.set(
+            "Paused", holds=True, reason=ConditionReason.MOVES_DID_NOT_HELP, message="its last moves did not help"
+        )
     else:
-        judge.drop("MovesPaused")
+        judge.drop("Paused")
     if sized is not None:
-        judge.set("Sized", holds=True, reason="Recommended", message=sized)
+        judge.set("Sized", holds=True, reason=ConditionReason.RECOMMENDED, message=sized)
     else:
         judge.drop("Sized")
     return judge.conditions
+
+
+def _placed_reason(executors: int, gated: int) -> ConditionReason:
+    if gated:
+        return ConditionReason.WAITING
+    return ConditionReason.PLACED if executors else ConditionReason.NO_EXECUTORS
