@@ -6,9 +6,9 @@ import json
 import sys
 from dataclasses import asdict, dataclass
 
+from ballast.simulation.policies import Axis, candidates
 from ballast.simulation.scenario import Scenario
 from ballast.simulation.study import Document
-from ballast.simulation.variants import Axis, candidates
 
 NODES, EXECUTORS = 4, 12
 POLICIES = 10

@@ -9,8 +9,8 @@ from time import perf_counter
 
 from ballast.api import BalancingPolicy
 from ballast.garbage import seldom_sought
+from ballast.simulation.replay import ScenarioTrial
 from ballast.simulation.study import Case
-from ballast.simulation.trial import ScenarioTrial
 from benchmarks.study.days import POLICIES, Outcome, day, policies
 
 

@@ -11,9 +11,9 @@ import pytest
 from ballast.api.policy_placement import PlacementStrategy
 from ballast.api.policy_shedding import SheddingStrategy
 from ballast.cli.picture.backtested import to_apply
+from ballast.simulation.policies import Axis, candidates, shared_figures
 from ballast.simulation.ranking import ranking
 from ballast.simulation.scenario import Scenario
-from ballast.simulation.variants import Axis, candidates, shared_figures
 from tests.cluster.crds.server import Server
 from tests.testbed.testbed import Testbed
 from tests.unit.simulation.studies import study

@@ -20,10 +20,10 @@ import yaml
 from pyspark.sql import DataFrame, SparkSession
 
 from ballast.api import BalancingPolicy
+from ballast.simulation.policies import NO_MOVES, candidates
 from ballast.simulation.ranking import ranking
+from ballast.simulation.replay import ScenarioTrial
 from ballast.simulation.study import Study
-from ballast.simulation.trial import ScenarioTrial
-from ballast.simulation.variants import NO_MOVES, candidates
 from ballast.spark.backtest import Job, Run, Scenarios, Store, Window, runs
 from ballast.spark.backtest.row import TOLD, results
 from ballast.spark.backtest.store import ranking_table

@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from ballast.api import BalancingPolicy
+from ballast.simulation.policies import candidates
 from ballast.simulation.ranking import ranking
+from ballast.simulation.replay import ScenarioTrial
 from ballast.simulation.study import Case, Study
-from ballast.simulation.trial import ScenarioTrial
-from ballast.simulation.variants import candidates
 from ballast.spark.backtest.store import ranking_table
 from tests.testbed.nodes import NodeSpec
 from tests.testbed.spark_driver import FILES, driver, log, prepare

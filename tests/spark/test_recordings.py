@@ -11,12 +11,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ballast.errors import InvalidField
+from ballast.simulation.policies import candidates
 from ballast.simulation.recorded.reading import recording as read
 from ballast.simulation.recording import Recording
-from ballast.simulation.replay import Replay
+from ballast.simulation.replay import RecordingTrial, Replay
 from ballast.simulation.study import Study
-from ballast.simulation.trial import RecordingTrial
-from ballast.simulation.variants import candidates
 from ballast.spark.backtest import Job, Recordings, Selection, Store, runs
 from ballast.spark.backtest.recordings import rows
 from ballast.spark.errors import HistoryError, in_own_words

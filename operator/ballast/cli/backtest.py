@@ -20,14 +20,13 @@ from ballast.cli.report.backtested import EXPLAINED, backtested_document, backte
 from ballast.cli.situation import load
 from ballast.cli.spark import progress, with_spark
 from ballast.errors import InvalidField
-from ballast.simulation.policies import FILES
+from ballast.simulation.policies import FILES, Axis, candidates, shared_figures
 from ballast.simulation.ranking import Ranking, ranking
 from ballast.simulation.recorded.executors import Arrivals
 from ballast.simulation.recorded.known import Known, known
 from ballast.simulation.replay import Replay
 from ballast.simulation.scenario import Scenario
 from ballast.simulation.study import Document, Study
-from ballast.simulation.variants import Axis, candidates, shared_figures
 
 if TYPE_CHECKING:
     from ballast.spark.backtest import Job, Run, Selection, Source

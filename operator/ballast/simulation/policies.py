@@ -1,15 +1,24 @@
-"""Policies to run a scenario under: a user's file, or strategies by their names on top of what the scenario says."""
+"""Policies to run under: a user's file, or strategies by name on top of the scenario; and all variants of a grid."""
 
 from __future__ import annotations
 
+import copy
+import difflib
+import itertools
 import re
-from collections.abc import Mapping
-from dataclasses import replace
+import types
+import typing
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from ballast.api import BalancingPolicy
+from ballast.api.meta import Model
+from ballast.api.policy import PolicySpec
 from ballast.api.policy_placement import PlacementStrategy
 from ballast.api.policy_shedding import LoadUnit, SheddingStrategy
 from ballast.api.version import API_VERSION
@@ -18,6 +27,7 @@ from ballast.model import MovesMode, PlacementMode, Policy
 from ballast.model.from_api import policy_from
 from ballast.planner.defects import defect
 from ballast.simulation.scenario import Scenario, documents
+from ballast.simulation.study import Document, moves_anything
 
 FILES = (".yaml", ".yml", ".json")
 """What tells a policy's file from a strategy's name."""
@@ -126,3 +136,211 @@ def _known(field: str, value: str, words: type[StrEnum]) -> str:
     if value not in set(words):
         raise InvalidField(field, value, f"choose one of {', '.join(words)}, or name a policy's file")
     return value
+
+
+# Variants of a policy: fields of its spec with several values each, and all their combinations.
+
+_OPTION = "--grid"
+_STRATEGIES = {
+    "shedding": (SheddingStrategy, SheddingStrategy.AVG_SHEDDER),
+    "placement": (PlacementStrategy, PlacementStrategy.PROXIMITY),
+}
+"""Sections that have a block for each strategy; their words, and the default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    text: str
+    """As it was given."""
+    plain: Any
+    """As JSON has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One field of the spec and what to try there."""
+
+    path: tuple[str, ...]
+    """Keys as in YAML, such as `shedding`, `avgShedder`, `lowThreshold`."""
+    values: tuple[Value, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Axis:
+        """`shedding.avgShedder.lowThreshold=10,15,20`. Raises InvalidField."""
+        name, equals, listed = text.partition("=")
+        if not (name and equals and listed):
+            raise InvalidField(_OPTION, text, "write PATH=VALUE,VALUE, such as shedding.avgShedder.lowThreshold=10,15")
+        path = tuple(name.removeprefix("spec.").split("."))
+        truth = _field(path) is bool
+        return cls(path, tuple(_value(typed, text, truth=truth) for typed, text in _listed(name, listed)))
+
+    @property
+    def owner(self) -> tuple[str, str] | None:
+        """Section and key of the strategy's block that the field is in; None where all strategies have it."""
+        section = _STRATEGIES.get(self.path[0])
+        if section is None or len(self.path) < 3 or self.path[1] not in {block_of(word) for word in section[0]}:
+            return None
+        return self.path[0], self.path[1]
+
+
+def combined(label: str, document: Document, axes: Sequence[Axis]) -> dict[str, dict[str, Any]]:
+    """The policy in all combinations of the axes that concern it, by labels such as `default lowThreshold=10`.
+
+    The figures of a strategy that a policy does not have leave it as it is. Raises InvalidResource for a combination
+    that is not valid.
+    """
+    names = _short([axis.path for axis in axes])
+    found: dict[str, dict[str, Any]] = {}
+    for values in itertools.product(*(axis.values for axis in axes)):
+        variant, told = copy.deepcopy(dict(document)), [label]
+        for axis, value in sorted(zip(axes, values, strict=True), key=lambda pair: pair[0].owner is not None):
+            if axis.owner is None or axis.owner[1] == block_of(_strategy(variant["spec"], axis.owner[0])):
+                _set(variant["spec"], axis.path, value.plain)
+                told.append(f"{names[axis.path]}={value.text}")
+        found[" ".join(told)] = variant
+    for name, variant in found.items():
+        _checked(name, variant)
+    return found
+
+
+def without_effect(axes: Sequence[Axis], policies: Mapping[str, Document]) -> Iterator[InvalidField]:
+    """Axes in blocks of strategies that none of the combined policies has."""
+    blocks = {block_of(_strategy(each["spec"], section)) for each in policies.values() for section in _STRATEGIES}
+    for axis in axes:
+        if axis.owner is not None and axis.owner[1] not in blocks:
+            yield InvalidField(
+                _OPTION, ".".join(axis.path), f"no policy has that strategy: give one, or remove {_OPTION}"
+            )
+
+
+def _checked(name: str, variant: Mapping[str, Any]) -> None:
+    try:
+        BalancingPolicy.parse(variant)
+    except InvalidResource as error:
+        raise InvalidResource(f"{_OPTION}: policy {name}", error.problems) from None
+
+
+def _set(spec: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
+    if path[1:] == ("strategy",) and path[0] in _STRATEGIES:
+        spec[path[0]] = own_block_only(spec.get(path[0], {}), value, _STRATEGIES[path[0]][0])
+    block = spec
+    for key in path[:-1]:
+        block = block.setdefault(key, {})
+    block[path[-1]] = value
+
+
+def _strategy(spec: Mapping[str, Any], section: str) -> str:
+    return str(spec.get(section, {}).get("strategy", _STRATEGIES[section][1]))
+
+
+def _listed(name: str, text: str) -> Iterator[tuple[Any, Any]]:
+    """Each value as YAML reads it, and as it stands there."""
+    try:
+        typed = yaml.safe_load(f"[{text}]")
+        plain = yaml.load(f"[{text}]", Loader=yaml.BaseLoader)  # noqa: S506 -- makes nothing but strings and lists
+    except yaml.YAMLError as error:
+        raise InvalidField(f"{_OPTION} {name}", text, "write values with commas between them, as in YAML") from error
+    if not typed or None in typed:
+        raise InvalidField(f"{_OPTION} {name}", text, "write a value between all commas")
+    yield from zip(typed, plain, strict=True)
+
+
+def _value(typed: Any, plain: Any, *, truth: bool) -> Value:
+    """YAML takes bare words such as On for true and false; where the field is neither, they are words."""
+    if isinstance(typed, bool) and not truth:
+        return Value(plain, plain)
+    if isinstance(typed, str | int | float):
+        return Value(str(plain), typed)
+    return Value(yaml.safe_dump(typed, default_flow_style=True, width=10_000).strip(), typed)
+
+
+def _field(path: tuple[str, ...]) -> Any:
+    """Type of the spec's field. Raises InvalidField for one that is not there."""
+    model: Any = PolicySpec
+    for depth, key in enumerate(path):
+        done = ".".join(path[: depth + 1])
+        if not (isinstance(model, type) and issubclass(model, Model)):
+            raise InvalidField(_OPTION, ".".join(path), f"{'.'.join(path[:depth])} has no fields: set it whole")
+        fields = {field.alias or name: field for name, field in model.model_fields.items()}
+        if key not in fields:
+            near = difflib.get_close_matches(key, fields, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]}? " if near else ""
+            raise InvalidField(_OPTION, done, f"no such field; {hint}there are {', '.join(fields)}")
+        model = _present(fields[key].annotation)
+    return model
+
+
+def _present(annotation: Any) -> Any:
+    """The type of a value that is there."""
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        kept = [each for each in typing.get_args(annotation) if each is not type(None)]
+        return _present(kept[0])
+    if typing.get_origin(annotation) is typing.Annotated:
+        return _present(typing.get_args(annotation)[0])
+    return annotation
+
+
+def _short(paths: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
+    """The last key of each path, with as many before it as tell it from the others."""
+    short = {}
+    for path in paths:
+        others = [other for other in paths if other != path]
+        length = next((n for n in range(1, len(path)) if all(path[-n:] != other[-n:] for other in others)), len(path))
+        short[path] = ".".join(path[-length:])
+    return short
+
+
+NO_MOVES = "no moves"
+
+
+def candidates(
+    policies: Sequence[str], axes: Sequence[Axis], *, figures: Mapping[str, Any], baseline: bool
+) -> dict[str, Document]:
+    """By their labels, in the order given.
+
+    `policies`: files, or strategies by name on top of `figures`. `baseline`: add the first policy without its moves,
+    unless there is one that moves nothing. Raises InvalidField or InvalidResource.
+    """
+    found: dict[str, Document] = {}
+    for label, document in (each for text in policies for each in _read(text, figures)):
+        for name, variant in combined(label, document, axes).items():
+            if name in found:
+                raise InvalidField("--policies", name, "there is a policy of that name already: rename one")
+            found[name] = variant
+    for problem in without_effect(axes, found):
+        raise problem
+    if baseline and all(moves_anything(document) for document in found.values()):
+        found[NO_MOVES] = _still(next(iter(found.values())))
+    return found
+
+
+def shared_figures(scenarios: Iterable[Scenario]) -> Mapping[str, Any]:
+    """What strategies that are given by name go by. Raises InvalidField where scenarios do not say the same."""
+    first, *others = scenarios
+    for other in others:
+        if other.spec.policy != first.spec.policy:
+            raise InvalidField(
+                "--policies",
+                f"{first.name}, {other.name}",
+                "these scenarios give strategies different figures in spec.policy: name files of BalancingPolicies",
+            )
+    return first.spec.policy
+
+
+def _read(text: str, figures: Mapping[str, Any]) -> Iterable[tuple[str, Document]]:
+    if text.endswith(FILES):
+        return [(raw["metadata"]["name"], _to_apply(raw)) for raw in in_file(Path(text))]
+    return [(text, by_name(text, figures))]
+
+
+def _to_apply(raw: Document) -> Document:
+    """Without what an API server has added."""
+    named = {key: value for key, value in raw["metadata"].items() if key in ("name", "labels", "annotations")}
+    return {"apiVersion": raw["apiVersion"], "kind": raw["kind"], "metadata": named, "spec": raw["spec"]}
+
+
+def _still(document: Document) -> Document:
+    """The policy with its placement alone. Its name stays, so that applied it takes the place of the one that moves."""
+    still = copy.deepcopy(dict(document))
+    still["spec"]["moves"] = {**still["spec"].get("moves", {}), "mode": "Disabled"}
+    return still

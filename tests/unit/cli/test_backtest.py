@@ -14,10 +14,10 @@ import yaml
 from ballast.cli.backtest import spelled_out
 from ballast.cli.output import Format, plain, structured
 from ballast.cli.report.backtested import backtested_document, backtested_report
+from ballast.simulation.policies import NO_MOVES, candidates
 from ballast.simulation.ranking import ranking
 from ballast.simulation.run_metrics import run_metrics
 from ballast.simulation.study import Case, Result, Series, Study
-from ballast.simulation.variants import NO_MOVES, candidates
 from tests.unit.cli.program import exit_code, run
 from tests.unit.simulation import studies
 from tests.unit.simulation.small_world import scenario

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ballast.simulation.recorded.rows import Rows, Words
-from ballast.simulation.recording import Recording
+from ballast.simulation.recording import Recording, Rows, Words
 
 
 class Row(NamedTuple):

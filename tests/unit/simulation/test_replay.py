@@ -1,24 +1,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ballast.model import Memory, Phase, Plan, PlannedMove, Policy, Snapshot
+from ballast.api import BalancingPolicy
+from ballast.model import Memory, Phase, Plan, PlannedMove, Policy, Snapshot, Weights
 from ballast.planner.plan import plan
 from ballast.simulation.engine import Planner
-from ballast.simulation.policies import from_name
+from ballast.simulation.policies import by_name, from_name
 from ballast.simulation.recorded.executors import Arrivals
 from ballast.simulation.recorded.known import Known, known
-from ballast.simulation.replay import Replay, Replayed, replay
+from ballast.simulation.replay import RecordingTrial, Replay, Replayed, ScenarioTrial, Trial, due, of_recording, replay
 from ballast.simulation.scenario import Scenario
+from ballast.simulation.study import Case
 from ballast.simulation.trace import MoveRecord, Outcome
 from tests.builders import a_move, a_node, a_snapshot
 from tests.unit.simulation.recordings import Witness, executor, node, recorded, recording
-from tests.unit.simulation.small_world import policy
+from tests.unit.simulation.small_world import EAGER, policy, scenario
 
 OFF = policy(mode="Disabled")
 SCENARIOS = Path(__file__).parents[3] / "examples" / "scenarios"
@@ -234,3 +237,117 @@ def test_the_same_policy_decides_the_same_about_what_it_has_brought_about(name: 
     again = replay(history, chosen, how=Replay(known=known(snapshot))).trace
     assert len(trace.moves) >= 7
     assert decisions(again.moves) == decisions(trace.moves)
+
+
+POLICY = BalancingPolicy.parse(by_name("AvgShedder", EAGER))
+CASE = Case("eager", "here", 1)
+
+
+def test_a_trial_is_named_by_its_case_and_runs_what_only_recommends_as_if_it_enforced() -> None:
+    document = by_name("AvgShedder", EAGER)
+    document["spec"]["moves"]["mode"] = "Recommend"
+    result = ScenarioTrial(scenario()).run(BalancingPolicy.parse(document), Case("mine", "here", 7))
+    assert result.case == Case("mine", "here", 7)
+    assert result.metrics.moves == len(result.moves) > 0
+
+
+def test_recorded_time_and_a_scenario_are_tried_alike() -> None:
+    _, recording, _ = recorded(scenario(), policy(mode="Disabled"))
+    trials: list[Trial] = [ScenarioTrial(scenario()), RecordingTrial(recording, Replay())]
+    described, replayed = (trial.run(POLICY, CASE) for trial in trials)
+    assert described.case == replayed.case == CASE
+    assert described.metrics.moves == replayed.metrics.moves > 0
+    assert described.unknown == ()
+    assert replayed.unknown
+
+
+def test_a_policy_is_tried_as_if_it_enforced_with_the_labels_that_a_snapshot_tells() -> None:
+    _, recording, _ = recorded(scenario(), policy(mode="Disabled"))
+    seen = known(a_snapshot(a_node("node-0", labels={"pool": "a"}), a_node("node-1", labels={"pool": "b"})))
+    spec = {**EAGER, "moves": {**EAGER["moves"], "mode": "Recommend"}}
+    careful = BalancingPolicy.parse({"metadata": {"name": "careful"}, "spec": {"nodeSelector": {}, **spec}})
+    assert RecordingTrial(recording, Replay(known=seen)).run(careful, CASE).metrics.moves > 0
+
+
+def test_queries_of_the_policys_own_are_told_to_be_those_of_the_history() -> None:
+    _, recording, _ = recorded(scenario(), policy(mode="Disabled"))
+    metrics = {**EAGER["metrics"], "queries": {"nodeCpu": "my_cpu", "executorCpu": "my_executor_cpu"}}
+    own = BalancingPolicy.parse(by_name("AvgShedder", {**EAGER, "metrics": metrics}))
+    told, untold = (RecordingTrial(recording, Replay()).run(each, CASE).unknown for each in (own, POLICY))
+    (sentence,) = set(told) - set(untold)
+    assert sentence.startswith("the policy's own queries (executorCpu, nodeCpu) were not asked: ")
+
+
+MEMBERS = (executor(1, 0), executor(2, 1))
+
+
+def lines(given: dict[str, Any], arrivals: Arrivals = Arrivals.RECORDED, **settings: Any) -> str:
+    chosen = replace(policy({"avgShedder": {"unit": "Traffic"}}), **settings)
+    return "\n".join(of_recording(recording(MEMBERS, **given), chosen, Known(), arrivals=arrivals))
+
+
+def gap(*, nodes: slice) -> np.ndarray[Any, Any]:
+    figures = recording(MEMBERS).node_cpu.copy()
+    figures[3:5, nodes] = np.nan
+    return figures
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"unknown": ("something is amiss",)}, "something is amiss"),
+        ({"nodes": (replace(node("n1"), whole=True), node("n2"))}, "what 1 of 2 nodes offer to pods is not known"),
+        ({"step_seconds": 300.0}, "figures are 300 s apart, passes 60 s"),
+        ({"node_cpu": gap(nodes=slice(0, 2))}, "2 of 10 steps have no metrics of any node"),
+        ({"node_cpu": gap(nodes=slice(0, 1))}, "1 nodes lack figures at some steps"),
+        ({"nodes": (node("n1", cores=1.0), node("n2"))}, "nodes were full at 10 of 20 node-steps"),
+        ({}, "executors' records are not recorded"),
+        ({"cordoned": None}, "which nodes were cordoned is not recorded"),
+        ({}, "hits are counted from the window's first pass on"),
+    ],
+)
+def test_what_a_recording_lacks_is_said(given: dict[str, Any], words: str) -> None:
+    assert words in lines(given)
+
+
+def test_what_a_recording_has_is_not_complained_of() -> None:
+    found = lines({})
+    assert not [
+        words
+        for words in ("offer", "cordoned", "apart", "lack figures", "nodes were full", "weight", "20 s")
+        if words in found
+    ]
+
+
+def test_weights_of_what_is_not_recorded_are_said_to_count_for_nothing() -> None:
+    nothing = np.full((10, 2), np.nan)
+    found = lines({"node_memory": nothing}, weights=Weights(memory=1.0, network_receive=0.5))
+    assert "nodes' memory is not recorded" in found
+    assert "what nodes' networks can carry is not recorded" in found
+    assert "memory is not recorded" not in lines({}, weights=Weights(memory=1.0))
+
+
+def test_placements_by_the_policy_are_said_to_start_in_a_time_of_their_own() -> None:
+    assert "executors that the policy places start in 20 s" in lines({}, Arrivals.POLICY)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "passes"),
+    [
+        ((), [0, 10, 20, 30, 40]),
+        ((3,), [0, 10, 20, 30, 40]),
+        ((3, 13, 24, 36), [3, 13, 24, 36, 46]),
+        ((12, 22, 33), [0, 12, 22, 33, 43]),
+        ((3, 13, 43, 53, 63), [3, 13, 23, 33, 43]),
+        ((3, 13, 25, 29, 39), [3, 13, 25, 29, 39]),
+    ],
+)
+def test_passes_are_the_operators_and_at_the_interval_where_it_had_none(
+    recorded: tuple[float, ...], passes: list[float]
+) -> None:
+    assert list(islice(due(recorded, 10.0), 5)) == passes
+
+
+@pytest.mark.parametrize("interval", [4.0, 20.0])
+def test_a_policy_that_looks_more_or_less_often_has_passes_of_its_own(interval: float) -> None:
+    assert list(islice(due((3.0, 13.0, 23.0), interval), 3)) == [0.0, interval, 2 * interval]

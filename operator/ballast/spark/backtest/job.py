@@ -12,8 +12,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from ballast.errors import InvalidField
+from ballast.simulation.replay import ScenarioTrial
 from ballast.simulation.scenario import Scenario
-from ballast.simulation.trial import ScenarioTrial
 from ballast.spark.backtest.cases import Run, Window, digest
 from ballast.spark.backtest.row import TOLD, told
 from ballast.spark.backtest.store import Store

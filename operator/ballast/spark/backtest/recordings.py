@@ -18,11 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ballast.errors import InvalidField
 from ballast.simulation.recorded.reading import extended, recording
-from ballast.simulation.recorded.rows import Rows, Words
-from ballast.simulation.recording import UnusableRecordingError, instant, window_name
-from ballast.simulation.replay import Replay
+from ballast.simulation.recording import Rows, UnusableRecordingError, Words, instant, window_name
+from ballast.simulation.replay import RecordingTrial, Replay
 from ballast.simulation.study import left_out_told
-from ballast.simulation.trial import RecordingTrial
 from ballast.spark.backtest.cases import Run, Window, digest
 from ballast.spark.backtest.row import TOLD, left_out, told
 from ballast.spark.errors import BacktestError, HistoryError

@@ -16,10 +16,10 @@ from ballast.errors import BallastError
 from ballast.garbage import seldom_sought
 from ballast.model.arrays import FloatArray
 from ballast.simulation.recording import UnusableRecordingError
+from ballast.simulation.replay import Trial
 from ballast.simulation.run_metrics import RunMetrics
 from ballast.simulation.study import Case, Result, Series
 from ballast.simulation.trace import MoveRecord, Outcome
-from ballast.simulation.trial import Trial
 from ballast.spark.backtest.cases import Run
 from ballast.spark.errors import BacktestError
 

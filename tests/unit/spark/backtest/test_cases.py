@@ -74,7 +74,7 @@ def test_a_run_is_another_when_the_code_that_it_depends_on_has_changed(
 
 _LOADED = """
 import sys
-import ballast.simulation.trial
+import ballast.simulation.replay
 print(*sorted({name.split(".")[1] for name in sys.modules if name.startswith("ballast.")}))
 """
 

@@ -14,11 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from ballast.errors import InvalidField
-from ballast.simulation.recorded.rows import Rows
-from ballast.simulation.recording import Recording
-from ballast.simulation.replay import Replay
-from ballast.simulation.trial import RecordingTrial
-from ballast.simulation.variants import candidates
+from ballast.simulation.policies import candidates
+from ballast.simulation.recording import Recording, Rows
+from ballast.simulation.replay import RecordingTrial, Replay
 from ballast.spark.backtest import Run, Selection, Window, runs
 from ballast.spark.backtest.recordings import Files, excerpts, moment_ms, recorded_task, rows
 from ballast.spark.backtest.row import reasons_left_out, results

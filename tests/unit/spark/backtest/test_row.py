@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from ballast.simulation.policies import by_name
+from ballast.simulation.replay import ScenarioTrial
 from ballast.simulation.study import Case
-from ballast.simulation.trial import ScenarioTrial
 from ballast.spark.backtest.cases import Run
 from ballast.spark.backtest.row import SCHEMA, checked, documents, labeled, left_out_row, reasons_left_out, results, row
 from ballast.spark.errors import BacktestError
