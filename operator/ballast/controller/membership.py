@@ -28,6 +28,8 @@ class Belonging:
     """By a label of the pod or its namespace, or because a topology selects it."""
     labeled: bool = False
     """By a label, which is what the chart's admission policies go by."""
+    unknown_topology: str = ""
+    """What the label names, where nothing of that name is declared."""
 
 
 def key_of(topology: SparkTopology) -> str:
@@ -79,7 +81,7 @@ class Membership:
             for topology, component, selector in self._selecting[pod.namespace]:
                 if selector.matches(pod.labels):
                     return Belonging(key_of(topology), component.name, topology, opted_in=True)
-        return self._implicit(pod, opted_in=bool(named))
+        return self._implicit(pod, named=named or "")
 
     def _component_of(self, topology: SparkTopology, pod: Pod) -> Belonging:
         """By the component label, else by selectors, else the only component there is."""
@@ -93,13 +95,14 @@ class Membership:
         stray = named or profile_component(pod)
         return Belonging(key_of(topology), stray, topology, known=False, opted_in=True)
 
-    def _implicit(self, pod: Pod, *, opted_in: bool) -> Belonging:
+    def _implicit(self, pod: Pod, *, named: str) -> Belonging:
         application = pod.executor.application if pod.executor else ""
         return Belonging(
             f"{pod.namespace}/{application}",
             profile_component(pod),
             None,
-            opted_in=opted_in or self._labeled(pod) or names.GATE in pod.gates,
+            opted_in=bool(named) or self._labeled(pod) or names.GATE in pod.gates,
+            unknown_topology=named,
         )
 
 

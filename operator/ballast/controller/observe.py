@@ -226,6 +226,7 @@ class _Pass:
                 pinned=facts.pinned_at is not None,
                 enforced=belonging.opted_in and not facts.opted_out,
                 labeled=belonging.labeled,
+                unknown_topology=belonging.unknown_topology,
                 usage=self._metrics.executors.get(pod.key),
             )
         )

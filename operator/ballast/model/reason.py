@@ -22,6 +22,7 @@ class Reason(StrEnum):
     MOVES_DISABLED = "MovesDisabled"
     # The executor
     DRIVER = "Driver"
+    UNKNOWN_TOPOLOGY = "UnknownTopology"
     UNKNOWN_WORKLOAD = "UnknownWorkload"
     UNSUITED_WORKLOAD = "UnsuitedWorkload"
     NOT_OPTED_IN = "NotOptedIn"

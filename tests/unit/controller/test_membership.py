@@ -39,6 +39,11 @@ def test_where_an_executor_belongs(labels: dict[str, str], topology_key: str, co
     assert (found.topology, found.component, found.known) == (topology_key, component, True)
 
 
+@pytest.mark.parametrize(("named", "unknown"), [("nowhere", "nowhere"), ("single", ""), (None, "")])
+def test_a_label_that_names_nothing_is_kept(named: str | None, unknown: str) -> None:
+    assert belonging(labels={"ballast.dev/topology": named} if named else {}).unknown_topology == unknown
+
+
 def test_an_external_component_has_no_executors() -> None:
     found = belonging(labels={**IN_CLICKS, "ballast.dev/component": "kafka"})
     assert (found.component, found.known) == ("kafka", False)

@@ -114,6 +114,12 @@ def test_an_executor_that_did_not_opt_in_or_opted_out_counts_as_load_only() -> N
     }
 
 
+def test_an_executor_tells_which_topology_its_label_names_in_vain() -> None:
+    known = topology(components=[{"name": "ingest"}])
+    (found,) = look(executor(1, labels={"ballast.dev/topology": "click"}), topologies=[known]).snapshot.executors
+    assert found.unknown_topology == "click"
+
+
 def test_gates_of_others_are_named_and_ours_starts_the_clock_when_alone() -> None:
     alone, held = look(executor(1, gates=[GATE]), executor(2, gates=[{"name": "theirs"}, GATE])).snapshot.executors
     assert (alone.phase, alone.gates, alone.last_gate_since) == (Phase.GATED, (), CREATED_AT)

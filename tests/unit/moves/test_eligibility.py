@@ -66,6 +66,14 @@ def test_only_streaming_executors_move(workload: Workload | None, reason: Reason
     assert _why(an_executor("e-1"), topology) is reason
 
 
+@pytest.mark.parametrize(("workload", "reason"), [(None, Reason.UNKNOWN_TOPOLOGY), (Workload.STREAMING, None)])
+def test_an_executor_whose_label_names_no_topology_needs_a_workload(
+    workload: Workload | None, reason: Reason | None
+) -> None:
+    topology = a_topology(Component("ingest", workload=workload), implicit=True)
+    assert _why(an_executor("e-1", unknown_topology="click"), topology) is reason
+
+
 def test_an_application_at_half_its_failure_budget_is_left_alone() -> None:
     assert _why(an_executor("e-1"), a_topology(failed_executors=6)) is Reason.FAILURE_BUDGET
     assert _why(an_executor("e-1"), a_topology(failed_executors=5)) is None
