@@ -58,6 +58,10 @@ class Telemetry:
         self.gated = Gauge(
             "ballast_gated_executors", "Executors that the last pass left gated", ["policy"], registry=registry
         )
+        self.unknown_topology = Gauge(
+            "ballast_unknown_topology_executors", "Executors of which the topology label names no SparkTopology",
+            ["policy"], registry=registry,
+        )  # fmt: skip
         self.unplaced_sets = Counter(
             "ballast_unplaced_sets", "Sets of which executors were released without a place, by cause",
             ["policy", "cause"], registry=registry,
@@ -109,6 +113,7 @@ class Telemetry:
             self.pass_seconds, self.passes, self.last_pass, self.decisions, self.refusals, self.transitions,
             self.moves, self.predicted_gain, self.measured_gain, self.gate_hold, self.metrics_age, self.node_score,
             self.node_hits, self.imbalance, self.metrics_at, self.samples_dropped, self.gated, self.unplaced_sets,
+            self.unknown_topology,
         )  # fmt: skip
 
     def count_request(self, action: Action, status: int) -> None:
@@ -176,7 +181,12 @@ class Telemetry:
             self.metrics_age.labels(policy).set(age_seconds)
 
     def keep_executors(self, policy: str, executors: Sequence[Executor]) -> None:
-        """Where they are; of those that are nowhere, and not any more, there are no series."""
+        """Where they are; of those that are nowhere, and not any more, there are no series.
+
+        And how many of them, wherever they are, have a label that names no SparkTopology.
+        """
+        strays = sum(each.unknown_topology != "" and each.phase is not Phase.ENDED for each in executors)
+        self.unknown_topology.labels(policy).set(strays)
         places = frozenset(
             _Place(each.namespace, each.name, each.node, each.application)
             for each in executors

@@ -84,6 +84,21 @@ def test_executors_are_told_to_be_where_they_are_and_those_that_went_are_not() -
     }
 
 
+def test_executors_whose_label_names_nothing_are_counted_until_they_are_gone() -> None:
+    telemetry = Telemetry(CollectorRegistry())
+
+    def told() -> float | None:
+        return telemetry.registry.get_sample_value("ballast_unknown_topology_executors", {"policy": "streaming"})
+
+    stray = an_executor("clicks-exec-1", node="a", unknown_topology="click")
+    held = an_executor("clicks-exec-2", phase=Phase.GATED, unknown_topology="click")
+    ended = an_executor("clicks-exec-3", phase=Phase.ENDED, unknown_topology="click")
+    telemetry.keep_executors("streaming", [stray, held, ended, an_executor("clicks-exec-4", node="a")])
+    assert told() == 2.0
+    telemetry.keep_executors("streaming", [])
+    assert told() == 0.0
+
+
 PAGE = Path(__file__).parents[3] / "docs" / "observability.md"
 ROW = re.compile(r"^\| `(ballast_\w+)` \| (\w+) \| ([^|]*)\|", re.MULTILINE)
 SUFFIXES = {"counter": "_total", "info": "_info"}
