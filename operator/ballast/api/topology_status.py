@@ -107,7 +107,7 @@ class TopologyStatus(StatusModel):
     """The generation of the spec that this status is about; -1 before the first look."""
     conditions: Conditions = ()
     """Ready; Placed, MetricsAvailable; and, when so, Reconciling, Stalled, Paused, ExternalFound (False),
-    Sized."""
+    SelectorsDisjoint (False: it selects executors of another topology), Sized."""
     policy: Word | None = None
     """The BalancingPolicy that steers these executors."""
     executors: ExecutorCounts | None = None

@@ -30,6 +30,8 @@ class Belonging:
     """By a label, which is what the chart's admission policies go by."""
     unknown_topology: str = ""
     """What the label names, where nothing of that name is declared."""
+    lost_by: tuple[str, ...] = ()
+    """Keys of the other topologies whose selectors match it, too."""
 
 
 def key_of(topology: SparkTopology) -> str:
@@ -64,8 +66,14 @@ class Membership:
         if known is None:
             if len(self._known) > _LIMIT:
                 self._known.clear()
-            known = self._known[key] = replace(self._find(pod), labeled=self._labeled(pod))
+            known = self._known[key] = self._looked_up(pod)
         return known
+
+    def _looked_up(self, pod: Pod) -> Belonging:
+        found = self._find(pod)
+        selecting = (key_of(row[0]) for row in self._selecting[pod.namespace] if row[2].matches(pod.labels))
+        lost_by = tuple(dict.fromkeys(key for key in selecting if key != found.topology))
+        return replace(found, labeled=self._labeled(pod), lost_by=lost_by)
 
     def _labeled(self, pod: Pod) -> bool:
         return (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
@@ -34,6 +34,7 @@ from ballast.model import (
     Move,
     Node,
     NodeUsage,
+    Phase,
     Policy,
     Snapshot,
     Topology,
@@ -172,6 +173,8 @@ class _Pass:
         self._members: dict[str, dict[str, Pod]] = defaultdict(dict)
         self._applications: dict[str, set[str]] = defaultdict(set)
         self._strays: dict[str, set[str]] = defaultdict(set)
+        self._lost: dict[str, Counter[str]] = defaultdict(Counter)
+        """By the key of a topology that selects executors of others: how many, by the others' keys."""
         self._failed = failures.counts()
         self.executors: list[Executor] = []
         self.pending: list[Demand] = []
@@ -199,6 +202,8 @@ class _Pass:
         self._applications[belonging.topology].add(facts.application)
         if not belonging.known:
             self._strays[belonging.topology].add(belonging.component)
+        for loser in belonging.lost_by:
+            self._lost[loser][belonging.topology] += pod.phase is not Phase.ENDED
         self.executors.append(
             Executor(
                 namespace=pod.namespace,
@@ -284,6 +289,7 @@ class _Pass:
         extra = implicit(key, strays, around, workloads={}).components
         said = [
             *_stray_findings(key, strays),
+            *_lost_findings(key, self._lost[key]),
             *remarks(topology, rates=rates, queries_allowed=self._pool.topology_queries),
         ]
         return replace(view, components=(*view.components, *extra)), [*found, *said]
@@ -312,6 +318,18 @@ def _stray_findings(key: str, strays: set[str]) -> list[Finding]:
         )
         for name in sorted(strays)
     ]
+
+
+def _lost_findings(key: str, lost: Counter[str]) -> list[Finding]:
+    """`lost`: executors that its selectors match and that belong to others, by the others' keys."""
+    if not lost.total():
+        return []
+    winners = ", ".join(f"{count} to {winner}" for winner, count in sorted(lost.items()) if count)
+    message = (
+        f"executors that components[].selector matches belong to others ({winners}): the label {names.TOPOLOGY} comes "
+        "first, then the topology whose name comes first; narrow the selectors"
+    )
+    return [Finding(key, ConditionReason.SELECTORS_OVERLAP, message)]
 
 
 def remarks(topology: SparkTopology, *, rates: Rates, queries_allowed: bool) -> list[Finding]:

@@ -109,6 +109,7 @@ class Reporter:
             adviser.recommendations(context, renew=renew),
             {each.topology: each for each in context.findings if each.reason is ConditionReason.QUERY_NOT_ALLOWED},
             {each.topology: each for each in context.findings if each.reason in _UNSEEN},
+            {each.topology: each for each in context.findings if each.reason is ConditionReason.SELECTORS_OVERLAP},
             self._stays_off(),
             self._unplaced.counts(context.name, now),
         )

@@ -83,7 +83,10 @@ class ConditionReason(StrEnum):
     PASS_FAILED = "PassFailed"
     TOPOLOGY_FAILED = "TopologyFailed"
     SELECTOR_MATCHES_DRIVER = "SelectorMatchesDriver"
+    # The pool
+    LEVEL_LABEL_MISSING = "LevelLabelMissing"
     # A topology's declaration
+    SELECTORS_OVERLAP = "SelectorsOverlap"
     UNKNOWN_COMPONENT = "UnknownComponent"
     CYCLE_IN_STREAMS = "CycleInStreams"
     EXTERNAL_NOT_FOUND = "ExternalNotFound"

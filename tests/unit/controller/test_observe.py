@@ -308,6 +308,25 @@ def test_executors_of_an_unknown_component_are_placed_and_told() -> None:
     assert [finding.reason for finding in found.findings] == ["UnknownComponent"]
 
 
+def test_a_topology_that_selects_executors_of_another_is_told_how_many() -> None:
+    def selecting(name: str) -> SparkTopology:
+        return topology(name, components=[{"name": "x", "selector": {"matchLabels": {"app": "x"}}}])
+
+    found = look(
+        executor(1, labels={"app": "x"}),
+        executor(2, labels={"app": "x"}),
+        executor(3, labels={"app": "x", "ballast.dev/topology": "second"}),
+        topologies=[selecting("first"), selecting("second")],
+    )
+    assert [e.topology for e in found.snapshot.executors] == ["analytics/first"] * 2 + ["analytics/second"]
+    told = {finding.topology: (finding.reason, finding.message) for finding in found.findings}
+    assert {key: reason for key, (reason, _) in told.items()} == dict.fromkeys(
+        ("analytics/first", "analytics/second"), "SelectorsOverlap"
+    )
+    assert "(1 to analytics/second)" in told["analytics/first"][1]
+    assert "(2 to analytics/first)" in told["analytics/second"][1]
+
+
 def test_a_topology_selector_leaves_all_else_alone() -> None:
     ours = topology("ours", labels={"team": "a"}, components=[{"name": "x"}])
     theirs = topology("theirs", components=[{"name": "x"}])

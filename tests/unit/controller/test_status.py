@@ -12,7 +12,19 @@ from ballast.api.topology import SparkTopology
 from ballast.controller import status
 from ballast.controller.ends import Finding
 from ballast.controller.status import Outlook, policy_status, stalled_status, topology_status
-from ballast.model import ConditionReason, MovesMode, MovesPolicy, Node, Phase, PlacementMode, PlacementPolicy, Weights
+from ballast.model import (
+    DEFAULT_LEVELS,
+    ConditionReason,
+    Level,
+    Levels,
+    MovesMode,
+    MovesPolicy,
+    Node,
+    Phase,
+    PlacementMode,
+    PlacementPolicy,
+    Weights,
+)
 from tests.builders import NOW, a_node, a_policy, a_snapshot, an_executor, gated
 from tests.unit.controller.crowd import (
     KIB,
@@ -77,6 +89,41 @@ def test_moves_that_act_without_enforced_placement_are_a_condition(mode: MovesMo
     verdicts = {c.type: (c.status.value, c.reason) for c in found.conditions}
     in_vain = mode in ("Approve", "Enforce") and placement != "Enforce"
     assert verdicts.get("MovesPossible") == (("False", "NotEnforced") if in_vain else None)
+
+
+RACK = Levels((Level("example.com/row", 3.0), Level("kubernetes.io/hostname", 1.0)))
+
+
+@pytest.mark.parametrize(
+    ("levels", "nodes", "missing"),
+    [
+        (DEFAULT_LEVELS, (a_node("a"), a_node("b", zone=None)), None),
+        (DEFAULT_LEVELS, (a_node("a", zone=None),), "topology.kubernetes.io/zone"),
+        (DEFAULT_LEVELS, (a_node("a", rack=None),), None),
+        (RACK, (replace(a_node("a"), location=(None, "a")),), "example.com/row"),
+        (RACK, (replace(a_node("a"), location=("1", "a")),), None),
+        (DEFAULT_LEVELS, (), None),
+    ],
+    ids=["some node has it", "the zone", "the default rack", "a written one", "a written one is there", "no nodes"],
+)
+def test_a_level_whose_label_no_node_has_is_a_condition(
+    levels: Levels, nodes: tuple[Node, ...], missing: str | None
+) -> None:
+    found = policy_status(policy_resource(), outlook(a_snapshot(*nodes), a_policy(levels=levels)))
+    told = [(c.status.value, c.reason, c.message) for c in found.conditions if c.type == "LevelsFound"]
+    assert [verdict[:2] for verdict in told] == ([("False", "LevelLabelMissing")] if missing else [])
+    assert all(f"the label {missing}," in message for *_, message in told)
+
+
+def test_labels_that_name_no_topology_are_a_condition_while_such_executors_have_not_ended() -> None:
+    stray = an_executor("exec-1", node="a", unknown_topology="click")
+    told = policy_status(policy_resource(), outlook(a_snapshot(a_node("a"), executors=(stray,))))
+    (verdict,) = (c for c in told.conditions if c.type == "TopologiesFound")
+    assert (verdict.status.value, verdict.reason) == ("False", "UnknownTopology")
+    assert f"{stray.namespace}/click" in verdict.message
+    ended = replace(stray, phase=Phase.ENDED)
+    after = policy_status(policy_resource(told.to_dict()), outlook(a_snapshot(a_node("a"), executors=(ended,))))
+    assert "TopologiesFound" not in {c.type for c in after.conditions}
 
 
 def test_a_weighted_signal_that_no_node_has_is_told() -> None:
@@ -169,6 +216,16 @@ def test_a_topology_whose_external_component_is_not_seen_says_so_until_it_is() -
     assert verdicts["ExternalFound"] == ("False", "ExternalNamespaceNotAllowed", "ask for it")
     after = topology_status(topology_resource(status=told.to_dict()), seen)
     assert "ExternalFound" not in {c.type for c in after.conditions}
+
+
+def test_a_topology_whose_executors_belong_to_another_says_so_until_they_do_not() -> None:
+    seen = outlook(a_snapshot(a_node("a", cpu=0.1)))
+    overlap = Finding("team/clicks", ConditionReason.SELECTORS_OVERLAP, "narrow the selectors")
+    told = topology_status(topology_resource(), replace(seen, shared={"team/clicks": overlap}))
+    verdicts = {c.type: (c.status.value, c.reason, c.message) for c in told.conditions}
+    assert verdicts["SelectorsDisjoint"] == ("False", "SelectorsOverlap", "narrow the selectors")
+    after = topology_status(topology_resource(status=told.to_dict()), seen)
+    assert "SelectorsDisjoint" not in {c.type for c in after.conditions}
 
 
 def test_a_stalled_topology_keeps_what_was_known_of_it() -> None:

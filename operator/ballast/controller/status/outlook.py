@@ -29,6 +29,8 @@ class Outlook:
     """What keeps a topology's own queries from running, by its key."""
     unseen: Mapping[str, Finding] = field(default_factory=dict)
     """What keeps an external component of a topology from being seen, by its key."""
+    shared: Mapping[str, Finding] = field(default_factory=dict)
+    """What says that executors which a topology selects belong to another one, by its key."""
     stays_off: bool = False
     """Whether the gate switch stays off although an operator leads."""
     unplaced: Mapping[Reason, int] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from ballast.api.condition import Condition
@@ -23,11 +23,15 @@ from ballast.api.policy_status import Refusal as RefusalStatus
 from ballast.api.policy_status import Refusals as RefusalsStatus
 from ballast.controller.memory import application_status, attempts_status, hits_status, state_status
 from ballast.controller.status.outlook import Judge, Outlook
+from ballast.kube import names
 from ballast.model import (
+    DEFAULT_LEVELS,
     ConditionReason,
+    Executor,
     MetricsHealth,
     MovePhase,
     MovesMode,
+    Phase,
     PlacementMode,
     Plan,
     Policy,
@@ -40,6 +44,8 @@ from ballast.planner.pool_view import node_hits
 
 _DAY_SECONDS = 86400.0
 _MESSAGE_LENGTH = 240
+_NAMED = 5
+"""The most names in one message."""
 _SWITCH_OFF = (
     "`ballast release --all` turned the gate switch off, so new executors are not gated and not placed: restart the "
     "operator's Deployment to gate them again"
@@ -85,6 +91,8 @@ def _policy_conditions(resource: BalancingPolicy, outlook: Outlook) -> tuple[Con
     else:
         judge.drop("Gating")
     _judge_moves(judge, outlook.policy)
+    _judge_levels(judge, outlook)
+    _judge_labels(judge, outlook.snapshot.executors)
     if outlook.unplaced:
         reason, message = _unplaced(outlook.unplaced)
         judge.set("ExecutorsPlaced", holds=False, reason=reason, message=message)
@@ -95,7 +103,7 @@ def _policy_conditions(resource: BalancingPolicy, outlook: Outlook) -> tuple[Con
             "Paused",
             holds=True,
             reason=ConditionReason.MOVES_DID_NOT_HELP,
-            message=f"moves rest in {', '.join(plan.paused[:5])}",
+            message=f"moves rest in {_first(plan.paused)}",
         )
     else:
         judge.drop("Paused")
@@ -119,6 +127,42 @@ def _judge_moves(judge: Judge, policy: Policy) -> None:
         judge.set("MovesPossible", holds=False, reason=Reason.NOT_ENFORCED, message=message)
     else:
         judge.drop("MovesPossible")
+
+
+def _judge_levels(judge: Judge, outlook: Outlook) -> None:
+    """Racks are the one default level that a cluster may well do without."""
+    levels, nodes = outlook.policy.levels, outlook.snapshot.nodes
+    expected = levels.ordered[:1] if levels == DEFAULT_LEVELS else levels.ordered
+    missing = [
+        level.label for index, level in enumerate(expected) if all(node.location[index] is None for node in nodes)
+    ]
+    if nodes and missing:
+        message = (
+            f"no node of the pool has the label {', '.join(missing)}, so that level counts for nothing: label the "
+            "nodes, or correct spec.levels"
+        )
+        judge.set("LevelsFound", holds=False, reason=ConditionReason.LEVEL_LABEL_MISSING, message=message)
+    else:
+        judge.drop("LevelsFound")
+
+
+def _judge_labels(judge: Judge, executors: Sequence[Executor]) -> None:
+    named = {
+        f"{e.namespace}/{e.unknown_topology}" for e in executors if e.unknown_topology and e.phase is not Phase.ENDED
+    }
+    if named:
+        message = (
+            f"executors' label {names.TOPOLOGY} names what is no SparkTopology: {_first(sorted(named))}; correct the "
+            "label, or create the SparkTopology in that namespace"
+        )
+        judge.set("TopologiesFound", holds=False, reason=Reason.UNKNOWN_TOPOLOGY, message=message)
+    else:
+        judge.drop("TopologiesFound")
+
+
+def _first(found: Sequence[str]) -> str:
+    more = len(found) - _NAMED
+    return ", ".join(found[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _unplaced(counts: Mapping[Reason, int]) -> tuple[Reason, str]:

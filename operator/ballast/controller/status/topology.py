@@ -90,6 +90,11 @@ def _topology_conditions(
         judge.set("ExternalFound", holds=False, reason=unseen.reason, message=unseen.message)
     else:
         judge.drop("ExternalFound")
+    shared = outlook.shared.get(key)
+    if shared is not None:
+        judge.set("SelectorsDisjoint", holds=False, reason=shared.reason, message=shared.message)
+    else:
+        judge.drop("SelectorsDisjoint")
     if key in outlook.plan.paused:
         judge.set(
             "Paused", holds=True, reason=ConditionReason.MOVES_DID_NOT_HELP, message="its last moves did not help"
