@@ -209,7 +209,7 @@ def _explained(
 ) -> dict[str, Reason | None]:
     resting = rest(snapshot.moves, policy.moves, NOW)
     rules = Rules(policy, snapshot.moves, resting=resting, now=NOW)
-    everywhere = next(standing(executor, policy, candidates=known, rules=rules, resting=resting), None)
+    everywhere = next(standing(executor, candidates=known, rules=rules, resting=resting), None)
     seen = alternatives(executor, snapshot, policy, candidates=known, rules=rules, scores=scores)
     there = {each.node: Reason(each.reason) if each.reason else None for each in seen}
     return {name: everywhere[0] if everywhere else reason for name, reason in there.items()}

@@ -11,7 +11,6 @@ from pydantic import Field
 from ballast.api.condition import Conditions
 from ballast.api.meta import Model, Resource, StatusModel
 from ballast.api.names import Count, DnsLabel, Number, ObjectName, Ratio, Score, Text, Word
-from ballast.api.policy_moves import Exit
 from ballast.api.rule import Rule
 from ballast.api.version import API_VERSION
 
@@ -101,7 +100,6 @@ class MoveSpec(Model):
                 "executor",
                 "sourceNodeName",
                 "targetNodeName",
-                "exit",
                 "reason",
                 "predicted",
             )
@@ -126,8 +124,6 @@ class MoveSpec(Model):
     """The node to leave."""
     target_node_name: ObjectName
     """The node that the replacement goes to."""
-    exit: Exit = Exit.EVICT
-    """How the executor leaves: Evict or Agent."""
     approved: bool = False
     """Whether the move may begin. May be set to true, never back."""
     reason: MoveReason | None = None

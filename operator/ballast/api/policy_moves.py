@@ -24,13 +24,6 @@ class MovesMode(StrEnum):
     ENFORCE = "Enforce"
 
 
-class Exit(StrEnum):
-    """How an executor leaves."""
-
-    EVICT = "Evict"
-    AGENT = "Agent"
-
-
 class MovePin(StrEnum):
     """How narrowly a move's replacement is tied to its destination."""
 
@@ -144,8 +137,6 @@ class Moves(Model):
     Approve and Enforce need placement.mode: Enforce, which holds a replacement until it is sent to its destination.
     Switching to Disabled or Recommend ends the moves whose executor has not begun to leave.
     """
-    exit: Exit = Exit.EVICT
-    """How an executor leaves: Evict, or Agent (the replacement comes first). There is no agent yet: write Evict."""
     pin: MovePin = MovePin.NODE
     """What is required for the replacement: the destination's Zone, Rack or Node."""
     max_state_size: Quantity = Quantity.parse("1Gi")

@@ -262,7 +262,6 @@ def _spec(context: Context, move: PlannedMove, *, source: NodeView | None, appro
         "executor": {"pod": move.pod, "uid": move.uid},
         "sourceNodeName": move.source,
         "targetNodeName": move.target,
-        "exit": context.policy.moves.exit.value,
         "approved": approved,
         "reason": {
             "strategy": move.strategy,

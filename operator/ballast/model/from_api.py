@@ -17,7 +17,6 @@ from ballast.model.policy import (
     Budget,
     ComponentLimit,
     ExecutorOrder,
-    Exit,
     LoadUnit,
     MovesMode,
     MovesPolicy,
@@ -124,7 +123,6 @@ def _avg_shedder(spec: AvgShedder) -> AvgShedderPolicy:
 def _moves(spec: Moves) -> MovesPolicy:
     return MovesPolicy(
         mode=MovesMode(spec.mode),
-        exit=Exit(spec.exit),
         pin=Pin(spec.pin),
         max_state_bytes=float(spec.max_state_size),
         allow_unknown_state=spec.allow_unknown_state,

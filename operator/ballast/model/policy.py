@@ -21,11 +21,6 @@ class MovesMode(StrEnum):
     ENFORCE = "Enforce"
 
 
-class Exit(StrEnum):
-    EVICT = "Evict"
-    AGENT = "Agent"
-
-
 class ExecutorOrder(StrEnum):
     PROXIMITY_NEEDS = "ProximityNeeds"
     CONNECTION_COUNT = "ConnectionCount"
@@ -117,7 +112,6 @@ class Budget:
 @dataclass(frozen=True, slots=True)
 class MovesPolicy:
     mode: MovesMode = MovesMode.RECOMMEND
-    exit: Exit = Exit.EVICT
     pin: Pin = Pin.NODE
     max_state_bytes: float = float(1 << 30)
     allow_unknown_state: bool = False

@@ -52,7 +52,6 @@ class Reason(StrEnum):
     SPREAD_LIMIT = "SpreadLimit"
     SEPARATED = "Separated"
     # The arbiter
-    NO_AGENT = "NoAgent"
     MIN_GAIN = "MinGain"
     LOCALITY_LOSS = "LocalityLoss"
     COOLDOWN = "Cooldown"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ballast.model import Executor, Exit, MovesPolicy, Phase, Reason, Topology, Workload
+from ballast.model import Executor, MovesPolicy, Phase, Reason, Topology, Workload
 from ballast.moves.evidence import Evidence
 
 Objection = tuple[Reason, str]
@@ -100,8 +100,6 @@ def _kueue(case: Case, moves: MovesPolicy) -> Objection | None:
 
 
 def _state(case: Case, moves: MovesPolicy) -> Objection | None:
-    if moves.exit is Exit.AGENT:
-        return None
     usage = case.executor.usage
     state = usage.state_bytes if usage else None
     if state is None:

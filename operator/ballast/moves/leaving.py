@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from ballast.model import MovePhase, MovesMode, Phase, Reason, Refusal
 from ballast.moves.facts import Pod
-from ballast.moves.rules import agentless
 from ballast.moves.state import Figures, Subject, Word
 from ballast.moves.step import Evict, Situation, Step, do, enter, note, wait
 
@@ -93,9 +92,6 @@ def _object(at: Situation, refusal: Refusal) -> Step:
 
 def _leave(at: Situation, pod: Pod, target: str) -> Step:
     orders = at.move.orders
-    refusal = agentless(orders.exit)
-    if refusal is not None:
-        return enter(at, MovePhase.REFUSED, *refusal)
     instead = "" if target == orders.target else f" (instead of {orders.target})"
     return enter(
         at,

@@ -13,7 +13,7 @@ from typing import Any
 
 from ballast.api.condition import Condition, ConditionStatus, find_condition, set_condition
 from ballast.api.move import ExecutorMove, MoveStatus
-from ballast.model import Exit, Move, MovePhase
+from ballast.model import Move, MovePhase
 from ballast.moves.state import Figures, MoveState, Orders, Replacement, Subject, Timings
 
 _MAX_MESSAGE = 1024
@@ -148,7 +148,6 @@ def _orders(move: ExecutorMove) -> Orders:
         source=spec.source_node_name,
         target=spec.target_node_name,
         created_at=created.timestamp() if created else 0.0,
-        exit=Exit(spec.exit),
         approved=spec.approved,
         policy=spec.policy_name or "",
         decided=Figures(

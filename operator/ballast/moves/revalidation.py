@@ -103,7 +103,7 @@ class _View:
         way = self.candidates.way(executor, target, self.scores)
         if any(node.name == target for node in self.others.nodes):
             return rules.objection(way)
-        return rules.of_policy(way.exit) or rules.of_others(way)
+        return rules.of_policy() or rules.of_others(way)
 
     @cached_property
     def _strict(self) -> Rules:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ballast.model import (
-    Exit,
     Gap,
     Move,
     MovesMode,
@@ -43,7 +42,6 @@ class Way:
     after: Gap | None
     locality_delta_ratio: float
     """Growth of the topology's cost of traffic; below 0 is nearer."""
-    exit: Exit = Exit.EVICT
     unmeasured: str = ""
     """The node without fresh metrics, if there is one."""
 
@@ -103,13 +101,6 @@ def unheld(policy: Policy) -> Objection | None:
     return None
 
 
-def agentless(way_out: Exit) -> Objection | None:
-    """Whether the move would be refused as soon as it were made."""
-    if way_out is Exit.AGENT:
-        return Reason.NO_AGENT, "exit Agent needs an agent in the application's driver, and there is none: write Evict"
-    return None
-
-
 class Rules:
     """The rules of one policy at one moment. `moves`: those that count for the limits; `resting`: after ended ones."""
 
@@ -129,15 +120,14 @@ class Rules:
     def objection(self, way: Way) -> Objection | None:
         """The weightiest reason against the move, or None."""
         return (
-            self.of_policy(way.exit)
+            self.of_policy()
             or worth(way, self._policy.moves, tolerance_points=self._tolerance_points)
             or self.of_others(way)
         )
 
-    def of_policy(self, way_out: Exit) -> Objection | None:
-        """Why no move of this kind may be made at all."""
-        acting = self._policy.moves.mode in (MovesMode.APPROVE, MovesMode.ENFORCE)
-        return weightless(self._policy) or unheld(self._policy) or (agentless(way_out) if acting else None)
+    def of_policy(self) -> Objection | None:
+        """Why no move may be made at all."""
+        return weightless(self._policy) or unheld(self._policy)
 
     def of_others(self, way: Way) -> Objection | None:
         """Why other moves, under way or ended, forbid this one now."""

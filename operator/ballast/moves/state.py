@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from ballast.model import Exit, Gap, MovePhase
+from ballast.model import Gap, MovePhase
 
 
 class Word(StrEnum):
@@ -81,7 +81,6 @@ class Orders:
     target: str
     created_at: float
     """Seconds since the epoch, as all times."""
-    exit: Exit = Exit.EVICT
     approved: bool = False
     policy: str = ""
     """Whose budgets it counts against; empty: that of the node's pool."""

@@ -41,7 +41,7 @@ class Arbiter:
 
     def ruling(self, move: PlannedMove) -> Objection | None:
         """Why it is refused; None: it is approved."""
-        objection = self.on_executor(move.uid) or self._rules.objection(_way(move, self._policy))
+        objection = self.on_executor(move.uid) or self._rules.objection(_way(move))
         if objection is None:
             self._rules = self._rules.with_move(as_started(move, self._now))
         return objection
@@ -59,7 +59,7 @@ class Arbiter:
         return self._rules.of_node(name)
 
 
-def _way(move: PlannedMove, policy: Policy) -> Way:
+def _way(move: PlannedMove) -> Way:
     return Way(
         executor_uid=move.uid,
         topology=move.topology,
@@ -69,7 +69,6 @@ def _way(move: PlannedMove, policy: Policy) -> Way:
         before=Gap(move.hot_score, move.cold_score),
         after=Gap(move.hot_after, move.cold_after),
         locality_delta_ratio=move.locality_delta_ratio,
-        exit=policy.moves.exit,
     )
 
 

@@ -192,7 +192,7 @@ def explain(snapshot: Snapshot, policy: Policy, memory: Memory, now: float, *, e
             found,
             policy,
             decided=decided,
-            standing=standing(found, policy, candidates=candidates, rules=rules, resting=resting),
+            standing=standing(found, candidates=candidates, rules=rules, resting=resting),
         ),
         destination=destination,
         alternatives=alternatives(found, snapshot, policy, candidates=candidates, rules=rules, scores=ahead),
@@ -252,13 +252,11 @@ def _verdict(executor: Executor, decided: Plan, mode: MovesMode) -> str:
     return "stays"
 
 
-def standing(
-    executor: Executor, policy: Policy, *, candidates: Candidates, rules: Rules, resting: Rest
-) -> Iterator[Objection]:
+def standing(executor: Executor, *, candidates: Candidates, rules: Rules, resting: Rest) -> Iterator[Objection]:
     """Everything that forbids to move it now, wherever to."""
     yield from candidates.objections(executor)
     for objection in (
-        rules.of_policy(policy.moves.exit),
+        rules.of_policy(),
         resting.executors.get(executor.uid),
         rules.of_pool(),
         rules.of_topology(executor.topology),

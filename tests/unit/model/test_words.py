@@ -11,7 +11,6 @@ from ballast.prometheus import Preset
 PAIRS = [
     (move.MovePhase, model.MovePhase),
     (policy_metrics.Preset, Preset),
-    (policy_moves.Exit, model.Exit),
     (policy_moves.MovesMode, model.MovesMode),
     (policy_placement.ExecutorOrder, model.ExecutorOrder),
     (policy_placement.PlacementMode, model.PlacementMode),

@@ -1,6 +1,6 @@
 import pytest
 
-from ballast.model import Component, Executor, Exit, MovesPolicy, Phase, Reason, Topology, Workload
+from ballast.model import Component, Executor, MovesPolicy, Phase, Reason, Topology, Workload
 from ballast.moves.eligibility import Case, objections
 from ballast.moves.evidence import Evidence
 from tests.builders import NOW, a_topology, an_executor
@@ -90,11 +90,6 @@ def test_an_application_at_half_its_failure_budget_is_left_alone() -> None:
 )
 def test_the_evidence_decides_where_tasks_or_pressure_are_measured(evidence: Evidence, reason: Reason | None) -> None:
     assert _why(an_executor("e-1"), evidence=evidence) is reason
-
-
-def test_the_agent_may_move_large_state() -> None:
-    case = Case(an_executor("e-1", state_bytes=None), a_topology(), 6, 0.5, Evidence(), NOW)
-    assert list(objections(case, MovesPolicy(exit=Exit.AGENT))) == []
 
 
 def test_unknown_state_moves_where_the_policy_allows_it() -> None:

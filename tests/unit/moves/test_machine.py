@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ballast.model import Exit, MovePhase, MovesMode, MovesPolicy, Phase, Pin, Reason, Refusal
+from ballast.model import MovePhase, MovesMode, MovesPolicy, Phase, Pin, Reason, Refusal
 from ballast.moves import (
     DeleteUnscheduled,
     Effect,
@@ -284,13 +284,6 @@ def test_one_that_has_begun_to_go_is_carried_to_its_end_all_the_same() -> None:
     gone = step(leaving(reason=Word.TERMINATING), after(), off)
     assert gone.move.phase is MovePhase.ARRIVING
     assert step(claiming(), after(newcomer()), off).effect == PLACED
-
-
-def test_an_exit_that_needs_an_agent_is_refused_with_the_remedy() -> None:
-    asked = approved()
-    found = step(replace(asked, orders=replace(asked.orders, exit=Exit.AGENT)), before())
-    assert found.move.reason == Reason.NO_AGENT
-    assert "write Evict" in found.move.message
 
 
 def test_leaving_records_what_the_move_will_be_judged_by_and_recognised_by() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ballast.model import Exit, Gap, MovePhase, MovesMode, MovesPolicy, PlacementMode, PlacementPolicy, Reason, Weights
+from ballast.model import Gap, MovePhase, MovesMode, MovesPolicy, PlacementMode, PlacementPolicy, Reason, Weights
 from ballast.moves.cooldown import rest
 from ballast.moves.rules import Rules, Way, overshoot, worth
 from tests.builders import NOW, a_move, a_policy
@@ -57,25 +57,23 @@ def test_a_gap_narrows_towards_zero_from_either_side(before: Gap, after: Gap, po
 
 
 ACTING = POLICY.moves
-AGENT = replace(ACTING, exit=Exit.AGENT)
 
 
 @pytest.mark.parametrize(
-    ("changes", "way_out", "reason"),
+    ("changes", "reason"),
     [
-        ({}, Exit.EVICT, None),
-        ({}, Exit.AGENT, Reason.NO_AGENT),
-        ({"moves": replace(ACTING, mode=MovesMode.RECOMMEND)}, Exit.AGENT, None),
-        ({"placement": PlacementPolicy(mode=PlacementMode.RECOMMEND)}, Exit.EVICT, Reason.NOT_ENFORCED),
-        ({"weights": Weights(cpu=0.0, memory=1.0)}, Exit.EVICT, Reason.UNKNOWN_LOAD),
+        ({}, None),
+        ({"moves": replace(ACTING, mode=MovesMode.RECOMMEND)}, None),
+        ({"placement": PlacementPolicy(mode=PlacementMode.RECOMMEND)}, Reason.NOT_ENFORCED),
+        ({"weights": Weights(cpu=0.0, memory=1.0)}, Reason.UNKNOWN_LOAD),
     ],
 )
 def test_a_policy_under_which_a_move_could_not_end_well_forbids_it(
-    changes: dict[str, Any], way_out: Exit, reason: Reason | None
+    changes: dict[str, Any], reason: Reason | None
 ) -> None:
     policy = replace(POLICY, **changes)
     rules = Rules(policy, (), resting=rest((), policy.moves, NOW), now=NOW)
-    found = rules.objection(replace(WAY, exit=way_out))
+    found = rules.objection(WAY)
     assert (found[0] if found else None) is reason
 
 

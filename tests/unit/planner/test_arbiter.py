@@ -3,7 +3,6 @@ from typing import Any
 import pytest
 
 from ballast.model import (
-    Exit,
     MovePhase,
     MovesMode,
     MovesPolicy,
@@ -73,17 +72,6 @@ def test_nobody_is_sent_away_where_the_replacement_could_not_be_sent_anywhere(
     moves: MovesMode, placement: PlacementMode, reason: Reason | None
 ) -> None:
     policy = a_policy(moves=MovesPolicy(mode=moves), placement=PlacementPolicy(mode=placement))
-    ruling = ruled([a_suggestion()], a_snapshot(), policy)
-    assert ruling == [reason]
-
-
-@pytest.mark.parametrize(
-    ("mode", "reason"),
-    [(MovesMode.ENFORCE, Reason.NO_AGENT), (MovesMode.APPROVE, Reason.NO_AGENT), (MovesMode.RECOMMEND, None)],
-)
-def test_no_move_is_made_whose_way_out_does_not_exist(mode: MovesMode, reason: Reason | None) -> None:
-    held = PlacementPolicy(mode=PlacementMode.ENFORCE)
-    policy = a_policy(moves=MovesPolicy(mode=mode, exit=Exit.AGENT), placement=held)
     ruling = ruled([a_suggestion()], a_snapshot(), policy)
     assert ruling == [reason]
 
