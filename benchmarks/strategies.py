@@ -25,8 +25,8 @@ from ballast.grouping.shuffle import Loads, Shuffle
 from ballast.model import Memory, PlacementPolicy, Policy, Snapshot
 from ballast.model.topology import Grouping
 from ballast.placement.executor_order import ComponentGraph, GraphComponent, GraphStream
-from ballast.placement.node_order import Availability, Layout
 from ballast.placement.placing import place
+from ballast.placement.resource_aware import Availability, Layout
 from ballast.planner.plan import remembered
 from ballast.shedding.avg_shedder_usage import UsageMemory, UsageSettings, avg_shedder_usage
 from ballast.shedding.strategies import STRATEGIES, shed

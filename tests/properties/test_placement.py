@@ -36,9 +36,10 @@ from ballast.model import (
 )
 from ballast.placement.admission import Admission, refusal
 from ballast.placement.avg_shedder import destinations
+from ballast.placement.least_long_term_rate import ComponentRate, Rates
 from ballast.placement.locality import counts_by_topology, locality
 from ballast.placement.placing import place
-from ballast.placement.state import ComponentRate, PlacementState, Rates
+from ballast.placement.strategies import PlacementState
 from tests.builders import GIB, a_move, a_node, a_snapshot, an_executor, gated
 
 STRATEGIES = tuple(map(str, PlacementStrategy))

@@ -10,9 +10,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ballast.model import DEFAULT_LEVELS, Anchor, Component, Location, Stream, Topology
-from ballast.placement.construction import construct
 from ballast.placement.locality import locality, locality_delta_ratio, measure
-from ballast.placement.problem import Layout, Problem
+from ballast.placement.problem import Layout, Problem, construct
 from ballast.placement.refinement import Change, best_node_change, best_shift, best_swap, refine
 
 NAMES = ("ingest", "sessions")

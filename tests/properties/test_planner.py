@@ -32,7 +32,7 @@ from ballast.model import (
     Snapshot,
 )
 from ballast.moves.score import points_per_core
-from ballast.placement.state import PlacementState
+from ballast.placement.strategies import PlacementState
 from ballast.planner.arbiter import as_started
 from ballast.planner.plan import plan
 from ballast.planner.strategy_state import encoded

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.model import Memory, Node, PlacementPolicy, Policy, Resources
-from ballast.placement.node_order import Availability, Layout, node_order
 from ballast.placement.placing import place
+from ballast.placement.resource_aware import Availability, Layout, node_order
 from tests.builders import GIB, a_node, a_snapshot, an_executor, gated
 
 POLICY = Policy("p", placement=PlacementPolicy(strategy="ResourceAware", max_executors_per_node_ratio=1.0))

@@ -18,7 +18,7 @@ from ballast.placement.executor_order import (
     by_proximity,
     topological_order,
 )
-from ballast.placement.node_order import Availability, Layout, NodeRule, able_in_order, node_order
+from ballast.placement.resource_aware import Availability, Layout, NodeRule, able_in_order, node_order
 from tests.reference.storm.process_packing import Demand, ProcessRules, Schedule, Site
 from tests.reference.storm.resource_aware import resource_aware
 from tests.reference.storm.round_robin import round_robin

@@ -10,7 +10,7 @@ import numpy as np
 
 from ballast.model.topology import Grouping
 from ballast.placement.executor_order import ComponentGraph, GraphComponent, GraphStream
-from ballast.placement.node_order import Availability, Layout
+from ballast.placement.resource_aware import Availability, Layout
 from tests.reference.storm.process_packing import Demand, ProcessRules, Site
 
 GROUPINGS = {"shuffle": Grouping.SHUFFLE, "local_or_shuffle": Grouping.LOCAL_OR_SHUFFLE}

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ballast.placement.node_order import (
+from ballast.placement.resource_aware import (
     Availability,
     Flags,
     Layout,

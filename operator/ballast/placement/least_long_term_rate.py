@@ -18,12 +18,30 @@ import numpy as np
 from ballast.model import Executor, Phase, Snapshot
 from ballast.model.arrays import IntArray
 from ballast.placement.placement_view import PlacementView, Pool
-from ballast.placement.state import ComponentRate, Rates
 from ballast.placement.strategy import Candidate, NodeValues, Seats, draw, lowest, one_by_one
 
 # LeastLongTermRate: the node with the fewest records per second over the long window, unless it is overloaded.
 #
 # Source: Pulsar's `LeastLongTermMessageRate`. What was just placed is added until the figures show it.
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentRate:
+    """Traffic of one executor of a component in the long run."""
+
+    topology: str
+    component: str
+    per_second: float
+    samples: int
+    """How many figures are in it, at most as many as the long window holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    unit: str = ""
+    """What was counted: records, bytes or executors; figures of another unit say nothing."""
+    components: tuple[ComponentRate, ...] = ()
+    """Sorted by topology and component."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,9 +35,8 @@ from ballast.placement.reasons import preferred_location, split_by, why_not
 from ballast.placement.repair import repaired, seat
 from ballast.placement.room import Room, fits, room
 from ballast.placement.scope import region
-from ballast.placement.state import PlacementState, headings
 from ballast.placement.stickiness import returning
-from ballast.placement.strategies import after, chosen, sets
+from ballast.placement.strategies import PlacementState, after, chosen, headings, sets
 from ballast.placement.strategy import Seats, Strategy
 from ballast.placement.workload import TopologyWorkload, workloads
 

@@ -14,11 +14,10 @@ import numpy as np
 
 from ballast.model import Executor
 from ballast.model.arrays import FloatArray, IntArray
-from ballast.placement.construction import construct, construct_by_zone, hardest_first
 from ballast.placement.domain import domains, settles_for_one_place
 from ballast.placement.node_locations import NodeLocations
 from ballast.placement.placement_view import PlacementView
-from ballast.placement.problem import Layout, Problem
+from ballast.placement.problem import Layout, Problem, construct, construct_by_zone, hardest_first
 from ballast.placement.refinement import Budget, descend, refine
 from ballast.placement.strategy import Seats
 from ballast.placement.workload import TopologyWorkload

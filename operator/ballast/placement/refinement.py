@@ -14,8 +14,7 @@ from random import Random
 import numpy as np
 
 from ballast.model.arrays import BoolArray, FloatArray, IntArray
-from ballast.placement.construction import construct, hardest_first
-from ballast.placement.problem import Layout
+from ballast.placement.problem import Layout, construct, hardest_first
 from ballast.placement.room import fits
 
 # Small changes of a layout, and what each would save.

@@ -8,14 +8,15 @@ Source: Storm's node order (`node_order`) under its rule COMMON.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
 
 import numpy as np
+import numpy.typing as npt
 
 from ballast.model import Executor, Phase
 from ballast.model.arrays import FloatArray, IntArray
-from ballast.placement.node_order import Availability, Layout, able_in_order
 from ballast.placement.placement_view import PlacementView, Pool
 from ballast.placement.room import Room
 from ballast.placement.strategy import Seats, one_by_one
@@ -93,3 +94,230 @@ class ResourceAware:
 def _holds(ascending: IntArray, value: int) -> bool:
     at = int(np.searchsorted(ascending, value))
     return at < len(ascending) and int(ascending[at]) == value
+
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+class NodeRule(StrEnum):
+    """What decides between items that run equally many executors of the topology."""
+
+    COMMON = "Common"
+    """Mean share, then the scarcest resource's; rare resources attract those that ask for them and repel others."""
+    GENERIC = "Generic"
+    """Mean share, with the same attraction."""
+    DEFAULT = "Default"
+    """The scarcest resource's share, then the mean; rare resources count like all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """An item's part of what is free at its level, in per cent of each resource (those of which nothing is free at
+    all are passed over; if that is every one, 100). Negative where rare resources repel.
+    """
+
+    mean_percent: Floats
+    scarcest_percent: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class _Members:
+    """Which rows belong to which group; every group has at least one."""
+
+    of_row: Ints
+    """The group of each row."""
+    order: npt.NDArray[np.intp]
+    """The rows, group by group."""
+    starts: npt.NDArray[np.intp]
+    """Where each group starts in `order`."""
+
+    @classmethod
+    def by(cls, of_row: Ints) -> _Members:
+        order = np.argsort(of_row, kind="stable")
+        starts = np.flatnonzero(np.diff(of_row[order], prepend=-1))
+        return cls(of_row, order, starts)
+
+    def sums(self, values: npt.NDArray[np.generic]) -> Floats:
+        """Of each group, over its rows."""
+        totals: Floats = np.add.reduceat(values[self.order], self.starts, axis=0, dtype=np.float64)
+        return totals
+
+    def rows_of(self, groups: slice) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """The rows of consecutive groups, and where each group starts among them."""
+        first = self.starts[groups.start]
+        end = self.starts[groups.stop] if groups.stop < len(self.starts) else len(self.order)
+        return self.order[first:end], self.starts[groups] - first
+
+
+class Layout:
+    """Where the nodes are: `paths` holds per node its item at each level, far to near, the node itself last.
+
+    An item is told by its whole path, so that racks of two zones may have one name.
+    """
+
+    def __init__(self, paths: Sequence[Sequence[str]]) -> None:
+        depth = len(paths[0]) if paths else 0
+        self.names: list[list[str]] = []
+        """Items of each level; an item's code is its position here. Below one parent they go by name."""
+        self.members: list[_Members] = []
+        """Per level, how the nodes are grouped into items."""
+        self.parents: list[_Members] = []
+        """Per level, the item above that each item belongs to; one and the same for the farthest level."""
+        above = np.zeros(len(paths), dtype=np.int64)
+        for level in range(1, depth + 1):
+            prefixes = [tuple(path[:level]) for path in paths]
+            items = {prefix: code for code, prefix in enumerate(sorted(set(prefixes)))}
+            codes = np.array([items[prefix] for prefix in prefixes], dtype=np.int64)
+            parents = np.empty(len(items), dtype=np.int64)
+            parents[codes] = above
+            self.names.append([prefix[-1] for prefix in items])
+            self.members.append(_Members.by(codes))
+            self.parents.append(_Members.by(parents))
+            above = codes
+
+    def below(self, level: int, item: int) -> slice:
+        """Codes of the next level's items that belong to an item; they are consecutive."""
+        rows, _ = self.members[level].rows_of(slice(item, item + 1))
+        codes = self.members[level + 1].of_row[rows]
+        return slice(int(codes.min()), int(codes.max()) + 1)
+
+    @property
+    def codes(self) -> list[Ints]:
+        """Per level, the item that each node belongs to."""
+        return [members.of_row for members in self.members]
+
+
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """What the nodes have, one row per node of the layout."""
+
+    free: Floats
+    """Nodes × resources, none below zero."""
+    placed: Ints
+    """Executors of the topology that each node runs already."""
+    rare: Flags
+    """Per resource: not every node has it (GPUs, say), so those that don't need it keep away."""
+
+
+def node_order(
+    layout: Layout, room: Availability, *, requested: Flags | None, rule: NodeRule = NodeRule.COMMON
+) -> list[int]:
+    """Positions of all nodes in the order of trying them.
+
+    `requested` says per resource whether the executor to be placed asks for it; None when placing no executor in
+    particular, so that rare resources neither attract nor repel.
+    """
+    keys: list[npt.NDArray[np.float64] | Ints] = []
+    for level, members in enumerate(layout.members):
+        shares = level_shares(layout, room, level, requested=requested, rule=rule)
+        keys.append(_rank(shares, members.sums(room.placed), rule)[members.of_row])
+    positions: list[int] = np.lexsort(keys[::-1]).tolist() if keys else []
+    return positions
+
+
+def able_in_order(
+    layout: Layout, room: Availability, able: Flags, *, requested: Flags, rule: NodeRule = NodeRule.COMMON
+) -> Iterator[int]:
+    """The nodes of `able` in the order that `node_order` gives them; no more of it is worked out than is asked for.
+
+    The room must be as it was whenever the next one is asked for.
+    """
+    if layout.members and able.any():
+        yield from _within(_Question(layout, room, able, requested, rule), 0, slice(0, len(layout.names[0])))
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    layout: Layout
+    room: Availability
+    able: Flags
+    requested: Flags
+    rule: NodeRule
+
+
+def _within(question: _Question, level: int, items: slice) -> Iterator[int]:
+    """Able nodes below these items of a level, all of one parent."""
+    members = question.layout.members[level]
+    rows, starts = members.rows_of(items)
+    useful = np.flatnonzero(np.logical_or.reduceat(question.able[rows], starts))
+    for item in _in_order(question, rows, starts, useful) if len(useful) > 1 else useful.tolist():
+        if level == len(question.layout.members) - 1:
+            yield int(rows[item])
+        else:
+            yield from _within(question, level + 1, question.layout.below(level, items.start + item))
+
+
+def _in_order(
+    question: _Question, rows: npt.NDArray[np.intp], starts: npt.NDArray[np.intp], useful: npt.NDArray[np.intp]
+) -> Iterator[int]:
+    """The useful items: where most are already needs no metrics when it stands alone."""
+    placed = np.add.reduceat(question.room.placed[rows], starts)
+    most = useful[placed[useful] == placed[useful].max()]
+    if len(most) == 1:
+        yield int(most[0])
+        useful = useful[useful != most[0]]
+    free = np.add.reduceat(question.room.free[rows], starts, axis=0, dtype=np.float64)
+    shares = _shares(free, free.sum(axis=0), question.room.rare, question.requested, question.rule)
+    rank = _rank(shares, placed, question.rule)
+    yield from useful[np.argsort(rank[useful])].tolist()
+
+
+def level_order(
+    layout: Layout, room: Availability, level: int, *, requested: Flags | None, rule: NodeRule
+) -> list[int]:
+    """Codes of a level's items, all parents together, in the order of comparing them."""
+    shares = level_shares(layout, room, level, requested=requested, rule=rule)
+    codes: list[int] = np.argsort(_rank(shares, layout.members[level].sums(room.placed), rule)).tolist()
+    return codes
+
+
+def level_shares(layout: Layout, room: Availability, level: int, *, requested: Flags | None, rule: NodeRule) -> Shares:
+    """Each item's part of what is free below its parent, by the item's code."""
+    free = layout.members[level].sums(room.free)
+    parents = layout.parents[level]
+    return _shares(free, parents.sums(free)[parents.of_row], room.rare, requested, rule)
+
+
+def _shares(free: Floats, total: Floats, rare: Flags, requested: Flags | None, rule: NodeRule) -> Shares:
+    """`total`: what is free below the parent, of each item or of all together."""
+    if requested is not None and rule is not NodeRule.DEFAULT:
+        free = np.where(rare & ~requested, -free, free)
+    counted = np.broadcast_to(total > 0, free.shape)
+    shares = np.divide(free, total, out=np.zeros_like(free), where=counted)
+    resources = counted.sum(axis=1)
+    mean = np.divide(shares.sum(axis=1) * 100.0, resources, out=np.full(len(free), 100.0), where=resources > 0)
+    scarcest = np.where(counted, shares, 1.0).min(axis=1, initial=1.0) * 100.0
+    return Shares(mean_percent=mean, scarcest_percent=scarcest)
+
+
+def with_favorites(
+    order: Iterable[int],
+    *,
+    favored: Sequence[int] = (),
+    unfavored: Sequence[int] = (),
+    last: Sequence[int] = (),
+) -> list[int]:
+    """`order` with the favored nodes in front, the unfavored after all others, and `last` at the very end.
+
+    A node named more than once counts as last, else as favored.
+    """
+    front = [node for node in favored if node not in last]
+    back = [node for node in unfavored if node not in front and node not in last]
+    apart = {*front, *back, *last}
+    return [*front, *(node for node in order if node not in apart), *back, *last]
+
+
+def _rank(shares: Shares, placed: Floats, rule: NodeRule) -> Ints:
+    """Each item's place among all of its level; ties go by name, which is the order of the codes."""
+    mean, scarcest = -shares.mean_percent, -shares.scarcest_percent
+    figures = {
+        NodeRule.COMMON: (mean, scarcest),
+        NodeRule.GENERIC: (mean,),
+        NodeRule.DEFAULT: (scarcest, mean),
+    }[rule]
+    order = np.lexsort((*figures[::-1], -placed))
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return rank

@@ -28,7 +28,7 @@ from ballast.placement.locality import counts_by_topology, locality
 from ballast.placement.placing import Placed, place
 from ballast.placement.room import expected, in_flight
 from ballast.placement.scope import next_scopes
-from ballast.placement.state import PlacementState, headings
+from ballast.placement.strategies import PlacementState, headings
 from ballast.planner.leveling import Leveling, level
 from ballast.planner.pool_view import node_hits, pool_view
 from ballast.planner.release import Releases, given_up, releases, unschedulable

@@ -14,8 +14,7 @@ from ballast.moves.candidates import Candidates
 from ballast.moves.score import loads
 from ballast.placement import least_long_term_rate, least_resource_usage
 from ballast.placement.room import expected, in_flight
-from ballast.placement.state import PlacementState, headings
-from ballast.placement.strategies import usage_settings
+from ballast.placement.strategies import PlacementState, headings, usage_settings
 
 # A strategy's own memory as text, so that status can keep it whatever the strategy.
 

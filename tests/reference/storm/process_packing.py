@@ -10,7 +10,7 @@ from typing import Generic
 import numpy as np
 
 from ballast.placement.executor_order import Id
-from ballast.placement.node_order import Availability, Flags, Floats, Ints, Layout
+from ballast.placement.resource_aware import Availability, Flags, Floats, Ints, Layout
 
 ROUNDING = 1e-9
 """Amounts are sums of many; one that is over by no more than this still fits."""

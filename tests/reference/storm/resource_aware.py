@@ -14,7 +14,7 @@ from typing import Generic
 import numpy as np
 
 from ballast.placement.executor_order import ComponentGraph, Id, by_connection_count, by_proximity
-from ballast.placement.node_order import NodeRule, able_in_order, node_order, with_favorites
+from ballast.placement.resource_aware import NodeRule, able_in_order, node_order, with_favorites
 from tests.reference.storm.process_packing import ROUNDING, Demand, Packing, ProcessRules, Schedule, Site
 
 

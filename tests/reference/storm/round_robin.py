@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ballast.placement.executor_order import ComponentGraph, Id, by_connection_count, by_proximity
-from ballast.placement.node_order import NodeRule, node_order, with_favorites
+from ballast.placement.resource_aware import NodeRule, node_order, with_favorites
 from tests.reference.storm.process_packing import Demand, Packing, ProcessRules, Schedule, Site
 from tests.reference.storm.resource_aware import resource_aware
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from ballast.model import Component, ExecutorOrder, Memory, Stream
 from ballast.model.topology import Grouping
 from ballast.placement.executor_order import (
     ComponentGraph,
@@ -12,8 +13,12 @@ from ballast.placement.executor_order import (
     GraphStream,
     by_connection_count,
     by_proximity,
+    sequence,
     topological_order,
 )
+from ballast.placement.node_locations import node_locations
+from ballast.placement.workload import TopologyWorkload, workloads
+from tests.builders import a_node, a_policy, a_snapshot, a_topology, gated
 
 Order = Callable[[ComponentGraph[str]], list[str]]
 
@@ -102,3 +107,33 @@ def test_senders_come_before_receivers_and_cycles_at_the_end() -> None:
 def test_a_component_that_feeds_itself_doesnt_nest_without_end() -> None:
     topology = graph({"a": 3000}, ("a", "a", EVEN))
     assert len(by_proximity(topology)) == 3000
+
+
+def a_crew(*streams: tuple[str, str], **counts: int) -> TopologyWorkload:
+    topology = a_topology(*(Component(name) for name in counts), streams=tuple(Stream(*ends) for ends in streams))
+    executors = [gated(f"{name}-{n}", component=name) for name, count in counts.items() for n in range(count)]
+    snapshot = a_snapshot(a_node("n1"), executors=tuple(executors), topologies=(topology,))
+    places = node_locations(snapshot.nodes, a_policy().levels)
+    (workload,) = workloads(snapshot, places, Memory(), gated=executors, bound={}, sticky=True, loads={})
+    return workload
+
+
+def named(workload: TopologyWorkload, order: ExecutorOrder) -> list[str]:
+    counts = {index: len(group.executors) for index, group in enumerate(workload.groups)}
+    return [workload.components[workload.groups[index].component] for index in sequence(workload, counts, order)]
+
+
+def test_by_proximity_receivers_follow_their_senders() -> None:
+    workload = a_crew(("source", "middle"), ("middle", "zink"), source=1, middle=2, zink=2)
+    assert named(workload, ExecutorOrder.PROXIMITY_NEEDS)[:2] == ["source", "middle"]
+
+
+def test_by_connections_the_best_connected_comes_first() -> None:
+    workload = a_crew(("a", "hub"), ("b", "hub"), ("c", "hub"), a=1, b=1, c=1, hub=2)
+    assert named(workload, ExecutorOrder.CONNECTION_COUNT)[0] == "hub"
+
+
+def test_every_executor_comes_once_in_either_order() -> None:
+    workload = a_crew(("a", "b"), ("b", "a"), a=3, b=2)
+    for order in ExecutorOrder:
+        assert sorted(named(workload, order)) == ["a", "a", "a", "b", "b"]

@@ -146,3 +146,9 @@ def test_a_share_of_a_small_job_leaves_room_to_stay_together_but_never_for_all_o
     executors: int, ratio: float, most: int
 ) -> None:
     assert most_per_node(PlacementPolicy(max_executors_per_node_ratio=ratio), "ingest", executors) == most
+
+
+def test_an_allowance_is_a_whole_number_within_the_ratio_and_at_least_one() -> None:
+    assert [zone_allowance(total, 0.25) for total in (1, 4, 7, 8, 12)] == [1, 1, 1, 2, 3]
+    assert zone_allowance(3, 1.0) == 3
+    assert zone_allowance(10, 0.3) == 3

@@ -29,9 +29,10 @@ from ballast.model import (
     Separation,
 )
 from ballast.placement import least_long_term_rate, least_resource_usage
+from ballast.placement.least_long_term_rate import ComponentRate, Rates
 from ballast.placement.least_resource_usage import Averages, UsageSettings
 from ballast.placement.placing import Placed, place
-from ballast.placement.state import ComponentRate, PlacementState, Rates
+from ballast.placement.strategies import PlacementState
 from tests.builders import GIB, NOW, a_move, a_node, a_snapshot, a_topology, an_executor, gated
 
 OTHERS = tuple(str(strategy) for strategy in PlacementStrategy if strategy is not PlacementStrategy.PROXIMITY)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from ballast.model import Memory, PlacementPolicy
-from ballast.placement.state import PlacementState
+from ballast.placement.strategies import PlacementState
 from ballast.planner.strategy_state import observed, restored, stored
 from tests.builders import NOW, a_node, a_policy, a_snapshot, an_executor
 

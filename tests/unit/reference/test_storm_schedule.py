@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ballast.placement.executor_order import ComponentGraph, GraphComponent, GraphStream
-from ballast.placement.node_order import Availability, Layout, NodeRule
+from ballast.placement.resource_aware import Availability, Layout, NodeRule
 from tests.reference.storm.process_packing import Demand, ProcessRules, Schedule, Site
 from tests.reference.storm.resource_aware import Search, in_one_go, resource_aware, with_steps_back
 from tests.reference.storm.round_robin import round_robin
