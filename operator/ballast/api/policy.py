@@ -69,8 +69,8 @@ class PolicySpec(Model):
         ),
     )
 
-    node_selector: LabelSelector
-    """The pool's nodes. Pools must not overlap: of two that do, the younger policy does nothing."""
+    node_selector: LabelSelector = nested(LabelSelector)
+    """The pool's nodes. Default: all nodes. Pools must not overlap: of two that do, the younger policy does nothing."""
     namespace_selector: LabelSelector = nested(LabelSelector)
     """The namespaces whose executors this policy steers; all by default. Of several that could place an executor, the
     oldest that enforces placement and has a node for it does."""

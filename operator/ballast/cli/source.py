@@ -52,14 +52,13 @@ _LEASE_GRACE_SECONDS = 10.0
 
 
 FIRST_POLICY = """\
-Name the nodes that your executors run on (their labels) and the address of your Prometheus:
+Create one with the address of your Prometheus. It covers all nodes, unless you add a nodeSelector:
 
 kubectl apply -f - <<'EOF'
 apiVersion: ballast.dev/v1alpha1
 kind: BalancingPolicy
 metadata: {name: streaming}
 spec:
-  nodeSelector: {matchLabels: {pool: streaming}}
   metrics:
     prometheus: {url: "http://prometheus.monitoring:9090"}
 EOF

@@ -57,7 +57,7 @@ def look(client: Client, *, prometheus: str | None, rack_label: str | None, cloc
 
 
 def _assumed(prometheus: str | None, rack_label: str | None) -> BalancingPolicy:
-    spec: JSON = {"nodeSelector": {}}
+    spec: JSON = {}
     if prometheus is not None:
         spec["metrics"] = {"prometheus": {"url": prometheus}}
     if rack_label is not None:

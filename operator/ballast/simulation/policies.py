@@ -106,7 +106,7 @@ def _document(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
         "apiVersion": API_VERSION,
         "kind": "BalancingPolicy",
         "metadata": {"name": name},
-        "spec": {"nodeSelector": {}, **spec},
+        "spec": dict(spec),
     }
 
 

@@ -27,7 +27,7 @@ def test_types_are_in_the_words_of_kubernetes() -> None:
     assert "| quantity | `1Gi` |" in row_of("moves.maxStateSize")
     assert "| one of `Zone`, `Rack`, `Node` | `Node` |" in row_of("moves.pin")
     assert "| time |" in row_of("timings.ended")
-    assert "| label selector | *required* |" in row_of("nodeSelector")
+    assert "| label selector |  |" in row_of("nodeSelector")
     assert "| list of object | *required* |" in row_of("components")
 
 

@@ -126,7 +126,7 @@ def test_where_there_is_no_policy_yet_the_first_one_is_shown(tmp_path: Path) -> 
     with scripted(Answer(body={"items": [], "metadata": {}})) as server:
         ended = run("status", "--kubeconfig", str(kubeconfig(tmp_path, server.url)))
     assert (ended.code, ended.out) == (1, "")
-    assert ended.err.startswith("Error: there is no BalancingPolicy yet\n\nName the nodes")
+    assert ended.err.startswith("Error: there is no BalancingPolicy yet\n\nCreate one")
     assert "kubectl apply -f - <<'EOF'\n" in ended.err
 
 
