@@ -84,7 +84,7 @@ class MetricsReader:
         )
         if found.health.available:
             return replace(found, at=at)
-        health = replace(found.health, message=f"{spec.prometheus.url}: {found.health.message}")
+        health = replace(found.health, message=f"metrics.prometheus.url {spec.prometheus.url}: {found.health.message}")
         return replace(found, at=at, health=health)
 
     def rates(self, policy: BalancingPolicy, topologies: list[SparkTopology], *, now: float) -> Rates:

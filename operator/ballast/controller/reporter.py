@@ -24,12 +24,13 @@ from ballast.errors import BallastError
 from ballast.kube import kinds
 from ballast.kube.client import Client
 from ballast.kube.errors import Conflict, KubeError, NotFound
-from ballast.kube.events import EventRecorder, Notice
+from ballast.kube.events import EventRecorder, Notice, Regarding
 from ballast.kube.kinds import Kind
 from ballast.kube.objects import difference, write_status
 from ballast.model import ConditionReason, Memory, MovesMode, Phase, Plan, Reason
 
 _LOG = logging.getLogger(__name__)
+_NO_FAULT = (ConditionReason.NOT_CONFIGURED, ConditionReason.NO_ANSWER_YET)
 _UNSEEN = (ConditionReason.EXTERNAL_NAMESPACE_NOT_ALLOWED, ConditionReason.EXTERNAL_NOT_FOUND)
 _NOT_OURS = frozenset({Reason.NOT_ENFORCED, Reason.FOREIGN_SCHEDULER, Reason.FOREIGN_GATE})
 """Reasons of releases of executors that the policy is not to place."""
@@ -125,6 +126,7 @@ class Reporter:
         self._collect(context, outlook)
         for finding in context.findings:
             self._find(context, finding)
+        self._miss_metrics(context)
         return self._write(kinds.BALANCING_POLICY, context.read.raw, status.to_dict())
 
     def _problem(self, name: str, error: ValidationError) -> str:
@@ -187,6 +189,13 @@ class Reporter:
         regarding = context.topology(finding.topology)
         if regarding is not None:
             self._events.post(Notice(regarding, finding.reason, "Observe", finding.message, warning=True))
+
+    def _miss_metrics(self, context: Context) -> None:
+        health = context.snapshot.metrics
+        if not health.available and health.reason not in _NO_FAULT:
+            metadata = context.read.raw["metadata"]
+            policy = Regarding(kinds.BALANCING_POLICY, metadata["name"], metadata["uid"])
+            self._events.post(Notice(policy, health.reason, "Observe", health.message, warning=True))
 
     def _write(self, kind: Kind, seen: JSON, status: JSON) -> float | None:
         """Another generation or another condition is written at once, changed values later.

@@ -242,7 +242,9 @@ def _refused(status: int, body: bytes) -> str:
         told = ""
     if status in (401, 403) and not told:
         told = "see to bearerTokenSecretRef or headersSecretRef"
-    return f"HTTP {status}: {shown(told)}" if told else f"HTTP {status}"
+    if status == 404 and not told:
+        told = "there is no Prometheus at this address: correct its path"
+    return f"HTTP {status}: {shown(told)}" if told else f"HTTP {status}: see to the server"
 
 
 class _Refusal(msgspec.Struct):
@@ -256,7 +258,7 @@ def shown(text: str) -> str:
 
 def _cause(error: OSError | HTTPException) -> str:
     if isinstance(error, TimeoutError):
-        return "no answer in time"
+        return "no answer in time: see to the server, or allow it more time"
     if isinstance(error, ssl.SSLCertVerificationError):
         return (
             f"its certificate can't be verified ({shown(error.verify_message)}): does caSecretRef hold the authority "
@@ -265,7 +267,7 @@ def _cause(error: OSError | HTTPException) -> str:
     if isinstance(error, ssl.SSLError):
         return f"TLS fails: {shown(error.reason or str(error))}"
     if isinstance(error, socket.gaierror):
-        return "can't be reached: its name is not known"
+        return "can't be reached: its name is not known: correct the address"
     if isinstance(error, HTTPException):
         return "its answer is no HTTP, or breaks off"
-    return f"can't be reached: {shown(error.strerror or str(error))}"
+    return f"can't be reached: {shown(error.strerror or str(error))}: see to the server, or correct the address"

@@ -17,7 +17,7 @@ from ballast.controller.status import Outlook
 from ballast.controller.survey import Read, Survey
 from ballast.errors import BallastError
 from ballast.kube.events import EventRecorder
-from ballast.model import ConditionReason, Executor, Memory, NodeUsage, Phase, Reason, Snapshot, Topology
+from ballast.model import ConditionReason, Executor, Memory, MetricsHealth, NodeUsage, Phase, Reason, Snapshot, Topology
 from ballast.model.snapshot import Attempts
 from ballast.planner.plan import plan
 from ballast.prometheus import Reading
@@ -27,6 +27,8 @@ from tests.unit.kube.scripted import Answer, Scripted, scripted
 
 JSON = dict[str, Any]
 STALLS = Finding("team/clicks", ConditionReason.SELECTOR_MATCHES_DRIVER, "mend it", stalls=True)
+
+AVAILABLE = MetricsHealth(available=True, reason=ConditionReason.AVAILABLE)
 
 
 class Stage:
@@ -53,11 +55,12 @@ class Stage:
         findings: tuple[Finding, ...] = (),
         topologies: tuple[Topology, ...] = (),
         executors: tuple[Executor, ...] = (),
+        metrics: MetricsHealth = AVAILABLE,
     ) -> float | None:
         """One pass over two nodes, of which the one named `node` is at `cpu`. When to write what had to wait."""
         nodes = (a_node("a", cpu=0.1), a_node(node, usage=NodeUsage(cpu_ratio=cpu)))
         context = self._context(
-            a_snapshot(*nodes, topologies=topologies, executors=executors, taken_at=self.now), findings
+            a_snapshot(*nodes, topologies=topologies, executors=executors, metrics=metrics, taken_at=self.now), findings
         )
         decided, after = plan(context.snapshot, context.policy, memory or Memory(), self.now)
         count = len(self.patches())
@@ -90,6 +93,11 @@ class Stage:
             findings=findings,
             pods={},
         )
+
+    def events(self) -> list[tuple[str, str, str]]:
+        """Reason, note and the name of what each Event is about."""
+        posted = [asked.body for asked in self.script.asked if asked.path.startswith("/apis/events.k8s.io")]
+        return [(e["reason"], e["note"], e["regarding"]["name"]) for e in posted]
 
     def patches(self) -> list[JSON]:
         asked = (a for a in self.script.asked if a.method == "PATCH" and "/balancingpolicies/" in a.path)
@@ -289,10 +297,24 @@ def test_a_round_does_not_forget_what_was_just_written(stage: Stage) -> None:
 
 def test_findings_become_events_on_their_topology(stage: Stage) -> None:
     stage.report(findings=(Finding("team/clicks", ConditionReason.UNKNOWN_COMPONENT, "add it"),))
-    events = [asked.body for asked in stage.script.asked if asked.path.startswith("/apis/events.k8s.io")]
-    assert [(e["reason"], e["note"], e["regarding"]["name"]) for e in events] == [
-        ("UnknownComponent", "add it", "clicks")
-    ]
+    assert stage.events() == [("UnknownComponent", "add it", "clicks")]
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        (ConditionReason.UNREACHABLE, True),
+        (ConditionReason.SECRET_NOT_READ, True),
+        (ConditionReason.NO_NODE_METRICS, True),
+        (ConditionReason.NOT_CONFIGURED, False),
+        (ConditionReason.NO_ANSWER_YET, False),
+    ],
+)
+def test_metrics_that_fail_become_an_event_on_their_policy(
+    stage: Stage, reason: ConditionReason, *, told: bool
+) -> None:
+    stage.report(metrics=MetricsHealth(available=False, reason=reason, message="correct the address"))
+    assert stage.events() == ([(reason.value, "correct the address", "streaming")] if told else [])
 
 
 def candidate(policy: str, in_pool: int, stalls: Finding | None = None) -> Candidate:
