@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
@@ -144,18 +145,65 @@ def _is_echo(detail: Mapping[str, Any]) -> bool:
 
 def _problem(detail: Mapping[str, Any]) -> InvalidField:
     """One of pydantic's errors, worded for users."""
-    cause = detail.get("ctx", {}).get("error")
-    remedy = cause.remedy if isinstance(cause, InvalidField) else _REMEDIES.get(detail["type"], detail["msg"])
     path = _path(detail["loc"])
     if inner := detail.get("ctx", {}).get("path"):
         path = f"{path}.{inner}" if path else inner
-    return InvalidField(path, "(absent)" if detail["type"] == "missing" else detail["input"], remedy)
+    return InvalidField(path, "(absent)" if detail["type"] == "missing" else detail["input"], in_plain_words(detail))
+
+
+def in_plain_words(detail: Mapping[str, Any]) -> str:
+    """What to write instead, by one of pydantic's errors and without the library's words."""
+    context = detail.get("ctx", {})
+    cause = context.get("error")
+    if cause is not None:
+        return cause.remedy if isinstance(cause, InvalidField) else str(cause)
+    template = _REMEDIES.get(detail["type"])
+    if template is not None:
+        words = template.format_map({**context, "expected": str(context.get("expected", "")).replace("'", "")})
+        return re.sub(r"\b1 (item|character)s", r"1 \1", words)
+    message: str = detail["msg"]
+    if not message.startswith("Input "):  # a rule of ours
+        return message
+    return _KINDS.get(detail["type"].partition("_")[0], "write another value")
 
 
 _REMEDIES = {
     "missing": "set this field",
+    "missing_argument": "set this field",
     "extra_forbidden": "no such field: remove it or correct its spelling",
+    "unexpected_keyword_argument": "no such field: remove it or correct its spelling",
+    "literal_error": "write {expected}",
+    "enum": "write {expected}",
+    "greater_than": "write a number greater than {gt:g}",
+    "greater_than_equal": "write a number greater than or equal to {ge:g}",
+    "less_than": "write a number less than {lt:g}",
+    "less_than_equal": "write a number less than or equal to {le:g}",
+    "multiple_of": "write a multiple of {multiple_of:g}",
+    "string_too_short": "write at least {min_length} characters",
+    "string_too_long": "write at most {max_length} characters",
+    "string_pattern_mismatch": "write text that matches {pattern}",
+    "too_short": "write at least {min_length} items",
+    "too_long": "write at most {max_length} items",
 }
+"""By pydantic's name of what is wrong."""
+_KINDS = {
+    "string": "write text",
+    "int": "write a whole number",
+    "float": "write a number",
+    "finite": "write a finite number",
+    "bool": "write true or false",
+    "dict": "write a mapping",
+    "mapping": "write a mapping",
+    "model": "write a mapping",
+    "dataclass": "write a mapping",
+    "list": "write a list",
+    "tuple": "write a list",
+    "frozen": "write a list",
+    "set": "write a list",
+    "datetime": "write a time such as 2026-11-21T08:00:00Z",
+    "none": "leave it out",
+}
+"""By the first word of its other names, which is the kind of value that it expects."""
 
 
 def _path(location: tuple[int | str, ...]) -> str:

@@ -13,12 +13,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ballast.errors import InvalidField
+
 if TYPE_CHECKING:
     from ballast.kube.client import Client, Limits
     from ballast.kube.connection import Connection
 
+
+def _kubeconfig(path: Path | None) -> Path | None:
+    """Raises InvalidField for a file that is not there."""
+    if path is not None and not path.expanduser().is_file() and os.pathsep not in str(path):
+        why = "Is a directory" if path.is_dir() else "No such file or directory"
+        raise InvalidField("--kubeconfig", str(path), f"{why}; name a kubeconfig file")
+    return path
+
+
 KubeconfigOption = Annotated[
-    Path | None, typer.Option(help="Else KUBECONFIG, the pod's own account, or ~/.kube/config.", metavar="FILE")
+    Path | None,
+    typer.Option(
+        help="Else KUBECONFIG, the pod's own account, or ~/.kube/config.", metavar="FILE", callback=_kubeconfig
+    ),
 ]
 ContextOption = Annotated[
     str | None, typer.Option(help="Context in the kubeconfig file. Default: the current one.", metavar="NAME")

@@ -148,7 +148,7 @@ def backtest(
         raise InvalidField("--history", given, "name either a history or files of scenarios with --scenario")
     if history is None:
         recorded.refuse()
-    worlds = [Scenario.read(path) for path in scenario or ()]
+    worlds = [Scenario.read(path, option="--scenario") for path in scenario or ()]
     axes = [Axis.parse(text) for text in grid or ()]
     named = policies or _DEFAULT
     figures = {} if not worlds or all(text.endswith(FILES) for text in named) else shared_figures(worlds)
@@ -222,7 +222,7 @@ class _Recorded:
         if self.last and start_ms is not None and end_ms is not None and end_ms <= start_ms:
             raise InvalidField("--to", self.last, f"name a time after --from {self.first}")
         span = span_ms(self.window or _WINDOW, field="--window")
-        told = known(load(self.snapshot).snapshot) if self.snapshot is not None else Known()
+        told = known(load(self.snapshot, option="--snapshot").snapshot) if self.snapshot is not None else Known()
         how = Replay(arrivals=self.placements or Arrivals.RECORDED, known=told)
         return Selection(tuple(self.pools or ()), start_ms, end_ms, span), how
 

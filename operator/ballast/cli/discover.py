@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,9 +13,9 @@ import yaml
 
 from ballast.api.topology import SparkTopology
 from ballast.cli.access import ANYHOW, Access, address, reads_cluster
-from ballast.cli.situation import STANDARD_INPUT
 from ballast.cli.source import NamespaceOption
 from ballast.errors import BallastError, InvalidField
+from ballast.files import in_plain_words, text_of
 from ballast.kube import names
 from ballast.planner.discovery import (
     KAFKA,
@@ -118,15 +117,15 @@ def discover(
 
 def _of_file(path: Path, namespace: str | None) -> tuple[list[Json], list[Json]]:
     """Pods of the namespace, and of all. Raises InvalidField."""
+    remedy = "write it with `kubectl get pods -A -o json`"
+    text = text_of(path, option="--filename", remedy=remedy)
     try:
-        text = sys.stdin.read() if path == STANDARD_INPUT else path.read_text(encoding="utf-8")
         items = json.loads(text)["items"]
         everything = [pod for pod in items if isinstance(pod["metadata"]["name"], str)]
-    except OSError as error:
-        raise InvalidField("--filename", str(path), f"{error.strerror}; name a file with pods") from error
-    except (ValueError, KeyError, TypeError) as error:
-        remedy = "write it with `kubectl get pods -A -o json`"
-        raise InvalidField("--filename", str(path), f"no list of pods ({error}): {remedy}") from error
+    except json.JSONDecodeError as error:
+        raise InvalidField("--filename", str(path), f"{in_plain_words(error)}; {remedy}") from error
+    except (KeyError, TypeError) as error:
+        raise InvalidField("--filename", str(path), f"no list of pods; {remedy}") from error
     return [pod for pod in everything if namespace in (None, pod["metadata"].get("namespace"))], everything
 
 
@@ -227,11 +226,8 @@ def _queries(options: Sequence[str], found: Sequence[Application]) -> Iterator[t
         if len(owners) != 1:
             told = f"{len(owners)} applications are meant; write APPLICATION=FILE"
             raise InvalidField("--progress", option, told)
-        try:
-            with Path(file).open(encoding="utf-8") as lines:
-                yield owners[0], query_of(lines, file)
-        except OSError as error:
-            raise InvalidField("--progress", file, f"{error.strerror}; name a file that can be read") from error
+        text = text_of(Path(file), option="--progress", remedy="name a file that can be read")
+        yield owners[0], query_of(text.splitlines(), file)
 
 
 def _flows(url: str, found: Sequence[Application]) -> dict[str, Flow]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -12,9 +11,11 @@ import typer
 from rich.text import Text
 
 from ballast.cli.access import ANYHOW, Access, reads_cluster
+from ballast.cli.main import end
 from ballast.cli.output import Format, show, structured
 from ballast.cli.source import SYSTEM_NAMESPACE, PrometheusOption, SystemOption
-from ballast.errors import BallastError, InvalidField
+from ballast.errors import BallastError
+from ballast.files import text_of
 
 if TYPE_CHECKING:
     from ballast.doctor.finding import Finding
@@ -69,8 +70,7 @@ def doctor(
             else _of_cluster(access, system_namespace=system_namespace, prometheus=prometheus)
         )
     except BallastError as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(2) from error
+        end(error, code=2)
     _print(findings, submissions, output, fix=fix)
     if any(finding.severity != "info" for finding in findings):
         raise typer.Exit(1)
@@ -124,12 +124,7 @@ def _is_file(command: str) -> bool:
 
 
 def _text(option: str, name: str) -> str:
-    try:
-        return sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
-    except OSError as error:
-        raise InvalidField(option, name, f"{error.strerror}; name a file that can be read") from error
-    except UnicodeDecodeError as error:
-        raise InvalidField(option, name, "not text: name the right file") from error
+    return text_of(Path(name), option=option, remedy="name a file that can be read")
 
 
 def _print(findings: Sequence[Finding], submissions: Sequence[Submission], form: _Form, *, fix: bool) -> None:

@@ -51,8 +51,8 @@ _EXIT_CODES = (
 _STYLE: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False, "add_completion": False}
 
 _LIBRARY_WORDS = "Value error, "
-_OPTION = "-"
-"""What the field of an error begins with that is about the command line."""
+_USAGE = ("-", "SCENARIO")
+"""What the field of an error begins with that is about the command line: options, and an argument."""
 _DISTRIBUTION = "ballast-operator"
 
 
@@ -149,20 +149,18 @@ def call(name: str, arguments: Sequence[str]) -> NoReturn:
         sys.stdout.reconfigure(errors="replace")
     try:
         app(name)(args=list(arguments), prog_name=name)
-    except Forbidden as error:
-        _fail(f"you may not {error.action}: {error.message}")
-    except (InvalidField, InvalidResource) as error:
-        place = error.field if isinstance(error, InvalidField) else error.what
-        _fail(str(error), notes=getattr(error, "__notes__", ()), code=2 if place.startswith(_OPTION) else 1)
     except BallastError as error:
-        _fail(str(error), notes=getattr(error, "__notes__", ()))
+        end(error)
     sys.exit(0)
 
 
-def _fail(message: str, *, notes: Sequence[str] = (), code: int = 1) -> NoReturn:
+def end(error: BallastError, *, code: int | None = None) -> NoReturn:
+    """Ends the process with the error's text and notes on stderr. By default, with 2 if an option can't be used."""
+    message = f"you may not {error.action}: {error.message}" if isinstance(error, Forbidden) else str(error)
     first, *more = (line.strip() for line in message.splitlines() if line.strip())
     one = " ".join([first, *more]) if len(more) < 2 else "\n  ".join([first, *more])
     print(f"Error: {one}", file=sys.stderr)
-    for note in notes:
+    for note in getattr(error, "__notes__", ()):
         print(f"\n{note}", file=sys.stderr)
-    sys.exit(code)
+    place = error.field if isinstance(error, InvalidField) else error.what if isinstance(error, InvalidResource) else ""
+    sys.exit(code or (2 if place.startswith(_USAGE) else 1))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,30 +10,18 @@ from typing import Any, ClassVar
 import yaml
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from ballast.errors import BallastError
+from ballast.api.meta import in_plain_words
+from ballast.errors import BallastError, InvalidField
+from ballast.files import documents
 from ballast.model import Memory, Plan, Policy, Snapshot
 from ballast.planner.defects import schedule_defect
 from ballast.planner.plan import plan
 
 VERSION = 1
-STANDARD_INPUT = Path("-")
 
 _KIND = "BallastSnapshot"
-_WORDS = {
-    "missing": "this field is missing",
-    "missing_argument": "this field is missing",
-    "extra_forbidden": "no such field",
-    "unexpected_keyword_argument": "no such field",
-    "string_type": "must be text",
-    "int_parsing": "must be a whole number",
-    "float_parsing": "must be a number",
-    "dataclass_type": "must be a mapping",
-    "bool_parsing": "must be true or false",
-}
-"""By the library's names for what is wrong; it says the others well enough."""
 _REMEDY = "write a new file with `kubectl ballast snapshot --output-file FILE`"
 
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
@@ -58,12 +45,15 @@ class Situation:
 
 
 class UnusableSnapshotError(BallastError):
-    """A file that is no snapshot, or one of another version."""
+    """A snapshot of another version, or one with wrong fields."""
 
 
-def load(path: Path) -> Situation:
-    """Read a snapshot file (YAML or JSON). Raises UnusableSnapshotError with the field and what is wrong."""
-    document = _document(path)
+def load(path: Path, *, option: str = "--filename") -> Situation:
+    """Read a snapshot file (YAML or JSON).
+
+    Raises InvalidField for a file that is no snapshot, UnusableSnapshotError with the fields that are wrong in it.
+    """
+    document = _document(path, option)
     try:
         situation = TypeAdapter(Situation).validate_python(document)
     except ValidationError as error:
@@ -79,7 +69,7 @@ def load(path: Path) -> Situation:
 def _told(path: Path, error: ValidationError) -> str:
     """One line a field, and what helps."""
     problems = [
-        f"{'.'.join(str(part) for part in each['loc'])}: {_WORDS.get(each['type'], each['msg'])}"
+        f"{'.'.join(str(part) for part in each['loc'])}: {in_plain_words(each)}"
         for each in error.errors(include_url=False)
     ]
     if len(problems) == 1:
@@ -101,24 +91,15 @@ def dump(situation: Situation, *, as_json: bool = False) -> str:
     return text
 
 
-def _document(path: Path) -> dict[str, Any]:
+def _document(path: Path, option: str) -> dict[str, Any]:
     """The content without the two fields that say what it is."""
-    try:
-        document = _parsed(sys.stdin.read() if path == STANDARD_INPUT else path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UnusableSnapshotError(f"{path}: {error.strerror}") from error
-    except (yaml.YAMLError, ValueError) as error:
-        words = " ".join(str(error).split())
-        raise UnusableSnapshotError(f"{path}: not readable as YAML or JSON: {words}: {_REMEDY}") from error
-    fields: dict[str, Any] = document if isinstance(document, dict) else {}
+    found = documents(path, option=option, remedy=_REMEDY)
+    fields: dict[str, Any] = found[0] if found and isinstance(found[0], dict) else {}
     kind = fields.pop("kind", None)
     if kind != _KIND:
-        raise UnusableSnapshotError(f"{path}: kind: {kind!r}: this is no {_KIND}: {_REMEDY}")
+        what = f"a {kind}, no {_KIND}" if isinstance(kind, str) else f"no {_KIND}"
+        raise InvalidField(option, str(path), f"this is {what}; {_REMEDY}")
     version = fields.pop("version", None)
     if version != VERSION:
         raise UnusableSnapshotError(f"{path}: version: {version!r}: this program reads version {VERSION}: {_REMEDY}")
     return fields
-
-
-def _parsed(text: str) -> Any:
-    return json.loads(text) if text.startswith("{") else yaml.load(text, Loader=_Loader)  # noqa: S506 -- a safe loader

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,8 +11,8 @@ from pathlib import Path
 from typing import IO, Annotated, Any
 
 import typer
-import yaml
 
+from ballast import files
 from ballast.api.topology_sizing import Goal, Sizing
 from ballast.cli.access import address
 from ballast.cli.output import Format, saved, show, structured, writable
@@ -141,14 +140,7 @@ def _declared(filename: str | None, goal: Goal | None) -> Sizing:
 def _from_file(filename: str) -> Sizing:
     from ballast.api.topology import SparkTopology  # noqa: PLC0415 -- unused without a file
 
-    try:
-        text = sys.stdin.read() if filename == "-" else Path(filename).read_text(encoding="utf-8")
-        documents = [each for each in yaml.safe_load_all(text) if each is not None]
-    except OSError as error:
-        raise InvalidField("--filename", filename, f"{error.strerror}; name a file with a SparkTopology") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        words = " ".join(str(error).split())
-        raise InvalidField("--filename", filename, f"not readable as YAML: {words}") from error
+    documents = files.documents(Path(filename), option="--filename", remedy="name a file with a SparkTopology")
     found = [each for each in documents if isinstance(each, dict) and each.get("kind") == "SparkTopology"]
     if len(found) != 1:
         told = f"{len(found)} SparkTopologies in it; name a file with exactly one"

@@ -8,11 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
-import yaml
-
 from ballast.api.topology import SparkTopology
 from ballast.doctor.submission import Form, Submission
 from ballast.errors import InvalidField
+from ballast.files import documents_in
 
 EXECUTOR_LABEL = "spark.kubernetes.executor.label."
 DRIVER_LABEL = "spark.kubernetes.driver.label."
@@ -20,6 +19,7 @@ _PROGRAMS = {"spark-submit", "spark-shell", "spark-sql", "pyspark"}
 _WITHOUT_VALUE = {"--verbose", "-v", "--supervise", "--help", "-h", "--version"}
 _PROPERTY = re.compile(r"([^\s=:]+)\s*[\s=:]\s*(.*)")
 _KINDS = {"SparkApplication", "ScheduledSparkApplication"}
+_REMEDY = "name a file with a SparkApplication"
 
 
 def properties(text: str) -> dict[str, str]:
@@ -93,14 +93,12 @@ def _options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 def from_documents(text: str, source: str) -> list[Submission]:
     """Each SparkApplication of a YAML file. Raises BallastError if there is none, or the file can't be read."""
-    try:
-        documents = [each for each in yaml.safe_load_all(text) if isinstance(each, dict)]
-    except yaml.YAMLError as error:
-        raise InvalidField(source, "YAML", f"not readable: {' '.join(str(error).split())}") from error
+    read = documents_in(text, name=source, option="--filename", remedy=_REMEDY)
+    documents = [each for each in read if isinstance(each, dict)]
     topologies = tuple(SparkTopology.parse(each) for each in documents if each.get("kind") == "SparkTopology")
     found = [_application(each, source, topologies) for each in documents if each.get("kind") in _KINDS]
     if not found:
-        raise InvalidField(source, "YAML", "no SparkApplication in it: name a file that has one")
+        raise InvalidField("--filename", source, f"no SparkApplication in it; {_REMEDY}")
     return found
 
 

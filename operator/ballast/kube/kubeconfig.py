@@ -19,6 +19,7 @@ from typing import Any
 
 import yaml
 
+from ballast.files import in_plain_words
 from ballast.kube.connection import Authorization, Connection, Tls, TokenFile, proxy_for
 from ballast.kube.document import JSON
 from ballast.kube.errors import NotConnected
@@ -33,8 +34,19 @@ def connection(path: Path, context: str | None, environ: Mapping[str, str]) -> C
         if chosen.user.keys() & {"exec", "auth-provider"}:
             return _from_library(path, context, environ)
         return chosen.connection(environ)
-    except (OSError, yaml.YAMLError, binascii.Error, _Broken) as error:
-        raise NotConnected(f"connect by {path}", f"{error} (set KUBECONFIG or --kubeconfig)") from error
+    except (OSError, yaml.YAMLError, ValueError, _Broken) as error:
+        words = _in_plain_words(error)
+        raise NotConnected(f"connect by {path}", f"{words} (set KUBECONFIG or --kubeconfig)") from error
+
+
+def _in_plain_words(error: Exception) -> str:
+    """With the other file's name, where the kubeconfig names one that can't be read."""
+    if isinstance(error, _Broken):
+        return str(error)
+    if isinstance(error, binascii.Error):
+        return "a certificate or key in the file is not in base64"
+    other = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
+    return f"{other}{in_plain_words(error)}"
 
 
 class _Broken(Exception):  # noqa: N818 -- becomes NotConnected above

@@ -196,9 +196,9 @@ def query_of(lines: Iterable[str], name: str) -> Query:
             document = json.loads(line)
             described = [str(source.get("description", "")) for source in document["sources"]]
             sink = str((document.get("sink") or {}).get("description", ""))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            remedy = "name a file with one StreamingQueryProgress (its `json`) a line"
-            raise InvalidField("--progress", f"{name}:{number}", f"{error}: {remedy}") from None
+        except (ValueError, KeyError, TypeError, AttributeError):
+            remedy = "not a StreamingQueryProgress; name a file with one (its `json`) a line"
+            raise InvalidField("--progress", f"{name}:{number}", remedy) from None
         read = True
         to_kafka = to_kafka or "kafka" in sink.lower()
         for text in described:

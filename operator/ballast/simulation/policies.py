@@ -23,29 +23,28 @@ from ballast.api.policy_placement import PlacementStrategy
 from ballast.api.policy_shedding import LoadUnit, SheddingStrategy
 from ballast.api.version import API_VERSION
 from ballast.errors import InvalidField, InvalidResource
+from ballast.files import documents
 from ballast.model import MovesMode, PlacementMode, Policy
 from ballast.model.from_api import policy_from
 from ballast.planner.defects import defect
-from ballast.simulation.scenario import Scenario, documents
+from ballast.simulation.scenario import Scenario
 from ballast.simulation.study import Document, moves_anything
 
 FILES = (".yaml", ".yml", ".json")
 """What tells a policy's file from a strategy's name."""
 
 
-def in_file(path: Path) -> list[dict[str, Any]]:
+def in_file(path: Path, *, option: str = "--policy") -> list[dict[str, Any]]:
     """The BalancingPolicies of a file, one or several, as they stand there. Raises InvalidResource or InvalidField."""
-    found = documents(path, field="policy", remedy="name a file or a strategy")
+    found = documents(path, option=option, remedy="name a file or a strategy")
     for raw in found or [None]:
         if not isinstance(raw, dict) or raw.get("kind") != "BalancingPolicy":
-            raise InvalidField(
-                "policy", str(path), "name a file with BalancingPolicies and nothing else, or a strategy"
-            )
+            raise InvalidField(option, str(path), "name a file with BalancingPolicies and nothing else, or a strategy")
         _sound(raw)
     return found
 
 
-def by_name(name: str, figures: Mapping[str, Any]) -> dict[str, Any]:
+def by_name(name: str, figures: Mapping[str, Any], *, option: str = "--policy") -> dict[str, Any]:
     """`SHEDDING`, `SHEDDING/UNIT`, or either with `+PLACEMENT`, such as `AvgShedder/Traffic+RoundRobin`.
 
     `figures`: fields of a spec that differ from the defaults. Everything is enforced. Raises InvalidField.
@@ -53,8 +52,11 @@ def by_name(name: str, figures: Mapping[str, Any]) -> dict[str, Any]:
     first, _, placement = name.partition("+")
     shedding, _, unit = first.partition("/")
     spec = dict(figures)
-    spec["shedding"] = _shedding(_block(spec, "shedding"), shedding, unit)
-    spec["placement"] = _placement(_block(spec, "placement"), placement)
+    try:
+        spec["shedding"] = _shedding(_block(spec, "shedding"), shedding, unit)
+        spec["placement"] = _placement(_block(spec, "placement"), placement)
+    except InvalidField as error:
+        raise InvalidField(option, name, f"{error.field}: {error.remedy}") from None
     spec["moves"] = {**_block(spec, "moves"), "mode": "Enforce"}
     return _document(re.sub("[^a-z0-9]+", "-", name.lower()), spec)
 
@@ -291,6 +293,7 @@ def _short(paths: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
 
 
 NO_MOVES = "no moves"
+_POLICIES = "--policies"
 
 
 def candidates(
@@ -305,7 +308,7 @@ def candidates(
     for label, document in (each for text in policies for each in _read(text, figures)):
         for name, variant in combined(label, document, axes).items():
             if name in found:
-                raise InvalidField("--policies", name, "there is a policy of that name already: rename one")
+                raise InvalidField(_POLICIES, name, "there is a policy of that name already: rename one")
             found[name] = variant
     for problem in without_effect(axes, found):
         raise problem
@@ -329,8 +332,8 @@ def shared_figures(scenarios: Iterable[Scenario]) -> Mapping[str, Any]:
 
 def _read(text: str, figures: Mapping[str, Any]) -> Iterable[tuple[str, Document]]:
     if text.endswith(FILES):
-        return [(raw["metadata"]["name"], _to_apply(raw)) for raw in in_file(Path(text))]
-    return [(text, by_name(text, figures))]
+        return [(raw["metadata"]["name"], _to_apply(raw)) for raw in in_file(Path(text), option=_POLICIES)]
+    return [(text, by_name(text, figures, option=_POLICIES))]
 
 
 def _to_apply(raw: Document) -> Document:

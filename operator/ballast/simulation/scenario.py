@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-import yaml
 from pydantic import Field
 
 from ballast.api.duration import Between, Duration
@@ -16,31 +15,8 @@ from ballast.api.meta import Model, Resource, nested
 from ballast.api.rule import Rule
 from ballast.api.version import API_VERSION
 from ballast.errors import InvalidField, InvalidResource
+from ballast.files import documents
 from ballast.simulation.scenario_models import Application, Event, External, Machines, Moment, Span, Stream
-
-# Reading resources from a YAML file.
-
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-def document(path: Path, *, field: str, remedy: str) -> Any:
-    """What a file with one resource holds. Raises InvalidField, which names `field`, the file and a remedy."""
-    found = documents(path, field=field, remedy=remedy)
-    if len(found) > 1:
-        raise InvalidField(field, str(path), f"{len(found)} documents in one file: give each its own file")
-    return found[0] if found else None
-
-
-def documents(path: Path, *, field: str, remedy: str) -> list[Any]:
-    """What a file holds, empty documents left out. Raises InvalidField, as above."""
-    try:
-        text = path.read_text(encoding="utf-8")
-        return [found for found in yaml.load_all(text, Loader=_Loader) if found is not None]
-    except OSError as error:
-        raise InvalidField(field, str(path), f"{error.strerror}; {remedy}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InvalidField(field, str(path), f"not readable as YAML: {' '.join(str(error).split())}") from error
-
 
 _REMEDY = "write a scenario as in examples/scenarios"
 _ROUNDING = 1e-6
@@ -120,12 +96,14 @@ class Scenario(Resource):
         return self.metadata.name
 
     @classmethod
-    def read(cls, path: Path) -> Self:
-        """Raises InvalidResource or InvalidField, naming the field, its value and what to write instead."""
-        raw = document(path, field="scenario", remedy=_REMEDY)
-        if not isinstance(raw, dict) or raw.get("kind") != "Scenario":
-            raise InvalidField("kind", raw.get("kind") if isinstance(raw, dict) else raw, _REMEDY)
-        return cls.parse(raw)
+    def read(cls, path: Path, *, option: str = "SCENARIO") -> Self:
+        """Raises InvalidField, which names the option and the file, or InvalidResource for what the file holds."""
+        found = documents(path, option=option, remedy=_REMEDY)
+        if len(found) > 1:
+            raise InvalidField(option, str(path), f"{len(found)} documents in one file; give each its own file")
+        if not found or not isinstance(found[0], dict) or found[0].get("kind") != "Scenario":
+            raise InvalidField(option, str(path), f"no Scenario in this file; {_REMEDY}")
+        return cls.parse(found[0])
 
     @classmethod
     def parse(cls, raw: Any) -> Self:

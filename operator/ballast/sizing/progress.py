@@ -101,8 +101,8 @@ def _batch(line: str, at: str) -> tuple[str, str, Batch]:
                 behind_rows=_largest(_behind(sources)),
             ),
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InvalidField("--progress", at, f"not a StreamingQueryProgress ({error}): {_REMEDY}") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InvalidField("--progress", at, f"not a StreamingQueryProgress: {_REMEDY}") from None
 
 
 def _behind(sources: Sequence[Mapping[str, Any]]) -> Iterator[float]:

@@ -5,7 +5,7 @@ from datetime import datetime
 from itertools import islice
 
 from ballast.api import BalancingPolicy
-from ballast.simulation.scenario import document
+from ballast.files import documents
 from examples.backtest import cluster
 from examples.backtest.__main__ import HISTORY, POLICY
 
@@ -40,4 +40,4 @@ def test_the_days_that_are_collected_are_those_that_are_described() -> None:
 
 
 def test_the_policy_is_valid() -> None:
-    assert BalancingPolicy.parse(document(POLICY, field="policy", remedy="")).metadata.name == "streaming"
+    assert BalancingPolicy.parse(documents(POLICY, option="--policies", remedy="")[0]).metadata.name == "streaming"

@@ -125,12 +125,12 @@ def world(tmp_path: Path) -> str:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--policies", "Foo"], "shedding.strategy: 'Foo': choose one of AvgShedder"),
-        (["--policies", "None", "absent.yaml"], "policy: 'absent.yaml': No such file or directory"),
+        (["--policies", "Foo"], "--policies: 'Foo': shedding.strategy: choose one of AvgShedder"),
+        (["--policies", "None", "absent.yaml"], "--policies: 'absent.yaml': No such file or directory"),
         (["--policies", "None", "None"], "--policies: 'None': there is a policy of that name already: rename one"),
         (["--grid", "moves.zzz=1"], "--grid: 'moves.zzz': no such field; there are"),
         (["--grid", "interval=2h"], "--grid: policy AvgShedder interval=2h is not valid: spec.interval: '2h'"),
-        (["--scenario", "absent.yaml"], "scenario: 'absent.yaml': No such file or directory"),
+        (["--scenario", "absent.yaml"], "--scenario: 'absent.yaml': No such file or directory"),
     ],
 )
 def test_what_cannot_be_run_is_named_before_spark_is_started(world: str, options: list[str], words: str) -> None:

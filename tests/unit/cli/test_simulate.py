@@ -88,16 +88,16 @@ def test_a_policy_that_only_recommends_is_run_as_if_it_enforced(scenario: str, t
 @pytest.mark.parametrize(
     ("policy", "words"),
     [
-        ("Foo", "shedding.strategy: 'Foo': choose one of AvgShedder"),
-        ("AvgShedder/Foo", "shedding.avgShedder.unit: 'Foo': choose one of Usage, Traffic"),
+        ("Foo", "--policy: 'Foo': shedding.strategy: choose one of AvgShedder"),
+        ("AvgShedder/Foo", "--policy: 'AvgShedder/Foo': shedding.avgShedder.unit: choose one of Usage, Traffic"),
         ("None/Usage", "only AvgShedder has units"),
-        ("AvgShedder+Foo", "placement.strategy: 'Foo': choose one of Proximity"),
-        ("absent.yaml", "policy: 'absent.yaml': No such file or directory"),
+        ("AvgShedder+Foo", "--policy: 'AvgShedder+Foo': placement.strategy: choose one of Proximity"),
+        ("absent.yaml", "--policy: 'absent.yaml': No such file or directory"),
     ],
 )
 def test_a_policy_that_is_none_is_refused_with_what_to_write(scenario: str, policy: str, words: str) -> None:
     told = run("simulate", scenario, "-p", policy)
-    assert told.code == 1
+    assert told.code == 2
     assert words in told.err
 
 
@@ -109,7 +109,7 @@ def test_a_policy_that_stands_there_twice_is_refused(scenario: str) -> None:
 
 def test_a_scenario_that_is_not_there_is_refused() -> None:
     told = run("simulate", "absent.yaml")
-    assert told.code == 1
+    assert told.code == 2
     assert "write a scenario as in examples/scenarios" in told.err
 
 

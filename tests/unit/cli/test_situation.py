@@ -12,6 +12,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 
 from ballast.cli.situation import Situation, UnusableSnapshotError, dump, load
+from ballast.errors import InvalidField
 from tests.unit.cli.pools import a_situation, with_a_proposed_move
 from tests.unit.cli.values import values_of
 
@@ -64,10 +65,6 @@ def _old(document: dict[str, Any]) -> None:
     document["version"] = 0
 
 
-def _manifest(document: dict[str, Any]) -> None:
-    document["kind"] = "BalancingPolicy"
-
-
 def _renamed(document: dict[str, Any]) -> None:
     amounts = document["snapshot"]["nodes"][0]["allocatable"]
     amounts["cpu"] = amounts.pop("cpu_cores")
@@ -80,13 +77,11 @@ def _mistyped(document: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("broken", "field", "words"),
     [
-        (_without("kind"), "kind", "None: this is no BallastSnapshot"),
-        (_manifest, "kind", "'BalancingPolicy': this is no BallastSnapshot"),
         (_without("version"), "version", "None: this program reads version 1"),
         (_old, "version", "0: this program reads version 1"),
-        (_without("policy"), "policy", "this field is missing"),
+        (_without("policy"), "policy", "set this field"),
         (_renamed, "snapshot.nodes.0.allocatable.cpu", "no such field"),
-        (_mistyped, "snapshot.executors.1.phase", "'Gated', 'Pending', 'Running', 'Leaving' or 'Ended'"),
+        (_mistyped, "snapshot.executors.1.phase", "write Gated, Pending, Running, Leaving or Ended"),
     ],
 )
 def test_a_file_that_does_not_fit_names_the_field_and_the_remedy(
@@ -126,18 +121,19 @@ def test_a_budget_that_could_never_come_is_refused_with_the_remedy(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "kind: None"),
-        ("- a\n- b\n", "kind: None"),
+        ("", "this is no BallastSnapshot; write a new file"),
+        ("- a\n- b\n", "this is no BallastSnapshot"),
+        ("kind: BalancingPolicy", "this is a BalancingPolicy, no BallastSnapshot"),
         ("a: [", "not readable as YAML"),
         ("\x00", "not readable as YAML"),
     ],
 )
 def test_what_is_no_document_of_ours_is_refused(file: Path, text: str, words: str) -> None:
     file.write_text(text)
-    with pytest.raises(UnusableSnapshotError, match=words):
+    with pytest.raises(InvalidField, match=words):
         load(file)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UnusableSnapshotError, match=r"nowhere\.yaml: No such file"):
+    with pytest.raises(InvalidField, match=r"--filename: .*nowhere\.yaml': No such file.*; write a new file"):
         load(tmp_path / "nowhere.yaml")

@@ -118,7 +118,9 @@ def test_the_cluster_says_how_its_certificate_is_checked(cluster: dict[str, Any]
         pytest.param(
             {"users": [{"name": "u", "user": {"tokenFile": "gone"}}]}, "No such file", id="a lost token's file"
         ),
-        pytest.param({"users": [{"name": "u", "user": {"client-key-data": "abc"}}]}, "padding", id="data that is none"),
+        pytest.param(
+            {"users": [{"name": "u", "user": {"client-key-data": "abc"}}]}, "not in base64", id="data that is none"
+        ),
     ],
 )
 def test_a_broken_file_says_what_is_wrong_with_it(change: dict[str, Any], words: str, tmp_path: Path) -> None:

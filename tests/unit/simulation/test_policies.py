@@ -154,10 +154,10 @@ def test_figures_are_the_scenarios_and_those_of_other_strategies_are_left_out() 
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("Shredder", r"shedding\.strategy: .*Shredder.*choose one of .*AvgShedder.*or name a policy's file"),
+        ("Shredder", r"--policy: 'Shredder': shedding\.strategy: choose one of .*AvgShedder.*or name a policy's file"),
         ("ThresholdShedder/Traffic", "only AvgShedder has units"),
-        ("AvgShedder/Weight", r"avgShedder\.unit: .*Weight.*choose one of"),
-        ("AvgShedder+Nearest", r"placement\.strategy: .*Nearest.*choose one of"),
+        ("AvgShedder/Weight", r"Weight.*avgShedder\.unit: choose one of"),
+        ("AvgShedder+Nearest", r"Nearest.*placement\.strategy: choose one of"),
     ],
 )
 def test_a_name_that_nothing_has_is_refused_with_those_that_there_are(name: str, words: str) -> None:

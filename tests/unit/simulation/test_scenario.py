@@ -25,10 +25,10 @@ def job(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("kind: \udcff", "scenario: .*not readable as YAML"),
-        ("kind: [", "scenario: .*not readable as YAML"),
-        ("- a list", "kind: .*write a scenario as in examples/scenarios"),
-        ("kind: BalancingPolicy", "kind: .*BalancingPolicy.*write a scenario as in examples/scenarios"),
+        ("kind: \udcff", "SCENARIO: .*not text in UTF-8"),
+        ("kind: [", "SCENARIO: .*not readable as YAML: see line"),
+        ("- a list", "SCENARIO: .*no Scenario.*write a scenario as in examples/scenarios"),
+        ("kind: BalancingPolicy", "SCENARIO: .*no Scenario.*write a scenario as in examples/scenarios"),
     ],
 )
 def test_a_file_that_is_no_scenario_is_refused_with_what_to_write(tmp_path: Path, text: str, words: str) -> None:
@@ -189,7 +189,7 @@ def test_of_many_names_that_there_are_ten_are_told() -> None:
 def test_a_file_holds_one_scenario(tmp_path: Path) -> None:
     path = tmp_path / "two.yaml"
     path.write_text("kind: Scenario\n---\nkind: Scenario\n", encoding="utf-8")
-    with pytest.raises(InvalidField, match="2 documents in one file: give each its own file"):
+    with pytest.raises(InvalidField, match="2 documents in one file; give each its own file"):
         Scenario.read(path)
 
 
