@@ -162,7 +162,7 @@ def in_plain_words(detail: Mapping[str, Any]) -> str:
         words = template.format_map({**context, "expected": str(context.get("expected", "")).replace("'", "")})
         return re.sub(r"\b1 (item|character)s", r"1 \1", words)
     message: str = detail["msg"]
-    if not message.startswith("Input "):  # a rule of ours
+    if not message.startswith("Input "):  # one of Rule or map_by
         return message
     return _KINDS.get(detail["type"].partition("_")[0], "write another value")
 
