@@ -29,9 +29,8 @@ from ballast.placement.placing import place
 from ballast.placement.resource_aware import Availability, Layout
 from ballast.planner.plan import remembered
 from ballast.shedding.avg_shedder_usage import UsageMemory, UsageSettings, avg_shedder_usage
+from ballast.shedding.load import ExecutorLoad, NodeLoad, PoolLoad, UsageExecutor, UsageNode, UsagePool
 from ballast.shedding.strategies import STRATEGIES, shed
-from ballast.shedding.traffic_load import ExecutorLoad, NodeLoad, PoolLoad
-from ballast.shedding.usage_load import UsageExecutor, UsageNode, UsagePool
 from benchmarks.planner import everything_gated, pool
 from benchmarks.report import Aim, Baseline, Result, machine, write
 from tests.reference.storm.process_packing import Demand, Site

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from ballast.shedding.avg_shedder_traffic import HitCounts, TrafficSettings, avg_shedder_traffic
 from ballast.shedding.avg_shedder_usage import PairState, UsageMemory, UsageSettings, avg_shedder_usage
-from ballast.shedding.traffic_load import ExecutorLoad, NodeLoad, PoolLoad
-from ballast.shedding.usage_load import UsageNode, UsagePool
+from ballast.shedding.load import ExecutorLoad, NodeLoad, PoolLoad, UsageNode, UsagePool
 from tests.properties.score_noise import Scores
 
 PASS_SECONDS = 60.0

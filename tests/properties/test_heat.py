@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 from ballast.model import AvgShedderPolicy, SheddingPolicy
 from ballast.placement.placement_view import would_be_unloaded
 from ballast.shedding.avg_shedder_usage import UsageMemory, UsageSettings, avg_shedder_usage
+from ballast.shedding.load import ExecutorLoad, NodeLoad, PoolLoad, Suggestion, UsageExecutor, UsageNode, UsagePool
 from ballast.shedding.strategies import shed
-from ballast.shedding.suggestion import Suggestion
-from ballast.shedding.traffic_load import ExecutorLoad, NodeLoad, PoolLoad
 from ballast.shedding.transfer_shedder import Cause
-from ballast.shedding.usage_load import UsageExecutor, UsageNode, UsagePool
 
 BY_USAGE = SheddingPolicy(avg_shedder=AvgShedderPolicy(low_hits=1, high_hits=1))
 BY_THRESHOLD = SheddingPolicy("ThresholdShedder", settings=(("min_throughput", 0.0), ("threshold", 10.0)))

@@ -10,10 +10,17 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ballast.shedding.completion import completed
+from ballast.shedding.load import (
+    AnythingGoes,
+    ExecutorLoad,
+    NodeLoad,
+    PoolLoad,
+    Suggestion,
+    UsageExecutor,
+    UsageNode,
+    UsagePool,
+)
 from ballast.shedding.strategies import STRATEGIES, Shed, shed
-from ballast.shedding.suggestion import Suggestion
-from ballast.shedding.traffic_load import ExecutorLoad, NodeLoad, PoolLoad
-from ballast.shedding.usage_load import AnythingGoes, UsageExecutor, UsageNode, UsagePool
 
 EAGER = {
     "AvgShedder": {"low_hits": 2.0, "high_hits": 1.0, "min_rate": 0.0, "min_throughput": 0.0},

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from ballast.model.reason import Reason
 from ballast.shedding.avg_shedder_usage import UsageMemory, UsageResult, UsageSettings, avg_shedder_usage
-from ballast.shedding.suggestion import Suggestion
-from ballast.shedding.usage_load import Terms, UsageExecutor, UsageNode, UsagePool
+from ballast.shedding.load import Suggestion, Terms, UsageExecutor, UsageNode, UsagePool
 
 ROUNDING = 1e-6
 

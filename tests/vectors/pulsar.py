@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ballast.placement.strategy import Arrival, Candidate
-from ballast.shedding.traffic_load import ExecutorLoad, NodeLoad, PoolLoad
+from ballast.shedding.load import ExecutorLoad, NodeLoad, PoolLoad
 from ballast.shedding.transfer_pool import Activity, Allowed, TopExecutor, TransferNode, TransferPool
 from tests.vectors.case import Case
 

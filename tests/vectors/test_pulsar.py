@@ -13,8 +13,8 @@ from ballast.placement.least_long_term_rate import RateSettings
 from ballast.placement.least_resource_usage import UsageSettings
 from ballast.placement.round_robin import RoundRobinSettings, Turn
 from ballast.shedding.avg_shedder_traffic import HitCounts, TrafficSettings, ascending, avg_shedder_traffic
+from ballast.shedding.load import Suggestion
 from ballast.shedding.overload_shedder import OverloadSettings, overload_shedder
-from ballast.shedding.suggestion import Suggestion
 from ballast.shedding.threshold_shedder import Averages, ThresholdSettings, threshold_shedder
 from ballast.shedding.transfer_pool import top_executors
 from ballast.shedding.transfer_shedder import (

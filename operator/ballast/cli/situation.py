@@ -14,7 +14,7 @@ from ballast.api.meta import in_plain_words
 from ballast.errors import BallastError, InvalidField
 from ballast.files import documents
 from ballast.model import Memory, Plan, Policy, Snapshot
-from ballast.planner.defects import schedule_defect
+from ballast.model.from_api import schedule_defect
 from ballast.planner.plan import plan
 
 VERSION = 1

@@ -10,7 +10,7 @@ from ballast.api import BalancingPolicy
 from ballast.controller.survey import Read
 from ballast.kube.nodes import NodeFacts
 from ballast.model import ConditionReason
-from ballast.planner.defects import defect
+from ballast.model.from_api import defect
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 Pure: the planner, the operator, the simulator, `plan`, `explain` and moves made by hand all ask these functions.
 """
 
-from ballast.moves.facts import Facts, Pod, Revalidation, Rival
 from ballast.moves.machine import advance, turned_away
 from ballast.moves.state import Figures, MoveState, Orders, Replacement, Subject, Timings, Word
 from ballast.moves.step import (
@@ -12,8 +11,12 @@ from ballast.moves.step import (
     Effect,
     Emit,
     Evict,
+    Facts,
     PinReplacement,
+    Pod,
     ReleaseUnpinned,
+    Revalidation,
+    Rival,
     Step,
 )
 

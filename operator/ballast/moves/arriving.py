@@ -11,12 +11,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ballast.model import MovePhase, Phase
-from ballast.moves.facts import Facts, Pod, Rival
 from ballast.moves.state import MoveState, Replacement, Word
 from ballast.moves.step import (
     DeleteUnscheduled,
+    Facts,
     PinReplacement,
+    Pod,
     ReleaseUnpinned,
+    Rival,
     Situation,
     Step,
     announce,

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ballast.model import MovePhase, MovesMode, Phase, Reason, Refusal
-from ballast.moves.facts import Pod
 from ballast.moves.state import Figures, Subject, Word
-from ballast.moves.step import Evict, Situation, Step, do, enter, note, wait
+from ballast.moves.step import Evict, Pod, Situation, Step, do, enter, note, wait
 
 PASSING = frozenset(
     {

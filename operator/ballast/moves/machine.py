@@ -13,11 +13,10 @@ from collections.abc import Callable
 
 from ballast.model import MovePhase, MovesPolicy
 from ballast.moves.arriving import arriving
-from ballast.moves.facts import Facts
 from ballast.moves.judgment import settling
 from ballast.moves.leaving import approved, leaving, proposed
 from ballast.moves.state import MoveState, Word
-from ballast.moves.step import Situation, Step, enter, wait
+from ballast.moves.step import Facts, Situation, Step, enter, wait
 
 PATIENCE_SECONDS = 60.0
 """A policy may be created after its moves, or be replaced by another."""

@@ -9,9 +9,9 @@ from functools import cached_property
 from ballast.model import Executor, Move, MovePhase, Phase, Policy, Reason, Refusal, Snapshot
 from ballast.moves.candidates import Candidates
 from ballast.moves.cooldown import Objection, rest
-from ballast.moves.facts import Revalidation
-from ballast.moves.ledger import projected
 from ballast.moves.rules import Rules
+from ballast.moves.score import projected
+from ballast.moves.step import Revalidation
 from ballast.placement.room import in_flight
 
 

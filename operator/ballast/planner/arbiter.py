@@ -6,7 +6,7 @@ from ballast.model import Executor, Gap, Move, MovePhase, MovesPolicy, PlannedMo
 from ballast.moves.candidates import Candidates
 from ballast.moves.cooldown import Objection, Rest
 from ballast.moves.rules import Rules, Way, locality_loss
-from ballast.shedding.suggestion import Suggestion
+from ballast.shedding.load import Suggestion
 
 
 def planned(suggestion: Suggestion, executor: Executor, *, strategy: str, load_cores: float) -> PlannedMove:

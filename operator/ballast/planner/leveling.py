@@ -34,8 +34,7 @@ from ballast.planner.strategy_state import USAGE, restored, stored
 from ballast.planner.traffic_leveling import by_traffic
 from ballast.shedding.avg_shedder_usage import PairState, UsageMemory, UsageSettings, avg_shedder_usage
 from ballast.shedding.completion import completed
-from ballast.shedding.suggestion import Suggestion
-from ballast.shedding.usage_load import UsageExecutor, UsageNode, UsagePool
+from ballast.shedding.load import Suggestion, UsageExecutor, UsageNode, UsagePool
 from ballast.shedding.victims_and_destination import Refused
 
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 
 from ballast.model import Executor, LocalityView, Memory, Node, Phase, Placement, Policy, Resources, Snapshot, Topology
 from ballast.moves.candidates import untied
-from ballast.moves.ledger import projected
-from ballast.moves.score import Loads, loads, measured, points_per_core
+from ballast.moves.score import Loads, loads, measured, points_per_core, projected
 from ballast.placement.locality import counts_by_topology, locality
 from ballast.placement.placing import place
 from ballast.placement.room import in_flight

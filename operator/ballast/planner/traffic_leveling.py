@@ -11,10 +11,8 @@ from ballast.model import Executor, Memory, Move, Node, Phase, Policy, Snapshot
 from ballast.planner.arbiter import ArbiterTerms
 from ballast.planner.strategy_state import restored, stored
 from ballast.shedding.completion import Ruling, completed
+from ballast.shedding.load import ExecutorLoad, NodeLoad, PoolLoad, Suggestion, UsagePool
 from ballast.shedding.strategies import shed
-from ballast.shedding.suggestion import Suggestion
-from ballast.shedding.traffic_load import ExecutorLoad, NodeLoad, PoolLoad
-from ballast.shedding.usage_load import UsagePool
 from ballast.shedding.victims_and_destination import Refused
 
 

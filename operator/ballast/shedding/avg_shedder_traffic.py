@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
-from ballast.shedding.suggestion import Suggestion
-from ballast.shedding.traffic_load import ExecutorLoad, NodeLoad, PoolLoad, filling, rate, volume
+from ballast.shedding.load import ExecutorLoad, NodeLoad, PoolLoad, Suggestion, filling, rate, volume
 
 # Pairs the hottest node with the coldest, the second hottest with the second coldest, and so on inwards.
 #

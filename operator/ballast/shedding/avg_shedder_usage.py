@@ -18,9 +18,8 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from ballast.model.reason import Reason
+from ballast.shedding.load import AnythingGoes, Suggestion, Terms, UsageNode, UsagePool
 from ballast.shedding.noise import Noise, observe
-from ballast.shedding.suggestion import Suggestion
-from ballast.shedding.usage_load import AnythingGoes, Terms, UsageNode, UsagePool
 from ballast.shedding.victims_and_destination import Effect, Leveling, Refused, Search
 
 # How long a node has been on the hot or the cold side of a pair that is apart, and how far out it was meanwhile.

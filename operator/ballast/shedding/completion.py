@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from ballast.model.move import Gap
 from ballast.model.reason import Reason
-from ballast.shedding.suggestion import Suggestion
-from ballast.shedding.usage_load import Terms, UsageExecutor, UsageNode, UsagePool
+from ballast.shedding.load import Suggestion, Terms, UsageExecutor, UsageNode, UsagePool
 from ballast.shedding.victims_and_destination import Effect, Refused
 
 _LOOKED_AT = 8

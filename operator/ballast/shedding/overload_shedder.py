@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ballast.shedding.suggestion import Suggestion
-from ballast.shedding.traffic_load import NodeLoad, PoolLoad, reaching, volume
+from ballast.shedding.load import NodeLoad, PoolLoad, Suggestion, reaching, volume
 
 _MARGIN_RATIO = 0.05
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 
-from ballast.shedding.suggestion import Suggestion
-from ballast.shedding.traffic_load import NodeLoad, PoolLoad, reaching, volume
+from ballast.shedding.load import NodeLoad, PoolLoad, Suggestion, reaching, volume
 
 _MARGIN_RATIO = 0.05
 _LOWER_BOUNDARY_SHARE = 0.5

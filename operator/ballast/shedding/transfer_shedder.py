@@ -10,9 +10,17 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf, isnan, nan, sqrt
 
-from ballast.shedding.suggestion import Suggestion
-from ballast.shedding.swap import Exchange, Side, SwapRules
-from ballast.shedding.transfer_pool import Allowed, Average, TransferNode, TransferPool, smoothed
+from ballast.shedding.load import Suggestion
+from ballast.shedding.transfer_pool import (
+    Allowed,
+    Average,
+    Exchange,
+    Side,
+    SwapRules,
+    TransferNode,
+    TransferPool,
+    smoothed,
+)
 
 
 class Cause(StrEnum):

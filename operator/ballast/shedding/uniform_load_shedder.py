@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import floor, trunc
 
-from ballast.shedding.suggestion import Suggestion
-from ballast.shedding.traffic_load import NodeLoad, PoolLoad, Size, largest_first, rate, volume
+from ballast.shedding.load import NodeLoad, PoolLoad, Size, Suggestion, largest_first, rate, volume
 
 _LARGEST_INT = 2**31 - 1
 _ALMOST_NOTHING = 1e-6

@@ -9,7 +9,7 @@ from statistics import fmean
 
 from ballast.model.move import Gap
 from ballast.model.reason import Reason
-from ballast.shedding.usage_load import Terms, UsageExecutor, UsageNode
+from ballast.shedding.load import Terms, UsageExecutor, UsageNode
 
 # Which executors to move so that together they come closest to a wanted load without exceeding it.
 

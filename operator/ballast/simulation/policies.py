@@ -25,8 +25,7 @@ from ballast.api.version import API_VERSION
 from ballast.errors import InvalidField, InvalidResource
 from ballast.files import documents
 from ballast.model import MovesMode, PlacementMode, Policy
-from ballast.model.from_api import policy_from
-from ballast.planner.defects import defect
+from ballast.model.from_api import defect, policy_from
 from ballast.simulation.scenario import Scenario
 from ballast.simulation.study import Document, moves_anything
 

@@ -19,8 +19,8 @@ from ballast.placement.strategy import Arrival, Candidate
 from ballast.planner.arbiter import planned
 from ballast.planner.plan import plan
 from ballast.planner.traffic_leveling import pool_load, settings_of
+from ballast.shedding.load import Suggestion
 from ballast.shedding.strategies import shed
-from ballast.shedding.suggestion import Suggestion
 
 _GRACE_SECONDS = 1800.0
 """Pulsar leaves alone what it unloaded in the last half hour (loadBalancerSheddingGracePeriodMinutes)."""

@@ -1,13 +1,26 @@
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Any
 
 import pytest
 
-from ballast.api import BalancingPolicy
+from ballast import model
+from ballast.api import (
+    BalancingPolicy,
+    move,
+    policy_metrics,
+    policy_moves,
+    policy_placement,
+    policy_shedding,
+    scale,
+    topology,
+)
 from ballast.api.duration import Duration
 from ballast.model import Budget, LoadUnit, PlacementMode, Policy
-from ballast.model.from_api import policy_from
+from ballast.model.from_api import defect, policy_from
+from ballast.prometheus import Preset
 from ballast.shedding.strategies import overload_settings, threshold_settings, transfer_settings, uniform_settings
 
 
@@ -122,3 +135,64 @@ def test_the_block_of_another_strategy_becomes_numbers() -> None:
     settings = dict(policy_from(_policy(spec)).shedding.settings)
     assert settings["delay"] == 60.0
     assert settings["target_std_dev"] == 25.0
+
+
+def with_budget(**budget: Any) -> BalancingPolicy:
+    return BalancingPolicy.parse(
+        {
+            "apiVersion": "ballast.dev/v1alpha1",
+            "kind": "BalancingPolicy",
+            "metadata": {"name": "streaming"},
+            "spec": {
+                "nodeSelector": {"matchLabels": {"pool": "streaming"}},
+                "moves": {"budgets": [{"moves": 6, "per": "1h"}, {"moves": 0, "duration": "2h", **budget}]},
+            },
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [
+        {"schedule": "0 8 * * 1-5"},
+        {"schedule": "*/5 * * * *", "timeZone": "Europe/Berlin"},
+        {"schedule": "0 0 29 2 *", "timeZone": "UTC"},
+    ],
+)
+def test_a_schedule_that_comes_is_fine(budget: dict[str, str]) -> None:
+    assert defect(with_budget(**budget)) is None
+
+
+@pytest.mark.parametrize(
+    ("budget", "field"),
+    [
+        ({"schedule": "61 * * * *"}, "schedule"),
+        ({"schedule": "0 8 * * 9"}, "schedule"),
+        ({"schedule": "0 0 31 2 *"}, "schedule"),
+        ({"schedule": "0 8 * * *", "timeZone": "Mars/Olympus"}, "timeZone"),
+    ],
+)
+def test_what_never_comes_names_the_field_the_value_and_the_remedy(budget: dict[str, str], field: str) -> None:
+    found = defect(with_budget(**budget))
+    assert found is not None
+    assert str(found).startswith(f"spec.moves.budgets[1].{field}: {budget[field]!r}: ")
+    assert "write " in found.remedy
+
+
+PAIRS = [
+    (move.MovePhase, model.MovePhase),
+    (policy_metrics.Preset, Preset),
+    (policy_moves.MovesMode, model.MovesMode),
+    (policy_placement.ExecutorOrder, model.ExecutorOrder),
+    (policy_placement.PlacementMode, model.PlacementMode),
+    (policy_shedding.LoadUnit, model.LoadUnit),
+    (scale.Pin, model.Pin),
+    (topology.Grouping, model.Grouping),
+    (topology.Workload, model.Workload),
+]
+
+
+@pytest.mark.parametrize(("written", "read"), PAIRS, ids=lambda words: words.__name__)
+def test_the_planner_knows_every_word_that_a_user_may_write(written: type[StrEnum], read: type[StrEnum]) -> None:
+    assert [word.value for word in written] == [word.value for word in read]
+    assert written.__name__ == read.__name__

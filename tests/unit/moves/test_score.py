@@ -1,6 +1,10 @@
-from ballast.model import NodeUsage, Weights
-from ballast.moves.score import scores
-from tests.builders import a_node
+from dataclasses import replace
+
+import pytest
+
+from ballast.model import MovePhase, NodeUsage, Resources, Weights
+from ballast.moves.score import loads, projected, scores
+from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, an_executor
 
 CPU_AND_MEMORY = Weights(cpu=1.0, memory=0.5)
 
@@ -29,3 +33,72 @@ def test_a_node_that_lacks_what_others_have_is_stale() -> None:
 def test_not_a_number_is_no_figure() -> None:
     found = scores([a_node("a", cpu=float("nan")), a_node("b", cpu=0.1)], Weights())
     assert found.by_node == {"b": 10.0}
+
+
+POLICY = a_policy(window_seconds=100.0)
+NODES = (a_node("hot", cores=2.0), a_node("cold", cores=1.0))
+MEASURED = {"hot": 80.0, "cold": 20.0}
+
+
+def _after(**changes: object) -> dict[str, float]:
+    snapshot = a_snapshot(*NODES, **changes)
+    return projected(snapshot, POLICY, loads(snapshot.executors), MEASURED)
+
+
+@pytest.mark.parametrize("phase", [MovePhase.APPROVED, MovePhase.LEAVING, MovePhase.ARRIVING])
+def test_a_move_under_way_counts_in_full_in_each_nodes_own_capacity(phase: MovePhase) -> None:
+    move = a_move(phase=phase, ended_at=None, load_cores=0.5)
+    assert _after(moves=(move,)) == {"hot": 55.0, "cold": 70.0}
+
+
+@pytest.mark.parametrize(("ago", "cold"), [(0.0, 70.0), (50.0, 45.0), (100.0, 20.0), (500.0, 20.0)])
+def test_it_fades_as_the_metric_window_catches_up(ago: float, cold: float) -> None:
+    move = a_move(phase=MovePhase.SETTLING, ended_at=None, load_cores=0.5, arrived_at=NOW - ago)
+    assert _after(moves=(move,))["cold"] == pytest.approx(cold)
+
+
+@pytest.mark.parametrize("phase", [MovePhase.ARRIVING, MovePhase.SETTLING, MovePhase.FAILED])
+def test_the_source_shows_its_loss_once_the_executor_has_gone_whenever_the_other_arrives(phase: MovePhase) -> None:
+    move = a_move(phase=phase, ended_at=None, load_cores=0.5, left_at=NOW - 100.0)
+    arrived = replace(move, arrived_at=None if phase is not MovePhase.SETTLING else NOW)
+    found = _after(moves=(arrived,))
+    assert found["hot"] == pytest.approx(80.0)
+    assert found["cold"] == pytest.approx(20.0 if phase is MovePhase.FAILED else 70.0)
+
+
+def test_a_refused_move_leaves_no_trace() -> None:
+    assert _after(moves=(a_move(phase=MovePhase.REFUSED, load_cores=0.5),)) == MEASURED
+
+
+def test_a_pod_that_has_just_been_bound_counts_with_what_it_asks_for() -> None:
+    newcomer = an_executor("e-1", node="cold", running_since=NOW, requests=Resources(0.3), state_bytes=None)
+    assert _after(executors=(newcomer,))["cold"] == pytest.approx(50.0)
+
+
+@pytest.mark.parametrize("ahead", [1.0, 30.0, 7200.0])
+def test_by_a_clock_that_is_ahead_nothing_counts_more_than_in_full(ahead: float) -> None:
+    newcomer = an_executor("e-1", node="cold", running_since=NOW + ahead, requests=Resources(0.3), state_bytes=None)
+    assert _after(executors=(newcomer,))["cold"] == pytest.approx(50.0)
+    move = a_move(phase=MovePhase.SETTLING, ended_at=None, load_cores=0.5, left_at=NOW + ahead, arrived_at=NOW + ahead)
+    assert _after(moves=(move,)) == pytest.approx({"hot": 55.0, "cold": 70.0})
+
+
+def test_an_old_pod_is_in_the_metrics_already() -> None:
+    assert _after(executors=(an_executor("e-1", node="cold"),)) == MEASURED
+
+
+@pytest.mark.parametrize(
+    ("phase", "arrived_at", "cold"),
+    [
+        (MovePhase.ARRIVING, None, 70.0),
+        (MovePhase.SETTLING, NOW, 70.0),
+        (MovePhase.FAILED, NOW, 70.0),
+        (MovePhase.FAILED, None, 40.0),
+    ],
+)
+def test_a_replacement_counts_once_with_its_move_or_when_that_failed_by_itself(
+    phase: MovePhase, arrived_at: float | None, cold: float
+) -> None:
+    move = a_move(phase=phase, load_cores=0.5, left_at=NOW, arrived_at=arrived_at, replacement_uid="uid-new-1")
+    newcomer = an_executor("new-1", node="cold", running_since=NOW, requests=Resources(0.2))
+    assert _after(moves=(move,), executors=(newcomer,))["cold"] == pytest.approx(cold)

@@ -18,6 +18,7 @@ from ballast.model import (
     MovesPolicy,
     Phase,
     Pin,
+    Placement,
     PlacementMode,
     PlacementPolicy,
     Plan,
@@ -30,8 +31,9 @@ from ballast.model import (
     Snapshot,
     Weights,
 )
-from ballast.planner.plan import plan
-from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
+from ballast.moves.score import loads
+from ballast.planner.plan import plan, remembered, reservations, with_placed
+from tests.builders import GIB, NOW, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
 
 POLICY: Policy = a_policy(
     interval_seconds=60.0,
@@ -399,3 +401,61 @@ def test_a_figure_beyond_all_measure_ends_no_pass() -> None:
     decided, _ = plan(snapshot, POLICY, Memory(), NOW)
     assert decided.pool.std_dev == pytest.approx(5e301)
     assert decided.pool.hottest == "absurd"
+
+
+NODES = (a_node("a", cores=4.0), a_node("b", cores=0.0))
+WAITING = (gated("e1"), gated("e2", requests=Resources(2.0, GIB, 1)), gated("e3"))
+SNAPSHOT = a_snapshot(*NODES, executors=WAITING)
+
+
+def _on(name: str, node: str | None) -> Placement:
+    return Placement(f"team/{name}", f"uid-{name}", node, (), Pin.NONE)
+
+
+def _ahead(*placements: Placement) -> dict[str, float]:
+    return with_placed({"a": 10.0, "b": 20.0}, SNAPSHOT, a_policy(), loads(WAITING), placements)
+
+
+def test_what_a_pass_places_is_spoken_for_node_by_node() -> None:
+    booked = reservations({}, SNAPSHOT, [_on("e1", "a"), _on("e2", "a"), _on("e3", None), _on("gone", "b")])
+    assert booked == {"a": Resources(3.0, 2 * GIB, 2)}
+
+
+def test_it_comes_on_top_of_what_moves_under_way_need() -> None:
+    reserved = {"a": Resources(1.0, GIB, 1), "b": Resources(1.0)}
+    booked = reservations(reserved, SNAPSHOT, [_on("e2", "a")])
+    assert booked == {"a": Resources(3.0, 2 * GIB, 2), "b": Resources(1.0)}
+    assert reserved["a"] == Resources(1.0, GIB, 1)
+
+
+def test_placed_executors_bring_their_load_to_the_nodes_own_capacity() -> None:
+    assert _ahead(_on("e1", "a"), _on("e2", "a")) == {"a": 85.0, "b": 20.0}
+
+
+def test_a_node_without_a_figure_or_without_cores_gets_no_figure_by_it() -> None:
+    assert _ahead(_on("e1", "elsewhere")) == {"a": 10.0, "b": 20.0}
+    assert _ahead(_on("e1", "b")) == {"a": 10.0, "b": 20.0}
+
+
+BEFORE = (("team/clicks", "ingest", (("a", 2),)),)
+
+
+def test_running_executors_are_remembered_by_node() -> None:
+    executors = (an_executor("e-1", node="a"), an_executor("e-2", node="b"), an_executor("e-3", node="a"))
+    assert remembered(a_snapshot(executors=executors), Memory()) == (("team/clicks", "ingest", (("a", 2), ("b", 1))),)
+
+
+def test_places_are_kept_while_executors_are_missing_or_on_their_way() -> None:
+    memory = Memory(placements=BEFORE)
+    assert remembered(a_snapshot(), memory) == BEFORE
+    assert remembered(a_snapshot(executors=(an_executor("e-1", node="a"), gated("e-2"))), memory) == BEFORE
+
+
+def test_one_that_has_ended_is_not_waited_for() -> None:
+    executors = (an_executor("e-1", node="b"), an_executor("e-2", node="a", phase=Phase.ENDED))
+    now_on_b = (("team/clicks", "ingest", (("b", 1),)),)
+    assert remembered(a_snapshot(executors=executors), Memory(placements=BEFORE)) == now_on_b
+
+
+def test_a_topology_that_exists_no_more_is_forgotten() -> None:
+    assert remembered(a_snapshot(topologies=()), Memory(placements=BEFORE)) == ()

@@ -27,7 +27,7 @@ from ballast.model import (
 )
 from ballast.planner.plan import plan
 from ballast.planner.traffic_leveling import pool_load
-from ballast.shedding.traffic_load import NodeLoad
+from ballast.shedding.load import NodeLoad
 from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ballast.model.reason import Reason
-from ballast.shedding.traffic_load import ExecutorLoad, NodeLoad, PoolLoad
-from ballast.shedding.usage_load import UsageExecutor, UsageNode, UsagePool
+from ballast.shedding.load import ExecutorLoad, NodeLoad, PoolLoad, UsageExecutor, UsageNode, UsagePool
 
 MIB = 1024.0 * 1024.0
 

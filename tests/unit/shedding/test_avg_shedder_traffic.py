@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ballast.shedding.avg_shedder_traffic import HitCounts, Hits, TrafficSettings, avg_shedder_traffic, pairs
-from ballast.shedding.suggestion import Suggestion
-from ballast.shedding.traffic_load import NodeLoad, PoolLoad
+from ballast.shedding.load import NodeLoad, PoolLoad, Suggestion
 from tests.unit.shedding.builders import MIB, busy, pool
 
 

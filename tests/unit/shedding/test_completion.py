@@ -4,8 +4,7 @@ import pytest
 
 from ballast.model.reason import Reason
 from ballast.shedding.completion import completed
-from ballast.shedding.suggestion import Suggestion
-from ballast.shedding.usage_load import AnythingGoes, UsageNode
+from ballast.shedding.load import AnythingGoes, Suggestion, UsageNode
 from ballast.shedding.victims_and_destination import Refused
 from tests.unit.shedding.builders import usage_pool, used
 

@@ -7,6 +7,7 @@ import pytest
 
 from ballast.errors import InvalidField
 from ballast.shedding.avg_shedder_traffic import TrafficSettings
+from ballast.shedding.load import NodeLoad, PoolLoad
 from ballast.shedding.overload_shedder import OverloadSettings
 from ballast.shedding.strategies import (
     STRATEGIES,
@@ -20,7 +21,6 @@ from ballast.shedding.strategies import (
     uniform_settings,
 )
 from ballast.shedding.threshold_shedder import ThresholdSettings
-from ballast.shedding.traffic_load import NodeLoad, PoolLoad
 from ballast.shedding.transfer_shedder import TransferSettings
 from ballast.shedding.uniform_load_shedder import UniformSettings
 from tests.unit.shedding.builders import MIB, busy, pool

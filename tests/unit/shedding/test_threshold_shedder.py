@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from ballast.shedding.load import PoolLoad
 from ballast.shedding.threshold_shedder import Averages, ThresholdSettings, threshold_shedder
-from ballast.shedding.traffic_load import PoolLoad
 from tests.unit.shedding.builders import MIB, busy, pool
 
 TEN = [i * 2 * MIB for i in range(1, 11)]

@@ -5,7 +5,7 @@ from math import isnan
 
 import pytest
 
-from ballast.shedding.suggestion import Suggestion
+from ballast.shedding.load import Suggestion
 from ballast.shedding.transfer_pool import Average, TopExecutor, TransferNode, TransferPool, smoothed
 from ballast.shedding.transfer_shedder import (
     Cause,

@@ -40,7 +40,7 @@ from ballast.model import (
     Refusal,
 )
 from ballast.moves import budget
-from ballast.planner.pool_view import node_hits
+from ballast.planner.plan import node_hits
 
 _DAY_SECONDS = 86400.0
 _MESSAGE_LENGTH = 240

@@ -19,7 +19,7 @@ from ballast.planner.plan import plan
 from tests.unit.kube.builders import CREATED_AT, GATE, driver, executor, node, pod
 
 JSON = dict[str, Any]
-EXAMPLE = Path(__file__).parents[3] / "examples" / "sparktopology-remote-shuffle.yaml"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "sparktopology-remote-shuffle.yaml"
 NOW = CREATED_AT + 100.0
 POLICY = Policy("streaming", placement=PlacementPolicy(mode=PlacementMode.ENFORCE, max_executors_per_node_ratio=0.5))
 ZONES = {"a-1": "a", "a-2": "a", "b-1": "b", "b-2": "b"}

@@ -1,13 +1,16 @@
-"""What a shedding strategy looks at: nodes with their scores and traffic, and the executors on them.
+"""What a shedding strategy looks at and what it answers.
 
-Every strategy is a function of `(PoolLoad, settings, memory)` that returns suggestions and the memory for the next
-pass; nothing else is read.
+It looks at nodes with their scores and traffic and the executors on them; with unit Usage at scores in percent of each
+node's own capacity. It answers with suggestions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
+
+from ballast.model.reason import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,3 +109,89 @@ def reaching(node: NodeLoad, *, need: float, size: Size, idle_too: bool = False)
             return
         marked += size(executor)
         yield executor
+
+
+@dataclass(frozen=True, slots=True)
+class UsageExecutor:
+    name: str
+    """Unique in the pool, such as `namespace/pod`."""
+    load_cores: float | None
+    """CPU cores of load that a move takes along, as used on the node where it is; None = unknown, never moved."""
+    refusal: Reason | None = None
+    """Why it may not be moved at all; None = it may."""
+
+
+@dataclass(frozen=True, slots=True)
+class UsageNode:
+    name: str
+    score: float
+    """Percent of its own capacity, what is arriving and leaving included; can exceed 100."""
+    capacity_cores: float
+    """CPU that makes up 100 points (allocatable cores divided by the CPU weight)."""
+    speed: float = 1.0
+    """Work done per core-second, relative to the pool's ordinary machine."""
+    receives: bool = True
+    """False: nothing new may be sent there (cordoned, leaving, not ready, tainted for all)."""
+    executors: tuple[UsageExecutor, ...] = ()
+    gives: bool = True
+    """False: nothing that runs there could be moved, so its partner is better paired with another hot node."""
+
+
+@dataclass(frozen=True, slots=True)
+class UsagePool:
+    """The nodes with fresh figures. Their order decides nothing; equal figures go by name."""
+
+    nodes: tuple[UsageNode, ...]
+    silent: frozenset[str] = frozenset()
+    """Nodes of the pool that have no fresh figures now."""
+    unsettled: frozenset[str] = frozenset()
+    """Nodes whose score changes for a known reason; it teaches nothing about chance."""
+
+
+class Terms(Protocol):
+    """What a move would cost and whether it is possible; asked only of executors and nodes that come into question."""
+
+    def refusal(self, executor: str, target: str, arriving: tuple[str, ...]) -> Reason | None:
+        """Why `executor` can't go to `target` once `arriving` (chosen before it in this pass) are there too."""
+
+    def cost(self, executor: str, target: str) -> float:
+        """What the move costs next to the load: state held, warmth lost, locality lost. Any unit, at least 0."""
+
+    def locality_delta_ratio(self, executor: str, target: str) -> float:
+        """Growth of its topology's cost of traffic (0.1 = 10 % more); negative = less, and so nearer."""
+
+
+class AnythingGoes:
+    """Terms under which every move is possible and costs nothing."""
+
+    def refusal(self, executor: str, target: str, arriving: tuple[str, ...]) -> Reason | None:
+        del executor, target, arriving
+        return None
+
+    def cost(self, executor: str, target: str) -> float:
+        del executor, target
+        return 0.0
+
+    def locality_delta_ratio(self, executor: str, target: str) -> float:
+        del executor, target
+        return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    executor: str
+    source: str
+    target: str | None
+    """None: the strategy unloads without naming a destination; placement has to find one."""
+    hot_score: float
+    """Score of the source, percent; where moves are predicted, once the suggestions before this one are done."""
+    cold_score: float | None = None
+    difference: float | None = None
+    """Points between the two (or between the source and what the strategy compares it with)."""
+    hits: int = 0
+    """How often in a row the condition had been seen."""
+    hot_after: float | None = None
+    """The same once this one is done, too; None = not predictable."""
+    cold_after: float | None = None
+    cause: str = ""
+    """What the strategy saw, where it tells several conditions apart."""
