@@ -15,7 +15,7 @@ from typer.main import get_command
 
 from ballast.errors import BallastError, InvalidField, InvalidResource
 from ballast.garbage import seldom_sought
-from ballast.kube.errors import Forbidden
+from ballast.kube.errors import Forbidden, NotConnected, Unavailable
 
 COMMANDS = {
     "status": "Show each pool: its nodes, topologies and open moves.",
@@ -156,11 +156,21 @@ def call(name: str, arguments: Sequence[str]) -> NoReturn:
 
 def end(error: BallastError, *, code: int | None = None) -> NoReturn:
     """Ends the process with the error's text and notes on stderr. By default, with 2 if an option can't be used."""
-    message = f"you may not {error.action}: {error.message}" if isinstance(error, Forbidden) else str(error)
-    first, *more = (line.strip() for line in message.splitlines() if line.strip())
+    first, *more = (line.strip() for line in _message(error).splitlines() if line.strip())
     one = " ".join([first, *more]) if len(more) < 2 else "\n  ".join([first, *more])
     print(f"Error: {one}", file=sys.stderr)
     for note in getattr(error, "__notes__", ()):
         print(f"\n{note}", file=sys.stderr)
     place = error.field if isinstance(error, InvalidField) else error.what if isinstance(error, InvalidResource) else ""
     sys.exit(code or (2 if place.startswith(_USAGE) else 1))
+
+
+def _message(error: BallastError) -> str:
+    """With what users can do about a cluster that they can't reach, or may not read."""
+    if isinstance(error, Forbidden):
+        return f"you may not {error.action}: {error.message}"
+    if isinstance(error, NotConnected) and error.status:
+        return f"{error.action}: your credentials are not accepted: renew them, or name another --context"
+    if isinstance(error, Unavailable) and not error.status:
+        return f"{error}: see to the cluster, or name another --context or --kubeconfig"
+    return str(error)

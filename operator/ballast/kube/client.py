@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import ssl
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -247,7 +248,7 @@ class Client:
         try:
             return read(response.data)
         except msgspec.DecodeError as error:
-            raise Unavailable(str(request.action), f"the answer is not the API server's: {error}") from error
+            raise Unavailable(str(request.action), f"the answer is not the API server's: {_NOT_AN_OBJECT}") from error
 
     def _send(
         self, pool: urllib3.PoolManager, request: _Request, timeout: urllib3.Timeout, *, at_once: bool
@@ -266,7 +267,7 @@ class Client:
             )
             status = response.status
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise Unavailable(str(request.action), f"no answer from {server}: {error}") from error
+            raise Unavailable(str(request.action), f"no answer from {server}: {_in_plain_words(error)}") from error
         finally:
             self._observer(request.action, status)
         return response
@@ -299,6 +300,37 @@ def _nothing(data: bytes) -> JSON:
     return {}
 
 
+_NOT_AN_OBJECT = "it is no JSON object"
+
+
+def _in_plain_words(error: Exception) -> str:
+    """Why there was no answer, without the HTTP library's words."""
+    if isinstance(error, urllib3.exceptions.NameResolutionError):
+        return "its name can't be resolved"
+    if isinstance(error, urllib3.exceptions.TimeoutError) and not isinstance(
+        error, urllib3.exceptions.NewConnectionError
+    ):
+        return "it took too long"
+    if isinstance(error, urllib3.exceptions.ProxyError):
+        return "the proxy gave none"
+    causes = list(_causes(error))
+    for cause in causes:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"its certificate is not trusted: {cause.verify_message}"
+        if isinstance(cause, ssl.SSLError):
+            return f"TLS fails: {(cause.reason or 'unknown').replace('_', ' ').lower()}"
+    system = next((cause.strerror for cause in causes if isinstance(cause, OSError) and cause.strerror), None)
+    return system.lower() if system else "the connection was closed"
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """The error, and those that it came from; urllib3 keeps some of them in its arguments."""
+    while error is not None:
+        yield error
+        nested = next((each for each in error.args if isinstance(each, BaseException)), None)
+        error = error.__cause__ or nested or error.__context__
+
+
 def _may_repeat(request: _Request, error: Unavailable) -> bool:
     if error.status == 429:
         return request.retry_busy
@@ -323,7 +355,8 @@ def _refusal(action: Action, status: int, data: bytes, headers: Mapping[str, str
     try:
         body = _object(data)
     except msgspec.DecodeError:
-        body = {"message": data.decode(errors="replace")[:500]}
+        text = data.decode(errors="replace")[:500]
+        body = {"message": f"HTTP {status} with a web page: not the API server's" if text.startswith("<") else text}
     error = error_of(str(action), status, body)
     if isinstance(error, Unavailable):
         error.retry_after_seconds = _seconds(headers.get("Retry-After"))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import ssl
 from pathlib import Path
 
 import pytest
 
+from tests.testbed.pki import create_pki
 from tests.unit.cli.program import Ended, run
+from tests.unit.kube.scripted import Answer, kubeconfig, scripted
 
 SCENARIO = str(Path(__file__).parents[3] / "examples" / "scenarios" / "flash-crowd.yaml")
 
@@ -83,6 +86,61 @@ def test_a_kubeconfig_that_can_t_be_used_is_named(folder: Path, command: str, na
     assert_plain(ended)
     assert f"{folder / name}" in ended.err
     assert ("name a kubeconfig file" if absent else "(set KUBECONFIG or --kubeconfig)") in ended.err
+
+
+def refused(code: int, message: str) -> Answer:
+    return Answer(code, {"kind": "Status", "status": "Failure", "message": message, "code": code})
+
+
+ANSWERS = {
+    "no rights": (refused(403, 'User "ann" cannot list'), r"you may not (list|get) .*: User \"ann\" cannot list"),
+    "unknown user": (refused(401, "Unauthorized"), "your credentials are not accepted: renew them, or name another"),
+    "broken": (refused(500, "etcd has no leader"), "etcd has no leader"),
+    "a login page": (Answer(text="<html>log in</html>"), "the answer is not the API server's: it is no JSON object"),
+    "a list": (Answer(text="[1]"), "the answer is not the API server's: it is no JSON object"),
+    "a gateway": (Answer(502, text="<html>bad gateway</html>"), "HTTP 502 with a web page: not the API server's"),
+    "silence": (Answer(hang_up=True), "no answer from http://.*: the connection was closed: see to the cluster"),
+}
+CLUSTER = ["status", "plan", "explain e1", "snapshot", "approve m1", "approve --all", "discover", "report", "doctor"]
+
+
+@pytest.mark.parametrize("case", ANSWERS)
+@pytest.mark.parametrize("command", [*CLUSTER, "release --stale", "release --all"])
+def test_what_the_api_server_answers_is_told_in_plain_words(tmp_path: Path, command: str, case: str) -> None:
+    answer, words = ANSWERS[case]
+    with scripted(answer) as server:
+        options = ["--kubeconfig", str(kubeconfig(tmp_path, server.url)), "--request-timeout", "5s"]
+        ended = run(*command.split(), *options)
+    assert ended.code == (2 if command == "doctor" else 1)
+    assert_plain(ended, lines=2 if command == "release --all" else 1)
+    assert re.search(rf"^Error: .*{words}", ended.err, re.MULTILINE), ended.err
+
+
+@pytest.mark.parametrize("command", CLUSTER)
+def test_a_server_that_is_not_there_is_named(tmp_path: Path, command: str) -> None:
+    with scripted() as server:
+        address = server.url
+    ended = run(*command.split(), "--kubeconfig", str(kubeconfig(tmp_path, address)), "--request-timeout", "5s")
+    assert_plain(ended)
+    assert f"no answer from {address}: connection refused: see to the cluster" in ended.err
+
+
+def test_a_name_that_has_no_address_is_named(tmp_path: Path) -> None:
+    address = "https://no-such-cluster.invalid:6443"
+    ended = run("status", "--kubeconfig", str(kubeconfig(tmp_path, address)), "--request-timeout", "5s")
+    assert_plain(ended)
+    assert f"no answer from {address}: its name can't be resolved: see to the cluster" in ended.err
+
+
+def test_a_certificate_that_is_not_trusted_is_told(tmp_path: Path) -> None:
+    files = create_pki(tmp_path / "pki", control_hosts=["127.0.0.1"], node_hosts=["127.0.0.1"]).apiserver
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(files.certificate, files.key)
+    with scripted(Answer(), tls=context) as server:
+        options = ["--kubeconfig", str(kubeconfig(tmp_path, server.url)), "--request-timeout", "5s"]
+        ended = run("status", *options)
+    assert_plain(ended)
+    assert f"no answer from {server.url}: its certificate is not trusted: " in ended.err
 
 
 POLICY = """
