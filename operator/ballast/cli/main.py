@@ -31,6 +31,7 @@ COMMANDS = {
     "run": "Run the operator.",
     "history": "Keep what happened in a cluster as Parquet, out of Prometheus.",
     "backtest": "Run policies over many windows and seeds on Spark, and rank them.",
+    "audit": "Say whether streaming queries lost or duplicated records.",
     "release": "Release gated executors when no operator runs.",
     "crds": "Generate the custom resource definitions.",
 }

@@ -34,6 +34,7 @@ COMMANDS = [
     "run",
     "history",
     "backtest",
+    "audit",
     "release",
     "crds",
 ]

@@ -1,0 +1,122 @@
+"""The ledger: a folder of small Parquet files, one or more for each micro-batch."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ballast.errors import BallastError
+from ballast.spark.audit.verdict import Entry, Sum
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SCHEMA = pa.schema(
+    [
+        ("query", pa.string()),
+        ("run", pa.string()),
+        ("batch", pa.int64()),
+        ("stage", pa.string()),
+        ("after", pa.list_(pa.string())),
+        ("consumed_count", pa.int64()),
+        ("consumed_xor", pa.int64()),
+        ("emitted_count", pa.int64()),
+        ("emitted_xor", pa.int64()),
+        ("recomputed", pa.bool_()),
+        ("recorded_ms", pa.int64()),
+    ]
+)
+_UNFIT = re.compile(r"[^A-Za-z0-9.-]+")
+
+
+class LedgerError(BallastError):
+    """The ledger can't be read."""
+
+
+def row(entry: Entry) -> dict[str, Any]:
+    return {
+        "query": entry.query,
+        "run": entry.run,
+        "batch": entry.batch,
+        "stage": entry.stage,
+        "after": list(entry.after),
+        "consumed_count": entry.consumed.count,
+        "consumed_xor": entry.consumed.xor,
+        "emitted_count": entry.emitted.count,
+        "emitted_xor": entry.emitted.xor,
+        "recomputed": entry.recomputed,
+        "recorded_ms": entry.recorded_ms,
+    }
+
+
+def _entry(row: dict[str, Any]) -> Entry:
+    return Entry(
+        query=row["query"],
+        run=row["run"],
+        batch=row["batch"],
+        stage=row["stage"],
+        after=tuple(row["after"]),
+        consumed=Sum(row["consumed_count"], row["consumed_xor"]),
+        emitted=Sum(row["emitted_count"], row["emitted_xor"]),
+        recomputed=row["recomputed"],
+        recorded_ms=row["recorded_ms"],
+    )
+
+
+class Ledger:
+    """`path`: a local path, or a URI that Spark's Hadoop knows."""
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        from ballast.spark.file_system import FileSystem  # noqa: PLC0415 -- readers of local ledgers need no Spark
+
+        self._files = FileSystem(spark, path)
+
+    def add(self, entries: Sequence[Entry], *, part: str) -> None:
+        """Entries of one micro-batch. The same part of the same micro-batch, recorded again, replaces the former one.
+
+        The file appears as a whole.
+        """
+        first = entries[0]
+        name = f"{_UNFIT.sub('_', first.query)}-{first.batch:09d}-{_UNFIT.sub('_', part)}.parquet"
+        with tempfile.TemporaryDirectory() as folder:
+            written = Path(folder, name)
+            pq.write_table(pa.Table.from_pylist([row(entry) for entry in entries], schema=_SCHEMA), written)
+            self._files.put(written, self._files.below(name))
+
+
+def read(folder: Path) -> list[Entry]:
+    """All entries of a local ledger. Raises LedgerError."""
+    if not folder.is_dir():
+        raise LedgerError(f"{folder}: there is no such folder; name the one that the query's Audit writes")
+    files = sorted(file for file in folder.glob("*.parquet") if not file.name.startswith("_"))
+    if not files:
+        raise LedgerError(f"{folder}: no micro-batch is recorded here yet")
+    return [entry for file in files for entry in _read(file)]
+
+
+def _read(file: Path) -> Iterable[Entry]:
+    try:
+        table = pq.read_table(file, partitioning=None)
+    except (pa.ArrowException, OSError) as error:
+        raise LedgerError(f"{file}: it can't be read as Parquet: {str(error).splitlines()[0]}") from error
+    missing = [name for name in _SCHEMA.names if name not in table.column_names]
+    if missing:
+        raise LedgerError(f"{file}: it is no file of a ledger: it has no column {missing[0]}")
+    return map(_entry, table.to_pylist())
+
+
+def read_anywhere(spark: SparkSession, path: str) -> list[Entry]:
+    """All entries of a ledger on any file system that Spark's Hadoop knows."""
+    rows = spark.read.schema(_spark_schema()).parquet(path).collect()
+    return [_entry(each.asDict()) for each in rows]
+
+
+def _spark_schema() -> str:
+    names = {pa.string(): "string", pa.int64(): "bigint", pa.bool_(): "boolean", pa.list_(pa.string()): "array<string>"}
+    return ", ".join(f"{column.name} {names[column.type]}" for column in _SCHEMA)

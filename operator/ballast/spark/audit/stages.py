@@ -1,0 +1,279 @@
+"""What a streaming query declares to be audited, and the listener that writes what its micro-batches recorded."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.streaming.listener import StreamingQueryListener
+from pyspark.sql.types import ArrayType, DataType
+
+from ballast.errors import InvalidField
+from ballast.spark.audit.ledger import Ledger
+from ballast.spark.audit.verdict import Entry, Sum
+
+_PREFIX = "ballast.audit."
+_QUERY_PROPERTY = "sql.streaming.queryId"
+_LOG = logging.getLogger(__name__)
+
+Write = Callable[[DataFrame, int], None]
+"""As `foreachBatch` takes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    name: str
+    after: tuple[str, ...]
+    emits_type: DataType | None = None
+    """Of the ids that it emits, where it is known."""
+    ends: bool = False
+    """It emits no id."""
+    emits_others: bool = False
+    """Than it consumes: it filters or fans out."""
+
+
+class Audit:
+    """Records the stages of streaming queries in the ledger at `path`. Create it on the driver, once a ledger.
+
+    The queries need names that differ: the ledger knows them by these.
+    """
+
+    def __init__(self, spark: SparkSession, path: str, *, clock: Callable[[], float] = time.time) -> None:
+        self._spark, self._clock = spark, clock
+        self._ledger = Ledger(spark, path)
+        self._stages: dict[str, _Stage] = {}
+        self._names: dict[str, str] = {}
+        self._reruns = _Reruns(spark)
+        self._listener = _Listener(self)
+        spark.streams.addListener(self._listener)
+
+    def close(self) -> None:
+        """Records nothing from now on."""
+        self._spark.streams.removeListener(self._listener)
+
+    def stage(
+        self,
+        df: DataFrame,
+        name: str,
+        *,
+        id: Column | str,  # noqa: A002 -- what it is
+        after: str | Sequence[str] | None = None,
+        keeps: Column | str | None = None,
+        emits: Column | str | None = None,
+        ends: bool = False,
+    ) -> DataFrame:
+        """`df`, whose records are counted as they pass. They must be those that the stages `after` emitted.
+
+        If unset, `after` is the stage declared last; `()` begins a new source. A stage emits what it consumes, unless
+        it declares a filter, a fan-out or an end: `keeps`, the condition by which records go on; `emits`, an array of
+        the ids that come of a record; `ends`, if no id goes on, such as before an aggregation.
+
+        Raises InvalidField if a name is taken or not known, or if ids of two types can't be compared.
+        """
+        before = self._after(name, after)
+        emitted = self._emitted(df, id, before=before, emits=emits)
+        others = keeps is not None or emits is not None
+        self._stages[name] = _Stage(name, before, emitted, ends=ends, emits_others=others and not ends)
+        return df.observe(_PREFIX + name, *_sums(id, *(() if ends else (keeps, emits))))
+
+    def sink(
+        self,
+        write: Write,
+        name: str,
+        *,
+        id: Column | str,  # noqa: A002 -- as above
+        after: str | Sequence[str] | None = None,
+    ) -> Write:
+        """`write` for `foreachBatch`, with the records counted that it really reads. It must read them once."""
+        before = self._after(name, after)
+        self._stages[name] = _Stage(name, before)
+
+        def audited(batch: DataFrame, number: int) -> None:
+            observation = Observation(_PREFIX + name)
+            write(batch.observe(observation, *_sums(id)), number)
+            query = str(batch.sparkSession.sparkContext.getLocalProperty(_QUERY_PROPERTY))
+            entry = self._entry(self._stages[name], observation.get, query=self._named(query), batch=number)
+            self._add([entry], part=name)
+
+        return audited
+
+    def delivered(
+        self,
+        df: DataFrame,
+        name: str,
+        *,
+        id: Column | str,  # noqa: A002 -- as above
+        batch: Column | str,
+        query: str,
+        after: str,
+    ) -> None:
+        """Records what arrived: a batch `df` read back from the sink, whose column `batch` has each micro-batch."""
+        column = sql.col(batch) if isinstance(batch, str) else batch
+        rows = df.groupBy(column.cast("long").alias("batch")).agg(*_sums(id)).collect()
+        stage = _Stage(name, (after,))
+        for each in rows:
+            self._add([self._entry(stage, each.asDict(), query=query, batch=each["batch"])], part=name)
+
+    def record(self, progress: Any) -> None:
+        """What one micro-batch's progress says of the stages declared here."""
+        found = {name: values for name, values in progress.observedMetrics.items() if name.startswith(_PREFIX)}
+        stages = [
+            self._stages[name.removeprefix(_PREFIX)] for name in found if name.removeprefix(_PREFIX) in self._stages
+        ]
+        if not stages:
+            return
+        query, run = progress.name or str(progress.id), str(progress.runId)
+        recomputed = self._reruns.since_last(run)
+        entries = [
+            self._entry(
+                stage,
+                found[_PREFIX + stage.name].asDict(),
+                query=query,
+                batch=progress.batchId,
+                run=run,
+                recomputed=recomputed,
+            )
+            for stage in stages
+        ]
+        self._add(entries, part="stages")
+
+    def _emitted(
+        self,
+        df: DataFrame,
+        id: Column | str,  # noqa: A002 -- as above
+        *,
+        before: Sequence[str],
+        emits: Column | str | None,
+    ) -> DataType:
+        consumed = df.select(id).schema[0].dataType
+        for each in before:
+            sent = self._stages[each].emits_type
+            if sent is not None and sent != consumed:
+                remedy = f"it is {consumed.simpleString()} here and {sent.simpleString()} in {each}: cast one of them"
+                raise InvalidField("id", str(id), remedy)
+        if emits is None:
+            return consumed
+        kind = df.select(emits).schema[0].dataType
+        if not isinstance(kind, ArrayType):
+            raise InvalidField("emits", str(emits), "name an array of the ids that come of a record")
+        return kind.elementType
+
+    def _after(self, name: str, after: str | Sequence[str] | None) -> tuple[str, ...]:
+        if not name or name in self._stages:
+            raise InvalidField("name", name, "give each stage of the ledger its own name")
+        if after is None:
+            return tuple(self._stages)[-1:]
+        before = (after,) if isinstance(after, str) else tuple(after)
+        for each in before:
+            if each not in self._stages:
+                raise InvalidField("after", each, f"declared are {', '.join(self._stages) or 'no stages yet'}")
+        return before
+
+    def _entry(
+        self,
+        stage: _Stage,
+        values: dict[str, Any],
+        *,
+        query: str,
+        batch: int,
+        run: str = "",
+        recomputed: bool = False,
+    ) -> Entry:
+        consumed = Sum(values["consumed_count"], values["consumed_xor"] or 0)
+        emitted = Sum() if stage.ends else consumed
+        if stage.emits_others:
+            emitted = Sum(values["emitted_count"] or 0, values["emitted_xor"] or 0)
+        return Entry(
+            query=query,
+            run=run,
+            batch=batch,
+            stage=stage.name,
+            after=stage.after,
+            consumed=consumed,
+            emitted=emitted,
+            recorded_ms=round(self._clock() * 1000),
+            recomputed=recomputed,
+        )
+
+    def _named(self, query: str) -> str:
+        if query not in self._names:
+            found = [each for each in self._spark.streams.active if str(each.id) == query]
+            self._names[query] = (found[0].name if found else None) or query
+        return self._names[query]
+
+    def _add(self, entries: list[Entry], *, part: str) -> None:
+        try:
+            self._ledger.add(entries, part=part)
+        except Exception:  # noqa: BLE001 -- of any file system
+            # The query goes on without its proof: the audit shows the micro-batch as unrecorded.
+            _LOG.exception("audit: micro-batch %s of %s is not recorded", entries[0].batch, entries[0].query)
+
+
+def _sums(
+    id: Column | str,  # noqa: A002 -- as above
+    keeps: Column | str | None = None,
+    emits: Column | str | None = None,
+) -> list[Column]:
+    """The aggregates of a stage: of what it emits only if that differs from what it consumes."""
+    hashed = sql.xxhash64(id)
+    consumed = [sql.count(sql.lit(1)).alias("consumed_count"), sql.bit_xor(hashed).alias("consumed_xor")]
+    if keeps is None and emits is None:
+        return consumed
+    count, value = sql.lit(1).cast("long"), hashed
+    if emits is not None:
+        count = sql.coalesce(sql.size(emits), sql.lit(0)).cast("long")
+        value = sql.aggregate(emits, sql.lit(0).cast("long"), lambda sofar, each: sofar.bitwiseXOR(sql.xxhash64(each)))
+    if keeps is not None:
+        condition = sql.expr(keeps) if isinstance(keeps, str) else keeps
+        count, value = sql.when(condition, count), sql.when(condition, value)
+    return [*consumed, sql.sum(count).alias("emitted_count"), sql.bit_xor(value).alias("emitted_xor")]
+
+
+class _Listener(StreamingQueryListener):
+    def __init__(self, audit: Audit) -> None:
+        self._audit = audit
+
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802 -- PySpark's name
+        pass
+
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802 -- PySpark's name
+        try:
+            self._audit.record(event.progress)
+        except Exception:  # noqa: BLE001 -- the query must not end by it
+            _LOG.exception("audit: micro-batch %s is not recorded", event.progress.batchId)
+
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802 -- PySpark's name
+        pass
+
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802 -- PySpark's name
+        pass
+
+
+class _Reruns:
+    """Whether Spark ran tasks of a query again. Sums before a shuffle then count the tasks' records twice."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._tracker = spark.sparkContext.statusTracker()
+        self._seen: dict[str, int] = {}
+
+    def since_last(self, run: str) -> bool:
+        """In the jobs of the run that ended since the last call."""
+        seen = self._seen.get(run, -1)
+        jobs = sorted(job for job in self._tracker.getJobIdsForGroup(run) if job > seen)
+        again = False
+        for job in jobs:
+            info = self._tracker.getJobInfo(job)
+            if info is None or info.status == "RUNNING":
+                continue
+            self._seen[run] = max(self._seen.get(run, -1), job)
+            again = again or any(map(self._is_again, info.stageIds))
+        return again
+
+    def _is_again(self, stage: int) -> bool:
+        info = self._tracker.getStageInfo(stage)
+        return info is not None and (info.currentAttemptId > 0 or info.numCompletedTasks > info.numTasks)

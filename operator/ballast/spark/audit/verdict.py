@@ -1,0 +1,165 @@
+"""Whether the stages of each micro-batch agree: what a stage emits, the stages after it must consume.
+
+Source: Storm's acker. Its tuple tree is complete when the XOR of all ids, each sent and acked, is zero.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """Of a set of records: how many, and the XOR of the hashes of their ids (64 bits, signed)."""
+
+    count: int = 0
+    xor: int = 0
+
+    def plus(self, other: Sum) -> Sum:
+        return Sum(self.count + other.count, self.xor ^ other.xor)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What one stage of one micro-batch recorded. `after` names the stages that it reads; none for a source."""
+
+    query: str
+    batch: int
+    stage: str
+    after: tuple[str, ...] = ()
+    consumed: Sum
+    emitted: Sum
+    recorded_ms: int
+    run: str = ""
+    recomputed: bool = False
+    """Spark ran tasks of this micro-batch again: stages before a shuffle may count their records twice."""
+
+
+class Status(StrEnum):
+    BALANCED = "balanced"
+    OPEN = "open"
+    """Stages disagree or are not recorded yet, and the timeout is not over."""
+    RECOMPUTED = "recomputed"
+    """Stages disagree, but Spark counted some records twice: nothing is proved."""
+    UNBALANCED = "unbalanced"
+    UNRECORDED = "unrecorded"
+    """The ledger has later micro-batches of the query, and nothing of this one."""
+
+    @property
+    def is_finding(self) -> bool:
+        return self in (Status.UNBALANCED, Status.UNRECORDED)
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Between what `stage` should have consumed and what it did; `consumed` is None if it recorded nothing."""
+
+    stage: str
+    after: tuple[str, ...]
+    expected: Sum
+    consumed: Sum | None
+
+    @property
+    def difference(self) -> int:
+        """The hash of the id of the one record that is missing or too many, if there is only one."""
+        return self.expected.xor ^ (self.consumed or Sum()).xor
+
+    def __str__(self) -> str:
+        before = " and ".join(self.after)
+        if self.consumed is None:
+            return f"{self.stage} recorded nothing; {before} emitted {self.expected.count}"
+        numbers = f"{before} emitted {self.expected.count}, {self.stage} consumed {self.consumed.count}"
+        missing = self.expected.count - self.consumed.count
+        if abs(missing) == 1:
+            return f"{numbers}: one {'missing' if missing > 0 else 'too many'}, whose id has xxhash64 {self.difference}"
+        if missing:
+            return f"{numbers}: {abs(missing)} {'missing' if missing > 0 else 'too many'}"
+        return f"{numbers}, with other ids"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    query: str
+    batch: int
+    status: Status
+    records: int = 0
+    """What the sources emitted."""
+    gaps: tuple[Gap, ...] = ()
+
+
+@dataclass(slots=True)
+class _Query:
+    batches: dict[int, dict[str, Entry]] = field(default_factory=lambda: defaultdict(dict))
+    since: dict[str, Entry] = field(default_factory=dict)
+    """By stage: its entry in the first micro-batch that has it."""
+
+
+def verdicts(entries: Iterable[Entry], *, now_ms: int, timeout_ms: int) -> list[Verdict]:
+    """One for each micro-batch of each query, in order. Of two entries of a stage, the later one counts.
+
+    A micro-batch is unbalanced if stages disagree `timeout_ms` after the last of them was recorded. A stage is expected
+    from the first micro-batch on that has it.
+    """
+    return [
+        _verdict(name, number, query, now_ms=now_ms, timeout_ms=timeout_ms)
+        for name, query in sorted(_by_query(entries).items())
+        for number in range(min(query.batches), max(query.batches) + 1)
+    ]
+
+
+def residue(entries: Iterable[Entry]) -> int:
+    """The acker's value of one micro-batch: zero when all that was emitted has been consumed."""
+    value = 0
+    for gap in _gaps({entry.stage: entry for entry in entries}, ()):
+        value ^= gap.difference
+    return value
+
+
+def _by_query(entries: Iterable[Entry]) -> Mapping[str, _Query]:
+    queries: dict[str, _Query] = defaultdict(_Query)
+    for entry in sorted(entries, key=lambda one: one.recorded_ms):
+        queries[entry.query].batches[entry.batch][entry.stage] = entry
+    for query in queries.values():
+        for number in sorted(query.batches):
+            for name, entry in query.batches[number].items():
+                query.since.setdefault(name, entry)
+    return queries
+
+
+def _verdict(name: str, number: int, query: _Query, *, now_ms: int, timeout_ms: int) -> Verdict:
+    recorded = query.batches.get(number)
+    if not recorded:
+        later = min(entry.recorded_ms for n, batch in query.batches.items() if n > number for entry in batch.values())
+        status = Status.UNRECORDED if now_ms - later >= timeout_ms else Status.OPEN
+        return Verdict(name, number, status)
+    expected = [entry for entry in query.since.values() if entry.batch <= number]
+    gaps = _gaps(recorded, expected)
+    records = sum(entry.emitted.count for entry in recorded.values() if not entry.after)
+    return Verdict(name, number, _status(recorded, gaps, now_ms=now_ms, timeout_ms=timeout_ms), records, gaps)
+
+
+def _status(recorded: Mapping[str, Entry], gaps: Sequence[Gap], *, now_ms: int, timeout_ms: int) -> Status:
+    if not gaps:
+        return Status.BALANCED
+    if now_ms - max(entry.recorded_ms for entry in recorded.values()) < timeout_ms:
+        return Status.OPEN
+    silent = any(gap.consumed is None for gap in gaps)
+    recomputed = any(entry.recomputed for entry in recorded.values())
+    return Status.RECOMPUTED if recomputed and not silent else Status.UNBALANCED
+
+
+def _gaps(recorded: Mapping[str, Entry], expected: Iterable[Entry]) -> tuple[Gap, ...]:
+    stages = {entry.stage: entry.after for entry in (*expected, *recorded.values())}
+    gaps = []
+    for stage, after in stages.items():
+        due = Sum()
+        for before in after:
+            due = due.plus(recorded[before].emitted if before in recorded else Sum())
+        entry = recorded.get(stage)
+        consumed = None if entry is None else entry.consumed
+        if (after or entry is None) and consumed != due:
+            gaps.append(Gap(stage, after, due, consumed))
+    return tuple(gaps)

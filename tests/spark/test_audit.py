@@ -1,0 +1,124 @@
+"""The audit of real streaming queries, and what `ballast audit` says of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from ballast.errors import InvalidField
+from ballast.spark.audit import Audit
+from ballast.spark.audit.ledger import read
+from tests.testbed.waiting import wait_until
+from tests.unit.cli.program import Ended, run
+
+BATCHES = 3
+RECORDS = 100
+"""In a micro-batch."""
+
+
+@pytest.fixture
+def audit(spark: SparkSession, tmp_path: Path) -> Iterator[Audit]:
+    audit = Audit(spark, str(tmp_path / "ledger"))
+    yield audit
+    audit.close()
+
+
+@pytest.fixture
+def records(spark: SparkSession, tmp_path: Path) -> DataFrame:
+    """A file for each micro-batch."""
+    for number in range(BATCHES):
+        spark.range(number * RECORDS, (number + 1) * RECORDS, numPartitions=1).coalesce(1).write.mode("append").parquet(
+            str(tmp_path / "in")
+        )
+    return spark.readStream.schema("id bigint").option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
+
+
+def ran(result: DataFrame, tmp_path: Path, write: Callable[[DataFrame, int], None] | None = None) -> None:
+    """All of it, and all of it in the ledger, which a listener writes."""
+    writer = result.writeStream.queryName("clicks").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    writer = writer.format("noop") if write is None else writer.foreachBatch(write)
+    writer.trigger(availableNow=True).start().awaitTermination(120)
+    wait_until(
+        lambda: len(list((tmp_path / "ledger").glob("*stages.parquet"))) == BATCHES,
+        what="all micro-batches in the ledger",
+        timeout_seconds=60,
+    )
+
+
+def audited(tmp_path: Path, *arguments: str) -> Ended:
+    return run("audit", str(tmp_path / "ledger"), "--timeout", "1ms", *arguments)
+
+
+def test_a_filter_a_fan_out_and_a_shuffle_balance(audit: Audit, records: DataFrame, tmp_path: Path) -> None:
+    even = audit.stage(records, "source", id="id", keeps="id % 2 = 0").where("id % 2 = 0")
+    parts = f.transform(f.sequence(f.lit(0), f.lit(2)), lambda part: f.col("id") * 3 + part)
+    whole = audit.stage(even.withColumn("parts", parts), "whole", id="id", emits="parts")
+    lines = audit.stage(whole.select(f.explode("parts").alias("part")), "lines", id="part")
+    moved = audit.stage(lines.repartition(2), "moved", id="part", ends=True)
+    ran(moved, tmp_path)
+    first = {entry.stage: entry for entry in read(tmp_path / "ledger") if entry.batch == 0}
+    counts = {name: (entry.consumed.count, entry.emitted.count) for name, entry in first.items()}
+    assert counts == {"source": (100, 50), "whole": (50, 150), "lines": (150, 150), "moved": (150, 0)}
+    ended = audited(tmp_path)
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.split()[0] == "QUERY"
+    assert ended.out.split()[8] == "clicks"
+
+
+def test_a_sink_that_drops_one_record_is_found_and_the_record_named(
+    audit: Audit, records: DataFrame, tmp_path: Path, spark: SparkSession
+) -> None:
+    lost = RECORDS + 17
+    out = str(tmp_path / "out")
+
+    def dropping(batch: DataFrame, number: int) -> None:
+        batch.where(f.col("id") != lost).withColumn("batch", f.lit(number)).write.mode("append").parquet(out)
+
+    source = audit.stage(records, "source", id="id")
+    ran(source, tmp_path, audit.sink(dropping, "written", id="id"))
+    # The sink has read all; only what can be read back from it tells.
+    assert audited(tmp_path).code == 0
+    written = spark.read.parquet(out)
+    audit.delivered(written, "delivered", id="id", batch="batch", query="clicks", after="written")
+    ended = audited(tmp_path, "-o", "json")
+    assert ended.code == 1
+    (bad,) = [verdict for verdict in json.loads(ended.out) if verdict["status"] == "unbalanced"]
+    hashed = spark.range(lost, lost + 1).select(f.xxhash64("id")).first()
+    assert hashed is not None
+    assert bad == {
+        "query": "clicks",
+        "batch": 1,
+        "status": "unbalanced",
+        "records": RECORDS,
+        "gaps": [
+            {"stage": "delivered", "after": ["written"], "expected": 100, "consumed": 99, "difference": hashed[0]}
+        ],
+    }
+    assert 'ballast_audit_batches{query="clicks",status="unbalanced"} 1' in audited(tmp_path, "-o", "prometheus").out
+    assert f"written emitted 100, delivered consumed 99: one missing, whose id has xxhash64 {hashed[0]}" in (
+        audited(tmp_path).out
+    )
+
+
+def test_declarations_that_can_t_be_audited_are_refused(audit: Audit, records: DataFrame) -> None:
+    source = audit.stage(records, "source", id="id")
+    for name, wrong, words in (
+        ("source", {"id": "id"}, "give each stage of the ledger its own name"),
+        ("next", {"id": f.col("id").cast("int")}, "it is int here and bigint in source: cast one of them"),
+        ("next", {"id": "id", "emits": "id"}, "name an array of the ids"),
+        ("next", {"id": "id", "after": "sink"}, "declared are source"),
+    ):
+        with pytest.raises(InvalidField, match=words):
+            audit.stage(source, name, **wrong)
+
+
+def test_a_folder_that_is_no_ledger_is_refused(tmp_path: Path) -> None:
+    assert run("audit", str(tmp_path / "none")).code == 1
+    assert "no micro-batch is recorded here yet" in run("audit", str(tmp_path)).err
+    (tmp_path / "x.parquet").write_bytes(b"no")
+    assert "it can't be read as Parquet" in run("audit", str(tmp_path)).err
