@@ -20,19 +20,18 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from ballast.controller.actuator import Actuator
+from ballast.controller.cluster_objects import ClusterLister
+from ballast.controller.cluster_view import ClusterView, pools_of
 from ballast.controller.context import Context
 from ballast.controller.gateclock import GateClock
-from ballast.controller.pools import pools_of
-from ballast.controller.sight import Sight
-from ballast.controller.survey import Surveyor
 from ballast.controller.telemetry import Telemetry
 from ballast.kube import kinds
+from ballast.kube.actions import release_patch
 from ballast.kube.client import Client, Limits
 from ballast.kube.connection import Connection
 from ballast.kube.events import EventRecorder
 from ballast.kube.lists import Query, read_list
 from ballast.kube.pods import Pod, PodReader
-from ballast.kube.release import release_patch
 from ballast.model import Memory
 from ballast.planner.plan import plan
 from ballast.prometheus import Reading
@@ -111,12 +110,12 @@ def timed(work: Callable[[], None], client: Client, namespace: str) -> tuple[flo
 
 
 def decided(client: Client) -> tuple[Context, list[Any], Any]:
-    """What Ballast would release now: survey, snapshot and plan, as the operator's round does it."""
-    survey = Surveyor(client).look()
+    """What Ballast would release now: objects, snapshot and plan, as the operator's round does it."""
+    objects = ClusterLister(client).look()
     now = time.time()
-    lands = pools_of(survey.policies, survey.lists.nodes)
-    sight = Sight(survey, lands, GateClock().after(survey.lists.pods, now), now)
-    context = sight.context(survey.policies[0], Memory(), Reading(), [])
+    lands = pools_of(objects.policies, objects.lists.nodes)
+    cluster_view = ClusterView(objects, lands, GateClock().after(objects.lists.pods, now), now)
+    context = cluster_view.context(objects.policies[0], Memory(), Reading(), [])
     plan_, _ = plan(context.snapshot, context.policy, Memory(), now)
     return context, list(plan_.placements), plan_
 

@@ -116,7 +116,7 @@ def _pool(file: Path | None, access: Access, *, prometheus: str | None, rack_lab
 
         situation = load(file)
         return _Pool(situation.snapshot, situation.policy)
-    from ballast.controller.bystander import look  # noqa: PLC0415 -- slow to load, unused for a file
+    from ballast.controller.viewer import look  # noqa: PLC0415 -- slow to load, unused for a file
 
     client = access.client(access.connect())
     try:

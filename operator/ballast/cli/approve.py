@@ -10,7 +10,7 @@ import typer
 from ballast.cli.access import ANYHOW, Access, reads_cluster
 from ballast.cli.output import Format, OutputOption, show, structured, table
 from ballast.cli.source import NamespaceOption
-from ballast.controller.openmove import read_moves
+from ballast.controller.cluster_objects import read_moves
 from ballast.errors import BallastError
 from ballast.kube import kinds
 from ballast.kube.client import Client

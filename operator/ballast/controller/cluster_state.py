@@ -1,10 +1,10 @@
-"""The cluster as the watches tell of it, in memory: a pass takes an immutable Survey of it instead of listing.
+"""The cluster as the watches tell of it, in memory: a pass takes an immutable ClusterObjects of it instead of listing.
 
 Pods, nodes, namespaces and, once an executor mounts a claim, claims and volumes come from informers. kopf's handlers
 bring the objects of our own kinds; since kopf does not say how old its watches are, and reports no object that vanished
 during a re-list, these few objects are listed as well, now and then, and whatever kopf missed is noticed.
 
-A survey may be a moment old. Every write is guarded by resource version or uid, so a stale survey costs a retry. What
+A objects may be a moment old. Every write is guarded by resource version or uid, so a stale objects costs a retry. What
 this process wrote itself is put into the state with the answer to the write, so no decision is made twice.
 """
 
@@ -18,23 +18,22 @@ from typing import Any, TypeVar
 
 from ballast.api import BalancingPolicy, SparkTopology
 from ballast.api.meta import Resource
+from ballast.controller.cluster_objects import ClusterObjects, NotInstalledError, Read, oldest_first
 from ballast.controller.failures import Failure
 from ballast.controller.membership import key_of
 from ballast.controller.observe import Lists
 from ballast.controller.pod_index import PodIndex
-from ballast.controller.survey import NotInstalledError, Read, Survey, oldest_first
 from ballast.errors import InvalidResource
 from ballast.kube import kinds, names
 from ballast.kube.client import Client
+from ballast.kube.constraints import Claim, Volume, Volumes, read_claim, read_volume
 from ballast.kube.document import JSON
 from ballast.kube.errors import NotFound, Unavailable
-from ballast.kube.informer import Informer, Timing
+from ballast.kube.informer import Informer, Store, Timing, number
 from ballast.kube.kinds import Kind
 from ballast.kube.lists import Objects, Query, read_list
 from ballast.kube.nodes import NodeFacts, NodeReader
 from ballast.kube.pods import Pod, PodReader
-from ballast.kube.store import Store, number
-from ballast.kube.volumes import Claim, Volume, Volumes, read_claim, read_volume
 
 R = TypeVar("R", bound=Resource)
 STALE_SECONDS = 180.0
@@ -49,7 +48,7 @@ class _Namespace:
 
 
 class ClusterState:
-    """Start it, ask it for surveys, stop it. `monotonic`: seconds that nothing sets back.
+    """Start it, ask it for objects, stop it. `monotonic`: seconds that nothing sets back.
 
     `notify`: called, from any thread, when something changed that a pass can act on.
     `failed`: called when an executor was seen to fail; Spark deletes its pod at once.
@@ -186,10 +185,10 @@ class ClusterState:
         return not differing and not missed
 
     def distrust(self) -> None:
-        """Have our own kinds listed before the next survey: this process did not lead, and must see all moves."""
+        """Have our own kinds listed before the next objects: this process did not lead, and must see all moves."""
         self._verified_at = None
 
-    def look(self, *, patience_seconds: float = _FIRST_LIST_SECONDS) -> Survey:
+    def look(self, *, patience_seconds: float = _FIRST_LIST_SECONDS) -> ClusterObjects:
         """The cluster as it is known now. Raises Unavailable when a watch has been silent for too long.
 
         `patience_seconds`: how long to wait for the first list of each resource.
@@ -201,7 +200,7 @@ class ClusterState:
         moves = tuple(self._moves.values())
         policies, topologies = self._policies.values(), self._topologies.values()
         followed = [each for each in topologies if isinstance(each, Read)]
-        return Survey(
+        return ClusterObjects(
             self._lists(_namespaces_of_ends(followed, moves), patience_seconds),
             oldest_first([each for each in policies if isinstance(each, Read)]),
             tuple(sorted(followed, key=lambda each: key_of(each.resource))),

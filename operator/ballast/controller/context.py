@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ballast.api import BalancingPolicy
+from ballast.controller.cluster_objects import ClusterObjects, Read
 from ballast.controller.ends import Finding
 from ballast.controller.membership import key_of
-from ballast.controller.survey import Read, Survey
 from ballast.kube import kinds, names
 from ballast.kube.document import JSON
 from ballast.kube.events import Regarding
@@ -34,7 +34,7 @@ class Context:
 
     read: Read[BalancingPolicy]
     policy: Policy
-    survey: Survey
+    objects: ClusterObjects
     snapshot: Snapshot
     memory: Memory
     reading: Reading
@@ -56,10 +56,10 @@ class Context:
             same = pod.namespace == namespace and pod.labels.get(names.SPARK_APPLICATION) == application
             return pod.uid not in uids and not (application and same)
 
-        kept = [pod for pod in self.survey.lists.pods if is_other(pod)]
-        lists = replace(self.survey.lists, pods=(*kept, *pods))
+        kept = [pod for pod in self.objects.lists.pods if is_other(pod)]
+        lists = replace(self.objects.lists, pods=(*kept, *pods))
         known = {pod.uid: pod for pod in lists.pods if pod.executor is not None}
-        fresh = replace(self, survey=replace(self.survey, lists=lists), pods=known)
+        fresh = replace(self, objects=replace(self.objects, lists=lists), pods=known)
         # What does not depend on the pods need not be worked out again.
         fresh.__dict__.update({name: self.__dict__[name] for name in _OF_SNAPSHOT if name in self.__dict__})
         return fresh
@@ -94,7 +94,7 @@ class Context:
 
     @cached_property
     def _topologies(self) -> Mapping[str, Regarding]:
-        return {key_of(read.resource): _regarding(read.raw["metadata"]) for read in self.survey.topologies}
+        return {key_of(read.resource): _regarding(read.raw["metadata"]) for read in self.objects.topologies}
 
     def kin(self, kin: Kin) -> Sequence[Pod]:
         """The executors' pods of one application and resource profile, sorted by uid."""
@@ -115,7 +115,7 @@ class Context:
     @cached_property
     def _drivers(self) -> Mapping[tuple[str, str], Sequence[Pod]]:
         found: dict[tuple[str, str], list[Pod]] = defaultdict(list)
-        for pod in self.survey.lists.pods:
+        for pod in self.objects.lists.pods:
             application = pod.labels.get(names.SPARK_APPLICATION)
             if pod.is_driver and application is not None:
                 found[pod.namespace, application].append(pod)

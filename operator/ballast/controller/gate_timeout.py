@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 
 from ballast.api import BalancingPolicy
 from ballast.controller import logs
+from ballast.controller.cluster_objects import ClusterObjects, Read
+from ballast.controller.cluster_view import ClusterView, blocked, pools_of
 from ballast.controller.gateclock import STALE_AFTER_SECONDS, GateClock
-from ballast.controller.pools import blocked, pools_of
-from ballast.controller.sight import Sight
-from ballast.controller.survey import Read, Survey
 from ballast.kube import actions
 from ballast.kube.client import Client
 from ballast.kube.pods import Pod
@@ -135,23 +134,25 @@ class Fallback:
     `look`: shows the cluster, or raises soon. `clock`: seconds since the epoch.
     """
 
-    def __init__(self, look: Callable[[], Survey], *, clock: Callable[[], float]) -> None:
+    def __init__(self, look: Callable[[], ClusterObjects], *, clock: Callable[[], float]) -> None:
         self._look, self._clock = look, clock
 
     def __call__(self, uids: frozenset[str]) -> dict[str, Place]:
         """Places of those of the executors that a policy may place."""
-        survey, now = self._look(), self._clock()
-        pools = pools_of(survey.policies, survey.lists.nodes)
-        pods = survey.lists.pods
-        sight = Sight(survey, pools, GateClock().after(pods, now), now)
+        objects, now = self._look(), self._clock()
+        pools = pools_of(objects.policies, objects.lists.nodes)
+        pods = objects.lists.pods
+        cluster_view = ClusterView(objects, pools, GateClock().after(pods, now), now)
         found: dict[str, Place] = {}
-        for read in survey.policies:
+        for read in objects.policies:
             if blocked(read.resource, pools) is None:
-                found |= self._of_policy(sight, read, uids - found.keys())
+                found |= self._of_policy(cluster_view, read, uids - found.keys())
         return found
 
-    def _of_policy(self, sight: Sight, read: Read[BalancingPolicy], uids: frozenset[str]) -> dict[str, Place]:
-        context = sight.context(read, Memory(), Reading(), [])
+    def _of_policy(
+        self, cluster_view: ClusterView, read: Read[BalancingPolicy], uids: frozenset[str]
+    ) -> dict[str, Place]:
+        context = cluster_view.context(read, Memory(), Reading(), [])
         snapshot, policy = context.snapshot, context.policy
         gated = [e for e in snapshot.executors if e.uid in uids and stands_aside(e, policy.placement) is None]
         placements = fallback(snapshot, policy, gated=gated) if gated else []

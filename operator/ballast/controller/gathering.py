@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from ballast.controller.cluster_objects import OpenMove, planner_moves
 from ballast.controller.context import Context, Kin
-from ballast.controller.openmove import OpenMove, planner_moves
 from ballast.kube.pods import Pod as SeenPod
 from ballast.model import Executor, MovePhase, Phase, Reason, Refusal
 from ballast.moves import Facts, Pod, Revalidation, Rival
@@ -47,7 +47,7 @@ def _stranger(each: OpenMove, context: Context) -> Refusal | None:
     orders, phase = each.state.orders, each.state.phase
     if phase not in (MovePhase.PROPOSED, MovePhase.APPROVED):
         return None
-    pod = context.survey.lists.pod(orders.executor_uid)
+    pod = context.objects.lists.pod(orders.executor_uid)
     if pod is None:
         return None
     if pod.is_driver:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 from ballast.controller import logs
+from ballast.controller.cluster_objects import OpenMove
 from ballast.controller.context import Context
 from ballast.controller.gathering import facts
-from ballast.controller.openmove import OpenMove
 from ballast.controller.telemetry import Telemetry
 from ballast.kube import actions, kinds
 from ballast.kube.client import Client

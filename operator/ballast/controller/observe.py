@@ -19,9 +19,9 @@ from ballast.controller.gateclock import GateClock
 from ballast.controller.membership import Belonging, Membership, key_of
 from ballast.controller.pod_index import OtherPods
 from ballast.kube import names
+from ballast.kube.constraints import Volumes
 from ballast.kube.nodes import NodeFacts, model_node
 from ballast.kube.pods import Pod, Requested, SparkExecutor
-from ballast.kube.volumes import Volumes
 from ballast.model import (
     ConditionReason,
     Constraints,

@@ -13,13 +13,13 @@ from pydantic import ValidationError
 from ballast.api import BalancingPolicy, SparkTopology
 from ballast.api.meta import StatusModel
 from ballast.controller.advice import Adviser
+from ballast.controller.cluster_objects import Read
 from ballast.controller.context import Context
 from ballast.controller.ends import Finding
 from ballast.controller.logs import Changes
 from ballast.controller.loop import earliest
 from ballast.controller.membership import key_of
 from ballast.controller.status import Outlook, policy_status, stalled_status, topology_status, unshown_status
-from ballast.controller.survey import Read
 from ballast.errors import BallastError
 from ballast.kube import kinds
 from ballast.kube.client import Client
@@ -140,7 +140,7 @@ class Reporter:
         stalled = {finding.topology: finding for finding in context.findings if finding.stalls}
         ours = {topology.key for topology in context.snapshot.topologies}
         nodes = frozenset(node.name for node in context.snapshot.nodes)
-        for read in context.survey.topologies:
+        for read in context.objects.topologies:
             key = key_of(read.resource)
             if key in stalled or key in ours:
                 candidate = Candidate.of(outlook, key, nodes=nodes, stalls=stalled.get(key))

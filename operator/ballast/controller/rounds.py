@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from ballast.api import BalancingPolicy
 from ballast.controller import logs
 from ballast.controller.actuator import Actuator
+from ballast.controller.cluster_objects import ClusterObjects, Observer, OpenMove, Read, planner_moves, read_moves
+from ballast.controller.cluster_view import ClusterView, Pools, blocked, pools_of
 from ballast.controller.context import Context
 from ballast.controller.failures import Failure, Failures
 from ballast.controller.gateclock import GateClock
@@ -20,11 +22,7 @@ from ballast.controller.memory import recalled
 from ballast.controller.metrics import MetricsReader
 from ballast.controller.movers import Movers
 from ballast.controller.observe import Pool
-from ballast.controller.openmove import OpenMove, planner_moves, read_moves
-from ballast.controller.pools import Pools, blocked, pools_of
 from ballast.controller.reporter import Reporter
-from ballast.controller.sight import Sight
-from ballast.controller.survey import Observer, Read, Survey
 from ballast.controller.switch import Switch, wanted
 from ballast.controller.telemetry import Telemetry
 from ballast.kube.errors import KubeError
@@ -123,35 +121,38 @@ class Rounds:
             self._forgetful = False
             self._put_down()
         self._patient_until = self._monotonic() + self._patience_seconds
-        survey = self._parts.observer.look()
-        self._gates = self._gates.after(survey.lists.pods, self._clock())
-        self._failures = self._failures.after(survey.lists.pods, self._reported())
+        objects = self._parts.observer.look()
+        self._gates = self._gates.after(objects.lists.pods, self._clock())
+        self._failures = self._failures.after(objects.lists.pods, self._reported())
         if not self._leading():
             return self._clock()
-        pools = pools_of(survey.policies, survey.lists.nodes)
-        self._keep_switch(survey, pools)
-        sight, self._looked_at = Sight(survey, pools, self._gates, self._clock(), self._failures), self._monotonic()
-        moves, broken = read_moves(survey.moves)
+        pools = pools_of(objects.policies, objects.lists.nodes)
+        self._keep_switch(objects, pools)
+        cluster_view, self._looked_at = (
+            ClusterView(objects, pools, self._gates, self._clock(), self._failures),
+            self._monotonic(),
+        )
+        moves, broken = read_moves(objects.moves)
         self._parts.movers.keep(moves)
-        names = {read.resource.metadata.name for read in survey.policies}
-        self._parts.reporter.begin(names, [*survey.broken, *broken])
+        names = {read.resource.metadata.name for read in objects.policies}
+        self._parts.reporter.begin(names, [*objects.broken, *broken])
         self._seen, self._failed = set(), {}
-        due = self._visit_all(sight, moves)
+        due = self._visit_all(cluster_view, moves)
         if due is None:
             return self._clock()
-        strays = [pod for pod in survey.lists.pods if pod.held is not None and pod.uid not in self._seen]
+        strays = [pod for pod in objects.lists.pods if pod.held is not None and pod.uid not in self._seen]
         if not self._confirm(pod.uid for pod in strays):
             return self._clock()
         self._parts.actuator.release_strays(strays, self._failed)
-        self._confirmed &= {pod.uid for pod in survey.lists.pods if pod.held is not None}
-        self._parts.movers.turn_away(sight.own_moves(moves, None))
+        self._confirmed &= {pod.uid for pod in objects.lists.pods if pod.held is not None}
+        self._parts.movers.turn_away(cluster_view.own_moves(moves, None))
         for name in self._kept.keys() - names:
             del self._kept[name]
             self._parts.telemetry.forget(name)
             self._parts.metrics.forget(name)
         due.append(self._parts.reporter.conclude())
         # A clock that was set back meanwhile must not put the next round off.
-        set_back_seconds = min(0.0, self._clock() - sight.now)
+        set_back_seconds = min(0.0, self._clock() - cluster_view.now)
         return earliest(at + set_back_seconds for at in due if at is not None)
 
     def _put_down(self) -> None:
@@ -161,62 +162,64 @@ class Rounds:
         self._kept.clear()
         self._parts.switch.forget()
 
-    def _visit_all(self, sight: Sight, moves: list[OpenMove]) -> list[float | None] | None:
+    def _visit_all(self, cluster_view: ClusterView, moves: list[OpenMove]) -> list[float | None] | None:
         """When to look at each policy again. None where the lease was lost on the way: whose pods and moves those of
         the other policies are is then not known, and they must not be taken for orphaned.
         """
         due: list[float | None] = []
-        for read in sight.survey.policies:
+        for read in cluster_view.objects.policies:
             if not self._leading():
                 return None
-            due.append(self._visit(read, sight, moves))
+            due.append(self._visit(read, cluster_view, moves))
         return due if self._leading() else None
 
-    def _keep_switch(self, survey: Survey, pools: Pools) -> None:
+    def _keep_switch(self, objects: ClusterObjects, pools: Pools) -> None:
         """A failed write of the switch must not block releasing pods that are already gated."""
-        followed = (read.resource for read in survey.policies if blocked(read.resource, pools) is None)
+        followed = (read.resource for read in objects.policies if blocked(read.resource, pools) is None)
         try:
-            self._parts.switch.keep(wanted(followed, survey.lists.namespaces))
+            self._parts.switch.keep(wanted(followed, objects.lists.namespaces))
         except KubeError as error:
             if error.of_server:
                 raise
             _LOG.warning("the gate switch stays as it is: %s", error)
 
-    def _visit(self, read: Read[BalancingPolicy], sight: Sight, moves: list[OpenMove]) -> float | None:
+    def _visit(self, read: Read[BalancingPolicy], cluster_view: ClusterView, moves: list[OpenMove]) -> float | None:
         name = read.resource.metadata.name
-        why_not = blocked(read.resource, sight.pools)
+        why_not = blocked(read.resource, cluster_view.pools)
         if why_not is not None:
             return self._parts.reporter.stalled(read, *why_not)
         started = self._monotonic()
         try:
-            return self._pass(read, sight, moves)
+            return self._pass(read, cluster_view, moves)
         except Exception as error:
             # What one policy brings about must not stop the others.
             if isinstance(error, KubeError) and error.of_server:
                 raise
             told = {"policy": name, "error": f"{type(error).__name__}: {error}"[:_LONGEST_REASON]}
             logs.note(logs.Line.PASS_FAILED, f"the pass of policy {name} failed", told, trace=True)
-            self._failed |= dict.fromkeys(Pool.of(read.resource.spec).namespaces(sight.survey.lists.namespaces), name)
+            self._failed |= dict.fromkeys(
+                Pool.of(read.resource.spec).namespaces(cluster_view.objects.lists.namespaces), name
+            )
             self._parts.telemetry.passes.labels(name, "error").inc()
             self._parts.reporter.stalled(
                 read, ConditionReason.PASS_FAILED, f"{type(error).__name__}: {error}"[:_LONGEST_REASON]
             )
-            return sight.now + read.resource.spec.interval.seconds
+            return cluster_view.now + read.resource.spec.interval.seconds
         finally:
             self._parts.telemetry.pass_seconds.labels(name).observe(self._monotonic() - started)
 
-    def _pass(self, read: Read[BalancingPolicy], sight: Sight, moves: list[OpenMove]) -> float | None:
+    def _pass(self, read: Read[BalancingPolicy], cluster_view: ClusterView, moves: list[OpenMove]) -> float | None:
         name, interval = read.resource.metadata.name, read.resource.spec.interval.seconds
-        kept = self._recall(read, sight)
-        full = self._renewed(read, sight, kept)
-        context = sight.context(read, kept.memory, _usable(read, sight, kept), moves)
+        kept = self._recall(read, cluster_view)
+        full = self._renewed(read, cluster_view, kept)
+        context = cluster_view.context(read, kept.memory, _usable(read, cluster_view, kept), moves)
         self._seen |= {executor.uid for executor in context.snapshot.executors}
-        decided, memory = plan(context.snapshot, context.policy, context.memory, sight.now)
+        decided, memory = plan(context.snapshot, context.policy, context.memory, cluster_view.now)
         # Executors first: nothing that a move does, or waits for, may delay one at its gate.
         confirmed = self._confirmed_placements(decided)
         self._parts.actuator.release(context, confirmed)
         self._parts.actuator.delete_stranded(context, decided)
-        mine, moves_wake = self._parts.movers.run(context, sight.own_moves(moves, name))
+        mine, moves_wake = self._parts.movers.run(context, cluster_view.own_moves(moves, name))
         context = _with_moves(context, mine)
         if full:
             self._parts.actuator.create_moves(context, decided)
@@ -228,13 +231,13 @@ class Rounds:
         status_due = self._parts.reporter.report(context, decided, memory, renew=full)
         full_pass_in = kept.full_pass_at + interval - self._looked_at
         metrics_in = full_pass_in if kept.asked is None else self._patience_seconds
-        unconfirmed_due = sight.now if confirmed is not decided else None
-        return earliest((sight.now + metrics_in, status_due, decided.wake_at, moves_wake, unconfirmed_due))
+        unconfirmed_due = cluster_view.now if confirmed is not decided else None
+        return earliest((cluster_view.now + metrics_in, status_due, decided.wake_at, moves_wake, unconfirmed_due))
 
     def _confirmed_placements(self, decided: Plan) -> Plan:
         """The plan without executors that would be released because nothing opted them in, unless that is certain.
 
-        Our gate is in them, so admission saw a label, on the pod or its namespace, that this survey may not have yet.
+        Our gate is in them, so admission saw a label, on the pod or its namespace, that this objects may not have yet.
         """
         doubtful = {each.uid for each in decided.placements if each.reason is Reason.NOT_ENFORCED}
         if self._confirm(doubtful):
@@ -242,14 +245,14 @@ class Rounds:
         return replace(decided, placements=tuple(each for each in decided.placements if each.uid not in doubtful))
 
     def _confirm(self, uids: Iterable[str]) -> bool:
-        """Whether the survey is known to be right about these pods. False: what it was made of has changed since."""
+        """Whether the objects is known to be right about these pods. False: what it was made of has changed since."""
         new = frozenset(uids) - self._confirmed
         if new and not self._parts.observer.confirm():
             return False
         self._confirmed |= new
         return True
 
-    def _renewed(self, read: Read[BalancingPolicy], sight: Sight, kept: _Kept) -> bool:
+    def _renewed(self, read: Read[BalancingPolicy], cluster_view: ClusterView, kept: _Kept) -> bool:
         """Ask for new metrics if they are due. Returns whether they make this pass a full one.
 
         A slow Prometheus keeps no pod gated: until it has answered, passes go on with what is known.
@@ -258,10 +261,10 @@ class Rounds:
         due = self._looked_at - kept.full_pass_at >= spec.interval.seconds
         if kept.asked is None:
             at = kept.reading.at
-            worn = at is not None and not 0 <= sight.now - at <= _WORN_RATIO * spec.metrics.max_age.seconds
+            worn = at is not None and not 0 <= cluster_view.now - at <= _WORN_RATIO * spec.metrics.max_age.seconds
             if not due and not worn:
                 return False
-            kept.asked = self._threads.submit(sight.read_metrics, read, self._parts.metrics)
+            kept.asked = self._threads.submit(cluster_view.read_metrics, read, self._parts.metrics)
         wait([kept.asked], timeout=max(0.0, self._patient_until - self._monotonic()))
         if not kept.asked.done():
             return False
@@ -271,11 +274,11 @@ class Rounds:
             kept.full_pass_at = self._looked_at
         return due
 
-    def _recall(self, read: Read[BalancingPolicy], sight: Sight) -> _Kept:
+    def _recall(self, read: Read[BalancingPolicy], cluster_view: ClusterView) -> _Kept:
         name = read.resource.metadata.name
         if name not in self._kept:
             self._parts.telemetry.introduce(name)
-            topologies = [topology.resource for topology in sight.survey.topologies]
+            topologies = [topology.resource for topology in cluster_view.objects.topologies]
             self._kept[name] = _Kept(recalled(read.resource.status, topologies))
         return self._kept[name]
 
@@ -296,9 +299,9 @@ class Rounds:
             telemetry.metrics_at.labels(name).set(context.reading.at)
 
 
-def _usable(read: Read[BalancingPolicy], sight: Sight, kept: _Kept) -> Reading:
+def _usable(read: Read[BalancingPolicy], cluster_view: ClusterView, kept: _Kept) -> Reading:
     """Metrics are checked when they arrive but may be used much later: their age is checked again."""
-    return kept.reading.aged(now=sight.now, max_age_seconds=read.resource.spec.metrics.max_age.seconds)
+    return kept.reading.aged(now=cluster_view.now, max_age_seconds=read.resource.spec.metrics.max_age.seconds)
 
 
 def _with_moves(context: Context, moves: list[OpenMove]) -> Context:

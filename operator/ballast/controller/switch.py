@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ballast.kube.client import Client
-from ballast.kube.document import JSON
+from ballast.kube.document import JSON, seconds, text
 from ballast.kube.errors import Conflict
 from ballast.kube.objects import difference, gate_switch, set_gate_switch
-from ballast.kube.timestamp import seconds, text
 from ballast.model import PlacementMode
 
 if TYPE_CHECKING:

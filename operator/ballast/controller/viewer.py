@@ -4,20 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from ballast.api import BalancingPolicy
 from ballast.api.policy_metrics import Prometheus
+from ballast.controller.cluster_objects import ClusterLister, ClusterObjects, OpenMove, Read, read_moves
+from ballast.controller.cluster_view import ClusterView, blocked, pools_of
 from ballast.controller.context import Context
 from ballast.controller.failures import Failures
 from ballast.controller.gateclock import GateClock
 from ballast.controller.memory import recalled
 from ballast.controller.metrics import MetricsReader
-from ballast.controller.openmove import OpenMove, read_moves
-from ballast.controller.pools import blocked, pools_of
-from ballast.controller.sight import Sight
-from ballast.controller.survey import Read, Survey, Surveyor
+from ballast.controller.observe import Lists, Metrics, Pool, observe
 from ballast.errors import BallastError
+from ballast.kube import kinds
 from ballast.kube.client import Client
+from ballast.kube.constraints import Volumes, read_claim, read_volume
+from ballast.kube.document import JSON
+from ballast.kube.errors import Forbidden
+from ballast.kube.kinds import Kind
+from ballast.kube.lists import Query, read_list
+from ballast.kube.nodes import NodeReader
+from ballast.kube.pods import PodReader
+from ballast.model import Policy, Snapshot
+from ballast.model.from_api import policy_from
 from ballast.prometheus import SHUFFLE
 
 
@@ -37,12 +47,12 @@ class View:
     """One for each policy whose pool could be read, the oldest first."""
     problems: tuple[str, ...]
     """Why other policies, topologies or moves could not be read, and what their owners should know."""
-    survey: Survey
+    objects: ClusterObjects
 
     def why_absent(self, namespace: str, pod: str) -> str:
         """Why no context has this executor, with what to do about it."""
         name = f"{namespace}/{pod}"
-        found = next((p for p in self.survey.lists.pods if (p.namespace, p.name) == (namespace, pod)), None)
+        found = next((p for p in self.objects.lists.pods if (p.namespace, p.name) == (namespace, pod)), None)
         if found is None:
             return f"{name}: there is no such pod; say its namespace with -n"
         if found.is_driver:
@@ -64,43 +74,43 @@ class Viewer:
     def __init__(
         self, client: Client, *, clock: Callable[[], float], namespace: str = "", prometheus: str | None = None
     ) -> None:
-        self._surveyor = Surveyor(client)
+        self._lister = ClusterLister(client)
         self._metrics = MetricsReader(client, namespace=namespace, more=SHUFFLE)
         self._clock = clock
         self._prometheus = prometheus
 
     def look(self, policy: str | None = None) -> View:
         """Every policy's pool, or that of one. Raises NoSuchPolicyError when there is nothing to see."""
-        survey = self._surveyor.look()
-        moves, broken = read_moves(survey.moves)
-        pools = pools_of(survey.policies, survey.lists.nodes)
-        problems = [str(error) for error in (*survey.broken, *broken)]
-        why_not = {_name(p): why.message for p in survey.policies if (why := blocked(p.resource, pools)) is not None}
+        objects = self._lister.look()
+        moves, broken = read_moves(objects.moves)
+        pools = pools_of(objects.policies, objects.lists.nodes)
+        problems = [str(error) for error in (*objects.broken, *broken)]
+        why_not = {_name(p): why.message for p in objects.policies if (why := blocked(p.resource, pools)) is not None}
         problems += [f"BalancingPolicy {name}: {why}" for name, why in why_not.items()]
-        chosen = [read for read in survey.policies if policy in (None, _name(read))]
-        if not survey.policies and not problems:
+        chosen = [read for read in objects.policies if policy in (None, _name(read))]
+        if not objects.policies and not problems:
             raise NoPolicyError("there is no BalancingPolicy yet")
         if policy is not None and not chosen:
-            names = ", ".join(_name(read) for read in survey.policies)
+            names = ", ".join(_name(read) for read in objects.policies)
             raise NoSuchPolicyError(f"there is no BalancingPolicy {policy}; there are: {names or 'none'}")
         now = self._clock()
-        pods = survey.lists.pods
-        sight = Sight(survey, pools, GateClock().after(pods, now), now, Failures().after(pods))
-        contexts = [self._context(sight, read, moves) for read in chosen if _name(read) not in why_not]
+        pods = objects.lists.pods
+        cluster_view = ClusterView(objects, pools, GateClock().after(pods, now), now, Failures().after(pods))
+        contexts = [self._context(cluster_view, read, moves) for read in chosen if _name(read) not in why_not]
         if not contexts:
             raise NoSuchPolicyError("; ".join(problems))
         problems += [f"{f.topology}: {f.reason}: {f.message}" for context in contexts for f in context.findings]
-        return View(tuple(contexts), tuple(dict.fromkeys(problems)), survey)
+        return View(tuple(contexts), tuple(dict.fromkeys(problems)), objects)
 
     def close(self) -> None:
         self._metrics.close()
 
-    def _context(self, sight: Sight, read: Read[BalancingPolicy], moves: list[OpenMove]) -> Context:
+    def _context(self, cluster_view: ClusterView, read: Read[BalancingPolicy], moves: list[OpenMove]) -> Context:
         read = self._redirected(read)
-        topologies = [topology.resource for topology in sight.survey.topologies]
+        topologies = [topology.resource for topology in cluster_view.objects.topologies]
         memory = recalled(read.resource.status, topologies)
-        own = sight.own_moves(moves, _name(read))
-        return sight.context(read, memory, sight.read_metrics(read, self._metrics), own)
+        own = cluster_view.own_moves(moves, _name(read))
+        return cluster_view.context(read, memory, cluster_view.read_metrics(read, self._metrics), own)
 
     def _redirected(self, read: Read[BalancingPolicy]) -> Read[BalancingPolicy]:
         if self._prometheus is None:
@@ -115,3 +125,64 @@ class Viewer:
 
 def _name(read: Read[BalancingPolicy]) -> str:
     return read.resource.metadata.name
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    snapshot: Snapshot
+    policy: Policy
+    """Assumed: the defaults, over all nodes."""
+    problems: tuple[str, ...]
+
+
+def look(client: Client, *, prometheus: str | None, rack_label: str | None, clock: Callable[[], float]) -> Sighting:
+    """Raises KubeError when pods or nodes can't be listed. Volumes are left out where they can't be."""
+    resource = _assumed(prometheus, rack_label)
+    pods = _listed(client, kinds.POD, PodReader().read)
+    nodes = _listed(client, kinds.NODE, NodeReader().read)
+    volumes, problems = _volumes(client) if any(pod.claims for pod in pods) else (Volumes({}, {}), ())
+    policy = policy_from(resource, {node.name: node.labels for node in nodes})
+    figures = MetricsReader(client, namespace="", more=SHUFFLE)
+    now = clock()
+    reading = figures.read(resource, nodes, pods, now=now)
+    seen = observe(
+        Lists(pods, nodes, {pod.namespace: {} for pod in pods}, volumes),
+        policy,
+        pool=Pool.of(resource.spec),
+        topologies=(),
+        clock=GateClock().after(pods, now),
+        now=now,
+        metrics=Metrics(reading.nodes, reading.executors, reading.health),
+    )
+    return Sighting(seen.snapshot, policy, problems)
+
+
+def _assumed(prometheus: str | None, rack_label: str | None) -> BalancingPolicy:
+    spec: JSON = {}
+    if prometheus is not None:
+        spec["metrics"] = {"prometheus": {"url": prometheus}}
+    if rack_label is not None:
+        spec["levels"] = [
+            {"label": "topology.kubernetes.io/zone", "distance": 10},
+            {"label": rack_label, "distance": 3},
+            {"label": "kubernetes.io/hostname", "distance": 1},
+        ]
+    kind = kinds.BALANCING_POLICY
+    return BalancingPolicy.parse(
+        {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "assumed"}, "spec": spec}
+    )
+
+
+def _volumes(client: Client) -> tuple[Volumes, tuple[str, ...]]:
+    try:
+        claims, volumes = _listed(client, kinds.CLAIM, read_claim), _listed(client, kinds.VOLUME, read_volume)
+    except Forbidden as error:
+        return Volumes({}, {}), (f"volumes are left out, which may tie executors to zones: {error.message}",)
+    return Volumes.of(claims, volumes), ()
+
+
+def _listed(client: Client, kind: Kind, read: Callable[[JSON], T]) -> list[T]:
+    return read_list(client, Query(kind), read).items

@@ -1,8 +1,9 @@
-"""JSON as the API server speaks it, before it becomes our own values."""
+"""JSON as the API server speaks it, before it becomes our own values, and its timestamps (RFC 3339, UTC)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -25,3 +26,18 @@ class Page(msgspec.Struct, frozen=True):
 def parsed(raw: bytes | msgspec.Raw) -> JSON:
     """Raises msgspec.DecodeError where this is no JSON object."""
     return msgspec.json.decode(raw, type=JSON)
+
+
+def seconds(text: str | None) -> float | None:
+    """Seconds since the epoch; None for no timestamp."""
+    return datetime.fromisoformat(text).timestamp() if text else None
+
+
+def text(at_seconds: float) -> str:
+    """As metav1.Time has it, to the second."""
+    return datetime.fromtimestamp(at_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def micro_text(at_seconds: float) -> str:
+    """As metav1.MicroTime has it."""
+    return datetime.fromtimestamp(at_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -12,10 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from ballast.kube.client import Client
-from ballast.kube.document import JSON
+from ballast.kube.document import JSON, micro_text
 from ballast.kube.errors import KubeError, NotFound
 from ballast.kube.kinds import EVENT, Kind
-from ballast.kube.timestamp import micro_text
 
 _LOG = logging.getLogger(__name__)
 

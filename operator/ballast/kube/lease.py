@@ -12,11 +12,10 @@ from datetime import datetime
 from enum import Enum
 
 from ballast.kube.client import Client, Limits
-from ballast.kube.document import JSON
+from ballast.kube.document import JSON, micro_text
 from ballast.kube.errors import Conflict, KubeError, NotFound
 from ballast.kube.kinds import LEASE
 from ballast.kube.lists import Query, read_list
-from ballast.kube.timestamp import micro_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,26 +59,26 @@ class Step(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class ObservedLease:
     """The lease as last seen to change, and when that was by this replica's own monotonic clock."""
 
     fingerprint: tuple[str, str, int] | None = None
     at: float = 0.0
 
-    def after(self, lease: JSON | None, now: float) -> Sight:
+    def after(self, lease: JSON | None, now: float) -> ObservedLease:
         found = None if lease is None else _fingerprint(lease)
-        return self if found == self.fingerprint else Sight(found, now)
+        return self if found == self.fingerprint else ObservedLease(found, now)
 
 
-def decide(lease: JSON | None, sight: Sight, settings: LeaseSettings, now: float) -> Step:
-    """What to do about the lease as it is, of which `sight` already knows. `now` on the clock of `sight`."""
+def decide(lease: JSON | None, observed: ObservedLease, settings: LeaseSettings, now: float) -> Step:
+    """What to do about the lease as it is, of which `observed` already knows. `now` on the clock of `observed`."""
     if lease is None:
         return Step.CREATE
     spec = lease.get("spec") or {}
     holder = spec.get("holderIdentity") or ""
     if holder == settings.identity:
         return Step.RENEW
-    if not holder or now - sight.at >= float(spec.get("leaseDurationSeconds") or settings.duration_seconds):
+    if not holder or now - observed.at >= float(spec.get("leaseDurationSeconds") or settings.duration_seconds):
         return Step.TAKE
     return Step.WAIT
 
@@ -96,7 +95,7 @@ class Election:
     ) -> None:
         self._client, self._settings = client, settings
         self._clock, self._monotonic = clock, monotonic
-        self._sight = Sight()
+        self._observed = ObservedLease()
         self._held_until: float | None = None
         self._written: JSON | None = None
         """The lease as this replica wrote it last. While no other replica writes it, it need not be read."""
@@ -145,8 +144,8 @@ class Election:
             else:
                 return
         lease = self._read()
-        self._sight = self._sight.after(lease, self._monotonic())
-        step = decide(lease, self._sight, self._settings, self._monotonic())
+        self._observed = self._observed.after(lease, self._monotonic())
+        step = decide(lease, self._observed, self._settings, self._monotonic())
         if step is Step.WAIT:
             self._held_until = None
             return
@@ -155,7 +154,7 @@ class Election:
     def _keep(self, written: JSON, *, since: float) -> None:
         """Counted from before the request: the server may have taken it then."""
         self._held_until = since + self._settings.renew_deadline_seconds
-        self._sight = Sight(_fingerprint(written), self._monotonic())
+        self._observed = ObservedLease(_fingerprint(written), self._monotonic())
         self._written = written
 
     def _read(self) -> JSON | None:

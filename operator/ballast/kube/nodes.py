@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from ballast.errors import InvalidField
 from ballast.kube import names
 from ballast.kube.amounts import AmountReader
-from ballast.kube.document import JSON
-from ballast.kube.timestamp import seconds
+from ballast.kube.document import JSON, seconds
 from ballast.model import Levels, Location, Node, NodeUsage, Resources, Taint
 
 _LEAVING = {

@@ -10,8 +10,7 @@ from typing import Any
 from ballast.kube import names
 from ballast.kube.amounts import AmountReader
 from ballast.kube.constraints import REQUIRED, ConstraintReader
-from ballast.kube.document import JSON
-from ballast.kube.timestamp import seconds
+from ballast.kube.document import JSON, seconds
 from ballast.model import Constraints, Phase, Resources
 
 _ENDED = ("Succeeded", "Failed")

@@ -107,7 +107,7 @@ _PREFERRED = "its place is preferred, not required: neither its own label nor on
 
 
 @dataclass(frozen=True, slots=True)
-class _Sight:
+class _Inputs:
     """What everything in a pass starts from."""
 
     snapshot: Snapshot
@@ -130,11 +130,11 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
     Pure: the same arguments give the same plan. Without metrics nothing is moved and the hits stay as they are;
     placing goes on by requests alone.
     """
-    sight = _look(snapshot, policy, memory, now)
+    inputs = _inputs(snapshot, policy, memory, now)
     letting_go = releases(snapshot, policy.placement, now)
-    left, placed = _placed(sight, letting_go)
+    left, placed = _placed(inputs, letting_go)
     placements = (*_unpinned(letting_go), *left, *placed.placements)
-    leveling = _leveled(sight, placements, placed.state)
+    leveling = _leveled(inputs, placements, placed.state)
     remembering = replace(
         kept(leveling.memory, policy, placed.state),
         placements=remembered(snapshot, memory),
@@ -147,21 +147,21 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
         replacements=stuck,
         moves=leveling.moves,
         refusals=(*leveling.refusals, *_unplaced(placements)),
-        pool=_pool(sight, leveling),
-        locality=_localities(sight),
-        paused=tuple(sorted(sight.resting.paused)),
+        pool=_pool(inputs, leveling),
+        locality=_localities(inputs),
+        paused=tuple(sorted(inputs.resting.paused)),
         wake_at=_wake_at(letting_go),
     )
     return decided, remembering
 
 
-def _look(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> _Sight:
+def _inputs(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> _Inputs:
     found = measured(snapshot, policy)
     known = loads(snapshot.executors)
     ahead = projected(snapshot, policy, known, found.by_node)
     resting = rest(snapshot.moves, policy.moves, now)
     reserved, unbound = in_flight(snapshot), expected(snapshot, policy.levels)
-    return _Sight(snapshot, policy, memory, now, found, known, ahead, reserved, unbound, resting)
+    return _Inputs(snapshot, policy, memory, now, found, known, ahead, reserved, unbound, resting)
 
 
 def _unpinned(letting_go: Releases) -> tuple[Placement, ...]:
@@ -172,28 +172,28 @@ def _as_it_is(executor: Executor, reason: Reason) -> Placement:
     return Placement(executor.key, executor.uid, None, (), Pin.NONE, reason)
 
 
-def _placed(sight: _Sight, letting_go: Releases) -> tuple[list[Placement], Placed]:
+def _placed(inputs: _Inputs, letting_go: Releases) -> tuple[list[Placement], Placed]:
     """Those of components that are given up for now, released as they are, and the places of the others."""
-    hopeless = given_up(sight.memory, sight.now)
+    hopeless = given_up(inputs.memory, inputs.now)
     left = [e for e in letting_go.place if (e.topology, e.component) in hopeless]
     gated = [e for e in letting_go.place if (e.topology, e.component) not in hopeless]
-    return [_as_it_is(e, Reason.TOO_MANY_ATTEMPTS) for e in left], _with_places(sight, gated)
+    return [_as_it_is(e, Reason.TOO_MANY_ATTEMPTS) for e in left], _with_places(inputs, gated)
 
 
-def _with_places(sight: _Sight, gated: list[Executor]) -> Placed:
-    before = recalled(sight.memory, sight.policy, sight.snapshot)
-    figures = sight.measured.by_node
+def _with_places(inputs: _Inputs, gated: list[Executor]) -> Placed:
+    before = recalled(inputs.memory, inputs.policy, inputs.snapshot)
+    figures = inputs.measured.by_node
     found = place(
-        sight.snapshot,
-        sight.policy,
-        sight.memory,
+        inputs.snapshot,
+        inputs.policy,
+        inputs.memory,
         gated=gated,
-        scores=sight.projected,
-        reserved=sight.reserved,
-        unbound=sight.unbound,
-        loads={executor.uid: sight.loads.expected(executor) for executor in gated},
+        scores=inputs.projected,
+        reserved=inputs.reserved,
+        unbound=inputs.unbound,
+        loads={executor.uid: inputs.loads.expected(executor) for executor in gated},
         measured=figures,
-        state=observed(before, sight.snapshot, sight.policy, measured=figures, now=sight.now),
+        state=observed(before, inputs.snapshot, inputs.policy, measured=figures, now=inputs.now),
     )
     return replace(found, placements=_tied(found.placements, gated))
 
@@ -204,31 +204,31 @@ def _tied(placements: list[Placement], gated: list[Executor]) -> list[Placement]
     return [replace(p, pin=Pin.NONE, detail=p.detail or _PREFERRED) if p.uid in loose else p for p in placements]
 
 
-def _leveled(sight: _Sight, placements: tuple[Placement, ...], state: PlacementState) -> Leveling:
+def _leveled(inputs: _Inputs, placements: tuple[Placement, ...], state: PlacementState) -> Leveling:
     """By what the nodes will hold once these are placed, and those of earlier passes are bound."""
-    sent = headings(sight.snapshot, state.sent) | {p.uid: p.node for p in placements if p.node is not None}
+    sent = headings(inputs.snapshot, state.sent) | {p.uid: p.node for p in placements if p.node is not None}
     return level(
-        sight.snapshot,
-        sight.policy,
-        sight.memory,
-        scores=with_placed(sight.projected, sight.snapshot, sight.policy, sight.loads, placements),
-        loads=sight.loads,
-        booked=reservations(sight.reserved, sight.snapshot, placements),
-        unbound=sight.unbound,
+        inputs.snapshot,
+        inputs.policy,
+        inputs.memory,
+        scores=with_placed(inputs.projected, inputs.snapshot, inputs.policy, inputs.loads, placements),
+        loads=inputs.loads,
+        booked=reservations(inputs.reserved, inputs.snapshot, placements),
+        unbound=inputs.unbound,
         sent=sent,
-        resting=sight.resting,
-        now=sight.now,
+        resting=inputs.resting,
+        now=inputs.now,
     )
 
 
-def _pool(sight: _Sight, leveling: Leveling) -> PoolView:
+def _pool(inputs: _Inputs, leveling: Leveling) -> PoolView:
     return pool_view(
-        sight.snapshot,
-        hits=node_hits(leveling.memory, sight.policy, [node.name for node in sight.snapshot.nodes]),
-        measured=sight.measured,
-        projected=sight.projected,
+        inputs.snapshot,
+        hits=node_hits(leveling.memory, inputs.policy, [node.name for node in inputs.snapshot.nodes]),
+        measured=inputs.measured,
+        projected=inputs.projected,
         pairs=leveling.pairs,
-        low_threshold=sight.policy.shedding.avg_shedder.low_threshold,
+        low_threshold=inputs.policy.shedding.avg_shedder.low_threshold,
     )
 
 
@@ -236,12 +236,12 @@ def _unplaced(placements: tuple[Placement, ...]) -> tuple[Refusal, ...]:
     return tuple(Refusal(p.executor, p.reason, p.detail) for p in placements if p.reason is not None and p.node is None)
 
 
-def _localities(sight: _Sight) -> tuple[LocalityView, ...]:
-    counts = counts_by_topology(sight.snapshot.executors, sight.snapshot.nodes)
-    ratio = sight.policy.placement.max_executors_per_node_ratio
+def _localities(inputs: _Inputs) -> tuple[LocalityView, ...]:
+    counts = counts_by_topology(inputs.snapshot.executors, inputs.snapshot.nodes)
+    ratio = inputs.policy.placement.max_executors_per_node_ratio
     return tuple(
-        locality(topology, counts[topology.key], sight.policy.levels, max_node_ratio=ratio)
-        for topology in sight.snapshot.topologies
+        locality(topology, counts[topology.key], inputs.policy.levels, max_node_ratio=ratio)
+        for topology in inputs.snapshot.topologies
         if topology.key in counts
     )
 

@@ -109,28 +109,28 @@ def transfer_shedder(
 ) -> TransferResult:
     """One pass."""
     averages = smoothed(pool, dict(memory.averages), settings.history_ratio)
-    survey = _survey(pool, settings, averages)
+    found = _candidates(pool, settings, averages)
     kept = tuple(sorted(averages.items()))
-    if survey.stop is not None:
+    if found.stop is not None:
         remembered = TransferMemory(kept, memory.hits)
-        return TransferResult((), survey.stop, 0.0, 0.0, survey.cooled, remembered)
-    cycle = _Cycle(settings, averages, survey.order, _Spread.of(survey.loads, settings.quirks), allowed)
+        return TransferResult((), found.stop, 0.0, 0.0, found.cooled, remembered)
+    cycle = _Cycle(settings, averages, found.order, _Spread.of(found.loads, settings.quirks), allowed)
     hits = memory.hits + 1 if cycle.cause() else 0
     suggestions, outcome = cycle.run(hits) if hits > settings.hits else ([], Outcome.WAITING_FOR_HITS)
-    if hits == 0 and _in_doubt(pool, survey, averages, settings):
+    if hits == 0 and _in_doubt(pool, found, averages, settings):
         hits = memory.hits
     return TransferResult(
         tuple(suggestions),
         outcome,
         cycle.spread.mean,
         cycle.spread.std,
-        survey.cooled,
+        found.cooled,
         TransferMemory(kept, 0 if suggestions else hits),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Survey:
+class _Candidates:
     """Which nodes take part, or why the pass ends here."""
 
     order: list[TransferNode] = field(default_factory=list)
@@ -140,7 +140,7 @@ class _Survey:
     stop: Outcome | None = None
 
 
-def _survey(pool: TransferPool, settings: TransferSettings, averages: dict[str, Average]) -> _Survey:
+def _candidates(pool: TransferPool, settings: TransferSettings, averages: dict[str, Average]) -> _Candidates:
     quirks = settings.quirks
     stored = [node for node in pool.nodes if node.stored]
     stored = [node for node in stored if quirks.unregistered_too or node.name in pool.registered]
@@ -151,16 +151,16 @@ def _survey(pool: TransferPool, settings: TransferSettings, averages: dict[str, 
             continue
         if node.since_unload_seconds is not None:
             if node.since_unload_seconds < settings.cooldown_seconds:
-                return _Survey(cooled=frozenset(cooled), stop=Outcome.COOLING_DOWN)
+                return _Candidates(cooled=frozenset(cooled), stop=Outcome.COOLING_DOWN)
             cooled.add(node.name)
         fresh.append(node)
     if not any(node.receives for node in fresh):
-        return _Survey(cooled=frozenset(cooled), stop=Outcome.NO_NODES if fresh or not stored else Outcome.STALE)
+        return _Candidates(cooled=frozenset(cooled), stop=Outcome.NO_NODES if fresh or not stored else Outcome.STALE)
     if not pool.registered <= {node.name for node in stored}:
-        return _Survey(cooled=frozenset(cooled), stop=Outcome.NO_FIGURES)
+        return _Candidates(cooled=frozenset(cooled), stop=Outcome.NO_FIGURES)
     fresh = _with_a_part(fresh, averages)
     order = sorted(stored if quirks.outdated_too else fresh, key=lambda node: _load(averages, node))
-    return _Survey(order, [_load(averages, node) for node in fresh], frozenset(cooled))
+    return _Candidates(order, [_load(averages, node) for node in fresh], frozenset(cooled))
 
 
 def _with_a_part(nodes: list[TransferNode], averages: dict[str, Average]) -> list[TransferNode]:
@@ -170,13 +170,13 @@ def _with_a_part(nodes: list[TransferNode], averages: dict[str, Average]) -> lis
     return [node for node in nodes if node.receives or _load(averages, node) > mean]
 
 
-def _in_doubt(pool: TransferPool, survey: _Survey, averages: dict[str, Average], settings: TransferSettings) -> bool:
+def _in_doubt(pool: TransferPool, found: _Candidates, averages: dict[str, Average], settings: TransferSettings) -> bool:
     """Whether loads are too far apart if the silent nodes' are still what they were."""
     unseen = [TransferNode(name, 0.0, 0.0) for name in sorted(pool.silent) if name in averages]
     if not unseen:
         return False
-    order = sorted([*survey.order, *unseen], key=lambda node: _load(averages, node))
-    loads = [*survey.loads, *(_load(averages, node) for node in unseen)]
+    order = sorted([*found.order, *unseen], key=lambda node: _load(averages, node))
+    loads = [*found.loads, *(_load(averages, node) for node in unseen)]
     spread = _Spread.of(loads, settings.quirks)
     return _Cycle(settings, averages, order, spread, allowed=lambda *_: True).cause() is not None
 

@@ -124,7 +124,7 @@ class Run:
         self._policy, self._memory, self._plan = policy, Memory(), planner
         self._world, self._cluster, self._meter = world, world.cluster, world.meter
         epoch = world.epoch
-        self._sight = SnapshotReader(self._cluster, policy, world.topologies, epoch=epoch)
+        self._snapshots = SnapshotReader(self._cluster, policy, world.topologies, epoch=epoch)
         self._moves = SimulatedMoves(self._cluster, world.moving, policy.moves, seed=world.title.seed, epoch=epoch)
         self._recorder = Recorder(world.title, self._cluster)
         self._scores: dict[str, float] = {}
@@ -161,13 +161,13 @@ class Run:
         if not pending.any() and not self._moves.under_way:
             return
         waiting = np.flatnonzero(pending & (self._cluster.node < 0)).tolist()
-        scheduler = Scheduler(self._cluster, self._sight.locations, time)
+        scheduler = Scheduler(self._cluster, self._snapshots.locations, time)
         self._moves.advance(scheduler, self._scores, time)
         for slot in waiting:
             self._bind(scheduler, slot, time)
 
     def _pass(self, time: float) -> None:
-        snapshot = self._sight.snapshot(self._meter.query(time), self._moves, time)
+        snapshot = self._snapshots.snapshot(self._meter.query(time), self._moves, time)
         decided, self._memory = self._plan(snapshot, self._policy, self._memory, self._world.epoch + time)
         self._scores = {view.name: view.score for view in decided.pool.nodes if view.score is not None}
         self._recorder.pass_(decided, self._meter.now, time)
@@ -175,13 +175,13 @@ class Run:
 
     def _enact(self, decided: Plan, time: float) -> None:
         if decided.placements:
-            scheduler = Scheduler(self._cluster, self._sight.locations, time)
+            scheduler = Scheduler(self._cluster, self._snapshots.locations, time)
             for placement in decided.placements:
                 self._release(scheduler, placement, time)
         for stranded in decided.replacements:
             self._cluster.delete(slot_of(stranded.uid), time)
         if self._policy.moves.mode is MovesMode.ENFORCE and decided.moves:
-            scheduler = Scheduler(self._cluster, self._sight.locations, time)
+            scheduler = Scheduler(self._cluster, self._snapshots.locations, time)
             for move in decided.moves:
                 self._moves.begin(move, slot_of(move.uid), scheduler, self._scores, time)
 

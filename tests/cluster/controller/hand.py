@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry
 from ballast.api import BalancingPolicy
 from ballast.api.topology import SparkTopology
 from ballast.controller.actuator import Actuator
+from ballast.controller.cluster_objects import ClusterLister
 from ballast.controller.cluster_state import ClusterState
 from ballast.controller.ends import Rates
 from ballast.controller.failures import Failure
@@ -21,7 +22,6 @@ from ballast.controller.metrics import NOT_CONFIGURED, MetricsReader
 from ballast.controller.movers import Movers
 from ballast.controller.reporter import Reporter
 from ballast.controller.rounds import Parts, Rounds
-from ballast.controller.survey import Surveyor
 from ballast.controller.switch import Switch
 from ballast.controller.telemetry import Telemetry
 from ballast.kube.client import Client, Limits
@@ -189,7 +189,7 @@ def hand(
     telemetry = Telemetry(CollectorRegistry())
     events = EventRecorder(client, instance=identity, clock=clock, on_error=_raise)
     parts = Parts(
-        observer=Surveyor(client),
+        observer=ClusterLister(client),
         metrics=metrics or FakeFigures(),  # type: ignore[arg-type]  # what rounds call of it
         movers=Movers(client, events=events, telemetry=telemetry, clock=clock),
         actuator=Actuator(client, events=events, telemetry=telemetry, clock=clock),

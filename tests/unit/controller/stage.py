@@ -12,19 +12,17 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from ballast.api import BalancingPolicy
+from ballast.controller.cluster_objects import ClusterObjects, OpenMove, Read, read_moves
+from ballast.controller.cluster_view import ClusterView, pools_of
 from ballast.controller.context import Context
 from ballast.controller.gateclock import GateClock
 from ballast.controller.movers import Movers
 from ballast.controller.observe import Lists
-from ballast.controller.openmove import OpenMove, read_moves
-from ballast.controller.pools import pools_of
-from ballast.controller.sight import Sight
-from ballast.controller.survey import Read, Survey
 from ballast.controller.telemetry import Telemetry
+from ballast.kube.document import text
 from ballast.kube.events import EventRecorder
 from ballast.kube.nodes import NodeReader
 from ballast.kube.pods import PodReader
-from ballast.kube.timestamp import text
 from ballast.model import ConditionReason, ExecutorUsage, Memory, MetricsHealth, NodeUsage
 from ballast.prometheus import Reading
 from tests.unit.kube.builders import CREATED, CREATED_AT, container, executor, node
@@ -122,8 +120,8 @@ class Stage:
         pods = [reader.read(pod) for pod in self.pods.values()]
         nodes = [node_reader.read(node(name)) for name in CPU]
         read = _policy(self.spec)
-        survey = Survey(Lists(pods, nodes, NAMESPACES), (read,), (), ())
-        sight = Sight(survey, pools_of([read], nodes), GateClock().after(pods, self.now), self.now)
+        objects = ClusterObjects(Lists(pods, nodes, NAMESPACES), (read,), (), ())
+        cluster_view = ClusterView(objects, pools_of([read], nodes), GateClock().after(pods, self.now), self.now)
         figures = Reading(
             nodes={name: NodeUsage(cpu_ratio=ratio) for name, ratio in self.cpu.items()},
             executors={pod.key: self._usage(pod.name) for pod in pods},
@@ -131,7 +129,7 @@ class Stage:
             batch_p95_seconds=_of_the_application(self.batch_p95_seconds),
             health=MetricsHealth(available=True, reason=ConditionReason.AVAILABLE),
         )
-        return sight.context(read, Memory(), figures, moves)
+        return cluster_view.context(read, Memory(), figures, moves)
 
     def _usage(self, pod: str) -> ExecutorUsage:
         seconds = self.task_seconds.get(pod)

@@ -11,8 +11,8 @@ import pytest
 
 from ballast.api.topology import SparkTopology
 from ballast.controller.actuator import Actuator, move_name
+from ballast.controller.cluster_objects import Read
 from ballast.controller.context import Context
-from ballast.controller.survey import Read
 from ballast.kube.events import EventRecorder
 from ballast.kube.pods import PodReader
 from ballast.model import Move, MovePhase, Pin, Placement, Plan, PlannedMove
@@ -63,7 +63,7 @@ def acting(pool: Stage, folder: Path, *, topology: str | None = None) -> tuple[A
     actuator = Actuator(client, events=events, telemetry=pool.telemetry, clock=lambda: NOW)
     context = pool.context([])
     if topology is not None:
-        context = replace(context, survey=replace(context.survey, topologies=(_read(topology),)))
+        context = replace(context, objects=replace(context.objects, topologies=(_read(topology),)))
     return actuator, context
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from ballast.api.topology_status import Locality
 from ballast.controller.advice import AT_ONCE, Adviser
+from ballast.controller.cluster_objects import ClusterObjects, Read
 from ballast.controller.context import Context
 from ballast.controller.observe import Lists
-from ballast.controller.survey import Read, Survey
 from ballast.model import Executor, Memory, Node, PlacementMode, Topology
 from ballast.prometheus import Reading
 from tests.builders import a_node, a_policy, a_snapshot, a_topology, an_executor
@@ -38,7 +38,7 @@ def context(
     return Context(
         read=Read({}, policy_resource()),
         policy=a_policy(placement=placement),
-        survey=Survey(Lists((), ()), (), (), ()),
+        objects=ClusterObjects(Lists((), ()), (), (), ()),
         snapshot=a_snapshot(*nodes, executors=executors, topologies=topologies),
         memory=Memory(),
         reading=Reading(),

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ballast.controller.cluster_objects import ClusterObjects
 from ballast.controller.cluster_state import STALE_SECONDS, ClusterState
 from ballast.controller.failures import Failure, Failures
 from ballast.controller.gateclock import GateClock
 from ballast.controller.observe import Lists, Pool, observe
-from ballast.controller.survey import Survey
 from ballast.kube import kinds
 from ballast.kube.errors import Unavailable
 from ballast.kube.nodes import NodeReader
@@ -120,7 +120,7 @@ def test_a_released_executor_is_not_released_again_before_its_event_comes() -> N
         assert found.pods() == {"spark-1-exec-1": (), "spark-1-exec-2": ()}
 
 
-def test_a_move_that_this_process_made_is_in_the_next_survey_whatever_kopf_has_heard() -> None:
+def test_a_move_that_this_process_made_is_in_the_next_objects_whatever_kopf_has_heard() -> None:
     with observed() as found:
         found.state.wrote(kinds.EXECUTOR_MOVE, identified(move(1), 300))
         found.state.heard(kinds.EXECUTOR_MOVE, identified(move(1), 250))
@@ -169,7 +169,7 @@ def test_a_deletion_that_kopf_missed_is_found_by_a_list_and_one_that_it_told_of_
         assert not found.state.unheard(missed)
 
 
-def test_a_policy_that_came_after_the_pod_makes_the_survey_unconfirmed_once() -> None:
+def test_a_policy_that_came_after_the_pod_makes_the_objects_unconfirmed_once() -> None:
     with observed(executor(1, gates=[GATE])) as found:
         found.cluster.servers["balancingpolicies"] = WatchedCluster(other=[POLICY]).server("other")
         assert not found.state.confirm()
@@ -180,9 +180,9 @@ def test_a_policy_that_came_after_the_pod_makes_the_survey_unconfirmed_once() ->
 def test_an_object_that_cannot_be_parsed_is_named_and_the_others_are_read() -> None:
     broken = {"metadata": {"name": "broken", "generation": 1}, "spec": {"interval": 5}}
     with observed(balancingpolicies=[POLICY, broken]) as found:
-        survey = found.state.look()
-        assert [read.resource.metadata.name for read in survey.policies] == ["streaming"]
-        assert len(survey.broken) == 1
+        objects = found.state.look()
+        assert [read.resource.metadata.name for read in objects.policies] == ["streaming"]
+        assert len(objects.broken) == 1
 
 
 def test_nothing_is_decided_on_a_watch_that_has_been_silent_for_too_long() -> None:
@@ -247,20 +247,20 @@ def test_a_pass_sees_the_same_by_watches_as_by_lists(first: list[JSON], then: li
         watch.send("ADDED", identified(executor(9, node="node-1"), 400))
         while "spark-1-exec-9" not in found.pods():
             found.await_notice()
-        survey = found.state.look()
+        objects = found.state.look()
     reader, nodes = PodReader(), NodeReader()
     pods = [reader.read(each) for each in (*then, executor(9, node="node-1"))]
     labels = {each["metadata"]["name"]: each["metadata"].get("labels") or {} for each in NAMESPACES}
     listed = Lists(pods, [nodes.read(each) for each in NODES], labels)
-    assert _seen(survey.lists, survey) == _seen(listed, survey)
+    assert _seen(objects.lists, objects) == _seen(listed, objects)
 
 
-def _seen(lists: Lists, survey: Survey) -> object:
+def _seen(lists: Lists, objects: ClusterObjects) -> object:
     return observe(
         lists,
         Policy("streaming"),
-        pool=Pool.of(survey.policies[0].resource.spec),
-        topologies=[read.resource for read in survey.topologies],
+        pool=Pool.of(objects.policies[0].resource.spec),
+        topologies=[read.resource for read in objects.topologies],
         clock=GateClock().after(lists.pods, CREATED_AT),
         now=CREATED_AT + 100,
         failures=Failures().after(lists.pods),

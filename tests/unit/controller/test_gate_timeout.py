@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from ballast.controller.cluster_objects import ClusterLister
 from ballast.controller.gate_timeout import Fallback, GateTimeout, Places
-from ballast.controller.survey import Surveyor
 from ballast.kube.pods import PodReader
 from ballast.model import Reason
 from tests.unit.kube.builders import CREATED_AT, GATE, executor, node
@@ -57,7 +57,7 @@ def gates(script: Scripted, folder: Path, *, now: float, places: Places | None =
     return GateTimeout(
         client,
         gated=lambda: [reader.read(pod) for pod in pods],
-        places=places or Fallback(Surveyor(client).look, clock=lambda: now),
+        places=places or Fallback(ClusterLister(client).look, clock=lambda: now),
         clock=lambda: now,
     )
 

@@ -17,8 +17,8 @@ import pytest
 
 from ballast.controller import logs
 from ballast.controller.actuator import Actuator
+from ballast.controller.cluster_objects import read_moves
 from ballast.controller.logs import Changes, Line
-from ballast.controller.openmove import read_moves
 from ballast.controller.reporter import Reporter
 from ballast.kube.events import EventRecorder
 from ballast.model import Memory, MovePhase, MovesMode, Pin, Placement, Plan, Reason, Refusal

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from ballast.controller.cluster_objects import OpenMove
 from ballast.controller.gathering import facts
-from ballast.controller.openmove import OpenMove
-from ballast.kube.timestamp import text
+from ballast.kube.document import text
 from ballast.moves import Facts
 from tests.unit.controller.stage import NOW, Stage, move, stage, streaming
 from tests.unit.kube.builders import GATE

@@ -16,7 +16,7 @@ import pytest
 
 from ballast.controller.operator import Operator, Settings
 from ballast.kube.connection import Connection
-from ballast.kube.timestamp import text
+from ballast.kube.document import text
 from tests.unit.kube.builders import GATE, executor, node
 from tests.unit.kube.scripted import Answer, Asked, kubeconfig, scripted
 

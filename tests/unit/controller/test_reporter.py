@@ -9,12 +9,12 @@ import pytest
 
 from ballast.api import BalancingPolicy
 from ballast.api.policy_status import NodeScore
+from ballast.controller.cluster_objects import ClusterObjects, Read
 from ballast.controller.context import Context
 from ballast.controller.ends import Finding
 from ballast.controller.observe import Lists
 from ballast.controller.reporter import QUIET_SECONDS, Candidate, Reporter, owner_of
 from ballast.controller.status import Outlook
-from ballast.controller.survey import Read, Survey
 from ballast.errors import BallastError
 from ballast.kube.events import EventRecorder
 from ballast.model import ConditionReason, Executor, Memory, MetricsHealth, NodeUsage, Phase, Reason, Snapshot, Topology
@@ -86,7 +86,7 @@ class Stage:
         return Context(
             read=Read(raw, BalancingPolicy.parse(raw)),
             policy=a_policy(),
-            survey=Survey(Lists((), ()), (), (seen,), ()),
+            objects=ClusterObjects(Lists((), ()), (), (seen,), ()),
             snapshot=snapshot,
             memory=Memory(),
             reading=Reading(),

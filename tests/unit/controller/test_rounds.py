@@ -16,12 +16,12 @@ from prometheus_client import CollectorRegistry
 from ballast.api import BalancingPolicy
 from ballast.api.topology import SparkTopology
 from ballast.controller.actuator import Actuator
+from ballast.controller.cluster_objects import ClusterLister
 from ballast.controller.ends import Rates
 from ballast.controller.metrics import MetricsReader
 from ballast.controller.movers import Movers
 from ballast.controller.reporter import QUIET_SECONDS, Reporter
 from ballast.controller.rounds import Parts, Rounds
-from ballast.controller.survey import Surveyor
 from ballast.controller.switch import Switch
 from ballast.controller.telemetry import Telemetry
 from ballast.kube.errors import Unavailable
@@ -125,7 +125,7 @@ def operating(
     events = EventRecorder(client, instance="one", clock=clock, on_error=_fail)
     telemetry = telemetry or Telemetry(CollectorRegistry())
     parts = Parts(
-        observer=Surveyor(client),
+        observer=ClusterLister(client),
         metrics=metrics or MetricsReader(client, namespace="ballast-system"),
         movers=Movers(client, events=events, telemetry=telemetry, clock=clock),
         actuator=Actuator(client, events=events, telemetry=telemetry, clock=clock),

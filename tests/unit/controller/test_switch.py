@@ -9,7 +9,7 @@ import pytest
 from ballast.api import BalancingPolicy
 from ballast.api.gate import GateSpec
 from ballast.controller.switch import COMPARE_SECONDS, MOST_NAMESPACES, Switch, Wanted, wanted
-from ballast.kube.timestamp import text
+from ballast.kube.document import text
 from tests.unit.kube.builders import CREATED_AT
 from tests.unit.kube.scripted import Answer, scripted
 

@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+import copy
+import json
 from pathlib import Path
 from typing import Any
 
+import jsonpatch
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ballast.kube.actions import (
     Blocked,
@@ -11,14 +16,16 @@ from ballast.kube.actions import (
     Refused,
     Release,
     Released,
+    ReleasePatch,
     Vanished,
     delete_unscheduled,
     evict,
     release,
+    release_patch,
 )
 from ballast.kube.client import Limits
 from ballast.kube.pods import held
-from ballast.model import DEFAULT_LEVELS, Pin, Placement
+from ballast.model import DEFAULT_LEVELS, Level, Levels, Location, Pin, Placement, Reason
 from tests.unit.kube.builders import GATE, executor, expression, required
 from tests.unit.kube.scripted import Answer, scripted
 
@@ -129,3 +136,187 @@ def test_deleting_is_guarded_by_uid_and_by_the_version_that_was_unscheduled(tmp_
     with scripted(Answer(body=gated("9")), OK) as script:
         delete_unscheduled(script.client(tmp_path), namespace="n", name="p", uid="uid-spark-1-exec-1")
         assert script.asked[1].body["preconditions"] == {"uid": "uid-spark-1-exec-1", "resourceVersion": "9"}
+
+
+ZONE, RACK, HOST = (level.label for level in DEFAULT_LEVELS.ordered)
+HERE: Location = ("a", "a-1", "node-1")
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def placement(pin: Pin = Pin.ZONE, *, node: str | None = "node-1", location: Location = HERE) -> Placement:
+    return Placement("analytics/spark-1-exec-1", "uid", node, location, pin)
+
+
+def patch_of(raw: dict[str, Any], wanted: Placement, levels: Levels = DEFAULT_LEVELS) -> ReleasePatch:
+    pod = held(raw)
+    assert pod is not None
+    return release_patch(pod, wanted, levels)
+
+
+def released(raw: dict[str, Any], wanted: Placement, levels: Levels = DEFAULT_LEVELS) -> dict[str, Any]:
+    """The pod after the patch, as the API server would apply it."""
+    return dict(jsonpatch.apply_patch(copy.deepcopy(raw), patch_of(raw, wanted, levels).operations))
+
+
+def node_affinity(raw: dict[str, Any]) -> dict[str, Any]:
+    return dict(raw["spec"].get("affinity", {}).get("nodeAffinity", {}))
+
+
+def terms(raw: dict[str, Any]) -> list[dict[str, Any]]:
+    return list(node_affinity(raw)[REQUIRED]["nodeSelectorTerms"])
+
+
+def a_gated_pod(*others: str, **changes: Any) -> dict[str, Any]:
+    return executor(gates=[*({"name": name} for name in others), GATE], **changes)
+
+
+def test_the_zone_is_required_and_nearer_levels_preferred() -> None:
+    after = released(a_gated_pod(), placement())
+    assert terms(after) == [{"matchExpressions": [expression(ZONE, "a")]}]
+    assert node_affinity(after)[PREFERRED] == [
+        {"weight": 50, "preference": {"matchExpressions": [expression(RACK, "a-1")]}},
+        {"weight": 100, "preference": {"matchExpressions": [expression(HOST, "node-1")]}},
+    ]
+
+
+def test_a_placement_without_a_location_requires_nothing_whatever_its_pin() -> None:
+    assert node_affinity(released(a_gated_pod(), placement(Pin.ZONE, node=None, location=()))) == {}
+
+
+@pytest.mark.parametrize(
+    ("pin", "keys", "preferred"),
+    [
+        (Pin.NONE, [], [ZONE, RACK, HOST]),
+        (Pin.ZONE, [ZONE], [RACK, HOST]),
+        (Pin.RACK, [ZONE, RACK], [HOST]),
+        (Pin.NODE, [HOST], []),
+    ],
+)
+def test_a_pin_is_required_down_to_its_level(pin: Pin, keys: list[str], preferred: list[str]) -> None:
+    after = node_affinity(released(a_gated_pod(), placement(pin)))
+    found = [
+        e["key"] for term in after.get(REQUIRED, {}).get("nodeSelectorTerms", []) for e in term["matchExpressions"]
+    ]
+    assert found == keys
+    assert [p["preference"]["matchExpressions"][0]["key"] for p in after.get(PREFERRED, [])] == preferred
+
+
+def test_a_level_that_the_node_lacks_is_left_out() -> None:
+    after = released(a_gated_pod(), placement(Pin.RACK, location=("a", None, "node-1")))
+    assert terms(after) == [{"matchExpressions": [expression(ZONE, "a")]}]
+
+
+def test_a_node_without_a_host_label_is_pinned_by_its_name() -> None:
+    after = released(a_gated_pod(), placement(Pin.NODE, location=("a", None, None)))
+    assert terms(after) == [{"matchFields": [expression("metadata.name", "node-1")]}]
+
+
+def test_a_policy_with_one_level_pins_nodes_only() -> None:
+    hosts = Levels((Level(HOST, 1.0),))
+    assert terms(released(a_gated_pod(), placement(Pin.NODE, location=("node-1",)), hosts)) == [
+        {"matchExpressions": [expression(HOST, "node-1")]}
+    ]
+    assert patch_of(a_gated_pod(), placement(Pin.ZONE, location=("node-1",)), hosts).pin is Pin.NONE
+
+
+def test_every_term_that_the_pod_has_is_tightened_and_none_is_added() -> None:
+    ssd = {"matchExpressions": [expression("disk", "ssd")]}
+    named = {"matchFields": [expression("metadata.name", "node-7")]}
+    after = released(a_gated_pod(affinity=required(ssd, named)), placement())
+    assert terms(after) == [
+        {"matchExpressions": [expression("disk", "ssd"), expression(ZONE, "a")]},
+        {"matchExpressions": [expression(ZONE, "a")], "matchFields": [expression("metadata.name", "node-7")]},
+    ]
+
+
+def test_other_affinity_and_preferences_stay() -> None:
+    theirs = {"weight": 7, "preference": {"matchExpressions": [expression("disk", "ssd")]}}
+    affinity = {"podAntiAffinity": {"x": 1}, "nodeAffinity": {PREFERRED: [theirs]}}
+    after = released(a_gated_pod(affinity=affinity), placement())
+    assert after["spec"]["affinity"]["podAntiAffinity"] == {"x": 1}
+    assert node_affinity(after)[PREFERRED][0] == theirs
+
+
+def test_only_our_gate_goes() -> None:
+    after = released(executor(gates=[{"name": "first"}, GATE, {"name": "last"}]), placement())
+    assert after["spec"]["schedulingGates"] == [{"name": "first"}, {"name": "last"}]
+
+
+def test_an_empty_term_cannot_be_tightened_so_the_pod_goes_unpinned_with_the_reason() -> None:
+    raw = a_gated_pod(affinity=required({"matchExpressions": [expression("disk", "ssd")]}, {}))
+    patch = patch_of(raw, placement(Pin.NODE))
+    assert (patch.pin, patch.reason) == (Pin.NONE, Reason.EMPTY_AFFINITY_TERM)
+    after = released(raw, placement(Pin.NODE))
+    assert terms(after) == terms(raw)
+    assert len(node_affinity(after)[PREFERRED]) == 3
+
+
+def test_without_a_node_the_pod_goes_as_it_is() -> None:
+    after = released(a_gated_pod(), Placement("ns/p", "uid", None, (), Pin.NONE, Reason.NO_ROOM))
+    assert "affinity" not in after["spec"]
+    assert (
+        patch_of(a_gated_pod(), Placement("ns/p", "uid", None, (), Pin.NONE, Reason.NO_ROOM)).reason is Reason.NO_ROOM
+    )
+
+
+def test_without_a_node_the_zone_is_required_if_it_is_pinned_to() -> None:
+    patch = patch_of(a_gated_pod(), Placement("ns/p", "uid", None, ("a", "a-1", None), Pin.ZONE, Reason.GATE_TIMEOUT))
+    assert patch.pin is Pin.ZONE
+    after = released(a_gated_pod(), Placement("ns/p", "uid", None, ("a", "a-1", None), Pin.ZONE, Reason.GATE_TIMEOUT))
+    assert terms(after) == [{"matchExpressions": [expression(ZONE, "a")]}]
+    assert [(p["weight"], p["preference"]["matchExpressions"]) for p in node_affinity(after)[PREFERRED]] == [
+        (50, [expression(RACK, "a-1")])
+    ]
+
+
+def test_without_a_node_none_is_required() -> None:
+    assert patch_of(a_gated_pod(), Placement("ns/p", "uid", None, ("a", None, None), Pin.NODE)).pin is Pin.NONE
+
+
+def test_without_a_node_what_is_known_of_the_location_is_preferred() -> None:
+    after = released(a_gated_pod(), Placement("ns/p", "uid", None, ("a", "a-1", None), Pin.NONE, Reason.POOL_FULL))
+    assert REQUIRED not in node_affinity(after)
+    assert [(p["weight"], p["preference"]["matchExpressions"]) for p in node_affinity(after)[PREFERRED]] == [
+        (25, [expression(ZONE, "a")]),
+        (50, [expression(RACK, "a-1")]),
+    ]
+
+
+def test_the_patch_fails_on_another_version_of_the_pod() -> None:
+    changed = a_gated_pod()
+    changed["metadata"]["resourceVersion"] = "8"
+    with pytest.raises(jsonpatch.JsonPatchTestFailed):
+        jsonpatch.apply_patch(changed, patch_of(a_gated_pod(), placement()).operations)
+
+
+NAMES = st.sampled_from([ZONE, RACK, "disk", "arch"])
+EXPRESSIONS = st.builds(
+    lambda key, values: expression(key, *values), NAMES, st.lists(st.sampled_from("abc"), min_size=1)
+)
+TERMS = st.fixed_dictionaries(
+    {}, optional={"matchExpressions": st.lists(EXPRESSIONS), "matchFields": st.just([expression("metadata.name", "x")])}
+)
+
+
+@given(
+    st.one_of(st.none(), st.lists(TERMS, min_size=1, max_size=4)),
+    st.sampled_from(list(Pin)),
+    st.tuples(*[st.one_of(st.none(), st.sampled_from("abc"))] * 3),
+    st.sampled_from([(), ("other",)]),
+)
+def test_a_release_only_tightens(
+    theirs: list[dict[str, Any]] | None, pin: Pin, location: Location, others: tuple[str, ...]
+) -> None:
+    raw = a_gated_pod(*others, **({} if theirs is None else {"affinity": required(*theirs)}))
+    before = json.dumps(raw, sort_keys=True)
+    after = released(raw, placement(pin, location=location))
+    assert [gate["name"] for gate in after["spec"]["schedulingGates"]] == list(others)
+    if theirs is not None:
+        assert len(terms(after)) == len(theirs)
+        for old, new in zip(theirs, terms(after), strict=True):
+            for part in ("matchExpressions", "matchFields"):
+                assert new.get(part, [])[: len(old.get(part, []))] == old.get(part, [])
+            if not any(old.values()):
+                assert not any(new.values())
+    assert json.dumps(raw, sort_keys=True) == before

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.kube.errors import AlreadyExists, Conflict, NotFound, Unavailable
-from ballast.kube.lease import Election, LeaseSettings, Sight, Step, decide, lease_is_stale, somebody_leads
+from ballast.kube.lease import Election, LeaseSettings, ObservedLease, Step, decide, lease_is_stale, somebody_leads
 from tests.unit.kube.builders import CREATED_AT
 from tests.unit.kube.scripted import Answer, scripted
 
@@ -34,12 +34,12 @@ def lease(holder: str, *, renewed: str = "t0", seconds: int = 6) -> JSON:
     ],
 )
 def test_what_to_do_about_a_lease(found: JSON | None, silent_for: float, step: Step) -> None:
-    seen = Sight().after(found, 100.0)
+    seen = ObservedLease().after(found, 100.0)
     assert decide(found, seen, SETTINGS, 100.0 + silent_for) is step
 
 
 def test_any_change_of_the_lease_is_a_sign_of_life() -> None:
-    seen = Sight().after(lease("two"), 100.0)
+    seen = ObservedLease().after(lease("two"), 100.0)
     assert seen.after(lease("two"), 103.0).at == 100.0
     assert seen.after(lease("two", renewed="t1"), 103.0).at == 103.0
 

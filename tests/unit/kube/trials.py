@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ballast.kube.document import JSON
-from ballast.kube.informer import Informer, Timing
+from ballast.kube.informer import Informer, Store, Timing
 from ballast.kube.kinds import POD
 from ballast.kube.lists import Query
-from ballast.kube.store import Store
 from tests.testbed.waiting import wait_until
 from tests.unit.kube.faulty import Fault, FaultyServer, faulty_server
 

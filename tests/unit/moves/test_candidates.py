@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from ballast.kube.actions import release_patch
 from ballast.kube.constraints import ConstraintReader
 from ballast.kube.pods import Held
-from ballast.kube.release import release_patch
 from ballast.model import (
     DEFAULT_LEVELS,
     AvgShedderPolicy,

@@ -6,12 +6,10 @@ from typing import Any
 import pytest
 
 from ballast.api import BalancingPolicy
+from ballast.controller.cluster_objects import ClusterObjects, OpenMove, Read
+from ballast.controller.cluster_view import Claims, ClusterView, Pools, pools_of
 from ballast.controller.gateclock import GateClock
 from ballast.controller.observe import Lists
-from ballast.controller.openmove import OpenMove
-from ballast.controller.pools import Pools, pools_of
-from ballast.controller.sight import Claims, Sight
-from ballast.controller.survey import Read, Survey
 from ballast.kube.nodes import NodeReader
 from ballast.kube.pods import PodReader
 from ballast.model import Constraints, Memory, Requirement, Toleration
@@ -39,9 +37,9 @@ WEB = {"matchLabels": {"team": "web"}}
 
 
 def ruler(move: MoveState, pools: dict[str, frozenset[str]] | None = None) -> str | None:
-    sight = Sight(Survey(Lists((), ()), (), (), ()), Pools(pools or POOLS, {}), GateClock(), 0.0)
+    cluster_view = ClusterView(ClusterObjects(Lists((), ()), (), (), ()), Pools(pools or POOLS, {}), GateClock(), 0.0)
     each = OpenMove({}, move)
-    (found,) = [name for name in ("one", "two", None) if sight.own_moves([each], name)]
+    (found,) = [name for name in ("one", "two", None) if cluster_view.own_moves([each], name)]
     return found
 
 
@@ -100,9 +98,9 @@ def test_a_held_executor_is_in_one_pass_and_a_replacement_in_that_of_its_move(
     pods = [PodReader().read(executor(7, gates=[GATE])), PodReader().read(executor(2, node="node-2"))]
     nodes = [NodeReader().read(node(f"node-{n}", labels={"pool": pool})) for n, pool in enumerate(("one", "two"), 1)]
     policies = (enforcing("one"), enforcing("two"))
-    survey = Survey(Lists(pods, nodes, NAMESPACES), policies, (), (under_way,))
-    sight = Sight(survey, pools_of(policies, nodes), GateClock().after(pods, NOW), NOW)
-    contexts = [sight.context(read, Memory(), Reading(), []) for read in policies]
+    objects = ClusterObjects(Lists(pods, nodes, NAMESPACES), policies, (), (under_way,))
+    cluster_view = ClusterView(objects, pools_of(policies, nodes), GateClock().after(pods, NOW), NOW)
+    contexts = [cluster_view.context(read, Memory(), Reading(), []) for read in policies]
     seen = {context.name: {e.executor_id for e in context.snapshot.executors} for context in contexts}
     assert seen == {"one": {"2"}, "two": {"2"}} | {holder: {"2", "7"}}
     assert [dict(context.others) for context in contexts if context.name != holder] == [{"uid-spark-1-exec-7": holder}]
@@ -130,8 +128,8 @@ def holder(
     awaited: Mapping[str | Profile, str] | None = None,
 ) -> str | None:
     """`policies`: the oldest first."""
-    survey = Survey(Lists([POD], NODES, TWO_NAMESPACES), policies, (), ())
-    claims = Claims.of(survey, pools_of(policies, NODES), awaited or {})
+    objects = ClusterObjects(Lists([POD], NODES, TWO_NAMESPACES), policies, (), ())
+    claims = Claims.of(objects, pools_of(policies, NODES), awaited or {})
     return claims.holder(gated("e", constraints=constraints), POD)
 
 
@@ -203,7 +201,45 @@ def test_a_topology_that_a_policy_names_is_its_own() -> None:
     raw: JSON = {"metadata": {"name": "clicks", "namespace": "analytics"}}
     clicks = Read(raw, topology("clicks", labels={"tier": "gold"}, components=[{"name": "ingest"}]))
     policies = (BATCH, policy("streaming", topologySelector={"matchLabels": {"tier": "gold"}}))
-    survey = Survey(Lists([pod], NODES, TWO_NAMESPACES), policies, (clicks,), ())
-    claims = Claims.of(survey, pools_of(policies, NODES), {})
+    objects = ClusterObjects(Lists([pod], NODES, TWO_NAMESPACES), policies, (clicks,), ())
+    claims = Claims.of(objects, pools_of(policies, NODES), {})
     assert claims.holder(gated("e"), pod) == "batch"
     assert claims.holder(gated("e", constraints=only("streaming")), pod) == "streaming"
+
+
+READER = NodeReader()
+LABELED_NODES = [
+    READER.read(node("s1", labels={"pool": "streaming"})),
+    READER.read(node("s2", labels={"pool": "streaming"})),
+    READER.read(node("b1", labels={"pool": "b"})),
+]
+
+
+def policy_of(name: str, pool: str) -> Read[BalancingPolicy]:
+    raw: dict[str, Any] = {
+        "apiVersion": "ballast.dev/v1alpha1",
+        "kind": "BalancingPolicy",
+        "metadata": {"name": name},
+        "spec": {"nodeSelector": {"matchLabels": {"pool": pool}}},
+    }
+    return Read(raw, BalancingPolicy.parse(raw))
+
+
+def test_each_policy_rules_over_the_nodes_that_it_selects() -> None:
+    found = pools_of([policy_of("first", "streaming"), policy_of("second", "b")], LABELED_NODES)
+    assert found.nodes == {"first": {"s1", "s2"}, "second": {"b1"}}
+    assert found.stalled == {}
+
+
+def test_of_two_that_overlap_the_younger_is_stalled_and_told_what_to_change() -> None:
+    found = pools_of(
+        [policy_of("old", "streaming"), policy_of("young", "streaming"), policy_of("other", "b")], LABELED_NODES
+    )
+    assert set(found.nodes) == {"old", "other"}
+    assert "old (s1, s2)" in found.stalled["young"]
+    assert "spec.nodeSelector" in found.stalled["young"]
+
+
+def test_policies_without_nodes_do_not_overlap() -> None:
+    found = pools_of([policy_of("first", "none"), policy_of("second", "none")], LABELED_NODES)
+    assert found.stalled == {}

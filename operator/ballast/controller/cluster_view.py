@@ -5,33 +5,32 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from ballast.api import BalancingPolicy
+from ballast.controller.cluster_objects import ClusterObjects, OpenMove, Read, planner_moves, read_moves
 from ballast.controller.context import Context
 from ballast.controller.failures import Failures
 from ballast.controller.gateclock import GateClock
 from ballast.controller.membership import Membership
 from ballast.controller.metrics import MetricsReader
 from ballast.controller.observe import Metrics, Pool, observe
-from ballast.controller.openmove import OpenMove, planner_moves, read_moves
-from ballast.controller.pools import Pools, blocked
-from ballast.controller.survey import Read, Survey
 from ballast.kube.nodes import NodeFacts
 from ballast.kube.pods import Pod
-from ballast.model import Constraints, Executor, Memory, MovePhase, Phase, PlacementMode, Snapshot
-from ballast.model.from_api import policy_from
+from ballast.model import ConditionReason, Constraints, Executor, Memory, MovePhase, Phase, PlacementMode, Snapshot
+from ballast.model.from_api import defect, policy_from
 from ballast.moves.score import Profile, profile_of
 from ballast.prometheus import Reading
 
 
 @dataclass(frozen=True)
-class Sight:
+class ClusterView:
     """Which policy gates which pod is worked out when it is first asked for, and kept; so it has no slots."""
 
-    survey: Survey
+    objects: ClusterObjects
     pools: Pools
     gates: GateClock
-    """Has seen the survey's pods."""
+    """Has seen the objects's pods."""
     now: float
     failures: Failures = field(default_factory=Failures)
     """Have seen them, too."""
@@ -39,23 +38,23 @@ class Sight:
     def read_metrics(self, read: Read[BalancingPolicy], metrics: MetricsReader) -> Reading:
         """Ask the policy's Prometheus about its nodes and all executors."""
         mine = self.pools.nodes[read.resource.metadata.name]
-        nodes = [node for node in self.survey.lists.nodes if node.name in mine]
-        pods = [pod for pod in self.survey.lists.pods if pod.executor is not None or pod.is_driver]
-        topologies = [topology.resource for topology in self.survey.topologies]
+        nodes = [node for node in self.objects.lists.nodes if node.name in mine]
+        pods = [pod for pod in self.objects.lists.pods if pod.executor is not None or pod.is_driver]
+        topologies = [topology.resource for topology in self.objects.topologies]
         reading = metrics.read(read.resource, nodes, pods, now=self.now)
         return replace(reading, rates=metrics.rates(read.resource, topologies, now=self.now))
 
     def context(self, read: Read[BalancingPolicy], memory: Memory, reading: Reading, moves: list[OpenMove]) -> Context:
         name = read.resource.metadata.name
-        nodes = [node for node in self.survey.lists.nodes if node.name in self.pools.nodes[name]]
+        nodes = [node for node in self.objects.lists.nodes if node.name in self.pools.nodes[name]]
         policy = policy_from(read.resource, {node.name: node.labels for node in nodes})
         weights = policy.weights
-        points = {n.name: weights.points_per_core(n.allocatable.cpu_cores) for n in self.survey.lists.nodes}
+        points = {n.name: weights.points_per_core(n.allocatable.cpu_cores) for n in self.objects.lists.nodes}
         seen = observe(
-            self.survey.lists,
+            self.objects.lists,
             policy,
             pool=Pool.of(read.resource.spec),
-            topologies=[topology.resource for topology in self.survey.topologies],
+            topologies=[topology.resource for topology in self.objects.topologies],
             clock=self.gates,
             now=self.now,
             moves=planner_moves(moves, points),
@@ -63,12 +62,12 @@ class Sight:
             rates=reading.rates,
             failures=self.failures,
         )
-        pods = {pod.uid: pod for pod in self.survey.lists.pods if pod.executor is not None}
+        pods = {pod.uid: pod for pod in self.objects.lists.pods if pod.executor is not None}
         others = self._held_by_others(seen.snapshot, name, pods)
         return Context(
             read=read,
             policy=policy,
-            survey=self.survey,
+            objects=self.objects,
             snapshot=_without(seen.snapshot, others),
             memory=memory,
             reading=reading,
@@ -85,12 +84,12 @@ class Sight:
 
     @cached_property
     def _claims(self) -> Claims:
-        return Claims.of(self.survey, self.pools, self._awaited())
+        return Claims.of(self.objects, self.pools, self._awaited())
 
     def _awaited(self) -> dict[str | Profile, str]:
         """The policies whose moves wait for a replacement: it is in their pass, by whomever it could be placed."""
         found: dict[str | Profile, str] = {}
-        for move in read_moves(self.survey.moves)[0]:
+        for move in read_moves(self.objects.moves)[0]:
             state, ruler = move.state, self._ruler(move)
             if ruler is None or state.phase not in (MovePhase.LEAVING, MovePhase.ARRIVING):
                 continue
@@ -151,10 +150,10 @@ class Claims:
     """Policies by the uid of the executor, or by the profile of those, that a move of theirs waits for."""
 
     @classmethod
-    def of(cls, survey: Survey, pools: Pools, awaited: Mapping[str | Profile, str]) -> Claims:
+    def of(cls, objects: ClusterObjects, pools: Pools, awaited: Mapping[str | Profile, str]) -> Claims:
         """`awaited`: as the field. Policies with errors claim no pods."""
-        followed = [each for each in survey.policies if blocked(each.resource, pools) is None]
-        return cls(tuple(_claim(each, survey, pools) for each in followed), awaited)
+        followed = [each for each in objects.policies if blocked(each.resource, pools) is None]
+        return cls(tuple(_claim(each, objects, pools) for each in followed), awaited)
 
     def holder(self, executor: Executor, pod: Pod) -> str | None:
         """Of the policies that include a gated executor: whose move waits for it; else the oldest enforcing one whose
@@ -170,10 +169,10 @@ class Claims:
         return None if best is None else best.policy
 
 
-def _claim(read: Read[BalancingPolicy], survey: Survey, pools: Pools) -> _Claim:
-    policy, lists = read.resource, survey.lists
+def _claim(read: Read[BalancingPolicy], objects: ClusterObjects, pools: Pools) -> _Claim:
+    policy, lists = read.resource, objects.lists
     pool, mine = Pool.of(policy.spec), pools.nodes[policy.metadata.name]
-    steered = pool.steered((topology.resource for topology in survey.topologies), lists.namespaces)
+    steered = pool.steered((topology.resource for topology in objects.topologies), lists.namespaces)
     return _Claim(
         policy.metadata.name,
         enforces=policy.spec.placement.mode.value == PlacementMode.ENFORCE.value,
@@ -189,3 +188,47 @@ def _admits(node: NodeFacts, constraints: Constraints) -> bool:
         and constraints.volumes_reach(node.labels, node.name)
         and constraints.untolerated(node.taints) is None
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Pools:
+    """Nodes by policy name. Pools must not overlap: of two that do, the younger policy is `stalled`, with why."""
+
+    nodes: Mapping[str, frozenset[str]]
+    stalled: Mapping[str, str]
+
+
+def pools_of(policies: Sequence[Read[BalancingPolicy]], nodes: Sequence[NodeFacts]) -> Pools:
+    """`policies`: the oldest first."""
+    owned: dict[str, frozenset[str]] = {}
+    stalled: dict[str, str] = {}
+    for read in policies:
+        policy = read.resource
+        name = policy.metadata.name
+        mine = frozenset(node.name for node in nodes if policy.spec.node_selector.matches(node.labels))
+        clash = next((other for other, theirs in owned.items() if theirs & mine), None)
+        if clash is None:
+            owned[name] = mine
+        else:
+            shared = sorted(owned[clash] & mine)
+            stalled[name] = (
+                f"its nodes overlap with those of the older policy {clash} ({', '.join(shared[:3])}); "
+                "change spec.nodeSelector of one of them"
+            )
+    return Pools(owned, stalled)
+
+
+class Blocked(NamedTuple):
+    """As the policy's condition has it."""
+
+    reason: ConditionReason
+    message: str
+
+
+def blocked(policy: BalancingPolicy, pools: Pools) -> Blocked | None:
+    """None where a pass over the policy's pool makes sense."""
+    overlap = pools.stalled.get(policy.metadata.name)
+    if overlap is not None:
+        return Blocked(ConditionReason.POOLS_OVERLAP, overlap)
+    wrong = defect(policy)
+    return None if wrong is None else Blocked(ConditionReason.INVALID_SPEC, str(wrong))

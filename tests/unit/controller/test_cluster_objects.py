@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ballast.controller.survey import NotInstalledError, Surveyor
+from ballast.controller.cluster_objects import ClusterLister, NotInstalledError
 from tests.unit.kube.scripted import Answer, Asked, scripted
 
 EMPTY = Answer(body={"items": [], "metadata": {}})
@@ -19,7 +19,7 @@ def resource(asked: Asked) -> str:
 def test_who_is_seen_is_seen_with_the_policy_and_the_namespace_that_were_there_before(tmp_path: Path) -> None:
     with scripted() as script:
         script.by = lambda _: EMPTY
-        Surveyor(script.client(tmp_path)).look()
+        ClusterLister(script.client(tmp_path)).look()
         order = [resource(asked) for asked in script.asked]
 
     pods = order.index("pods")
@@ -33,4 +33,4 @@ def test_a_cluster_without_a_definition_is_told_what_to_install(tmp_path: Path, 
     with scripted() as script:
         script.by = lambda asked: Answer(status=404, body={}) if resource(asked) == missing else EMPTY
         with pytest.raises(NotInstalledError, match=f"knows no {missing}: install the chart"):
-            Surveyor(script.client(tmp_path)).look()
+            ClusterLister(script.client(tmp_path)).look()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -12,13 +12,15 @@ from ballast.controller.observe import Lists
 from ballast.errors import BallastError, InvalidResource
 from ballast.kube import kinds
 from ballast.kube.client import Client
+from ballast.kube.constraints import Volumes, read_claim, read_volume
 from ballast.kube.document import JSON
 from ballast.kube.errors import NotFound
 from ballast.kube.kinds import Kind
 from ballast.kube.lists import Query, read_list
 from ballast.kube.nodes import NodeReader
 from ballast.kube.pods import PodReader
-from ballast.kube.volumes import Volumes, read_claim, read_volume
+from ballast.model import Move
+from ballast.moves import MoveState, record
 
 R = TypeVar("R", bound=Resource)
 T = TypeVar("T")
@@ -43,13 +45,13 @@ class Read(Generic[R]):
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class ClusterObjects:
     lists: Lists
     policies: tuple[Read[BalancingPolicy], ...]
     """The oldest first."""
     topologies: tuple[Read[SparkTopology], ...]
     moves: tuple[JSON, ...]
-    """ExecutorMoves. A Surveyor lists them before the pods, so that what a move has brought about is in the pods; with
+    """ExecutorMoves. A ClusterLister lists them before the pods, so that what a move has caused is in the pods; with
     watches the pods may be older, and are read again before a move's next step.
     """
     broken: tuple[InvalidResource, ...] = ()
@@ -57,23 +59,23 @@ class Survey:
 
 
 class Observer(Protocol):
-    """Shows a round the cluster: by lists (Surveyor), or as the watches have it (ClusterState)."""
+    """Shows a round the cluster: by lists (ClusterLister), or as the watches have it (ClusterState)."""
 
-    def look(self) -> Survey: ...
+    def look(self) -> ClusterObjects: ...
 
     def confirm(self) -> bool:
-        """Whether policies, topologies, moves and namespaces' labels are still as the last survey had them."""
+        """Whether policies, topologies, moves and namespaces' labels are still as the last objects had them."""
         ...
 
 
-class Surveyor:
+class ClusterLister:
     """Lists everything through one client. Not safe for threads."""
 
     def __init__(self, client: Client, *, decommission_script: str = "decom.sh") -> None:
         self._client = client
         self._pods, self._nodes = PodReader(decommission_script=decommission_script), NodeReader()
 
-    def look(self) -> Survey:
+    def look(self) -> ClusterObjects:
         """Raises KubeError when a list can't be read: a pass over half of a cluster is worse than none."""
         moves = self._installed(kinds.EXECUTOR_MOVE)
         lists = self._lists()
@@ -81,7 +83,7 @@ class Surveyor:
         broken: list[InvalidResource] = []
         policies = self._ours(kinds.BALANCING_POLICY, BalancingPolicy, broken)
         topologies = self._ours(kinds.SPARK_TOPOLOGY, SparkTopology, broken)
-        return Survey(lists, oldest_first(policies), tuple(topologies), tuple(moves), tuple(broken))
+        return ClusterObjects(lists, oldest_first(policies), tuple(topologies), tuple(moves), tuple(broken))
 
     def confirm(self) -> bool:
         """Policies and topologies were listed after the pods."""
@@ -130,3 +132,35 @@ def oldest_first(policies: list[Read[BalancingPolicy]]) -> tuple[Read[BalancingP
         return metadata.get("creationTimestamp") or "", metadata["name"]
 
     return tuple(sorted(policies, key=age))
+
+
+@dataclass(frozen=True, slots=True)
+class OpenMove:
+    raw: JSON
+    state: MoveState
+
+    @property
+    def key(self) -> str:
+        return self.state.orders.key
+
+    def planned(self, points_per_core: Mapping[str, float]) -> Move:
+        """As the planner reads it. `points_per_core`: of score, by node; nodes that are gone are absent."""
+        return record.to_move(self.state, source_points_per_core=points_per_core.get(self.state.orders.source, 0.0))
+
+
+def read_moves(raw: tuple[JSON, ...]) -> tuple[list[OpenMove], list[BallastError]]:
+    """The moves that this version can read, and what is wrong with the others."""
+    found: list[OpenMove] = []
+    broken: list[BallastError] = []
+    for item in raw:
+        whole = {"apiVersion": kinds.EXECUTOR_MOVE.api_version, "kind": kinds.EXECUTOR_MOVE.kind, **item}
+        try:
+            found.append(OpenMove(whole, record.read(whole)))
+        except BallastError as error:
+            broken.append(error)
+    return found, broken
+
+
+def planner_moves(moves: Iterable[OpenMove], points_per_core: Mapping[str, float]) -> tuple[Move, ...]:
+    """All of them as the planner reads them."""
+    return tuple(each.planned(points_per_core) for each in moves)
