@@ -172,6 +172,9 @@ class Moves(Model):
     """Evidence for a move: the node's score is at least this. With 0 the gap between two nodes is evidence enough."""
     max_locality_loss: Annotated[float, Field(ge=0, le=1)] = 0.1
     """The share by which the cost of traffic may rise."""
+    max_failure_percent: Annotated[int, Field(ge=1, le=100)] = 50
+    """No executor of an application is moved once it has had this percentage of the failures at which Spark gives up.
+    """
     cooldown: Annotated[Duration, Between("0s", "168h")] = Duration.parse("10m")
     """Wait so long between moves of one topology, and of one node: after one began, and again after it ended."""
     leave_timeout: Annotated[Duration, Between("5s", "1h")] = Duration.parse("2m")

@@ -141,6 +141,7 @@ def _moves(spec: Moves) -> MovesPolicy:
         min_pressure=spec.min_pressure,
         saturation_score=spec.saturation_score,
         max_locality_loss=spec.max_locality_loss,
+        max_failure_percent=spec.max_failure_percent,
         cooldown_seconds=spec.cooldown.seconds,
         leave_timeout_seconds=spec.leave_timeout.seconds,
         arrive_timeout_seconds=spec.arrive_timeout.seconds,

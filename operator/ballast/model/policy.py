@@ -128,6 +128,8 @@ class MovesPolicy:
     saturation_score: float = 90.0
     """Points of score."""
     max_locality_loss: float = 0.1
+    max_failure_percent: int = 50
+    """Of the failures at which Spark gives up."""
     cooldown_seconds: float = 600.0
     leave_timeout_seconds: float = 120.0
     arrive_timeout_seconds: float = 180.0

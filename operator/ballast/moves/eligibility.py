@@ -112,15 +112,13 @@ def _state(case: Case, moves: MovesPolicy) -> Objection | None:
 
 
 def _failure_budget(case: Case, moves: MovesPolicy) -> Objection | None:
-    del moves
     if case.topology is None:
         return None
     limit = max(_SPARK_MIN_FAILURES, 2 * case.live_executors)
-    if 2 * case.topology.failed_executors >= limit:
-        return (
-            Reason.FAILURE_BUDGET,
-            f"{case.topology.failed_executors} executors failed; Spark gives up at {limit}",
-        )
+    failed, percent = case.topology.failed_executors, moves.max_failure_percent
+    if 100 * failed >= percent * limit:
+        detail = f"{failed} executors failed, and Spark gives up at {limit}: maxFailurePercent {percent} is reached"
+        return Reason.FAILURE_BUDGET, detail
     return None
 
 

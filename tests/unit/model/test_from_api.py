@@ -102,7 +102,7 @@ def test_units_arrive_as_seconds_bytes_and_ratios() -> None:
             {
                 "placement": {"mode": "Enforce", "debounce": "1500ms"},
                 "shedding": {"avgShedder": {"unit": "Traffic", "minThroughput": "2Mi"}},
-                "moves": {"maxStateSize": "500M"},
+                "moves": {"maxStateSize": "500M", "maxFailurePercent": 25},
             }
         )
     )
@@ -111,6 +111,7 @@ def test_units_arrive_as_seconds_bytes_and_ratios() -> None:
     assert found.shedding.avg_shedder.unit is LoadUnit.TRAFFIC
     assert found.shedding.avg_shedder.min_throughput_bytes == 2 * 1024 * 1024
     assert found.moves.max_state_bytes == 500e6
+    assert found.moves.max_failure_percent == 25
 
 
 def test_favored_nodes_are_found_by_their_labels() -> None:

@@ -12,6 +12,7 @@ def _why(
     evidence: Evidence | None = None,
     *,
     load_cores: float | None = 0.5,
+    moves: MovesPolicy | None = None,
 ) -> Reason | None:
     case = Case(
         executor=executor,
@@ -21,7 +22,7 @@ def _why(
         evidence=evidence or Evidence(),
         now=NOW,
     )
-    return next((reason for reason, _ in objections(case, MovesPolicy())), None)
+    return next((reason for reason, _ in objections(case, moves or MovesPolicy())), None)
 
 
 def test_an_ordinary_streaming_executor_may_move() -> None:
@@ -77,6 +78,12 @@ def test_an_executor_whose_label_names_no_topology_needs_a_workload(
 def test_an_application_at_half_its_failure_budget_is_left_alone() -> None:
     assert _why(an_executor("e-1"), a_topology(failed_executors=6)) is Reason.FAILURE_BUDGET
     assert _why(an_executor("e-1"), a_topology(failed_executors=5)) is None
+
+
+@pytest.mark.parametrize(("failed", "reason"), [(2, None), (3, Reason.FAILURE_BUDGET)])
+def test_a_policy_may_leave_an_application_alone_earlier(failed: int, reason: Reason | None) -> None:
+    policy = MovesPolicy(max_failure_percent=25)
+    assert _why(an_executor("e-1"), a_topology(failed_executors=failed), moves=policy) is reason
 
 
 @pytest.mark.parametrize(
