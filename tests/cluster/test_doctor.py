@@ -94,6 +94,39 @@ def deployment(name: str, **labels: str) -> dict[str, Any]:
     }
 
 
+def cron_job(name: str, **labels: str) -> dict[str, Any]:
+    """Suspended."""
+    pod = {"spec": {"containers": [{"name": "main", "image": "ballast"}], "restartPolicy": "Never"}}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": name, "namespace": FOREIGN, "labels": labels},
+        "spec": {"schedule": "0 3 * * *", "suspend": True, "jobTemplate": {"spec": {"template": pod}}},
+    }
+
+
+@pytest.fixture
+def node_pools(scene: Scene) -> Iterator[None]:
+    """The kind alone, with no controller, as long as a test needs it."""
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    versions = [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": anything}}]
+    names = {"kind": "NodePool", "plural": "nodepools", "singular": "nodepool", "listKind": "NodePoolList"}
+    testbed = scene.cluster.testbed
+    testbed.apply(
+        {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "nodepools.karpenter.sh"},
+            "spec": {"group": "karpenter.sh", "names": names, "scope": "Cluster", "versions": versions},
+        }
+    )
+    try:
+        testbed.kubectl("wait", "crd/nodepools.karpenter.sh", "--for=condition=Established", "--timeout=60s")
+        yield
+    finally:
+        testbed.kubectl("delete", "crd/nodepools.karpenter.sh", "--wait=true")
+
+
 @pytest.fixture(scope="module")
 def scene(installed: Installation) -> Iterator[Scene]:
     """Two nodes, the one without a rack; a policy that enforces placement while no operator runs."""
@@ -307,9 +340,33 @@ def test_a_selector_that_also_matches_the_driver_is_found(scene: Scene) -> None:
 
 
 def test_a_descheduler_and_karpenters_nodes_are_found(scene: Scene) -> None:
-    scene.cluster.testbed.apply(deployment("descheduler", **{"app.kubernetes.io/name": "descheduler"}))
-    labels = {"metadata": {"labels": {"karpenter.sh/nodepool": "spark"}}}
-    scene.cluster.client.patch(NODE, NODES[0], labels)
-    assert scene.told("OtherMover", f"Deployment {FOREIGN}/descheduler") == ["It is a descheduler."]
+    labels = {"app.kubernetes.io/name": "descheduler"}
+    scene.cluster.testbed.apply(deployment("descheduler", **labels), cron_job("nightly", **labels))
+    scene.cluster.client.patch(NODE, NODES[0], {"metadata": {"labels": {"karpenter.sh/nodepool": "spark"}}})
+    for subject in (f"Deployment {FOREIGN}/descheduler", f"CronJob {FOREIGN}/nightly"):
+        assert scene.told("OtherMover", subject) == ["It is a descheduler."]
     (what,) = scene.told("OtherMover", f"BalancingPolicy {POLICY}")
-    assert "Karpenter's NodePool spark" in what
+    assert "Karpenter's NodePool spark (consolidationPolicy not readable)" in what
+
+
+@pytest.mark.parametrize(
+    ("consolidation", "words"),
+    [("WhenEmptyOrUnderutilized", ["spark (consolidationPolicy WhenEmptyOrUnderutilized)"]), ("WhenEmpty", [])],
+)
+def test_what_karpenter_would_fight_is_read_from_its_node_pool(
+    scene: Scene, node_pools: None, consolidation: str, words: list[str]
+) -> None:
+    del node_pools
+    scene.cluster.client.patch(NODE, NODES[0], {"metadata": {"labels": {"karpenter.sh/nodepool": "spark"}}})
+    disruption = {"consolidationPolicy": consolidation, "consolidateAfter": "1m"}
+    scene.cluster.testbed.apply(
+        {
+            "apiVersion": "karpenter.sh/v1",
+            "kind": "NodePool",
+            "metadata": {"name": "spark"},
+            "spec": {"disruption": disruption},
+        }
+    )
+    told = scene.told("OtherMover", f"BalancingPolicy {POLICY}")
+    assert len(told) == len(words)
+    assert all(word in what for word, what in zip(words, told, strict=True))

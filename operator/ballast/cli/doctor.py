@@ -14,7 +14,7 @@ from ballast.cli.access import ANYHOW, Access, reads_cluster
 from ballast.cli.main import end
 from ballast.cli.output import Format, show, structured
 from ballast.cli.source import SYSTEM_NAMESPACE, PrometheusOption, SystemOption
-from ballast.errors import BallastError
+from ballast.errors import BallastError, InvalidField
 from ballast.files import text_of
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ EXAMPLES = (
     "ballast doctor --conf spark-defaults.conf",
     "ballast doctor --spark-submit 'spark-submit --conf spark.decommission.enabled=true job.py'",
     "ballast doctor -f application.yaml --fix",
+    "kubectl ballast doctor -p streaming",
+    "ballast doctor --limits limits.txt",
 )
 
 
@@ -47,6 +49,18 @@ def doctor(
         str | None,
         typer.Option("--filename", "-f", metavar="FILE", help="SparkApplications as YAML; - reads standard input."),
     ] = None,
+    limits: Annotated[
+        str | None,
+        typer.Option(
+            "--limits",
+            metavar="FILE",
+            help="What the kernel allows a pod, printed as docs/doctor.md says; - reads standard input.",
+        ),
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option("--policy", "-p", metavar="NAME", help="Of all policies, tell of this one's pool alone."),
+    ] = None,
     prometheus: PrometheusOption = None,
     system_namespace: SystemOption = SYSTEM_NAMESPACE,
     fix: Annotated[bool, typer.Option("--fix", help="Print the patch only. Nothing is applied.")] = False,
@@ -57,18 +71,19 @@ def doctor(
 ) -> None:
     """Say what to change and why, with the measured consequence. Nothing is applied.
 
-    With --conf, --spark-submit or -f it checks an application before it runs, and asks no server. Otherwise it checks
-    the cluster: it reads, and creates one pod a namespace with the API server's dry run.
+    With --conf, --spark-submit or -f it checks an application before it runs, with --limits what the kernel allows a
+    pod, and asks no server. Otherwise it checks the cluster: it reads, and creates one pod a namespace with the API
+    server's dry run.
 
     Exit code 0: no error and no warning. 1: at least one. 2: wrong usage, or what is to be checked can't be read.
     """
     try:
         submissions = _submissions(conf, spark_submit, filename)
-        findings = (
-            _findings(submissions)
-            if submissions
-            else _of_cluster(access, system_namespace=system_namespace, prometheus=prometheus)
-        )
+        findings = [*_findings(submissions), *_of_pod(limits)]
+        if not submissions and limits is None:
+            findings = _of_cluster(access, system_namespace=system_namespace, prometheus=prometheus, policy=policy)
+        elif policy is not None:
+            raise InvalidField("--policy", policy, "it says which pool of a cluster: leave it out, or the files")
     except BallastError as error:
         end(error, code=2)
     _print(findings, submissions, output, fix=fix)
@@ -100,17 +115,25 @@ def _findings(submissions: Sequence[Submission]) -> list[Finding]:
     return check(submissions, Expectations())
 
 
-def _of_cluster(access: Access, *, system_namespace: str, prometheus: str | None) -> list[Finding]:
-    """Raises BallastError if the API server can't be reached."""
+def _of_pod(limits: str | None) -> list[Finding]:
+    """Raises BallastError for what can't be read."""
+    if limits is None:
+        return []
+    from ballast.doctor import pod_limits  # noqa: PLC0415 -- unused for --help
+
+    return pod_limits.check(pod_limits.parse(_text("--limits", limits), source=limits))
+
+
+def _of_cluster(access: Access, *, system_namespace: str, prometheus: str | None, policy: str | None) -> list[Finding]:
+    """Raises BallastError if the API server can't be reached, or does not have the policy."""
     from ballast.cli.inspection import inspect  # noqa: PLC0415 -- slow to load, unused for a file
     from ballast.doctor.cluster_checks import check  # noqa: PLC0415 -- as above
 
     connection = access.connect()
     client = access.client(connection)
     try:
-        return check(
-            inspect(client, server=connection.server, system_namespace=system_namespace, prometheus=prometheus)
-        )
+        cluster = inspect(client, server=connection.server, system_namespace=system_namespace, prometheus=prometheus)
+        return check(cluster, policy=policy)
     finally:
         client.close()
 

@@ -27,6 +27,7 @@ T = TypeVar("T")
 _OURS = "app.kubernetes.io/name=ballast"
 _OPERATOR = "app.kubernetes.io/component=operator"
 _DESCHEDULERS = "app.kubernetes.io/name=descheduler"
+_NODE_POOL = Kind("karpenter.sh/v1", "NodePool", "nodepools", namespaced=False)
 _HEARTBEATS = "kube-node-lease"
 _EVICTION = "eviction"
 _RIGHTS: Sequence[tuple[str, Kind, str]] = (
@@ -50,6 +51,7 @@ _NEEDED: Sequence[tuple[str, Kind]] = (
     ("list", kinds.SPARK_TOPOLOGY),
     ("list", kinds.DISRUPTION_BUDGET),
     ("list", kinds.DEPLOYMENT),
+    ("list", kinds.CRON_JOB),
     ("list", kinds.NAMESPACE),
     ("list", kinds.LEASE),
     ("create", kinds.POD),
@@ -95,7 +97,8 @@ class _Inspection:
             budgets=tuple(self._list(Query(kinds.DISRUPTION_BUDGET), _budget)),
             gated=gated,
             metrics=self._metrics(policies, nodes, raw, executors=bool(executors)),
-            deschedulers=tuple(self._list(Query(kinds.DEPLOYMENT, labels=_DESCHEDULERS), _place)),
+            deschedulers=tuple(self._deschedulers()),
+            consolidation=self._consolidation(),
             server_version=server_version,
             own_version=version("ballast-operator"),
             clock_ahead_seconds=behind,
@@ -116,6 +119,25 @@ class _Inspection:
             except BallastError as error:
                 self._unread[f"{query.kind.kind} {item['metadata']['name']}"] = str(error)
         return values
+
+    def _deschedulers(self) -> Iterable[str]:
+        """Its chart makes a CronJob of it, or a Deployment."""
+        for kind in (kinds.DEPLOYMENT, kinds.CRON_JOB):
+            yield from (f"{kind.kind} {place}" for place in self._list(Query(kind, labels=_DESCHEDULERS), _place))
+
+    def _consolidation(self) -> dict[str, str]:
+        """By NodePool; empty where there is no Karpenter."""
+        try:
+            items = read_list(self._client, Query(_NODE_POOL), lambda item: item).items
+        except NotFound:
+            return {}
+        except Forbidden as error:
+            self._unread[_NODE_POOL.plural] = str(error)
+            return {}
+        return {
+            item["metadata"]["name"]: (item["spec"].get("disruption") or {}).get("consolidationPolicy", "")
+            for item in items
+        }
 
     def _own_rights(self) -> None:
         for verb, kind in _NEEDED:

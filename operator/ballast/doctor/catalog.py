@@ -157,15 +157,34 @@ CLUSTER: Mapping[str, Entry] = {
     ),
     "OtherMover": Entry(
         Severity.WARNING,
-        "Another controller evicts pods from the same nodes. The descheduler moves executors by requested resources "
-        "and Karpenter's consolidation empties nodes; both undo placements, and neither knows what executors exchange.",
+        "Another controller evicts pods from the same nodes. The descheduler moves executors by requested resources. "
+        "Karpenter's consolidation with WhenEmptyOrUnderutilized empties nodes that it could do without. Both undo "
+        "placements, and neither knows what executors exchange.",
         "Exclude executors from the descheduler (a namespace or label filter). Set consolidationPolicy: WhenEmpty, "
         "or annotate executors with karpenter.sh/do-not-disrupt.",
     ),
 }
 """Findings of a live cluster."""
 
-CATALOG: Mapping[str, Entry] = {**SUBMISSION, **CLUSTER}
+POD: Mapping[str, Entry] = {
+    "OpenFilesLow": Entry(
+        Severity.WARNING,
+        "Every connection, shuffle file and state file is an open file. A JVM raises its own limit to the hard one; "
+        'at that limit tasks fail with "Too many open files". Storm\'s tuning notes ask for 65000.',
+        "Raise the limit of the container runtime (LimitNOFILE of its unit on the nodes).",
+    ),
+    "SocketBuffersSmall": Entry(
+        Severity.INFO,
+        "A program that asks for a socket buffer (spark.shuffle.io.receiveBuffer, Kafka's receive.buffer.bytes) gets "
+        "no more than this, and a connection carries no more than one buffer per round trip. A buffer that no program "
+        "asks for is tuned by the kernel (net.ipv4.tcp_rmem) and is not limited by it.",
+        "Leave Spark's buffers at their default and set Kafka's receive.buffer.bytes=-1, or raise net.core.rmem_max "
+        "and net.core.wmem_max on the nodes.",
+    ),
+}
+"""Findings of what the kernel allows a pod."""
+
+CATALOG: Mapping[str, Entry] = {**SUBMISSION, **POD, **CLUSTER}
 
 
 def found(

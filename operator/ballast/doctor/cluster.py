@@ -82,6 +82,9 @@ class Cluster:
     metrics: Mapping[str, Metrics] = field(default_factory=dict)
     """By policy."""
     deschedulers: tuple[str, ...] = ()
+    """Kind, namespace and name of each, as `CronJob kube-system/descheduler`."""
+    consolidation: Mapping[str, str] = field(default_factory=dict)
+    """Karpenter's NodePool → its consolidationPolicy; a NodePool that may not be read is absent."""
     server_version: str = ""
     own_version: str = ""
     clock_ahead_seconds: float = 0.0

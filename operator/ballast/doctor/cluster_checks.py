@@ -9,6 +9,7 @@ from ballast.api.policy import BalancingPolicy
 from ballast.doctor.catalog import found
 from ballast.doctor.cluster import Cluster, Node
 from ballast.doctor.finding import Finding, Severity
+from ballast.errors import InvalidField
 
 _MINOR = re.compile(r"v?1\.([0-9]+)")
 _GATE_NEEDS_MINOR = 36
@@ -17,11 +18,22 @@ _CLOCK_SECONDS = 5.0
 """Well below the lease's 15 s, and above what a request takes."""
 _SHOWN = 3
 _NODE_POOL = "karpenter.sh/nodepool"
+_WHEN_EMPTY = "WhenEmpty"
 _DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 
 
-def check(cluster: Cluster) -> list[Finding]:
-    return [finding for rule in _RULES for finding in rule(cluster)]
+def check(cluster: Cluster, *, policy: str | None = None) -> list[Finding]:
+    """`policy`: leave out what is about other policies. Raises InvalidField where there is none of this name."""
+    names = {each.metadata.name for each in cluster.policies}
+    if policy is not None and policy not in names:
+        known = ", ".join(sorted(names)) or "none"
+        raise InvalidField("--policy", policy, f"there is no BalancingPolicy of this name: there is {known}")
+    left_out = {_subject(name) for name in names if policy not in (None, name)}
+    return [finding for rule in _RULES for finding in rule(cluster) if finding.subject not in left_out]
+
+
+def _subject(policy: str) -> str:
+    return f"BalancingPolicy {policy}"
 
 
 def _installed(cluster: Cluster) -> Iterator[Finding]:
@@ -72,7 +84,7 @@ def _clocks(cluster: Cluster) -> Iterator[Finding]:
 def _pools(cluster: Cluster) -> Iterator[Finding]:
     owned: dict[str, set[str]] = {}
     for policy in cluster.policies:
-        name, subject = policy.metadata.name, f"BalancingPolicy {policy.metadata.name}"
+        name, subject = policy.metadata.name, _subject(policy.metadata.name)
         nodes = _pool(cluster, policy)
         mine = {node.name for node in nodes}
         for other, theirs in owned.items():
@@ -99,7 +111,7 @@ def _gate(cluster: Cluster) -> Iterator[Finding]:
 
 def _metrics(cluster: Cluster) -> Iterator[Finding]:
     for policy, seen in cluster.metrics.items():
-        subject = f"BalancingPolicy {policy}"
+        subject = _subject(policy)
         if seen.problem:
             yield found("PrometheusUnreachable", subject, f"{seen.url}: {seen.problem}.")
             continue
@@ -152,18 +164,24 @@ def _drivers(cluster: Cluster) -> Iterator[Finding]:
 
 def _movers(cluster: Cluster) -> Iterator[Finding]:
     for name in cluster.deschedulers:
-        yield found("OtherMover", f"Deployment {name}", "It is a descheduler.")
+        yield found("OtherMover", name, "It is a descheduler.")
     for policy in cluster.policies:
-        pools = sorted({pool for node in _pool(cluster, policy) if (pool := node.labels.get(_NODE_POOL))})
+        named = {pool for node in _pool(cluster, policy) if (pool := node.labels.get(_NODE_POOL))}
+        pools = sorted(pool for pool in named if cluster.consolidation.get(pool) != _WHEN_EMPTY)
         exposed = [pod.name for pod in cluster.executors if pod.annotations.get(_DO_NOT_DISRUPT) != "true"]
         if pools and exposed:
             patch = """'{"spec":{"disruption":{"consolidationPolicy":"WhenEmpty"}}}'"""
             commands = tuple(f"kubectl patch nodepool {pool} --type merge -p {patch}" for pool in pools)
             what = (
-                f"Its nodes belong to Karpenter's NodePool {_some(pools)}, and {len(exposed)} executors have no "
-                f"annotation {_DO_NOT_DISRUPT}."
+                f"Its nodes belong to Karpenter's NodePool {_some([_consolidated(cluster, pool) for pool in pools])}, "
+                f"and {len(exposed)} executors have no annotation {_DO_NOT_DISRUPT}."
             )
-            yield found("OtherMover", f"BalancingPolicy {policy.metadata.name}", what, commands=commands)
+            yield found("OtherMover", _subject(policy.metadata.name), what, commands=commands)
+
+
+def _consolidated(cluster: Cluster, pool: str) -> str:
+    """The NodePool's name with what is known of its consolidation."""
+    return f"{pool} (consolidationPolicy {cluster.consolidation.get(pool, 'not readable')})"
 
 
 def _pool(cluster: Cluster, policy: BalancingPolicy) -> list[Node]:

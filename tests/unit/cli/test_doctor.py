@@ -68,8 +68,25 @@ def test_the_properties_file_of_a_command_counts(conf: Path, tmp_path: Path) -> 
     assert run("doctor", "--spark-submit", str(script)).code == 0
 
 
-@pytest.mark.parametrize("option", ["--conf", "-f"])
+@pytest.mark.parametrize("option", ["--conf", "-f", "--limits"])
 def test_a_file_that_is_not_there_is_wrong_usage(option: str, tmp_path: Path) -> None:
     ended = run("doctor", option, str(tmp_path / "absent"))
     assert (ended.code, ended.out) == (2, "")
     assert "No such file or directory" in ended.err
+
+
+def test_what_the_kernel_allows_a_pod_is_checked_with_or_without_an_application(conf: Path, tmp_path: Path) -> None:
+    limits = tmp_path / "limits.txt"
+    buffers = "".join(f"==> /proc/sys/net/core/{name} <==\n8388608\n" for name in ("rmem_max", "wmem_max"))
+    limits.write_text(f"Max open files  1024  4096  files\n{buffers}", encoding="utf-8")
+    for more in ((), ("--conf", str(conf))):
+        ended = run("doctor", "--limits", str(limits), *more)
+        assert ended.code == 1
+        assert "warning: OpenFilesLow" in ended.out
+        assert "1 warning" in ended.out
+
+
+def test_a_policy_next_to_a_file_is_wrong_usage(conf: Path) -> None:
+    ended = run("doctor", "--conf", str(conf), "-p", "streaming")
+    assert ended.code == 2
+    assert "--policy" in ended.err

@@ -8,6 +8,7 @@ from ballast.api import BalancingPolicy
 from ballast.api.labels import LabelSelector
 from ballast.doctor.cluster import Budget, Cluster, Metrics, Node, Operator, SparkPod
 from ballast.doctor.cluster_checks import check
+from ballast.errors import InvalidField
 
 OPERATOR = Operator(name="ballast", account="system:serviceaccount:s:ballast", version="1.0.0")
 ALL = {"topology.kubernetes.io/zone": "a", "topology.ballast.dev/rack": "r", "kubernetes.io/hostname": "n"}
@@ -74,3 +75,29 @@ def test_executors_that_karpenter_leaves_alone_are_no_finding() -> None:
     kept = SparkPod("jobs", "exec-1", {}, {"karpenter.sh/do-not-disrupt": "true"})
     assert ids(nodes=nodes, executors=(kept,)) == []
     assert ids(nodes=nodes, executors=(kept, SparkPod("jobs", "exec-2"))) == ["OtherMover"]
+
+
+@pytest.mark.parametrize(
+    ("consolidation", "words"),
+    [
+        ({"spark": "WhenEmptyOrUnderutilized"}, "spark (consolidationPolicy WhenEmptyOrUnderutilized)"),
+        ({}, "spark (consolidationPolicy not readable)"),
+        ({"spark": "WhenEmpty"}, None),
+    ],
+)
+def test_a_node_pool_that_only_gives_up_empty_nodes_is_no_finding(
+    consolidation: dict[str, str], words: str | None
+) -> None:
+    nodes = (Node("n", {**ALL, "karpenter.sh/nodepool": "spark"}, "v1.37.1"),)
+    seen = cluster(nodes=nodes, executors=(SparkPod("jobs", "exec-1"),), consolidation=consolidation)
+    told = [each.what for each in check(seen) if each.id == "OtherMover"]
+    assert len(told) == (words is not None)
+    assert all(words in what for what in told if words is not None)
+
+
+def test_one_policy_is_told_of_without_the_others() -> None:
+    seen = cluster(policies=(policy("empty", pool="x"), policy("void", pool="y")))
+    assert [each.subject for each in check(seen)] == ["BalancingPolicy empty", "BalancingPolicy void"]
+    assert [each.subject for each in check(seen, policy="void")] == ["BalancingPolicy void"]
+    with pytest.raises(InvalidField, match=r"--policy.*there is empty, void"):
+        check(seen, policy="nothing")
