@@ -14,8 +14,19 @@ from ballast.api import BalancingPolicy
 from ballast.errors import InvalidField
 from ballast.simulation.study import Case, Document
 
-DECIDES = ("api", "grouping", "model", "moves", "placement", "planner", "shedding", "simulation", "spark/backtest")
-"""Packages that a run's outcome depends on, and what is kept of it."""
+DECIDES = (
+    "api",
+    "files",
+    "grouping",
+    "model",
+    "moves",
+    "placement",
+    "planner",
+    "shedding",
+    "simulation",
+    "spark/backtest",
+)
+"""Packages and modules that a run's outcome depends on, and what is kept of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +96,6 @@ def _key(edition: str, window: str, document: Document, seed: int) -> str:
 
 def program(root: Path) -> str:
     """The program in that folder: its version, and the text of what decides, so that a changed checkout runs again."""
-    files = (path for package in DECIDES for path in sorted((root / package).rglob("*.py")))
+    files = (path for name in DECIDES for path in sorted([*root.glob(f"{name}.py"), *(root / name).rglob("*.py")]))
     code = hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
     return digest(version("ballast-operator"), code)

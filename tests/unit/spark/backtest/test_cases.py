@@ -57,6 +57,7 @@ ROOT = Path(ballast.__file__).parent
     ("module", "decides"),
     [
         ("planner/plan.py", True),
+        ("files.py", True),
         ("simulation/recorded/reading.py", True),
         ("spark/backtest/row.py", True),
         ("spark/backtest/recordings.py", True),
