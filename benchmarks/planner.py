@@ -44,8 +44,8 @@ from ballast.model import (
     Workload,
 )
 from ballast.planner.plan import plan
-from benchmarks.large_pools import CASES, ENFORCED
 from benchmarks.listing.pages import executor, node, pages
+from benchmarks.load.large_pools import CASES, ENFORCED
 from benchmarks.report import Aim, Result, machine, write
 
 T = TypeVar("T")

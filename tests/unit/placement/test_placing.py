@@ -39,7 +39,7 @@ from ballast.placement.placing import place
 from ballast.placement.problem import Layout
 from ballast.placement.proximity import problem
 from ballast.placement.strategy import Openings
-from benchmarks.large_pools import CASES, ENFORCED, apart, chain, pool
+from benchmarks.load.large_pools import CASES, ENFORCED, apart, chain, pool
 from tests.builders import GIB, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
 from tests.unit.placement.situations import the_view
 
