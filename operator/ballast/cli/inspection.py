@@ -105,12 +105,15 @@ class _Inspection:
             unread=dict(self._unread),
         )
 
-    def _list(self, query: Query, read: Callable[[JSON], T]) -> list[T]:
-        """Empty where it may not be read; what is invalid is left out."""
+    def _list(self, query: Query, read: Callable[[JSON], T], *, may_be_unknown: bool = False) -> list[T]:
+        """Empty where it may not be read; what is invalid is left out. `may_be_unknown`: the API server need not know
+        the kind.
+        """
         try:
             found = read_list(self._client, query, lambda item: item).items
         except (Forbidden, NotFound) as error:
-            self._unread[query.kind.plural] = str(error)
+            if not (may_be_unknown and isinstance(error, NotFound)):
+                self._unread[query.kind.plural] = str(error)
             return []
         values = []
         for item in found:
@@ -127,17 +130,7 @@ class _Inspection:
 
     def _consolidation(self) -> dict[str, str]:
         """By NodePool; empty where there is no Karpenter."""
-        try:
-            items = read_list(self._client, Query(_NODE_POOL), lambda item: item).items
-        except NotFound:
-            return {}
-        except Forbidden as error:
-            self._unread[_NODE_POOL.plural] = str(error)
-            return {}
-        return {
-            item["metadata"]["name"]: (item["spec"].get("disruption") or {}).get("consolidationPolicy", "")
-            for item in items
-        }
+        return dict(self._list(Query(_NODE_POOL), _consolidation, may_be_unknown=True))
 
     def _own_rights(self) -> None:
         for verb, kind in _NEEDED:
@@ -332,6 +325,10 @@ def _budget(item: JSON) -> Budget:
 
 def _place(item: JSON) -> str:
     return f"{item['metadata']['namespace']}/{item['metadata']['name']}"
+
+
+def _consolidation(item: JSON) -> tuple[str, str]:
+    return item["metadata"]["name"], (item["spec"].get("disruption") or {}).get("consolidationPolicy", "")
 
 
 def _labels(item: JSON) -> tuple[str, dict[str, str]]:

@@ -64,7 +64,7 @@ class Observer(Protocol):
     def look(self) -> ClusterObjects: ...
 
     def confirm(self) -> bool:
-        """Whether policies, topologies, moves and namespaces' labels are still as the last objects had them."""
+        """Whether policies, topologies, moves and namespaces' labels are still as the last look showed them."""
         ...
 
 

@@ -1,11 +1,11 @@
-"""The cluster as the watches tell of it, in memory: a pass takes an immutable ClusterObjects of it instead of listing.
+"""The cluster as the watches tell of it, in memory: a pass takes an immutable copy (ClusterObjects) instead of listing.
 
 Pods, nodes, namespaces and, once an executor mounts a claim, claims and volumes come from informers. kopf's handlers
 bring the objects of our own kinds; since kopf does not say how old its watches are, and reports no object that vanished
 during a re-list, these few objects are listed as well, now and then, and whatever kopf missed is noticed.
 
-A objects may be a moment old. Every write is guarded by resource version or uid, so a stale objects costs a retry. What
-this process wrote itself is put into the state with the answer to the write, so no decision is made twice.
+What it shows may be a moment old. Every write is guarded by resource version or uid, so a stale read costs a retry.
+What this process wrote itself is put into the state with the answer to the write, so no decision is made twice.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ class ClusterState:
         return not differing and not missed
 
     def distrust(self) -> None:
-        """Have our own kinds listed before the next objects: this process did not lead, and must see all moves."""
+        """Have our own kinds listed before the next look: this process did not lead, and must see all moves."""
         self._verified_at = None
 
     def look(self, *, patience_seconds: float = _FIRST_LIST_SECONDS) -> ClusterObjects:

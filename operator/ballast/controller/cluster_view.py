@@ -30,7 +30,7 @@ class ClusterView:
     objects: ClusterObjects
     pools: Pools
     gates: GateClock
-    """Has seen the objects's pods."""
+    """Has seen the pods of `objects`."""
     now: float
     failures: Failures = field(default_factory=Failures)
     """Have seen them, too."""

@@ -31,7 +31,6 @@ from ballast.model import ConditionReason, Memory, MovesMode, Phase, Plan, Reaso
 
 _LOG = logging.getLogger(__name__)
 _NO_FAULT = (ConditionReason.NOT_CONFIGURED, ConditionReason.NO_ANSWER_YET)
-_UNSEEN = (ConditionReason.EXTERNAL_NAMESPACE_NOT_ALLOWED, ConditionReason.EXTERNAL_NOT_FOUND)
 _NOT_OURS = frozenset({Reason.NOT_ENFORCED, Reason.FOREIGN_SCHEDULER, Reason.FOREIGN_GATE})
 """Reasons of releases of executors that the policy is not to place."""
 _UNPLACED_SECONDS = 3600.0
@@ -108,9 +107,7 @@ class Reporter:
             memory,
             context.snapshot.taken_at,
             adviser.recommendations(context, renew=renew),
-            {each.topology: each for each in context.findings if each.reason is ConditionReason.QUERY_NOT_ALLOWED},
-            {each.topology: each for each in context.findings if each.reason in _UNSEEN},
-            {each.topology: each for each in context.findings if each.reason is ConditionReason.SELECTORS_OVERLAP},
+            context.findings,
             self._stays_off(),
             self._unplaced.counts(context.name, now),
         )

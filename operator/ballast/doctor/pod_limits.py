@@ -20,7 +20,7 @@ _BUFFER_BYTES = 1024 * 1024
 """With a round trip of 1 ms it carries 1 GiB/s, more than a link of 8 Gbit/s."""
 _UNLIMITED = 2**63
 _FILES = re.compile(r"^Max open files\s+\S+\s+(\d+|unlimited)\s", re.MULTILINE)
-_BUFFER = r"^==> .*/{name} <==\n\s*(\d+)\s*$"
+_BUFFERS = re.compile(r"^==> .*/(rmem_max|wmem_max) <==\n\s*(\d+)\s*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,13 +36,16 @@ class PodLimits:
 def parse(text: str, *, source: str) -> PodLimits:
     """Raises InvalidField for what is not the command's output."""
     files = _FILES.search(text)
-    buffers = [re.search(_BUFFER.format(name=name), text, re.MULTILINE) for name in ("rmem_max", "wmem_max")]
-    if files is None or None in buffers:
+    buffers = {name: int(size) for name, size in _BUFFERS.findall(text)}
+    if files is None or len(buffers) < 2:
         remedy = f"write the output of `kubectl exec POD -- {COMMAND}` to it"
         raise InvalidField("--limits", source, remedy)
-    receive, send = (int(each[1]) for each in buffers if each is not None)
-    most = _UNLIMITED if files[1] == "unlimited" else int(files[1])
-    return PodLimits(source=source, open_files=most, receive_buffer_bytes=receive, send_buffer_bytes=send)
+    return PodLimits(
+        source=source,
+        open_files=_UNLIMITED if files[1] == "unlimited" else int(files[1]),
+        receive_buffer_bytes=buffers["rmem_max"],
+        send_buffer_bytes=buffers["wmem_max"],
+    )
 
 
 def check(limits: PodLimits) -> list[Finding]:

@@ -248,7 +248,8 @@ class Client:
         try:
             return read(response.data)
         except msgspec.DecodeError as error:
-            raise Unavailable(str(request.action), f"the answer is not the API server's: {_NOT_AN_OBJECT}") from error
+            why = "the answer is not the API server's: it is no JSON object"
+            raise Unavailable(str(request.action), why) from error
 
     def _send(
         self, pool: urllib3.PoolManager, request: _Request, timeout: urllib3.Timeout, *, at_once: bool
@@ -298,9 +299,6 @@ def _nothing(data: bytes) -> JSON:
     if data:
         msgspec.json.decode(data, type=_Unread)
     return {}
-
-
-_NOT_AN_OBJECT = "it is no JSON object"
 
 
 def _in_plain_words(error: Exception) -> str:

@@ -39,7 +39,7 @@ class ComponentRate:
 @dataclass(frozen=True, slots=True)
 class Rates:
     unit: str = ""
-    """What was counted: records, bytes or executors; figures of another unit say nothing."""
+    """What was counted: records, bytes or executors; rates in another unit are not compared."""
     components: tuple[ComponentRate, ...] = ()
     """Sorted by topology and component."""
 

@@ -154,7 +154,7 @@ class _Members:
 class Layout:
     """Where the nodes are: `paths` holds per node its item at each level, far to near, the node itself last.
 
-    An item is told by its whole path, so that racks of two zones may have one name.
+    An item is identified by its whole path, so racks of two zones may have the same name.
     """
 
     def __init__(self, paths: Sequence[Sequence[str]]) -> None:

@@ -187,8 +187,8 @@ class Axis:
 def combined(label: str, document: Document, axes: Sequence[Axis]) -> dict[str, dict[str, Any]]:
     """The policy in all combinations of the axes that concern it, by labels such as `default lowThreshold=10`.
 
-    The figures of a strategy that a policy does not have leave it as it is. Raises InvalidResource for a combination
-    that is not valid.
+    Settings of a strategy that a policy does not use leave the policy unchanged. Raises InvalidResource for a
+    combination that is not valid.
     """
     names = _short([axis.path for axis in axes])
     found: dict[str, dict[str, Any]] = {}

@@ -259,7 +259,7 @@ def cells(rows: Rows, *, start_ms: int, end_ms: int) -> tuple[Cells, tuple[str, 
 
 
 def _grid(rows: Rows, start_ms: int) -> Grid:
-    """Where most of the figures of nodes' CPU are."""
+    """The time grid on which most CPU values of nodes lie."""
     measured = rows.of("nodeCpu")
     order = np.lexsort((measured.time_ms, measured.node.codes))
     node, times = measured.node.codes[order], measured.time_ms[order]

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import overload
+from typing import NamedTuple, overload
 
 from ballast.api import BalancingPolicy, SparkTopology
 from ballast.api.condition import Condition, ConditionStatus, drop_condition, set_condition
@@ -25,12 +25,8 @@ class Outlook:
     now: float
     recommendations: Mapping[str, Recommendation] = field(default_factory=dict)
     """By topology key."""
-    remarks: Mapping[str, Finding] = field(default_factory=dict)
-    """What keeps a topology's own queries from running, by its key."""
-    unseen: Mapping[str, Finding] = field(default_factory=dict)
-    """What keeps an external component of a topology from being seen, by its key."""
-    shared: Mapping[str, Finding] = field(default_factory=dict)
-    """What says that executors which a topology selects belong to another one, by its key."""
+    findings: tuple[Finding, ...] = ()
+    """About topologies, for their conditions."""
     stays_off: bool = False
     """Whether the gate switch stays off although an operator leads."""
     unplaced: Mapping[Reason, int] = field(default_factory=dict)
@@ -41,6 +37,8 @@ class Outlook:
     """By topology key."""
     zones: Mapping[str, str] = field(init=False)
     """By node name; nodes without a zone are absent."""
+    found: Mapping[str, list[Finding]] = field(init=False)
+    """The findings, by topology key."""
     scopes: Mapping[tuple[str, str], str] = field(init=False)
     """How far a component may spread now, by topology key and component."""
 
@@ -53,7 +51,19 @@ class Outlook:
         zones = {node.name: zone for node in self.snapshot.nodes if (zone := node.location[0]) is not None}
         object.__setattr__(self, "locality", {view.topology: view for view in self.plan.locality})
         object.__setattr__(self, "zones", zones)
+        found: dict[str, list[Finding]] = defaultdict(list)
+        for finding in self.findings:
+            found[finding.topology].append(finding)
+        object.__setattr__(self, "found", dict(found))
         object.__setattr__(self, "scopes", {(topology, part): scope for topology, part, scope in self.memory.scopes})
+
+
+class Verdict(NamedTuple):
+    """Of a condition that is there only while there is one."""
+
+    holds: bool
+    reason: ConditionReason | Reason
+    message: str
 
 
 class Judge:
@@ -74,6 +84,13 @@ class Judge:
             observed_generation=self._generation,
             now=self._now,
         )
+
+    def set_while(self, type_: str, verdict: Verdict | None) -> None:
+        """The condition, or none of this type."""
+        if verdict is None:
+            self.drop(type_)
+        else:
+            self.set(type_, holds=verdict.holds, reason=verdict.reason, message=verdict.message)
 
     def drop(self, type_: str) -> None:
         self.conditions = drop_condition(self.conditions, type_)

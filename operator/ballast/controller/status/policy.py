@@ -22,7 +22,7 @@ from ballast.api.policy_status import (
 from ballast.api.policy_status import Refusal as RefusalStatus
 from ballast.api.policy_status import Refusals as RefusalsStatus
 from ballast.controller.memory import application_status, attempts_status, hits_status, state_status
-from ballast.controller.status.outlook import Judge, Outlook
+from ballast.controller.status.outlook import Judge, Outlook, Verdict
 from ballast.kube import names
 from ballast.model import (
     DEFAULT_LEVELS,
@@ -39,7 +39,7 @@ from ballast.model import (
     Reason,
     Refusal,
 )
-from ballast.moves import budget
+from ballast.moves import budget, rules
 from ballast.planner.plan import node_hits
 
 _DAY_SECONDS = 86400.0
@@ -86,27 +86,12 @@ def _policy_conditions(resource: BalancingPolicy, outlook: Outlook) -> tuple[Con
         "Balanced", holds=plan.pool.balanced, reason=_balance_reason(plan.pool), message=_balance_words(plan.pool)
     )
     judge.drop("Stalled")
-    if outlook.stays_off and outlook.policy.placement.mode is PlacementMode.ENFORCE:
-        judge.set("Gating", holds=False, reason=ConditionReason.SWITCH_OFF, message=_SWITCH_OFF)
-    else:
-        judge.drop("Gating")
-    _judge_moves(judge, outlook.policy)
-    _judge_levels(judge, outlook)
-    _judge_labels(judge, outlook.snapshot.executors)
-    if outlook.unplaced:
-        reason, message = _unplaced(outlook.unplaced)
-        judge.set("ExecutorsPlaced", holds=False, reason=reason, message=message)
-    else:
-        judge.drop("ExecutorsPlaced")
-    if plan.paused:
-        judge.set(
-            "Paused",
-            holds=True,
-            reason=ConditionReason.MOVES_DID_NOT_HELP,
-            message=f"moves rest in {_first(plan.paused)}",
-        )
-    else:
-        judge.drop("Paused")
+    judge.set_while("Gating", _gating(outlook))
+    judge.set_while("MovesPossible", _moves_possible(outlook.policy))
+    judge.set_while("LevelsFound", _levels_found(outlook))
+    judge.set_while("TopologiesFound", _topologies_found(outlook.snapshot.executors))
+    judge.set_while("ExecutorsPlaced", _executors_placed(outlook.unplaced))
+    judge.set_while("Paused", _paused(plan.paused))
     return judge.conditions
 
 
@@ -117,60 +102,72 @@ def _judge_ready(judge: Judge, pool: PoolView) -> None:
         judge.set("Ready", holds=False, reason=ConditionReason.NO_NODES, message=_NO_NODES)
 
 
-def _judge_moves(judge: Judge, policy: Policy) -> None:
-    acting = policy.moves.mode in (MovesMode.APPROVE, MovesMode.ENFORCE)
-    if acting and policy.placement.mode is not PlacementMode.ENFORCE:
-        message = (
-            f"moves.mode is {policy.moves.mode}, but placement.mode is {policy.placement.mode}: nothing moves, because "
-            "a replacement would not be gated for its destination; set placement.mode: Enforce"
-        )
-        judge.set("MovesPossible", holds=False, reason=Reason.NOT_ENFORCED, message=message)
-    else:
-        judge.drop("MovesPossible")
+def _gating(outlook: Outlook) -> Verdict | None:
+    if outlook.stays_off and outlook.policy.placement.mode is PlacementMode.ENFORCE:
+        return Verdict(False, ConditionReason.SWITCH_OFF, _SWITCH_OFF)
+    return None
 
 
-def _judge_levels(judge: Judge, outlook: Outlook) -> None:
+def _moves_possible(policy: Policy) -> Verdict | None:
+    unheld = rules.unheld(policy)
+    if unheld is None:
+        return None
+    message = (
+        f"moves.mode is {policy.moves.mode}, but placement.mode is {policy.placement.mode}: nothing moves, because "
+        "a replacement would not be gated for its destination; set placement.mode: Enforce"
+    )
+    return Verdict(False, unheld[0], message)
+
+
+def _levels_found(outlook: Outlook) -> Verdict | None:
     """Racks are the one default level that a cluster may well do without."""
     levels, nodes = outlook.policy.levels, outlook.snapshot.nodes
     expected = levels.ordered[:1] if levels == DEFAULT_LEVELS else levels.ordered
     missing = [
         level.label for index, level in enumerate(expected) if all(node.location[index] is None for node in nodes)
     ]
-    if nodes and missing:
-        message = (
-            f"no node of the pool has the label {', '.join(missing)}, so that level counts for nothing: label the "
-            "nodes, or correct spec.levels"
-        )
-        judge.set("LevelsFound", holds=False, reason=ConditionReason.LEVEL_LABEL_MISSING, message=message)
-    else:
-        judge.drop("LevelsFound")
+    if not nodes or not missing:
+        return None
+    message = (
+        f"no node of the pool has the label {', '.join(missing)}, so that level counts for nothing: label the "
+        "nodes, or correct spec.levels"
+    )
+    return Verdict(False, ConditionReason.LEVEL_LABEL_MISSING, message)
 
 
-def _judge_labels(judge: Judge, executors: Sequence[Executor]) -> None:
+def _topologies_found(executors: Sequence[Executor]) -> Verdict | None:
     named = {
         f"{e.namespace}/{e.unknown_topology}" for e in executors if e.unknown_topology and e.phase is not Phase.ENDED
     }
-    if named:
-        message = (
-            f"executors' label {names.TOPOLOGY} names what is no SparkTopology: {_first(sorted(named))}; correct the "
-            "label, or create the SparkTopology in that namespace"
-        )
-        judge.set("TopologiesFound", holds=False, reason=Reason.UNKNOWN_TOPOLOGY, message=message)
-    else:
-        judge.drop("TopologiesFound")
+    if not named:
+        return None
+    message = (
+        f"executors' label {names.TOPOLOGY} names what is no SparkTopology: {_first(sorted(named))}; correct the "
+        "label, or create the SparkTopology in that namespace"
+    )
+    return Verdict(False, Reason.UNKNOWN_TOPOLOGY, message)
+
+
+def _executors_placed(counts: Mapping[Reason, int]) -> Verdict | None:
+    """By the most frequent reason; the message has all of them."""
+    if not counts:
+        return None
+    ranked = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    words = ", ".join(f"{count} {reason}" for reason, count in ranked)
+    total = sum(counts.values())
+    message = f"{total} executors were released without a decided place in the last hour: {words}"
+    return Verdict(False, ranked[0][0], message)
+
+
+def _paused(topologies: Sequence[str]) -> Verdict | None:
+    if not topologies:
+        return None
+    return Verdict(True, ConditionReason.MOVES_DID_NOT_HELP, f"moves rest in {_first(topologies)}")
 
 
 def _first(found: Sequence[str]) -> str:
     more = len(found) - _NAMED
     return ", ".join(found[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-def _unplaced(counts: Mapping[Reason, int]) -> tuple[Reason, str]:
-    """The most frequent reason, and all of them in words."""
-    ranked = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
-    words = ", ".join(f"{count} {reason}" for reason, count in ranked)
-    total = sum(counts.values())
-    return ranked[0][0], f"{total} executors were released without a decided place in the last hour: {words}"
 
 
 def _judge_metrics(judge: Judge, health: MetricsHealth, dropped: tuple[str, ...]) -> None:

@@ -8,9 +8,11 @@ from ballast.api.topology_status import ComponentStatus, ExecutorCounts, Topolog
 from ballast.controller.advice import in_status
 from ballast.controller.membership import key_of
 from ballast.controller.memory import PLACEMENT_BYTES, topology_placement
-from ballast.controller.status.outlook import Judge, Outlook
+from ballast.controller.status.outlook import Judge, Outlook, Verdict
 from ballast.model import ConditionReason, Executor, Phase
 from ballast.sizing.recommendation import sizing_status
+
+_UNSEEN = (ConditionReason.EXTERNAL_NOT_FOUND, ConditionReason.EXTERNAL_NAMESPACE_NOT_ALLOWED)
 
 
 def topology_status(resource: SparkTopology, outlook: Outlook) -> TopologyStatus:
@@ -79,32 +81,14 @@ def _topology_conditions(
         reason=_placed_reason(len(executors), gated),
         message=f"{gated} executors are held" if gated else f"{len(executors)} executors",
     )
-    denied = outlook.remarks.get(key)
-    if denied is not None:
-        judge.set("MetricsAvailable", holds=False, reason=denied.reason, message=denied.message)
-    else:
-        judge.set("MetricsAvailable", holds=health.available, reason=health.reason, message=health.message)
+    metrics = Verdict(health.available, health.reason, health.message)
+    judge.set_while("MetricsAvailable", _fault(outlook, key, ConditionReason.QUERY_NOT_ALLOWED) or metrics)
     judge.drop("Stalled")
-    unseen = outlook.unseen.get(key)
-    if unseen is not None:
-        judge.set("ExternalFound", holds=False, reason=unseen.reason, message=unseen.message)
-    else:
-        judge.drop("ExternalFound")
-    shared = outlook.shared.get(key)
-    if shared is not None:
-        judge.set("SelectorsDisjoint", holds=False, reason=shared.reason, message=shared.message)
-    else:
-        judge.drop("SelectorsDisjoint")
-    if key in outlook.plan.paused:
-        judge.set(
-            "Paused", holds=True, reason=ConditionReason.MOVES_DID_NOT_HELP, message="its last moves did not help"
-        )
-    else:
-        judge.drop("Paused")
-    if sized is not None:
-        judge.set("Sized", holds=True, reason=ConditionReason.RECOMMENDED, message=sized)
-    else:
-        judge.drop("Sized")
+    judge.set_while("ExternalFound", _fault(outlook, key, *_UNSEEN))
+    judge.set_while("SelectorsDisjoint", _fault(outlook, key, ConditionReason.SELECTORS_OVERLAP))
+    paused = Verdict(True, ConditionReason.MOVES_DID_NOT_HELP, "its last moves did not help")
+    judge.set_while("Paused", paused if key in outlook.plan.paused else None)
+    judge.set_while("Sized", None if sized is None else Verdict(True, ConditionReason.RECOMMENDED, sized))
     return judge.conditions
 
 
@@ -112,3 +96,9 @@ def _placed_reason(executors: int, gated: int) -> ConditionReason:
     if gated:
         return ConditionReason.WAITING
     return ConditionReason.PLACED if executors else ConditionReason.NO_EXECUTORS
+
+
+def _fault(outlook: Outlook, key: str, *reasons: ConditionReason) -> Verdict | None:
+    """By the last finding about the topology that has one of these reasons."""
+    found = next((each for each in reversed(outlook.found.get(key, ())) if each.reason in reasons), None)
+    return None if found is None else Verdict(False, found.reason, found.message)

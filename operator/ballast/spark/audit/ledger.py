@@ -39,7 +39,7 @@ class LedgerError(BallastError):
     """The ledger can't be read."""
 
 
-def row(entry: Entry) -> dict[str, Any]:
+def _row(entry: Entry) -> dict[str, Any]:
     return {
         "query": entry.query,
         "run": entry.run,
@@ -86,7 +86,7 @@ class Ledger:
         name = f"{_UNFIT.sub('_', first.query)}-{first.batch:09d}-{_UNFIT.sub('_', part)}.parquet"
         with tempfile.TemporaryDirectory() as folder:
             written = Path(folder, name)
-            pq.write_table(pa.Table.from_pylist([row(entry) for entry in entries], schema=_SCHEMA), written)
+            pq.write_table(pa.Table.from_pylist([_row(entry) for entry in entries], schema=_SCHEMA), written)
             self._files.put(written, self._files.below(name))
 
 

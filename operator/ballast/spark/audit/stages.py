@@ -121,10 +121,8 @@ class Audit:
 
     def record(self, progress: Any) -> None:
         """What one micro-batch's progress says of the stages declared here."""
-        found = {name: values for name, values in progress.observedMetrics.items() if name.startswith(_PREFIX)}
-        stages = [
-            self._stages[name.removeprefix(_PREFIX)] for name in found if name.removeprefix(_PREFIX) in self._stages
-        ]
+        observed = progress.observedMetrics
+        stages = [stage for name, stage in self._stages.items() if _PREFIX + name in observed]
         if not stages:
             return
         query, run = progress.name or str(progress.id), str(progress.runId)
@@ -132,7 +130,7 @@ class Audit:
         entries = [
             self._entry(
                 stage,
-                found[_PREFIX + stage.name].asDict(),
+                observed[_PREFIX + stage.name].asDict(),
                 query=query,
                 batch=progress.batchId,
                 run=run,
