@@ -13,6 +13,7 @@ from random import SystemRandom
 
 from rich.console import Console
 
+from ballast.cli.picture.page import origin
 from examples.demo.acts import play
 from examples.demo.figures import Figures
 from examples.demo.findings import Played
@@ -52,10 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             played = _perform(screen, output, seed=seed)
         except TestbedError as error:
             verdict = Verdict([str(error)])
-            _write(output, {**verdict.summary(), "seed": seed}, unfinished(verdict))
+            _write(output, {**verdict.summary(), "seed": seed}, unfinished(verdict, made=origin()))
         else:
             verdict = Verdict.on(played.findings)
-            _write(output, {**verdict.summary(), **played.findings.summary()}, report(played, verdict))
+            _write(output, {**verdict.summary(), **played.findings.summary()}, report(played, verdict, made=origin()))
         _say(screen, verdict, output)
         screen.title(f"done in {time.monotonic() - started:.0f} s: {output / 'summary.json'}, {output / 'report.html'}")
     return 0 if verdict.passed else 1

@@ -55,20 +55,20 @@ th { color: var(--soft); font-weight: 500; } td { font-variant-numeric: tabular-
 """
 
 
-def report(played: Played, verdict: Verdict) -> str:
-    """The whole page."""
-    body = [*_verdict(verdict), *_head(played.findings), *_placements(played), *_move(played), *_batches(played)]
+def report(played: Played, verdict: Verdict, *, made: str) -> str:
+    """The whole page. `made`: when, and by which version."""
+    body = [*_verdict(verdict, made), *_head(played.findings), *_placements(played), *_move(played), *_batches(played)]
     return page(_TITLE, body, style=_STYLE)
 
 
-def unfinished(verdict: Verdict) -> str:
+def unfinished(verdict: Verdict, *, made: str) -> str:
     """The page of a demonstration that did not come to its end."""
-    return page(_TITLE, _verdict(verdict), style=_STYLE)
+    return page(_TITLE, _verdict(verdict, made), style=_STYLE)
 
 
-def _verdict(verdict: Verdict) -> Iterable[str]:
+def _verdict(verdict: Verdict, made: str) -> Iterable[str]:
     style = "passed" if verdict.passed else "failed"
-    yield f'<h1 class="{style}">{escape(verdict.headline)}</h1>'
+    yield f'<h1 class="{style}">{escape(verdict.headline)}</h1><p>Made {escape(made)}.</p>'
     told = [f"Not shown: {each}" for each in verdict.failures[1:]] + [f"Warning: {each}" for each in verdict.warnings]
     if told:
         yield f"<ul>{''.join(f'<li>{escape(each)}</li>' for each in told)}</ul>"

@@ -36,7 +36,7 @@ SNAPSHOT = SCENARIO.parents[1] / "report" / "snapshot.yaml"
 
 def _backtest(made: Study) -> str:
     ranked = ranking(made)
-    return backtested_page(made, ranked, exhibits(made, ranked))
+    return backtested_page(made, ranked, exhibits(made, ranked), made="2026-11-22 21:00 UTC by ballast 0.1.0")
 
 
 def _large() -> Study:

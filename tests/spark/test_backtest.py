@@ -197,8 +197,10 @@ def test_the_command_prints_a_ranking_and_keeps_it_as_parquet(
     assert (first.code, again.code) == (0, 0)
     assert "6 runs, 0 of them reused" in first.err
     assert "6 runs, 6 of them reused" in again.err
-    header, *rows = first.out.splitlines()[2:6]
-    assert header.split()[:3] == ["RANK", "POLICY", "IMBALANCE"]
+    lines = first.out.splitlines()
+    start = next(at for at, line in enumerate(lines) if line.startswith("RANK  POLICY"))
+    header, *rows = lines[start : start + 4]
+    assert header.split()[:3] == ["RANK", "POLICY", "IMBALANCE(point-hours)"]
     table = pq.read_table(out / "ranking.parquet")
     assert table.column("policy").to_pylist() == [row.split()[1] if "no moves" not in row else NO_MOVES for row in rows]
     assert table.column("recommended").to_pylist() == [True, False, False]

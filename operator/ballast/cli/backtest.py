@@ -11,10 +11,10 @@ import typer
 from rich.console import Console
 from typer.core import TyperCommand
 
-from ballast.cli.output import Format, OutputOption, folder, saved, show, structured, writable
+from ballast.cli.output import Format, OutputOption, capitals, folder, saved, show, structured, writable
 from ballast.cli.picture.backtested import backtested_page, to_apply
 from ballast.cli.picture.exhibits import exhibits
-from ballast.cli.picture.page import ReportOption
+from ballast.cli.picture.page import ReportOption, origin
 from ballast.cli.picture.png import look_for_renderer, write_pngs
 from ballast.cli.report.backtested import EXPLAINED, backtested_document, backtested_report
 from ballast.cli.situation import load
@@ -38,7 +38,7 @@ EXAMPLES = (
     "ballast backtest --scenario day.yaml --grid 'shedding.avgShedder.lowThreshold=10,15,20'",
     "ballast backtest --scenario day.yaml --policies a.yaml b.yaml --report backtest.html --png plots",
 )
-COLUMNS = tuple(f"{column.upper():<12} {meaning}" for column, meaning in EXPLAINED.items())
+COLUMNS = tuple(f"{capitals(column):<22} {meaning}" for column, meaning in EXPLAINED.items())
 
 _DEFAULT = ("AvgShedder",)
 _OUT = "backtest"
@@ -178,7 +178,7 @@ def _draw(study: Study, found: Ranking, *, report: Path | None, png: Path | None
         return
     shown = exhibits(study, found)
     if report is not None:
-        saved(report, backtested_page(study, found, shown), field="--report")
+        saved(report, backtested_page(study, found, shown, made=origin()), field="--report")
     if png is not None:
         write_pngs(shown, png)
         typer.echo(f"wrote {png}", err=True)

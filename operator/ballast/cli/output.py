@@ -6,7 +6,7 @@ import io
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -130,7 +130,7 @@ def table(
     for i in kept:
         name = columns[i]
         grid.add_column(
-            name.upper(),
+            capitals(name),
             justify="right" if name in right else "left",
             no_wrap=name not in (*cut, *wrap),
             overflow="fold",
@@ -139,6 +139,22 @@ def table(
     for row in rows:
         grid.add_row(*(_cell(row[i], cut=columns[i] in cut) for i in kept))
     return grid
+
+
+def capitals(column: str) -> str:
+    """As kubectl writes headings: capitals, the unit in parentheses as it is."""
+    name, bracket, unit = column.partition("(")
+    return f"{name.upper()}{bracket}{unit}"
+
+
+def explained(meanings: Mapping[str, str], columns: Sequence[str]) -> list[RenderableType]:
+    """A line for each of the columns that has a meaning, to stand above their table."""
+    width = max((len(column) for column in columns), default=0)
+    return [
+        Text(f"{capitals(column):<{width}}  {meanings[column]}", style="dim")
+        for column in columns
+        if column in meanings
+    ]
 
 
 def _cell(content: str | Text, *, cut: bool) -> RenderableType:

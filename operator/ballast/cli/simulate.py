@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ballast.api import BalancingPolicy
-from ballast.cli.output import Format, OutputOption, saved, show, structured
+from ballast.cli.output import Format, OutputOption, capitals, saved, show, structured
 from ballast.cli.picture.page import ReportOption, origin
 from ballast.cli.picture.simulated import simulated_page
 from ballast.cli.report.simulated import MEANINGS, simulated_document, simulated_report
@@ -32,7 +32,7 @@ EXAMPLES = (
     "ballast simulate scenario.yaml --policy ThresholdShedder+RoundRobin --seed 7 -o json",
 )
 
-COLUMNS = tuple(f"{column.upper():<12} {meaning}" for column, meaning in MEANINGS.items())
+COLUMNS = tuple(f"{capitals(column):<22} {meaning}" for column, meaning in MEANINGS.items())
 _DEFAULT = ("AvgShedder", "None")
 
 

@@ -37,7 +37,7 @@ def test_the_table_has_a_line_for_each_policy(scenario: str) -> None:
     header, ours, none = told.out.splitlines()[-5:-2]
     assert header.split()[:3] == ["POLICY", "LEVEL", "AFTER"]
     assert ours.split()[:4] == ["AvgShedder", "2m", "3", "1"]
-    assert none.split()[:3] == ["None", "never", "0"]
+    assert none.split()[:3] == ["None", "open", "0"]
 
 
 def test_the_last_line_answers_whether_moves_are_better_and_at_what_cost(scenario: str) -> None:
@@ -49,8 +49,28 @@ def test_the_last_line_answers_whether_moves_are_better_and_at_what_cost(scenari
 def test_where_a_policy_changes_nothing_the_last_line_says_so(tmp_path: Path) -> None:
     level = tmp_path / "level.yaml"
     level.write_text(SCENARIO.replace("node-0: 8, node-1: 2", "node-0: 5, node-1: 5"), encoding="utf-8")
-    last = run("simulate", str(level)).out.splitlines()[-1]
-    assert last == "No moves are needed: AvgShedder made 0 moves, and the imbalance is the same without any."
+    told = run("simulate", str(level)).out
+    assert told.splitlines()[-1] == (
+        "No moves are needed: AvgShedder made 0 moves, and the imbalance is the same without any."
+    )
+
+
+def test_a_gap_that_no_move_can_close_is_held_against_no_policy(tmp_path: Path) -> None:
+    stuck = tmp_path / "stuck.yaml"
+    stuck.write_text(
+        SCENARIO.replace("copies: 10, load: {cores: 1}, runsOn: {node-0: 8, node-1: 2}", "load: {cores: 8}"),
+        encoding="utf-8",
+    )
+    *_, ours, none, _, last = run("simulate", str(stuck), "-p", "AvgShedder", "-p", "None").out.splitlines()
+    assert last.startswith("No moves are needed: ")
+    assert [line.split()[1] for line in (ours, none)] == ["-", "-"]
+
+
+def test_each_column_is_explained_with_its_unit_above_the_table(scenario: str) -> None:
+    lines = run("simulate", scenario).out.splitlines()
+    above = lines[: next(at for at, line in enumerate(lines) if line.startswith("POLICY "))]
+    assert "IMBALANCE(point-hours)  standard deviation of the nodes' usage in points, summed over time" in above
+    assert any(line.startswith("PEAK%   ") for line in above)
 
 
 def test_without_a_run_that_moves_nothing_the_last_line_says_how_to_add_one(scenario: str) -> None:

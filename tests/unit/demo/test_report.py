@@ -11,12 +11,13 @@ from examples.demo.verdict import Verdict
 from tests.unit.demo.builders import move, played
 
 VOID = {"meta", "br", "hr"}
+ORIGIN = "2026-11-22 21:00 UTC by ballast 0.1.0"
 FETCHING = {"src", "href", "xlink:href", "srcset", "data"}
 
 
 def page_of(**changes: Any) -> str:
     made = played(**changes)
-    return report(made, Verdict.on(made.findings))
+    return report(made, Verdict.on(made.findings), made=ORIGIN)
 
 
 class Page(HTMLParser):
@@ -38,6 +39,10 @@ class Page(HTMLParser):
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
         self.fetched += [value or "" for name, value in attrs if name in FETCHING]
+
+
+def test_the_verdict_is_followed_by_when_the_page_was_made() -> None:
+    assert f"</h1><p>Made {ORIGIN}.</p>" in page_of()
 
 
 @pytest.fixture
@@ -81,7 +86,7 @@ def test_names_from_the_cluster_can_not_break_out() -> None:
             page_of(move=move(reason="Inconclusive", message="why")),
             "Failed: the move ended Succeeded, Inconclusive: why",
         ),
-        (unfinished(Verdict(["no executors run\nand a log"])), "Failed: no executors run<"),
+        (unfinished(Verdict(["no executors run\nand a log"]), made=ORIGIN), "Failed: no executors run<"),
     ],
 )
 def test_its_first_words_are_the_verdict(text: str, words: str) -> None:

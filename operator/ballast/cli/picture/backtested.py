@@ -14,7 +14,7 @@ from ballast.cli.picture.exhibits import Choice, Exhibits, single
 from ballast.cli.picture.heat import MOST_ROWS
 from ballast.cli.picture.page import Strong, grid, page
 from ballast.cli.picture.timeline import MOST_MARKS
-from ballast.cli.report.backtested import EXPLAINED, ranked, ranked_columns
+from ballast.cli.report.backtested import EXPLAINED, answer, ranked, ranked_columns
 from ballast.cli.report.simulated import MOST_MOVES, MOVE_COLUMNS, move_row
 from ballast.model import MovesMode
 from ballast.simulation.ranking import METHOD, QUESTIONS, RULE, Ranking, Verdict, verdict
@@ -33,14 +33,14 @@ _ASKED: Mapping[str, str] = MappingProxyType(
 )
 
 
-def backtested_page(study: Study, ranking: Ranking, shown: Exhibits) -> str:
-    """`shown`: of this study."""
-    return page(f"Ballast: backtest, {ranking.recommended}", _body(study, ranking, shown))
+def backtested_page(study: Study, ranking: Ranking, shown: Exhibits, *, made: str) -> str:
+    """`shown`: of this study. `made`: when the page was made, and by which version."""
+    return page(f"Ballast: backtest, {ranking.recommended}", _body(study, ranking, shown, made))
 
 
-def _body(study: Study, ranking: Ranking, shown: Exhibits) -> Iterator[str]:
-    yield from _recommendation(study, ranking)
-    yield from _ranking(ranking)
+def _body(study: Study, ranking: Ranking, shown: Exhibits, made: str) -> Iterator[str]:
+    yield from _recommendation(study, ranking, made)
+    yield from _ranking(study, ranking)
     yield from _plots(study, ranking, shown)
     yield from _questions(study, ranking)
     yield from _left_out(study)
@@ -48,9 +48,10 @@ def _body(study: Study, ranking: Ranking, shown: Exhibits) -> Iterator[str]:
     yield from _to_apply(study, ranking)
 
 
-def _recommendation(study: Study, ranking: Ranking) -> Iterator[str]:
+def _recommendation(study: Study, ranking: Ranking, made: str) -> Iterator[str]:
     still = ranking.recommended == study.baseline
     yield f"<h1>{'Better move nothing' if still else 'Recommended'}: {escape(ranking.recommended)}</h1>"
+    yield f'<p><b>{escape(answer(study, ranking))}</b></p><p class="soft">Made {escape(made)}.</p>'
     yield (
         f"<p>{_counted(len(study.policies), 'policy', 'policies')} ran in {_counted(len(study.windows), 'window')} "
         f"with {_counted(study.seeds_each, 'seed')}: {_counted(study.cases, 'case')} each, with the operator&#8217;s "
@@ -88,13 +89,13 @@ def _grounds(ranking: Ranking) -> str:
     return f"Its imbalance can't be told from that of {others}; of these it has the fewest moves."
 
 
-def _ranking(ranking: Ranking) -> Iterator[str]:
+def _ranking(study: Study, ranking: Ranking) -> Iterator[str]:
     yield "<h2>Ranking</h2>"
     yield f'<p class="soft">Mean ± half of the 95 % interval; less is better. {escape(METHOD)} {escape(RULE)}</p>'
-    rows = [[Strong(cell) for cell in row] if row[0] == "1" else row for row in ranked(ranking, Format.WIDE)]
-    yield grid(ranked_columns(Format.WIDE), rows, text=("policy",))
+    rows = [[Strong(cell) for cell in row] if row[0] == "1" else row for row in ranked(study, ranking, Format.WIDE)]
     meanings = "".join(f"<li><b>{escape(column)}</b>: {escape(words)}</li>" for column, words in EXPLAINED.items())
-    yield f"<details><summary>What the columns say</summary><ul>{meanings}</ul></details>"
+    yield f"<details open><summary>What the columns say</summary><ul>{meanings}</ul></details>"
+    yield grid(ranked_columns(Format.WIDE), rows, text=("policy",))
 
 
 def _plots(study: Study, ranking: Ranking, shown: Exhibits) -> Iterator[str]:

@@ -9,8 +9,8 @@ from ballast.cli.output import duration
 from ballast.cli.picture.heat import Heat, heat_map
 from ballast.cli.picture.lines import Line, lines
 from ballast.cli.picture.page import grid, page
-from ballast.cli.report.simulated import COLUMNS, MEANINGS, answer, figures_row
-from ballast.simulation.run_metrics import imbalance, run_metrics
+from ballast.cli.report.simulated import COLUMNS, MEANINGS, answer, figures_rows
+from ballast.simulation.run_metrics import imbalance
 from ballast.simulation.scenario import Scenario
 from ballast.simulation.trace import Trace
 
@@ -29,7 +29,10 @@ def _body(scenario: Scenario, traces: Sequence[Trace], made: str) -> Iterator[st
     yield f'<p class="soft">{duration(seconds)}, {len(traces[0].nodes)} nodes, seed {traces[0].seed}</p>'
     yield "<h2>What each policy came to</h2>"
     yield '<p class="soft">Less is better in every column.</p>'
-    yield grid(COLUMNS, [figures_row(trace.policy, run_metrics(trace)) for trace in traces])
+    yield "".join(
+        f'<p class="soft"><b>{escape(column)}</b>: {escape(meaning)}</p>' for column, meaning in MEANINGS.items()
+    )
+    yield grid(COLUMNS, figures_rows(traces))
     yield "<h2>Imbalance</h2>"
     yield '<p class="soft">How far the nodes&#8217; usage deviates from their mean, in points.</p>'
     deviations = [Line(trace.policy, trace.times, imbalance(trace)) for trace in traces]
@@ -41,5 +44,3 @@ def _body(scenario: Scenario, traces: Sequence[Trace], made: str) -> Iterator[st
         title = f"Usage of nodes over time under {trace.policy}, moves as arrows"
         plot = heat_map(Heat.of(trace), name="nodes", title=title)
         yield f"<h3>{escape(trace.policy)}: {moved}</h3>{plot.markup}"
-    yield "<h2>The columns</h2>"
-    yield "".join(f"<p><b>{escape(column)}</b>: {escape(meaning)}</p>" for column, meaning in MEANINGS.items())

@@ -12,14 +12,14 @@ from pydantic.alias_generators import to_camel
 from rich.console import RenderableType
 from rich.text import Text
 
-from ballast.cli.output import Format, duration, heading, line, rounded, table
+from ballast.cli.output import Format, duration, explained, heading, line, rounded, table
 from ballast.cli.report.simulated import MEANINGS
 from ballast.simulation.ranking import METHOD, RULE, Estimate, Ranking, Standing
 from ballast.simulation.study import Study
 
 _FIGURES: Mapping[str, str] = MappingProxyType(
     {
-        "imbalance": "imbalance_point_hours",
+        "imbalance(point-hours)": "imbalance_point_hours",
         "moves": "moves",
         "locality": "locality_cost",
         "level after": "seconds_to_balance",
@@ -27,19 +27,20 @@ _FIGURES: Mapping[str, str] = MappingProxyType(
         "over": "over_unloadings",
         "back": "reversals",
         "failed": "failed_moves",
-        "peak": "peak_score",
+        "peak%": "peak_score",
         "rounds": "rounds",
         "beyond": "moves_beyond_optimum",
         "limited": "limit_refusals",
     }
 )
 """Columns, the judged ones first, and the figures that they show."""
-_NARROW = ("imbalance", "moves", "locality", "level after", "wrong", "over", "peak")
+_NARROW = ("imbalance(point-hours)", "moves", "locality", "level after", "wrong", "over", "peak%")
 EXPLAINED: Mapping[str, str] = MappingProxyType(
     {
-        "rank": "1 is recommended; * = on the Pareto front of imbalance, moves and locality",
+        "rank": "1 is recommended; *: on the Pareto front of imbalance, moves, locality",
         **{column: MEANINGS[column] for column in _FIGURES},
-        "never": "cases in which the pool was not level when the window ended",
+        "level after": "longest time out of balance; the whole window if a gap was left",
+        "open": "cases with a gap left at the end, which moves could have closed",
     }
 )
 """What the columns say."""
@@ -51,29 +52,30 @@ def backtested_report(study: Study, found: Ranking, form: Format) -> list[Render
     shown = windows if len(windows) <= 3 else (*windows[:2], f"{len(windows) - 2} more")
     head = line(("windows", ", ".join(shown)), ("seeds", str(study.seeds_each)), ("runs", str(len(study.results))))
     columns = ranked_columns(form)
+    rows = ranked(study, found, form)
     parts: list[RenderableType] = [
         head,
         Text(),
-        table(columns, ranked(found, form), right=columns[2:], cut=("policy",)),
+        Text(f"{_cases(study)}{METHOD} {RULE}", style="dim"),
+        Text("Less is better in every column: mean ± half of the 95 % interval.", style="dim"),
+        *explained(EXPLAINED, columns),
+        Text(),
+        table(columns, rows, right=columns[2:], cut=("policy",)),
     ]
-    parts += [Text(), *recommendation(study, found)]
     if study.remarks:
         parts += [heading("Done otherwise"), *(Text(f"- {sentence}") for sentence in study.remarks)]
     if study.left_out:
         parts += [heading("Left out"), *(Text(f"- {sentence}") for sentence in study.left_out_told)]
     if study.unknown:
         parts += [heading("Not known"), *(Text(f"- {sentence}") for sentence in study.unknown)]
-    return [*parts, Text(), Text(f"{_cases(study)}{METHOD} {RULE}", style="dim")]
+    return [*parts, Text(), Text(answer(study, found), style="bold")]
 
 
-def recommendation(study: Study, found: Ranking) -> list[Text]:
-    """In plain words."""
-    best = found.of(found.recommended)
-    words = [Text.assemble("Recommended: ", (found.recommended, "bold"), f"{_against(study, found, best)}.")]
+def answer(study: Study, found: Ranking) -> str:
+    """Which policy to take, and what it brings: one sentence."""
     others = [policy for policy in found.as_good if policy != found.recommended]
-    if others:
-        words.append(Text(f"As level, but not with fewer moves: {', '.join(others)}."))
-    return words
+    equal = f"; as level, but not with fewer moves: {', '.join(others)}" if others else ""
+    return f"Recommended: {found.recommended}{_against(study, found, found.of(found.recommended))}{equal}."
 
 
 def _against(study: Study, found: Ranking, best: Standing) -> str:
@@ -91,21 +93,23 @@ def _cases(study: Study) -> str:
     return "One case only, so that no interval can be given. " if count == 1 else f"{count} cases for each policy. "
 
 
-def ranked(found: Ranking, form: Format) -> list[list[str]]:
-    """By `ranked_columns`."""
-    return [[str(place), *_row(one, form)] for place, one in enumerate(found.standings, start=1)]
+def ranked(study: Study, found: Ranking, form: Format) -> list[list[str]]:
+    """By `ranked_columns`. Where moving nothing is best, a gap that stays open is no policy's fault: it is left out."""
+    movable = found.recommended != study.baseline
+    return [[str(place), *_row(one, form, movable=movable)] for place, one in enumerate(found.standings, start=1)]
 
 
 def ranked_columns(form: Format) -> tuple[str, ...]:
     chosen = tuple(_FIGURES) if form is Format.WIDE else _NARROW
-    return ("rank", "policy", *chosen, "never")
+    return ("rank", "policy", *chosen, "open")
 
 
-def _row(standing: Standing, form: Format) -> list[str]:
+def _row(standing: Standing, form: Format, *, movable: bool) -> list[str]:
     name = f"{standing.policy}{' *' if standing.on_front else ''}"
     chosen = tuple(_FIGURES) if form is Format.WIDE else _NARROW
     cells = [cell(standing.estimates[_FIGURES[column]], _FIGURES[column]) for column in chosen]
-    return [name, *cells, f"{standing.never_level} of {standing.cases}" if standing.never_level else ""]
+    open_cases = f"{standing.never_level} of {standing.cases}" if standing.never_level and movable else ""
+    return [name, *cells, open_cases]
 
 
 def cell(estimate: Estimate, figure: str) -> str:

@@ -12,14 +12,14 @@ from pydantic.alias_generators import to_camel
 from rich.console import RenderableType
 from rich.text import Text
 
-from ballast.cli.output import Format, duration, heading, line, points, rounded, table
+from ballast.cli.output import Format, duration, explained, heading, line, points, rounded, table
 from ballast.simulation.run_metrics import RunMetrics, run_metrics
 from ballast.simulation.scenario import Scenario
 from ballast.simulation.trace import MoveRecord, Trace
 
 MEANINGS: Mapping[str, str] = MappingProxyType(
     {
-        "level after": "the longest time out of balance, until a gap stayed closed",
+        "level after": "longest time out of balance; open: a gap was left at the end",
         "moves": "executors that were made to leave",
         "rounds": "passes that decided on any",
         "beyond": "moves beyond the fewest possible",
@@ -27,8 +27,8 @@ MEANINGS: Mapping[str, str] = MappingProxyType(
         "over": "moves whose source was too cold afterwards",
         "back": "moves back within an hour of one there",
         "failed": "moves that did not arrive or did not help",
-        "imbalance": "deviation of usage, in points times hours",
-        "peak": "the highest usage of any node, percent",
+        "imbalance(point-hours)": "standard deviation of the nodes' usage in points, summed over time",
+        "peak%": "the highest usage of any node, of its capacity",
         "locality": "mean cost of traffic: its share times its distance",
         "limited": "moves refused by budgets, cooldowns and limits",
     }
@@ -59,8 +59,8 @@ def simulated_report(scenario: Scenario, traces: Sequence[Trace], form: Format) 
     ]
     if spec.description:
         parts.append(Text(spec.description.strip(), style="dim"))
-    rows = [figures_row(trace.policy, run_metrics(trace)) for trace in traces]
-    parts += [Text(), table(COLUMNS, rows, right=COLUMNS[1:], cut=("policy",))]
+    parts += [Text(), Text("Less is better in every column.", style="dim"), *explained(MEANINGS, COLUMNS)]
+    parts += [Text(), table(COLUMNS, figures_rows(traces), right=COLUMNS[1:], cut=("policy",))]
     for trace in traces if form is Format.WIDE else ():
         parts += [heading(f"Moves under {trace.policy}"), *_moves(trace)]
     return [*parts, Text(), Text(answer(traces), style="bold")]
@@ -72,12 +72,13 @@ def answer(traces: Sequence[Trace]) -> str:
     still = found.pop(_NO_MOVES, None)
     if not found:
         return "No policy with moves was run: name one with --policy."
-    name, best = min(found.items(), key=lambda item: (item[1].imbalance_point_hours, item[1].moves))
+    name = _best(found)
+    best = found[name]
     made = f"{best.moves} move{'' if best.moves == 1 else 's'}"
     if still is None:
         return f"{name} made {made} and {_level(best)}; add --policy {_NO_MOVES} to compare it with no moves."
     before, after = still.imbalance_point_hours, best.imbalance_point_hours
-    if abs(before - after) < max(_LEAST_POINT_HOURS, _LEAST_SHARE * before):
+    if _alike(before, after):
         return f"No moves are needed: {name} made {made}, and the imbalance is the same without any."
     if after > before:
         change = f"from {before:.1f} to {after:.1f} point-hours"
@@ -88,16 +89,40 @@ def answer(traces: Sequence[Trace]) -> str:
     )
 
 
+def _best(found: Mapping[str, RunMetrics]) -> str:
+    """The policy with the lowest imbalance."""
+    return min(found, key=lambda name: (found[name].imbalance_point_hours, found[name].moves))
+
+
+def _alike(before: float, after: float) -> bool:
+    return abs(before - after) < max(_LEAST_POINT_HOURS, _LEAST_SHARE * before)
+
+
+def _moves_help(found: Mapping[str, RunMetrics]) -> bool:
+    """Unknown without a run that moves nothing: then they may."""
+    still = found.get(_NO_MOVES)
+    if still is None:
+        return True
+    before, after = still.imbalance_point_hours, found[_best(found)].imbalance_point_hours
+    return after < before and not _alike(before, after)
+
+
 def _level(found: RunMetrics) -> str:
     seconds = found.seconds_to_balance
     return "was not level at the end" if seconds is None else f"was level after {duration(seconds)}"
 
 
-def figures_row(policy: str, found: RunMetrics) -> list[str]:
-    """One policy's cells, by `COLUMNS`."""
+def figures_rows(traces: Sequence[Trace]) -> list[list[str]]:
+    """Each policy's cells, by `COLUMNS`. A gap that no move would close is no policy's fault: it is left out."""
+    found = {trace.policy: run_metrics(trace) for trace in traces}
+    unleveled = "open" if _moves_help(found) else "-"
+    return [_figures_row(policy, metrics, unleveled) for policy, metrics in found.items()]
+
+
+def _figures_row(policy: str, found: RunMetrics, unleveled: str) -> list[str]:
     return [
         policy,
-        "never" if found.seconds_to_balance is None else duration(found.seconds_to_balance),
+        unleveled if found.seconds_to_balance is None else duration(found.seconds_to_balance),
         str(found.moves),
         str(found.rounds),
         str(found.moves_beyond_optimum),

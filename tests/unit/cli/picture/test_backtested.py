@@ -18,7 +18,7 @@ from tests.unit.simulation.studies import CAREFUL, EAGER, STILL, document, resul
 
 def page(made: Study) -> str:
     ranked = ranking(made)
-    return backtested_page(made, ranked, exhibits(made, ranked))
+    return backtested_page(made, ranked, exhibits(made, ranked), made="2026-11-22 21:00 UTC by ballast 0.1.0")
 
 
 def section(text: str, heading: str) -> str:
@@ -42,6 +42,7 @@ def test_the_page_is_well_formed_and_needs_nothing_else() -> None:
 def test_the_recommendation_comes_first_and_says_what_it_brings() -> None:
     text = page(study([CAREFUL, STILL]))
     assert "<h1>Recommended: careful</h1>" in text
+    assert text.index("<b>Recommended: careful, ") < text.index("Made 2026-11-22 21:00 UTC by ballast 0.1.0.")
     assert re.search(r"Against still, which moves nothing, the imbalance goes from [\d.]+ to [\d.]+ point-hours", text)
 
 
