@@ -14,8 +14,8 @@ from playwright.sync_api import Browser
 from ballast.cli.picture.applications import applications_page
 from ballast.cli.picture.backtested import backtested_page
 from ballast.cli.picture.exhibits import exhibits
-from ballast.cli.picture.simulated import simulated_page
 from ballast.cli.picture.sized import sized_page
+from ballast.cli.simulate import simulated_page
 from ballast.cli.situation import load
 from ballast.report.pool import report
 from ballast.report.price import own_price

@@ -13,9 +13,8 @@ from typer.core import TyperCommand
 
 from ballast.cli.output import Format, OutputOption, capitals, folder, saved, show, structured, writable
 from ballast.cli.picture.backtested import backtested_page, to_apply
-from ballast.cli.picture.exhibits import exhibits
+from ballast.cli.picture.exhibits import exhibits, look_for_renderer, write_pngs
 from ballast.cli.picture.page import ReportOption, origin
-from ballast.cli.picture.png import look_for_renderer, write_pngs
 from ballast.cli.report.backtested import EXPLAINED, backtested_document, backtested_report
 from ballast.cli.situation import load
 from ballast.cli.spark import progress, with_spark

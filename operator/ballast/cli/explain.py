@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from ballast.cli.access import ANYHOW, Access, reads_cluster
-from ballast.cli.output import Format, OutputOption, show, structured
-from ballast.cli.report.explained import (
-    capacity_document,
-    capacity_report,
-    explanation_document,
-    explanation_report,
-)
+from ballast.cli.output import Format, OutputOption, heading, percent, points, rounded, show, structured, table
+from ballast.cli.report.pool import Naming, move_document, move_table, zone_and_rack
 from ballast.cli.situation import Situation
 from ballast.cli.source import (
     SYSTEM_NAMESPACE,
@@ -26,8 +24,11 @@ from ballast.cli.source import (
     Where,
     look_once,
 )
-from ballast.planner.capacity import UnknownTopologyError, capacities
-from ballast.planner.explanation import UnknownExecutorError
+from ballast.model import Node, Scope
+from ballast.moves.evidence import pressure_words
+from ballast.planner.alternatives import Alternative
+from ballast.planner.capacity import UNEVEN_REMEDIES, WORDS, Capacities, UnknownTopologyError, capacities
+from ballast.planner.explanation import End, Explanation, UnknownExecutorError
 from ballast.planner.explanation import explain as explanation
 
 EXAMPLES = (
@@ -144,3 +145,224 @@ def _absent(seen: Seen, pod: str, namespace: str | None) -> str:
     if seen.view is not None and namespace is not None:
         return seen.view.why_absent(namespace, pod)
     return f"{pod}: the file has no executor of that name" + (f" in namespace {namespace}" if namespace else "")
+
+
+_MOST_NODES = 12
+
+_WITHIN = {
+    Scope.PROCESS: "in its process",
+    Scope.NODE: "on its node",
+    Scope.RACK: "in its rack",
+    Scope.ZONE: "in its zone",
+    Scope.CLUSTER: "in other zones",
+}
+
+
+def explanation_report(found: Explanation, situation: Situation, form: Format = Format.TABLE) -> list[RenderableType]:
+    """What to print for people, from top to bottom."""
+    wide = form is Format.WIDE
+    naming = Naming.of(situation.snapshot.nodes, whole=wide)
+    parts: list[RenderableType] = [
+        *_header(found),
+        heading("Why it is there"),
+        *(Text(f"- {ground}", overflow="fold") for ground in found.grounds),
+    ]
+    if found.ends:
+        parts.append(_end_table(found.ends))
+    parts += [heading("Now it"), Text(found.verdict, style="bold", overflow="fold")]
+    if found.objections:
+        parts.append(table(["reason", "why"], [list(each) for each in found.objections], wrap=["why"]))
+    parts += [heading("Where it could go"), *_destination(found)]
+    if found.alternatives:
+        parts += _alternative_parts(found, naming, wide=wide)
+    if found.past:
+        parts += [heading("Moves of it and of its component"), move_table(list(found.past), situation.now, naming)]
+    return parts
+
+
+def _header(found: Explanation) -> list[RenderableType]:
+    where = f"on {found.node}" if found.node else "on no node"
+    facts = [
+        ("topology", f"{found.topology}, component {found.component}"),
+        ("policy", found.policy),
+        ("node score", "no metrics" if found.score is None else points(found.score)),
+        ("pair", _pair(found)),
+        ("slowness", "no task figures" if found.slowness is None else f"{found.slowness:.2f} x the fastest quarter"),
+        ("pressure", "" if found.pressure_ratio is None else pressure_words(found.pressure_ratio)),
+        ("load", "not known" if found.load_cores is None else f"{found.load_cores:.2f} cores go with it"),
+    ]
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for label, value in facts:
+        if value:
+            grid.add_row(label, Text(value))
+    return [Text.assemble((found.executor, "bold"), f"  {found.phase} {where}", overflow="fold"), grid]
+
+
+def _pair(found: Explanation) -> str:
+    if found.pair is None:
+        return ""
+    return f"{found.pair}; hits low {found.low_hits}, high {found.high_hits}"
+
+
+def _end_table(ends: tuple[End, ...]) -> Table:
+    rows = [
+        [end.name, end.kind.value, f"{end.distance:.1f}", ", ".join(f"{s:.0%} {_WITHIN[w]}" for w, s in end.scopes)]
+        for end in ends
+    ]
+    return table(["talks to", "kind", "distance", "how far"], rows, right=["distance"], wrap=["how far"])
+
+
+def _destination(found: Explanation) -> list[RenderableType]:
+    if found.destination is None:
+        return [Text("placed now, it would find no place within the limits")]
+    same = " (where it is)" if found.destination == found.node else ""
+    return [Text(f"placed now, it would go to {found.destination}{same}", overflow="fold")]
+
+
+def _alternative_parts(found: Explanation, naming: Naming, *, wide: bool) -> list[RenderableType]:
+    shown = found.alternatives if wide else found.alternatives[:_MOST_NODES]
+    parts: list[RenderableType] = [_alternative_table(shown, naming)]
+    if len(shown) < len(found.alternatives):
+        more = len(found.alternatives) - len(shown)
+        parts.append(Text(f"... and {more} more nodes: see -o wide", style="dim"))
+    return parts
+
+
+def _alternative_table(every: tuple[Alternative, ...], naming: Naming) -> Table:
+    rows = [
+        [
+            *zone_and_rack(each.location),
+            naming.short(each.node),
+            points(each.score),
+            points(each.score_after),
+            "" if each.here else f"{each.locality_delta_ratio:+.0%}",
+            naming.short(_possible(each)),
+        ]
+        for each in every
+    ]
+    columns = ["zone", "rack", "node", "score", "after", "traffic", "move there"]
+    return table(columns, rows, right=["score", "after", "traffic"], cut=["zone", "rack", "node"], wrap=["move there"])
+
+
+def _possible(each: Alternative) -> str:
+    if each.here:
+        return "it is here"
+    if each.reason is None:
+        return "possible"
+    return f"{each.reason}: {each.detail}" if each.detail else each.reason
+
+
+def explanation_document(found: Explanation) -> dict[str, Any]:
+    return {
+        "executor": found.executor,
+        "policy": found.policy,
+        "phase": found.phase,
+        "node": found.node,
+        "topology": found.topology,
+        "component": found.component,
+        "score": rounded(found.score),
+        "pair": found.pair,
+        "hits": {"low": found.low_hits, "high": found.high_hits},
+        "slowness": rounded(found.slowness),
+        "pressure": rounded(found.pressure_ratio),
+        "loadCores": rounded(found.load_cores),
+        "grounds": list(found.grounds),
+        "ends": [_end_document(end) for end in found.ends],
+        "verdict": found.verdict,
+        "objections": [{"reason": reason, "detail": detail} for reason, detail in found.objections],
+        "destination": found.destination,
+        "nodes": [_alternative_document(each) for each in found.alternatives],
+        "neighbors": dict(found.neighbors),
+        "moves": [move_document(move) for move in found.past],
+    }
+
+
+def _end_document(end: End) -> dict[str, Any]:
+    return {
+        "name": end.name,
+        "kind": end.kind.value,
+        "distance": rounded(end.distance),
+        "scopes": {scope.value: rounded(share) for scope, share in end.scopes},
+    }
+
+
+def _alternative_document(each: Alternative) -> dict[str, Any]:
+    zone, rack = zone_and_rack(each.location)
+    return {
+        "name": each.node,
+        "zone": zone or None,
+        "rack": rack or None,
+        "here": each.here,
+        "score": rounded(each.score),
+        "scoreAfter": rounded(each.score_after),
+        "localityDelta": rounded(each.locality_delta_ratio),
+        "possible": each.reason is None and not each.here,
+        "reason": each.reason,
+        "detail": each.detail,
+    }
+
+
+def capacity_report(found: Capacities, nodes: tuple[Node, ...], *, wide: bool = False) -> list[RenderableType]:
+    """What to print for people, from top to bottom."""
+    naming = Naming.of(nodes, whole=wide)
+    rows = [
+        [
+            each.executor.component,
+            each.executor.name,
+            naming.short(each.executor.node or ""),
+            percent(each.capacity),
+            percent(each.load),
+            each.combination.value,
+        ]
+        for each in found.standings
+    ]
+    columns = ["component", "executor", "node", "capacity", "load", "combination"]
+    parts: list[RenderableType] = [
+        Text(found.topology, style="bold"),
+        table(columns, rows, right=["capacity", "load"], cut=["component", "executor", "node"]),
+    ]
+    for combination in found.combinations:
+        words = WORDS[combination]
+        parts += [heading(combination.value), Text(words.meaning, overflow="fold"), *_bullets(words.remedies)]
+    if found.uneven:
+        parts.append(heading("Uneven"))
+        parts.append(
+            Text(
+                f"Some executors of {', '.join(found.uneven)} have a high capacity, and others hardly any.",
+                overflow="fold",
+            )
+        )
+        parts += _bullets(UNEVEN_REMEDIES)
+    return parts
+
+
+def _bullets(remedies: tuple[str, ...]) -> list[RenderableType]:
+    return [Text(f"- {remedy}", overflow="fold") for remedy in remedies]
+
+
+def capacity_document(found: Capacities) -> dict[str, Any]:
+    return {
+        "topology": found.topology,
+        "executors": [
+            {
+                "executor": each.executor.key,
+                "component": each.executor.component,
+                "node": each.executor.node,
+                "capacity": rounded(each.capacity),
+                "load": rounded(each.load),
+                "combination": each.combination.value,
+            }
+            for each in found.standings
+        ],
+        "explanations": [
+            {
+                "combination": each.value,
+                "meaning": WORDS[each].meaning,
+                "remedies": list(WORDS[each].remedies),
+            }
+            for each in found.combinations
+        ],
+        "uneven": {"components": list(found.uneven), "remedies": list(UNEVEN_REMEDIES) if found.uneven else []},
+    }

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
 
 import typer
+from rich.console import RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from ballast.cli.access import ANYHOW, Access, reads_cluster
-from ballast.cli.output import Format, OutputOption, show, structured
-from ballast.cli.report.planned import Planned, plan_document, plan_report, planned
+from ballast.cli.output import Format, OutputOption, heading, line, percent, points, rounded, show, structured, table
+from ballast.cli.report.pool import Naming, instant, locality_document, zone_and_rack
+from ballast.cli.situation import Situation
 from ballast.cli.source import (
     SYSTEM_NAMESPACE,
     FileOption,
@@ -23,6 +28,8 @@ from ballast.cli.source import (
     problem_lines,
 )
 from ballast.errors import BallastError
+from ballast.model import Hold, MovesMode, Placement, Plan, PlannedMove, Refusal
+from ballast.planner.replan import ReplannedTopology, replanned_topology
 
 EXAMPLES = (
     "kubectl ballast plan",
@@ -113,3 +120,255 @@ def _topology_key(seen: Seen, name: str, namespace: str | None) -> str:
     raise NothingOfThatNameError(
         f"{name}: no topology or BalancingPolicy; topologies: {listed or 'none'}; policies: {policies}"
     )
+
+
+_MOST_ROWS = 20
+"""Of placements, holds and refusals, unless all are asked for."""
+_MOVES = {
+    MovesMode.RECOMMEND: "Moves that would help now: the policy only recommends",
+    MovesMode.APPROVE: "Moves that a pass would propose now",
+    MovesMode.ENFORCE: "Moves that a pass would make now",
+}
+_MOST_REPLANNED = 20
+"""Topologies that are placed again at once: each takes as long as a pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan, narrowed to one topology where that was asked for."""
+
+    situation: Situation
+    decided: Plan
+    replanned: tuple[ReplannedTopology, ...]
+    left_out: int = 0
+    """Topologies that were not placed again."""
+
+
+def planned(situation: Situation, topology: str | None = None) -> Planned:
+    """`topology`: a key. Default: all of them."""
+    decided, executors = situation.plan(), situation.snapshot.executors
+    if topology is None:
+        keys = _dearest(decided, {executor.topology for executor in executors})
+    else:
+        keys = [topology]
+        members = [executor for executor in executors if executor.topology == topology]
+        decided = _narrowed(decided, {e.key for e in members}, {e.node for e in members})
+    found = (replanned_topology(situation.snapshot, situation.policy, key) for key in keys[:_MOST_REPLANNED])
+    replanned = tuple(each for each in found if each is not None)
+    return Planned(situation, decided, replanned, max(0, len(keys) - _MOST_REPLANNED))
+
+
+def _dearest(decided: Plan, keys: set[str]) -> list[str]:
+    """First those whose traffic costs most beyond what it must."""
+    excess = {view.topology: view.cost - view.lower_bound for view in decided.locality}
+    return sorted(keys, key=lambda key: (-excess.get(key, 0.0), key))
+
+
+def _narrowed(decided: Plan, members: set[str], nodes: set[str | None]) -> Plan:
+    """What concerns these executors or the nodes that they are on; reasons of the whole pool stay."""
+    everything = {node.name for node in decided.pool.nodes}
+
+    def concerns(refusal: Refusal) -> bool:
+        return refusal.subject in members if "/" in refusal.subject else refusal.subject not in everything - nodes
+
+    return replace(
+        decided,
+        placements=tuple(each for each in decided.placements if each.executor in members),
+        holds=tuple(each for each in decided.holds if each.executor in members),
+        replacements=tuple(each for each in decided.replacements if each.executor in members),
+        moves=tuple(each for each in decided.moves if each.executor in members),
+        refusals=tuple(each for each in decided.refusals if concerns(each)),
+    )
+
+
+def plan_report(plan: Planned, form: Format = Format.TABLE) -> list[RenderableType]:
+    """What to print for people, from top to bottom."""
+    decided, wide = plan.decided, form is Format.WIDE
+    naming = Naming.of(plan.situation.snapshot.nodes, whole=wide)
+    policy = plan.situation.policy
+    parts: list[RenderableType] = [_header(plan), heading(_MOVES.get(policy.moves.mode, "Moves"))]
+    parts.append(_move_table(decided.moves, naming, wide=wide) if decided.moves else Text("none"))
+    waiting = [*_placement_rows(decided, plan.situation.now)]
+    if waiting:
+        columns = ["executor", "goes to", "zone", "rack", "pin", "reason", "why"]
+        parts += [heading("Waiting executors"), *_cut(columns, waiting, naming, wide=wide)]
+    if plan.replanned:
+        parts += [heading("Topologies, as they are -> placed again"), _replanned_table(plan.replanned, wide=wide)]
+    if plan.left_out:
+        parts.append(Text(f"... and {plan.left_out} more: name one to see it", style="dim"))
+    if refusals := _refusals(decided, wide=wide):
+        rows = [[r.subject, r.reason.value, _detail(r)] for r in refusals]
+        parts += [heading("Not done, and why"), *_cut(["subject", "reason", "why"], rows, naming, wide=wide)]
+    return parts
+
+
+def _header(plan: Planned) -> Text:
+    policy = plan.situation.policy
+    modes = line(("  placement", policy.placement.mode.value), ("moves", policy.moves.mode.value))
+    return Text.assemble(("Policy ", "dim"), (policy.name, "bold")).append_text(modes)
+
+
+def _move_table(moves: tuple[PlannedMove, ...], naming: Naming, *, wide: bool) -> Table:
+    columns = ["executor", "from", "to", "gain", "hot", "cold", "traffic"]
+    more = ["hits", "slowness", "pressure", "cores", "strategy"] if wide else []
+    rows = [
+        [
+            move.executor if wide else move.pod,
+            naming.short(move.source),
+            f"-> {naming.short(move.target)}",
+            points(move.gain),
+            f"{move.hot_score:.0f} -> {move.hot_after:.0f}",
+            f"{move.cold_score:.0f} -> {move.cold_after:.0f}",
+            f"{move.locality_delta_ratio:+.0%}",
+            *(_why(move) if wide else []),
+        ]
+        for move in moves
+    ]
+    right = ["gain", "traffic", "hits", "slowness", "pressure", "cores"]
+    return table([*columns, *more], rows, right=right, cut=["executor", "from", "to"])
+
+
+def _why(move: PlannedMove) -> list[str]:
+    cores = f"{move.load_cores:.2f}"
+    return [str(move.hits), _ratio(move.slowness), percent(move.pressure_ratio), cores, move.strategy]
+
+
+def _ratio(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def _placement_rows(decided: Plan, now: float) -> list[list[str]]:
+    rows = [_placement_row(each) for each in (*decided.placements, *decided.replacements)]
+    return [*rows, *(_hold_row(each, now) for each in decided.holds)]
+
+
+def _placement_row(each: Placement) -> list[str]:
+    zone, rack = zone_and_rack(each.location)
+    goes = each.node or "anywhere"
+    return [each.executor, goes, zone, rack, each.pin.value, each.reason.value if each.reason else "", each.detail]
+
+
+def _hold_row(each: Hold, now: float) -> list[str]:
+    until = "" if each.until is None else f"{max(0.0, each.until - now):.0f} s more"
+    return [each.executor, "held", "", "", "", each.reason.value, until]
+
+
+def _replanned_table(every: tuple[ReplannedTopology, ...], *, wide: bool) -> Table:
+    columns = ["topology", "executors", "cross-zone", "cross-rack"]
+    more = ["cross-node", "cost"] if wide else []
+    rows = [
+        [
+            each.topology,
+            str(each.executors),
+            _change(each.before.cross_zone_ratio, each.after.cross_zone_ratio),
+            _change(each.before.cross_rack_ratio, each.after.cross_rack_ratio),
+            *([_change(each.before.cross_node_ratio, each.after.cross_node_ratio)] if wide else []),
+            *([f"{each.before.cost:.2f} -> {each.after.cost:.2f}"] if wide else []),
+            str(each.relocated),
+            _unplaced(each),
+        ]
+        for each in every
+    ]
+    return table([*columns, *more, "relocated", "no place"], rows, right=["executors", "relocated"], cut=["topology"])
+
+
+def _change(before: float | None, after: float | None) -> str:
+    return f"{percent(before)} -> {percent(after)}"
+
+
+def _unplaced(each: ReplannedTopology) -> str:
+    if not each.unplaced:
+        return ""
+    reason = each.unplaced[0].reason
+    return f"{len(each.unplaced)} ({reason.value})" if reason else str(len(each.unplaced))
+
+
+def _refusals(decided: Plan, *, wide: bool) -> list[Refusal]:
+    """Once each, without those of waiting executors; the rarest reasons first, so that no crowd hides them."""
+    told = {placement.executor for placement in decided.placements}
+    unique = list(dict.fromkeys(each for each in decided.refusals if each.subject not in told))
+    counts = Counter(refusal.reason for refusal in unique)
+    return unique if wide else sorted(unique, key=lambda r: (counts[r.reason], r.reason.value))
+
+
+def _detail(refusal: Refusal) -> str:
+    """With the destination, where the words do not name it."""
+    if refusal.target is None or refusal.target in refusal.detail:
+        return refusal.detail
+    return f"{refusal.detail}; towards {refusal.target}" if refusal.detail else f"towards {refusal.target}"
+
+
+def _cut(columns: list[str], rows: list[list[str]], naming: Naming, *, wide: bool) -> list[RenderableType]:
+    shown = rows if wide else rows[:_MOST_ROWS]
+    cells = [[naming.short(cell) for cell in row] for row in shown]
+    cut = ["executor", "subject", "goes to", "zone", "rack"]
+    parts: list[RenderableType] = [table(columns, cells, cut=cut, wrap=["why"])]
+    if len(shown) < len(rows):
+        parts.append(Text(f"... and {len(rows) - len(shown)} more: see -o wide", style="dim"))
+    return parts
+
+
+def plan_document(plan: Planned) -> dict[str, Any]:
+    decided, policy = plan.decided, plan.situation.policy
+    return {
+        "policy": policy.name,
+        "time": instant(plan.situation.now),
+        "modes": {"placement": policy.placement.mode.value, "moves": policy.moves.mode.value},
+        "moves": [_move_document(move) for move in decided.moves],
+        "placements": [_placement_document(each) for each in (*decided.placements, *decided.replacements)],
+        "holds": [
+            {"executor": each.executor, "reason": each.reason.value, "until": instant(each.until)}
+            for each in decided.holds
+        ],
+        "topologies": [_replanned_document(each) for each in plan.replanned],
+        "moreTopologies": plan.left_out,
+        "refusals": [
+            {"subject": each.subject, "reason": each.reason.value, "detail": each.detail, "to": each.target}
+            for each in decided.refusals
+        ],
+    }
+
+
+def _move_document(move: PlannedMove) -> dict[str, Any]:
+    return {
+        "executor": move.executor,
+        "topology": move.topology,
+        "component": move.component,
+        "from": move.source,
+        "to": move.target,
+        "strategy": move.strategy,
+        "hits": move.hits,
+        "scores": {"from": rounded(move.hot_score), "to": rounded(move.cold_score)},
+        "predicted": {
+            "hotAfter": rounded(move.hot_after),
+            "coldAfter": rounded(move.cold_after),
+            "gain": rounded(move.gain),
+            "localityDelta": rounded(move.locality_delta_ratio),
+        },
+        "loadCores": rounded(move.load_cores),
+        "slowness": rounded(move.slowness),
+        "pressure": rounded(move.pressure_ratio),
+    }
+
+
+def _placement_document(each: Placement) -> dict[str, Any]:
+    zone, rack = zone_and_rack(each.location)
+    return {
+        "executor": each.executor,
+        "node": each.node,
+        "zone": zone or None,
+        "rack": rack or None,
+        "pin": each.pin.value,
+        "reason": each.reason.value if each.reason else None,
+        "detail": each.detail,
+    }
+
+
+def _replanned_document(each: ReplannedTopology) -> dict[str, Any]:
+    return {
+        "topology": each.topology,
+        "executors": each.executors,
+        "locality": {"before": locality_document(each.before), "after": locality_document(each.after)},
+        "relocated": each.relocated,
+        "unplaced": [_placement_document(placement) for placement in each.unplaced],
+    }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from html import escape
 from pathlib import Path
 from typing import Annotated
 
@@ -12,16 +13,25 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ballast.api import BalancingPolicy
-from ballast.cli.output import Format, OutputOption, capitals, saved, show, structured
-from ballast.cli.picture.page import ReportOption, origin
-from ballast.cli.picture.simulated import simulated_page
-from ballast.cli.report.simulated import MEANINGS, simulated_document, simulated_report
+from ballast.cli.output import Format, OutputOption, capitals, duration, saved, show, structured
+from ballast.cli.picture.heat import Heat, heat_map
+from ballast.cli.picture.lines import Line, lines
+from ballast.cli.picture.page import ReportOption, grid, origin, page
+from ballast.cli.report.simulated import (
+    MEANINGS,
+    RUN_COLUMNS,
+    answer,
+    figures_rows,
+    simulated_document,
+    simulated_report,
+)
 from ballast.errors import InvalidField
 from ballast.garbage import seldom_sought
 from ballast.model import Policy
 from ballast.simulation.engine import Progress as Told
 from ballast.simulation.engine import simulate as run
 from ballast.simulation.policies import FILES, enforced, from_name, in_file, policy_in
+from ballast.simulation.run_metrics import imbalance
 from ballast.simulation.scenario import Scenario
 from ballast.simulation.trace import Trace
 
@@ -108,3 +118,34 @@ class _Bar:
     def __call__(self, policy: str) -> Told:
         task = self._progress.add_task(f"{self._title}: {policy}", total=1.0)
         return lambda share: self._progress.update(task, completed=share)
+
+
+def simulated_page(scenario: Scenario, traces: Sequence[Trace], *, made: str) -> str:
+    """The runs of one scenario next to each other. `made`: when the page was made, and by which version."""
+    return page(f"Ballast: {scenario.name}", _body(scenario, traces, made))
+
+
+def _body(scenario: Scenario, traces: Sequence[Trace], made: str) -> Iterator[str]:
+    seconds = scenario.spec.duration.seconds
+    yield f"<h1>{escape(scenario.name)}</h1>"
+    yield f'<p><b>{escape(answer(traces))}</b></p><p class="soft">Made {escape(made)}.</p>'
+    if scenario.spec.description:
+        yield f"<p>{escape(scenario.spec.description.strip())}</p>"
+    yield f'<p class="soft">{duration(seconds)}, {len(traces[0].nodes)} nodes, seed {traces[0].seed}</p>'
+    yield "<h2>What each policy came to</h2>"
+    yield '<p class="soft">Less is better in every column.</p>'
+    yield "".join(
+        f'<p class="soft"><b>{escape(column)}</b>: {escape(meaning)}</p>' for column, meaning in MEANINGS.items()
+    )
+    yield grid(RUN_COLUMNS, figures_rows(traces))
+    yield "<h2>Imbalance</h2>"
+    yield '<p class="soft">How far the nodes&#8217; usage deviates from their mean, in points.</p>'
+    deviations = [Line(trace.policy, trace.times, imbalance(trace)) for trace in traces]
+    yield lines(deviations, seconds=seconds, title="Imbalance over time, by policy")
+    yield "<h2>Nodes</h2>"
+    yield '<p class="soft">Percent of its capacity that is asked of each over time, and the moves as arrows.</p>'
+    for trace in traces:
+        moved = f"{len(trace.moves)} moves" if trace.moves else "nothing was moved"
+        title = f"Usage of nodes over time under {trace.policy}, moves as arrows"
+        plot = heat_map(Heat.of(trace), name="nodes", title=title)
+        yield f"<h3>{escape(trace.policy)}: {moved}</h3>{plot.markup}"

@@ -10,11 +10,37 @@ from typing import Annotated, Any
 import typer
 from rich.console import Group, RenderableType
 from rich.live import Live
+from rich.table import Table
 from rich.text import Text
 
 from ballast.cli.access import ANYHOW, Access, reads_cluster
-from ballast.cli.output import Format, OutputOption, console, plain, show, structured
-from ballast.cli.report.pool import pool_document, pool_report
+from ballast.cli.output import (
+    Format,
+    OutputOption,
+    bar,
+    console,
+    duration,
+    heading,
+    line,
+    plain,
+    points,
+    rounded,
+    show,
+    structured,
+    table,
+)
+from ballast.cli.report.pool import (
+    Naming,
+    instant,
+    move_document,
+    move_table,
+    open_moves,
+    topology_document,
+    topology_rows,
+    topology_table,
+    zone_and_rack,
+)
+from ballast.cli.situation import Situation
 from ballast.cli.source import (
     SYSTEM_NAMESPACE,
     FileOption,
@@ -28,6 +54,8 @@ from ballast.cli.source import (
     source,
 )
 from ballast.errors import BallastError
+from ballast.model import Budget, MovePhase, NodeView, Plan, Policy
+from ballast.moves import budget
 
 EXAMPLES = (
     "kubectl ballast status",
@@ -139,3 +167,161 @@ def _picture(look: Look, policy: str | None, form: Format) -> list[RenderableTyp
         return [stamp, *status_report(look(policy), form)]
     except BallastError as error:
         return [stamp, Text(f"Error: {error}", style="red", overflow="fold")]
+
+
+def pool_report(
+    situation: Situation, form: Format = Format.TABLE, *, namespace: str | None = None
+) -> list[RenderableType]:
+    """What to print for people, from top to bottom."""
+    decided, wide = situation.plan(), form is Format.WIDE
+    naming = Naming.of(situation.snapshot.nodes, whole=wide)
+    parts: list[RenderableType] = [*_header(situation, decided), heading("Nodes")]
+    nodes = _nodes(decided)
+    parts.append(
+        _node_table(nodes, situation.policy, naming, wide=wide) if nodes else Text("none: see spec.nodeSelector")
+    )
+    if rows := topology_rows(situation, decided, namespace):
+        parts += [heading("Topologies"), topology_table(rows, wide=wide)]
+    if moves := open_moves(situation.snapshot, namespace):
+        parts += [heading("Open moves"), move_table(moves, situation.now, naming)]
+        if any(move.phase is MovePhase.PROPOSED for move in moves):
+            parts.append(Text("Let one begin with `kubectl ballast approve MOVE -n NAMESPACE`.", style="dim"))
+    return parts
+
+
+def pool_document(situation: Situation, *, namespace: str | None = None) -> dict[str, Any]:
+    decided = situation.plan()
+    pool, health = decided.pool, situation.snapshot.metrics
+    return {
+        "policy": situation.policy.name,
+        "time": instant(situation.now),
+        "modes": {"placement": situation.policy.placement.mode.value, "moves": situation.policy.moves.mode.value},
+        "metrics": {"available": health.available, "reason": health.reason.value, "message": health.message},
+        "nodes": {
+            "total": pool.total,
+            "eligible": pool.eligible,
+            "stale": pool.stale,
+            "mean": rounded(pool.mean),
+            "stdDev": rounded(pool.std_dev),
+            "gap": rounded(_gap(decided)),
+            "hottest": pool.hottest,
+            "coldest": pool.coldest,
+            "items": [_node_document(node) for node in _nodes(decided)],
+        },
+        "balanced": pool.balanced,
+        "budgets": [_budget_document(each, situation) for each in _in_force(situation)],
+        "suggested": len(decided.moves),
+        "topologies": [topology_document(row) for row in topology_rows(situation, decided, namespace)],
+        "moves": [move_document(move) for move in open_moves(situation.snapshot, namespace)],
+    }
+
+
+def _header(situation: Situation, decided: Plan) -> list[RenderableType]:
+    policy, pool, health = situation.policy, decided.pool, situation.snapshot.metrics
+    balance = {None: "unknown", True: "yes", False: "no"}[pool.balanced]
+    stale = f", {pool.stale} without metrics" if pool.stale else ""
+    lines = [
+        Text.assemble(("Policy ", "dim"), (policy.name, "bold")).append_text(
+            line(("  placement", policy.placement.mode.value), ("moves", policy.moves.mode.value))
+        ),
+        line(
+            ("Nodes", f"{pool.total}{stale}"),
+            ("mean", points(pool.mean)),
+            ("std", points(pool.std_dev)),
+            ("gap", points(_gap(decided))),
+            ("balanced", balance),
+        ),
+        *(line(("Budget", _budget_words(each, situation))) for each in _in_force(situation)),
+    ]
+    if decided.moves:
+        lines.append(line(("Moves", f"{len(decided.moves)} suggested now: see `kubectl ballast plan`")))
+    if not health.available:
+        words = f"{health.reason}: {health.message}" if health.message else health.reason
+        lines.append(Text.assemble(("No metrics ", "yellow"), words, overflow="fold"))
+    return list(lines)
+
+
+def _gap(decided: Plan) -> float | None:
+    score = {node.name: node.score for node in decided.pool.nodes}
+    hottest, coldest = score.get(decided.pool.hottest or ""), score.get(decided.pool.coldest or "")
+    return hottest - coldest if hottest is not None and coldest is not None and decided.pool.eligible > 1 else None
+
+
+def _nodes(decided: Plan) -> list[NodeView]:
+    """By zone, rack and name."""
+    return sorted(decided.pool.nodes, key=lambda node: (*zone_and_rack(node.location), node.name))
+
+
+def _node_table(nodes: list[NodeView], policy: Policy, naming: Naming, *, wide: bool) -> Table:
+    score = {node.name: node.projected or 0.0 for node in nodes}
+    rows: list[list[str | Text]] = [
+        [
+            *zone_and_rack(node.location),
+            naming.short(node.name),
+            bar(node.score, cells=20 if wide else 10),
+            *([points(node.projected)] if wide else []),
+            str(node.executors),
+            naming.short(_pair(node, score)),
+            _hits(node, policy),
+        ]
+        for node in nodes
+    ]
+    projected = ["projected"] if wide else []
+    columns = ["zone", "rack", "node", "score", *projected, "executors", "pair", "hits"]
+    return table(columns, rows, right=["executors", *projected], cut=["zone", "rack", "node", "pair"])
+
+
+def _pair(node: NodeView, score: dict[str, float]) -> str:
+    """A move goes from the hot end of a pair to the cold one."""
+    if node.pair is None:
+        return ""
+    hot = score.get(node.name, 0.0) >= score.get(node.pair, 0.0)
+    return f"{'to' if hot else 'from'} {node.pair}"
+
+
+def _hits(node: NodeView, policy: Policy) -> str:
+    shedder = policy.shedding.avg_shedder
+    counts = (("low", node.low_hits, shedder.low_hits), ("high", node.high_hits, shedder.high_hits))
+    return " ".join(f"{name} {count}/{needed}" for name, count, needed in counts if count)
+
+
+def _node_document(node: NodeView) -> dict[str, Any]:
+    zone, rack = zone_and_rack(node.location)
+    return {
+        "name": node.name,
+        "zone": zone or None,
+        "rack": rack or None,
+        "score": rounded(node.score),
+        "projected": rounded(node.projected),
+        "executors": node.executors,
+        "pair": node.pair,
+        "lowHits": node.low_hits,
+        "highHits": node.high_hits,
+    }
+
+
+def _in_force(situation: Situation) -> list[Budget]:
+    return [each for each in situation.policy.moves.budgets if budget.active(each, situation.now)]
+
+
+def _budget_words(each: Budget, situation: Situation) -> str:
+    moves, now = situation.snapshot.moves, situation.now
+    span = f"per {duration(each.per_seconds)}" if each.per_seconds is not None else "while the window is open"
+    where = "" if each.scope == "Pool" else f" and {each.scope.lower()}"
+    if each.scope != "Pool":
+        return f"{each.moves} moves {span}{where}"
+    reset = budget.next_reset(each, moves, now)
+    again = f", next one free in {duration(reset - now)}" if reset is not None else ""
+    return f"{budget.used(each, moves, now)} of {each.moves} moves used {span}{again}"
+
+
+def _budget_document(each: Budget, situation: Situation) -> dict[str, Any]:
+    moves, now = situation.snapshot.moves, situation.now
+    return {
+        "scope": each.scope,
+        "moves": each.moves,
+        "perSeconds": each.per_seconds,
+        "schedule": each.schedule or None,
+        "used": budget.used(each, moves, now) if each.scope == "Pool" else None,
+        "nextReset": instant(budget.next_reset(each, moves, now)) if each.scope == "Pool" else None,
+    }

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ballast.cli.explain import located, pod_name, topology_located
+from ballast.cli.explain import capacity_report, explanation_report, located, pod_name, topology_located
 from ballast.cli.output import Format, plain
-from ballast.cli.report.explained import capacity_report, explanation_report
 from ballast.cli.situation import Situation, dump
 from ballast.cli.source import Seen
 from ballast.model import ExecutorUsage

@@ -9,8 +9,7 @@ import pytest
 import yaml
 
 from ballast.cli.output import Format, plain
-from ballast.cli.plan import NothingOfThatNameError, chosen
-from ballast.cli.report.planned import plan_document, plan_report, planned
+from ballast.cli.plan import NothingOfThatNameError, chosen, plan_document, plan_report, planned
 from ballast.cli.situation import Situation, dump
 from ballast.cli.source import Seen
 from ballast.model import PlacementMode, Reason, Topology

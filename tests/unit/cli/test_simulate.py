@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 import yaml
 
+from ballast.cli.simulate import simulated_page
+from ballast.simulation.engine import simulate
+from ballast.simulation.policies import from_name
+from ballast.simulation.scenario import Scenario
+from tests.unit.cli.picture.outline import Outline
 from tests.unit.cli.program import run
 
+FIVE_BROKERS = Scenario.read(Path(__file__).parents[3] / "examples" / "scenarios" / "pip364-five-brokers.yaml")
 SCENARIO = """
 apiVersion: ballast.dev/v1alpha1
 kind: Scenario
@@ -146,3 +153,29 @@ def test_a_page_that_cannot_be_written_is_told_before_anything_is_run(tmp_path: 
     assert told.code == 2
     assert told.err.startswith(f"Error: --report: '{tmp_path / name}': ")
     assert "name a file that can be written" in told.err
+
+
+def page_of(*policies: str) -> str:
+    runs = [simulate(FIVE_BROKERS, from_name(name, FIVE_BROKERS), label=name) for name in policies]
+    return simulated_page(FIVE_BROKERS, runs, made="2026-11-22 21:00 UTC by ballast 0.1.0")
+
+
+def test_the_page_is_well_formed_and_needs_nothing_else() -> None:
+    text = page_of("AvgShedder", "None")
+    outline = Outline(text)
+    assert (outline.open, outline.outside) == ([], [])
+    assert not re.search(r"https?://|@import|url\(|<script", text)
+
+
+def test_the_page_begins_with_the_answer_and_when_it_was_made() -> None:
+    head = page_of("AvgShedder", "None").split("<h2>")[0]
+    assert "AvgShedder is better than no moves: " in head
+    assert "Made 2026-11-22 21:00 UTC by ballast 0.1.0." in head
+
+
+def test_every_policy_has_its_figures_its_line_and_its_nodes() -> None:
+    text = page_of("AvgShedder", "ThresholdShedder")
+    for policy in ("AvgShedder", "ThresholdShedder"):
+        assert f"<td>{policy}</td>" in text
+        assert re.search(rf"<h3>{policy}: \d+ moves</h3>", text)
+    assert "nothing was moved" in page_of("None")

@@ -13,10 +13,9 @@ import yaml
 
 from ballast.cli import status
 from ballast.cli.output import Format, plain
-from ballast.cli.report.pool import pool_document, pool_report
 from ballast.cli.situation import Situation, dump
 from ballast.cli.source import Seen
-from ballast.cli.status import status_document, status_report
+from ballast.cli.status import pool_document, pool_report, status_document, status_report
 from ballast.errors import BallastError
 from ballast.model import AvgShedderPolicy, ConditionReason, LoadUnit, MetricsHealth, MovePhase, SheddingPolicy
 from ballast.planner.explanation import explain

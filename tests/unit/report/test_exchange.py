@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from ballast.model import Executor, ExecutorUsage, Location
-from ballast.report.exchange import Shuffle, Volume, shares, shuffle_of
-from tests.builders import an_executor
+from ballast.model import Anchor, Component, Executor, ExecutorUsage, Location, Stream
+from ballast.report.exchange import Reads, Shuffle, Volume, reads_of, shares, shuffle_of
+from tests.builders import a_topology, an_executor
 
 
 def executors(count: int) -> list[Executor]:
@@ -69,3 +69,44 @@ def test_racks_are_unknown_where_the_levels_have_none() -> None:
     found = shares(shuffle_of(executors(2), None).parts, [("a", "n1"), ("b", "n2")])
     assert found.zone == pytest.approx(0.5)
     assert found.rack is None
+
+
+EVEN = {"a": 1 / 3, "b": 1 / 3, "c": 1 / 3}
+
+
+def reads(before: str, after: str, leaders: dict[str, float], *, rate: float | None = 90.0) -> Reads | None:
+    """`before`, `after`: the zone of each executor, one letter each."""
+    anchors = tuple(Anchor((zone, None, None), share) for zone, share in leaders.items())
+    kafka = Component("kafka", external=True, anchors=anchors)
+    topology = a_topology(kafka, Component("ingest"), streams=(Stream("kafka", "ingest", bytes_per_second=rate),))
+    here: list[Location] = [(zone, None, "n") for zone in before]
+    there: list[Location] = [(zone, None, "n") for zone in after]
+    return reads_of(topology, "ingest", here, there)
+
+
+def test_one_value_for_an_application_over_three_zones_saves_nothing() -> None:
+    found = reads("abc", "aaa", EVEN)
+    assert found is not None
+    assert (found.now, found.with_client_rack) == pytest.approx((60.0, 60.0))
+
+
+def test_in_one_zone_the_option_is_true_for_every_executor() -> None:
+    found = reads("abc", "aaa", EVEN)
+    assert found is not None
+    assert (found.placed, found.placed_with_client_rack) == pytest.approx((60.0, 0.0))
+
+
+def test_the_option_alone_saves_where_most_executors_are_in_one_zone() -> None:
+    found = reads("aaab", "aaaa", EVEN)
+    assert found is not None
+    assert (found.now, found.with_client_rack) == pytest.approx((60.0, 90.0 / 4))
+
+
+def test_a_zone_without_brokers_has_no_replica_to_read_from() -> None:
+    found = reads("aaa", "bbb", {"b": 1.0})
+    assert found is not None
+    assert (found.now, found.with_client_rack, found.placed) == (90.0, 90.0, 0.0)
+
+
+def test_nothing_is_said_about_reads_without_a_rate() -> None:
+    assert reads("abc", "aaa", EVEN, rate=None) is None

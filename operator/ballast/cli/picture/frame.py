@@ -1,9 +1,9 @@
-"""What every plot is made of: its two sizes, the axis of time and a scale of values."""
+"""What every plot is made of: its two sizes, the axis of time, a scale of values and a legend."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -133,3 +133,48 @@ def _time(minutes: int) -> str:
         return f"{minutes // 1440}d"
     hours, rest = divmod(minutes, 60)
     return f"{hours or ''}{'h' if hours else ''}{rest or ''}{'' if hours else 'm'}"
+
+
+LINE = 16.0
+_TEXT_GAP, _BETWEEN = 5.0, 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    style: str
+    path: str
+    """Around the origin."""
+    radius: float
+    """How far the path reaches."""
+    words: str
+
+    @property
+    def width(self) -> float:
+        return 2 * self.radius + _TEXT_GAP + len(self.words) * LETTER
+
+    def at(self, x: float, y: float) -> str:
+        mark = f'<path class="{self.style}" transform="translate({x + self.radius:.1f} {y:.1f})" d="{self.path}"/>'
+        text_x = x + 2 * self.radius + _TEXT_GAP
+        return f'{mark}<text class="tick" x="{text_x:.1f}" y="{y + 4.0:.1f}">{self.words}</text>'
+
+
+@dataclass(frozen=True, slots=True)
+class Legend:
+    marks: str
+    height: float
+
+
+def legend(entries: Sequence[Entry], *, size: Size, y: float) -> Legend:
+    """`y`: of its upper edge."""
+    x, line, marks = size.left, 0, []
+    for entry in entries:
+        if x + entry.width > size.width and x > size.left:
+            x, line = size.left, line + 1
+        marks.append(entry.at(x, y + LINE * (line + 0.5)))
+        x += entry.width + _BETWEEN
+    return Legend("".join(marks), LINE * (line + 1) if entries else 0.0)
+
+
+def circle(radius: float) -> str:
+    """A path around the origin."""
+    return f"M{-radius:g} 0a{radius:g} {radius:g} 0 1 0 {2 * radius:g} 0a{radius:g} {radius:g} 0 1 0 {-2 * radius:g} 0"

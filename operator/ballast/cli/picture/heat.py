@@ -9,7 +9,7 @@ from html import escape
 import numpy as np
 
 from ballast.cli.picture.frame import BOTTOM, STRONG_LETTER, Drawing, Frame, Plot, Size, fitting
-from ballast.cli.picture.style import SHADES
+from ballast.cli.picture.page import SHADES
 from ballast.model.arrays import FloatArray
 from ballast.simulation.trace import MoveRecord, Trace
 

@@ -8,8 +8,7 @@ from html import escape
 
 import numpy as np
 
-from ballast.cli.picture.frame import Drawing, Plot, Scale, Size
-from ballast.cli.picture.legend import Entry, Legend, circle, legend
+from ballast.cli.picture.frame import Drawing, Entry, Legend, Plot, Scale, Size, circle, legend
 from ballast.cli.picture.page import Strong, grid, page
 from ballast.cli.report.sized import (
     VARIABLE_COLUMNS,

@@ -8,8 +8,19 @@ from html import escape
 from types import MappingProxyType
 
 from ballast.cli.output import duration, points
-from ballast.cli.picture.frame import BOTTOM, LETTER, STRONG_LETTER, Drawing, Frame, Plot, Size, fitting
-from ballast.cli.picture.legend import Entry, circle, legend
+from ballast.cli.picture.frame import (
+    BOTTOM,
+    LETTER,
+    STRONG_LETTER,
+    Drawing,
+    Entry,
+    Frame,
+    Plot,
+    Size,
+    circle,
+    fitting,
+    legend,
+)
 from ballast.simulation.trace import MoveRecord, Outcome
 
 _HEAD, _LANE, _GAP, _MOST_LANES, _ITEM = 18.0, 13.0, 8.0, 8, 10.0

@@ -10,11 +10,10 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from ballast.cli.output import Format, heading, percent, points, rounded, table
-from ballast.cli.report.place import Naming, instant
+from ballast.cli.report.pool import Naming, instant
 from ballast.model import Node
-from ballast.report.exchange import Volume
+from ballast.report.exchange import Reads, Volume
 from ballast.report.findings import ApplicationReport, PoolReport, Traffic, Verdict
-from ballast.report.reads import Reads
 
 _MOST_ROWS = 20
 _VOLUMES = {

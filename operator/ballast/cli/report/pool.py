@@ -1,175 +1,169 @@
-"""A pool as `status` shows it: the policy, its nodes, its topologies and open moves."""
+"""What several commands print of a pool: its topologies, its open moves, names of nodes and times."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
-from rich.console import RenderableType
 from rich.table import Table
-from rich.text import Text
 
-from ballast.cli.output import Format, bar, duration, heading, line, points, rounded, table
-from ballast.cli.report.moves import move_document, move_table, open_moves
-from ballast.cli.report.place import Naming, instant, zone_and_rack
-from ballast.cli.report.topologies import topology_document, topology_rows, topology_table
+from ballast.cli.output import duration, percent, rounded, table
 from ballast.cli.situation import Situation
-from ballast.model import Budget, MovePhase, NodeView, Plan, Policy
-from ballast.moves import budget
+from ballast.model import LocalityView, Location, Move, Node, Phase, Plan, Snapshot, Topology
 
 
-def pool_report(
-    situation: Situation, form: Format = Format.TABLE, *, namespace: str | None = None
-) -> list[RenderableType]:
-    """What to print for people, from top to bottom."""
-    decided, wide = situation.plan(), form is Format.WIDE
-    naming = Naming.of(situation.snapshot.nodes, whole=wide)
-    parts: list[RenderableType] = [*_header(situation, decided), heading("Nodes")]
-    nodes = _nodes(decided)
-    parts.append(
-        _node_table(nodes, situation.policy, naming, wide=wide) if nodes else Text("none: see spec.nodeSelector")
-    )
-    if rows := topology_rows(situation, decided, namespace):
-        parts += [heading("Topologies"), topology_table(rows, wide=wide)]
-    if moves := open_moves(situation.snapshot, namespace):
-        parts += [heading("Open moves"), move_table(moves, situation.now, naming)]
-        if any(move.phase is MovePhase.PROPOSED for move in moves):
-            parts.append(Text("Let one begin with `kubectl ballast approve MOVE -n NAMESPACE`.", style="dim"))
-    return parts
+@dataclass(frozen=True, slots=True)
+class TopologyRow:
+    key: str
+    implicit: bool
+    running: int
+    expected: int | None
+    gated: int
+    paused: bool
+    locality: LocalityView | None
 
 
-def pool_document(situation: Situation, *, namespace: str | None = None) -> dict[str, Any]:
-    decided = situation.plan()
-    pool, health = decided.pool, situation.snapshot.metrics
+def topology_rows(situation: Situation, decided: Plan, namespace: str | None = None) -> list[TopologyRow]:
+    """Those that a SparkTopology declares, and applications with executors, by key; of a namespace or of all."""
+    locality = {view.topology: view for view in decided.locality}
+    declared = {topology.key: topology for topology in situation.snapshot.topologies}
+    members: dict[str, Counter[Phase]] = {key: Counter() for key in declared}
+    for executor in situation.snapshot.executors:
+        if executor.phase is not Phase.ENDED:
+            members.setdefault(executor.topology, Counter())[executor.phase] += 1
+    return [
+        TopologyRow(
+            key=key,
+            implicit=key not in declared or declared[key].implicit,
+            running=phases[Phase.RUNNING],
+            expected=_expected(declared.get(key)),
+            gated=phases[Phase.GATED],
+            paused=key in decided.paused,
+            locality=locality.get(key),
+        )
+        for key, phases in sorted(members.items())
+        if namespace in (None, key.split("/", 1)[0])
+    ]
+
+
+def _expected(topology: Topology | None) -> int | None:
+    return sum(c.expected or 0 for c in topology.components) or None if topology else None
+
+
+def topology_table(rows: list[TopologyRow], *, wide: bool) -> Table:
+    columns = ["topology", "kind", "executors", "gated", "cross-zone", "cross-rack"]
+    columns += ["cross-node", "cost", "at best"] if wide else []
+    return table([*columns, "moves"], [_cells(row, wide=wide) for row in rows], right=columns[2:], cut=["topology"])
+
+
+def _cells(row: TopologyRow, *, wide: bool) -> list[str]:
+    view = row.locality
+    cells = [
+        row.key,
+        "application" if row.implicit else "declared",
+        f"{row.running}/{row.expected}" if row.expected else str(row.running),
+        str(row.gated),
+        percent(view.cross_zone_ratio if view else None),
+        percent(view.cross_rack_ratio if view else None),
+    ]
+    if wide:
+        cells.append(percent(view.cross_node_ratio if view else None))
+        cells += [f"{view.cost:.2f}", f"{view.lower_bound:.2f}"] if view else ["-", "-"]
+    return [*cells, "paused" if row.paused else ""]
+
+
+def topology_document(row: TopologyRow) -> dict[str, Any]:
     return {
-        "policy": situation.policy.name,
-        "time": instant(situation.now),
-        "modes": {"placement": situation.policy.placement.mode.value, "moves": situation.policy.moves.mode.value},
-        "metrics": {"available": health.available, "reason": health.reason.value, "message": health.message},
-        "nodes": {
-            "total": pool.total,
-            "eligible": pool.eligible,
-            "stale": pool.stale,
-            "mean": rounded(pool.mean),
-            "stdDev": rounded(pool.std_dev),
-            "gap": rounded(_gap(decided)),
-            "hottest": pool.hottest,
-            "coldest": pool.coldest,
-            "items": [_node_document(node) for node in _nodes(decided)],
-        },
-        "balanced": pool.balanced,
-        "budgets": [_budget_document(each, situation) for each in _in_force(situation)],
-        "suggested": len(decided.moves),
-        "topologies": [topology_document(row) for row in topology_rows(situation, decided, namespace)],
-        "moves": [move_document(move) for move in open_moves(situation.snapshot, namespace)],
+        "topology": row.key,
+        "implicit": row.implicit,
+        "executors": {"running": row.running, "expected": row.expected, "gated": row.gated},
+        "movesPaused": row.paused,
+        "locality": locality_document(row.locality) if row.locality else None,
     }
 
 
-def _header(situation: Situation, decided: Plan) -> list[RenderableType]:
-    policy, pool, health = situation.policy, decided.pool, situation.snapshot.metrics
-    balance = {None: "unknown", True: "yes", False: "no"}[pool.balanced]
-    stale = f", {pool.stale} without metrics" if pool.stale else ""
-    lines = [
-        Text.assemble(("Policy ", "dim"), (policy.name, "bold")).append_text(
-            line(("  placement", policy.placement.mode.value), ("moves", policy.moves.mode.value))
-        ),
-        line(
-            ("Nodes", f"{pool.total}{stale}"),
-            ("mean", points(pool.mean)),
-            ("std", points(pool.std_dev)),
-            ("gap", points(_gap(decided))),
-            ("balanced", balance),
-        ),
-        *(line(("Budget", _budget_words(each, situation))) for each in _in_force(situation)),
-    ]
-    if decided.moves:
-        lines.append(line(("Moves", f"{len(decided.moves)} suggested now: see `kubectl ballast plan`")))
-    if not health.available:
-        words = f"{health.reason}: {health.message}" if health.message else health.reason
-        lines.append(Text.assemble(("No metrics ", "yellow"), words, overflow="fold"))
-    return list(lines)
+def locality_document(view: LocalityView) -> dict[str, Any]:
+    return {
+        "crossZoneRatio": rounded(view.cross_zone_ratio),
+        "crossRackRatio": rounded(view.cross_rack_ratio),
+        "crossNodeRatio": rounded(view.cross_node_ratio),
+        "crossZoneBytesPerSecond": rounded(view.cross_zone_bytes_per_second),
+        "cost": rounded(view.cost),
+        "lowerBound": rounded(view.lower_bound),
+    }
 
 
-def _gap(decided: Plan) -> float | None:
-    score = {node.name: node.score for node in decided.pool.nodes}
-    hottest, coldest = score.get(decided.pool.hottest or ""), score.get(decided.pool.coldest or "")
-    return hottest - coldest if hottest is not None and coldest is not None and decided.pool.eligible > 1 else None
+def open_moves(snapshot: Snapshot, namespace: str | None = None) -> list[Move]:
+    """The oldest first; of a namespace or of all."""
+    found = [move for move in snapshot.moves if not move.phase.ended and namespace in (None, move.namespace)]
+    return sorted(found, key=lambda move: (move.started_at, move.namespace, move.name))
 
 
-def _nodes(decided: Plan) -> list[NodeView]:
-    """By zone, rack and name."""
-    return sorted(decided.pool.nodes, key=lambda node: (*zone_and_rack(node.location), node.name))
-
-
-def _node_table(nodes: list[NodeView], policy: Policy, naming: Naming, *, wide: bool) -> Table:
-    score = {node.name: node.projected or 0.0 for node in nodes}
-    rows: list[list[str | Text]] = [
+def move_table(moves: list[Move], now: float, naming: Naming) -> Table:
+    return table(
+        ["namespace", "move", "executor", "from", "to", "phase", "helped", "age"],
         [
-            *zone_and_rack(node.location),
-            naming.short(node.name),
-            bar(node.score, cells=20 if wide else 10),
-            *([points(node.projected)] if wide else []),
-            str(node.executors),
-            naming.short(_pair(node, score)),
-            _hits(node, policy),
-        ]
-        for node in nodes
-    ]
-    projected = ["projected"] if wide else []
-    columns = ["zone", "rack", "node", "score", *projected, "executors", "pair", "hits"]
-    return table(columns, rows, right=["executors", *projected], cut=["zone", "rack", "node", "pair"])
+            [
+                move.namespace,
+                move.name,
+                move.executor_name.rsplit("/", 1)[-1],
+                naming.short(move.source),
+                naming.short(move.target),
+                move.phase.value,
+                {None: "", True: "yes", False: "no"}[move.helped],
+                duration(now - move.started_at),
+            ]
+            for move in moves
+        ],
+        right=["age"],
+        cut=["namespace", "move", "executor", "from", "to"],
+    )
 
 
-def _pair(node: NodeView, score: dict[str, float]) -> str:
-    """A move goes from the hot end of a pair to the cold one."""
-    if node.pair is None:
-        return ""
-    hot = score.get(node.name, 0.0) >= score.get(node.pair, 0.0)
-    return f"{'to' if hot else 'from'} {node.pair}"
-
-
-def _hits(node: NodeView, policy: Policy) -> str:
-    shedder = policy.shedding.avg_shedder
-    counts = (("low", node.low_hits, shedder.low_hits), ("high", node.high_hits, shedder.high_hits))
-    return " ".join(f"{name} {count}/{needed}" for name, count, needed in counts if count)
-
-
-def _node_document(node: NodeView) -> dict[str, Any]:
-    zone, rack = zone_and_rack(node.location)
+def move_document(move: Move) -> dict[str, Any]:
     return {
-        "name": node.name,
-        "zone": zone or None,
-        "rack": rack or None,
-        "score": rounded(node.score),
-        "projected": rounded(node.projected),
-        "executors": node.executors,
-        "pair": node.pair,
-        "lowHits": node.low_hits,
-        "highHits": node.high_hits,
+        "namespace": move.namespace,
+        "name": move.name,
+        "topology": move.topology,
+        "component": move.component,
+        "executor": move.executor_name.rsplit("/", 1)[-1],
+        "from": move.source,
+        "to": move.target,
+        "phase": move.phase.value,
+        "started": instant(move.started_at),
+        "ended": instant(move.ended_at),
+        "helped": move.helped,
     }
 
 
-def _in_force(situation: Situation) -> list[Budget]:
-    return [each for each in situation.policy.moves.budgets if budget.active(each, situation.now)]
+def zone_and_rack(location: Location) -> tuple[str, str]:
+    """The farthest level and those between it and the node; empty where there is no label."""
+    between = [value for value in location[1:-1] if value is not None]
+    zone = location[0] if len(location) > 1 else None
+    return zone or "", "/".join(between)
 
 
-def _budget_words(each: Budget, situation: Situation) -> str:
-    moves, now = situation.snapshot.moves, situation.now
-    span = f"per {duration(each.per_seconds)}" if each.per_seconds is not None else "while the window is open"
-    where = "" if each.scope == "Pool" else f" and {each.scope.lower()}"
-    if each.scope != "Pool":
-        return f"{each.moves} moves {span}{where}"
-    reset = budget.next_reset(each, moves, now)
-    again = f", next one free in {duration(reset - now)}" if reset is not None else ""
-    return f"{budget.used(each, moves, now)} of {each.moves} moves used {span}{again}"
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """Nodes, by themselves and within sentences, without the domain that all of them share."""
+
+    domain: str = ""
+
+    @classmethod
+    def of(cls, nodes: Iterable[Node], *, whole: bool = False) -> Naming:
+        """`whole`: leave names as they are."""
+        domains = {node.name.partition(".")[2] for node in nodes}
+        return cls() if whole or len(domains) != 1 else cls(domains.pop())
+
+    def short(self, text: str) -> str:
+        return text.replace(f".{self.domain}", "") if self.domain else text
 
 
-def _budget_document(each: Budget, situation: Situation) -> dict[str, Any]:
-    moves, now = situation.snapshot.moves, situation.now
-    return {
-        "scope": each.scope,
-        "moves": each.moves,
-        "perSeconds": each.per_seconds,
-        "schedule": each.schedule or None,
-        "used": budget.used(each, moves, now) if each.scope == "Pool" else None,
-        "nextReset": instant(budget.next_reset(each, moves, now)) if each.scope == "Pool" else None,
-    }
+def instant(at: float | None) -> str | None:
+    """Seconds since the epoch as RFC 3339, in whole seconds."""
+    if at is None:
+        return None
+    return datetime.fromtimestamp(round(at), UTC).isoformat().replace("+00:00", "Z")

@@ -34,7 +34,7 @@ MEANINGS: Mapping[str, str] = MappingProxyType(
     }
 )
 """What the columns say."""
-COLUMNS = ("policy", *MEANINGS)
+RUN_COLUMNS = ("policy", *MEANINGS)
 MOVE_COLUMNS = ("at", "executor", "from", "to", "scores", "predicted", "measured", "outcome")
 _NO_MOVES = "None"
 """How users name the policy that moves nothing."""
@@ -59,8 +59,8 @@ def simulated_report(scenario: Scenario, traces: Sequence[Trace], form: Format) 
     ]
     if spec.description:
         parts.append(Text(spec.description.strip(), style="dim"))
-    parts += [Text(), Text("Less is better in every column.", style="dim"), *explained(MEANINGS, COLUMNS)]
-    parts += [Text(), table(COLUMNS, figures_rows(traces), right=COLUMNS[1:], cut=("policy",))]
+    parts += [Text(), Text("Less is better in every column.", style="dim"), *explained(MEANINGS, RUN_COLUMNS)]
+    parts += [Text(), table(RUN_COLUMNS, figures_rows(traces), right=RUN_COLUMNS[1:], cut=("policy",))]
     for trace in traces if form is Format.WIDE else ():
         parts += [heading(f"Moves under {trace.policy}"), *_moves(trace)]
     return [*parts, Text(), Text(answer(traces), style="bold")]
@@ -113,7 +113,7 @@ def _level(found: RunMetrics) -> str:
 
 
 def figures_rows(traces: Sequence[Trace]) -> list[list[str]]:
-    """Each policy's cells, by `COLUMNS`. A gap that no move would close is no policy's fault: it is left out."""
+    """Each policy's cells, by `RUN_COLUMNS`. A gap that no move would close is no policy's fault: it is left out."""
     found = {trace.policy: run_metrics(trace) for trace in traces}
     unleveled = "open" if _moves_help(found) else "-"
     return [_figures_row(policy, metrics, unleveled) for policy, metrics in found.items()]

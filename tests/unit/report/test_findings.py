@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ballast.model import Executor
-from ballast.report.slowness import Slowness, slowness
+from ballast.report.findings import Slowness, slowness
 from tests.builders import a_node, a_policy, a_snapshot, an_executor
 
 
