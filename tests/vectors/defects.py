@@ -28,6 +28,14 @@ DEFECTS: tuple[Defect, ...] = (
     Defect("TransferShedder", "the deviation may be no number; ours is at least 0", "negative_variance"),
     Defect("TransferShedder", "a node without load gives up its executors; ours keeps them", "idle_moves"),
     Defect("ThresholdShedder", "averages of a node that left survive; ours forgets them", "keep_departed"),
+    Defect("ThresholdShedder", "the lower-boundary step averages a pass in twice; ours does so once", "average_twice"),
+    Defect("ThresholdShedder", "executors without traffic leave too; ours gain nothing by that", "idle_too"),
+    Defect("OverloadShedder", "executors without traffic leave too; ours gain nothing by that", "idle_too"),
+    Defect(
+        "UniformLoadShedder", "records shadow bytes even when nothing can move for them; ours looks on", "rate_only"
+    ),
+    Defect("TopKBundles", "busiest by bytes in, whatever goes out; ours by both", "inbound_first"),
+    # The runner itself does the next three, by what it hands in or leaves open: no keywords of ours.
     Defect(
         "LeastLongTermMessageRate", "an executor both booked and present counts twice; ours counts once", "count_twice"
     ),
@@ -36,14 +44,6 @@ DEFECTS: tuple[Defect, ...] = (
         "the index runs over a stale list, so turns shift; ours goes on after the node chosen last",
         "by_count",
     ),
-    Defect("ThresholdShedder", "the lower-boundary step averages a pass in twice; ours does so once", "average_twice"),
-    Defect("ThresholdShedder", "executors without traffic leave too; ours gain nothing by that", "idle_too"),
-    Defect("OverloadShedder", "executors without traffic leave too; ours gain nothing by that", "idle_too"),
-    Defect(
-        "UniformLoadShedder", "records shadow bytes even when nothing can move for them; ours looks on", "rate_only"
-    ),
-    Defect("TopKBundles", "busiest by bytes in, whatever goes out; ours by both", "inbound_first"),
-    # The runner itself does this one, by the keys that it hands in: no keyword of ours.
     Defect("AvgShedder", "plans are kept by an executor's figures, for ever; ours by name, per planning", "by_values"),
     Defect(
         "UniformLoadShedder",

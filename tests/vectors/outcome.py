@@ -37,6 +37,8 @@ MAY_BE_LEFT_OPEN: dict[str, tuple[str, ...]] = {
 MAY_BE_COMPARED_AS_SETS: dict[str, tuple[str, ...]] = {
     "equal-figures": ("NodeSorterHostProximity",),
     "one-favored-host": ("NodeSorterHostProximity",),
+    "at-the-threshold": ("LeastResourceUsageWithWeight",),
+    "list-changed": ("RoundRobinBrokerSelector",),
 }
 """Reasons that the comparison finds in the figures of an answer."""
 

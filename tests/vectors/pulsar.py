@@ -7,7 +7,6 @@ import struct
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ballast.placement.strategy import Arrival, Candidate
 from ballast.shedding.load import ExecutorLoad, NodeLoad, PoolLoad
 from ballast.shedding.transfer_pool import Activity, Allowed, TopExecutor, TransferNode, TransferPool
 from tests.vectors.case import Case
@@ -92,26 +91,6 @@ def pool(given: Given, score: Score) -> PoolLoad:
         )
 
     return PoolLoad(tuple(node(broker) for broker in given["brokers"] if not broker.get("noLocalData")))
-
-
-def candidates(given: Given, score: Score) -> list[Candidate]:
-    """The candidates of a placement that have figures, in the given order."""
-    long_term = {row[0]: row[1] * row[5] + row[2] * row[5] for row in given.get("bundles", ())}
-    brokers = {broker["name"]: broker for broker in given["brokers"]}
-
-    def candidate(name: str) -> Candidate:
-        rate_in, rate_out, *_ = given.get("timeAverage", {}).get(name, (0.0, 0.0))
-        booked = given.get("preallocated", {}).get(name, ())
-        return Candidate(
-            name=name,
-            score=score(brokers[name]),
-            rate_per_second=rate_in + rate_out,
-            current_rate_per_second=brokers[name]["msgRateIn"] + brokers[name]["msgRateOut"],
-            executors=frozenset(given["owners"].get(name, ())),
-            arriving=tuple(Arrival(bundle, long_term[bundle]) for bundle in booked),
-        )
-
-    return [candidate(name) for name in given["candidates"] if name in brokers]
 
 
 def activities(given: Given, config: Given) -> list[Activity]:

@@ -2,7 +2,7 @@
 
 A node's traffic is that of its executors. Each counts with what executors of its component have had in the long run,
 from the moment it is sent to a node, so nothing has to be added, or taken off again, when figures catch up. Overload
-is judged by the score, over the short window of the metrics.
+is judged by the score, over the short window of the metrics. Source: Pulsar's `LeastLongTermMessageRate`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,7 @@ import numpy as np
 from ballast.model import Executor, Phase, Snapshot
 from ballast.model.arrays import IntArray
 from ballast.placement.placement_view import PlacementView, Pool
-from ballast.placement.strategy import Candidate, NodeValues, Seats, draw, lowest, one_by_one
-
-# LeastLongTermRate: the node with the fewest records per second over the long window, unless it is overloaded.
-#
-# Source: Pulsar's `LeastLongTermMessageRate`. What was just placed is added until the figures show it.
+from ballast.placement.strategy import NodeValues, Seats, draw, one_by_one
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,30 +38,6 @@ class Rates:
     """What was counted: records, bytes or executors; rates in another unit are not compared."""
     components: tuple[ComponentRate, ...] = ()
     """Sorted by topology and component."""
-
-
-@dataclass(frozen=True, slots=True)
-class RateSettings:
-    overload_threshold: float = 85.0
-    """Percent; a node above it is chosen only when all are."""
-    count_twice: bool = False
-    """As Pulsar: an executor that has arrived and is still booked counts twice."""
-
-
-def possible(candidates: Sequence[Candidate], settings: RateSettings) -> tuple[str, ...]:
-    """The nodes that share the lowest rate; all of them when all are overloaded."""
-    rates = np.array([_rate(candidate, settings) for candidate in candidates])
-    return tuple(candidates[position].name for position in lowest(rates))
-
-
-def _rate(candidate: Candidate, settings: RateSettings) -> float:
-    if candidate.score / 100 > settings.overload_threshold / 100:
-        return inf
-    total = 0.0
-    for arrival in candidate.arriving:
-        if settings.count_twice or arrival.executor not in candidate.executors:
-            total += arrival.rate_per_second
-    return total + candidate.rate_per_second
 
 
 _DIGITS = 4
@@ -107,17 +79,19 @@ def _figures(snapshot: Snapshot) -> tuple[str, dict[tuple[str, str], list[float]
 
 
 class LeastLongTermRate:
-    def __init__(self, pool: Pool, snapshot: Snapshot, rates: Rates, *, settings: RateSettings, random: Random) -> None:
+    """A node whose score is above `policy.max_score_percent` is chosen only when all are."""
+
+    def __init__(self, pool: Pool, snapshot: Snapshot, rates: Rates, *, random: Random) -> None:
         self._each = {(each.topology, each.component): each.per_second for each in rates.components}
         self._usual = _usual(self._each.values())
-        self._settings, self._random = settings, random
+        self._random = random
         self._load = self._loads(pool, snapshot)
 
     def seats(self, view: PlacementView, turns: Sequence[int]) -> Seats:
         key, names = view.workload.topology.key, view.workload.components
         rates = [self._rate(key, names[int(component)]) for component in view.component]
         scores = np.nan_to_num(view.pool.room.scores)
-        overloaded = scores / 100 > self._settings.overload_threshold / 100
+        overloaded = scores / 100 > view.pool.policy.max_score_percent / 100
         figures = NodeValues(np.where(overloaded, inf, self._load))
 
         def choose(able: IntArray, row: int) -> int:

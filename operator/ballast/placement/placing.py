@@ -26,7 +26,6 @@ from ballast.model import (
 )
 from ballast.model.arrays import BoolArray
 from ballast.placement.admission import Admission, refusal
-from ballast.placement.avg_shedder import destinations
 from ballast.placement.executor_order import sequence
 from ballast.placement.node_locations import NodeLocations, node_locations
 from ballast.placement.placement_view import TIERS, PlacementView, Pool, placement_view, would_be_unloaded
@@ -36,7 +35,7 @@ from ballast.placement.repair import repaired, seat
 from ballast.placement.room import Room, fits, room
 from ballast.placement.scope import region
 from ballast.placement.stickiness import returning
-from ballast.placement.strategies import PlacementState, after, chosen, headings, sets
+from ballast.placement.strategies import PlacementState, after, chosen, decided, headings, sets
 from ballast.placement.strategy import Seats, Strategy
 from ballast.placement.workload import TopologyWorkload, workloads
 
@@ -86,7 +85,8 @@ def place(
     pool = Pool(places, space, admission, policy.placement, _hot(places, space, policy.shedding))
     known = scores if measured is None else measured
     strategy = chosen(pool, snapshot, state, gated=gated, measured=known, effort=effort)
-    work = _Pass(pool, policy, strategy, memory=memory, loads=loads, pins=_decided(snapshot, policy, gated))
+    pins = decided(snapshot, gated) if policy.placement.strategy == "AvgShedder" else {}
+    work = _Pass(pool, policy, strategy, memory=memory, loads=loads, pins=pins)
     sent = work.foresee(snapshot, state)
     ordered = sorted(gated, key=lambda executor: (executor.key, executor.uid))
     free = [e for e in ordered if e.uid not in work.pins or not work.pin(e)]
@@ -111,14 +111,6 @@ def _hot(places: NodeLocations, space: Room, shedding: SheddingPolicy) -> BoolAr
     """Nodes that would be unloaded; those that nothing may be sent to are no measure for the others."""
     closed = np.fromiter((not node.open for node in places.nodes), dtype=np.bool_, count=len(places.nodes))
     return would_be_unloaded(np.where(closed, np.nan, space.scores), shedding)
-
-
-def _decided(snapshot: Snapshot, policy: Policy, gated: Sequence[Executor]) -> dict[str, str]:
-    """Node by executor uid where AvgShedder has decided already."""
-    if policy.placement.strategy != "AvgShedder":
-        return {}
-    planned = destinations(snapshot, gated)
-    return {executor.uid: node for executor in gated if (node := planned.of(executor.key)) is not None}
 
 
 @dataclass(slots=True)

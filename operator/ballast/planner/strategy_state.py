@@ -14,7 +14,7 @@ from ballast.moves.candidates import Candidates
 from ballast.moves.score import loads
 from ballast.placement import least_long_term_rate, least_resource_usage
 from ballast.placement.room import expected, in_flight
-from ballast.placement.strategies import PlacementState, headings, usage_settings
+from ballast.placement.strategies import PlacementState, headings
 
 # A strategy's own memory as text, so that status can keep it whatever the strategy.
 
@@ -89,8 +89,8 @@ def observed(
     if not averages or not snapshot.metrics.available or 0 <= now - state.observed_at < step:
         return state
     if policy.placement.strategy == "LeastResourceUsage":
-        settings = usage_settings(policy.placement)
-        usage = least_resource_usage.observed(snapshot, measured, settings, state.usage)
+        ratio = policy.placement.history_ratio
+        usage = least_resource_usage.observed(snapshot, measured, state.usage, history_ratio=ratio)
         return replace(state, usage=usage, observed_at=now)
     samples = int(policy.placement.long_window_seconds // step)
     rates = least_long_term_rate.observed(snapshot, state.rates, most_samples=samples)

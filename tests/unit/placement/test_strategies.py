@@ -30,7 +30,7 @@ from ballast.model import (
 )
 from ballast.placement import least_long_term_rate, least_resource_usage
 from ballast.placement.least_long_term_rate import ComponentRate, Rates
-from ballast.placement.least_resource_usage import Averages, UsageSettings
+from ballast.placement.least_resource_usage import Averages
 from ballast.placement.placing import Placed, place
 from ballast.placement.strategies import PlacementState
 from tests.builders import GIB, NOW, a_move, a_node, a_snapshot, a_topology, an_executor, gated
@@ -228,7 +228,7 @@ def test_a_node_that_has_no_average_yet_goes_by_what_is_measured() -> None:
 def test_averages_move_slowly_and_start_again_on_a_node_without_executors() -> None:
     snapshot = a_snapshot(a_node("n0"), a_node("n1"), executors=(an_executor("a", node="n0"),))
     before = Averages((("gone", 0.9), ("n0", 0.5), ("n1", 0.5)))
-    after = least_resource_usage.observed(snapshot, {"n0": 90.0, "n1": 90.0}, UsageSettings(0.9, 10.0), before)
+    after = least_resource_usage.observed(snapshot, {"n0": 90.0, "n1": 90.0}, before, history_ratio=0.9)
     assert dict(after.by_node) == {"n0": pytest.approx(0.54), "n1": 0.9}
 
 
