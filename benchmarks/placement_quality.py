@@ -15,10 +15,10 @@ from statistics import fmean
 from ballast.placement.proximity import Effort
 from benchmarks.quality.bound import lower_bound
 from benchmarks.quality.exact import feasible, least_cost
-from benchmarks.quality.instance import Instance, from_storm
 from benchmarks.quality.own import pipeline, storm_sized
 from benchmarks.report import Aim, Baseline, Result, machine, write
 from tests.vectors.case import cases
+from tests.vectors.storm_instance import Instance, from_storm
 
 CLASSES = ("DefaultResourceAwareStrategy", "GenericResourceAwareStrategy")
 EFFORT = Effort(steps=5000)

@@ -23,18 +23,13 @@ from ballast.garbage import seldom_sought
 from ballast.grouping.scopes import Place
 from ballast.grouping.shuffle import Loads, Shuffle
 from ballast.model import Memory, PlacementPolicy, Policy, Snapshot
-from ballast.model.topology import Grouping
-from ballast.placement.executor_order import ComponentGraph, GraphComponent, GraphStream
 from ballast.placement.placing import place
-from ballast.placement.resource_aware import Availability, Layout
 from ballast.planner.plan import remembered
 from ballast.shedding.avg_shedder_usage import UsageMemory, UsageSettings, avg_shedder_usage
 from ballast.shedding.load import ExecutorLoad, NodeLoad, PoolLoad, UsageExecutor, UsageNode, UsagePool
 from ballast.shedding.strategies import STRATEGIES, shed
 from benchmarks.planner import everything_gated, pool
 from benchmarks.report import Aim, Baseline, Result, machine, write
-from tests.reference.storm.process_packing import Demand, Site
-from tests.reference.storm.resource_aware import resource_aware
 
 SIZES = ((100, 10), (1000, 10), (5000, 20))
 """Nodes, and executors on each."""
@@ -144,7 +139,7 @@ def apart(what: str, name: str, nodes: int, executors: int) -> list[float]:
 
 
 def run() -> list[Result]:
-    return [*_shedding(), *_placing(), *_returning(), *_storm_sized(), *_choosing()]
+    return [*_shedding(), *_placing(), *_returning(), *_choosing()]
 
 
 def _shedding() -> Iterator[Result]:
@@ -189,38 +184,6 @@ def _growth(name: str, fastest: Sequence[float]) -> Iterator[Result]:
         more = (large[0] * large[1]) / (small[0] * small[1])
         case = f"{name}, {small[0]} to {large[0]} nodes, {more:g} times the executors"
         yield Result(case, "growth, 1 = linear", after / before / more, "×", aim=Aim(MOST_GROWTH))
-
-
-def _storm_sized() -> Iterator[Result]:
-    """A thousand executors of twenty components on 200 hosts of ten racks."""
-    graph, demands, site = storm_sized()
-    for proximity, least, most in ((True, 0.050, 0.054), (False, 0.161, 0.185)):
-        durations = []
-        for _ in range(5):
-            start = process_time()
-            schedule = resource_aware(graph, demands, site, proximity=proximity)
-            durations.append(process_time() - start)
-        assert not schedule.missing
-        case = f"resource-aware schedule by {'proximity' if proximity else 'connection count'}, 1000 on 200 nodes"
-        baseline = Baseline(f"Storm's warm JVM, {least * 1e3:g} to", most)
-        yield Result(case, "construction, fastest", min(durations), "s", baseline, aim=Aim(most))
-
-
-def storm_sized() -> tuple[ComponentGraph[int], dict[int, Demand], Site]:
-    layout = Layout([(f"rack{number // 20}", f"host{number}", f"node{number}") for number in range(200)])
-    room = Availability(
-        np.tile([16_000.0, 800.0, 0.0], (200, 1)), np.zeros(200, dtype=np.int64), np.array([0, 0, 1]) > 0
-    )
-    parts = tuple(GraphComponent(f"c{c}", tuple(range(50 * c, 50 * c + 50)), 50) for c in range(20))
-    streams = tuple(
-        GraphStream(f"c{c}", f"c{c + 1}", Grouping.SHUFFLE if c % 3 else Grouping.FIELDS) for c in range(19)
-    )
-    demands = {
-        executor: Demand(f"c{c}", np.array([500.0 + 50 * (c % 4), 30.0 + 10 * (c % 3), 0.0]))
-        for c in range(20)
-        for executor in range(50 * c, 50 * c + 50)
-    }
-    return ComponentGraph(parts, streams, ()), demands, Site(layout, room, np.full(200, 8, dtype=np.int64))
 
 
 def _choosing() -> Iterator[Result]:

@@ -7,7 +7,7 @@ from collections import defaultdict
 import numpy as np
 
 from ballast.model import Executor, Resources
-from benchmarks.quality.instance import Instance
+from tests.vectors.storm_instance import Instance
 
 
 def lower_bound(instance: Instance) -> float:

@@ -16,7 +16,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
 
 from ballast.model import Resources
-from benchmarks.quality.instance import Instance
+from tests.vectors.storm_instance import Instance
 
 SOLVED, _INFEASIBLE = 0, 2
 """What `milp` says has become of a model."""

@@ -35,11 +35,10 @@ from ballast.model import (
     Topology,
 )
 from ballast.placement.admission import Admission, refusal
-from ballast.placement.avg_shedder import destinations
 from ballast.placement.least_long_term_rate import ComponentRate, Rates
 from ballast.placement.locality import counts_by_topology, locality
 from ballast.placement.placing import place
-from ballast.placement.strategies import PlacementState
+from ballast.placement.strategies import PlacementState, decided
 from tests.builders import GIB, a_move, a_node, a_snapshot, an_executor, gated
 
 STRATEGIES = tuple(map(str, PlacementStrategy))
@@ -335,9 +334,9 @@ def test_what_is_arriving_keeps_its_room_and_what_a_move_decided_is_kept_or_expl
         if node.name in given_here:
             booked = amounts[node.name].plus(reserved.get(node.name, Resources()))
             assert booked.fits_in(node.allocatable)
-    decided = destinations(snapshot, world.gated)
+    wanted = decided(snapshot, world.gated)
     for placement in placements:
-        assert placement.node == (decided.of(placement.executor) or placement.node) or placement.reason is not None
+        assert placement.node == wanted.get(placement.uid, placement.node) or placement.reason is not None
 
 
 @settings(deadline=None)

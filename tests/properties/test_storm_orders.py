@@ -1,12 +1,11 @@
-"""What holds of Storm's orders and schedules whatever the topology and the cluster."""
+"""What holds of Storm's orders whatever the topology and the cluster."""
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import pairwise
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.model.topology import Grouping
@@ -19,9 +18,6 @@ from ballast.placement.executor_order import (
     topological_order,
 )
 from ballast.placement.resource_aware import Availability, Layout, NodeRule, able_in_order, node_order
-from tests.reference.storm.process_packing import Demand, ProcessRules, Schedule, Site
-from tests.reference.storm.resource_aware import resource_aware
-from tests.reference.storm.round_robin import round_robin
 
 NAMES = "abcde"
 
@@ -60,7 +56,7 @@ def test_without_a_cycle_senders_come_before_receivers(graph: ComponentGraph[str
 
 
 @st.composite
-def sites(draw: st.DrawFn) -> Site:
+def sites(draw: st.DrawFn) -> tuple[Layout, Availability]:
     paths = [
         (f"r{draw(st.integers(0, 2))}", f"h{host}", f"h{host}n{at}")
         for host in range(draw(st.integers(1, 4)))
@@ -72,18 +68,18 @@ def sites(draw: st.DrawFn) -> Site:
     amounts = st.lists(st.integers(0, 8).map(float), min_size=2, max_size=2)
     free = np.array([draw(amounts) for _ in paths])
     placed = np.array([draw(st.integers(0, 2)) for _ in paths], dtype=np.int64)
-    slots = np.array([draw(st.integers(0, 3)) for _ in paths], dtype=np.int64)
-    return Site(layout, Availability(free, placed, np.array([False, True])), slots)
+    return layout, Availability(free, placed, np.array([False, True]))
 
 
 @given(sites(), st.sampled_from(NodeRule), st.none() | st.lists(st.booleans(), min_size=2, max_size=2))
 def test_every_node_comes_once_and_racks_and_hosts_stay_together(
-    site: Site, rule: NodeRule, requested: list[bool] | None
+    site: tuple[Layout, Availability], rule: NodeRule, requested: list[bool] | None
 ) -> None:
+    layout, room = site
     flags = None if requested is None else np.array(requested)
-    order = node_order(site.layout, site.room, requested=flags, rule=rule)
-    assert sorted(order) == list(range(len(site.free_processes)))
-    for codes in site.layout.codes:
+    order = node_order(layout, room, requested=flags, rule=rule)
+    assert sorted(order) == list(range(len(room.placed)))
+    for codes in layout.codes:
         items = [int(codes[node]) for node in order]
         changes = sum(one != other for one, other in pairwise(items))
         assert changes == len(set(items)) - 1
@@ -91,43 +87,11 @@ def test_every_node_comes_once_and_racks_and_hosts_stay_together(
 
 @given(sites(), st.sampled_from(NodeRule), st.lists(st.booleans(), min_size=2, max_size=2), st.data())
 def test_the_able_nodes_come_in_the_order_of_all(
-    site: Site, rule: NodeRule, requested: list[bool], data: st.DataObject
+    site: tuple[Layout, Availability], rule: NodeRule, requested: list[bool], data: st.DataObject
 ) -> None:
-    count, flags = len(site.free_processes), np.array(requested)
+    layout, room = site
+    count, flags = len(room.placed), np.array(requested)
     able = np.array(data.draw(st.lists(st.booleans(), min_size=count, max_size=count)))
-    order = node_order(site.layout, site.room, requested=flags, rule=rule)
-    found = able_in_order(site.layout, site.room, able, requested=flags, rule=rule)
+    order = node_order(layout, room, requested=flags, rule=rule)
+    found = able_in_order(layout, room, able, requested=flags, rule=rule)
     assert list(found) == [node for node in order if able[node]]
-
-
-rules = st.builds(
-    ProcessRules, heap=st.integers(1, 6).map(float), one_executor=st.booleans(), one_component=st.booleans()
-)
-asked = st.tuples(st.integers(0, 3).map(float), st.integers(0, 1).map(float))
-
-
-@settings(deadline=None)
-@given(graphs(), sites(), rules, st.data(), st.booleans())
-def test_schedules_stay_within_nodes_and_processes(
-    graph: ComponentGraph[str], site: Site, rules: ProcessRules, data: st.DataObject, proximity: bool
-) -> None:
-    executors = waiting(graph)
-    demands = {name: Demand(name[0], np.array(data.draw(asked)), data.draw(asked)[0]) for name in executors}
-    for strategy in (resource_aware, round_robin):
-        schedule = strategy(graph, demands, site, rules=rules, proximity=proximity, most_states=20)
-        assert_within(schedule, demands, site, rules)
-        placed = [executor for process in schedule.processes for executor in process.executors]
-        assert sorted([*placed, *schedule.missing]) == sorted(executors)
-
-
-def assert_within(schedule: Schedule[str], demands: dict[str, Demand], site: Site, rules: ProcessRules) -> None:
-    left = site.room.free.copy()
-    started = Counter(process.node for process in schedule.processes)
-    for process in schedule.processes:
-        inside = [demands[executor] for executor in process.executors]
-        assert sum(demand.heap for demand in inside) <= rules.heap
-        assert len(inside) == 1 or not rules.one_executor
-        assert len({demand.component for demand in inside}) == 1 or not rules.one_component
-        left[process.node] -= np.sum([demand.amounts for demand in inside], axis=0)
-    assert (left >= 0).all()
-    assert all(count <= site.free_processes[node] for node, count in started.items())

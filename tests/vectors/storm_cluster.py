@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ballast.model.arrays import FloatArray
 from ballast.model.topology import Grouping
 from ballast.placement.executor_order import ComponentGraph, GraphComponent, GraphStream
 from ballast.placement.resource_aware import Availability, Layout
-from tests.reference.storm.process_packing import Demand, ProcessRules, Site
 
 GROUPINGS = {"shuffle": Grouping.SHUFFLE, "local_or_shuffle": Grouping.LOCAL_OR_SHUFFLE}
 """Every other grouping of Storm needs all of its senders close, as FIELDS does."""
@@ -60,6 +60,13 @@ RESOURCES = ("memory_mb", "cpu_pcore_percent", "gpu.count")
 RARE = np.array([False, False, True])
 
 
+@dataclass(frozen=True, slots=True)
+class Demand:
+    component: str
+    amounts: FloatArray
+    """By RESOURCES."""
+
+
 def demands(given: Given) -> dict[int, Demand]:
     """What each executor asks for; ackers are their own component."""
     topology = given["topology"]
@@ -72,7 +79,7 @@ def demands(given: Given) -> dict[int, Demand]:
 def _demand(component: str, request: Mapping[str, float]) -> Demand:
     memory = request["on_heap_mb"] + request["off_heap_mb"]
     amounts = np.array([memory, request["cpu_pcore_percent"], request.get("gpu.count", 0.0)])
-    return Demand(component, amounts, request["on_heap_mb"])
+    return Demand(component, amounts)
 
 
 def layout(given: Given) -> Layout:
@@ -97,26 +104,3 @@ def room(given: Given) -> Availability:
 def positions_on(given: Given, hosts: Iterable[str]) -> list[int]:
     """Nodes of the hosts, host by host."""
     return [at for host in hosts for at, node in enumerate(given["nodes"]) if node["host"] == host]
-
-
-def running(given: Given) -> set[int]:
-    return {executor for worker in given["already_assigned"] for executor in worker["executors"]}
-
-
-def site(given: Given, config: Given) -> Site:
-    taken = Counter(slot["node"] for slot in (*given["occupied"], *given["already_assigned"]))
-    return Site(
-        layout(given),
-        room(given),
-        free_processes=np.array([node["slots"] - taken[node["id"]] for node in given["nodes"]]),
-        favored=tuple(positions_on(given, config.get("topology.scheduler.favored.nodes", ()))),
-        unfavored=tuple(positions_on(given, config.get("topology.scheduler.unfavored.nodes", ()))),
-    )
-
-
-def process_rules(config: Given) -> ProcessRules:
-    return ProcessRules(
-        heap=config["topology.worker.max.heap.size.mb"],
-        one_executor=config["topology.ras.one.executor.per.worker"],
-        one_component=config["topology.ras.one.component.per.worker"],
-    )

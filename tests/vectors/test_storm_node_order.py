@@ -19,7 +19,6 @@ from ballast.placement.resource_aware import (
     level_order,
     level_shares,
     node_order,
-    with_favorites,
 )
 from tests.vectors.case import Case
 from tests.vectors.closeness import same
@@ -77,6 +76,12 @@ class Question:
 def host_by_host(given: Mapping[str, Any], nodes: Sequence[int]) -> Iterator[tuple[str, set[int]]]:
     for host, of_host in groupby(nodes, key=lambda node: str(given["nodes"][node]["host"])):
         yield host, set(of_host)
+
+
+def with_favorites(order: Sequence[int], *, favored: Sequence[int], unfavored: Sequence[int]) -> list[int]:
+    """Favored nodes in front, unfavored ones last; one that is both is favored."""
+    back = [node for node in unfavored if node not in favored]
+    return [*favored, *(node for node in order if node not in {*favored, *back}), *back]
 
 
 def assert_order(case: Case, question: Question, wanted: list[int], record: Record) -> None:

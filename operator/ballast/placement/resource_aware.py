@@ -8,7 +8,7 @@ Source: Storm's node order (`node_order`) under its rule COMMON.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -290,23 +290,6 @@ def _shares(free: Floats, total: Floats, rare: Flags, requested: Flags | None, r
     mean = np.divide(shares.sum(axis=1) * 100.0, resources, out=np.full(len(free), 100.0), where=resources > 0)
     scarcest = np.where(counted, shares, 1.0).min(axis=1, initial=1.0) * 100.0
     return Shares(mean_percent=mean, scarcest_percent=scarcest)
-
-
-def with_favorites(
-    order: Iterable[int],
-    *,
-    favored: Sequence[int] = (),
-    unfavored: Sequence[int] = (),
-    last: Sequence[int] = (),
-) -> list[int]:
-    """`order` with the favored nodes in front, the unfavored after all others, and `last` at the very end.
-
-    A node named more than once counts as last, else as favored.
-    """
-    front = [node for node in favored if node not in last]
-    back = [node for node in unfavored if node not in front and node not in last]
-    apart = {*front, *back, *last}
-    return [*front, *(node for node in order if node not in apart), *back, *last]
 
 
 def _rank(shares: Shares, placed: Floats, rule: NodeRule) -> Ints:

@@ -97,7 +97,7 @@ class RoundRobin:
 
 
 class AvgShedder:
-    """At random, but for what a move has decided (`decided`).
+    """At random, except for what a move has decided (`decided`).
 
     So that the executors of a node that died do not all land on one other; drawn from a seed that the executors give,
     so that the same question has the same answer. Source: Pulsar's `AvgShedder.selectBroker`.

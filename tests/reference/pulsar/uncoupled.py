@@ -6,16 +6,21 @@ compared with; no operator runs it.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from math import inf
 from random import Random
 
-from ballast.model import Executor, Memory, Node, Phase, Plan, PlannedMove, Policy, Snapshot
+import numpy as np
+
+from ballast.model import Executor, Memory, Phase, Plan, PlannedMove, Policy, Snapshot
+from ballast.model.arrays import IntArray
 from ballast.moves.score import measured
-from ballast.placement import avg_shedder, least_long_term_rate, least_resource_usage, round_robin
-from ballast.placement.strategy import Arrival, Candidate
+from ballast.placement.least_resource_usage import Averages, far_below, observed
+from ballast.placement.strategy import lowest
 from ballast.planner.arbiter import planned
 from ballast.planner.plan import plan
 from ballast.planner.traffic_leveling import pool_load, settings_of
@@ -35,6 +40,22 @@ class Placement(StrEnum):
     AVG_SHEDDER = "AvgShedder"
 
 
+_OVERLOADED_PERCENT = 85.0
+_DIFFERENCE_RATIO = 0.1
+_HISTORY_RATIO = 0.9
+"""Pulsar's defaults."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A node that may take something."""
+
+    name: str
+    score: float
+    rate_per_second: float
+    """What is on its way to it included."""
+
+
 @dataclass(slots=True)
 class Uncoupled:
     """A planner for one run: remembers what Pulsar's leader would. Executors at their gates are placed by Ballast."""
@@ -44,8 +65,9 @@ class Uncoupled:
     text: str = ""
     """The shedding strategy's own memory."""
     asked_at: float = float("-inf")
-    averages: least_resource_usage.Averages = field(default_factory=least_resource_usage.Averages)
-    turn: round_robin.Turn = field(default_factory=round_robin.Turn)
+    averages: Averages = field(default_factory=Averages)
+    turn: str = ""
+    """The node chosen last."""
 
     def __call__(self, snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tuple[Plan, Memory]:
         calm = replace(policy, shedding=replace(policy.shedding, strategy="None"))
@@ -64,9 +86,7 @@ class Uncoupled:
         )
         found = shed(policy.shedding.strategy, load, settings_of(policy), self.text)
         self.text = found.state
-        self.averages = least_resource_usage.averaged(
-            candidates.values(), least_resource_usage.UsageSettings(), self.averages
-        )
+        self.averages = observed(snapshot, scores, self.averages, history_ratio=_HISTORY_RATIO)
         executors = {executor.key: executor for executor in snapshot.executors}
         for suggestion in found.suggestions:
             target = suggestion.target or self._chosen(executors[suggestion.executor], suggestion.source, candidates)
@@ -76,24 +96,27 @@ class Uncoupled:
     def _chosen(self, executor: Executor, source: str, candidates: dict[str, Candidate]) -> str | None:
         """The destination; a node that it has just left would only waste the unload, so it is not asked."""
         others = [each for name, each in sorted(candidates.items()) if name != source]
-        names = [each.name for each in others]
-        if self.placement is Placement.ROUND_ROBIN:
-            chosen, self.turn = round_robin.choose(names, round_robin.RoundRobinSettings(), self.turn)
-            return chosen
-        possible = self._possible(executor.key, others, names)
-        if not possible:
+        if not others:
             return None
-        drawn = possible[self.random.randrange(len(possible))]
-        arrival = Arrival(executor.key, _rate(executor))
-        candidates[drawn] = replace(candidates[drawn], arriving=(*candidates[drawn].arriving, arrival))
-        return drawn
+        if self.placement is Placement.ROUND_ROBIN:
+            names = [each.name for each in others]
+            self.turn = names[bisect_right(names, self.turn) % len(names)]
+            return self.turn
+        possible = self._possible(others)
+        drawn = others[int(possible[self.random.randrange(len(possible))])]
+        candidates[drawn.name] = replace(drawn, rate_per_second=drawn.rate_per_second + _rate(executor))
+        return drawn.name
 
-    def _possible(self, key: str, others: Sequence[Candidate], names: Sequence[str]) -> Sequence[str]:
+    def _possible(self, others: Sequence[Candidate]) -> IntArray:
+        """Positions."""
         if self.placement is Placement.LEAST_LONG_TERM_RATE:
-            return least_long_term_rate.possible(others, least_long_term_rate.RateSettings())
+            rates = [inf if each.score > _OVERLOADED_PERCENT else each.rate_per_second for each in others]
+            return lowest(np.array(rates))
         if self.placement is Placement.LEAST_RESOURCE_USAGE:
-            return least_resource_usage.possible(names, least_resource_usage.UsageSettings(), self.averages)
-        return avg_shedder.possible(key, names, avg_shedder.Destinations())
+            known = dict(self.averages.by_node)
+            usage = np.array([known[each.name] for each in others])
+            return far_below(usage, float(usage.mean()), _DIFFERENCE_RATIO)
+        return np.arange(len(others))
 
 
 def _resting(snapshot: Snapshot, now: float) -> frozenset[str]:
@@ -104,17 +127,12 @@ def _resting(snapshot: Snapshot, now: float) -> frozenset[str]:
 
 def _candidates(snapshot: Snapshot, scores: Mapping[str, float]) -> dict[str, Candidate]:
     """Nodes that may take something, with what is on its way to them."""
-    here: dict[str, list[Executor]] = defaultdict(list)
+    rates: dict[str, float] = defaultdict(float)
     for executor in snapshot.executors:
         if executor.node is not None and executor.phase is Phase.RUNNING:
-            here[executor.node].append(executor)
-    return {node.name: _candidate(node, scores[node.name], here[node.name]) for node in snapshot.nodes
-            if node.open and node.name in scores}  # fmt: skip
-
-
-def _candidate(node: Node, score: float, executors: Sequence[Executor]) -> Candidate:
-    rate = sum(_rate(executor) for executor in executors)
-    return Candidate(node.name, score, rate, rate, frozenset(executor.key for executor in executors))
+            rates[executor.node] += _rate(executor)
+    nodes = (node.name for node in snapshot.nodes if node.open and node.name in scores)
+    return {name: Candidate(name, scores[name], rates[name]) for name in nodes}
 
 
 def _rate(executor: Executor) -> float:

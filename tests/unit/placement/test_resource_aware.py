@@ -18,7 +18,6 @@ from ballast.placement.resource_aware import (
     level_order,
     level_shares,
     node_order,
-    with_favorites,
 )
 from ballast.placement.strategies import PlacementState
 from tests.builders import GIB, a_node, a_snapshot, an_executor, gated
@@ -209,14 +208,6 @@ def test_where_nothing_is_free_all_are_alike_and_names_decide() -> None:
     shares = level_shares(layout, room([[0.0], [0.0]]), 0, requested=None, rule=NodeRule.COMMON)
     assert shares.mean_percent.tolist() == shares.scarcest_percent.tolist() == [100.0, 100.0]
     assert node_order(layout, room([[0.0], [0.0]]), requested=None) == [1, 0]
-
-
-def test_favored_nodes_go_first_unfavored_ones_last() -> None:
-    assert with_favorites(range(5), favored=[3, 1], unfavored=[0]) == [3, 1, 2, 4, 0]
-
-
-def test_a_node_both_favored_and_unfavored_is_favored_and_one_that_goes_last_is_neither() -> None:
-    assert with_favorites(range(4), favored=[2, 3], unfavored=[2, 1], last=[3]) == [2, 0, 1, 3]
 
 
 def test_racks_of_two_zones_may_have_one_name() -> None:

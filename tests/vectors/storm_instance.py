@@ -1,9 +1,9 @@
-"""Instances of placing one topology, whose cost can be counted."""
+"""Instances of placing one topology, whose cost can be counted; Storm's recorded clusters as such."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ballast.model import (
@@ -43,13 +43,22 @@ class Instance:
     def executors(self) -> tuple[Executor, ...]:
         return self.snapshot.executors
 
-    def solved(self, effort: Effort | None = None) -> Mapping[str, str]:
+    @property
+    def waiting(self) -> tuple[Executor, ...]:
+        return tuple(executor for executor in self.executors if executor.phase is Phase.GATED)
+
+    def solved(self, effort: Effort | None = None, *, strategy: str = "Proximity") -> Mapping[str, str]:
         """Node by executor uid, of those placed."""
-        placements = place(self.snapshot, self.policy, Memory(), gated=self.executors, effort=effort).placements
+        policy = replace(self.policy, placement=replace(self.policy.placement, strategy=strategy))
+        placements = place(self.snapshot, policy, Memory(), gated=self.waiting, effort=effort).placements
         return {p.uid: p.node for p in placements if p.node is not None}
 
-    def cost(self, homes: Mapping[str, str]) -> float:
-        """Σ rate × distance over the streams, each spread evenly over its pairs of executors."""
+    def cost(self, placed: Mapping[str, str]) -> float:
+        """Σ rate × distance over the streams, each spread evenly over its pairs of executors.
+
+        `placed`: node by executor uid, of those that do not run yet.
+        """
+        homes = {e.uid: e.node for e in self.executors if e.node is not None} | dict(placed)
         places = {node.name: node.location for node in self.snapshot.nodes}
         counts: dict[str, Counter[str]] = {}
         for executor in self.executors:
@@ -70,7 +79,12 @@ def from_storm(case: Case) -> Instance:
     given = case.raw["given"]
     policy = Policy("storm", levels=HOST_LEVELS, placement=_unlimited())
     topology = _topology(given["topology"])
-    snapshot = Snapshot(0.0, _nodes(given), _executors(given["topology"]), topologies=(topology,))
+    running = {str(each): worker["node"] for worker in given["already_assigned"] for each in worker["executors"]}
+    executors = tuple(
+        replace(each, phase=Phase.RUNNING, node=running[each.uid]) if each.uid in running else each
+        for each in _executors(given["topology"])
+    )
+    snapshot = Snapshot(0.0, _nodes(given, executors), executors, topologies=(topology,))
     pairs = case.raw["want"].get("communicating_pairs")
     cost = float(pairs["same_rack"] + 3 * pairs["other_rack"]) if pairs else None
     return Instance(case.id, snapshot, policy, cost)
@@ -94,10 +108,11 @@ def _topology(given: Mapping[str, object]) -> Topology:
     )
 
 
-def _nodes(given: Mapping[str, list[Mapping[str, float]]]) -> tuple[Node, ...]:
+def _nodes(given: Mapping[str, list[Mapping[str, float]]], executors: Iterable[Executor]) -> tuple[Node, ...]:
     taken: dict[object, Resources] = {}
-    for slot in given["occupied"]:
-        taken[slot["node"]] = taken.get(slot["node"], Resources()).plus(_offer(slot))
+    slots = [(slot["node"], _offer(slot)) for slot in given["occupied"]]
+    for node, amounts in (*slots, *((each.node, each.requests) for each in executors if each.node is not None)):
+        taken[node] = taken.get(node, Resources()).plus(amounts)
     return tuple(
         Node(
             str(node["id"]),
