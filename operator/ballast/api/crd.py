@@ -115,6 +115,7 @@ KINDS: tuple[Kind, ...] = (
             Column("Gap", ".status.nodes.gap", "number", description="Highest score less the lowest"),
             Column("Moved", ".status.moved", "integer", description="Successful moves in the last 24 hours"),
             Column("Balanced", _condition("Balanced")),
+            Column("Profile", ".spec.profile", wide=True),
             Column("Hottest", ".status.nodes.hottest.name", wide=True),
             Column("Coldest", ".status.nodes.coldest.name", wide=True),
             _AGE,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -16,6 +16,7 @@ from ballast.api.policy_moves import Moves
 from ballast.api.policy_placement import Placement
 from ballast.api.policy_shedding import Shedding
 from ballast.api.policy_status import PolicyStatus
+from ballast.api.profile import Profile, effective
 from ballast.api.rule import Rule
 from ballast.api.version import API_VERSION
 
@@ -39,6 +40,24 @@ _DEFAULT_LEVELS = (
 def _distances_fall(spec: PolicySpec) -> bool:
     distances = [level.distance for level in spec.levels]
     return distances == sorted(distances, reverse=True)
+
+
+def _thresholds_rise(spec: PolicySpec) -> bool:
+    shedder = spec.shedding.avg_shedder
+    return shedder is None or shedder.low_threshold < shedder.high_threshold
+
+
+_COOLDOWN = effective("moves.cooldown")
+_LOWER_THRESHOLD = (
+    "!has(self.shedding.avgShedder)"
+    f" || {effective('shedding.avg_shedder.low_threshold')} < {effective('shedding.avg_shedder.high_threshold')}"
+)
+_KEPT_A_DAY = comparing("duration(self.moves.ttlAfterFinished) >= duration('24h')", "self.moves.ttlAfterFinished")
+_KEPT_AS_LONG = comparing(
+    "duration(self.moves.ttlAfterFinished) >= duration(b.per)", "self.moves.ttlAfterFinished", "b.per"
+)
+# The longest budget of every profile is that of a day.
+_BUDGETS_KEPT = f"has(self.moves.budgets) ? self.moves.budgets.all(b, !has(b.per) || {_KEPT_AS_LONG}) : ({_KEPT_A_DAY})"
 
 
 class PolicySpec(Model):
@@ -67,7 +86,41 @@ class PolicySpec(Model):
             holds=_distances_fall,
             path=".levels",
         ),
+        Rule(
+            cel=_LOWER_THRESHOLD,
+            message="lowThreshold must be below highThreshold: lower the one or raise the other",
+            holds=_thresholds_rise,
+            path=".shedding.avgShedder.lowThreshold",
+        ),
+        Rule(
+            cel=_BUDGETS_KEPT,
+            message="ttlAfterFinished must be at least every budget's per, since budgets are counted from ended moves:"
+            " raise ttlAfterFinished",
+            holds=lambda spec: all(
+                budget.per is None or spec.moves.ttl_after_finished >= budget.per for budget in spec.moves.budgets
+            ),
+            path=".moves.ttlAfterFinished",
+        ),
+        Rule(
+            cel=comparing(
+                f"duration(self.moves.ttlAfterFinished) >= duration({_COOLDOWN})",
+                "self.moves.ttlAfterFinished",
+                _COOLDOWN,
+            ),
+            message="ttlAfterFinished must be at least cooldown, which is counted from ended moves:"
+            " raise ttlAfterFinished",
+            holds=lambda spec: spec.moves.ttl_after_finished >= spec.moves.cooldown,
+            path=".moves.ttlAfterFinished",
+        ),
     )
+
+    profile: Profile = Profile.BALANCED
+    """Conservative, Balanced or Aggressive: how large a gap must be, and how many moves there may be.
+
+    A field that is set explicitly wins; `kubectl ballast explain policy/NAME` shows what the profile sets. Balanced and
+    Aggressive may place all executors of a job in one zone, which costs the least traffic; losing that zone stops the
+    job until its executors run elsewhere. Conservative keeps at most two thirds of a component in one zone.
+    """
 
     node_selector: LabelSelector = nested(LabelSelector)
     """The pool's nodes. Default: all nodes. Pools must not overlap: of two that do, the younger policy does nothing."""
@@ -90,6 +143,15 @@ class PolicySpec(Model):
     """What should leave a hot node."""
     moves: Moves = nested(Moves)
     """When, how often and how executors are moved."""
+
+    def model_post_init(self, _context: Any) -> None:
+        """Fill in what the profile sets, before the rules are checked."""
+        blocks = {
+            "placement": self.placement.under(self.profile),
+            "shedding": self.shedding.under(self.profile),
+            "moves": self.moves.under(self.profile),
+        }
+        self.__dict__.update(blocks)
 
 
 class BalancingPolicy(Resource):

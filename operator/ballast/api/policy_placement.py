@@ -12,6 +12,7 @@ from ballast.api.labels import LabelSelector
 from ballast.api.lists import map_by
 from ballast.api.meta import Model, nested
 from ballast.api.names import DnsLabel, Points, Ratio
+from ballast.api.profile import Profiled, by_profile
 from ballast.api.rule import Rule, only_with
 from ballast.api.scale import Pin
 
@@ -100,8 +101,10 @@ class ComponentLimit(Model):
     """The most of its executors that one node may host."""
 
 
-class Placement(Model):
+class Placement(Profiled):
     """How executors are placed when they are created."""
+
+    BLOCK = "placement"
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         only_with(block="proximity", attribute="proximity", strategy="Proximity"),
@@ -140,13 +143,17 @@ class Placement(Model):
     They go farther when nothing in that scope has room, and back to places that executors of theirs have left. One
     step a pass; a low higherBound lets a component spread at once, whatever the strategy.
     """
-    max_executors_per_node_ratio: Annotated[float, Field(gt=0, le=1)] = 0.25
+    max_executors_per_node_ratio: Annotated[float, Field(gt=0, le=1)] = by_profile(
+        "placement.max_executors_per_node_ratio"
+    )
     """The most of one component that one node may host, so that its loss is not the whole component's.
 
     Rounded up, and at least two of three or more: small jobs stay together, but below 1 never all on one node.
     """
-    max_executors_per_zone_ratio: Annotated[float, Field(gt=0, le=1)] = 1
-    """The most of one component that one zone may host."""
+    max_executors_per_zone_ratio: Annotated[float, Field(gt=0, le=1)] = by_profile(
+        "placement.max_executors_per_zone_ratio"
+    )
+    """The most of one component that one zone may host, rounded down. A pool in one zone has no such limit."""
     favored_nodes: LabelSelector | None = None
     """Nodes to fill first."""
     unfavored_nodes: LabelSelector | None = None

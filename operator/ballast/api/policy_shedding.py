@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field
 
 from ballast.api.duration import Between, Duration
 from ballast.api.meta import Model
 from ballast.api.names import Hits, Points, Ratio
+from ballast.api.profile import Profile, Profiled, by_profile
 from ballast.api.quantity import Quantity
 from ballast.api.rule import Rule, only_with
 
@@ -32,29 +34,22 @@ class LoadUnit(StrEnum):
     TRAFFIC = "Traffic"
 
 
-class AvgShedder(Model):
+class AvgShedder(Profiled):
     """Pairs the hottest node with the coldest, the next with the next; moves when a pair's gap has lasted."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            cel="self.lowThreshold < self.highThreshold",
-            message="lowThreshold must be below highThreshold: lower the one or raise the other",
-            holds=lambda shedder: shedder.low_threshold < shedder.high_threshold,
-            path=".lowThreshold",
-        ),
-    )
+    BLOCK = "shedding.avg_shedder"
 
     unit: LoadUnit = LoadUnit.USAGE
     """What is leveled: Usage (points of score, by prediction) or Traffic (rates, as Pulsar does)."""
-    low_threshold: Points = 15
+    low_threshold: Points = by_profile("shedding.avg_shedder.low_threshold")
     """A gap of so many points counts as a low hit."""
-    high_threshold: Points = 40
+    high_threshold: Points = by_profile("shedding.avg_shedder.high_threshold")
     """A gap of so many points counts as a high hit as well."""
-    low_hits: Hits = 8
+    low_hits: Hits = by_profile("shedding.avg_shedder.low_hits")
     """Low hits in a row that start a move."""
-    high_hits: Hits = 2
+    high_hits: Hits = by_profile("shedding.avg_shedder.high_hits")
     """High hits in a row that start a move."""
-    min_hot_score: Points = 70
+    min_hot_score: Points = by_profile("shedding.avg_shedder.min_hot_score")
     """A node below this score is not hot, whatever the gap."""
     max_unload_ratio: Annotated[float, Field(gt=0, le=1)] = 0.5
     """The share of the gap to close, at most."""
@@ -125,8 +120,10 @@ class TransferShedder(Model):
     """Executors of a node to consider, the most loaded first."""
 
 
-class Shedding(Model):
+class Shedding(Profiled):
     """What should leave a hot node. Only the chosen strategy's block may be set; its fields have defaults."""
+
+    BLOCK = "shedding"
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         only_with(block="avgShedder", attribute="avg_shedder", strategy="AvgShedder"),
@@ -151,3 +148,15 @@ class Shedding(Model):
     """Parameters of UniformLoadShedder."""
     transfer_shedder: TransferShedder | None = None
     """Parameters of TransferShedder."""
+
+    def under(self, profile: Profile) -> Self:
+        """With AvgShedder's parameters, if it is chosen."""
+        if self.strategy is not SheddingStrategy.AVG_SHEDDER:
+            return self
+        filled = self.model_copy(update={"avg_shedder": (self.avg_shedder or AvgShedder()).under(profile)})
+        if "avg_shedder" not in self.model_fields_set:
+            filled.model_fields_set.discard("avg_shedder")
+        return filled
+
+    def left_to_profile(self) -> Iterator[str]:
+        return iter(() if "avg_shedder" in self.model_fields_set else ("avg_shedder",))

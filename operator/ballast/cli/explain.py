@@ -1,7 +1,8 @@
-"""`ballast explain`: one executor, or the executors of a topology."""
+"""`ballast explain`: one executor, the executors of a topology, or the fields of a policy."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -9,8 +10,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ballast.api import BalancingPolicy
 from ballast.cli.access import ANYHOW, Access, reads_cluster
 from ballast.cli.output import Format, OutputOption, heading, percent, points, rounded, show, structured, table
+from ballast.cli.report.policy_fields import policy_document, policy_report
 from ballast.cli.report.pool import Naming, move_document, move_table, zone_and_rack
 from ballast.cli.situation import Situation
 from ballast.cli.source import (
@@ -24,17 +27,20 @@ from ballast.cli.source import (
     Where,
     look_once,
 )
+from ballast.errors import BallastError
 from ballast.model import Node, Scope
 from ballast.moves.evidence import pressure_words
 from ballast.planner.alternatives import Alternative
 from ballast.planner.capacity import UNEVEN_REMEDIES, WORDS, Capacities, UnknownTopologyError, capacities
 from ballast.planner.explanation import End, Explanation, UnknownExecutorError
 from ballast.planner.explanation import explain as explanation
+from ballast.simulation.policies import in_file
 
 EXAMPLES = (
     "kubectl ballast explain pod/clickstream-exec-3 -n analytics",
     "kubectl ballast explain clickstream-exec-3 -o yaml",
     "kubectl ballast explain topology/clickstream -n analytics",
+    "kubectl ballast explain policy/streaming -o json",
     "ballast explain clickstream-exec-3 -f snapshot.yaml",
 )
 
@@ -48,13 +54,18 @@ COLUMNS = (
 )
 
 _PODS = ("pod", "pods", "po")
+_POLICIES = ("policy", "balancingpolicy", "balancingpolicies", "bpol")
 _TOPOLOGIES = ("topology", "sparktopology", "sparktopologies", "stopo")
 
 
 @reads_cluster
 def explain(
     what: Annotated[
-        str, typer.Argument(metavar="POD|topology/NAME", help="An executor's pod (NAME or pod/NAME), or a topology.")
+        str,
+        typer.Argument(
+            metavar="POD|topology/NAME|policy/NAME",
+            help="An executor's pod (NAME or pod/NAME), a topology, or a policy.",
+        ),
     ],
     namespace: NamespaceOption = None,
     policy: PolicyOption = None,
@@ -67,9 +78,14 @@ def explain(
     """Say why an executor is where it is, why it is or isn't moved, and where it could go, node by node.
 
     Of a topology: how busy each of its executors is (capacity), how much of its cores it uses (load), and what follows.
+    Of a policy: every field with its value, and whether it comes from the spec, the profile or the default. There, -f
+    names a file with BalancingPolicies.
     """
     where = Where(filename, access, prometheus, system_namespace)
     kind, _, name = what.rpartition("/")
+    if kind.lower() in _POLICIES and name:
+        _policy(policy_named(name, filename, access), output)
+        return
     if kind.lower() in _TOPOLOGIES and name:
         _topology(look_once(where, policy), name, namespace, output)
         return
@@ -90,6 +106,36 @@ def _topology(seen: Seen, name: str, namespace: str | None, output: Format) -> N
         typer.echo(structured(capacity_document(found), output))
     else:
         show(*capacity_report(found, situation.snapshot.nodes, wide=output is Format.WIDE), form=output)
+
+
+def _policy(resource: BalancingPolicy, output: Format) -> None:
+    if output.for_programs:
+        typer.echo(structured(policy_document(resource), output))
+    else:
+        show(*policy_report(resource), form=output)
+
+
+class UnknownPolicyError(BallastError):
+    """Neither the cluster nor the file has a policy of that name."""
+
+
+def policy_named(name: str, file: Path | None, access: Access) -> BalancingPolicy:
+    """The file's policy; without a file, the cluster's. Raises UnknownPolicyError with what to do."""
+    if file is not None:
+        found = {raw["metadata"]["name"]: raw for raw in in_file(file)}
+        if name not in found:
+            raise UnknownPolicyError(f"{file} has no BalancingPolicy {name}; it has: {', '.join(sorted(found))}")
+        return BalancingPolicy.parse(found[name])
+    from ballast.kube import kinds  # noqa: PLC0415 -- slow to load, unused for a file
+    from ballast.kube.errors import NotFound  # noqa: PLC0415 -- as above
+
+    client = access.client(access.connect())
+    try:
+        return BalancingPolicy.parse(client.get(kinds.BALANCING_POLICY, name))
+    except NotFound:
+        raise UnknownPolicyError(f"there is no BalancingPolicy {name}: list them with kubectl get bpol") from None
+    finally:
+        client.close()
 
 
 def topology_located(seen: Seen, name: str, namespace: str | None) -> tuple[Situation, str]:
@@ -117,7 +163,8 @@ def pod_name(text: str) -> str:
     kind, _, name = text.rpartition("/")
     if (kind and kind.lower() not in _PODS) or not name:
         raise typer.BadParameter(
-            f"{text!r}: only pods and topologies can be explained: write pod/NAME or topology/NAME", param_hint="POD"
+            f"{text!r}: only pods, topologies and policies can be explained: write pod/, topology/ or policy/NAME",
+            param_hint="POD",
         )
     return name
 

@@ -20,7 +20,7 @@ from ballast.kube.errors import Forbidden, NotConnected, Unavailable
 COMMANDS = {
     "status": "Show each pool: its nodes, topologies and open moves.",
     "plan": "Show what would be done now, and what would not and why.",
-    "explain": "Say why an executor is where it is and where it could go, or how busy a topology is.",
+    "explain": "Say why an executor is where it is, how busy a topology is, or what a policy sets.",
     "snapshot": "Write a pool to a file, for `plan -f` and bug reports.",
     "approve": "Let proposed moves begin.",
     "simulate": "Run a described load under policies, and compare them.",

@@ -172,7 +172,8 @@ class _Zones:
     def _limits(self, one: Executor) -> IntArray:
         """(zones,): how many more of its component each zone may hold, by the policy and by what it must avoid."""
         zones, size = self._grid.codes[0], self._grid.sizes[0]
-        most = zone_allowance(self._totals[one.topology, one.component], self._policy.max_executors_per_zone_ratio)
+        ratio = self._policy.max_executors_per_zone_ratio if size > 1 else 1.0
+        most = zone_allowance(self._totals[one.topology, one.component], ratio)
         result = np.maximum(0, most - np.bincount(zones, weights=self._on(one), minlength=size)).astype(np.int64)
         result[list(self._barred(one))] = 0
         return result

@@ -55,9 +55,9 @@ def node_limits(workload: TopologyWorkload, policy: PlacementPolicy) -> IntArray
 
 
 def zone_limits(workload: TopologyWorkload, locations: NodeLocations, policy: PlacementPolicy) -> IntArray:
-    """(components, zones): the same for each zone; a pool with no level but the node has no zones to limit."""
+    """(components, zones): the same for each zone; a pool in one zone has no other zone to send the rest to."""
     shape = len(workload.components), locations.sizes[0]
-    if locations.last == 0:
+    if locations.last == 0 or locations.sizes[0] == 1:
         return np.full(shape, 1 << 40, dtype=np.int64)
     there = np.zeros(shape, dtype=np.int64)
     # Of the nodes of a large pool, a topology is on few.

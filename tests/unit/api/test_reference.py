@@ -17,9 +17,13 @@ def test_the_committed_page_is_that_of_the_models() -> None:
 
 def test_a_row_tells_type_default_meaning_and_bounds() -> None:
     assert (
-        row_of("moves.minGain")
-        == "| `moves.minGain` | number | `5` | Points by which the gap must narrow. (0 to 100) |"
+        row_of("placement.scope.higherBound") == "| `placement.scope.higherBound` | number | `0.8` | "
+        "Used capacity of the scope above which the component spreads farther, from 0 to 1. (0 to 1) |"
     )
+
+
+def test_a_row_tells_what_each_profile_sets() -> None:
+    assert "Default, by profile: Conservative 10; Balanced 5; Aggressive 3. (0 to 100) |" in row_of("moves.minGain")
 
 
 def test_types_are_in_the_words_of_kubernetes() -> None:

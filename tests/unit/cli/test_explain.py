@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from ballast.planner.explanation import UnknownExecutorError, explain
 from tests.builders import a_move, a_node, an_executor
 from tests.unit.cli.pools import a_situation
 from tests.unit.cli.program import run
+from tests.unit.kube.scripted import Answer, kubeconfig, scripted
 
 
 def printed(situation: Situation, name: str, form: Format = Format.TABLE) -> str:
@@ -172,3 +174,66 @@ def test_a_topology_that_is_not_there_or_not_unique_is_told() -> None:
     other = replace(own, namespace="b", topology="b/clicks")
     with pytest.raises(UnknownTopologyError, match="there are several: b/clicks, team/clicks"):
         topology_located(Seen((a_situation(executors=(own, other)),)), "clicks", None)
+
+
+POLICY = """\
+apiVersion: ballast.dev/v1alpha1
+kind: BalancingPolicy
+metadata: {name: careful}
+spec:
+  profile: Conservative
+  moves: {mode: Approve, minGain: 5, budgets: [{moves: 1, per: 1h, scope: Node}]}
+"""
+
+
+@pytest.fixture
+def policy_file(tmp_path: Path) -> str:
+    path = tmp_path / "policy.yaml"
+    path.write_text(POLICY, encoding="utf-8")
+    return str(path)
+
+
+def test_a_policy_lists_every_field_with_its_value_and_where_it_comes_from(policy_file: str) -> None:
+    ended = run("explain", "policy/careful", "-f", policy_file)
+    lines = [" ".join(line.split()) for line in ended.out.splitlines()]
+    assert (ended.code, lines[0]) == (0, "BalancingPolicy careful profile Conservative")
+    for line in (
+        "profile spec Conservative",
+        "nodeSelector default all",
+        "interval default 60s",
+        "placement.maxExecutorsPerZoneRatio profile 0.67",
+        "shedding.avgShedder.lowHits profile 12",
+        "shedding.avgShedder.unit default Usage",
+        "moves.mode spec Approve",
+        "moves.minGain spec 5",
+        "moves.cooldown profile 30m",
+        "moves.budgets spec 1 per node in 1h",
+    ):
+        assert line in lines
+
+
+def test_the_fields_of_a_policy_are_there_for_programs(policy_file: str) -> None:
+    document = json.loads(run("explain", "bpol/careful", "-f", policy_file, "-o", "json").out)
+    assert (document["policy"], document["profile"]) == ("careful", "Conservative")
+    found = {each["field"]: each for each in document["fields"]}
+    assert found["moves.cooldown"] == {"field": "moves.cooldown", "value": "30m", "origin": "profile"}
+    assert found["moves.budgets"]["value"] == [{"moves": 1, "per": "1h", "scope": "Node"}]
+
+
+def test_a_policy_that_the_file_lacks_is_named_with_those_it_has(policy_file: str) -> None:
+    ended = run("explain", "policy/bold", "-f", policy_file)
+    assert (ended.code, "has no BalancingPolicy bold; it has: careful" in ended.err) == (1, True)
+
+
+def test_a_policy_is_read_from_the_cluster(tmp_path: Path) -> None:
+    stored = {"metadata": {"name": "careful", "uid": "u"}, "spec": {"profile": "Aggressive", "interval": "60s"}}
+    with scripted(Answer(body=stored)) as server:
+        ended = run("explain", "policy/careful", "-o", "yaml", "--kubeconfig", str(kubeconfig(tmp_path, server.url)))
+    fields = {each["field"]: each["origin"] for each in yaml.safe_load(ended.out)["fields"]}
+    assert (fields["interval"], fields["moves.cooldown"]) == ("default", "profile")
+
+
+def test_a_policy_that_the_cluster_lacks_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    with scripted(Answer(404, {"kind": "Status", "reason": "NotFound", "message": "not found"})) as server:
+        ended = run("explain", "policy/bold", "--kubeconfig", str(kubeconfig(tmp_path, server.url)))
+    assert (ended.code, ended.err) == (1, "Error: there is no BalancingPolicy bold: list them with kubectl get bpol\n")

@@ -97,7 +97,7 @@ def test_under_kubectl_it_calls_itself_as_people_call_it() -> None:
         (["status", "--color"], "No such option: --color"),
         (["status", "-o", "xml"], "'xml' is not one of"),
         (["explain"], "Missing argument"),
-        (["explain", "deployment/x"], "only pods and topologies can be explained: write pod/NAME or topology/NAME"),
+        (["explain", "deployment/x"], "only pods, topologies and policies can be explained"),
         (["plan", "--prometheus", "localhost:9090"], "write an address with its scheme"),
         (["approve"], "name one or more moves, or say --all"),
         (["approve", "m1", "--all"], "name one or more moves, or say --all"),

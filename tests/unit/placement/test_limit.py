@@ -81,6 +81,12 @@ def test_where_a_node_is_all_there_is_no_zone_is_limited() -> None:
     assert (limits > 1_000_000).all()
 
 
+def test_a_pool_in_one_zone_has_no_other_zone_to_keep_executors_in() -> None:
+    places = node_locations(NODES[:3], DEFAULT_LEVELS)
+    policy = PlacementPolicy(max_executors_per_zone_ratio=0.5)
+    assert (zone_limits(workload(*EIGHT_AND_TWO, places=places), places, policy) > 1_000_000).all()
+
+
 COMPONENTS = ("ingest", "report", "standby")
 
 

@@ -1,0 +1,161 @@
+"""Profiles of a policy: what Conservative, Balanced and Aggressive set, field by field.
+
+A field that the user sets always wins. The CRD gives these fields no default, since a default that the API server has
+filled in could not be told from a value that the user has set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar, Self
+
+from pydantic import Field, GetJsonSchemaHandler, SerializerFunctionWrapHandler, model_serializer
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+from ballast.api.budget import Budget, BudgetScope
+from ballast.api.duration import Duration
+from ballast.api.meta import Model
+
+
+class Profile(StrEnum):
+    """How eagerly executors are moved, and how far they are kept apart."""
+
+    CONSERVATIVE = "Conservative"
+    BALANCED = "Balanced"
+    AGGRESSIVE = "Aggressive"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What each profile sets one field to."""
+
+    conservative: Any
+    balanced: Any
+    aggressive: Any
+
+    def of(self, profile: Profile) -> Any:
+        return getattr(self, profile.lower())
+
+    def by_name(self) -> dict[str, Any]:
+        return {profile.value: self.of(profile) for profile in Profile}
+
+
+def _budgets(*, an_hour: int, a_day_per_topology: int) -> tuple[Budget, ...]:
+    return (
+        Budget(moves=an_hour, per=Duration.parse("1h")),
+        Budget(moves=a_day_per_topology, per=Duration.parse("24h"), scope=BudgetScope.TOPOLOGY),
+    )
+
+
+def _durations(*texts: str) -> Setting:
+    return Setting(*(Duration.parse(text) for text in texts))
+
+
+SETTINGS: Mapping[str, Setting] = {
+    # field (as an attribute): Conservative, Balanced, Aggressive
+    "placement.max_executors_per_node_ratio": Setting(0.25, 0.25, 0.5),
+    "placement.max_executors_per_zone_ratio": Setting(0.67, 1.0, 1.0),
+    "shedding.avg_shedder.low_threshold": Setting(20.0, 15.0, 10.0),
+    "shedding.avg_shedder.high_threshold": Setting(50.0, 40.0, 30.0),
+    "shedding.avg_shedder.low_hits": Setting(12, 8, 4),
+    "shedding.avg_shedder.high_hits": Setting(3, 2, 1),
+    "shedding.avg_shedder.min_hot_score": Setting(80.0, 70.0, 60.0),
+    "moves.max_concurrent": Setting(1, 2, 4),
+    "moves.min_executor_age": _durations("15m", "5m", "2m"),
+    "moves.min_gain": Setting(10.0, 5.0, 3.0),
+    "moves.min_slowness": Setting(1.5, 1.2, 1.1),
+    "moves.min_pressure": Setting(0.2, 0.1, 0.05),
+    "moves.saturation_score": Setting(95.0, 90.0, 80.0),
+    "moves.max_locality_loss": Setting(0.0, 0.1, 0.2),
+    "moves.cooldown": _durations("30m", "10m", "5m"),
+    "moves.budgets": Setting(
+        _budgets(an_hour=2, a_day_per_topology=1),
+        _budgets(an_hour=6, a_day_per_topology=2),
+        _budgets(an_hour=20, a_day_per_topology=6),
+    ),
+    "moves.pause_after_failures": Setting(2, 3, 5),
+}
+
+
+def by_profile(path: str) -> Any:
+    """The default of a field that the profile sets: until the policy's profile is known, Balanced's."""
+    return Field(default_factory=lambda: SETTINGS[path].balanced)
+
+
+class Profiled(Model):
+    """A block of a policy with fields that the profile sets. One that was not set is not written out."""
+
+    # Where the block is in a policy's spec, as attributes.
+    BLOCK: ClassVar[str]
+
+    @classmethod
+    def settings(cls) -> dict[str, Setting]:
+        """By attribute."""
+        split = {path: path.rpartition(".") for path in SETTINGS}
+        return {name: SETTINGS[path] for path, (block, _, name) in split.items() if block == cls.BLOCK}
+
+    def under(self, profile: Profile) -> Self:
+        """The block with the profile's values where the user set none; `model_fields_set` still says which."""
+        values = {name: each.of(profile) for name, each in self.settings().items() if name not in self.model_fields_set}
+        filled = self.model_copy(update=values)
+        filled.model_fields_set.difference_update(values)
+        return filled
+
+    def left_to_profile(self) -> Iterator[str]:
+        """The attributes that the profile decides, here and now."""
+        return (name for name in self.settings() if name not in self.model_fields_set)
+
+    @model_serializer(mode="wrap")
+    def _write(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        left = set(self.left_to_profile())
+        left |= {type(self).model_fields[name].alias or name for name in left}
+        return {name: value for name, value in write(self).items() if name not in left}
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        json_schema = super().__get_pydantic_json_schema__(schema, handler)
+        target = handler.resolve_ref_schema(json_schema)
+        for name, setting in cls.settings().items():
+            field = target["properties"][cls.model_fields[name].alias or name]
+            field["description"] += f"\n\n{_default_text(setting)}"
+        return json_schema
+
+
+def effective(path: str) -> str:
+    """CEL over a policy's spec: the field's value, or the profile's if the field is not set."""
+    field = "self." + ".".join(_camel(step) for step in path.split("."))
+    values = ", ".join(f"'{name}': {_literal(value)}" for name, value in SETTINGS[path].by_name().items())
+    return f"(has({field}) ? {field} : {{{values}}}[self.profile])"
+
+
+def text(value: Any) -> str:
+    """A field's value for people: budgets in words, numbers without trailing zeros."""
+    if isinstance(value, tuple):
+        return ", ".join(_budget_text(budget) for budget in value) or "none"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _default_text(setting: Setting) -> str:
+    values = setting.by_name()
+    if len(set(map(text, values.values()))) == 1:
+        return f"Default: {text(setting.balanced)} in every profile."
+    return "Default, by profile: " + "; ".join(f"{name} {text(value)}" for name, value in values.items()) + "."
+
+
+def _budget_text(budget: Budget) -> str:
+    where = "" if budget.scope is BudgetScope.POOL else f" per {budget.scope.lower()}"
+    if budget.schedule is not None:
+        return f"{budget.moves}{where} for {budget.duration} from {budget.schedule} ({budget.time_zone or 'UTC'})"
+    return f"{budget.moves}{where} in {budget.per}"
+
+
+def _literal(value: Any) -> str:
+    return f"'{value}'" if isinstance(value, Duration) else repr(value)
+
+
+def _camel(attribute: str) -> str:
+    first, *rest = attribute.split("_")
+    return first + "".join(word.capitalize() for word in rest)
