@@ -70,7 +70,8 @@ def test_a_limit_of_the_component_itself_is_named_as_such() -> None:
 
 def test_a_zone_that_holds_enough_is_a_matter_of_spread_too() -> None:
     policy = PlacementPolicy(max_executors_per_node_ratio=1.0, max_executors_per_zone_ratio=0.5)
-    assert why(gated("e1"), an_executor("e2", node="a2"), nodes=NODES[:2], policy=policy) == (
+    nodes = (*NODES[:2], a_node("b1", zone="b", requested=FULL))
+    assert why(gated("e1"), an_executor("e2", node="a2"), nodes=nodes, policy=policy) == (
         Reason.SPREAD_LIMIT,
         "2 of 2 nodes with room: maxExecutorsPerZoneRatio 0.5 allows 1 of 2 of ingest per zone",
     )
