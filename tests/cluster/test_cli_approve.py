@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from ballast.cli.jsonpath import JSONPath
 from ballast.kube.client import Client
 from ballast.kube.connection import Connection
 from ballast.kube.kinds import EXECUTOR_MOVE
@@ -110,6 +111,13 @@ def test_all_are_those_that_wait(moves: Moves) -> None:
     assert not moves.approved("m3")
 
 
+def test_all_of_all_namespaces_are_named_as_kubectl_reads_them(moves: Moves) -> None:
+    moves.create("m1")
+    ended = run("approve", "--all", "-A", "-o", "name", "--kubeconfig", str(moves.kubeconfig))
+    assert "executormove.ballast.dev/m1" in ended.out.splitlines()
+    assert moves.approved("m1")
+
+
 def kubectl(testbed: Testbed, *arguments: str) -> subprocess.CompletedProcess[str]:
     """The real kubectl, which finds `kubectl-ballast` on the PATH."""
     folder = Path(sys.executable).parent
@@ -127,6 +135,26 @@ def test_kubectl_finds_the_plugin_and_hands_its_cluster_on(control_plane: Testbe
     assert done.returncode == 0, done.stderr
     assert yaml.safe_load(done.stdout)["approved"][0]["name"] == "m1"
     assert moves.approved("m1")
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{.items[*].metadata.name}",
+        "{.kind}: {.items[0].spec}",
+        '{range .items[*]}{.metadata.name}{"\\t"}{.status.phase}{"\\n"}{end}',
+        '{.items[?(@.metadata.name=="kube-system")].status.phase}',
+        "{.items[-1:].metadata.labels}",
+        r"{.items[*].metadata.labels.kubernetes\.io/metadata\.name}",
+        "{.items[0:2]['metadata.name', 'kind']}",
+        "{..phase}",
+    ],
+)
+def test_a_template_prints_what_the_real_kubectl_prints(control_plane: Testbed, template: str) -> None:
+    get = ("get", "namespaces", "kube-system", "default", "kube-public", "-o")
+    theirs, document = kubectl(control_plane, *get, f"jsonpath={template}"), kubectl(control_plane, *get, "json")
+    assert theirs.returncode == 0, theirs.stderr
+    assert JSONPath.parse(template).text(json.loads(document.stdout)) == theirs.stdout
 
 
 @pytest.mark.parametrize(("arguments", "code"), [(["status", "-h"], 0), (["approve", "m9"], 1), (["nonsense"], 2)])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ballast.cli.access import ANYHOW, Access, address, reads_cluster
-from ballast.cli.output import Format, OutputOption, saved, show, structured
+from ballast.cli.output import AS_TABLE, MetricsOption, saved, show, write
 from ballast.cli.picture.page import ReportOption, origin
 from ballast.cli.source import FileOption
 from ballast.errors import InvalidField
@@ -41,7 +41,7 @@ COLUMNS = (
 @reads_cluster
 def report(
     filename: FileOption = None,
-    output: OutputOption = Format.TABLE,
+    output: MetricsOption = AS_TABLE,
     page: ReportOption = None,
     prometheus: Annotated[
         str | None,
@@ -98,9 +98,9 @@ def report(
 
         saved(page, applications_page(found, made=origin()), field="--report")
     if output.for_programs:
-        typer.echo(structured({**applications_document(found), "problems": list(pool.problems)}, output))
+        write({**applications_document(found), "problems": list(pool.problems)}, output)
         return
-    show(*applications_report(found, pool.snapshot.nodes, output), *pool.problems, form=output)
+    show(*applications_report(found, pool.snapshot.nodes, output.form), *pool.problems, form=output.form)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from ballast.cli.access import ANYHOW, Access, reads_cluster
-from ballast.cli.output import Format, OutputOption, show, structured, table
-from ballast.cli.source import NamespaceOption
+from ballast.cli.output import AS_TABLE, Format, Output, OutputOption, show, table, write
+from ballast.cli.report.pool import MOVE
+from ballast.cli.source import AllNamespacesOption, NamespaceOption, one_namespace
 from ballast.controller.cluster_objects import read_moves
 from ballast.errors import BallastError
 from ballast.kube import kinds
@@ -23,7 +24,9 @@ from ballast.moves import MoveState
 EXAMPLES = (
     "kubectl ballast approve clickstream-exec-3-x7k2p -n analytics",
     "kubectl ballast approve --all -n analytics",
+    "kubectl ballast approve --all -A -o name",
 )
+_MOVES = ("executormove", "executormoves", "emove")
 
 
 class NoSuchMoveError(BallastError):
@@ -51,29 +54,41 @@ def approve(
         list[str] | None, typer.Argument(metavar="NAME", help="ExecutorMoves, as `kubectl ballast status` lists them.")
     ] = None,
     namespace: NamespaceOption = None,
+    everywhere: AllNamespacesOption = False,
     everything: Annotated[bool, typer.Option("--all", help="All proposed moves of the namespace.")] = False,
-    output: OutputOption = Format.TABLE,
+    output: OutputOption = AS_TABLE,
     access: Access = ANYHOW,
 ) -> None:
     """Let proposed moves begin, where the policy says moves.mode: Approve.
 
     The operator checks each move once more right before the executor leaves.
     """
-    chosen = [name.rpartition("/")[2] for name in names or ()]
+    chosen = [_name(text) for text in names or ()]
     if bool(chosen) == everything:
         raise typer.BadParameter("name one or more moves, or say --all", param_hint="NAME")
+    if everywhere and chosen:
+        raise typer.BadParameter("it goes with --all only: name moves with -n", param_hint="--all-namespaces")
+    only = one_namespace(namespace, everywhere=everywhere)
     connection = access.connect()
     client = access.client(connection)
     try:
-        place = namespace or connection.namespace
-        moves = proposed(client, place) if everything else [_read(client, place, name) for name in chosen]
+        place = None if everywhere else only or connection.namespace
+        moves = proposed(client, place) if place is None or everything else [_read(client, place, x) for x in chosen]
         _tell([_approved(client, move) for move in moves], place, output)
     finally:
         client.close()
 
 
-def proposed(client: Client, namespace: str) -> list[MoveState]:
-    """Those of the namespace that wait for an approval."""
+def _name(text: str) -> str:
+    """Of `NAME` or `executormove/NAME`. Raises BadParameter for another kind."""
+    kind, _, name = text.rpartition("/")
+    if (kind and kind.lower().removesuffix(".ballast.dev") not in _MOVES) or not name:
+        raise typer.BadParameter(f"{text!r}: write NAME or executormove/NAME, its namespace with -n", param_hint="NAME")
+    return name
+
+
+def proposed(client: Client, namespace: str | None) -> list[MoveState]:
+    """Those of the namespace, or of all, that wait for an approval."""
     raw = read_list(client, Query(kinds.EXECUTOR_MOVE, namespace=namespace), dict).items
     moves, _ = read_moves(tuple(raw))
     return [each.state for each in moves if _waits(each.state)]
@@ -108,18 +123,19 @@ def _approved(client: Client, move: MoveState) -> Approval:
     )
 
 
-def _tell(approvals: list[Approval], namespace: str, form: Format) -> None:
-    if form.for_programs:
-        typer.echo(structured({"approved": [_document(each) for each in approvals]}, form))
-    elif form is Format.WIDE:
+def _tell(approvals: list[Approval], namespace: str | None, output: Output) -> None:
+    if output.for_programs:
+        names = [f"{MOVE}/{each.name}" for each in approvals]
+        write({"approved": [_document(each) for each in approvals]}, output, names=names)
+    elif output.form is Format.WIDE:
         rows = [[a.namespace, a.name, a.executor, a.source, a.target] for a in approvals]
-        show(table(["namespace", "move", "executor", "from", "to"], rows), form=form)
+        show(table(["namespace", "move", "executor", "from", "to"], rows), form=output.form)
     elif approvals:
         for each in approvals:
             again = " (was already)" if each.already else ""
             typer.echo(f"{each.name} approved{again}: {each.executor} goes from {each.source} to {each.target}")
     else:
-        typer.echo(f"no move waits for approval in namespace {namespace}")
+        typer.echo(f"no move waits for approval in {f'namespace {namespace}' if namespace else 'any namespace'}")
 
 
 def _document(each: Approval) -> dict[str, Any]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
-from ballast.cli.output import Format, show, structured, table
+from ballast.cli.output import AS_TABLE, Format, Output, output_option, show, table, write
 from ballast.cli.spark import with_spark
 from ballast.errors import BallastError
 
@@ -35,13 +34,6 @@ COLUMNS = (
 )
 
 
-class _Form(StrEnum):
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-    PROMETHEUS = "prometheus"
-
-
 def audit(
     ledger: Annotated[str, typer.Argument(help="Folder of the ledger: a local path, or a URI such as s3a://…")],
     query: Annotated[str | None, typer.Option(help="Only this query. If unset: all.", metavar="NAME")] = None,
@@ -49,8 +41,11 @@ def audit(
         str, typer.Option(help="Time for the stages of a micro-batch to agree.", metavar="DURATION")
     ] = "1m",
     output: Annotated[
-        _Form, typer.Option("--output", "-o", case_sensitive=False, help="How to print; prometheus: as metrics.")
-    ] = _Form.TABLE,
+        Output,
+        output_option(
+            Format.TABLE, Format.JSON, Format.YAML, Format.JSONPATH, Format.PROMETHEUS, more="; prometheus: as metrics"
+        ),
+    ] = AS_TABLE,
 ) -> None:
     """Say of each micro-batch whether its stages agree, and where they don't.
 
@@ -80,13 +75,13 @@ def _entries(ledger: str) -> list[Entry]:
     return read_anywhere(session("ballast audit"), ledger)
 
 
-def _print(found: Sequence[Verdict], output: _Form) -> None:
-    if output is _Form.TABLE:
+def _print(found: Sequence[Verdict], output: Output) -> None:
+    if output.form is Format.TABLE:
         show(*_tables(found))
-    elif output is _Form.PROMETHEUS:
+    elif output.form is Format.PROMETHEUS:
         typer.echo("\n".join(_metrics(found)))
     else:
-        typer.echo(structured([_document(verdict) for verdict in found], Format(output)))
+        write([_document(verdict) for verdict in found], output)
 
 
 def _counts(found: Sequence[Verdict]) -> dict[str, Counter[Status]]:

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from typer.core import TyperCommand
 
-from ballast.cli.output import Format, OutputOption, capitals, folder, saved, show, structured, writable
+from ballast.cli.output import AS_TABLE, MetricsOption, capitals, folder, saved, show, writable, write
 from ballast.cli.picture.backtested import backtested_page, to_apply
 from ballast.cli.picture.exhibits import exhibits, look_for_renderer, write_pngs
 from ballast.cli.picture.page import ReportOption, origin
@@ -132,7 +132,7 @@ def backtest(
             metavar="FILE", help="Write the recommended policy, too, ready for kubectl apply.", callback=writable
         ),
     ] = None,
-    output: OutputOption = Format.TABLE,
+    output: MetricsOption = AS_TABLE,
 ) -> None:
     """Run policies in every window with every seed, and rank them by what came of it.
 
@@ -167,9 +167,9 @@ def backtest(
     if recommended is not None:
         saved(recommended, to_apply(study, found), field="--recommended")
     if output.for_programs:
-        typer.echo(structured(backtested_document(study, found), output))
+        write(backtested_document(study, found), output)
     else:
-        show(*backtested_report(study, found, output), form=output)
+        show(*backtested_report(study, found, output.form), form=output.form)
 
 
 def _draw(study: Study, found: Ranking, *, report: Path | None, png: Path | None) -> None:

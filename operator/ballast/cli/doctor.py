@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +11,7 @@ from rich.text import Text
 
 from ballast.cli.access import ANYHOW, Access, reads_cluster
 from ballast.cli.main import end
-from ballast.cli.output import Format, show, structured
+from ballast.cli.output import AS_TEXT, Output, TextOption, show, write
 from ballast.cli.source import SYSTEM_NAMESPACE, PrometheusOption, SystemOption
 from ballast.errors import BallastError, InvalidField
 from ballast.files import text_of
@@ -29,12 +28,6 @@ EXAMPLES = (
     "kubectl ballast doctor -p streaming",
     "ballast doctor --limits limits.txt",
 )
-
-
-class _Form(StrEnum):
-    TEXT = "text"
-    JSON = "json"
-    YAML = "yaml"
 
 
 @reads_cluster
@@ -64,9 +57,7 @@ def doctor(
     prometheus: PrometheusOption = None,
     system_namespace: SystemOption = SYSTEM_NAMESPACE,
     fix: Annotated[bool, typer.Option("--fix", help="Print the patch only. Nothing is applied.")] = False,
-    output: Annotated[
-        _Form, typer.Option("--output", "-o", case_sensitive=False, help="How to print: text, json or yaml.")
-    ] = _Form.TEXT,
+    output: TextOption = AS_TEXT,
     access: Access = ANYHOW,
 ) -> None:
     """Say what to change and why, with the measured consequence. Nothing is applied.
@@ -150,14 +141,14 @@ def _text(option: str, name: str) -> str:
     return text_of(Path(name), option=option, remedy="name a file that can be read")
 
 
-def _print(findings: Sequence[Finding], submissions: Sequence[Submission], form: _Form, *, fix: bool) -> None:
+def _print(findings: Sequence[Finding], submissions: Sequence[Submission], output: Output, *, fix: bool) -> None:
     if fix:
         from ballast.doctor.submission_checks import patch  # noqa: PLC0415 -- unused without --fix
 
         text = patch(findings, {each.source: each.form for each in submissions})
         typer.echo(text or "# no finding that a patch could remove")
-    elif form is not _Form.TEXT:
-        typer.echo(structured({"findings": [_document(each) for each in findings]}, Format(form.value)))
+    elif output.for_programs:
+        write({"findings": [_document(each) for each in findings]}, output)
     else:
         show(*[part for finding in findings for part in (_paragraph(finding), Text())], Text(_summary(findings)))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -12,12 +12,13 @@ from rich.text import Text
 
 from ballast.api import BalancingPolicy
 from ballast.cli.access import ANYHOW, Access, reads_cluster
-from ballast.cli.output import Format, OutputOption, heading, percent, points, rounded, show, structured, table
-from ballast.cli.report.policy_fields import policy_document, policy_report
-from ballast.cli.report.pool import Naming, move_document, move_table, zone_and_rack
+from ballast.cli.output import AS_TABLE, Format, OutputOption, heading, percent, points, rounded, table
+from ballast.cli.report.policy_fields import policy_document, policy_named, policy_report
+from ballast.cli.report.pool import POLICY, TOPOLOGY, Naming, move_document, move_table, zone_and_rack
 from ballast.cli.situation import Situation
 from ballast.cli.source import (
     SYSTEM_NAMESPACE,
+    AllNamespacesOption,
     FileOption,
     NamespaceOption,
     PolicyOption,
@@ -25,22 +26,23 @@ from ballast.cli.source import (
     Seen,
     SystemOption,
     Where,
-    look_once,
+    one_namespace,
+    source,
 )
-from ballast.errors import BallastError
+from ballast.cli.watch import EVERY_SECONDS, Answer, EveryOption, WatchOption, answer, pace
 from ballast.model import Node, Scope
 from ballast.moves.evidence import pressure_words
 from ballast.planner.alternatives import Alternative
 from ballast.planner.capacity import UNEVEN_REMEDIES, WORDS, Capacities, UnknownTopologyError, capacities
 from ballast.planner.explanation import End, Explanation, UnknownExecutorError
 from ballast.planner.explanation import explain as explanation
-from ballast.simulation.policies import in_file
 
 EXAMPLES = (
     "kubectl ballast explain pod/clickstream-exec-3 -n analytics",
     "kubectl ballast explain clickstream-exec-3 -o yaml",
-    "kubectl ballast explain topology/clickstream -n analytics",
+    "kubectl ballast explain topology/clickstream -n analytics --watch",
     "kubectl ballast explain policy/streaming -o json",
+    "kubectl ballast explain pod/clickstream-exec-3 -o jsonpath='{.grounds[0]}'",
     "ballast explain clickstream-exec-3 -f snapshot.yaml",
 )
 
@@ -68,8 +70,11 @@ def explain(
         ),
     ],
     namespace: NamespaceOption = None,
+    everywhere: AllNamespacesOption = False,
     policy: PolicyOption = None,
-    output: OutputOption = Format.TABLE,
+    watch: WatchOption = False,
+    every: EveryOption = EVERY_SECONDS,
+    output: OutputOption = AS_TABLE,
     filename: FileOption = None,
     prometheus: PrometheusOption = None,
     system_namespace: SystemOption = SYSTEM_NAMESPACE,
@@ -81,61 +86,51 @@ def explain(
     Of a policy: every field with its value, and whether it comes from the spec, the profile or the default. There, -f
     names a file with BalancingPolicies.
     """
-    where = Where(filename, access, prometheus, system_namespace)
+    only = one_namespace(namespace, everywhere=everywhere)
     kind, _, name = what.rpartition("/")
-    if kind.lower() in _POLICIES and name:
-        _policy(policy_named(name, filename, access), output)
+    kind = kind.lower().removesuffix(".ballast.dev")
+    every_seconds = pace(every, watch=watch, file=filename)
+    if kind in _POLICIES and name:
+        answer(lambda: _policy(policy_named(name, filename, access)), output, every_seconds=every_seconds)
         return
-    if kind.lower() in _TOPOLOGIES and name:
-        _topology(look_once(where, policy), name, namespace, output)
-        return
-    pod = pod_name(what)
-    seen = look_once(where, policy)
+    if kind not in _TOPOLOGIES or not name:
+        kind, name = "pod", pod_name(what)
+    explained = _executor if kind == "pod" else _topology
+    with source(Where(filename, access, prometheus, system_namespace)) as look:
+
+        def ask() -> Answer:
+            seen = look(policy)
+            return explained(replace(seen, namespace=None) if everywhere else seen, name, only, output.form)
+
+        answer(ask, output, every_seconds=every_seconds)
+
+
+def _executor(seen: Seen, pod: str, namespace: str | None, form: Format) -> Answer:
     situation, key = located(seen, pod, namespace)
     found = explanation(situation.snapshot, situation.policy, situation.memory, situation.now, executor=key)
-    if output.for_programs:
-        typer.echo(structured(explanation_document(found), output))
-    else:
-        show(*explanation_report(found, situation, output), form=output)
+    return Answer(
+        lambda: explanation_report(found, situation, form),
+        lambda: explanation_document(found),
+        lambda: [f"pod/{pod}"],
+    )
 
 
-def _topology(seen: Seen, name: str, namespace: str | None, output: Format) -> None:
+def _topology(seen: Seen, name: str, namespace: str | None, form: Format) -> Answer:
     situation, key = topology_located(seen, name, namespace)
     found = capacities(situation.snapshot, key)
-    if output.for_programs:
-        typer.echo(structured(capacity_document(found), output))
-    else:
-        show(*capacity_report(found, situation.snapshot.nodes, wide=output is Format.WIDE), form=output)
+    return Answer(
+        lambda: capacity_report(found, situation.snapshot.nodes, wide=form is Format.WIDE),
+        lambda: capacity_document(found),
+        lambda: [f"{TOPOLOGY}/{name}"],
+    )
 
 
-def _policy(resource: BalancingPolicy, output: Format) -> None:
-    if output.for_programs:
-        typer.echo(structured(policy_document(resource), output))
-    else:
-        show(*policy_report(resource), form=output)
-
-
-class UnknownPolicyError(BallastError):
-    """Neither the cluster nor the file has a policy of that name."""
-
-
-def policy_named(name: str, file: Path | None, access: Access) -> BalancingPolicy:
-    """The file's policy; without a file, the cluster's. Raises UnknownPolicyError with what to do."""
-    if file is not None:
-        found = {raw["metadata"]["name"]: raw for raw in in_file(file)}
-        if name not in found:
-            raise UnknownPolicyError(f"{file} has no BalancingPolicy {name}; it has: {', '.join(sorted(found))}")
-        return BalancingPolicy.parse(found[name])
-    from ballast.kube import kinds  # noqa: PLC0415 -- slow to load, unused for a file
-    from ballast.kube.errors import NotFound  # noqa: PLC0415 -- as above
-
-    client = access.client(access.connect())
-    try:
-        return BalancingPolicy.parse(client.get(kinds.BALANCING_POLICY, name))
-    except NotFound:
-        raise UnknownPolicyError(f"there is no BalancingPolicy {name}: list them with kubectl get bpol") from None
-    finally:
-        client.close()
+def _policy(resource: BalancingPolicy) -> Answer:
+    return Answer(
+        lambda: policy_report(resource),
+        lambda: policy_document(resource),
+        lambda: [f"{POLICY}/{resource.metadata.name}"],
+    )
 
 
 def topology_located(seen: Seen, name: str, namespace: str | None) -> tuple[Situation, str]:
@@ -191,6 +186,8 @@ def located(seen: Seen, pod: str, namespace: str | None) -> tuple[Situation, str
 def _absent(seen: Seen, pod: str, namespace: str | None) -> str:
     if seen.view is not None and namespace is not None:
         return seen.view.why_absent(namespace, pod)
+    if seen.view is not None:
+        return f"{pod}: no pool has an executor of that name: say its namespace with -n to learn why"
     return f"{pod}: the file has no executor of that name" + (f" in namespace {namespace}" if namespace else "")
 
 

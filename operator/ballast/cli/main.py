@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Annotated, Any, NoReturn
@@ -149,10 +150,16 @@ def call(name: str, arguments: Sequence[str]) -> NoReturn:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
     try:
-        app(name)(args=list(arguments), prog_name=name)
+        app(name)(args=[*_apart(arguments)], prog_name=name)
     except BallastError as error:
         end(error)
     sys.exit(0)
+
+
+def _apart(arguments: Sequence[str]) -> Iterator[str]:
+    """With `-n=NAME` as `-n NAME`, which kubectl takes, too."""
+    for each in arguments:
+        yield from (each[:2], each[3:]) if re.match(r"-[nopf]=", each) else (each,)
 
 
 def end(error: BallastError, *, code: int | None = None) -> NoReturn:

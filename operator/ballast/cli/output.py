@@ -6,7 +6,7 @@ import io
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -19,6 +19,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from ballast.cli.jsonpath import JSONPath, JSONPathError
 from ballast.errors import InvalidField
 
 _UNBOUNDED = 10_000
@@ -32,20 +33,88 @@ _WRITABLE = "name a file that can be written"
 
 
 class Format(StrEnum):
+    """Ways to print; no command has all of them."""
+
     TABLE = "table"
+    TEXT = "text"
     WIDE = "wide"
+    NAME = "name"
     JSON = "json"
     YAML = "yaml"
+    JSONPATH = "jsonpath"
+    PROMETHEUS = "prometheus"
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What `-o` asks for."""
+
+    form: Format = Format.TABLE
+    template: JSONPath | None = None
+    """Only of `jsonpath=TEMPLATE`."""
 
     @property
     def for_programs(self) -> bool:
-        return self in (Format.JSON, Format.YAML)
+        return self.form in (Format.NAME, Format.JSON, Format.YAML, Format.JSONPATH)
 
 
+def output_option(*forms: Format, more: str = "") -> Any:
+    """`-o`, of which the first form is the default. `more`: follows in its help."""
+    written = [f"{form}=" if form is Format.JSONPATH else form.value for form in forms]
+    listed = ", ".join(f"{each}TEMPLATE" if each.endswith("=") else each for each in written)
+
+    def parsed(text: str | Output) -> Output:
+        if isinstance(text, Output):  # the default
+            return text
+        name, _, template = text.partition("=")
+        form = next((each for each in forms if each == name.lower()), None)
+        if form is None or (template and form is not Format.JSONPATH):
+            raise typer.BadParameter(f"{text!r} is not one of {listed}")
+        if form is not Format.JSONPATH:
+            return Output(form)
+        try:
+            return Output(form, JSONPath.parse(template))
+        except JSONPathError as error:
+            raise typer.BadParameter(f"{text!r}: {error}") from error
+
+    def offered(incomplete: str) -> list[str]:
+        return [each for each in written if each.startswith(incomplete.lower())]
+
+    return typer.Option(
+        "--output",
+        "-o",
+        parser=parsed,
+        autocompletion=offered,
+        metavar="FORMAT",
+        show_default=False,
+        help=f"{listed}{more}. Default: {forms[0]}.",
+    )
+
+
+_WIDE = "; wide has whole names and more columns"
 OutputOption = Annotated[
-    Format,
-    typer.Option("--output", "-o", help="How to print; wide has whole names and more columns.", case_sensitive=False),
+    Output,
+    output_option(Format.TABLE, Format.WIDE, Format.NAME, Format.JSON, Format.YAML, Format.JSONPATH, more=_WIDE),
 ]
+"""Of commands that show objects of the cluster."""
+MetricsOption = Annotated[
+    Output, output_option(Format.TABLE, Format.WIDE, Format.JSON, Format.YAML, Format.JSONPATH, more=_WIDE)
+]
+"""Of commands whose rows are no objects of the cluster."""
+TextOption = Annotated[Output, output_option(Format.TEXT, Format.JSON, Format.YAML, Format.JSONPATH)]
+
+AS_TABLE, AS_TEXT = Output(), Output(Format.TEXT)
+
+
+def write(document: Any, output: Output, *, names: Iterable[str] = ()) -> None:
+    """For programs. `names`: of `-o name`; as with kubectl, no line end is added to a template's text."""
+    if output.template is not None:
+        typer.echo(output.template.text(document), nl=False)
+    elif output.form is not Format.NAME:
+        typer.echo(structured(document, output.form))
+    else:
+        for name in names:
+            typer.echo(name)
 
 
 def console(form: Format = Format.TABLE) -> Console:

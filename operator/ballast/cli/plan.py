@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -12,21 +13,23 @@ from rich.table import Table
 from rich.text import Text
 
 from ballast.cli.access import ANYHOW, Access, reads_cluster
-from ballast.cli.output import Format, OutputOption, heading, line, percent, points, rounded, show, structured, table
+from ballast.cli.output import AS_TABLE, Format, OutputOption, heading, line, percent, points, rounded, table
 from ballast.cli.report.pool import Naming, instant, locality_document, zone_and_rack
 from ballast.cli.situation import Situation
 from ballast.cli.source import (
     SYSTEM_NAMESPACE,
+    AllNamespacesOption,
     FileOption,
-    NamespaceOption,
     PolicyOption,
     PrometheusOption,
     Seen,
     SystemOption,
     Where,
-    look_once,
+    one_namespace,
     problem_lines,
+    source,
 )
+from ballast.cli.watch import EVERY_SECONDS, Answer, EveryOption, WatchOption, answer, pace
 from ballast.errors import BallastError
 from ballast.model import Hold, MovesMode, Placement, Plan, PlannedMove, Refusal
 from ballast.planner.replan import ReplannedTopology, replanned_topology
@@ -35,6 +38,8 @@ EXAMPLES = (
     "kubectl ballast plan",
     "kubectl ballast plan clickstream -n analytics",
     "kubectl ballast plan -p streaming -o yaml",
+    "kubectl ballast plan --watch",
+    "kubectl ballast plan -o jsonpath='{.plans[*].moves[*].executor}'",
     "ballast plan -f snapshot.yaml",
 )
 
@@ -64,9 +69,20 @@ def plan(
         str | None,
         typer.Argument(metavar="NAME", help="A topology (name, or namespace/name) or a BalancingPolicy. Default: all."),
     ] = None,
-    namespace: NamespaceOption = None,
+    namespace: Annotated[
+        str | None,
+        typer.Option(
+            "--namespace",
+            "-n",
+            help="Only topologies of it. Default: all; of NAME, the context's.",
+            metavar="NAMESPACE",
+        ),
+    ] = None,
+    everywhere: AllNamespacesOption = False,
     policy: PolicyOption = None,
-    output: OutputOption = Format.TABLE,
+    watch: WatchOption = False,
+    every: EveryOption = EVERY_SECONDS,
+    output: OutputOption = AS_TABLE,
     filename: FileOption = None,
     prometheus: PrometheusOption = None,
     system_namespace: SystemOption = SYSTEM_NAMESPACE,
@@ -77,22 +93,31 @@ def plan(
     For each topology: how much of its traffic crosses zones and racks, and how much would if it were placed again.
     Changes nothing.
     """
-    seen = look_once(Where(filename, access, prometheus, system_namespace), policy)
+    only, every_seconds = one_namespace(namespace, everywhere=everywhere), pace(every, watch=watch, file=filename)
+    with source(Where(filename, access, prometheus, system_namespace)) as look:
+        answer(lambda: _answer(look(policy), name, only, output.form), output, every_seconds=every_seconds)
+
+
+def _answer(seen: Seen, name: str | None, namespace: str | None, form: Format) -> Answer:
     found = chosen(seen, name, namespace)
-    if output.for_programs:
-        typer.echo(
-            structured({"plans": [plan_document(each) for each in found], "problems": list(seen.problems)}, output)
-        )
-        return
-    for position, each in enumerate(found):
-        show(*([Text()] if position else []), *plan_report(each, output), form=output)
-    show(*problem_lines(seen), form=output)
+
+    def report() -> Iterator[RenderableType]:
+        for position, each in enumerate(found):
+            yield from [Text()] if position else []
+            yield from plan_report(each, form)
+        yield from problem_lines(seen)
+
+    return Answer(
+        report,
+        lambda: {"plans": [plan_document(each) for each in found], "problems": list(seen.problems)},
+        lambda: (f"pod/{move.executor.rpartition('/')[2]}" for each in found for move in each.decided.moves),
+    )
 
 
 def chosen(seen: Seen, name: str | None, namespace: str | None) -> list[Planned]:
     """The plans that a name asks for. Raises NothingOfThatNameError with the names that there are."""
     if name is None:
-        return [planned(each) for each in seen.situations]
+        return [planned(each, namespace=namespace) for each in seen.situations]
     by_policy = [planned(each) for each in seen.situations if each.policy.name == name]
     if by_policy:
         return by_policy
@@ -144,15 +169,14 @@ class Planned:
     """Topologies that were not placed again."""
 
 
-def planned(situation: Situation, topology: str | None = None) -> Planned:
-    """`topology`: a key. Default: all of them."""
-    decided, executors = situation.plan(), situation.snapshot.executors
-    if topology is None:
-        keys = _dearest(decided, {executor.topology for executor in executors})
-    else:
-        keys = [topology]
-        members = [executor for executor in executors if executor.topology == topology]
-        decided = _narrowed(decided, {e.key for e in members}, {e.node for e in members})
+def planned(situation: Situation, topology: str | None = None, *, namespace: str | None = None) -> Planned:
+    """One topology, by its key, or those of a namespace. Default: all of them."""
+    decided, members = situation.plan(), situation.snapshot.executors
+    if topology is not None or namespace is not None:
+        members = tuple(each for each in members if topology in (None, each.topology))
+        members = tuple(each for each in members if namespace in (None, each.topology.split("/", 1)[0]))
+        decided = _narrowed(decided, {each.key for each in members}, {each.node for each in members})
+    keys = _dearest(decided, {each.topology for each in members})
     found = (replanned_topology(situation.snapshot, situation.policy, key) for key in keys[:_MOST_REPLANNED])
     replanned = tuple(each for each in found if each is not None)
     return Planned(situation, decided, replanned, max(0, len(keys) - _MOST_REPLANNED))

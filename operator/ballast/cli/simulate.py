@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ballast.api import BalancingPolicy
-from ballast.cli.output import Format, OutputOption, capitals, duration, saved, show, structured
+from ballast.cli.output import AS_TABLE, MetricsOption, capitals, duration, saved, show, write
 from ballast.cli.picture.heat import Heat, heat_map
 from ballast.cli.picture.lines import Line, lines
 from ballast.cli.picture.page import ReportOption, grid, origin, page
@@ -62,7 +62,7 @@ def simulate(
         int | None, typer.Option(min=0, metavar="N", help="Random seed. Default: the scenario's seed.")
     ] = None,
     report: ReportOption = None,
-    output: OutputOption = Format.TABLE,
+    output: MetricsOption = AS_TABLE,
 ) -> None:
     """Run a scenario under one or several policies, and compare what comes of it.
 
@@ -73,9 +73,9 @@ def simulate(
     if report is not None:
         saved(report, simulated_page(world, traces, made=origin()), field="--report")
     if output.for_programs:
-        typer.echo(structured(simulated_document(world, traces), output))
+        write(simulated_document(world, traces), output)
     else:
-        show(*simulated_report(world, traces, output), form=output)
+        show(*simulated_report(world, traces, output.form), form=output.form)
 
 
 def named(policies: Iterable[str], world: Scenario) -> dict[str, Policy]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from enum import StrEnum
 from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Annotated, Any
@@ -15,7 +14,7 @@ import typer
 from ballast import files
 from ballast.api.topology_sizing import Goal, Sizing
 from ballast.cli.access import address
-from ballast.cli.output import Format, saved, show, structured, writable
+from ballast.cli.output import AS_TEXT, TextOption, saved, show, writable, write
 from ballast.cli.picture.page import ReportOption, origin
 from ballast.errors import BallastError, InvalidField
 
@@ -34,12 +33,6 @@ COLUMNS = (
     "READY     there are always records for the stage",
     "ROOM      what follows takes its records promptly",
 )
-
-
-class _Form(StrEnum):
-    TEXT = "text"
-    JSON = "json"
-    YAML = "yaml"
 
 
 def size(
@@ -89,9 +82,7 @@ def size(
     fail_on_warnings: Annotated[
         bool, typer.Option("--fail-on-warnings", help="Exit with 1 if there is a warning or a broken GC rule.")
     ] = False,
-    output: Annotated[
-        _Form, typer.Option("--output", "-o", case_sensitive=False, help="How to print: text, json or yaml.")
-    ] = _Form.TEXT,
+    output: TextOption = AS_TEXT,
 ) -> None:
     """Recommend parallelism, batch size, memory and JVM options. Nothing is applied.
 
@@ -112,10 +103,10 @@ def size(
         from ballast.cli.picture.sized import sized_page  # noqa: PLC0415 -- as above
 
         saved(report, sized_page(found, facts, made=origin()), field="--report")
-    if output is _Form.TEXT:
-        show(*sized_report(found))
+    if output.for_programs:
+        write(sized_document(found), output)
     else:
-        typer.echo(structured(sized_document(found), Format(output.value)))
+        show(*sized_report(found))
     if fail_on_warnings and broken(found):
         raise typer.Exit(1)
 

@@ -35,6 +35,9 @@ PolicyOption = Annotated[str | None, typer.Option("--policy", "-p", help="Only t
 NamespaceOption = Annotated[
     str | None, typer.Option("--namespace", "-n", help="Default: the namespace of the context.", metavar="NAME")
 ]
+AllNamespacesOption = Annotated[
+    bool, typer.Option("--all-namespaces", "-A", help="Of all namespaces.", show_default=False)
+]
 PrometheusOption = Annotated[
     str | None,
     typer.Option(
@@ -77,6 +80,13 @@ class Where:
     access: Access = ANYHOW
     prometheus: str | None = None
     system_namespace: str = SYSTEM_NAMESPACE
+
+
+def one_namespace(namespace: str | None, *, everywhere: bool) -> str | None:
+    """Raises BadParameter for -n and -A together."""
+    if everywhere and namespace is not None:
+        raise typer.BadParameter("say -n or -A, not both", param_hint="--all-namespaces")
+    return namespace
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-import contextlib
-import time
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
-from rich.console import Group, RenderableType
-from rich.live import Live
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from ballast.cli.access import ANYHOW, Access, reads_cluster
 from ballast.cli.output import (
+    AS_TABLE,
     Format,
     OutputOption,
     bar,
-    console,
     duration,
     heading,
     line,
-    plain,
     points,
     rounded,
-    show,
-    structured,
     table,
 )
 from ballast.cli.report.pool import (
+    MOVE,
+    POLICY,
+    TOPOLOGY,
     Naming,
     instant,
     move_document,
@@ -43,17 +41,18 @@ from ballast.cli.report.pool import (
 from ballast.cli.situation import Situation
 from ballast.cli.source import (
     SYSTEM_NAMESPACE,
+    AllNamespacesOption,
     FileOption,
-    Look,
     PolicyOption,
     PrometheusOption,
     Seen,
     SystemOption,
     Where,
+    one_namespace,
     problem_lines,
     source,
 )
-from ballast.errors import BallastError
+from ballast.cli.watch import EVERY_SECONDS, Answer, EveryOption, WatchOption, answer, pace
 from ballast.model import Budget, MovePhase, NodeView, Plan, Policy
 from ballast.moves import budget
 
@@ -62,6 +61,8 @@ EXAMPLES = (
     "kubectl ballast status -p streaming -o wide",
     "kubectl ballast status -n analytics",
     "kubectl ballast status --watch",
+    "kubectl ballast status -n analytics -o name",
+    "kubectl ballast status -o jsonpath='{.policies[*].nodes.items[?(@.score > 80)].name}'",
     "kubectl ballast status --prometheus http://localhost:9090",
 )
 
@@ -86,39 +87,38 @@ def status(
         str | None,
         typer.Option("--namespace", "-n", help="Only topologies and moves of it. Default: all.", metavar="NAME"),
     ] = None,
-    everywhere: Annotated[
-        bool, typer.Option("--all-namespaces", "-A", help="Topologies and moves of all namespaces, as without -n.")
-    ] = False,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Look again and again, until Ctrl-C.")] = False,
-    every: Annotated[
-        float, typer.Option(help="Seconds between two looks of --watch.", min=0.5, metavar="SECONDS")
-    ] = 5.0,
-    output: OutputOption = Format.TABLE,
+    everywhere: AllNamespacesOption = False,
+    watch: WatchOption = False,
+    every: EveryOption = EVERY_SECONDS,
+    output: OutputOption = AS_TABLE,
     filename: FileOption = None,
     prometheus: PrometheusOption = None,
     system_namespace: SystemOption = SYSTEM_NAMESPACE,
     access: Access = ANYHOW,
 ) -> None:
     """Show each pool: its nodes with scores, executors, pairs and hits, its topologies and open moves."""
-    if watch and output.for_programs:
-        raise typer.BadParameter("--watch draws for people: leave out -o, or say -o wide", param_hint="--watch")
-    if everywhere and namespace is not None:
-        raise typer.BadParameter("say -n or -A, not both", param_hint="--all-namespaces")
+    only, every_seconds = one_namespace(namespace, everywhere=everywhere), pace(every, watch=watch, file=filename)
     with source(Where(filename, access, prometheus, system_namespace)) as look:
-        if watch:
-            with contextlib.suppress(KeyboardInterrupt):
-                _watch(_within(look, namespace), policy, output, every_seconds=every)
-            return
-        seen = _within(look, namespace)(policy)
-    if output.for_programs:
-        typer.echo(structured(status_document(seen), output))
-    else:
-        show(*status_report(seen, output), form=output)
+        answer(
+            lambda: _answer(replace(look(policy), only_namespace=only), output.form),
+            output,
+            every_seconds=every_seconds,
+        )
 
 
-def _within(look: Look, namespace: str | None) -> Look:
-    """Looks as `look`, and shows what is of that namespace; nodes are of none."""
-    return lambda policy: replace(look(policy), only_namespace=namespace)
+def _answer(seen: Seen, form: Format) -> Answer:
+    return Answer(lambda: status_report(seen, form), lambda: status_document(seen), lambda: _names(seen))
+
+
+def _names(seen: Seen) -> Iterator[str]:
+    """Policies, declared topologies and open moves."""
+    for each in seen.situations:
+        yield f"{POLICY}/{each.policy.name}"
+        for row in topology_rows(each, each.plan(), seen.only_namespace):
+            if not row.implicit:
+                yield f"{TOPOLOGY}/{row.key.rpartition('/')[2]}"
+        for move in open_moves(each.snapshot, seen.only_namespace):
+            yield f"{MOVE}/{move.name}"
 
 
 def status_report(seen: Seen, form: Format) -> list[RenderableType]:
@@ -146,27 +146,6 @@ def status_document(seen: Seen) -> dict[str, Any]:
         "policies": [pool_document(each, namespace=seen.only_namespace) for each in seen.situations],
         "problems": list(seen.problems),
     }
-
-
-def _watch(look: Look, policy: str | None, form: Format, *, every_seconds: float) -> None:
-    """In a terminal the picture is redrawn in its place, elsewhere one follows the other."""
-    out = console(form)
-    if not out.is_terminal:
-        while True:
-            typer.echo(f"{plain(*status_report(look(policy), form))}\n")
-            time.sleep(every_seconds)
-    with Live(console=out, auto_refresh=False, screen=True, vertical_overflow="ellipsis") as live:
-        while True:
-            live.update(Group(*_picture(look, policy, form)), refresh=True)
-            time.sleep(every_seconds)
-
-
-def _picture(look: Look, policy: str | None, form: Format) -> list[RenderableType]:
-    stamp = Text(time.strftime("%H:%M:%S"), style="dim")
-    try:
-        return [stamp, *status_report(look(policy), form)]
-    except BallastError as error:
-        return [stamp, Text(f"Error: {error}", style="red", overflow="fold")]
 
 
 def pool_report(

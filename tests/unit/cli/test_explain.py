@@ -86,6 +86,14 @@ def test_the_pool_that_its_node_is_in_explains_it() -> None:
     assert found.policy.name == "streaming"
 
 
+@pytest.mark.parametrize("what", ["topology/clicks", "sparktopology.ballast.dev/clicks", "pod/exec-1"])
+def test_what_is_explained_has_the_name_that_kubectl_reads(tmp_path: Path, what: str) -> None:
+    file = tmp_path / "snapshot.yaml"
+    file.write_text(dump(a_situation()))
+    named = run("explain", what, "-A", "-f", str(file), "-o", "name")
+    assert named.out == ("pod/exec-1\n" if "exec" in what else "sparktopology.ballast.dev/clicks\n")
+
+
 def test_an_unknown_pod_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "snapshot.yaml"
     file.write_text(dump(a_situation()))

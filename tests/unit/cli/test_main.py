@@ -101,7 +101,15 @@ def test_under_kubectl_it_calls_itself_as_people_call_it() -> None:
         (["plan", "--prometheus", "localhost:9090"], "write an address with its scheme"),
         (["approve"], "name one or more moves, or say --all"),
         (["approve", "m1", "--all"], "name one or more moves, or say --all"),
-        (["status", "--watch", "-o", "json"], "--watch draws for people"),
+        (["approve", "pod/m1"], "write NAME or executormove/NAME"),
+        (["approve", "m1", "-A"], "it goes with --all only"),
+        (["plan", "-n=a", "-A"], "say -n or -A"),
+        (["explain", "e1", "-n", "a", "-A"], "say -n or -A"),
+        (["status", "--watch", "-f", "pool.yaml"], "a snapshot file does not change: leave out --watch or -f"),
+        (["status", "-o", "jsonpath={.items"], "close every { with }"),
+        (["status", "-o", "jsonpath"], "write a path such as .items[*].name"),
+        (["size", "-o", "wide"], "'wide' is not one of text, json, yaml, jsonpath=TEMPLATE"),
+        (["simulate", "x.yaml", "-o", "name"], "'name' is not one of table, wide, json"),
     ],
 )
 def test_wrong_usage_ends_with_2_and_says_what_is_wrong(arguments: list[str], words: str) -> None:

@@ -122,6 +122,21 @@ def test_an_unknown_name_gets_the_names_that_there_are(name: str, namespace: str
         chosen(Seen((named("a/x", "b/x", "a/y"),)), name, namespace)
 
 
+def test_a_namespace_narrows_the_plan_to_its_topologies() -> None:
+    both = (an_executor("e1", node="hot", topology="a/x"), an_executor("e2", node="hot", topology="b/x"))
+    situation = replace(named("a/x", "b/x"), snapshot=replace(named("a/x", "b/x").snapshot, executors=both))
+    (found,) = chosen(Seen((situation,)), None, "b")
+    assert [each.topology for each in found.replanned] == ["b/x"]
+
+
+def test_the_executors_that_would_move_are_named(tmp_path: Path) -> None:
+    file = tmp_path / "snapshot.yaml"
+    file.write_text(dump(a_situation()))
+    assert run("plan", "-f", str(file), "-o", "name").out == "pod/exec-1\n"
+    assert run("plan", "-f", str(file), "-o", "jsonpath={.plans[*].moves[*].to}").out == "cold"
+    assert run("plan", "-f", str(file), "-o", "name", "-n", "other").out == ""
+
+
 def test_a_policy_is_found_by_name() -> None:
     other = a_situation()
     other = replace(other, policy=replace(other.policy, name="batch"))

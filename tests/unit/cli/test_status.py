@@ -171,6 +171,19 @@ def test_a_file_about_another_policy_is_refused(tmp_path: Path) -> None:
     assert "is about BalancingPolicy streaming, not about batch" in ended.err
 
 
+def test_a_template_and_names_are_printed_of_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "snapshot.yaml"
+    file.write_text(dump(with_a_proposed_move()))
+    hot = run("status", "-f", str(file), "-o=jsonpath={.policies[*].nodes.items[?(@.score > 90)].name}")
+    assert (hot.code, hot.out) == (0, "hot")
+    assert run("status", f"-f={file}", "-o", "name").out.splitlines() == [
+        "balancingpolicy.ballast.dev/streaming",
+        "sparktopology.ballast.dev/clicks",
+        "executormove.ballast.dev/m1",
+    ]
+    assert run("status", "-f", str(file), "-o", "name", "-n=other").out == "balancingpolicy.ballast.dev/streaming\n"
+
+
 class Looks:
     """A cluster that changes, and goes away, until somebody stops watching."""
 
@@ -200,6 +213,13 @@ def test_watching_looks_again_until_it_is_interrupted(looks: Callable[..., None]
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.count("Policy streaming") == 2
     assert ended.out.count("Proposed") == 1
+
+
+def test_watching_as_yaml_prints_one_document_a_look(looks: Callable[..., None]) -> None:
+    looks(Seen((a_situation(),)), Seen((with_a_proposed_move(),)))
+    ended = run("status", "-w", "--every", "0.5", "-o", "yaml")
+    documents = [each for each in yaml.safe_load_all(ended.out) if each is not None]
+    assert [len(each["policies"][0]["moves"]) for each in documents] == [0, 1]
 
 
 def test_in_a_terminal_the_picture_is_redrawn_and_outlives_a_cluster_that_is_away(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -17,7 +18,10 @@ from ballast.api.budget import Budget
 from ballast.api.meta import written
 from ballast.api.policy import PolicySpec
 from ballast.api.profile import Profiled, text
+from ballast.cli.access import Access
 from ballast.cli.output import heading, table
+from ballast.errors import BallastError
+from ballast.simulation.policies import in_file
 
 
 class Origin(StrEnum):
@@ -101,3 +105,26 @@ def policy_report(resource: BalancingPolicy) -> list[RenderableType]:
         heading("Fields"),
         table(["field", "from", "value"], rows, wrap=["value"]),
     ]
+
+
+class UnknownPolicyError(BallastError):
+    """Neither the cluster nor the file has a policy of that name."""
+
+
+def policy_named(name: str, file: Path | None, access: Access) -> BalancingPolicy:
+    """The file's policy; without a file, the cluster's. Raises UnknownPolicyError with what to do."""
+    if file is not None:
+        found = {raw["metadata"]["name"]: raw for raw in in_file(file)}
+        if name not in found:
+            raise UnknownPolicyError(f"{file} has no BalancingPolicy {name}; it has: {', '.join(sorted(found))}")
+        return BalancingPolicy.parse(found[name])
+    from ballast.kube import kinds  # noqa: PLC0415 -- slow to load, unused for a file
+    from ballast.kube.errors import NotFound  # noqa: PLC0415 -- as above
+
+    client = access.client(access.connect())
+    try:
+        return BalancingPolicy.parse(client.get(kinds.BALANCING_POLICY, name))
+    except NotFound:
+        raise UnknownPolicyError(f"there is no BalancingPolicy {name}: list them with kubectl get bpol") from None
+    finally:
+        client.close()

@@ -14,6 +14,10 @@ from ballast.cli.output import duration, percent, rounded, table
 from ballast.cli.situation import Situation
 from ballast.model import LocalityView, Location, Move, Node, Phase, Plan, Snapshot, Topology
 
+POLICY, TOPOLOGY = "balancingpolicy.ballast.dev", "sparktopology.ballast.dev"
+MOVE = "executormove.ballast.dev"
+"""Types as `-o name` writes them, and kubectl reads them."""
+
 
 @dataclass(frozen=True, slots=True)
 class TopologyRow:

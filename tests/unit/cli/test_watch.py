@@ -1,0 +1,82 @@
+"""`--watch`: a real process that is asked to stop as Ctrl-C does."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from tests.unit.kube.scripted import Answer, Asked, kubeconfig, scripted
+
+POLICY = {
+    "apiVersion": "ballast.dev/v1alpha1",
+    "kind": "BalancingPolicy",
+    "metadata": {"name": "streaming", "uid": "u1", "generation": 1, "creationTimestamp": "2026-11-01T00:00:00Z"},
+    "spec": {},
+}
+EXECUTOR = {
+    "metadata": {
+        "name": "e1",
+        "namespace": "analytics",
+        "uid": "e1",
+        "labels": {"spark-role": "executor", "spark-app-selector": "spark-1"},
+    },
+    "spec": {"containers": [{"name": "executor"}], "nodeName": "n1"},
+    "status": {"phase": "Running"},
+}
+NODE = {"metadata": {"name": "n1", "uid": "n1"}, "spec": {}, "status": {"allocatable": {"cpu": "4", "memory": "8Gi"}}}
+NAMESPACE = {"metadata": {"name": "analytics", "uid": "ns"}}
+LISTS = {"/namespaces": NAMESPACE, "/balancingpolicies": POLICY, "/pods": EXECUTOR, "/nodes": NODE}
+LOOKS = 2
+
+
+class Cluster:
+    """Answers LISTs, and tells when the policies have been listed often enough."""
+
+    def __init__(self) -> None:
+        self.looks, self.seen = 0, Event()
+
+    def __call__(self, asked: Asked) -> Answer:
+        path = asked.path.partition("?")[0]
+        found = [item for ending, item in LISTS.items() if path.endswith(ending)]
+        if "/leases" in path and path.rpartition("/")[2] != "leases":
+            return Answer(404)
+        self.looks += path.endswith("/balancingpolicies")
+        if self.looks > LOOKS:
+            self.seen.set()
+        return Answer(body={"metadata": {"resourceVersion": "1"}, "items": found})
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (["status"], "Policy streaming"),
+        (["plan"], "Policy streaming"),
+        (["explain", "pod/e1"], "analytics/e1"),
+        (["status", "-o", "name"], "balancingpolicy.ballast.dev/streaming"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_ctrl_c_ends_it_without_an_error(tmp_path: Path, command: list[str], words: str) -> None:
+    cluster = Cluster()
+    with scripted() as server:
+        server.by = cluster
+        options = ["--watch", "--every", "0.5", "--kubeconfig", str(kubeconfig(tmp_path, server.url))]
+        with subprocess.Popen(
+            [sys.executable, "-m", "ballast", *command, *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            try:
+                assert cluster.seen.wait(timeout=60.0), "it never looked again"
+                process.send_signal(signal.SIGINT)
+                out, err = process.communicate(timeout=60.0)
+            finally:
+                process.kill()
+    assert (process.returncode, err) == (0, "")
+    assert out.count(words) >= LOOKS
