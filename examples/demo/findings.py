@@ -82,8 +82,8 @@ class Move:
             replacement=status["replacement"]["pod"],
             landed_on=status["replacement"].get("node", ""),
             hits=max(reason["hits"].values(), default=0),
-            predicted_gain=(reason["scores"]["from"] - reason["scores"]["to"])
-            - (predicted["hotAfter"] - predicted["coldAfter"]),
+            predicted_gain=(float(reason["scores"]["from"]) - float(reason["scores"]["to"]))
+            - (float(predicted["hotAfter"]) - float(predicted["coldAfter"])),
             measured_gain=status.get("measured", {}).get("gain"),
             leaving_at=_seconds(timings["leaving"]),
             arriving_at=_seconds(timings["arriving"]),

@@ -61,9 +61,9 @@ class Follower:
             f"from {source} to {target}"
         )
         self.screen.say(
-            f"predicted: {source} {scores['from']:.0f} → {predicted['hotAfter']:.0f}, "
-            f"{target} {scores['to']:.0f} → {predicted['coldAfter']:.0f}; "
-            f"cost of traffic {predicted.get('localityDelta', 0):+.0%}"
+            f"predicted: {source} {float(scores['from']):.0f} → {float(predicted['hotAfter']):.0f}, "
+            f"{target} {float(scores['to']):.0f} → {float(predicted['coldAfter']):.0f}; "
+            f"cost of traffic {float(predicted.get('localityDelta', 0)):+.0%}"
         )
 
     def _tell_phase(self, document: Json, *, told: str) -> str:

@@ -91,7 +91,7 @@ def test_a_policy_of_the_largest_size_is_taken(crd_server: Server) -> None:
     policy["spec"] |= {
         "externalNamespaces": [long_name(index) for index in range(64)],
         "placement": {"limits": [{"component": long_name(index), "maxPerNode": 1} for index in range(64)]},
-        "metrics": {"queries": {"nodeCpu": "x" * 4096, "nodeMemory": "y" * 4096}},
+        "metrics": {"advanced": {"queries": {"nodeCpu": "x" * 4096, "nodeMemory": "y" * 4096}}},
         "moves": {"budgets": [{"moves": 1, "per": f"{hours}h"} for hours in range(1, 17)]},
     }
 

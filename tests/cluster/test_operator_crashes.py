@@ -23,7 +23,7 @@ JSON = dict[str, Any]
 Play = Callable[[Installation, Pool, str, Fate], JSON]
 
 
-TWO_OF_THREE = {**ENFORCE, "maxExecutorsPerNodeRatio": 0.67}
+TWO_OF_THREE = {**ENFORCE, "maxExecutorsPerNodePercent": 67}
 """At most two of three executors on one node."""
 
 
@@ -72,7 +72,7 @@ def moving(installed: Installation, mine: Pool, name: str, fate: Fate) -> JSON:
     scene = Scene(installed, mine, name, executors=2, metrics=figures)
     mine.topology(name, {"name": "ingest", "workload": "Streaming", "executors": 2})
     metrics = {"window": "5s"}
-    anywhere = {**ENFORCE, "maxExecutorsPerNodeRatio": 1}
+    anywhere = {**ENFORCE, "maxExecutorsPerNodePercent": 100}
     mine.policy(name, placement=anywhere, interval="1s", metrics=metrics, moves=MOVES, shedding=SHEDDING)
     for node in ("b1", "a1"):
         scene.driver.start(gates=(), nodeName=mine.node(node))

@@ -92,7 +92,7 @@ def stage(
     with pool(installed.testbed, name, zones()) as mine:
         figures = FakeFigures({mine.node(HOT): 0.7, mine.node(COLD): 0.1, mine.node(WARM): 0.3, mine.node("b2"): 0.3})
         mine.topology("clicks", {"name": "ingest", "workload": "Streaming", "executors": 2})
-        spec = {"placement": {**ENFORCE, "maxExecutorsPerNodeRatio": 1}, "moves": MOVES, **policy}
+        spec = {"placement": {**ENFORCE, "maxExecutorsPerNodePercent": 100}, "moves": MOVES, **policy}
         mine.policy(interval="1s", metrics={"window": "5s"}, **spec)
         driver = Driver(mine, f"spark-{name}", 2, CLICKS if labels is None else labels)
         for node in (WARM, HOT):
@@ -179,7 +179,7 @@ def test_an_executor_is_placed_and_stays_where_its_volume_is(installed: Installa
     with pool(installed.testbed, "volumes", zones(per_zone=1)) as mine, _volume(mine, "data", zone="b"):
         figures = FakeFigures({mine.node("a1"): 0.1, mine.node("b1"): 1.5})
         mine.topology("clicks", {"name": "ingest", "workload": "Streaming", "executors": 2})
-        anywhere = {**ENFORCE, "maxExecutorsPerNodeRatio": 1}
+        anywhere = {**ENFORCE, "maxExecutorsPerNodePercent": 100}
         mine.policy(interval="1s", metrics={"window": "5s"}, placement=anywhere, moves=MOVES)
         driver = Driver(mine, "spark-volumes", 2, CLICKS)
         driver.start(gates=(), nodeName=mine.node("a1"))

@@ -28,7 +28,7 @@ from tests.testbed.waiting import stays, wait_until
 
 pytestmark = pytest.mark.cluster
 
-TWO_A_NODE = {"mode": "Enforce", "maxExecutorsPerNodeRatio": 0.5}
+TWO_A_NODE = {"mode": "Enforce", "maxExecutorsPerNodePercent": 50}
 PATIENT = {"debounce": "10s", "gateTimeout": "10s"}
 """What waits for neither of them is released well before both, on a busy machine too."""
 UNTIL_EITHER_SECONDS = 8.0
@@ -100,7 +100,7 @@ def test_a_set_that_stays_incomplete_is_placed_at_the_gate_timeout(installed: In
 
 def test_an_executor_that_comes_later_does_not_wait_for_a_set(installed: Installation) -> None:
     with pool(installed.testbed, "later", zones()) as mine:
-        anywhere = {"maxExecutorsPerNodeRatio": 1}
+        anywhere = {"maxExecutorsPerNodePercent": 100}
         mine.policy(placement={**TWO_A_NODE, **anywhere, **PATIENT})
         set_ = mine.executors(2)
         zone = next(iter(mine.nodes_of(set_, seconds=30)))[0]
@@ -192,7 +192,7 @@ class _writing:  # noqa: N801 -- reads as a word in `with`
 
 def test_what_the_pool_has_no_room_for_goes_unpinned_and_is_seen_by_autoscalers(installed: Installation) -> None:
     with pool(installed.testbed, "full", zones(1, cpu="1")) as mine:
-        mine.policy(placement={**TWO_A_NODE, "maxExecutorsPerNodeRatio": 1, "debounce": "1s", "gateTimeout": "9s"})
+        mine.policy(placement={**TWO_A_NODE, "maxExecutorsPerNodePercent": 100, "debounce": "1s", "gateTimeout": "9s"})
         everybody = mine.executors(3, cpu="1")
         mine.await_released(everybody)
         surplus = [pod for name in everybody if not required_labels(pod := mine.pod(name))]

@@ -117,7 +117,7 @@ def test_hits_and_what_a_strategy_remembers_survive_restarts(installed: Installa
         mine.topology("clicks", {"name": "ingest", "workload": "Streaming", "executors": 2})
         shedding = {"strategy": "AvgShedder", "avgShedder": {"lowHits": 3, "highHits": 3}}
         moves = {"mode": "Recommend", "minExecutorAge": "0s", "allowUnknownState": True, "settle": "6s"}
-        placement = {**ENFORCE, "maxExecutorsPerNodeRatio": 1}
+        placement = {**ENFORCE, "maxExecutorsPerNodePercent": 100}
         metrics = {"window": "5s"}
         mine.policy(interval="1s", metrics=metrics, placement=placement, moves=moves, shedding=shedding)
         for count in (1, 2, 3):
@@ -176,7 +176,7 @@ def test_replacements_return_to_where_executors_were_before_a_restart(installed:
     clock = Clock()
     with pool(installed.testbed, "sticky", zones(2)) as mine:
         driver = _running(mine, "b2", "b2", labels={})
-        mine.policy(placement={**ENFORCE, "maxExecutorsPerNodeRatio": 1})
+        mine.policy(placement={**ENFORCE, "maxExecutorsPerNodePercent": 100})
         with life(installed, clock) as operator:
             operator.rounds.run()
         for pod in driver.pods():

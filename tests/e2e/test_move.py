@@ -91,7 +91,8 @@ def test_what_the_job_felt_is_recorded_next_to_the_prediction(cluster: Cluster, 
     ):
         recorded = measured.get(f"slowness{when}", 0) > 0
         assert recorded or not worked(cluster, status["subject"]["application"], pod, at=at), (when, measured)
-    predicted = spec["reason"]["difference"] - (spec["predicted"]["hotAfter"] - spec["predicted"]["coldAfter"])
+    after = float(spec["predicted"]["hotAfter"]) - float(spec["predicted"]["coldAfter"])
+    predicted = float(spec["reason"]["difference"]) - after
     assert predicted > 0, spec
 
 

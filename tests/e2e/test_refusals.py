@@ -28,7 +28,7 @@ def hot(cluster: Cluster, steady: RunningJob) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("moves", "reason", "words"),
     [
-        ({"minSlowness": 100, "saturationScore": 100}, "NothingToGain", "(minSlowness 100)"),
+        ({"minSlownessPercent": 10000, "saturationScore": 100}, "NothingToGain", "(minSlownessPercent 10000)"),
         ({"maxStateSize": "1"}, "LargeState", "above maxStateSize"),
     ],
 )
@@ -38,7 +38,7 @@ def test_a_move_that_would_not_help_is_refused(
     metrics = {
         "prometheus": {"url": cluster.testbed.prometheus_url},
         "window": f"{WINDOW_SECONDS}s",
-        "queries": {"nodePressure": "vector(1) < 0"},
+        "advanced": {"queries": {"nodePressure": "vector(1) < 0"}},
     }
     name = cluster.enforce(moves={"mode": "Recommend", **moves}, metrics=metrics)
     refusal = cluster.await_refusal(name, reason)

@@ -37,7 +37,7 @@ LEVELING = {
 LIMITS = {
     "mode": "Enforce",
     "budgets": [{"moves": 1, "per": "1h"}],
-    "maxLocalityLoss": 1.0,
+    "maxLocalityLossPercent": 100,
     "allowUnknownState": True,
 }
 _OTHERS_CPU = f'container_cpu_usage_seconds_total{{namespace!="{STEADY_NAMESPACE}",pod=~".+-exec-.+"}}'
@@ -84,7 +84,7 @@ def made(cluster: Cluster, steady: RunningJob, tmp_path_factory: pytest.TempPath
     metrics = {
         "prometheus": {"url": cluster.testbed.prometheus_url},
         "window": f"{WINDOW_SECONDS}s",
-        "queries": {"executorTaskSeconds": NOTHING},
+        "advanced": {"queries": {"executorTaskSeconds": NOTHING}},
     }
     with cluster.noise(min(names_by_node(steady))):
         name = cluster.enforce(moves=LIMITS, shedding=LEVELING, metrics=metrics, interval=f"{INTERVAL_SECONDS}s")

@@ -59,7 +59,7 @@ SHEDDING = (
     SheddingPolicy(avg_shedder=BY_TRAFFIC),
     SheddingPolicy("ThresholdShedder", settings=(("lower_boundary", 1.0), ("min_throughput", 0.0))),
     SheddingPolicy("OverloadShedder", settings=(("threshold", 60.0),)),
-    SheddingPolicy("UniformLoadShedder", settings=(("max_unload_ratio", 0.5), *NO_MINIMUM)),
+    SheddingPolicy("UniformLoadShedder", settings=(("max_unload_percent", 50.0), *NO_MINIMUM)),
     SheddingPolicy("TransferShedder", settings=(("hits", 0.0), ("target_std_dev", 5.0))),
 )
 TOPOLOGIES = (a_topology(), a_topology(key="team/orders", name="orders"))

@@ -114,14 +114,14 @@ def as_the_operator_scores(recording: Recording, *, cpu: float, memory: float) -
 
 
 @thorough
-@given(recordings(), st.sampled_from([0.5, 1.0, 2.0]))
-def test_so_does_one_that_goes_by_memory_too(recording: Recording, weight: float) -> None:
+@given(recordings(), st.sampled_from([50, 100, 200]))
+def test_so_does_one_that_goes_by_memory_too(recording: Recording, weight: int) -> None:
     weighted = {
         **spec(recording, "Disabled"),
-        "metrics": {**EAGER.get("metrics", {}), "weights": {"cpu": 1, "memory": weight}},
+        "metrics": {**EAGER.get("metrics", {}), "weights": {"memoryPercent": weight}},
     }
     trace = replay(recording, by_spec(weighted, scenario(), name="any")).trace
-    expected = as_the_operator_scores(recording, cpu=1.0, memory=weight)
+    expected = as_the_operator_scores(recording, cpu=1.0, memory=weight / 100)
     np.testing.assert_allclose(trace.scores, expected, rtol=1e-12)
 
 

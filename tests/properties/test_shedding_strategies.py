@@ -24,9 +24,9 @@ from ballast.shedding.strategies import STRATEGIES, Shed, shed
 
 EAGER = {
     "AvgShedder": {"low_hits": 2.0, "high_hits": 1.0, "min_rate": 0.0, "min_throughput": 0.0},
-    "ThresholdShedder": {"history_weight": 0.2, "min_throughput": 0.0, "lower_boundary": 1.0},
+    "ThresholdShedder": {"history_weight_percent": 20.0, "min_throughput": 0.0, "lower_boundary": 1.0},
     "OverloadShedder": {"threshold": 60.0},
-    "UniformLoadShedder": {"min_rate": 0.0, "min_throughput": 0.0, "max_unload_ratio": 0.5},
+    "UniformLoadShedder": {"min_rate": 0.0, "min_throughput": 0.0, "max_unload_percent": 50.0},
     "TransferShedder": {"hits": 0.0, "target_std_dev": 5.0},
 }
 PASSES = 3

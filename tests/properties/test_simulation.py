@@ -26,9 +26,9 @@ STRATEGIES = (
     {"strategy": "AvgShedder", "avgShedder": {"minHotScore": 0, "lowHits": 2}},
     {"strategy": "AvgShedder", "avgShedder": {"unit": "Traffic", "lowHits": 2}},
     {"strategy": "ThresholdShedder"},
-    {"strategy": "OverloadShedder", "overloadShedder": {"threshold": 60}},
+    {"strategy": "OverloadShedder", "advanced": {"overloadShedder": {"threshold": 60}}},
     {"strategy": "UniformLoadShedder"},
-    {"strategy": "TransferShedder", "transferShedder": {"targetStdDev": 5}},
+    {"strategy": "TransferShedder", "advanced": {"transferShedder": {"targetStdDev": 5}}},
 )
 MOVES = {
     "maxConcurrent": 20,
@@ -92,7 +92,7 @@ def worlds(draw: st.DrawFn) -> Scenario:
 def policy(world: Scenario, shedding: dict[str, Any], mode: str = "Enforce") -> Policy:
     spec = {
         "metrics": {"window": "60s"},
-        "placement": {"mode": "Enforce", "maxExecutorsPerNodeRatio": 1.0},
+        "placement": {"mode": "Enforce", "maxExecutorsPerNodePercent": 100},
         "shedding": shedding,
         "moves": {**MOVES, "mode": mode},
     }

@@ -35,7 +35,7 @@ def one_application(name: str) -> Json:
     bundle["executors"] = bundle.pop("copies", None) or bundle["executors"]
     for application in spec["applications"]:
         application["taskSeconds"] = 0.5
-    spec["policy"]["placement"] = {"maxExecutorsPerNodeRatio": 1}
+    spec["policy"]["placement"] = {"maxExecutorsPerNodePercent": 100}
     spec["policy"]["moves"]["maxConcurrentPerTopology"] = 100
     return raw
 
@@ -60,7 +60,7 @@ def test_without_contention_below_saturation_nothing_is_gained_and_nothing_is_mo
 
 
 POLICY = {
-    "placement": {"maxExecutorsPerNodeRatio": 1},
+    "placement": {"maxExecutorsPerNodePercent": 100},
     "shedding": {"avgShedder": {"minHotScore": 50}},
     "moves": {"maxConcurrent": 9, "maxConcurrentPerTopology": 9, "cooldown": "0s", "budgets": []},
 }

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
-from collections.abc import Mapping
+import typing
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
+from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
@@ -128,7 +131,8 @@ class Resource(Model):
             return cls.model_validate_json(json.dumps(raw, default=_timestamp), strict=True)
         except ValidationError as error:
             name = (raw.get("metadata") or {}).get("name", "?")
-            problems = [_problem(detail) for detail in error.errors(include_url=False) if not _is_echo(detail)]
+            details = [detail for detail in error.errors(include_url=False) if not _is_echo(detail)]
+            problems = [_problem(detail, cls) for detail in details]
             raise InvalidResource(f"{cls.__name__} {name}", problems) from None
 
 
@@ -143,12 +147,41 @@ def _is_echo(detail: Mapping[str, Any]) -> bool:
     return detail["type"] == "too_short" and bool(len(detail["input"]) >= detail["ctx"]["min_length"])
 
 
-def _problem(detail: Mapping[str, Any]) -> InvalidField:
+def _problem(detail: Mapping[str, Any], model: type[Model]) -> InvalidField:
     """One of pydantic's errors, worded for users."""
     path = _path(detail["loc"])
     if inner := detail.get("ctx", {}).get("path"):
         path = f"{path}.{inner}" if path else inner
-    return InvalidField(path, "(absent)" if detail["type"] == "missing" else detail["input"], in_plain_words(detail))
+    value = "(absent)" if detail["type"] == "missing" else detail["input"]
+    meant = _meant(detail["loc"], model) if detail["type"] == "extra_forbidden" else None
+    return InvalidField(path, value, meant or in_plain_words(detail))
+
+
+def _meant(path: Sequence[str | int], model: type[Model]) -> str | None:
+    """Where the unknown field at the end of the path belongs, or how it is probably spelled."""
+    *above, key = (step for step in path if isinstance(step, str))
+    block: type[Model] | None = model
+    for step in above:
+        field = fields_of(block).get(step) if block else None
+        block = model_of(field.annotation) if field else None
+    fields = fields_of(block) if block else {}
+    advanced = model_of(fields["advanced"].annotation) if "advanced" in fields else None
+    if advanced and key in fields_of(advanced):
+        return f"no such field here: write it into advanced, as {'.'.join((*above, 'advanced', str(key)))}"
+    near = difflib.get_close_matches(str(key), fields, n=1, cutoff=0.5)
+    return f"no such field: did you mean {near[0]}?" if near else None
+
+
+def fields_of(model: type[Model]) -> dict[str, FieldInfo]:
+    """By name as in YAML."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
+def model_of(annotation: Any) -> type[Model] | None:
+    """The model that a field holds, itself or as items of a list; None if it holds a plain value."""
+    if isinstance(annotation, type) and issubclass(annotation, Model):
+        return annotation
+    return next((found for each in typing.get_args(annotation) if (found := model_of(each))), None)
 
 
 def in_plain_words(detail: Mapping[str, Any]) -> str:

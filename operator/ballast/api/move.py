@@ -10,7 +10,7 @@ from pydantic import Field
 
 from ballast.api.condition import Conditions
 from ballast.api.meta import Model, Resource, StatusModel
-from ballast.api.names import Count, DnsLabel, Number, ObjectName, Ratio, Score, Text, Word
+from ballast.api.names import Count, Decimal, DnsLabel, Number, ObjectName, Score, Text, Word
 from ballast.api.rule import Rule
 from ballast.api.version import API_VERSION
 
@@ -36,11 +36,11 @@ class ExecutorRef(Model):
 class ReasonScores(Model):
     """Scores at the time of the decision, what was on its way included."""
 
-    from_: Score
+    from_: Decimal
     """Of the node to leave."""
-    to: Score
+    to: Decimal
     """Of the destination."""
-    mean: Score | None = None
+    mean: Decimal | None = None
     """Mean of the pool."""
 
 
@@ -60,24 +60,24 @@ class MoveReason(Model):
     """The strategy that suggested it; Manual for a move made by hand."""
     scores: ReasonScores | None = None
     """Scores at that time."""
-    difference: Number | None = None
+    difference: Decimal | None = None
     """The gap in points."""
     hits: ReasonHits | None = None
     """Hit counts at that time."""
-    slowness: Score | None = None
+    slowness: Decimal | None = None
     """Seconds per task against the fastest quarter of its application on other nodes, where measured."""
-    pressure: Ratio | None = None
+    pressure: Decimal | None = None
     """Share of time in which something waited for CPU on the node to leave, where measured."""
 
 
 class Prediction(Model):
     """What the move should bring."""
 
-    hot_after: Score
+    hot_after: Decimal
     """Score of the node that was left."""
-    cold_after: Score
+    cold_after: Decimal
     """Score of the destination."""
-    locality_delta: Number = 0
+    locality_delta: Decimal | None = None
     """Change of the cost of traffic, as a share; below 0 is nearer."""
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from math import isnan
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import core_schema
 
-from ballast.api.rule import matching
+from ballast.api.rule import VALIDATIONS, matching
+from ballast.errors import InvalidField
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _QUALIFIED = "[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
@@ -88,11 +92,50 @@ Score = Annotated[float, Field(ge=0, le=_LARGEST), _clamped(0)]
 Number = Annotated[float, Field(ge=-_LARGEST, le=_LARGEST), _clamped(-_LARGEST)]
 """As Score, and below 0, too."""
 
+_DECIMAL = "-?[0-9]{1,7}([.][0-9]{1,9})?"
+_DECIMAL_REMEDY = 'write a decimal number as text, such as "62.5"'
+
+
+def decimal(value: float) -> str:
+    """As a spec holds a number that need not be whole: to four digits after the point."""
+    return f"{round(value, 4) + 0.0:.4f}".rstrip("0").rstrip(".")
+
+
+class _Decimal:
+    """A float in Python, text in the API: Kubernetes' conventions keep floating-point numbers out of specs."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, _handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        written = core_schema.no_info_after_validator_function(_from_decimal, core_schema.str_schema(strict=True))
+        return core_schema.json_or_python_schema(
+            json_schema=written,
+            python_schema=core_schema.union_schema([core_schema.float_schema(strict=True), written]),
+            serialization=core_schema.plain_serializer_function_ser_schema(decimal),
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, _schema: core_schema.CoreSchema, _handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        rule = {"rule": f"self.matches('^{_DECIMAL}$')", "message": _DECIMAL_REMEDY}
+        return {"type": "string", "maxLength": 18, VALIDATIONS: [rule]}
+
+
+def _from_decimal(text: str) -> float:
+    if re.fullmatch(_DECIMAL, text) is None:
+        raise InvalidField("", text, _DECIMAL_REMEDY)
+    return float(text)
+
+
+Decimal = Annotated[float, _Decimal]
+
 Word = Annotated[str, Field(max_length=253)]
 """A name or reason in a status, written by the operator."""
 
 Ratio = Annotated[float, Field(ge=0, le=1)]
-Points = Annotated[float, Field(ge=0, le=100)]
+"""Only in a status: Kubernetes' conventions keep floating-point numbers out of specs."""
+Percent = Annotated[int, Field(ge=0, le=100)]
+Points = Annotated[int, Field(ge=0, le=100)]
 """Points of score: percent of a node's own capacity."""
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
 Hits = Annotated[int, Field(ge=1, le=1000)]

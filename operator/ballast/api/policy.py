@@ -26,7 +26,7 @@ class Level(Model):
 
     label: LabelKey
     """The node label that names the zone, the rack or the host."""
-    distance: Annotated[float, Field(ge=0, le=1000)]
+    distance: Annotated[int, Field(ge=0, le=1000)]
     """What crossing this level costs, relative to the others."""
 
 

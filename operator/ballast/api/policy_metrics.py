@@ -80,7 +80,7 @@ class Queries(Model):
     node_network_capacity: Query | None = None
     """Bits per second that a node's network can carry each way. No preset asks for it."""
     node_pressure: Query | None = None
-    """Share of time in which something on the node waited for a CPU, from 0 to 1: see moves.minPressure."""
+    """Share of time in which something on the node waited for a CPU, from 0 to 1: see moves.minPressurePercent."""
     node_age: Query | None = None
     """Seconds since the node's last sample. Left out where nodeCpu is replaced and this is not."""
     executor_cpu: Query | None = None
@@ -90,7 +90,7 @@ class Queries(Model):
     executor_network: Query | None = None
     """Bytes per second received and sent per executor."""
     executor_throttling: Query | None = None
-    """Share of CPU periods, from 0 to 1, in which each executor's CPU limit stopped it: see moves.minPressure."""
+    """Share of CPU periods, 0 to 1, in which each executor's CPU limit stopped it: see moves.minPressurePercent."""
     executor_task_seconds: Query | None = None
     """Mean seconds per task of each executor, by `namespace`, `pod` (the driver's), `application_id`, `executor_id`."""
     executor_slots: Query | None = None
@@ -105,30 +105,49 @@ class Queries(Model):
     """Seconds that nineteen of twenty batches of each application stay within (the 95th percentile)."""
 
 
-_Weight = Annotated[float, Field(ge=0, le=10)]
+Weight = Annotated[int, Field(ge=0, le=1000)]
 
 
 class Weights(Model):
-    """How much each resource counts. A node's score is the largest of its weighted usages, in percent."""
+    """How much each resource counts, in percent. A node's score is the largest of its weighted usages."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
-            cel=("self.cpu > 0.0 || self.memory > 0.0 || self.networkReceive > 0.0 || self.networkTransmit > 0.0"),
-            message="give at least one resource a weight above 0, such as cpu: 1",
-            holds=lambda weights: (
-                max(weights.cpu, weights.memory, weights.network_receive, weights.network_transmit) > 0
-            ),
+            cel="self.cpuPercent + self.memoryPercent + self.networkReceivePercent + self.networkTransmitPercent > 0",
+            message="give at least one resource a weight above 0, such as cpuPercent: 100",
+            holds=lambda weights: any(weights.ratios()),
         ),
     )
 
-    cpu: _Weight = 1
+    cpu_percent: Weight = 100
     """Weight of CPU usage. With 0 nothing is moved: what a move would bring can't be told."""
-    memory: _Weight = 0
+    memory_percent: Weight = 0
     """Weight of memory usage."""
-    network_receive: _Weight = 0
+    network_receive_percent: Weight = 0
     """Weight of what the network receives. Needs a capacity: see networkCapacity."""
-    network_transmit: _Weight = 0
+    network_transmit_percent: Weight = 0
     """Weight of what the network sends. Needs a capacity: see networkCapacity."""
+
+    def ratios(self) -> tuple[float, float, float, float]:
+        """Of CPU, memory, and what the network receives and sends."""
+        percents = (self.cpu_percent, self.memory_percent, self.network_receive_percent, self.network_transmit_percent)
+        cpu, memory, receive, transmit = (percent / 100 for percent in percents)
+        return cpu, memory, receive, transmit
+
+
+class MetricsAdvanced(Model):
+    """What only pools with unusual metrics need."""
+
+    queries: Queries = nested(Queries)
+    """PromQL expressions that replace the preset's, one by one; `$window` stands for the policy's window.
+
+    Each must yield an instant vector with one series per node (label `node`, else an `instance` that is an address of
+    the node), per executor (labels `namespace` and `pod`) or, of Spark's own metrics, per `application_id` (the
+    executors' pod label spark-app-selector) and, where that is said, `executor_id`. Spark's own also need the labels
+    `namespace` and `pod` that the scrape of the driver's pod puts on: a series counts only if it was scraped from the
+    application's own driver. If no driver pod is known (client mode), the namespace alone must be the executors'.
+    Samples below 0 or absurdly high are not used; the condition MetricsAvailable reports them.
+    """
 
 
 class Metrics(Model):
@@ -142,16 +161,8 @@ class Metrics(Model):
     """Values are means over this time, from 5s to 1h."""
     max_age: Annotated[Duration, Between("5s", "2h")] = Duration.parse("3m")
     """Older samples are stale: that signal drops out, and a node without any takes part in nothing."""
-    queries: Queries = nested(Queries)
-    """PromQL expressions that replace the preset's, one by one; `$window` stands for the policy's window.
-
-    Each must yield an instant vector with one series per node (label `node`, else an `instance` that is an address of
-    the node), per executor (labels `namespace` and `pod`) or, of Spark's own metrics, per `application_id` (the
-    executors' pod label spark-app-selector) and, where that is said, `executor_id`. Spark's own also need the labels
-    `namespace` and `pod` that the scrape of the driver's pod puts on: a series counts only if it was scraped from the
-    application's own driver. If no driver pod is known (client mode), the namespace alone must be the executors'.
-    Samples below 0 or absurdly high are not used; the condition MetricsAvailable reports them.
-    """
+    advanced: MetricsAdvanced = nested(MetricsAdvanced)
+    """Queries of your own."""
     weights: Weights = nested(Weights)
     """How much each resource counts in a node's score. What a move takes along is predicted by CPU alone."""
     network_capacity: Quantity | None = None

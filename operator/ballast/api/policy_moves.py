@@ -10,7 +10,7 @@ from pydantic import Field
 from ballast.api.budget import Budget
 from ballast.api.duration import Between, Duration
 from ballast.api.lists import ATOMIC
-from ballast.api.names import Points, Ratio
+from ballast.api.names import Percent, Points
 from ballast.api.profile import Profiled, by_profile
 from ballast.api.quantity import Quantity
 
@@ -67,20 +67,20 @@ class Moves(Profiled):
     """Younger executors stay."""
     min_gain: Points = by_profile("moves.min_gain")
     """Points by which the gap must narrow."""
-    min_slowness: Annotated[float, Field(ge=1, le=100)] = by_profile("moves.min_slowness")
-    """Evidence for a move: an executor's seconds per task are at least so many times those of its application's
-    executors on the destination, or of the fastest quarter on other nodes if it has none there.
+    min_slowness_percent: Annotated[int, Field(ge=100, le=10_000)] = by_profile("moves.min_slowness_percent")
+    """Evidence for a move: an executor's seconds per task are at least this percentage of those of its
+    application's executors on the destination, or of the fastest quarter on other nodes if it has none there.
 
-    A move needs evidence by this, by minPressure or by saturationScore. Where neither tasks nor pressure are measured,
-    the scores decide alone.
+    A move needs evidence by this, by minPressurePercent or by saturationScore. Where neither tasks nor pressure are
+    measured, the scores decide alone.
     """
-    min_pressure: Ratio = by_profile("moves.min_pressure")
-    """Evidence for a move: something on the node waits for a CPU for at least this share of time. Also, the executor is
-    throttled in so many more of its CPU periods than the executors that it is compared with."""
+    min_pressure_percent: Percent = by_profile("moves.min_pressure_percent")
+    """Evidence for a move: something on the node waits for a CPU for at least this percentage of time. Also, the
+    executor is throttled in so many more percent of its CPU periods than the executors that it is compared with."""
     saturation_score: Points = by_profile("moves.saturation_score")
     """Evidence for a move: the node's score is at least this. With 0 the gap between two nodes is evidence enough."""
-    max_locality_loss: Annotated[float, Field(ge=0, le=1)] = by_profile("moves.max_locality_loss")
-    """The share by which the cost of traffic may rise."""
+    max_locality_loss_percent: Percent = by_profile("moves.max_locality_loss_percent")
+    """The percentage by which the cost of traffic may rise."""
     max_failure_percent: Annotated[int, Field(ge=1, le=100)] = 50
     """No executor of an application is moved once it has had this percentage of the failures at which Spark gives up.
     """

@@ -11,9 +11,9 @@ from ballast.api.duration import Between, Duration, comparing
 from ballast.api.labels import LabelSelector
 from ballast.api.lists import map_by
 from ballast.api.meta import Model, nested
-from ballast.api.names import DnsLabel, Points, Ratio
+from ballast.api.names import DnsLabel, Percent, Points
 from ballast.api.profile import Profiled, by_profile
-from ballast.api.rule import Rule, only_with
+from ballast.api.rule import Rule, only_with_strategy
 from ballast.api.scale import Pin
 
 
@@ -48,17 +48,17 @@ class Scope(Model):
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
-            cel="self.lowerBound < self.higherBound",
-            message="lowerBound must be below higherBound: lower the one or raise the other",
-            holds=lambda scope: scope.lower_bound < scope.higher_bound,
-            path=".lowerBound",
+            cel="self.lowerBoundPercent < self.higherBoundPercent",
+            message="lowerBoundPercent must be below higherBoundPercent: lower the one or raise the other",
+            holds=lambda scope: scope.lower_bound_percent < scope.higher_bound_percent,
+            path=".lowerBoundPercent",
         ),
     )
 
-    higher_bound: Ratio = 0.8
-    """Used capacity of the scope above which the component spreads farther, from 0 to 1."""
-    lower_bound: Ratio = 0.2
-    """Used capacity of the scope below which it draws nearer, from 0 to 1."""
+    higher_bound_percent: Percent = 80
+    """Used capacity of the scope above which the component spreads farther."""
+    lower_bound_percent: Percent = 20
+    """Used capacity of the scope below which it draws nearer."""
 
 
 class Proximity(Model):
@@ -88,8 +88,8 @@ class LeastResourceUsage(Model):
 
     min_difference: Points = 10
     """How far below the mean, in points of score."""
-    history_weight: Ratio = 0.9
-    """How much the past counts against the newest score, from 0 to 1."""
+    history_weight_percent: Percent = 90
+    """How much the past counts against the newest score."""
 
 
 class ComponentLimit(Model):
@@ -101,15 +101,26 @@ class ComponentLimit(Model):
     """The most of its executors that one node may host."""
 
 
+class PlacementAdvanced(Model):
+    """Parameters of single strategies. Only the chosen strategy's block may be set; its fields have defaults."""
+
+    proximity: Proximity | None = None
+    """Parameters of Proximity."""
+    least_long_term_rate: LeastLongTermRate | None = None
+    """Parameters of LeastLongTermRate."""
+    least_resource_usage: LeastResourceUsage | None = None
+    """Parameters of LeastResourceUsage."""
+
+
 class Placement(Profiled):
     """How executors are placed when they are created."""
 
     BLOCK = "placement"
 
     RULES: ClassVar[tuple[Rule, ...]] = (
-        only_with(block="proximity", attribute="proximity", strategy="Proximity"),
-        only_with(block="leastLongTermRate", attribute="least_long_term_rate", strategy="LeastLongTermRate"),
-        only_with(block="leastResourceUsage", attribute="least_resource_usage", strategy="LeastResourceUsage"),
+        only_with_strategy("advanced.proximity"),
+        only_with_strategy("advanced.leastLongTermRate"),
+        only_with_strategy("advanced.leastResourceUsage"),
         Rule(
             cel=comparing("duration(self.debounce) <= duration(self.gateTimeout)", "self.debounce", "self.gateTimeout"),
             message="debounce must not be longer than gateTimeout: shorten it or raise gateTimeout",
@@ -141,17 +152,17 @@ class Placement(Profiled):
     """How far a component may spread: its new executors go to its own node, rack or zone, or anywhere.
 
     They go farther when nothing in that scope has room, and back to places that executors of theirs have left. One
-    step a pass; a low higherBound lets a component spread at once, whatever the strategy.
+    step a pass; a low higherBoundPercent lets a component spread at once, whatever the strategy.
     """
-    max_executors_per_node_ratio: Annotated[float, Field(gt=0, le=1)] = by_profile(
-        "placement.max_executors_per_node_ratio"
+    max_executors_per_node_percent: Annotated[int, Field(ge=1, le=100)] = by_profile(
+        "placement.max_executors_per_node_percent"
     )
     """The most of one component that one node may host, so that its loss is not the whole component's.
 
-    Rounded up, and at least two of three or more: small jobs stay together, but below 1 never all on one node.
+    Rounded up, and at least two of three or more: small jobs stay together, but below 100 never all on one node.
     """
-    max_executors_per_zone_ratio: Annotated[float, Field(gt=0, le=1)] = by_profile(
-        "placement.max_executors_per_zone_ratio"
+    max_executors_per_zone_percent: Annotated[int, Field(ge=1, le=100)] = by_profile(
+        "placement.max_executors_per_zone_percent"
     )
     """The most of one component that one zone may host, rounded down. A pool in one zone has no such limit."""
     favored_nodes: LabelSelector | None = None
@@ -164,9 +175,5 @@ class Placement(Profiled):
     """A set of executors counts as complete when none has come for this long."""
     gate_timeout: Annotated[Duration, Between("1s", "10s")] = Duration.parse("10s")
     """Maximum gating time, 1s to 10s, measured from when Ballast's is the only gate left."""
-    proximity: Proximity | None = None
-    """Parameters of Proximity."""
-    least_long_term_rate: LeastLongTermRate | None = None
-    """Parameters of LeastLongTermRate."""
-    least_resource_usage: LeastResourceUsage | None = None
-    """Parameters of LeastResourceUsage."""
+    advanced: PlacementAdvanced = nested(PlacementAdvanced)
+    """Parameters of the chosen strategy."""

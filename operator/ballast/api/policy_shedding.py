@@ -9,11 +9,11 @@ from typing import Annotated, ClassVar, Self
 from pydantic import Field
 
 from ballast.api.duration import Between, Duration
-from ballast.api.meta import Model
-from ballast.api.names import Hits, Points, Ratio
+from ballast.api.meta import Model, nested
+from ballast.api.names import Hits, Percent, Points
 from ballast.api.profile import Profile, Profiled, by_profile
 from ballast.api.quantity import Quantity
-from ballast.api.rule import Rule, only_with
+from ballast.api.rule import Rule, only_with_strategy
 
 
 class SheddingStrategy(StrEnum):
@@ -51,8 +51,8 @@ class AvgShedder(Profiled):
     """High hits in a row that start a move."""
     min_hot_score: Points = by_profile("shedding.avg_shedder.min_hot_score")
     """A node below this score is not hot, whatever the gap."""
-    max_unload_ratio: Annotated[float, Field(gt=0, le=1)] = 0.5
-    """The share of the gap to close, at most."""
+    max_unload_percent: Annotated[int, Field(ge=1, le=100)] = 50
+    """How much of the gap to close, at most."""
     min_rate: Quantity = Quantity.parse(1000)
     """With unit Traffic: records per second that a move must be worth."""
     min_throughput: Quantity = Quantity.parse("1Mi")
@@ -64,8 +64,8 @@ class ThresholdShedder(Model):
 
     threshold: Points = 10
     """A node so many points above the mean is unloaded."""
-    history_weight: Ratio = 0.9
-    """How much the past counts against the newest score, from 0 to 1."""
+    history_weight_percent: Percent = 90
+    """How much the past counts against the newest score."""
     min_throughput: Quantity = Quantity.parse("10Mi")
     """Bytes per second that an unload must be worth."""
     lower_boundary: bool = False
@@ -82,12 +82,12 @@ class OverloadShedder(Model):
 class UniformLoadShedder(Model):
     """Levels the traffic of the busiest and the least busy node."""
 
-    rate_difference: Annotated[float, Field(ge=0, le=10_000)] = 50
-    """Percent by which the busiest node's records may exceed the least busy one's; 0 switches this test off."""
-    throughput_ratio: Annotated[float, Field(ge=0, le=10_000)] = 4
-    """Factor by which the busiest node's bytes may exceed the least busy one's; 0 switches this test off."""
-    max_unload_ratio: Annotated[float, Field(gt=0, le=1)] = 0.2
-    """The share of the difference to unload, at most."""
+    rate_difference_percent: Annotated[int, Field(ge=0, le=10_000)] = 50
+    """How much the busiest node may have more records than the least busy one; 0 switches this test off."""
+    throughput_percent: Annotated[int, Field(ge=0, le=1_000_000)] = 400
+    """What the busiest node's bytes may be of the least busy one's; 0 switches this test off."""
+    max_unload_percent: Annotated[int, Field(ge=1, le=100)] = 20
+    """How much of the difference to unload, at most."""
     min_rate: Quantity = Quantity.parse(1000)
     """Records per second that an unload must be worth."""
     min_throughput: Quantity = Quantity.parse("1Mi")
@@ -110,8 +110,8 @@ class TransferShedder(Model):
     """Nodes to unload in one pass, at most."""
     overload_threshold: Points = 85
     """The score above which a node that also exceeds the mean by the target is unloaded in any case."""
-    history_weight: Ratio = 0.9
-    """How much the past counts against the newest score, from 0 to 1."""
+    history_weight_percent: Percent = 90
+    """How much the past counts against the newest score."""
     delay: Annotated[Duration, Between("0s", "1h")] = Duration.parse("3m")
     """Wait so long after an unload before the next."""
     max_age: Annotated[Duration, Between("10s", "24h")] = Duration.parse("30m")
@@ -120,17 +120,30 @@ class TransferShedder(Model):
     """Executors of a node to consider, the most loaded first."""
 
 
+class SheddingAdvanced(Model):
+    """Parameters of strategies other than AvgShedder. Only the chosen strategy's block may be set."""
+
+    threshold_shedder: ThresholdShedder | None = None
+    """Parameters of ThresholdShedder."""
+    overload_shedder: OverloadShedder | None = None
+    """Parameters of OverloadShedder."""
+    uniform_load_shedder: UniformLoadShedder | None = None
+    """Parameters of UniformLoadShedder."""
+    transfer_shedder: TransferShedder | None = None
+    """Parameters of TransferShedder."""
+
+
 class Shedding(Profiled):
     """What should leave a hot node. Only the chosen strategy's block may be set; its fields have defaults."""
 
     BLOCK = "shedding"
 
     RULES: ClassVar[tuple[Rule, ...]] = (
-        only_with(block="avgShedder", attribute="avg_shedder", strategy="AvgShedder"),
-        only_with(block="thresholdShedder", attribute="threshold_shedder", strategy="ThresholdShedder"),
-        only_with(block="overloadShedder", attribute="overload_shedder", strategy="OverloadShedder"),
-        only_with(block="uniformLoadShedder", attribute="uniform_load_shedder", strategy="UniformLoadShedder"),
-        only_with(block="transferShedder", attribute="transfer_shedder", strategy="TransferShedder"),
+        only_with_strategy("avgShedder"),
+        only_with_strategy("advanced.thresholdShedder"),
+        only_with_strategy("advanced.overloadShedder"),
+        only_with_strategy("advanced.uniformLoadShedder"),
+        only_with_strategy("advanced.transferShedder"),
     )
 
     strategy: SheddingStrategy = SheddingStrategy.AVG_SHEDDER
@@ -140,14 +153,8 @@ class Shedding(Profiled):
     """
     avg_shedder: AvgShedder | None = None
     """Parameters of AvgShedder."""
-    threshold_shedder: ThresholdShedder | None = None
-    """Parameters of ThresholdShedder."""
-    overload_shedder: OverloadShedder | None = None
-    """Parameters of OverloadShedder."""
-    uniform_load_shedder: UniformLoadShedder | None = None
-    """Parameters of UniformLoadShedder."""
-    transfer_shedder: TransferShedder | None = None
-    """Parameters of TransferShedder."""
+    advanced: SheddingAdvanced = nested(SheddingAdvanced)
+    """Parameters of the chosen strategy, if it is not AvgShedder."""
 
     def under(self, profile: Profile) -> Self:
         """With AvgShedder's parameters, if it is chosen."""

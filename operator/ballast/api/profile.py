@@ -56,20 +56,20 @@ def _durations(*texts: str) -> Setting:
 
 SETTINGS: Mapping[str, Setting] = {
     # field (as an attribute): Conservative, Balanced, Aggressive
-    "placement.max_executors_per_node_ratio": Setting(0.25, 0.25, 0.5),
-    "placement.max_executors_per_zone_ratio": Setting(0.67, 1.0, 1.0),
-    "shedding.avg_shedder.low_threshold": Setting(20.0, 15.0, 10.0),
-    "shedding.avg_shedder.high_threshold": Setting(50.0, 40.0, 30.0),
+    "placement.max_executors_per_node_percent": Setting(25, 25, 50),
+    "placement.max_executors_per_zone_percent": Setting(67, 100, 100),
+    "shedding.avg_shedder.low_threshold": Setting(20, 15, 10),
+    "shedding.avg_shedder.high_threshold": Setting(50, 40, 30),
     "shedding.avg_shedder.low_hits": Setting(12, 8, 4),
     "shedding.avg_shedder.high_hits": Setting(3, 2, 1),
-    "shedding.avg_shedder.min_hot_score": Setting(80.0, 70.0, 60.0),
+    "shedding.avg_shedder.min_hot_score": Setting(80, 70, 60),
     "moves.max_concurrent": Setting(1, 2, 4),
     "moves.min_executor_age": _durations("15m", "5m", "2m"),
-    "moves.min_gain": Setting(10.0, 5.0, 3.0),
-    "moves.min_slowness": Setting(1.5, 1.2, 1.1),
-    "moves.min_pressure": Setting(0.2, 0.1, 0.05),
-    "moves.saturation_score": Setting(95.0, 90.0, 80.0),
-    "moves.max_locality_loss": Setting(0.0, 0.1, 0.2),
+    "moves.min_gain": Setting(10, 5, 3),
+    "moves.min_slowness_percent": Setting(150, 120, 110),
+    "moves.min_pressure_percent": Setting(20, 10, 5),
+    "moves.saturation_score": Setting(95, 90, 80),
+    "moves.max_locality_loss_percent": Setting(0, 10, 20),
     "moves.cooldown": _durations("30m", "10m", "5m"),
     "moves.budgets": Setting(
         _budgets(an_hour=2, a_day_per_topology=1),
@@ -132,10 +132,10 @@ def effective(path: str) -> str:
 
 
 def text(value: Any) -> str:
-    """A field's value for people: budgets in words, numbers without trailing zeros."""
+    """A field's value for people: budgets in words."""
     if isinstance(value, tuple):
         return ", ".join(_budget_text(budget) for budget in value) or "none"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return str(value)
 
 
 def _default_text(setting: Setting) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import PydanticCustomError, core_schema
@@ -72,11 +73,14 @@ def matching(pattern: str, message: str) -> Rule:
     )
 
 
-def only_with(*, block: str, attribute: str, strategy: str) -> Rule:
-    """A rule that a strategy's `block` (as in YAML; `attribute` in Python) is set only if that strategy is chosen."""
+def only_with_strategy(block: str) -> Rule:
+    """A rule that a strategy's block (as in YAML, such as advanced.transferShedder) needs the strategy of its name."""
+    name = block.rpartition(".")[2]
+    strategy = name[0].upper() + name[1:]
+    attribute = attrgetter(re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", block))
     return Rule(
         cel=f"!has(self.{block}) || self.strategy == '{strategy}'",
         message=f"{block} belongs to strategy {strategy}: remove the block or choose that strategy",
-        holds=lambda spec: getattr(spec, attribute) is None or spec.strategy == strategy,
+        holds=lambda spec: attribute(spec) is None or spec.strategy == strategy,
         path=f".{block}",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, ClassVar, Literal
 
@@ -10,7 +11,7 @@ from pydantic import Field
 from ballast.api.labels import LabelSelector
 from ballast.api.lists import ATOMIC, map_by
 from ballast.api.meta import Model, Resource
-from ballast.api.names import DnsLabel, Query, Ratio
+from ballast.api.names import DnsLabel, Query
 from ballast.api.quantity import Quantity
 from ballast.api.rule import Rule
 from ballast.api.scale import SeparateBy
@@ -55,6 +56,15 @@ class Rate(Model):
     """A PromQL expression that gives bytes per second. Runs only if the policy's metrics.topologyQueries is Allow."""
 
 
+NO_SHARE = "give at least one zone a share above 0"
+ZoneShare = Annotated[int, Field(ge=0, le=1_000_000)]
+
+
+def zone_ratios(shares: Mapping[str, int]) -> dict[str, float]:
+    """Each zone's share of the whole, sorted by zone."""
+    return {zone: share / sum(shares.values()) for zone, share in sorted(shares.items())}
+
+
 class External(Model):
     """Something outside Spark that executors talk to. Observed, never placed, moved or touched.
 
@@ -74,12 +84,9 @@ class External(Model):
             path=".namespace",
         ),
         Rule(
-            cel=(
-                "!has(self.zones) || (self.zones.map(zone, self.zones[zone]).sum() > 0.99"
-                " && self.zones.map(zone, self.zones[zone]).sum() < 1.01)"
-            ),
-            message="the zones' shares must add up to 1",
-            holds=lambda external: external.zones is None or 0.99 < sum(external.zones.values()) < 1.01,
+            cel="!has(self.zones) || self.zones.map(zone, self.zones[zone]).sum() > 0",
+            message=NO_SHARE,
+            holds=lambda external: external.zones is None or sum(external.zones.values()) > 0,
             path=".zones",
         ),
     )
@@ -88,8 +95,9 @@ class External(Model):
     """The pods to observe."""
     namespace: DnsLabel | None = None
     """Their namespace: one of the policy's externalNamespaces. Default: this topology's own."""
-    zones: Annotated[dict[str, Ratio], Field(min_length=1, max_length=16)] | None = None
-    """For a managed service without pods: the share of the traffic per zone, adding up to 1."""
+    zones: Annotated[dict[str, ZoneShare], Field(min_length=1, max_length=16)] | None = None
+    """For a managed service without pods: each zone's part of the traffic, against the others': {eu-1a: 1, eu-1b: 1}
+    is half each."""
 
 
 class Component(Model):

@@ -59,8 +59,8 @@ class Stage(Model):
     """The time that one record takes in one task. Default: measured."""
     parallelism: _Number | None = None
     """How many tasks work at once. Default: measured."""
-    output_ratio: Annotated[float, Field(ge=0, le=1_000_000)] = 1
-    """Records sent on per record received."""
+    output_percent: Annotated[int, Field(ge=0, le=100_000_000)] = 100
+    """Records sent on per hundred received."""
     remote_rate_limit: Quantity | None = None
     """The most records per second that a remote service called here takes."""
 
@@ -87,8 +87,8 @@ class Sizing(Model):
     """The batch duration to aim at."""
     batch_records: Quantity | None = None
     """The batch size to aim at."""
-    pending_ratio: Annotated[float, Field(ge=1, le=100)] = 2
-    """Pending records (or batches) per unit of parallelism, comfortably above 1."""
+    pending_percent: Annotated[int, Field(ge=100, le=10_000)] = 200
+    """Pending records (or batches), in percent of the parallelism; comfortably above 100."""
     source: Source | None = None
     """Where the records come from."""
     machine: Machine | None = None

@@ -249,7 +249,7 @@ class _Inspection:
             if self._prometheus is not None:
                 server = server.model_copy(update={"url": self._prometheus})
             pool = [node.name for node in nodes if policy.spec.node_selector.matches(node.labels)]
-            asked = queries(Preset(spec.preset.value), spec.queries.to_dict()).rendered(spec.window.seconds)
+            asked = queries(Preset(spec.preset.value), spec.advanced.queries.to_dict()).rendered(spec.window.seconds)
             try:
                 client = figures.server(policy.metadata.name, server)
             except BallastError as error:

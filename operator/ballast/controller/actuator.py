@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+from ballast.api.names import decimal
 from ballast.controller import logs
 from ballast.controller.context import Context
 from ballast.controller.telemetry import Telemetry
@@ -265,16 +266,16 @@ def _spec(context: Context, move: PlannedMove, *, source: NodeView | None, appro
         "approved": approved,
         "reason": {
             "strategy": move.strategy,
-            "scores": {"from": round(move.hot_score, 2), "to": round(move.cold_score, 2)},
-            "difference": round(move.hot_score - move.cold_score, 2),
+            "scores": {"from": decimal(move.hot_score), "to": decimal(move.cold_score)},
+            "difference": decimal(move.hot_score - move.cold_score),
             "hits": _hits(move, source),
-            **({"slowness": round(move.slowness, 3)} if move.slowness is not None else {}),
-            **({"pressure": round(move.pressure_ratio, 3)} if move.pressure_ratio is not None else {}),
+            **({"slowness": decimal(move.slowness)} if move.slowness is not None else {}),
+            **({"pressure": decimal(move.pressure_ratio)} if move.pressure_ratio is not None else {}),
         },
         "predicted": {
-            "hotAfter": round(move.hot_after, 2),
-            "coldAfter": round(move.cold_after, 2),
-            "localityDelta": round(move.locality_delta_ratio, 4),
+            "hotAfter": decimal(move.hot_after),
+            "coldAfter": decimal(move.cold_after),
+            "localityDelta": decimal(move.locality_delta_ratio),
         },
     }
 

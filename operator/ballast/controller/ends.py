@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ballast.api.topology import Component as DeclaredComponent
-from ballast.api.topology import External, Rate, SparkTopology
+from ballast.api.topology import External, Rate, SparkTopology, zone_ratios
 from ballast.controller.membership import key_of
 from ballast.kube import names
 from ballast.kube.pods import Pod
@@ -128,7 +128,7 @@ def _anchors(
         return (), []
     if external.zones is not None:
         rest = (None,) * (around.levels - 1)
-        return tuple(Anchor((zone, *rest), share) for zone, share in sorted(external.zones.items())), []
+        return tuple(Anchor((zone, *rest), share) for zone, share in zone_ratios(external.zones).items()), []
     own = topology.metadata.namespace or ""
     namespace = external.namespace or own
     if namespace != own and namespace not in around.external_namespaces:

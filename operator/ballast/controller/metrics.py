@@ -70,7 +70,7 @@ class MetricsReader:
         window = spec.window.seconds
         asked = {
             **self._more.rendered(window),
-            **queries(Preset(spec.preset.value), spec.queries.to_dict()).rendered(window),
+            **queries(Preset(spec.preset.value), spec.advanced.queries.to_dict()).rendered(window),
         }
         at = settled(now)
         answers, failures = server.query_all(asked, at=at)

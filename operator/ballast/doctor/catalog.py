@@ -147,7 +147,8 @@ CLUSTER: Mapping[str, Entry] = {
         Severity.WARNING,
         "The query gives no fresh value for some nodes or for no executor. A node without a fresh CPU value is "
         "excluded from moves; other signals are then missing from scores and evidence.",
-        "Choose the preset that matches how Prometheus scrapes, or write the query yourself in spec.metrics.queries.",
+        "Choose the preset that matches how Prometheus scrapes, or write the query yourself: "
+        "spec.metrics.advanced.queries.",
     ),
     "BudgetBlocks": Entry(
         Severity.WARNING,

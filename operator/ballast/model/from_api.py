@@ -38,14 +38,13 @@ NodeLabels = Mapping[str, Mapping[str, str]]
 def policy_from(resource: BalancingPolicy, node_labels: NodeLabels | None = None) -> Policy:
     """`node_labels` (node name → labels) resolves the selectors of favored and unfavored nodes."""
     spec = resource.spec
-    weights = spec.metrics.weights
     return Policy(
         name=resource.metadata.name,
         levels=Levels(tuple(Level(level.label, level.distance) for level in spec.levels)),
         interval_seconds=spec.interval.seconds,
         window_seconds=spec.metrics.window.seconds,
         max_age_seconds=spec.metrics.max_age.seconds,
-        weights=Weights(weights.cpu, weights.memory, weights.network_receive, weights.network_transmit),
+        weights=Weights(*spec.metrics.weights.ratios()),
         placement=_placement(spec.placement, node_labels or {}),
         shedding=_shedding(spec.shedding),
         moves=_moves(spec.moves),
@@ -53,9 +52,9 @@ def policy_from(resource: BalancingPolicy, node_labels: NodeLabels | None = None
 
 
 def _placement(spec: Placement, node_labels: NodeLabels) -> PlacementPolicy:
-    proximity = spec.proximity or Proximity()
-    rate = spec.least_long_term_rate or LeastLongTermRate()
-    usage = spec.least_resource_usage or LeastResourceUsage()
+    proximity = spec.advanced.proximity or Proximity()
+    rate = spec.advanced.least_long_term_rate or LeastLongTermRate()
+    usage = spec.advanced.least_resource_usage or LeastResourceUsage()
     most = {PlacementStrategy.LEAST_LONG_TERM_RATE: float(rate.overload_threshold)}
     return PlacementPolicy(
         mode=PlacementMode(spec.mode),
@@ -63,10 +62,10 @@ def _placement(spec: Placement, node_labels: NodeLabels) -> PlacementPolicy:
         order=ExecutorOrder(spec.order),
         pin=Pin(spec.pin),
         sticky=spec.sticky,
-        scope_higher_bound_ratio=spec.scope.higher_bound,
-        scope_lower_bound_ratio=spec.scope.lower_bound,
-        max_executors_per_node_ratio=spec.max_executors_per_node_ratio,
-        max_executors_per_zone_ratio=spec.max_executors_per_zone_ratio,
+        scope_higher_bound_ratio=spec.scope.higher_bound_percent / 100,
+        scope_lower_bound_ratio=spec.scope.lower_bound_percent / 100,
+        max_executors_per_node_ratio=spec.max_executors_per_node_percent / 100,
+        max_executors_per_zone_ratio=spec.max_executors_per_zone_percent / 100,
         debounce_seconds=spec.debounce.seconds,
         gate_timeout_seconds=spec.gate_timeout.seconds,
         favored_nodes=_selected(spec.favored_nodes, node_labels),
@@ -76,7 +75,7 @@ def _placement(spec: Placement, node_labels: NodeLabels) -> PlacementPolicy:
         search_seconds=proximity.search_time.seconds,
         long_window_seconds=rate.long_window.seconds,
         min_difference=usage.min_difference,
-        history_ratio=usage.history_weight,
+        history_ratio=usage.history_weight_percent / 100,
     )
 
 
@@ -88,10 +87,10 @@ def _selected(selector: LabelSelector | None, node_labels: NodeLabels) -> tuple[
 
 def _shedding(spec: Shedding) -> SheddingPolicy:
     blocks = {
-        "ThresholdShedder": spec.threshold_shedder,
-        "OverloadShedder": spec.overload_shedder,
-        "UniformLoadShedder": spec.uniform_load_shedder,
-        "TransferShedder": spec.transfer_shedder,
+        "ThresholdShedder": spec.advanced.threshold_shedder,
+        "OverloadShedder": spec.advanced.overload_shedder,
+        "UniformLoadShedder": spec.advanced.uniform_load_shedder,
+        "TransferShedder": spec.advanced.transfer_shedder,
     }
     block = blocks.get(spec.strategy.value)
     return SheddingPolicy(
@@ -119,7 +118,7 @@ def _avg_shedder(spec: AvgShedder) -> AvgShedderPolicy:
         low_hits=spec.low_hits,
         high_hits=spec.high_hits,
         min_hot_score=spec.min_hot_score,
-        max_unload_ratio=spec.max_unload_ratio,
+        max_unload_ratio=spec.max_unload_percent / 100,
         min_rate=float(spec.min_rate),
         min_throughput_bytes=float(spec.min_throughput),
     )
@@ -137,10 +136,10 @@ def _moves(spec: Moves) -> MovesPolicy:
         settle_seconds=spec.settle.seconds,
         min_executor_age_seconds=spec.min_executor_age.seconds,
         min_gain=spec.min_gain,
-        min_slowness=spec.min_slowness,
-        min_pressure=spec.min_pressure,
+        min_slowness=spec.min_slowness_percent / 100,
+        min_pressure=spec.min_pressure_percent / 100,
         saturation_score=spec.saturation_score,
-        max_locality_loss=spec.max_locality_loss,
+        max_locality_loss=spec.max_locality_loss_percent / 100,
         max_failure_percent=spec.max_failure_percent,
         cooldown_seconds=spec.cooldown.seconds,
         leave_timeout_seconds=spec.leave_timeout.seconds,

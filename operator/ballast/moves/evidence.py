@@ -72,17 +72,17 @@ class Evidence:
         if self.slowness is None:
             yield "seconds per task unknown"
         else:
-            larger = f" at {self.skew:.2f} times its bytes" if self.skew is not None and self.skew > 1.0 else ""
+            larger = f" at {self.skew:.0%} of its bytes" if self.skew is not None and self.skew > 1.0 else ""
             as_hot = "" if self.comparable else ", which is on nodes as hot"
             yield (
-                f"{self.slowness:.2f} times the seconds per task of {self.reference}{larger}{as_hot} "
-                f"(minSlowness {moves.min_slowness:g})"
+                f"{self.slowness:.0%} of the seconds per task of {self.reference}{larger}{as_hot} "
+                f"(minSlownessPercent {moves.min_slowness * 100:.0f})"
             )
-        least = f"(minPressure {moves.min_pressure:g})"
-        pressure = "unknown" if self.pressure_ratio is None else f"{self.pressure_ratio:.2f} {least}"
+        least = f"(minPressurePercent {moves.min_pressure * 100:.0f})"
+        pressure = "unknown" if self.pressure_ratio is None else f"{self.pressure_ratio:.0%} {least}"
         yield f"node pressure {pressure}"
         if self.throttling_ratio is not None:
-            yield f"throttled {self.throttling_ratio:+.2f} against {self.reference} {least}"
+            yield f"throttled {self.throttling_ratio:+.0%} against {self.reference} {least}"
         score = (
             "unknown" if self.score is None else f"{self.score:.0f} below saturationScore {moves.saturation_score:g}"
         )

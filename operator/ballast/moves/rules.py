@@ -78,7 +78,7 @@ def gain_shortfall(before: Gap, after: Gap, target: str, moves: MovesPolicy) -> 
 
 
 def locality_loss(delta_ratio: float, moves: MovesPolicy) -> Objection | None:
-    """The topology's traffic must not cost more than maxLocalityLoss allows."""
+    """The topology's traffic must not cost more than maxLocalityLossPercent allows."""
     most = moves.max_locality_loss
     if delta_ratio <= most:
         return None

@@ -38,13 +38,15 @@ def node_limit_words(policy: PlacementPolicy, component: str, total: float) -> s
     most = most_per_node(policy, component, total)
     if most < node_allowance(total, policy.max_executors_per_node_ratio):
         return f"limits allow {most} of {component}"
-    return f"maxExecutorsPerNodeRatio {policy.max_executors_per_node_ratio:g} allows {most} of {total:g} of {component}"
+    percent = policy.max_executors_per_node_ratio * 100
+    return f"maxExecutorsPerNodePercent {percent:.0f} allows {most} of {total:g} of {component}"
 
 
 def zone_limit_words(policy: PlacementPolicy, component: str, total: float) -> str:
     """As `node_limit_words`."""
     ratio = policy.max_executors_per_zone_ratio
-    return f"maxExecutorsPerZoneRatio {ratio:g} allows {zone_allowance(total, ratio)} of {total:g} of {component}"
+    most = zone_allowance(total, ratio)
+    return f"maxExecutorsPerZonePercent {ratio * 100:.0f} allows {most} of {total:g} of {component}"
 
 
 def node_limits(workload: TopologyWorkload, policy: PlacementPolicy) -> IntArray:

@@ -41,7 +41,7 @@ def locality(topology: Topology, counts: Counts, levels: Levels, *, max_node_rat
     """Shares of the traffic that leave the zone, the rack and the node; cost and a lower bound of it.
 
     Cost is Σ traffic × distance with the traffic normalized to 1. `max_node_ratio` is the policy's
-    maxExecutorsPerNodeRatio, which no placement may beat the bound with.
+    maxExecutorsPerNodePercent, which no placement may beat the bound with.
     """
     return _last(topology.key, levels, max_node_ratio).of(topology, counts)
 

@@ -77,7 +77,7 @@ WORDS = {
 
 UNEVEN_REMEDIES = (
     "Run fewer executors, if batches keep up: those that work are not overloaded.",
-    "Move the bounds at which a component spreads (spec.placement.scope.higherBound and lowerBound of the policy).",
+    "Move the bounds at which a component spreads (spec.placement.scope of the policy).",
     "Place executors in the order of their streams (spec.placement.order: ProximityNeeds, the default).",
     "To make capacity even, let Spark send tasks to any executor at once: spark.locality.wait=0s.",
 )

@@ -138,7 +138,7 @@ class Slowness:
 
 
 def slowness(snapshot: Snapshot, policy: Policy) -> Slowness:
-    """By the rule that moves go by: slow at equal bytes is `minSlowness` times the fastest quarter's seconds."""
+    """By the rule that moves go by: slow at equal bytes is `minSlownessPercent` times the fastest quarter's seconds."""
     scores = measured(snapshot, policy).by_node
     nodes = {node.name: node for node in snapshot.nodes}
     times = TaskTimes(snapshot.executors, scores)

@@ -51,7 +51,7 @@ _TRAFFIC: Mapping[str, Field] = MappingProxyType(
 _THRESHOLD: Mapping[str, Field] = MappingProxyType(
     {
         "threshold": ("threshold", float),
-        "history_weight": ("history_ratio", float),
+        "history_weight_percent": ("history_ratio", _ratio),
         "min_throughput": ("min_bytes_per_second", float),
         "lower_boundary": ("lower_boundary", bool),
     }
@@ -59,9 +59,9 @@ _THRESHOLD: Mapping[str, Field] = MappingProxyType(
 _OVERLOAD: Mapping[str, Field] = MappingProxyType({"threshold": ("threshold", float)})
 _UNIFORM: Mapping[str, Field] = MappingProxyType(
     {
-        "rate_difference": ("rate_difference_percent", float),
-        "throughput_ratio": ("bytes_ratio", float),
-        "max_unload_ratio": ("max_unload_ratio", float),
+        "rate_difference_percent": ("rate_difference_percent", float),
+        "throughput_percent": ("bytes_ratio", _ratio),
+        "max_unload_percent": ("max_unload_ratio", _ratio),
         "min_rate": ("min_rate_per_second", float),
         "min_throughput": ("min_bytes_per_second", float),
         "max_executors": ("max_executors", int),
@@ -73,7 +73,7 @@ _TRANSFER: Mapping[str, Field] = MappingProxyType(
         "hits": ("hits", int),
         "max_nodes_per_pass": ("max_nodes", int),
         "overload_threshold": ("overload_threshold", float),
-        "history_weight": ("history_ratio", float),
+        "history_weight_percent": ("history_ratio", _ratio),
         "delay": ("cooldown_seconds", float),
         "max_age": ("ttl_seconds", float),
     }

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from ballast.api.topology import zone_ratios
 from ballast.model import Anchor, Component, Grouping, Levels, Location, Resources, Stream, Topology, Workload
 from ballast.model.arrays import FloatArray, IntArray
 from ballast.simulation.scenario import ScenarioSpec
@@ -210,7 +211,7 @@ def topologies(apps: Iterable[App], spec: ScenarioSpec, levels: Levels) -> tuple
     nearer = (None,) * (len(levels.ordered) - 1)
     for external in spec.externals:
         key = home[external.name] = f"{NAMESPACE}/{external.topology}"
-        anchors = tuple(Anchor((zone, *nearer), share) for zone, share in sorted(external.zones.items()))
+        anchors = tuple(Anchor((zone, *nearer), share) for zone, share in zone_ratios(external.zones).items())
         members.setdefault(key, []).append(Component(external.name, anchors=anchors, external=True))
     streams: dict[str, list[Stream]] = {}
     for stream in spec.streams:

@@ -6,7 +6,6 @@ import copy
 import difflib
 import itertools
 import re
-import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from typing import Any
 import yaml
 
 from ballast.api import BalancingPolicy
-from ballast.api.meta import Model
+from ballast.api.meta import Model, fields_of, model_of
 from ballast.api.policy import PolicySpec
 from ballast.api.policy_placement import PlacementStrategy
 from ballast.api.policy_shedding import LoadUnit, SheddingStrategy
@@ -94,7 +93,10 @@ def enforced(policy: Policy) -> Policy:
 def own_block_only(spec: Mapping[str, Any], strategy: str, words: type[StrEnum]) -> dict[str, Any]:
     """`spec` without the blocks of other strategies, because a policy's own strategy reads only its own."""
     others = {block_of(word) for word in words} - {block_of(strategy)}
-    return {key: value for key, value in spec.items() if key not in others}
+    kept = {key: value for key, value in spec.items() if key not in others}
+    if isinstance(spec.get("advanced"), Mapping):
+        kept["advanced"] = {key: value for key, value in spec["advanced"].items() if key not in others}
+    return kept
 
 
 def block_of(strategy: str) -> str:
@@ -178,10 +180,10 @@ class Axis:
     @property
     def owner(self) -> tuple[str, str] | None:
         """Section and key of the strategy's block that the field is in; None where all strategies have it."""
-        section = _STRATEGIES.get(self.path[0])
-        if section is None or len(self.path) < 3 or self.path[1] not in {block_of(word) for word in section[0]}:
+        section, inside = _STRATEGIES.get(self.path[0]), [key for key in self.path[1:-1] if key != "advanced"]
+        if section is None or not inside or inside[0] not in {block_of(word) for word in section[0]}:
             return None
-        return self.path[0], self.path[1]
+        return self.path[0], inside[0]
 
 
 def combined(label: str, document: Document, axes: Sequence[Axis]) -> dict[str, dict[str, Any]]:
@@ -256,28 +258,21 @@ def _value(typed: Any, plain: Any, *, truth: bool) -> Value:
 
 
 def _field(path: tuple[str, ...]) -> Any:
-    """Type of the spec's field. Raises InvalidField for one that is not there."""
-    model: Any = PolicySpec
+    """What the spec's field holds: a model, or an annotation. Raises InvalidField for one that is not there."""
+    model: type[Model] | None = PolicySpec
+    annotation: Any = PolicySpec
     for depth, key in enumerate(path):
         done = ".".join(path[: depth + 1])
-        if not (isinstance(model, type) and issubclass(model, Model)):
+        if model is None:
             raise InvalidField(_OPTION, ".".join(path), f"{'.'.join(path[:depth])} has no fields: set it whole")
-        fields = {field.alias or name: field for name, field in model.model_fields.items()}
+        fields = fields_of(model)
         if key not in fields:
             near = difflib.get_close_matches(key, fields, n=1, cutoff=0.5)
             hint = f"did you mean {near[0]}? " if near else ""
             raise InvalidField(_OPTION, done, f"no such field; {hint}there are {', '.join(fields)}")
-        model = _present(fields[key].annotation)
-    return model
-
-
-def _present(annotation: Any) -> Any:
-    """The type of a value that is there."""
-    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
-        kept = [each for each in typing.get_args(annotation) if each is not type(None)]
-        return _present(kept[0])
-    if typing.get_origin(annotation) is typing.Annotated:
-        return _present(typing.get_args(annotation)[0])
+        annotation = fields[key].annotation
+        # A list is set whole, so what its items hold is no field.
+        model = None if typing.get_origin(annotation) is tuple else model_of(annotation)
     return annotation
 
 

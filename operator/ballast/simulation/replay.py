@@ -212,7 +212,7 @@ def of_recording(recording: Recording, policy: Policy, known: Known, *, arrivals
 
 
 def of_queries(policy: BalancingPolicy) -> Iterator[str]:
-    own = sorted(policy.spec.metrics.queries.to_dict())
+    own = sorted(policy.spec.metrics.advanced.queries.to_dict())
     if own:
         yield (
             f"the policy's own queries ({', '.join(own)}) were not asked: the history holds what the queries of its "

@@ -11,10 +11,10 @@ from pydantic import Field
 from ballast.api.duration import Between, Duration
 from ballast.api.lists import ATOMIC, SET
 from ballast.api.meta import Model
-from ballast.api.names import DnsLabel, LabelValue, ObjectName, Ratio
+from ballast.api.names import DnsLabel, LabelValue, ObjectName
 from ballast.api.quantity import Quantity
 from ballast.api.rule import Rule
-from ballast.api.topology import Grouping, Workload
+from ballast.api.topology import NO_SHARE, Grouping, Workload, ZoneShare
 
 Span = Annotated[Duration, Between("1s", "8760h")]
 """A length of time above zero."""
@@ -223,20 +223,17 @@ class External(Model):
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
-            cel=(
-                "self.zones.map(zone, self.zones[zone]).sum() > 0.99"
-                " && self.zones.map(zone, self.zones[zone]).sum() < 1.01"
-            ),
-            message="the zones' shares must add up to 1",
-            holds=lambda external: 0.99 < sum(external.zones.values()) < 1.01,
+            cel="self.zones.map(zone, self.zones[zone]).sum() > 0",
+            message=NO_SHARE,
+            holds=lambda external: sum(external.zones.values()) > 0,
             path=".zones",
         ),
     )
 
     name: DnsLabel
     topology: DnsLabel
-    zones: Annotated[dict[str, Ratio], Field(min_length=1)]
-    """The share of it in each zone, adding up to 1."""
+    zones: Annotated[dict[str, ZoneShare], Field(min_length=1)]
+    """Each zone's part of it, against the others': {a: 1, b: 1} is half each."""
 
 
 # Nodes in a scenario's file, and what happens to them.

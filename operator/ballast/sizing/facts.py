@@ -90,7 +90,7 @@ def stages(sizing: Sizing, *, parallelism: int) -> tuple[Stage, ...]:
             name=stage.component,
             latency_seconds=stage.latency.seconds,
             parallelism=stage.parallelism or parallelism,
-            output_ratio=stage.output_ratio,
+            output_ratio=stage.output_percent / 100,
             remote_rate_limit=float(stage.remote_rate_limit or "inf"),
         )
         for stage in sizing.stages
@@ -116,8 +116,8 @@ def _declared(sizing: Sizing) -> Iterator[tuple[str, Value]]:
         yield "batchSeconds", declared(sizing.batch_time.seconds, "s", "spec.sizing.batchTime")
     if sizing.batch_records is not None:
         yield "batchRecords", _of_spec(sizing.batch_records, "batchRecords", "batchRecords")
-    if "pending_ratio" in sizing.model_fields_set:
-        yield "pendingRatio", declared(sizing.pending_ratio, "", "spec.sizing.pendingRatio")
+    if "pending_percent" in sizing.model_fields_set:
+        yield "pendingRatio", declared(sizing.pending_percent / 100, "", "spec.sizing.pendingPercent")
     if sizing.source is not None:
         yield from _source(sizing.source)
     if sizing.machine is not None:
@@ -151,12 +151,12 @@ def _stages(sizing: Sizing) -> Iterator[tuple[str, Value]]:
         if stage.latency is not None:
             seconds += stage.latency.seconds * share
             named.append(f"spec.sizing.stages[{stage.component}].latency")
-        share *= stage.output_ratio
-        ratio *= stage.output_ratio
+        share *= stage.output_percent / 100
+        ratio *= stage.output_percent / 100
     if named:
         yield "recordSeconds", declared(seconds, "s", " + ".join(named))
     if sizing.stages:
-        yield "outputRatio", declared(ratio, "", "spec.sizing.stages[].outputRatio")
+        yield "outputRatio", declared(ratio, "", "spec.sizing.stages[].outputPercent")
 
 
 def _of_spec(quantity: Quantity, name: str, path: str) -> Value:

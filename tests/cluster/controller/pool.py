@@ -23,7 +23,7 @@ JSON = dict[str, Any]
 
 POOL_LABEL = "ballast.test/pool"
 OURS = {"name": names.GATE}
-ENFORCE = {"mode": "Enforce", "debounce": "1s", "gateTimeout": "4s", "maxExecutorsPerNodeRatio": 0.5}
+ENFORCE = {"mode": "Enforce", "debounce": "1s", "gateTimeout": "4s", "maxExecutorsPerNodePercent": 50}
 """Placement, with shorter times than the defaults so that tests need not wait."""
 
 

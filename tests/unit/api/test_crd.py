@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pytest
 import yaml
 
 from ballast.api import API_VERSION, GROUP, VERSION
@@ -61,3 +64,21 @@ def test_every_kind_has_its_names_and_a_status_of_its_own() -> None:
 
 def test_the_version_is_group_and_version() -> None:
     assert f"{GROUP}/{VERSION}" == API_VERSION
+
+
+def numbers(schema: Any, path: str) -> Iterator[str]:
+    """Paths of the fields that hold floating-point numbers."""
+    if schema.get("type") == "number":
+        yield path
+    for name, field in schema.get("properties", {}).items():
+        yield from numbers(field, f"{path}.{name}")
+    for name in ("items", "additionalProperties"):
+        if isinstance(schema.get(name), dict):
+            yield from numbers(schema[name], f"{path}[]")
+
+
+@pytest.mark.parametrize("path", generate())
+def test_no_spec_has_floating_point_numbers(path: str) -> None:
+    definition = yaml.safe_load(generate()[path])
+    fields = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+    assert list(numbers(fields.get("spec", {}), "spec")) == []

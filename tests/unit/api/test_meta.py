@@ -87,17 +87,37 @@ def test_a_word_of_python_stands_in_for_from() -> None:
                 "executor": {"pod": "p", "uid": "u"},
                 "sourceNodeName": "a",
                 "targetNodeName": "b",
-                "reason": {"strategy": "Manual", "scores": {"from": 90.0, "to": 30.0}},
+                "reason": {"strategy": "Manual", "scores": {"from": "90", "to": "30"}},
             },
         }
     )
 
     assert move.spec.reason is not None
     assert move.spec.reason.scores == ReasonScores(from_=90.0, to=30.0)
-    assert move.to_dict()["spec"]["reason"]["scores"] == {"from": 90.0, "to": 30.0}
+    assert move.to_dict()["spec"]["reason"]["scores"] == {"from": "90", "to": "30"}
 
 
 def test_durations_and_quantities_are_written_as_the_user_wrote_them() -> None:
     spec = BalancingPolicy.parse(policy(interval="0.5m", moves={"maxStateSize": "1024Mi"})).to_dict()["spec"]
 
     assert (spec["interval"], spec["moves"]["maxStateSize"]) == ("0.5m", "1024Mi")
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "remedy"),
+    [
+        ({"moves": {"minGian": 1}}, "spec.moves.minGian", "did you mean minGain"),
+        (
+            {"shedding": {"transferShedder": {}}},
+            "spec.shedding.transferShedder",
+            "spec.shedding.advanced.transferShedder",
+        ),
+        ({"metrics": {"queries": {}}}, "spec.metrics.queries", "spec.metrics.advanced.queries"),
+        ({"moves": {"budgets": [{"move": 1}]}}, "spec.moves.budgets[0].move", "did you mean moves"),
+        ({"moves": {"zzz": 1}}, "spec.moves.zzz", "remove it or correct its spelling"),
+    ],
+)
+def test_an_unknown_field_says_which_one_is_meant(spec: dict[str, Any], field: str, remedy: str) -> None:
+    with pytest.raises(InvalidResource) as refused:
+        BalancingPolicy.parse({"metadata": {"name": "p"}, "spec": spec})
+    assert [remedy in problem.remedy for problem in refused.value.problems if problem.field == field] == [True]

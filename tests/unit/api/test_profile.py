@@ -73,7 +73,7 @@ def test_what_the_profile_decides_is_not_written_out() -> None:
     written = policy(profile="Conservative", moves={"minGain": 7}).to_dict()["spec"]
     assert written["moves"]["minGain"] == 7
     assert "cooldown" not in written["moves"]
-    assert written["shedding"] == {"strategy": "AvgShedder"}
+    assert written["shedding"] == {"strategy": "AvgShedder", "advanced": {}}
 
 
 def test_the_description_of_a_field_lists_what_the_profiles_set() -> None:

@@ -17,8 +17,8 @@ def test_the_committed_page_is_that_of_the_models() -> None:
 
 def test_a_row_tells_type_default_meaning_and_bounds() -> None:
     assert (
-        row_of("placement.scope.higherBound") == "| `placement.scope.higherBound` | number | `0.8` | "
-        "Used capacity of the scope above which the component spreads farther, from 0 to 1. (0 to 1) |"
+        row_of("placement.scope.higherBoundPercent") == "| `placement.scope.higherBoundPercent` | integer | `80` | "
+        "Used capacity of the scope above which the component spreads farther. (0 to 100) |"
     )
 
 

@@ -163,7 +163,7 @@ def test_several_wrong_fields_take_a_line_each(tmp_path: Path) -> None:
     assert (ended.code, ended.err.splitlines()[0]) == (1, "Error: BalancingPolicy x is not valid:")
     assert_plain(ended, lines=None)
     told = dict(line.strip().split(": ", 1) for line in ended.err.splitlines()[1:])
-    assert told["spec.mvoes"] == "1: no such field: remove it or correct its spelling"
+    assert told["spec.mvoes"] == "1: no such field: did you mean moves?"
     assert told["spec.nodeSelector"] == "[]: write a mapping"
     assert told["spec.metrics.window"] == "5: write text"
     assert told["spec.placement.mode"] == "'Of': write Disabled, Recommend or Enforce"

@@ -37,7 +37,7 @@ def test_one_that_moves_says_where_to_and_what_for() -> None:
 
 def test_one_that_stays_says_why_and_what_keeps_it_off_each_node() -> None:
     text = " ".join(printed(a_situation(), "exec-2").split())
-    assert "stays REASON WHY NothingToGain 1.00 times the seconds per task of the fastest quarter" in text
+    assert "stays REASON WHY NothingToGain 100% of the seconds per task of the fastest quarter" in text
     for words in (
         "NodeUnavailable: cordoned is cordoned",
         "NoRoom: 0.00 cores are free, 1.00 are asked for",
@@ -147,7 +147,7 @@ def test_a_topology_is_explained_by_capacity_and_load_of_each_executor(tmp_path:
         "they wait for shuffle data or a remote service",
         "ballast size --gc-log FILE",
         "Some executors of ingest have a high capacity, and others hardly any.",
-        "spec.placement.scope.higherBound",
+        "spec.placement.scope",
     ):
         assert words in text
 
@@ -209,7 +209,7 @@ def test_a_policy_lists_every_field_with_its_value_and_where_it_comes_from(polic
         "profile spec Conservative",
         "nodeSelector default all",
         "interval default 60s",
-        "placement.maxExecutorsPerZoneRatio profile 0.67",
+        "placement.maxExecutorsPerZonePercent profile 67",
         "shedding.avgShedder.lowHits profile 12",
         "shedding.avgShedder.unit default Usage",
         "moves.mode spec Approve",

@@ -40,7 +40,7 @@ def test_what_is_not_done_has_its_reason() -> None:
     text = printed(with_a_proposed_move())
     assert "none" in text
     assert "team/exec-1  MaxConcurrent     1 moves of team/clicks are under way" in text
-    assert "NothingToGain     1.00 times the seconds per task of the fastest" in text
+    assert "NothingToGain     100% of the seconds per task of the fastest" in text
 
 
 def test_a_waiting_executor_is_told_once_with_where_it_goes() -> None:

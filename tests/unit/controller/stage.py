@@ -64,8 +64,8 @@ def move(number: int, *, source: str = "hot", target: str = "cold", approved: bo
             "sourceNodeName": source,
             "targetNodeName": target,
             "approved": approved,
-            "reason": {"strategy": "AvgShedder", "scores": {"from": 90.0, "to": 20.0}},
-            "predicted": {"hotAfter": 65.0, "coldAfter": 45.0},
+            "reason": {"strategy": "AvgShedder", "scores": {"from": "90", "to": "20"}},
+            "predicted": {"hotAfter": "65", "coldAfter": "45"},
         },
     }
 
@@ -177,7 +177,7 @@ def _policy(moves: Mapping[str, Any]) -> Read[BalancingPolicy]:
         "spec": {
             "nodeSelector": {"matchLabels": {"pool": "streaming"}},
             "placement": {"mode": "Enforce"},
-            "moves": {"mode": "Enforce", "maxLocalityLoss": 1, **moves},
+            "moves": {"mode": "Enforce", "maxLocalityLossPercent": 100, **moves},
         },
     }
     return Read(raw, BalancingPolicy.parse(raw))

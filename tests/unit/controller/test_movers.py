@@ -312,7 +312,7 @@ def test_what_it_brought_is_on_record_next_to_what_was_predicted(pool: Stage) ->
             "gain": 50.0,
         }
     )
-    assert pool.moves["m1"]["spec"]["predicted"] == {"hotAfter": 65.0, "coldAfter": 45.0}
+    assert pool.moves["m1"]["spec"]["predicted"] == {"hotAfter": "65", "coldAfter": "45"}
 
 
 def test_a_move_counts_once_however_often_it_is_looked_at(pool: Stage) -> None:

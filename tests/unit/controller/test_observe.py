@@ -169,7 +169,7 @@ def test_an_application_without_a_topology_is_one() -> None:
 def test_a_topology_is_read_whole() -> None:
     clicks = topology(
         components=[
-            {"name": "bus", "external": {"zones": {"a": 0.25, "b": 0.75}}},
+            {"name": "bus", "external": {"zones": {"a": 1, "b": 3}}},
             {"name": "ingest", "workload": "Streaming", "executors": 6, "exchange": {"bytesPerSecond": "1Mi"}},
             {"name": "sessions", "exchange": {"query": "sum(x)"}},
         ],

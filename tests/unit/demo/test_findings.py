@@ -68,8 +68,8 @@ def test_a_move_is_read_from_its_object() -> None:
                 "sourceNodeName": "a",
                 "targetNodeName": "b",
                 "executor": {"pod": "p-exec-1"},
-                "reason": {"scores": {"from": 95.0, "to": 5.0}, "hits": {"low": 3, "high": 2}},
-                "predicted": {"hotAfter": 83.0, "coldAfter": 17.0},
+                "reason": {"scores": {"from": "95", "to": "5"}, "hits": {"low": 3, "high": 2}},
+                "predicted": {"hotAfter": "83", "coldAfter": "17"},
             },
             "status": {
                 "phase": "Succeeded",

@@ -29,8 +29,8 @@ def move(phase: str, **status: Any) -> Json:
             "sourceNodeName": "a",
             "targetNodeName": "b",
             "executor": {"pod": "p-exec-1"},
-            "reason": {"scores": {"from": 95.0, "to": 5.0}, "hits": {"low": 3, "high": 2}},
-            "predicted": {"hotAfter": 83.0, "coldAfter": 17.0},
+            "reason": {"scores": {"from": "95", "to": "5"}, "hits": {"low": 3, "high": 2}},
+            "predicted": {"hotAfter": "83", "coldAfter": "17"},
         },
         "status": {"phase": phase, **status},
     }

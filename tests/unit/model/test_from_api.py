@@ -56,7 +56,7 @@ def test_the_defaults_of_the_resource_are_the_planners() -> None:
 def test_a_block_without_figures_means_what_no_block_means(
     strategy: str, block: str, read: Callable[[Mapping[str, float]], object]
 ) -> None:
-    filled = policy_from(_policy({"shedding": {"strategy": strategy, block: {}}})).shedding.settings
+    filled = policy_from(_policy({"shedding": {"strategy": strategy, "advanced": {block: {}}}})).shedding.settings
     absent = policy_from(_policy({"shedding": {"strategy": strategy}})).shedding.settings
     assert read(dict(filled)) == read(dict(absent))
 
@@ -121,9 +121,15 @@ def test_favored_nodes_are_found_by_their_labels() -> None:
 
 
 def test_the_figures_of_placement_strategies_arrive() -> None:
-    rate = {"strategy": "LeastLongTermRate", "leastLongTermRate": {"overloadThreshold": 60, "longWindow": "2h"}}
-    usage = {"strategy": "LeastResourceUsage", "leastResourceUsage": {"minDifference": 5, "historyWeight": 0.5}}
-    near = {"proximity": {"searchTime": "2s"}}
+    rate = {
+        "strategy": "LeastLongTermRate",
+        "advanced": {"leastLongTermRate": {"overloadThreshold": 60, "longWindow": "2h"}},
+    }
+    usage = {
+        "strategy": "LeastResourceUsage",
+        "advanced": {"leastResourceUsage": {"minDifference": 5, "historyWeightPercent": 50}},
+    }
+    near = {"advanced": {"proximity": {"searchTime": "2s"}}}
     found = policy_from(_policy({"placement": rate})).placement
     assert (found.max_score_percent, found.long_window_seconds) == (60.0, 7200.0)
     found = policy_from(_policy({"placement": usage})).placement
@@ -132,7 +138,7 @@ def test_the_figures_of_placement_strategies_arrive() -> None:
 
 
 def test_the_block_of_another_strategy_becomes_numbers() -> None:
-    spec = {"shedding": {"strategy": "TransferShedder", "transferShedder": {"delay": "1m"}}}
+    spec = {"shedding": {"strategy": "TransferShedder", "advanced": {"transferShedder": {"delay": "1m"}}}}
     settings = dict(policy_from(_policy(spec)).shedding.settings)
     assert settings["delay"] == 60.0
     assert settings["target_std_dev"] == 25.0

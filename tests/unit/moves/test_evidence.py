@@ -121,26 +121,27 @@ def test_a_move_needs_one_piece_of_evidence(evidence: Evidence) -> None:
         (
             Evidence(slowness=1.05, score=72.0, reference="the destination's executors"),
             (
-                "1.05 times the seconds per task of the destination's executors (minSlowness 1.2); node pressure "
+                "105% of the seconds per task of the destination's executors (minSlownessPercent 120); node pressure "
                 "unknown; score 72 below saturationScore 90"
             ),
         ),
         (
             Evidence(pressure_ratio=0.02, score=72.4),
-            "seconds per task unknown; node pressure 0.02 (minPressure 0.1); score 72 below saturationScore 90",
+            "seconds per task unknown; node pressure 2% (minPressurePercent 10); score 72 below saturationScore 90",
         ),
         (
             Evidence(slowness=1.0, comparable=False, pressure_ratio=0.0),
             (
-                "1.00 times the seconds per task of the fastest quarter, which is on nodes as hot (minSlowness 1.2); "
-                "node pressure 0.00 (minPressure 0.1); score unknown"
+                "100% of the seconds per task of the fastest quarter, which is on nodes as hot "
+                "(minSlownessPercent 120); node pressure 0% (minPressurePercent 10); score unknown"
             ),
         ),
         (
             Evidence(slowness=1.4, skew=1.3, throttling_ratio=-0.05),
             (
-                "1.40 times the seconds per task of the fastest quarter at 1.30 times its bytes (minSlowness 1.2); "
-                "node pressure unknown; throttled -0.05 against the fastest quarter (minPressure 0.1); score unknown"
+                "140% of the seconds per task of the fastest quarter at 130% of its bytes (minSlownessPercent 120); "
+                "node pressure unknown; throttled -5% against the fastest quarter (minPressurePercent 10); "
+                "score unknown"
             ),
         ),
     ],

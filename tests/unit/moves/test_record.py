@@ -32,8 +32,8 @@ def stored(**changes: Any) -> dict[str, Any]:
             "sourceNodeName": "hot",
             "targetNodeName": "cold",
             "approved": True,
-            "reason": {"strategy": "AvgShedder", "scores": {"from": 90.0, "to": 30.0}},
-            "predicted": {"hotAfter": 65.0, "coldAfter": 55.0},
+            "reason": {"strategy": "AvgShedder", "scores": {"from": "90", "to": "30"}},
+            "predicted": {"hotAfter": "65", "coldAfter": "55"},
         },
         **changes,
     }

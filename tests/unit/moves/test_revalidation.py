@@ -112,7 +112,7 @@ def test_an_executor_goes_elsewhere_when_its_application_has_become_as_slow_at_i
     assert look(pool(executors=(MOVER, slow, fast)), policy=policy) == (None, "mild")
     reason, words = why(pool(NODES[0], NODES[1], executors=(MOVER, slow, fast)), policy=policy)
     assert reason is Reason.NOTHING_TO_GAIN
-    assert words.startswith("1.00 times the seconds per task of the destination's executors")
+    assert words.startswith("100% of the seconds per task of the destination's executors")
     assert words.endswith("no other cold node can")
 
 

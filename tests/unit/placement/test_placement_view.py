@@ -240,7 +240,7 @@ def test_every_strategy_that_goes_by_scores_has_its_own_measure(policy: Shedding
     "policy",
     [
         SheddingPolicy("None"),
-        SheddingPolicy("UniformLoadShedder", settings=(("max_unload_ratio", 0.5),)),
+        SheddingPolicy("UniformLoadShedder", settings=(("max_unload_percent", 50.0),)),
         SheddingPolicy(avg_shedder=AvgShedderPolicy(unit=LoadUnit.TRAFFIC)),
     ],
 )

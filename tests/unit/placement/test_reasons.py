@@ -56,7 +56,7 @@ def test_where_those_with_room_hold_enough_it_names_the_limit() -> None:
     nodes = (a_node("a1", requested=FULL), NODES[1])
     assert why(gated("e1"), an_executor("e2", node="a2"), nodes=nodes) == (
         Reason.SPREAD_LIMIT,
-        "1 of 1 nodes with room: maxExecutorsPerNodeRatio 0.25 allows 1 of 2 of ingest per node",
+        "1 of 1 nodes with room: maxExecutorsPerNodePercent 25 allows 1 of 2 of ingest per node",
     )
 
 
@@ -73,7 +73,7 @@ def test_a_zone_that_holds_enough_is_a_matter_of_spread_too() -> None:
     nodes = (*NODES[:2], a_node("b1", zone="b", requested=FULL))
     assert why(gated("e1"), an_executor("e2", node="a2"), nodes=nodes, policy=policy) == (
         Reason.SPREAD_LIMIT,
-        "2 of 2 nodes with room: maxExecutorsPerZoneRatio 0.5 allows 1 of 2 of ingest per zone",
+        "2 of 2 nodes with room: maxExecutorsPerZonePercent 50 allows 1 of 2 of ingest per zone",
     )
 
 
@@ -83,7 +83,7 @@ def test_what_bars_most_nodes_is_the_reason_and_the_rest_is_told() -> None:
     assert why(gated("e1"), *there, topologies=(apart,)) == (
         Reason.SEPARATED,
         (
-            "1 of 3 nodes with room: maxExecutorsPerNodeRatio 0.25 allows 1 of 2 of ingest per node; "
+            "1 of 3 nodes with room: maxExecutorsPerNodePercent 25 allows 1 of 2 of ingest per node; "
             "2 of 3 nodes with room: a component that must be kept apart from ingest is there"
         ),
     )
@@ -173,17 +173,17 @@ class TestSplitBy:
 
     def test_it_names_the_limit_except_for_which_one_zone_would_hold_the_set(self) -> None:
         nodes = (a_node("a1", zone="a", cores=8.0), a_node("b1", zone="b", cores=8.0))
-        words = "split over 2 zones: maxExecutorsPerNodeRatio 0.5 allows 2 of 4 of ingest per node"
+        words = "split over 2 zones: maxExecutorsPerNodePercent 50 allows 2 of 4 of ingest per node"
         assert self.details(4, *nodes, max_executors_per_node_ratio=0.5) == {words}
 
     def test_racks_are_told_where_the_zone_is_one(self) -> None:
         nodes = (a_node("a1", rack="r1", cores=8.0), a_node("a2", rack="r2", cores=8.0))
-        words = "split over 2 racks: maxExecutorsPerNodeRatio 0.5 allows 2 of 4 of ingest per node"
+        words = "split over 2 racks: maxExecutorsPerNodePercent 50 allows 2 of 4 of ingest per node"
         assert self.details(4, *nodes, max_executors_per_node_ratio=0.5) == {words}
 
     def test_the_limit_of_a_zone_is_told_as_well(self) -> None:
         nodes = tuple(a_node(f"{zone}{n}", zone=zone, cores=8.0) for zone in "ab" for n in range(4))
-        words = "split over 2 zones: maxExecutorsPerZoneRatio 0.5 allows 2 of 4 of ingest per zone"
+        words = "split over 2 zones: maxExecutorsPerZonePercent 50 allows 2 of 4 of ingest per zone"
         assert self.details(4, *nodes, max_executors_per_zone_ratio=0.5) == {words}
 
     def test_nothing_is_told_where_room_splits_it_or_it_is_together(self) -> None:

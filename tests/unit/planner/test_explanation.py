@@ -264,7 +264,7 @@ def test_pressure_on_the_node_is_told_and_is_evidence() -> None:
     assert told(busy(), nodes=warm).pressure_ratio == 0.1
     assert not _without_gain(told(busy(), nodes=warm))
     assert _without_gain(told(busy(), nodes=calm)) == [
-        "seconds per task unknown; node pressure 0.02 (minPressure 0.1); score 85 below saturationScore 90"
+        "seconds per task unknown; node pressure 2% (minPressurePercent 10); score 85 below saturationScore 90"
     ]
 
 
@@ -279,7 +279,7 @@ def test_a_destination_where_its_application_is_as_slow_is_no_alternative() -> N
         "mild": None,
     }
     assert next(each.detail for each in found.alternatives if each.node == "cold").startswith(
-        "1.00 times the seconds per task of the destination's executors (minSlowness 1.2)"
+        "100% of the seconds per task of the destination's executors (minSlownessPercent 120)"
     )
 
 

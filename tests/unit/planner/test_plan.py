@@ -301,10 +301,12 @@ def test_a_components_limit_holds_for_moves_as_well() -> None:
         SheddingPolicy(
             avg_shedder=AvgShedderPolicy(unit=LoadUnit.TRAFFIC, low_hits=1, min_rate=0, min_throughput_bytes=0)
         ),
-        SheddingPolicy(strategy="ThresholdShedder", settings=(("history_weight", 0.0), ("min_throughput", 0.0))),
+        SheddingPolicy(
+            strategy="ThresholdShedder", settings=(("history_weight_percent", 0.0), ("min_throughput", 0.0))
+        ),
         SheddingPolicy(strategy="OverloadShedder"),
-        SheddingPolicy(strategy="UniformLoadShedder", settings=(("max_unload_ratio", 0.5),)),
-        SheddingPolicy(strategy="TransferShedder", settings=(("hits", 0.0), ("history_weight", 0.0))),
+        SheddingPolicy(strategy="UniformLoadShedder", settings=(("max_unload_percent", 50.0),)),
+        SheddingPolicy(strategy="TransferShedder", settings=(("hits", 0.0), ("history_weight_percent", 0.0))),
     ],
     ids=lambda shedding: shedding.strategy,
 )

@@ -72,7 +72,7 @@ EVERY_STRATEGY = (
     SheddingPolicy(avg_shedder=BY_TRAFFIC),
     SheddingPolicy("ThresholdShedder", settings=(("min_throughput", 0.0),)),
     SheddingPolicy("OverloadShedder", settings=(("threshold", 80.0),)),
-    SheddingPolicy("UniformLoadShedder", settings=(("max_unload_ratio", 0.5), *NO_MINIMUM)),
+    SheddingPolicy("UniformLoadShedder", settings=(("max_unload_percent", 50.0), *NO_MINIMUM)),
     SheddingPolicy("TransferShedder", settings=(("hits", 1.0), ("target_std_dev", 10.0))),
     SheddingPolicy(avg_shedder=AvgShedderPolicy(low_hits=2, high_hits=2)),
 )

@@ -62,7 +62,7 @@ def test_averages_are_kept_in_the_state() -> None:
     calm = pool(busy("hot", 50), busy("cold", 50))
     before = shed("ThresholdShedder", calm, {}, "").state
     assert shed("ThresholdShedder", SKEWED, {}, before).suggestions == ()
-    assert shed("ThresholdShedder", SKEWED, {"history_weight": 0.0}, before).suggestions != ()
+    assert shed("ThresholdShedder", SKEWED, {"history_weight_percent": 0.0}, before).suggestions != ()
 
 
 HOT, *COLD = (busy("hot", 95, [4000.0] * 4, volumes=[40 * MIB] * 4), busy("cold", 5), busy("cool", 15))
@@ -72,8 +72,8 @@ HOT, *COLD = (busy("hot", 95, [4000.0] * 4, volumes=[40 * MIB] * 4), busy("cold"
     ("name", "settings"),
     [
         ("AvgShedder", {"low_hits": 9.0, "high_hits": 4.0}),
-        ("ThresholdShedder", {"history_weight": 0.5, "threshold": 99.0}),
-        ("TransferShedder", {"hits": 9.0, "target_std_dev": 10.0, "history_weight": 0.5}),
+        ("ThresholdShedder", {"history_weight_percent": 50.0, "threshold": 99.0}),
+        ("TransferShedder", {"hits": 9.0, "target_std_dev": 10.0, "history_weight_percent": 50.0}),
     ],
 )
 def test_what_is_known_of_a_node_outlasts_a_pass_without_its_figures(name: str, settings: dict[str, float]) -> None:
@@ -184,16 +184,16 @@ def test_transfer_waits_for_a_node_to_cool_down_and_for_fresh_figures() -> None:
         ),
         (
             threshold_settings,
-            {"threshold": 1.0, "history_weight": 0.2, "min_throughput": 3.0, "lower_boundary": 1.0},
+            {"threshold": 1.0, "history_weight_percent": 20.0, "min_throughput": 3.0, "lower_boundary": 1.0},
             ThresholdSettings(1.0, 0.2, 3.0, lower_boundary=True),
         ),
         (overload_settings, {"threshold": 1.0}, OverloadSettings(1.0)),
         (
             uniform_settings,
             {
-                "rate_difference": 1.0,
-                "throughput_ratio": 2.0,
-                "max_unload_ratio": 0.3,
+                "rate_difference_percent": 1.0,
+                "throughput_percent": 200.0,
+                "max_unload_percent": 30.0,
                 "min_rate": 4.0,
                 "min_throughput": 5.0,
                 "max_executors": 6.0,
@@ -207,7 +207,7 @@ def test_transfer_waits_for_a_node_to_cool_down_and_for_fresh_figures() -> None:
                 "hits": 2.0,
                 "max_nodes_per_pass": 3.0,
                 "overload_threshold": 4.0,
-                "history_weight": 0.5,
+                "history_weight_percent": 50.0,
                 "delay": 6.0,
                 "max_age": 7.0,
             },

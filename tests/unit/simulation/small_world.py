@@ -15,7 +15,7 @@ from ballast.simulation.scenario import Scenario
 
 EAGER: dict[str, Any] = {
     "metrics": {"window": "60s"},
-    "placement": {"mode": "Enforce", "maxExecutorsPerNodeRatio": 1.0},
+    "placement": {"mode": "Enforce", "maxExecutorsPerNodePercent": 100},
     "moves": {
         "mode": "Enforce",
         "maxConcurrent": 100,

@@ -115,7 +115,7 @@ class TestPlacing:
         trace = run(
             nodes=[{"name": "node", "count": 4, "cores": 10, "zones": ["a", "b"]}],
             applications=[job],
-            externals=[{"name": "kafka", "topology": "clicks", "zones": {"b": 1.0}}],
+            externals=[{"name": "kafka", "topology": "clicks", "zones": {"b": 1}}],
             streams=[{"from": "kafka", "to": "job", "bytesPerSecond": "10Mi"}],
         )
         assert {placed.node for placed in trace.placements} <= {"node-1", "node-3"}

@@ -27,7 +27,7 @@ from ballast.simulation.study import Document, moves_anything
 from tests.unit.simulation.small_world import by_spec, policy, scenario
 
 FIGURES = {
-    "shedding": {"avgShedder": {"lowThreshold": 20}, "thresholdShedder": {"threshold": 5}},
+    "shedding": {"avgShedder": {"lowThreshold": 20}, "advanced": {"thresholdShedder": {"threshold": 5}}},
     "moves": {"maxConcurrent": 7},
 }
 
@@ -142,7 +142,7 @@ def test_a_name_says_strategy_and_unit_and_everything_is_enforced(name: str, str
 def test_figures_are_the_scenarios_and_those_of_other_strategies_are_left_out() -> None:
     world = scenario(
         policy={
-            "shedding": {"avgShedder": {"lowHits": 5}, "thresholdShedder": {"threshold": 7}},
+            "shedding": {"avgShedder": {"lowHits": 5}, "advanced": {"thresholdShedder": {"threshold": 7}}},
             "moves": {"maxConcurrent": 9},
         }
     )
@@ -277,8 +277,8 @@ def test_every_combination_has_a_label_that_tells_it_apart() -> None:
 
 def test_a_variant_is_the_policy_except_for_what_is_set() -> None:
     original = document(moves={"maxConcurrent": 7})
-    (spec,) = variants("spec.shedding.avgShedder.lowThreshold=12.5", of=original).values()
-    assert spec["shedding"]["avgShedder"] == {"lowThreshold": 12.5}
+    (spec,) = variants("spec.shedding.avgShedder.lowThreshold=12", of=original).values()
+    assert spec["shedding"]["avgShedder"] == {"lowThreshold": 12}
     assert spec["moves"] == original["spec"]["moves"]
     assert "avgShedder" not in original["spec"]["shedding"]
 
@@ -313,7 +313,7 @@ def test_strategies_get_their_own_figures_alone() -> None:
     found = variants(
         "shedding.strategy=AvgShedder,ThresholdShedder,None",
         "shedding.avgShedder.lowThreshold=10,15",
-        "shedding.thresholdShedder.threshold=5",
+        "shedding.advanced.thresholdShedder.threshold=5",
         of=document(shedding={"avgShedder": {"lowHits": 4}}),
     )
     assert {label: spec["shedding"] for label, spec in found.items()} == {
@@ -327,7 +327,7 @@ def test_strategies_get_their_own_figures_alone() -> None:
         },
         "mine strategy=ThresholdShedder threshold=5": {
             "strategy": "ThresholdShedder",
-            "thresholdShedder": {"threshold": 5},
+            "advanced": {"thresholdShedder": {"threshold": 5}},
         },
         "mine strategy=None": {"strategy": "None"},
     }

@@ -271,7 +271,7 @@ def test_a_policy_is_tried_as_if_it_enforced_with_the_labels_that_a_snapshot_tel
 
 def test_queries_of_the_policys_own_are_told_to_be_those_of_the_history() -> None:
     _, recording, _ = recorded(scenario(), policy(mode="Disabled"))
-    metrics = {**EAGER["metrics"], "queries": {"nodeCpu": "my_cpu", "executorCpu": "my_executor_cpu"}}
+    metrics = {**EAGER["metrics"], "advanced": {"queries": {"nodeCpu": "my_cpu", "executorCpu": "my_executor_cpu"}}}
     own = BalancingPolicy.parse(by_name("AvgShedder", {**EAGER, "metrics": metrics}))
     told, untold = (RecordingTrial(recording, Replay()).run(each, CASE).unknown for each in (own, POLICY))
     (sentence,) = set(told) - set(untold)

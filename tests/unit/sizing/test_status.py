@@ -64,14 +64,14 @@ def given_or_not(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str
 STAGE = given_or_not(
     latency=LATENCY,
     parallelism=NUMBER,
-    outputRatio=st.sampled_from([0.0, 1e-6, 1.0, 1e6]),
+    outputPercent=st.sampled_from([0, 1, 100, 100_000_000]),
     remoteRateLimit=QUANTITY,
 )
 SIZING = given_or_not(
     goal=st.sampled_from(["Throughput", "Latency", "Memory", "Cost"]),
     recordsPerSecond=QUANTITY,
     recordBytes=QUANTITY,
-    pendingRatio=st.sampled_from([1.0, 100.0]),
+    pendingPercent=st.sampled_from([100, 10_000]),
     source=given_or_not(brokers=NUMBER, partitions=NUMBER, maxFetch=QUANTITY),
     machine=given_or_not(count=NUMBER, cores=NUMBER, memory=QUANTITY),
     stages=st.lists(STAGE, max_size=3).map(lambda found: [{"component": f"s{n}", **e} for n, e in enumerate(found)]),

@@ -19,12 +19,12 @@ from ballast.sizing.variables import BatchModel, Table, table
 NOTES: dict[str, Any] = {
     "recordBytes": 1000,
     "batchTime": "800ms",
-    "pendingRatio": 2,
+    "pendingPercent": 200,
     "source": {"brokers": 4, "partitions": 16},
     "machine": {"count": 4, "cores": 4},
     "stages": [
         {"component": "spout", "parallelism": 4},
-        {"component": "wukong", "latency": "8ms", "outputRatio": 5},
+        {"component": "wukong", "latency": "8ms", "outputPercent": 500},
         {"component": "esstate", "parallelism": 4},
     ],
 }

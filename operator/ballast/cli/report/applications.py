@@ -242,7 +242,7 @@ def basis(found: PoolReport) -> Iterator[str]:
     yield "Placed: where Ballast would have placed them at their start. Running executors are not moved for it."
     yield (
         "One zone: an application with all its executors in one zone stops when that zone fails. "
-        "`maxExecutorsPerZoneRatio` keeps a share of them elsewhere, at the cost of traffic between zones."
+        "`maxExecutorsPerZonePercent` keeps a share of them elsewhere, at the cost of traffic between zones."
     )
 
 
