@@ -7,7 +7,7 @@ import json
 import re
 import typing
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from enum import StrEnum
 from typing import Any, ClassVar, Self
 
@@ -128,16 +128,39 @@ class Resource(Model):
         Types are taken strictly, as the server does. Raises InvalidResource with every problem found.
         """
         try:
-            return cls.model_validate_json(json.dumps(raw, default=_timestamp), strict=True)
+            text = json.dumps(raw, default=_timestamp)
+        except (TypeError, ValueError, RecursionError):  # what YAML has, and JSON has not
+            wrong = InvalidField("", type(raw).__name__, "write text, numbers, lists and mappings only")
+            raise InvalidResource(_named(cls, raw), [wrong]) from None
+        try:
+            return cls.model_validate_json(text, strict=True)
         except ValidationError as error:
-            name = (raw.get("metadata") or {}).get("name", "?")
             details = [detail for detail in error.errors(include_url=False) if not _is_echo(detail)]
-            problems = [_problem(detail, cls) for detail in details]
-            raise InvalidResource(f"{cls.__name__} {name}", problems) from None
+            raise InvalidResource(_named(cls, raw), [_problem(detail, cls) for detail in details]) from None
+
+    @classmethod
+    def of_file(cls, raw: Mapping[str, Any], file: object) -> Self:
+        """As `parse`, of an object in a user's file, which the error names. There, it needs a name."""
+        try:
+            found = cls.parse(raw)
+        except InvalidResource as error:
+            raise InvalidResource(f"{file}: {error.what}", error.problems) from None
+        if not found.metadata.name:
+            raise InvalidResource(
+                f"{file}: {cls.__name__}", [InvalidField("metadata.name", "(absent)", "set this field")]
+            )
+        return found
+
+
+def _named(kind: type, raw: Mapping[str, Any]) -> str:
+    """Kind and name, as far as there is one."""
+    metadata = raw.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    return f"{kind.__name__} {name or '?'}"
 
 
 def _timestamp(value: Any) -> str:
-    if isinstance(value, datetime):
+    if isinstance(value, date):
         return value.isoformat()
     raise TypeError(f"{type(value).__name__} has no place in an object")
 

@@ -19,12 +19,11 @@ from ballast.cli.report.backtested import EXPLAINED, backtested_document, backte
 from ballast.cli.situation import load
 from ballast.cli.spark import progress, with_spark
 from ballast.errors import InvalidField
-from ballast.simulation.policies import FILES, Axis, candidates, shared_figures
+from ballast.simulation.policies import FILES, Axis, candidates, scenario_in, shared_figures
 from ballast.simulation.ranking import Ranking, ranking
 from ballast.simulation.recorded.executors import Arrivals
 from ballast.simulation.recorded.known import Known, known
 from ballast.simulation.replay import Replay
-from ballast.simulation.scenario import Scenario
 from ballast.simulation.study import Document, Study
 
 if TYPE_CHECKING:
@@ -147,7 +146,7 @@ def backtest(
         raise InvalidField("--history", given, "name either a history or files of scenarios with --scenario")
     if history is None:
         recorded.refuse()
-    worlds = [Scenario.read(path, option="--scenario") for path in scenario or ()]
+    worlds = [scenario_in(path, option="--scenario") for path in scenario or ()]
     axes = [Axis.parse(text) for text in grid or ()]
     named = policies or _DEFAULT
     figures = {} if not worlds or all(text.endswith(FILES) for text in named) else shared_figures(worlds)

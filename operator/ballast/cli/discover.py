@@ -14,7 +14,7 @@ import yaml
 from ballast.api.topology import SparkTopology
 from ballast.cli.access import ANYHOW, Access, address, reads_cluster
 from ballast.cli.source import NamespaceOption
-from ballast.errors import BallastError, InvalidField
+from ballast.errors import BallastError, InvalidField, InvalidResource
 from ballast.files import in_plain_words, text_of
 from ballast.kube import names
 from ballast.planner.discovery import (
@@ -56,6 +56,9 @@ _QUERIES = {
         f'count by ({_BY}) (label_replace({{__name__=~"{_STREAMING}"}}, "{_BY}", "$1", "__name__", "{_STREAMING}"))'
     ),
 }
+
+_PODS_REMEDY = "write it with `kubectl get pods -A -o json`"
+_AS_KUBECTL = "as `kubectl get pods -A -o json` does"
 
 Json = Mapping[str, Any]
 
@@ -104,7 +107,11 @@ def discover(
         pods, ends = _of_file(filename, namespace)
     else:
         pods, ends = _of_cluster(namespace, access)
-    found = _chosen(_applications(pods), applications or ())
+    running = _applications(pods)
+    if filename is not None and not running:
+        where = "in it" if namespace is None else f"in namespace {namespace} of it: say which namespace with -n"
+        raise InvalidField("--filename", str(filename), f"no executor of Spark runs {where}; {_PODS_REMEDY}")
+    found = _chosen(running, applications or ())
     named = [_end(text) for text in external or ()]
     seen = Seen(
         found,
@@ -117,16 +124,35 @@ def discover(
 
 def _of_file(path: Path, namespace: str | None) -> tuple[list[Json], list[Json]]:
     """Pods of the namespace, and of all. Raises InvalidField."""
-    remedy = "write it with `kubectl get pods -A -o json`"
+    remedy = _PODS_REMEDY
     text = text_of(path, option="--filename", remedy=remedy)
     try:
-        items = json.loads(text)["items"]
-        everything = [pod for pod in items if isinstance(pod["metadata"]["name"], str)]
-    except json.JSONDecodeError as error:
+        document = json.loads(text)
+    except ValueError as error:
         raise InvalidField("--filename", str(path), f"{in_plain_words(error)}; {remedy}") from error
-    except (KeyError, TypeError) as error:
-        raise InvalidField("--filename", str(path), f"no list of pods; {remedy}") from error
+    everything = document.get("items") if isinstance(document, dict) else None
+    if not isinstance(everything, list):
+        raise InvalidField("--filename", str(path), f"no list of pods; {remedy}")
+    problems = [problem for position, pod in enumerate(everything) for problem in _problems(pod, f"items[{position}]")]
+    if problems:
+        raise InvalidResource(f"{path}: List of pods", problems)
     return [pod for pod in everything if namespace in (None, pod["metadata"].get("namespace"))], everything
+
+
+def _problems(pod: Any, at: str) -> Iterator[InvalidField]:
+    """What is read of a pod has the types that the API server gives it."""
+    if not isinstance(pod, dict) or not isinstance(pod.get("metadata"), dict):
+        yield InvalidField(f"{at}.metadata", "(absent)", f"write a mapping, {_AS_KUBECTL}")
+        return
+    metadata, status = pod["metadata"], pod.get("status")
+    for field, optional in (("name", False), ("namespace", True)):
+        if not (isinstance(metadata.get(field), str) or (optional and metadata.get(field) is None)):
+            yield InvalidField(f"{at}.metadata.{field}", metadata.get(field, "(absent)"), f"write text, {_AS_KUBECTL}")
+    labels = metadata.get("labels") or {}
+    if not isinstance(labels, dict) or not all(isinstance(value, str) for value in labels.values()):
+        yield InvalidField(f"{at}.metadata.labels", labels, f"write a mapping of text to text, {_AS_KUBECTL}")
+    if not (status is None or isinstance(status, dict)):
+        yield InvalidField(f"{at}.status", status, f"write a mapping, {_AS_KUBECTL}")
 
 
 def _of_cluster(namespace: str | None, access: Access) -> tuple[list[Json], list[Json]]:

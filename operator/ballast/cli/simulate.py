@@ -30,7 +30,7 @@ from ballast.garbage import seldom_sought
 from ballast.model import Policy
 from ballast.simulation.engine import Progress as Told
 from ballast.simulation.engine import simulate as run
-from ballast.simulation.policies import FILES, enforced, from_name, in_file, policy_in
+from ballast.simulation.policies import FILES, enforced, from_name, in_file, policy_in, scenario_in
 from ballast.simulation.run_metrics import imbalance
 from ballast.simulation.scenario import Scenario
 from ballast.simulation.trace import Trace
@@ -68,7 +68,7 @@ def simulate(
 
     The planner is the operator's own. A policy that only recommends, or waits for approval, is run as if it enforced.
     """
-    world = Scenario.read(scenario)
+    world = scenario_in(scenario)
     traces = traced(world, named(policy or _DEFAULT, world), seed)
     if report is not None:
         saved(report, simulated_page(world, traces, made=origin()), field="--report")

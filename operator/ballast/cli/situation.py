@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,9 +13,11 @@ import yaml
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from ballast.api.meta import in_plain_words
+from ballast.api.policy_placement import PlacementStrategy
+from ballast.api.policy_shedding import SheddingStrategy
 from ballast.errors import BallastError, InvalidField
 from ballast.files import documents
-from ballast.model import Memory, Plan, Policy, Snapshot
+from ballast.model import Memory, Phase, Plan, Policy, Snapshot
 from ballast.model.from_api import schedule_defect
 from ballast.planner.plan import plan
 
@@ -57,21 +61,55 @@ def load(path: Path, *, option: str = "--filename") -> Situation:
     try:
         situation = TypeAdapter(Situation).validate_python(document)
     except ValidationError as error:
-        raise UnusableSnapshotError(_told(path, error)) from error
+        raise UnusableSnapshotError(_told(path, [*_worded(error)])) from error
     for position, budget in enumerate(situation.policy.moves.budgets):
         at = f"policy.moves.budgets.{position}"
         wrong = schedule_defect(budget.schedule, budget.time_zone, at=at, time_zone_field="time_zone")
         if wrong is not None:
             raise UnusableSnapshotError(f"{path}: {wrong}")
+    if problems := [*_infinite(document, ""), *_inconsistent(situation)]:
+        raise UnusableSnapshotError(_told(path, problems))
     return situation
 
 
-def _told(path: Path, error: ValidationError) -> str:
+def _infinite(document: Any, at: str) -> Iterator[str]:
+    """No measurement or setting is without bounds, and no pass could compute with it."""
+    if isinstance(document, float) and not math.isfinite(document):
+        yield f"{at}: write a finite number"
+    items = (
+        document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
+    )
+    for key, value in items:
+        yield from _infinite(value, f"{at}.{key}".removeprefix("."))
+
+
+def _inconsistent(situation: Situation) -> Iterator[str]:
+    """What a pass takes for granted of any pool that the operator reads."""
+    policy, snapshot = situation.policy, situation.snapshot
+    levels = len(policy.levels.ordered)
+    if levels == 0:
+        yield "policy.levels.ordered: write at least 1 item"
+    for section, strategy, words in (
+        ("shedding", policy.shedding.strategy, SheddingStrategy),
+        ("placement", policy.placement.strategy, PlacementStrategy),
+    ):
+        if strategy not in set(words):
+            yield f"policy.{section}.strategy: write {', '.join(words)}"
+    for position, node in enumerate(snapshot.nodes):
+        if len(node.location) != levels:
+            yield f"snapshot.nodes.{position}.location: write {levels} items, one for each of policy.levels"
+    for position, executor in enumerate(snapshot.executors):
+        if executor.phase is Phase.RUNNING and executor.node is None:
+            yield f"snapshot.executors.{position}.node: set this field, because the executor runs"
+
+
+def _worded(error: ValidationError) -> Iterator[str]:
+    for each in error.errors(include_url=False):
+        yield f"{'.'.join(str(part) for part in each['loc'])}: {in_plain_words(each)}"
+
+
+def _told(path: Path, problems: Sequence[str]) -> str:
     """One line a field, and what helps."""
-    problems = [
-        f"{'.'.join(str(part) for part in each['loc'])}: {in_plain_words(each)}"
-        for each in error.errors(include_url=False)
-    ]
     if len(problems) == 1:
         return f"{path}: {problems[0]}: {_REMEDY}"
     return "\n".join([f"{path} can't be used: {_REMEDY}", *problems])

@@ -136,7 +136,7 @@ def _from_file(filename: str) -> Sizing:
     if len(found) != 1:
         told = f"{len(found)} SparkTopologies in it; name a file with exactly one"
         raise InvalidField("--filename", filename, told)
-    topology = SparkTopology.parse(found[0])
+    topology = SparkTopology.of_file(found[0], filename)
     if topology.spec.sizing is None:
         remedy = "set it as in docs/sizing.md, or leave out -f and give measurements"
         raise InvalidField(f"{filename}: spec.sizing", "(absent)", remedy)

@@ -95,8 +95,8 @@ def from_documents(text: str, source: str) -> list[Submission]:
     """Each SparkApplication of a YAML file. Raises BallastError if there is none, or the file can't be read."""
     read = documents_in(text, name=source, option="--filename", remedy=_REMEDY)
     documents = [each for each in read if isinstance(each, dict)]
-    topologies = tuple(SparkTopology.parse(each) for each in documents if each.get("kind") == "SparkTopology")
-    found = [_application(each, source, topologies) for each in documents if each.get("kind") in _KINDS]
+    topologies = tuple(SparkTopology.of_file(each, source) for each in documents if each.get("kind") == "SparkTopology")
+    found = [_application(each, source, topologies) for each in documents if str(each.get("kind")) in _KINDS]
     if not found:
         raise InvalidField("--filename", source, f"no SparkApplication in it; {_REMEDY}")
     return found
@@ -109,10 +109,11 @@ def _application(document: Mapping[str, Any], source: str, topologies: tuple[Spa
     name = _mapping(document, "metadata").get("name", "")
     apache = str(document.get("apiVersion", "")).startswith("spark.apache.org/")
     executor, driver = _ends(spec, apache=apache)
-    packages = _mapping(spec, "deps").get("packages") or []
-    arguments = (spec.get("driverArgs") if apache else spec.get("arguments")) or []
+    here = f"{source}: {document['kind']} {name}".strip()
+    packages = _list(_mapping(spec, "deps"), "packages", f"{here}: spec.deps")
+    arguments = _list(spec, "driverArgs" if apache else "arguments", f"{here}: spec")
     return _submission(
-        f"{source}: {document['kind']} {name}".strip(),
+        here,
         Form.SPARK_APPLICATION,
         _declared(spec),
         labels=(_labels(executor), _labels(driver)),
@@ -154,6 +155,14 @@ def _labels(places: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 def _mapping(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     value = document.get(key)
     return value if isinstance(value, dict) else {}
+
+
+def _list(document: Mapping[str, Any], key: str, at: str) -> list[Any]:
+    """Raises InvalidField, which names the field by `at` and its key."""
+    value = document.get(key)
+    if value is not None and not isinstance(value, list):
+        raise InvalidField(f"{at}.{key}", value, "write a list")
+    return value or []
 
 
 def _text(value: object) -> str:

@@ -38,7 +38,27 @@ def in_file(path: Path, *, option: str = "--policy") -> list[dict[str, Any]]:
     for raw in found or [None]:
         if not isinstance(raw, dict) or raw.get("kind") != "BalancingPolicy":
             raise InvalidField(option, str(path), "name a file with BalancingPolicies and nothing else, or a strategy")
-        _sound(raw)
+        _sound(raw, file=path)
+    return found
+
+
+def scenario_in(path: Path, *, option: str = "SCENARIO") -> Scenario:
+    """As Scenario.read, and `spec.policy` holds what a policy can have. Raises InvalidField or InvalidResource."""
+    found = Scenario.read(path, option=option)
+    figures, problems = found.spec.policy, dict[str, InvalidField]()
+    for section in ("shedding", "placement", "moves"):
+        if not isinstance(figures.get(section, {}), Mapping):
+            problems[section] = InvalidField(f"spec.policy.{section}", figures[section], "write a mapping")
+    for strategy in SheddingStrategy:
+        if strategy is SheddingStrategy.AVG_SHEDDER or block_of(strategy) in _block(figures, "shedding"):
+            try:
+                BalancingPolicy.parse(by_name(strategy, figures))
+            except InvalidResource as error:
+                for each in error.problems:
+                    field = each.field.replace("spec", "spec.policy", 1)
+                    problems.setdefault(field, InvalidField(field, each.value, each.remedy))
+    if problems:
+        raise InvalidResource(f"{path}: Scenario {found.name}", [*problems.values()])
     return found
 
 
@@ -65,12 +85,13 @@ def from_name(name: str, scenario: Scenario) -> Policy:
     return replace(policy_in(found, scenario), name=name)
 
 
-def _sound(raw: dict[str, Any]) -> BalancingPolicy:
+def _sound(raw: dict[str, Any], *, file: Path | None = None) -> BalancingPolicy:
     """One that can be followed. Raises InvalidResource."""
-    found = BalancingPolicy.parse(raw)
+    found = BalancingPolicy.parse(raw) if file is None else BalancingPolicy.of_file(raw, file)
     wrong = defect(found)
     if wrong is not None:
-        raise InvalidResource(f"BalancingPolicy {found.metadata.name}", [wrong])
+        where = "" if file is None else f"{file}: "
+        raise InvalidResource(f"{where}BalancingPolicy {found.metadata.name}", [wrong])
     return found
 
 
@@ -333,7 +354,7 @@ def _read(text: str, figures: Mapping[str, Any]) -> Iterable[tuple[str, Document
 def _to_apply(raw: Document) -> Document:
     """Without what an API server has added."""
     named = {key: value for key, value in raw["metadata"].items() if key in ("name", "labels", "annotations")}
-    return {"apiVersion": raw["apiVersion"], "kind": raw["kind"], "metadata": named, "spec": raw["spec"]}
+    return {"apiVersion": API_VERSION, "kind": raw["kind"], "metadata": named, "spec": raw.get("spec", {})}
 
 
 def _still(document: Document) -> Document:

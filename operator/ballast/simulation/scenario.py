@@ -103,7 +103,7 @@ class Scenario(Resource):
             raise InvalidField(option, str(path), f"{len(found)} documents in one file; give each its own file")
         if not found or not isinstance(found[0], dict) or found[0].get("kind") != "Scenario":
             raise InvalidField(option, str(path), f"no Scenario in this file; {_REMEDY}")
-        return cls.parse(found[0])
+        return cls.of_file(found[0], path)
 
     @classmethod
     def parse(cls, raw: Any) -> Self:

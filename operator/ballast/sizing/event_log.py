@@ -160,9 +160,10 @@ def read(lines: Iterable[str], name: str) -> EventLog:
             continue  # an application that still runs: its last line is cut off
         try:
             reader.event(event)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            kind = event.get("Event") if isinstance(event, dict) else type(event).__name__
-            raise InvalidField("--event-log", f"{name}:{number}", f"{kind} without {error}: {_REMEDY}") from None
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            lacks = f"without {error}" if isinstance(error, KeyError) else "with a field of the wrong type"
+            words = f"{event.get('Event')} {lacks}" if isinstance(event, dict) else "no event"
+            raise InvalidField("--event-log", f"{name}:{number}", f"{words}: {_REMEDY}") from None
     if not reader.tasks:
         raise InvalidField("--event-log", name, f"no task that succeeded: {_REMEDY}")
     stages = tuple(

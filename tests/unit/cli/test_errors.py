@@ -160,7 +160,7 @@ def test_several_wrong_fields_take_a_line_each(tmp_path: Path) -> None:
     file = tmp_path / "policy.yaml"
     file.write_text(POLICY)
     ended = run("simulate", SCENARIO, "--policy", str(file))
-    assert (ended.code, ended.err.splitlines()[0]) == (1, "Error: BalancingPolicy x is not valid:")
+    assert (ended.code, ended.err.splitlines()[0]) == (1, f"Error: {file}: BalancingPolicy x is not valid:")
     assert_plain(ended, lines=None)
     told = dict(line.strip().split(": ", 1) for line in ended.err.splitlines()[1:])
     assert told["spec.mvoes"] == "1: no such field: did you mean moves?"

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 
 from ballast.cli.situation import Situation, UnusableSnapshotError, dump, load
 from ballast.errors import InvalidField
+from ballast.model import Level, Levels
 from tests.unit.cli.pools import a_situation, with_a_proposed_move
 from tests.unit.cli.values import values_of
 
@@ -22,14 +23,27 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("snapshots") / "snapshot.yaml"
 
 
-def _with_sound_schedules(situation: Situation) -> Situation:
-    """Those that could never come are refused."""
-    moves = situation.policy.moves
-    budgets = tuple(replace(b, schedule="0 8 * * 1-5", time_zone="UTC") if b.schedule else b for b in moves.budgets)
-    return replace(situation, policy=replace(situation.policy, moves=replace(moves, budgets=budgets)))
+def _sound(situation: Situation) -> Situation:
+    """Without what is refused: schedules that could never come, and what no pool has."""
+    policy, snapshot = situation.policy, situation.snapshot
+    budgets = tuple(
+        replace(each, schedule="0 8 * * 1-5", time_zone="UTC") if each.schedule else each
+        for each in policy.moves.budgets
+    )
+    levels = policy.levels.ordered or (Level("zone", 1.0),)
+    policy = replace(
+        policy,
+        moves=replace(policy.moves, budgets=budgets),
+        levels=Levels(levels),
+        shedding=replace(policy.shedding, strategy="UniformLoadShedder"),
+        placement=replace(policy.placement, strategy="RoundRobin"),
+    )
+    nodes = tuple(replace(each, location=(*each.location, None, None)[: len(levels)]) for each in snapshot.nodes)
+    executors = tuple(replace(each, node=each.node or "n") for each in snapshot.executors)
+    return replace(situation, policy=policy, snapshot=replace(snapshot, nodes=nodes, executors=executors))
 
 
-@given(situation=values_of(Situation).map(_with_sound_schedules))
+@given(situation=values_of(Situation).map(_sound))
 @settings(
     max_examples=40,
     deadline=None,

@@ -234,7 +234,7 @@ def test_several_problems_of_a_file_are_told_one_a_line(tmp_path: Path) -> None:
     path = tmp_path / "topology.yaml"
     path.write_text(yaml.safe_dump(topology({"goal": "Fun", "recordBytes": -1})), encoding="utf-8")
     first, *problems = refused("-f", str(path)).splitlines()
-    assert first == "Error: SparkTopology clicks is not valid:"
+    assert first == f"Error: {path}: SparkTopology clicks is not valid:"
     assert [problem.split(":")[0] for problem in problems] == ["  spec.sizing.goal", "  spec.sizing.recordBytes"]
 
 

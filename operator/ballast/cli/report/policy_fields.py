@@ -114,7 +114,7 @@ class UnknownPolicyError(BallastError):
 def policy_named(name: str, file: Path | None, access: Access) -> BalancingPolicy:
     """The file's policy; without a file, the cluster's. Raises UnknownPolicyError with what to do."""
     if file is not None:
-        found = {raw["metadata"]["name"]: raw for raw in in_file(file)}
+        found = {raw["metadata"]["name"]: raw for raw in in_file(file, option="--filename")}
         if name not in found:
             raise UnknownPolicyError(f"{file} has no BalancingPolicy {name}; it has: {', '.join(sorted(found))}")
         return BalancingPolicy.parse(found[name])
