@@ -30,7 +30,7 @@ from ballast.kube.actions import release_patch
 from ballast.kube.client import Client, Limits
 from ballast.kube.connection import Connection
 from ballast.kube.events import EventRecorder
-from ballast.kube.lists import Query, read_list
+from ballast.kube.objects import Query, read_list
 from ballast.kube.pods import Pod, PodReader
 from ballast.model import Memory
 from ballast.planner.plan import plan

@@ -20,8 +20,7 @@ from pydantic import TypeAdapter
 
 from ballast.api.policy_placement import PlacementStrategy
 from ballast.garbage import seldom_sought
-from ballast.grouping.scopes import Place
-from ballast.grouping.shuffle import Loads, Shuffle
+from ballast.grouping.shuffle import Loads, Place, Shuffle
 from ballast.model import Memory, PlacementPolicy, Policy, Snapshot
 from ballast.placement.placing import place
 from ballast.planner.plan import remembered

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ballast.kube.lists import PAGE
+from ballast.kube.objects import PAGE
 
 JSON = dict[str, Any]
 STARTED = "2026-11-21T10:00:00Z"

@@ -11,12 +11,13 @@ from ballast.kube.connection import Connection
 from ballast.kube.errors import Conflict, Invalid, KubeError
 from ballast.kube.events import EventRecorder, Notice, Regarding
 from ballast.kube.kinds import EVENT, EXECUTOR_MOVE, GATE_SWITCH, NODE, SPARK_TOPOLOGY
-from ballast.kube.lists import Query, read_list
 from ballast.kube.objects import (
+    Query,
     approve_move,
     delete_object,
     ensure_created,
     gate_switch,
+    read_list,
     set_gate_switch,
     write_status,
 )

@@ -24,7 +24,7 @@ from ballast.kube.client import Client
 from ballast.kube.connection import Connection
 from ballast.kube.errors import Forbidden, NotFound
 from ballast.kube.kinds import POD, Kind
-from ballast.kube.lists import Query, read_list
+from ballast.kube.objects import Query, read_list
 from ballast.model import DEFAULT_LEVELS, Pin
 from tests.cluster.kube.cluster import JSON, Cluster, client_with_token
 from tests.testbed.testbed import Testbed

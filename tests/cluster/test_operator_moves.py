@@ -11,7 +11,7 @@ import pytest
 from ballast.controller.failures import Failure
 from ballast.kube import names
 from ballast.kube.kinds import CLAIM, EXECUTOR_MOVE, NODE, POD, SPARK_TOPOLOGY, VOLUME
-from ballast.kube.lists import Query, read_list
+from ballast.kube.objects import Query, read_list
 from tests.cluster.chart.installation import Installation
 from tests.cluster.controller.hand import Clock, FakeFigures, Hand, hand, watching
 from tests.cluster.controller.pool import ENFORCE, POOL_LABEL, ZONE_LABEL, Pool, pool, required_labels, zones

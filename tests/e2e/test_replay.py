@@ -15,7 +15,7 @@ import pytest
 
 from ballast.cli.main import app
 from ballast.simulation.study import Result
-from ballast.spark.backtest.row import results
+from ballast.spark.backtest.cases import results
 from examples.demo.streaming.running import RunningJob
 from tests.e2e.cluster import WINDOW_SECONDS, Cluster, Json, names_by_node
 from tests.e2e.conftest import STEADY_NAMESPACE

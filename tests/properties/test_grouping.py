@@ -8,8 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ballast.grouping.scopes import Place, reach
-from ballast.grouping.shuffle import Loads, Shuffle
+from ballast.grouping.shuffle import Loads, Place, Shuffle, reach
 from ballast.model.location import Scope
 
 names = st.sampled_from("abc")

@@ -35,10 +35,9 @@ from ballast.model import (
     Topology,
 )
 from ballast.placement.admission import Admission, refusal
-from ballast.placement.least_long_term_rate import ComponentRate, Rates
 from ballast.placement.locality import counts_by_topology, locality
 from ballast.placement.placing import place
-from ballast.placement.strategies import PlacementState, decided
+from ballast.placement.strategies import ComponentRate, PlacementState, Rates, decided
 from tests.builders import GIB, a_move, a_node, a_snapshot, an_executor, gated
 
 STRATEGIES = tuple(map(str, PlacementStrategy))

@@ -30,8 +30,8 @@ from ballast.model import (
     Snapshot,
     Workload,
 )
+from ballast.moves.budget import rest
 from ballast.moves.candidates import Candidates
-from ballast.moves.cooldown import rest
 from ballast.moves.revalidation import revalidate
 from ballast.moves.rules import DRIFT_POINTS, Rules
 from ballast.moves.score import loads, measured, projected

@@ -25,8 +25,8 @@ from ballast.simulation.ranking import ranking
 from ballast.simulation.replay import ScenarioTrial
 from ballast.simulation.study import Study
 from ballast.spark.backtest import Job, Run, Scenarios, Store, Window, runs
-from ballast.spark.backtest.row import TOLD, results
-from ballast.spark.backtest.store import ranking_table
+from ballast.spark.backtest.cases import TOLD, results
+from ballast.spark.backtest.job import ranking_table
 from ballast.spark.errors import BacktestError, SparkFailedError, in_own_words
 from tests.spark.session import PATHS
 from tests.testbed.waiting import wait_until

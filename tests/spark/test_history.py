@@ -20,8 +20,7 @@ from ballast.spark.errors import HistoryError, SparkFailedError, in_own_words
 from ballast.spark.file_system import FileSystem
 from ballast.spark.history import Day, Done, Origin, Part, Range, Store, Written, collected, newcomers, planned
 from ballast.spark.history.collect import first_known_ms
-from ballast.spark.history.day import stretches
-from ballast.spark.history.schema import Metadata
+from ballast.spark.history.schema import Metadata, stretches
 from ballast.spark.history.signal import Signal, signals
 from ballast.spark.history.store import MOST_ROWS
 from tests.spark import known_cluster

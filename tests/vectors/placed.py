@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ballast.model import Executor, Memory, Move, MovePhase, Phase, PlacementPolicy, Policy, Resources, Snapshot
-from ballast.placement import least_resource_usage
-from ballast.placement.least_long_term_rate import ComponentRate, Rates
-from ballast.placement.least_resource_usage import Averages
+from ballast.placement import strategies
 from ballast.placement.placing import place
-from ballast.placement.strategies import PlacementState
+from ballast.placement.strategies import Averages, ComponentRate, PlacementState, Rates
 from tests.builders import NOW, a_move, a_node, an_executor, gated
 
 MOST_DRAWS = 400
@@ -109,7 +107,7 @@ def usage_observed(
     present = tuple(serving(f"of-{node}", node) for node in scores if busy[node] and given["owners"].get(node))
     there = {*given.get("activeBrokers", dict(averages.by_node)), *scores}
     snapshot = Question("LeastResourceUsage", sorted(there), scores, present).snapshot()
-    return least_resource_usage.observed(snapshot, scores, averages, history_ratio=history_ratio)
+    return strategies.usage_observed(snapshot, scores, averages, history_ratio=history_ratio)
 
 
 def least_resource_usage_of(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ballast.model.arrays import FloatArray
-from ballast.model.topology import Grouping
+from ballast.model.snapshot import Grouping
 from ballast.placement.executor_order import ComponentGraph, GraphComponent, GraphStream
 from ballast.placement.resource_aware import Availability, Layout
 

@@ -9,8 +9,13 @@ import pytest
 
 from ballast.shedding.avg_shedder_traffic import HitCounts, TrafficSettings, ascending, avg_shedder_traffic
 from ballast.shedding.load import Suggestion
-from ballast.shedding.overload_shedder import OverloadSettings, overload_shedder
-from ballast.shedding.threshold_shedder import Averages, ThresholdSettings, threshold_shedder
+from ballast.shedding.threshold_shedder import (
+    Averages,
+    OverloadSettings,
+    ThresholdSettings,
+    overload_shedder,
+    threshold_shedder,
+)
 from ballast.shedding.transfer_pool import top_executors
 from ballast.shedding.transfer_shedder import (
     Outcome,

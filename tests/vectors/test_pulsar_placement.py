@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ballast.placement.least_resource_usage import Averages
-from ballast.placement.strategies import PlacementState
+from ballast.placement.strategies import Averages, PlacementState
 from tests.vectors import placed, pulsar
 from tests.vectors.case import Case
 from tests.vectors.outcome import Outcome, Record

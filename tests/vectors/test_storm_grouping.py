@@ -10,15 +10,17 @@ import numpy as np
 import pytest
 
 from ballast.errors import InvalidField
-from ballast.grouping.scopes import Bounds, Place, reach
 from ballast.grouping.shuffle import (
+    Bounds,
     Loads,
+    Place,
     RemoteLoad,
     Shuffle,
     certain_slots,
     connection_load,
     queue_capacity,
     queue_load,
+    reach,
 )
 from ballast.model.location import Scope
 from tests.vectors.case import Case

@@ -9,8 +9,8 @@ from typing import Annotated, Self
 
 from pydantic import Field
 
-from ballast.api.lists import map_by
 from ballast.api.meta import StatusModel
+from ballast.api.rule import map_by
 
 _WORD = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
 

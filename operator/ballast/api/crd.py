@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from ballast.api.descriptions import descriptions
 from ballast.api.gate import GateSwitch
-from ballast.api.meta import Model, Resource
+from ballast.api.meta import Model, Resource, descriptions
 from ballast.api.move import ExecutorMove
 from ballast.api.policy import BalancingPolicy
 from ballast.api.structural import Schema, structural

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ballast.api.lists import ATOMIC
 from ballast.api.meta import Model, Resource, StatusModel, nested
 from ballast.api.names import DnsLabel, Word
+from ballast.api.rule import ATOMIC
 from ballast.api.version import API_VERSION
 
 

@@ -8,10 +8,9 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from ballast.api.lists import ATOMIC
 from ballast.api.meta import Model
 from ballast.api.names import LabelKey, LabelValue
-from ballast.api.rule import Rule
+from ballast.api.rule import ATOMIC, Rule
 
 
 class Operator(StrEnum):

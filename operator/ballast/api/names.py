@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 from math import isnan
 from typing import Annotated, Any
 
@@ -139,3 +140,23 @@ Points = Annotated[int, Field(ge=0, le=100)]
 """Points of score: percent of a node's own capacity."""
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
 Hits = Annotated[int, Field(ge=1, le=1000)]
+
+
+# Levels of nearness, in the words of the resources.
+
+
+class Pin(StrEnum):
+    """How narrowly an executor is tied to its place."""
+
+    NONE = "None"
+    ZONE = "Zone"
+    RACK = "Rack"
+    NODE = "Node"
+
+
+class SeparateBy(StrEnum):
+    """What separated components must not share."""
+
+    NODE = "Node"
+    RACK = "Rack"
+    ZONE = "Zone"

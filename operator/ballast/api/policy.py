@@ -8,7 +8,6 @@ from pydantic import Field
 
 from ballast.api.duration import Between, Duration, comparing
 from ballast.api.labels import LabelSelector
-from ballast.api.lists import SET, map_by
 from ballast.api.meta import Model, Resource, nested
 from ballast.api.names import DnsLabel, LabelKey
 from ballast.api.policy_metrics import Metrics
@@ -17,7 +16,7 @@ from ballast.api.policy_placement import Placement
 from ballast.api.policy_shedding import Shedding
 from ballast.api.policy_status import PolicyStatus
 from ballast.api.profile import Profile, effective
-from ballast.api.rule import Rule
+from ballast.api.rule import SET, Rule, map_by
 from ballast.api.version import API_VERSION
 
 

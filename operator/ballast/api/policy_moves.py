@@ -7,12 +7,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ballast.api.budget import Budget
 from ballast.api.duration import Between, Duration
-from ballast.api.lists import ATOMIC
 from ballast.api.names import Percent, Points
-from ballast.api.profile import Profiled, by_profile
+from ballast.api.profile import Budget, Profiled, by_profile
 from ballast.api.quantity import Quantity
+from ballast.api.rule import ATOMIC
 
 
 class MovesMode(StrEnum):

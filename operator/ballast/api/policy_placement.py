@@ -9,12 +9,10 @@ from pydantic import Field
 
 from ballast.api.duration import Between, Duration, comparing
 from ballast.api.labels import LabelSelector
-from ballast.api.lists import map_by
 from ballast.api.meta import Model, nested
-from ballast.api.names import DnsLabel, Percent, Points
+from ballast.api.names import DnsLabel, Percent, Pin, Points
 from ballast.api.profile import Profiled, by_profile
-from ballast.api.rule import Rule, only_with_strategy
-from ballast.api.scale import Pin
+from ballast.api.rule import Rule, map_by, only_with_strategy
 
 
 class PlacementMode(StrEnum):

@@ -8,9 +8,9 @@ from typing import Annotated
 from pydantic import Field
 
 from ballast.api.condition import Conditions
-from ballast.api.lists import ATOMIC, map_by
 from ballast.api.meta import StatusModel
 from ballast.api.names import Count, Number, Score, Text, Word
+from ballast.api.rule import ATOMIC, map_by
 from ballast.api.topology_status import Placement
 
 SHOWN = 20

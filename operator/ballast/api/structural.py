@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic.json_schema import GenerateJsonSchema
 
-from ballast.api.lists import LIST_TYPE
 from ballast.api.meta import StatusModel, written
+from ballast.api.rule import LIST_TYPE
 from ballast.errors import BallastError
 
 if TYPE_CHECKING:

@@ -9,12 +9,10 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from ballast.api.labels import LabelSelector
-from ballast.api.lists import ATOMIC, map_by
 from ballast.api.meta import Model, Resource
-from ballast.api.names import DnsLabel, Query
+from ballast.api.names import DnsLabel, Query, SeparateBy
 from ballast.api.quantity import Quantity
-from ballast.api.rule import Rule
-from ballast.api.scale import SeparateBy
+from ballast.api.rule import ATOMIC, Rule, map_by
 from ballast.api.topology_sizing import Sizing
 from ballast.api.topology_status import TopologyStatus
 from ballast.api.version import API_VERSION

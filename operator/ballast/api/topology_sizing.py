@@ -8,11 +8,10 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from ballast.api.duration import Between, Duration
-from ballast.api.lists import map_by
 from ballast.api.meta import Model
 from ballast.api.names import DnsLabel
 from ballast.api.quantity import Quantity
-from ballast.api.rule import Rule
+from ballast.api.rule import Rule, map_by
 
 
 class Goal(StrEnum):

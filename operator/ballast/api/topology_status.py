@@ -7,9 +7,9 @@ from typing import Annotated
 from pydantic import Field
 
 from ballast.api.condition import Conditions
-from ballast.api.lists import ATOMIC, map_by
 from ballast.api.meta import StatusModel
 from ballast.api.names import Count, Text, Word
+from ballast.api.rule import ATOMIC, map_by
 
 _Share = Annotated[float, Field(ge=0, le=1)]
 Places = Annotated[dict[str, Count], Field(max_length=5000)]

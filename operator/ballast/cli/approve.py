@@ -16,8 +16,7 @@ from ballast.errors import BallastError
 from ballast.kube import kinds
 from ballast.kube.client import Client
 from ballast.kube.errors import NotFound
-from ballast.kube.lists import Query, read_list
-from ballast.kube.objects import approve_move
+from ballast.kube.objects import Query, approve_move, read_list
 from ballast.model import MovePhase
 from ballast.moves import MoveState
 

@@ -159,8 +159,8 @@ def _of_cluster(namespace: str | None, access: Access) -> tuple[list[Json], list
     """Executors of the namespace, and the brokers of all namespaces, as far as they may be read."""
     from ballast.kube import kinds  # noqa: PLC0415 -- slow to load, unused for a file
     from ballast.kube.errors import Forbidden  # noqa: PLC0415 -- as above
-    from ballast.kube.lists import Query as Wanted  # noqa: PLC0415 -- as above
-    from ballast.kube.lists import read_list  # noqa: PLC0415 -- as above
+    from ballast.kube.objects import Query as Wanted  # noqa: PLC0415 -- as above
+    from ballast.kube.objects import read_list  # noqa: PLC0415 -- as above
 
     connection = access.connect()
     client = access.client(connection)

@@ -17,7 +17,7 @@ from ballast.errors import BallastError, InvalidField
 from ballast.files import text_of
 
 if TYPE_CHECKING:
-    from ballast.doctor.finding import Finding
+    from ballast.doctor.catalog import Finding
     from ballast.doctor.submission import Submission
 
 EXAMPLES = (
@@ -84,7 +84,7 @@ def doctor(
 
 def _submissions(conf: str | None, command: str | None, filename: str | None) -> list[Submission]:
     """Raises BallastError for what can't be read."""
-    from ballast.doctor import submission_reading as reading  # noqa: PLC0415 -- unused for --help
+    from ballast.doctor import submission as reading  # noqa: PLC0415 -- unused for --help
 
     found = []
     if conf is not None:
@@ -110,9 +110,9 @@ def _of_pod(limits: str | None) -> list[Finding]:
     """Raises BallastError for what can't be read."""
     if limits is None:
         return []
-    from ballast.doctor import pod_limits  # noqa: PLC0415 -- unused for --help
+    from ballast.doctor.cluster_checks import check_limits, read_limits  # noqa: PLC0415 -- unused for --help
 
-    return pod_limits.check(pod_limits.parse(_text("--limits", limits), source=limits))
+    return check_limits(read_limits(_text("--limits", limits), source=limits))
 
 
 def _of_cluster(access: Access, *, system_namespace: str, prometheus: str | None, policy: str | None) -> list[Finding]:

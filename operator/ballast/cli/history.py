@@ -102,7 +102,7 @@ def history(
 
 def _step_ms(text: str) -> int:
     """Raises InvalidField."""
-    from ballast.spark.history.day import DAY_MS  # noqa: PLC0415 -- Spark takes seconds to load
+    from ballast.spark.history.schema import DAY_MS  # noqa: PLC0415 -- Spark takes seconds to load
 
     step_ms = _span_ms(text, field="--step", least="1s", most="1h")
     if DAY_MS % step_ms:

@@ -11,14 +11,14 @@ from typing import Any, TypeVar
 from ballast.api import BalancingPolicy, SparkTopology
 from ballast.api.labels import LabelSelector
 from ballast.controller.metrics import MetricsReader
-from ballast.doctor.cluster import Budget, Cluster, Metrics, Node, Operator, SparkPod
+from ballast.doctor.cluster_checks import Budget, Cluster, Metrics, Node, Operator, SparkPod
 from ballast.errors import BallastError
 from ballast.kube import kinds, names
 from ballast.kube.client import Client
 from ballast.kube.document import JSON
 from ballast.kube.errors import Forbidden, KubeError, NotFound
 from ballast.kube.kinds import Kind
-from ballast.kube.lists import Query, read_list
+from ballast.kube.objects import Query, read_list
 from ballast.model import PlacementMode
 from ballast.prometheus import Answer, Preset, queries, settled
 from ballast.prometheus.series import by_node

@@ -168,7 +168,7 @@ def _switched_off(client: Client, situations: Sequence[Situation]) -> list[str]:
     from ballast.controller.switch import UNINSTALLED  # noqa: PLC0415 -- slow to load, unused for a file
     from ballast.kube import kinds  # noqa: PLC0415 -- as above
     from ballast.kube.errors import Forbidden  # noqa: PLC0415 -- as above
-    from ballast.kube.lists import Query, read_list  # noqa: PLC0415 -- as above
+    from ballast.kube.objects import Query, read_list  # noqa: PLC0415 -- as above
 
     enforcing = [each.policy.name for each in situations if each.policy.placement.mode is PlacementMode.ENFORCE]
     if not enforcing:

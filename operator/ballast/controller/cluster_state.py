@@ -31,8 +31,8 @@ from ballast.kube.document import JSON
 from ballast.kube.errors import NotFound, Unavailable
 from ballast.kube.informer import Informer, Store, Timing, number
 from ballast.kube.kinds import Kind
-from ballast.kube.lists import Objects, Query, read_list
 from ballast.kube.nodes import NodeFacts, NodeReader
+from ballast.kube.objects import Objects, Query, read_list
 from ballast.kube.pods import Pod, PodReader
 
 R = TypeVar("R", bound=Resource)

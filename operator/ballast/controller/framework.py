@@ -11,17 +11,45 @@ import asyncio
 import itertools
 import logging
 import signal
+import sys
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from ballast.api.version import GROUP, VERSION
-from ballast.controller.kopf_alone import kopf
 from ballast.kube import kinds
 from ballast.kube.connection import Connection
 from ballast.kube.document import JSON
 from ballast.kube.kinds import Kind
+
+# kopf, loaded without the Kubernetes client library.
+#
+# kopf loads that library wherever it is installed, to recognize its classes and its logins. Ballast uses neither, and
+# the
+# library's model classes take a tenth of the CPU seconds of a start. Here, importing it fails while kopf is loaded, as
+# if it were not installed.
+
+__all__ = ["kopf"]
+
+
+@contextmanager
+def _absent(library: str) -> Iterator[None]:
+    modules: dict[str, Any] = sys.modules
+    if library in modules:
+        yield
+        return
+    modules[library] = None  # what the import system takes for "there is no such module"
+    try:
+        yield
+    finally:
+        del modules[library]
+
+
+with _absent("kubernetes"):
+    import kopf
+
 
 _LOG = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from ballast.kube import actions, kinds, names
 from ballast.kube.client import Client
-from ballast.kube.lists import Query, read_list
+from ballast.kube.objects import Query, read_list
 from ballast.kube.pods import Pod, PodReader
 from ballast.model import Levels, Pin, Placement, Reason
 

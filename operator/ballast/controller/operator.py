@@ -17,19 +17,17 @@ from prometheus_client import CollectorRegistry, start_http_server
 
 from ballast.controller import logs
 from ballast.controller.actuator import Actuator
-from ballast.controller.background import LoopThread, in_background
 from ballast.controller.cluster_state import ClusterState
 from ballast.controller.failures import FailureReports
 from ballast.controller.framework import Framework, Hooks
 from ballast.controller.gate_timeout import Fallback, GateTimeout
-from ballast.controller.health import HealthServer, Pulse
-from ballast.controller.loop import CALM_SECONDS, Agenda, Loop, pause
+from ballast.controller.loop import CALM_SECONDS, Agenda, Loop, LoopThread, in_background, pause
 from ballast.controller.metrics import MetricsReader
 from ballast.controller.movers import Movers
 from ballast.controller.reporter import Reporter
 from ballast.controller.rounds import Parts, Rounds
 from ballast.controller.switch import Switch
-from ballast.controller.telemetry import Telemetry
+from ballast.controller.telemetry import HealthServer, Pulse, Telemetry
 from ballast.errors import BallastError
 from ballast.kube.client import Client
 from ballast.kube.connection import Connection

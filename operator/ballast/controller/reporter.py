@@ -12,7 +12,6 @@ from pydantic import ValidationError
 
 from ballast.api import BalancingPolicy, SparkTopology
 from ballast.api.meta import StatusModel
-from ballast.controller.advice import Adviser
 from ballast.controller.cluster_objects import Read
 from ballast.controller.context import Context
 from ballast.controller.ends import Finding
@@ -20,6 +19,7 @@ from ballast.controller.logs import Changes
 from ballast.controller.loop import earliest
 from ballast.controller.membership import key_of
 from ballast.controller.status import Outlook, policy_status, stalled_status, topology_status, unshown_status
+from ballast.controller.status.topology import Adviser
 from ballast.errors import BallastError
 from ballast.kube import kinds
 from ballast.kube.client import Client

@@ -23,8 +23,8 @@ from ballast.kube.constraints import Volumes, read_claim, read_volume
 from ballast.kube.document import JSON
 from ballast.kube.errors import Forbidden
 from ballast.kube.kinds import Kind
-from ballast.kube.lists import Query, read_list
 from ballast.kube.nodes import NodeReader
+from ballast.kube.objects import Query, read_list
 from ballast.kube.pods import PodReader
 from ballast.model import Policy, Snapshot
 from ballast.model.from_api import policy_from

@@ -1,15 +1,157 @@
-"""Checks of a live cluster."""
+"""What doctor reads of a live cluster and from within a pod, and the checks of it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
+from ballast.api.labels import LabelSelector
 from ballast.api.policy import BalancingPolicy
-from ballast.doctor.catalog import found
-from ballast.doctor.cluster import Cluster, Node
-from ballast.doctor.finding import Finding, Severity
+from ballast.api.topology import SparkTopology
+from ballast.doctor.catalog import Finding, Severity, found
 from ballast.errors import InvalidField
+
+# What doctor looks at in a live cluster, as values.
+
+Labels = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    name: str
+    labels: Labels = field(default_factory=dict)
+    kubelet_version: str = ""
+    lease_ahead_seconds: float = 0.0
+    """How far its last heartbeat lies in the future; negative is usual."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparkPod:
+    namespace: str
+    name: str
+    labels: Labels = field(default_factory=dict)
+    annotations: Labels = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    namespace: str
+    name: str
+    selector: LabelSelector
+    disruptions_allowed: int
+    counted: bool = True
+    """Its controller has observed it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metrics:
+    """What one policy's Prometheus answers."""
+
+    url: str
+    problem: str = ""
+    """Why nothing was answered."""
+    failures: Mapping[str, str] = field(default_factory=dict)
+    """Signal → why its query failed."""
+    without: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Signal → nodes of the pool for which it has no fresh value."""
+    empty: tuple[str, ...] = ()
+    """Signals of executors that have no series at all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operator:
+    name: str
+    account: str
+    version: str
+    denied: tuple[str, ...] = ()
+    """Rights that it lacks, as `verb resource`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    server: str
+    system_namespace: str
+    operators: tuple[Operator, ...] = ()
+    definitions: bool = True
+    """Whether the API server knows Ballast's kinds."""
+    nodes: tuple[Node, ...] = ()
+    policies: tuple[BalancingPolicy, ...] = ()
+    """The oldest first."""
+    topologies: tuple[SparkTopology, ...] = ()
+    drivers: tuple[SparkPod, ...] = ()
+    executors: tuple[SparkPod, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+    gated: Mapping[str, bool] = field(default_factory=dict)
+    """Namespace where placement is enforced → whether a new executor would be gated."""
+    metrics: Mapping[str, Metrics] = field(default_factory=dict)
+    """By policy."""
+    deschedulers: tuple[str, ...] = ()
+    """Kind, namespace and name of each, as `CronJob kube-system/descheduler`."""
+    consolidation: Mapping[str, str] = field(default_factory=dict)
+    """Karpenter's NodePool → its consolidationPolicy; a NodePool that may not be read is absent."""
+    server_version: str = ""
+    own_version: str = ""
+    clock_ahead_seconds: float = 0.0
+    """This machine's clock minus the API server's."""
+    unread: Mapping[str, str] = field(default_factory=dict)
+    """What could not be read → why."""
+
+
+# What the kernel allows the processes of one pod: how many open files, and how large socket buffers.
+#
+# Read from what `head -n 99 /proc/1/limits /proc/sys/net/core/rmem_max /proc/sys/net/core/wmem_max` prints in it.
+
+COMMAND = "head -n 99 /proc/1/limits /proc/sys/net/core/rmem_max /proc/sys/net/core/wmem_max"
+_OPEN_FILES = 65_000
+"""What the tuning notes of Storm and Trident ask for."""
+_BUFFER_BYTES = 1024 * 1024
+"""With a round trip of 1 ms it carries 1 GiB/s, more than a link of 8 Gbit/s."""
+_UNLIMITED = 2**63
+_FILES = re.compile(r"^Max open files\s+\S+\s+(\d+|unlimited)\s", re.MULTILINE)
+_BUFFERS = re.compile(r"^==> .*/(rmem_max|wmem_max) <==\n\s*(\d+)\s*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodLimits:
+    """`open_files`: the hard limit, to which a JVM raises its own. Buffers: the largest that a program may ask for."""
+
+    source: str
+    open_files: int
+    receive_buffer_bytes: int
+    send_buffer_bytes: int
+
+
+def read_limits(text: str, *, source: str) -> PodLimits:
+    """Raises InvalidField for what is not the command's output."""
+    files = _FILES.search(text)
+    buffers = {name: int(size) for name, size in _BUFFERS.findall(text)}
+    if files is None or len(buffers) < 2:
+        remedy = f"write the output of `kubectl exec POD -- {COMMAND}` to it"
+        raise InvalidField("--limits", source, remedy)
+    return PodLimits(
+        source=source,
+        open_files=_UNLIMITED if files[1] == "unlimited" else int(files[1]),
+        receive_buffer_bytes=buffers["rmem_max"],
+        send_buffer_bytes=buffers["wmem_max"],
+    )
+
+
+def check_limits(limits: PodLimits) -> list[Finding]:
+    return [*_open_files(limits), *_buffers(limits)]
+
+
+def _open_files(limits: PodLimits) -> Iterator[Finding]:
+    if limits.open_files < _OPEN_FILES:
+        yield found("OpenFilesLow", limits.source, f"The hard limit is {limits.open_files} open files.")
+
+
+def _buffers(limits: PodLimits) -> Iterator[Finding]:
+    for name, size in (("rmem_max", limits.receive_buffer_bytes), ("wmem_max", limits.send_buffer_bytes)):
+        if size < _BUFFER_BYTES:
+            what = f"net.core.{name} is {size} B: one connection carries at most {size / 1000:.0f} MB/s at 1 ms."
+            yield found("SocketBuffersSmall", limits.source, what)
+
 
 _MINOR = re.compile(r"v?1\.([0-9]+)")
 _GATE_NEEDS_MINOR = 36

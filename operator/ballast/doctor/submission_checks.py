@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import yaml
 
-from ballast.doctor.catalog import found
-from ballast.doctor.finding import Finding, Severity
+from ballast.doctor.catalog import Finding, Severity, found
 from ballast.doctor.submission import Form, Submission
 
 TOPOLOGY_LABEL = "ballast.dev/topology"

@@ -22,7 +22,7 @@ import msgspec
 from ballast.kube.client import Client
 from ballast.kube.document import JSON, parsed
 from ballast.kube.errors import Gone, KubeError, Unavailable
-from ballast.kube.lists import Objects, Query
+from ballast.kube.objects import Objects, Query
 from ballast.kube.stream import Stream
 
 T = TypeVar("T")

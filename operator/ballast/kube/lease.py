@@ -15,7 +15,7 @@ from ballast.kube.client import Client, Limits
 from ballast.kube.document import JSON, micro_text
 from ballast.kube.errors import Conflict, KubeError, NotFound
 from ballast.kube.kinds import LEASE
-from ballast.kube.lists import Query, read_list
+from ballast.kube.objects import Query, read_list
 
 
 @dataclass(frozen=True, slots=True)

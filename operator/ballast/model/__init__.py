@@ -3,7 +3,6 @@
 from ballast.model.executor import Executor, ExecutorUsage, Phase, Workload
 from ballast.model.location import DEFAULT_LEVELS, Level, Levels, Location, Pin, Scope
 from ballast.model.move import Gap, Move, MovePhase
-from ballast.model.node import Node, NodeUsage
 from ballast.model.plan import (
     Hold,
     LocalityView,
@@ -30,8 +29,22 @@ from ballast.model.policy import (
 )
 from ballast.model.reason import ConditionReason, EventReason, Reason
 from ballast.model.resources import Constraints, Requirement, Resources, Taint, Toleration
-from ballast.model.snapshot import Attempts, Demand, Memory, MetricsHealth, NodeHits, Snapshot
-from ballast.model.topology import Anchor, Component, Grouping, Separation, Stream, Topology
+from ballast.model.snapshot import (
+    Anchor,
+    Attempts,
+    Component,
+    Demand,
+    Grouping,
+    Memory,
+    MetricsHealth,
+    Node,
+    NodeHits,
+    NodeUsage,
+    Separation,
+    Snapshot,
+    Stream,
+    Topology,
+)
 
 __all__ = [
     "DEFAULT_LEVELS",

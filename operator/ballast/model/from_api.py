@@ -8,12 +8,12 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
 
-from ballast.api.budget import Budget as BudgetSpec
 from ballast.api.labels import LabelSelector
 from ballast.api.policy import BalancingPolicy
 from ballast.api.policy_moves import Moves
 from ballast.api.policy_placement import LeastLongTermRate, LeastResourceUsage, Placement, PlacementStrategy, Proximity
 from ballast.api.policy_shedding import AvgShedder, Shedding
+from ballast.api.profile import Budget as BudgetSpec
 from ballast.errors import InvalidField
 from ballast.model.location import Level, Levels, Pin
 from ballast.model.policy import (

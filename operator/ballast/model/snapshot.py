@@ -2,14 +2,133 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
-from ballast.model.executor import Executor
+from ballast.model.executor import Executor, Workload
+from ballast.model.location import Location
 from ballast.model.move import Move
-from ballast.model.node import Node
 from ballast.model.reason import ConditionReason
-from ballast.model.resources import Constraints, Resources
-from ballast.model.topology import Topology
+from ballast.model.resources import Constraints, Resources, Taint
+
+# A node of a policy's pool.
+
+
+@dataclass(frozen=True, slots=True)
+class NodeUsage:
+    """Measured over the metric window. Ratios of the node's own capacity; None where there is no fresh figure."""
+
+    cpu_ratio: float | None = None
+    memory_ratio: float | None = None
+    network_receive_ratio: float | None = None
+    network_transmit_ratio: float | None = None
+    pressure_ratio: float | None = None
+    """PSI: share of time in which something waited for CPU."""
+    age_seconds: float = 0.0
+    """Age of the oldest sample used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    name: str
+    location: Location
+    """One value per level of the policy, far to near."""
+    allocatable: Resources
+    requested: Resources = field(default_factory=Resources)
+    """Requests of every pod bound to it, ours and foreign, those that are terminating included."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    ready: bool = True
+    schedulable: bool = True
+    """False when cordoned."""
+    leaving: str = ""
+    """Why the node is about to go (a disruption or scale-down taint); empty when it stays."""
+    speed: float = 1.0
+    """Work done per core-second, relative to the pool's ordinary machine."""
+    usage: NodeUsage | None = None
+    """None: no fresh figure at all; such a node takes part in no leveling."""
+
+    @property
+    def free(self) -> Resources:
+        return self.allocatable.minus(self.requested)
+
+    @property
+    def open(self) -> bool:
+        """Whether new pods may be sent there at all."""
+        return self.ready and self.schedulable and not self.leaving
+
+
+# What talks to what: components, the streams between them, and the fixed ends outside.
+
+
+class Grouping(StrEnum):
+    SHUFFLE = "Shuffle"
+    LOCAL_OR_SHUFFLE = "LocalOrShuffle"
+    FIELDS = "Fields"
+    ALL = "All"
+    GLOBAL = "Global"
+    LOAD_AWARE = "LoadAware"
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """One fixed end of an external component or of a driver: a place and its share of that end's traffic."""
+
+    location: Location
+    share: float
+    """0…1; the shares of one component sum to 1."""
+    node: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    name: str
+    workload: Workload | None = None
+    expected: int | None = None
+    """Expected number of executors; a hint for placing the set at once."""
+    exchange_bytes_per_second: float | None = None
+    """All-to-all traffic among its own executors; None = not declared (counts as one unit of traffic)."""
+    anchors: tuple[Anchor, ...] = ()
+    """Where an external component is; empty for one that Ballast places."""
+    external: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    source: str
+    target: str
+    grouping: Grouping = Grouping.SHUFFLE
+    bytes_per_second: float | None = None
+    """None = not known; then it weighs like the mean of the known ones, or 1 if none is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Separation:
+    """Components that must not share a place."""
+
+    components: tuple[str, ...]
+    by: str = "Node"
+    """Node, Rack or Zone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    key: str
+    """`namespace/name`; for an implicit topology `namespace/application`."""
+    namespace: str
+    name: str
+    components: tuple[Component, ...]
+    streams: tuple[Stream, ...] = ()
+    separate: tuple[Separation, ...] = ()
+    implicit: bool = False
+    driver: Anchor | None = None
+    failed_executors: int = 0
+    """Failures that count towards Spark's own limit."""
+
+    def component(self, name: str) -> Component | None:
+        return next((c for c in self.components if c.name == name), None)
+
 
 # What one pass must remember for the next; kept in the custom resources' status.
 

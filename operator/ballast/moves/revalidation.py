@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ballast.model import Executor, Move, MovePhase, Phase, Policy, Reason, Refusal, Snapshot
+from ballast.moves.budget import Objection, rest
 from ballast.moves.candidates import Candidates
-from ballast.moves.cooldown import Objection, rest
 from ballast.moves.rules import Rules
 from ballast.moves.score import projected
 from ballast.moves.step import Revalidation

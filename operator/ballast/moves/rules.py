@@ -19,7 +19,7 @@ from ballast.model import (
     Reason,
 )
 from ballast.moves import budget
-from ballast.moves.cooldown import Objection, Rest, precedent
+from ballast.moves.budget import Objection, Rest, precedent
 
 DRIFT_POINTS = 5.0
 """Scores move between a decision and its effect: a move that was predicted is still good if it overshoots by so much.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from ballast.model import ExecutorOrder
-from ballast.model.topology import Grouping
+from ballast.model.snapshot import Grouping
 from ballast.placement.workload import TopologyWorkload
 
 # What talks to what, as far as the order of placing needs it.

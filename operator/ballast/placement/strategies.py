@@ -1,4 +1,7 @@
-"""The placement strategies by the names that policies use, and what they remember from pass to pass."""
+"""The placement strategies by the names that policies use, and what they remember from pass to pass.
+
+`proximity` and `resource_aware`, the two large ones, have separate modules.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,212 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import fsum, inf
 from random import Random
 
 import numpy as np
 
 from ballast.model import Executor, MovePhase, Phase, Snapshot
-from ballast.model.arrays import IntArray
-from ballast.placement.least_long_term_rate import LeastLongTermRate, Rates
-from ballast.placement.least_resource_usage import Averages, LeastResourceUsage
+from ballast.model.arrays import FloatArray, IntArray
 from ballast.placement.node_locations import NodeLocations
 from ballast.placement.placement_view import PlacementView, Pool
 from ballast.placement.proximity import Effort, Proximity, parts
 from ballast.placement.resource_aware import ResourceAware
-from ballast.placement.strategy import Seats, Strategy, draw, one_by_one
+from ballast.placement.strategy import ROUNDING, NodeValues, Seats, Strategy, draw, one_by_one
 from ballast.placement.workload import TopologyWorkload
+
+# Strategy LeastLongTermRate: the node with the least traffic in the long run that is not overloaded now.
+#
+# A node's traffic is that of its executors. Each counts with what executors of its component have had in the long run,
+# from the moment it is sent to a node, so nothing has to be added, or taken off again, when figures catch up. Overload
+# is judged by the score, over the short window of the metrics. Source: Pulsar's `LeastLongTermMessageRate`.
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentRate:
+    """Traffic of one executor of a component in the long run."""
+
+    topology: str
+    component: str
+    per_second: float
+    samples: int
+    """How many figures are in it, at most as many as the long window holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    unit: str = ""
+    """What was counted: records, bytes or executors; rates in another unit are not compared."""
+    components: tuple[ComponentRate, ...] = ()
+    """Sorted by topology and component."""
+
+
+_RATE_DIGITS = 4
+_ON_NODES = (Phase.PENDING, Phase.RUNNING)
+
+
+def rates_observed(snapshot: Snapshot, rates: Rates, *, most_samples: int) -> Rates:
+    """The rates with the present figures taken in, each with the weight of one of at most `most_samples` figures.
+
+    Records are counted where any executor has them, else bytes, else executors.
+    """
+    unit, figures = _figures(snapshot)
+    before = {(each.topology, each.component): each for each in rates.components} if unit == rates.unit else {}
+    known = {(executor.topology, executor.component) for executor in snapshot.executors}
+    kept = {key: each for key, each in before.items() if key in known}
+    for key, amounts in figures.items():
+        kept[key] = _averaged(kept.get(key), key, fsum(amounts) / len(amounts), most_samples)
+    return Rates(unit, tuple(kept[key] for key in sorted(kept)))
+
+
+def _averaged(before: ComponentRate | None, key: tuple[str, str], figure: float, most_samples: int) -> ComponentRate:
+    """As Pulsar's time averages: a plain mean until the window is full, then a moving one."""
+    samples = 1 if before is None else min(before.samples + 1, max(1, most_samples))
+    earlier = 0.0 if before is None else before.per_second
+    mean = (earlier * (samples - 1) + figure) / samples
+    return ComponentRate(*key, float(f"{mean:.{_RATE_DIGITS}g}"), samples)
+
+
+def _figures(snapshot: Snapshot) -> tuple[str, dict[tuple[str, str], list[float]]]:
+    """By component the figures of its running executors, sorted for the sum's sake."""
+    by_unit: dict[str, dict[tuple[str, str], list[float]]] = {"records": defaultdict(list), "bytes": defaultdict(list)}
+    for executor in snapshot.executors:
+        usage = executor.usage
+        if executor.phase is Phase.RUNNING and usage is not None:
+            for unit, figure in (("records", usage.records_per_second), ("bytes", usage.bytes_per_second)):
+                if figure is not None:
+                    by_unit[unit][executor.topology, executor.component].append(figure)
+    return next(((unit, figures) for unit, figures in by_unit.items() if figures), ("executors", {}))
+
+
+class LeastLongTermRate:
+    """A node whose score is above `policy.max_score_percent` is chosen only when all are."""
+
+    def __init__(self, pool: Pool, snapshot: Snapshot, rates: Rates, *, random: Random) -> None:
+        self._each = {(each.topology, each.component): each.per_second for each in rates.components}
+        self._usual = _usual(self._each.values())
+        self._random = random
+        self._load = self._loads(pool, snapshot)
+
+    def seats(self, view: PlacementView, turns: Sequence[int]) -> Seats:
+        key, names = view.workload.topology.key, view.workload.components
+        rates = [self._rate(key, names[int(component)]) for component in view.component]
+        scores = np.nan_to_num(view.pool.room.scores)
+        overloaded = scores / 100 > view.pool.policy.max_score_percent / 100
+        figures = NodeValues(np.where(overloaded, inf, self._load))
+
+        def choose(able: IntArray, row: int) -> int:
+            figures.of(able)
+            node = int(able[draw(figures.lowest(), self._random)])
+            self._load[node] += rates[row]
+            figures.set(node, inf if overloaded[node] else self._load[node])
+            return node
+
+        return one_by_one(view, turns, choose)
+
+    def took(self, executor: Executor, node: int) -> None:
+        self._load[node] += self._rate(executor.topology, executor.component)
+
+    def _rate(self, topology: str, component: str) -> float:
+        """Of one executor; a component without metrics counts like an ordinary one."""
+        return self._each.get((topology, component), self._usual)
+
+    def _loads(self, pool: Pool, snapshot: Snapshot) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        moving = _heading_targets(snapshot)
+        counts: dict[str, dict[tuple[str, str], int]] = defaultdict(lambda: defaultdict(int))
+        for executor in snapshot.executors:
+            home = moving.get(executor.uid, executor.node)
+            if home in pool.locations.index and executor.phase in _ON_NODES:
+                counts[home or ""][executor.topology, executor.component] += 1
+        result = np.zeros(len(pool.locations.nodes))
+        for node, by_component in counts.items():
+            result[pool.locations.index[node]] = fsum(n * self._rate(*key) for key, n in by_component.items())
+        return result
+
+
+def _usual(rates: Iterable[float]) -> float:
+    known = sorted(rates)
+    return fsum(known) / len(known) if known and known[-1] > 0 else 1.0
+
+
+def _heading_targets(snapshot: Snapshot) -> Mapping[str, str]:
+    """Where executors that are about to leave count: where their replacements will be."""
+    return {move.executor_uid: move.target for move in snapshot.moves if move.phase.departing}
+
+
+# Strategy LeastResourceUsage: a node whose smoothed score is clearly below the mean.
+#
+# What figures do not show yet, executors on their way and those of this very pass, is added to the averages. These take
+# in a pass once, in `usage_observed`; placing only reads them, so that placing many executors does not smooth faster.
+# Source: Pulsar's two `LeastResourceUsageWithWeight` (with and without the extensible load manager).
+
+
+@dataclass(frozen=True, slots=True)
+class Averages:
+    """Smoothed usage by node as a ratio, sorted by name. Plain values, fit for JSON."""
+
+    by_node: tuple[tuple[str, float], ...] = ()
+
+
+def far_below(usage: FloatArray, mean: float, difference: float) -> IntArray:
+    """Positions of those that are so much or more below this mean; of all when there is none."""
+    best = np.flatnonzero(usage + difference <= mean)
+    return best if len(best) else np.arange(len(usage))
+
+
+_USAGE_DIGITS = 4
+"""Ten-thousandths are finer than any figure, and keep the memory short."""
+
+
+def usage_observed(
+    snapshot: Snapshot, scores: Mapping[str, float], averages: Averages, *, history_ratio: float
+) -> Averages:
+    """The averages with measured scores (percent) taken in, the past with the weight `history_ratio`.
+
+    A node without executors starts again; one that has left is forgotten.
+    """
+    serving = {executor.node for executor in snapshot.executors if executor.phase is Phase.RUNNING}
+    present = {node.name for node in snapshot.nodes}
+    usage = {name: ratio for name, ratio in averages.by_node if name in present}
+    for name, score in scores.items():
+        now = score / 100
+        before = usage.get(name, now) if name in serving else now
+        usage[name] = round(before * history_ratio + (1 - history_ratio) * now, _USAGE_DIGITS)
+    return Averages(tuple(sorted(usage.items())))
+
+
+class LeastResourceUsage:
+    """`measured`: scores by node, percent, as they were measured."""
+
+    def __init__(self, pool: Pool, averages: Averages, measured: Mapping[str, float], *, random: Random) -> None:
+        names = [node.name for node in pool.locations.nodes]
+        known = dict(averages.by_node)
+        scores = np.array([measured.get(name, np.nan) for name in names]) / 100.0
+        smoothed = np.array([known.get(name, np.nan) for name in names])
+        self._random = random
+        self._lag = np.where(np.isnan(smoothed), 0.0, smoothed - scores)
+        """Average less measured, as a ratio."""
+
+    def seats(self, view: PlacementView, turns: Sequence[int]) -> Seats:
+        space = view.pool.room
+        figures = NodeValues(space.scores / 100.0 + np.nan_to_num(self._lag))
+        cores = [view.workload.groups[int(group)].load_cores for group in view.groups]
+
+        threshold = view.pool.policy.min_difference / 100
+
+        def choose(able: IntArray, row: int) -> int:
+            usage = figures.of(able)
+            if usage.min() + threshold > figures.rough_mean() + ROUNDING:
+                node = draw(able, self._random)
+            else:
+                node = int(able[draw(far_below(usage, figures.mean(), threshold), self._random)])
+            figures.set(node, figures.all[node] + space.points_per_core[node] * cores[row] / 100.0)
+            return node
+
+        return one_by_one(view, turns, choose)
+
+    def took(self, executor: Executor, node: int) -> None:
+        """The pool's scores show it."""
 
 
 def chosen(

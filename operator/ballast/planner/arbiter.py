@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ballast.model import Executor, Gap, Move, MovePhase, MovesPolicy, PlannedMove, Policy, Reason, Snapshot
+from ballast.moves.budget import Objection, Rest
 from ballast.moves.candidates import Candidates
-from ballast.moves.cooldown import Objection, Rest
 from ballast.moves.rules import Rules, Way, locality_loss
 from ballast.shedding.load import Suggestion
 

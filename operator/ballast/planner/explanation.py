@@ -24,8 +24,8 @@ from ballast.model import (
     Snapshot,
     Topology,
 )
+from ballast.moves.budget import Objection, Rest, rest
 from ballast.moves.candidates import Candidates
-from ballast.moves.cooldown import Objection, Rest, rest
 from ballast.moves.evidence import cause
 from ballast.moves.rules import Rules
 from ballast.planner import strategy_state

@@ -25,8 +25,8 @@ from ballast.model import (
     Toleration,
     Workload,
 )
+from ballast.moves.budget import Rest, left
 from ballast.moves.candidates import Candidates
-from ballast.moves.cooldown import Rest, left
 from ballast.moves.rules import weightless
 from ballast.moves.score import Loads
 from ballast.planner.arbiter import Arbiter, ArbiterTerms, planned

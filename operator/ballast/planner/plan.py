@@ -25,7 +25,7 @@ from ballast.model import (
     Resources,
     Snapshot,
 )
-from ballast.moves.cooldown import Rest, rest
+from ballast.moves.budget import Rest, rest
 from ballast.moves.score import Loads, Scores, loads, measured, points_per_core, projected
 from ballast.placement.locality import counts_by_topology, locality
 from ballast.placement.placing import Placed, place

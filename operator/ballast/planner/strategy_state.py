@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from ballast.model import Memory, Phase, Policy, Snapshot
 from ballast.moves.candidates import Candidates
 from ballast.moves.score import loads
-from ballast.placement import least_long_term_rate, least_resource_usage
+from ballast.placement import strategies
 from ballast.placement.room import expected, in_flight
 from ballast.placement.strategies import PlacementState, headings
 
@@ -90,10 +90,10 @@ def observed(
         return state
     if policy.placement.strategy == "LeastResourceUsage":
         ratio = policy.placement.history_ratio
-        usage = least_resource_usage.observed(snapshot, measured, state.usage, history_ratio=ratio)
+        usage = strategies.usage_observed(snapshot, measured, state.usage, history_ratio=ratio)
         return replace(state, usage=usage, observed_at=now)
     samples = int(policy.placement.long_window_seconds // step)
-    rates = least_long_term_rate.observed(snapshot, state.rates, most_samples=samples)
+    rates = strategies.rates_observed(snapshot, state.rates, most_samples=samples)
     return replace(state, rates=rates, observed_at=now)
 
 

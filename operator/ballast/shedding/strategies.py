@@ -19,8 +19,13 @@ from typing import Any, TypeVar
 from ballast.errors import InvalidField
 from ballast.shedding.avg_shedder_traffic import HitCounts, Hits, TrafficSettings, avg_shedder_traffic
 from ballast.shedding.load import NodeLoad, PoolLoad, Suggestion
-from ballast.shedding.overload_shedder import OverloadSettings, overload_shedder
-from ballast.shedding.threshold_shedder import Averages, ThresholdSettings, threshold_shedder
+from ballast.shedding.threshold_shedder import (
+    Averages,
+    OverloadSettings,
+    ThresholdSettings,
+    overload_shedder,
+    threshold_shedder,
+)
 from ballast.shedding.transfer_pool import Activity, Average, TopExecutor, TransferNode, TransferPool, top_executors
 from ballast.shedding.transfer_shedder import TransferMemory, TransferSettings, transfer_shedder
 from ballast.shedding.uniform_load_shedder import UniformSettings, uniform_load_shedder

@@ -10,9 +10,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field
 
 from ballast.api.duration import Between, Duration
-from ballast.api.lists import map_by
 from ballast.api.meta import Model, Resource, nested
-from ballast.api.rule import Rule
+from ballast.api.rule import Rule, map_by
 from ballast.api.version import API_VERSION
 from ballast.errors import InvalidField, InvalidResource
 from ballast.files import documents

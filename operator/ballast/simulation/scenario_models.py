@@ -9,11 +9,10 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from ballast.api.duration import Between, Duration
-from ballast.api.lists import ATOMIC, SET
 from ballast.api.meta import Model
 from ballast.api.names import DnsLabel, LabelValue, ObjectName
 from ballast.api.quantity import Quantity
-from ballast.api.rule import Rule
+from ballast.api.rule import ATOMIC, SET, Rule
 from ballast.api.topology import NO_SHARE, Grouping, Workload, ZoneShare
 
 Span = Annotated[Duration, Between("1s", "8760h")]

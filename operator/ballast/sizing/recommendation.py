@@ -10,18 +10,23 @@ from dataclasses import dataclass
 from ballast.api.topology_sizing import Goal, Sizing
 from ballast.api.topology_status import SizingStatus, SizingVariable
 from ballast.errors import InvalidField
-from ballast.sizing.batch_regimes import CannotTell
-from ballast.sizing.batch_size import COMFORT_RATIO, Choice, kafka_batch
-from ballast.sizing.bottleneck import Bottleneck, Resource, bottleneck
+from ballast.sizing.batch_regimes import COMFORT_RATIO, CannotTell, Choice, kafka_batch
+from ballast.sizing.bottleneck import Bottleneck, Resource, StageCheck, bottleneck, first_rule
 from ballast.sizing.event_log import EventLog, StageRun
 from ballast.sizing.facts import Facts, measured_inputs, stages
-from ballast.sizing.first_rule import StageCheck, first_rule
-from ballast.sizing.gc_health import Check, gc_checks
+from ballast.sizing.gc_log import Check, gc_checks
 from ballast.sizing.littles_law import bounds
-from ballast.sizing.memory import MIB, Collector, collector_for, heap_warnings, jvm_options, pending_warnings
+from ballast.sizing.memory import (
+    MIB,
+    Collector,
+    collector_for,
+    heap_warnings,
+    jvm_options,
+    pending_warnings,
+    source_warnings,
+)
 from ballast.sizing.progress import Progress
 from ballast.sizing.provenance import Origin, Variable
-from ballast.sizing.provisioning import source_warnings
 from ballast.sizing.variables import Table, table
 
 # How long a batch job would take with other executors: its measured tasks, run again on as many cores.

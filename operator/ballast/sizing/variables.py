@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ballast.api.topology_sizing import Goal
-from ballast.sizing.batch_regimes import CannotTell, Regimes, fit
-from ballast.sizing.batch_size import COMFORT_RATIO, Choice, choose
+from ballast.sizing.batch_regimes import COMFORT_RATIO, CannotTell, Choice, Regimes, choose, fit
 from ballast.sizing.facts import Facts, inputs, measured_inputs
 from ballast.sizing.littles_law import parallelism_needed
 from ballast.sizing.memory import (
@@ -19,11 +18,13 @@ from ballast.sizing.memory import (
     new_generation,
     old_generation,
     overhead_bytes,
+    power_of_two,
+    source_tasks,
     survivor_space,
+    usable_cores,
     usable_heap,
 )
 from ballast.sizing.provenance import Origin, Value, Variable, assumed, declared, derived, measured
-from ballast.sizing.provisioning import power_of_two, source_tasks, usable_cores
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from ballast.kube import names
 from ballast.kube.client import Client, Limits
 from ballast.kube.connection import Connection
 from ballast.kube.kinds import BALANCING_POLICY, NAMESPACE, NODE, POD, SPARK_TOPOLOGY, Kind
-from ballast.kube.lists import Query, read_list
+from ballast.kube.objects import Query, read_list
 from tests.testbed.nodes import RACK_LABEL, ZONE_LABEL, NodeSpec
 from tests.testbed.testbed import Testbed
 from tests.testbed.waiting import wait_until

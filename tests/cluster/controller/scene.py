@@ -9,7 +9,7 @@ from typing import Any
 
 from ballast.kube import names
 from ballast.kube.kinds import BALANCING_POLICY, EXECUTOR_MOVE, GATE_SWITCH, POD, SPARK_TOPOLOGY
-from ballast.kube.lists import Query, read_list
+from ballast.kube.objects import Query, read_list
 from tests.cluster.chart.installation import RELEASE, Installation
 from tests.cluster.controller.hand import Clock, Died, FakeFigures, Fate, Hand, hand
 from tests.cluster.controller.pool import Pool, gates_of, required_labels

@@ -24,7 +24,7 @@ from ballast.moves import (
     Step,
     advance,
 )
-from ballast.moves.cooldown import Objection, Rest
+from ballast.moves.budget import Objection, Rest
 from ballast.moves.record import to_move
 from ballast.moves.revalidation import _behind
 from ballast.moves.rules import Rules, Way

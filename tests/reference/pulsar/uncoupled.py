@@ -19,7 +19,7 @@ import numpy as np
 from ballast.model import Executor, Memory, Phase, Plan, PlannedMove, Policy, Snapshot
 from ballast.model.arrays import IntArray
 from ballast.moves.score import measured
-from ballast.placement.least_resource_usage import Averages, far_below, observed
+from ballast.placement.strategies import Averages, far_below, usage_observed
 from ballast.placement.strategy import lowest
 from ballast.planner.arbiter import planned
 from ballast.planner.plan import plan
@@ -86,7 +86,7 @@ class Uncoupled:
         )
         found = shed(policy.shedding.strategy, load, settings_of(policy), self.text)
         self.text = found.state
-        self.averages = observed(snapshot, scores, self.averages, history_ratio=_HISTORY_RATIO)
+        self.averages = usage_observed(snapshot, scores, self.averages, history_ratio=_HISTORY_RATIO)
         executors = {executor.key: executor for executor in snapshot.executors}
         for suggestion in found.suggestions:
             target = suggestion.target or self._chosen(executors[suggestion.executor], suggestion.source, candidates)

@@ -6,10 +6,9 @@ import pytest
 from pydantic import Field
 
 from ballast.api.crd import KINDS, schema
-from ballast.api.lists import ATOMIC, map_by
 from ballast.api.meta import Model, StatusModel, nested
 from ballast.api.names import DnsLabel
-from ballast.api.rule import Rule
+from ballast.api.rule import ATOMIC, Rule, map_by
 from ballast.api.structural import NotStructural, structural
 
 FORBIDDEN = {"$ref", "$defs", "anyOf", "oneOf", "allOf", "not", "title", "const", "propertyNames", "uniqueItems"}

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from ballast.api import BalancingPolicy, SparkTopology
-from ballast.controller.advice import recommendation
 from ballast.controller.status import Outlook
+from ballast.controller.status.topology import recommendation
 from ballast.model import (
     AvgShedderPolicy,
     Component,

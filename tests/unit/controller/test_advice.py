@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from ballast.api.topology_status import Locality
-from ballast.controller.advice import AT_ONCE, Adviser
 from ballast.controller.cluster_objects import ClusterObjects, Read
 from ballast.controller.context import Context
 from ballast.controller.observe import Lists
+from ballast.controller.status.topology import AT_ONCE, Adviser
 from ballast.model import Executor, Memory, Node, PlacementMode, Topology
 from ballast.prometheus import Reading
 from tests.builders import a_node, a_policy, a_snapshot, a_topology, an_executor

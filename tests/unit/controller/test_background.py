@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from ballast.controller.background import in_background
+from ballast.controller.loop import in_background
 
 
 async def test_it_gives_what_the_work_gives() -> None:

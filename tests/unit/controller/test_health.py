@@ -5,7 +5,7 @@ import socket
 import aiohttp
 import pytest
 
-from ballast.controller.health import ALIVE_SECONDS, HealthServer, Pulse
+from ballast.controller.telemetry import ALIVE_SECONDS, HealthServer, Pulse
 
 
 class Time:

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from ballast.controller.health import Pulse
 from ballast.controller.loop import Agenda, Loop
+from ballast.controller.telemetry import Pulse
 from ballast.kube.errors import Unavailable
 
 NOW = 1000.0

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ballast.controller.cluster_objects import OpenMove
-from ballast.controller.gathering import facts
+from ballast.controller.movers import facts
 from ballast.kube.document import text
 from ballast.moves import Facts
 from tests.unit.controller.stage import NOW, Stage, move, stage, streaming

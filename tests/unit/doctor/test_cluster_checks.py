@@ -6,8 +6,7 @@ import pytest
 
 from ballast.api import BalancingPolicy
 from ballast.api.labels import LabelSelector
-from ballast.doctor.cluster import Budget, Cluster, Metrics, Node, Operator, SparkPod
-from ballast.doctor.cluster_checks import check
+from ballast.doctor.cluster_checks import Budget, Cluster, Metrics, Node, Operator, SparkPod, check
 from ballast.errors import InvalidField
 
 OPERATOR = Operator(name="ballast", account="system:serviceaccount:s:ballast", version="1.0.0")

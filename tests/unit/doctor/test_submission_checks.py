@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ballast.doctor.catalog import SUBMISSION
-from ballast.doctor.finding import Finding, Severity
+from ballast.doctor.catalog import SUBMISSION, Finding, Severity
+from ballast.doctor.submission import from_documents, from_properties
 from ballast.doctor.submission_checks import Expectations, check
-from ballast.doctor.submission_reading import from_documents, from_properties
 from ballast.errors import InvalidField
 from tests.unit.doctor.provoked import CHANGES, as_properties, settings
 

@@ -7,8 +7,17 @@ import numpy as np
 import pytest
 
 from ballast.errors import InvalidField
-from ballast.grouping.scopes import Bounds, Place
-from ballast.grouping.shuffle import Loads, RemoteLoad, Shuffle, connection_load, queue_capacity, queue_load, spun
+from ballast.grouping.shuffle import (
+    Bounds,
+    Loads,
+    Place,
+    RemoteLoad,
+    Shuffle,
+    connection_load,
+    queue_capacity,
+    queue_load,
+    spun,
+)
 from ballast.model.location import Scope
 
 HERE = Place("n1", process=1, rack="r1")

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from ballast.kube.errors import Gone, Unavailable
 from ballast.kube.informer import Informer, Store, Timing
 from ballast.kube.kinds import POD
-from ballast.kube.lists import Objects, Query
+from ballast.kube.objects import Objects, Query
 from tests.unit.kube.trials import TIMING, burners, recoveries
 from tests.unit.kube.watched_server import Watch, WatchedServer, silent
 

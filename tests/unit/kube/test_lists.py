@@ -8,7 +8,7 @@ import pytest
 
 from ballast.kube.errors import Gone
 from ballast.kube.kinds import POD
-from ballast.kube.lists import Query, read_list
+from ballast.kube.objects import Query, read_list
 from tests.unit.kube.scripted import Answer, scripted
 
 EXPIRED = Answer(410, {"message": "the provided continue parameter is too old"})

@@ -14,7 +14,7 @@ from pathlib import Path
 from ballast.kube.document import JSON
 from ballast.kube.informer import Informer, Store, Timing
 from ballast.kube.kinds import POD
-from ballast.kube.lists import Query
+from ballast.kube.objects import Query
 from tests.testbed.waiting import wait_until
 from tests.unit.kube.faulty import Fault, FaultyServer, faulty_server
 

@@ -10,11 +10,11 @@ from ballast import model
 from ballast.api import (
     BalancingPolicy,
     move,
+    names,
     policy_metrics,
     policy_moves,
     policy_placement,
     policy_shedding,
-    scale,
     topology,
 )
 from ballast.api.duration import Duration
@@ -193,7 +193,7 @@ PAIRS = [
     (policy_placement.ExecutorOrder, model.ExecutorOrder),
     (policy_placement.PlacementMode, model.PlacementMode),
     (policy_shedding.LoadUnit, model.LoadUnit),
-    (scale.Pin, model.Pin),
+    (names.Pin, model.Pin),
     (topology.Grouping, model.Grouping),
     (topology.Workload, model.Workload),
 ]

@@ -3,8 +3,7 @@ from datetime import UTC, datetime
 import pytest
 
 from ballast.model import Budget, Move, MovePhase, MovesPolicy, Reason
-from ballast.moves.budget import active, next_reset, used
-from ballast.moves.cooldown import Objection, rest
+from ballast.moves.budget import Objection, active, next_reset, rest, used
 from ballast.moves.rules import Rules, Way
 from tests.builders import NOW, a_move, a_policy
 

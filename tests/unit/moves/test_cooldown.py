@@ -3,7 +3,7 @@
 import pytest
 
 from ballast.model import Move, MovePhase, MovesPolicy, Reason
-from ballast.moves.cooldown import rest
+from ballast.moves.budget import rest
 from tests.builders import NOW, a_move
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ballast.model import Gap, MovePhase, MovesMode, MovesPolicy, PlacementMode, PlacementPolicy, Reason, Weights
-from ballast.moves.cooldown import rest
+from ballast.moves.budget import rest
 from ballast.moves.rules import Rules, Way, overshoot, worth
 from tests.builders import NOW, a_move, a_policy
 

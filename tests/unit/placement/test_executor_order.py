@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from ballast.model import Component, ExecutorOrder, Memory, Stream
-from ballast.model.topology import Grouping
+from ballast.model.snapshot import Grouping
 from ballast.placement.executor_order import (
     ComponentGraph,
     GraphComponent,

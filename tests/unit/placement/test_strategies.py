@@ -28,11 +28,9 @@ from ballast.model import (
     Resources,
     Separation,
 )
-from ballast.placement import least_long_term_rate, least_resource_usage
-from ballast.placement.least_long_term_rate import ComponentRate, Rates
-from ballast.placement.least_resource_usage import Averages
+from ballast.placement import strategies
 from ballast.placement.placing import Placed, place
-from ballast.placement.strategies import PlacementState
+from ballast.placement.strategies import Averages, ComponentRate, PlacementState, Rates
 from tests.builders import GIB, NOW, a_move, a_node, a_snapshot, a_topology, an_executor, gated
 
 OTHERS = tuple(str(strategy) for strategy in PlacementStrategy if strategy is not PlacementStrategy.PROXIMITY)
@@ -172,7 +170,7 @@ def test_long_term_rates_are_means_until_the_window_is_full_and_then_move() -> N
     rates = Rates()
     for figure in (100.0, 200.0, 300.0, 400.0):
         running = (working("a", figure), working("b", figure + 20.0))
-        rates = least_long_term_rate.observed(a_snapshot(executors=running), rates, most_samples=3)
+        rates = strategies.rates_observed(a_snapshot(executors=running), rates, most_samples=3)
     mean = (110.0 + 210.0 + 310.0) / 3
     assert rates.unit == "records"
     assert rates.components[0].per_second == pytest.approx((mean * 2 + 410.0) / 3, rel=1e-3)
@@ -184,18 +182,16 @@ def test_long_term_rates_are_means_until_the_window_is_full_and_then_move() -> N
     ids=["records", "bytes", "nothing"],
 )
 def test_rates_count_what_there_are_figures_for(records: float | None, volume: float | None, unit: str) -> None:
-    found = least_long_term_rate.observed(
-        a_snapshot(executors=(working("a", records, volume),)), Rates(), most_samples=9
-    )
+    found = strategies.rates_observed(a_snapshot(executors=(working("a", records, volume),)), Rates(), most_samples=9)
     assert found.unit == unit
 
 
 def test_rates_of_another_unit_and_of_those_that_are_gone_are_forgotten() -> None:
     before = Rates("bytes", (rated("ingest", 1e9),))
     running = a_snapshot(executors=(working("a", 5.0),))
-    assert least_long_term_rate.observed(running, before, most_samples=9).components[0].per_second == 5.0
+    assert strategies.rates_observed(running, before, most_samples=9).components[0].per_second == 5.0
     gone = Rates("records", (rated("gone", 3.0),))
-    assert [c.component for c in least_long_term_rate.observed(running, gone, most_samples=9).components] == ["ingest"]
+    assert [c.component for c in strategies.rates_observed(running, gone, most_samples=9).components] == ["ingest"]
 
 
 def test_least_resource_usage_chooses_below_the_mean_and_counts_what_it_has_just_placed() -> None:
@@ -228,7 +224,7 @@ def test_a_node_that_has_no_average_yet_goes_by_what_is_measured() -> None:
 def test_averages_move_slowly_and_start_again_on_a_node_without_executors() -> None:
     snapshot = a_snapshot(a_node("n0"), a_node("n1"), executors=(an_executor("a", node="n0"),))
     before = Averages((("gone", 0.9), ("n0", 0.5), ("n1", 0.5)))
-    after = least_resource_usage.observed(snapshot, {"n0": 90.0, "n1": 90.0}, before, history_ratio=0.9)
+    after = strategies.usage_observed(snapshot, {"n0": 90.0, "n1": 90.0}, before, history_ratio=0.9)
     assert dict(after.by_node) == {"n0": pytest.approx(0.54), "n1": 0.9}
 
 

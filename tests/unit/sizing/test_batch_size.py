@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.api.topology_sizing import Goal
-from ballast.sizing.batch_regimes import Breakpoint, Regimes
-from ballast.sizing.batch_size import Fetch, choose, kafka_batch, smallest_stable
+from ballast.sizing.batch_regimes import Breakpoint, Fetch, Regimes, choose, kafka_batch, smallest_stable
 
 CURVE = Regimes(
     base_seconds=0.2,

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from ballast.api.topology_sizing import Sizing
+from ballast.sizing.bottleneck import first_rule
 from ballast.sizing.facts import Facts
-from ballast.sizing.first_rule import first_rule
 from tests.unit.sizing.values import log, progress, stage, task
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ballast.sizing.provisioning import (
+from ballast.sizing.memory import (
     idle_sources,
     next_partitions,
     power_of_two,

@@ -18,8 +18,7 @@ from ballast.cli.report.sized import (
     verdict,
     yes_or_no,
 )
-from ballast.sizing.batch_regimes import CannotTell, Regimes
-from ballast.sizing.batch_size import Choice
+from ballast.sizing.batch_regimes import CannotTell, Choice, Regimes
 from ballast.sizing.facts import Facts
 from ballast.sizing.recommendation import Recommendation
 

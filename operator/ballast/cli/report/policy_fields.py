@@ -14,10 +14,9 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from ballast.api import BalancingPolicy
-from ballast.api.budget import Budget
 from ballast.api.meta import written
 from ballast.api.policy import PolicySpec
-from ballast.api.profile import Profiled, text
+from ballast.api.profile import Budget, Profiled, text
 from ballast.cli.access import Access
 from ballast.cli.output import heading, table
 from ballast.errors import BallastError

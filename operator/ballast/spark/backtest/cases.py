@@ -1,18 +1,31 @@
-"""What is to be run, and the key by which what has been run is known again."""
+"""What is to be run, the key by which it is known again, and its result as a row of Parquet."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
+from types import NoneType
+from typing import Any, get_args, get_type_hints
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 import ballast
 from ballast.api import BalancingPolicy
-from ballast.errors import InvalidField
-from ballast.simulation.study import Case, Document
+from ballast.errors import BallastError, InvalidField
+from ballast.garbage import seldom_sought
+from ballast.model.arrays import FloatArray
+from ballast.simulation.recording import UnusableRecordingError
+from ballast.simulation.replay import Trial
+from ballast.simulation.run_metrics import RunMetrics
+from ballast.simulation.study import Case, Document, Result, Series
+from ballast.simulation.trace import MoveRecord, Outcome
+from ballast.spark.errors import BacktestError
 
 DECIDES = (
     "api",
@@ -99,3 +112,153 @@ def program(root: Path) -> str:
     files = (path for name in DECIDES for path in sorted([*root.glob(f"{name}.py"), *(root / name).rglob("*.py")]))
     code = hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
     return digest(version("ballast-operator"), code)
+
+
+# A result as a row of Parquet, and back. docs/backtest.md tells the columns.
+
+VERSION = "2"
+_VERSION_KEY = b"ballast.dev/backtest"
+_KINDS: Mapping[Any, pa.DataType] = {str: pa.string(), int: pa.int64(), float: pa.float64(), Outcome: pa.string()}
+_COURSE = ("times", "imbalance", "gap", "locality")
+"""Of a series: a figure for each instant."""
+_HELD = ("duration_seconds", "window_seconds", "level_points")
+"""Of a series: one figure for the whole."""
+
+TOLD = "key string, told binary"
+"""Spark's schema of what tasks hand back: the run's key, and its row as an Arrow stream."""
+
+
+def _typed(record: type) -> list[pa.Field]:
+    """A dataclass's fields as Arrow's."""
+    return [pa.field(name, _kind(hint)) for name, hint in get_type_hints(record).items()]
+
+
+def _kind(hint: Any) -> pa.DataType:
+    kinds = [each for each in get_args(hint) if each is not NoneType] or [hint]
+    return _KINDS[kinds[0]]
+
+
+SCHEMA = pa.schema(
+    [
+        pa.field("key", pa.string()),
+        pa.field("policy", pa.string()),
+        pa.field("window", pa.string()),
+        pa.field("seed", pa.int64()),
+        *_typed(RunMetrics),
+        pa.field("moved", pa.list_(pa.struct(_typed(MoveRecord)))),
+        pa.field("unknown", pa.list_(pa.string())),
+        *(pa.field(name, pa.float64()) for name in _HELD),
+        *(pa.field(name, pa.list_(pa.float64())) for name in _COURSE),
+        pa.field("nodes", pa.list_(pa.string())),
+        pa.field("scores", pa.list_(pa.float32())),
+        pa.field("document", pa.string()),
+        pa.field("left_out", pa.string()),
+    ],
+    metadata={_VERSION_KEY: VERSION.encode()},
+)
+"""`scores` is node by node within each instant; `document` is the BalancingPolicy as JSON. `left_out`: why the window
+can't be run in; then the key, the case and the document are all else that there is."""
+
+
+def row(result: Result, run: Run) -> pa.Table:
+    """One row of `SCHEMA`."""
+    series = result.series
+    values = {
+        "key": run.key,
+        **asdict(result.case),
+        **asdict(result.metrics),
+        "moved": [asdict(move) for move in result.moves],
+        "unknown": list(result.unknown),
+        **{name: getattr(series, name) for name in (*_HELD, *_COURSE)},
+        "nodes": list(series.nodes),
+        "scores": series.scores.astype(np.float32).ravel(),
+        "document": json.dumps(run.document, default=str),
+    }
+    return _table(values)
+
+
+def left_out_row(run: Run, why: str) -> pa.Table:
+    """One row of `SCHEMA`, of a run in a window that can't be run in."""
+    document = json.dumps(run.document, default=str)
+    return _table({"key": run.key, **asdict(run.case), "document": document, "left_out": why})
+
+
+def _table(values: Mapping[str, Any]) -> pa.Table:
+    return pa.table({name: [values.get(name)] for name in SCHEMA.names}, schema=SCHEMA)
+
+
+def labeled(table: pa.Table, run: Run) -> pa.Table:
+    """What may have been kept under other names, with those of this run."""
+    named = {"policy": run.case.policy, "window": run.case.window, "document": json.dumps(run.document, default=str)}
+    for name, value in named.items():
+        table = table.set_column(table.schema.get_field_index(name), SCHEMA.field(name), pa.array([value]))
+    return table
+
+
+def checked(table: pa.Table, *, where: str) -> pa.Table:
+    """Raises BacktestError for what is no table of results, or one of another version."""
+    found = (table.schema.metadata or {}).get(_VERSION_KEY, b"").decode() or None
+    if found != VERSION or table.schema.names != SCHEMA.names:
+        raise BacktestError(f"{where} has version {found} of the results' schema, not {VERSION}: use another folder")
+    return table
+
+
+def results(table: pa.Table) -> list[Result]:
+    """In the table's order; of windows that are left out there are none."""
+    told = table.filter(pc.is_null(table.column("left_out")))
+    return [_result({name: told.column(name)[index] for name in told.schema.names}) for index in range(len(told))]
+
+
+def reasons_left_out(table: pa.Table) -> dict[str, str]:
+    """Windows that can't be run in, and why."""
+    names = ("window", "left_out")
+    windows, reasons = (table.column(name).to_pylist() for name in names)
+    return {window: why for window, why in zip(windows, reasons, strict=True) if why is not None}
+
+
+def documents(table: pa.Table) -> dict[str, Any]:
+    """The policies' documents by what cases call them, in the order of their first rows."""
+    pairs = zip(table.column("policy").to_pylist(), table.column("document").to_pylist(), strict=True)
+    return {policy: json.loads(text) for policy, text in dict(pairs).items()}
+
+
+def _result(cells: Mapping[str, pa.Scalar]) -> Result:
+    nodes = tuple(cells["nodes"].as_py())
+    course: dict[str, Any] = {name: _array(cells[name]) for name in _COURSE}
+    course["scores"] = _array(cells["scores"]).reshape(len(course["times"]), len(nodes))
+    held = {name: cells[name].as_py() for name in _HELD}
+    return Result(
+        case=Case(**{field.name: cells[field.name].as_py() for field in fields(Case)}),
+        metrics=RunMetrics(**{field.name: cells[field.name].as_py() for field in fields(RunMetrics)}),
+        series=Series(**held, **course, nodes=nodes),
+        moves=tuple(MoveRecord(**{**move, "outcome": Outcome(move["outcome"])}) for move in cells["moved"].as_py()),
+        unknown=tuple(cells["unknown"].as_py()),
+    )
+
+
+def _array(cell: pa.Scalar) -> FloatArray:
+    return np.asarray(cell.values.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def told(run: Run, trial: Trial) -> pa.RecordBatch:
+    """The one row of `TOLD`. Raises BacktestError, which names the run."""
+    try:
+        with seldom_sought():
+            result = trial.run(run.policy, run.case)
+    except UnusableRecordingError as error:
+        return left_out(run, str(error))
+    except BallastError as error:
+        raise BacktestError(f"{run.case}: {error}") from error
+    return _sent(run, row(result, run))
+
+
+def left_out(run: Run, why: str) -> pa.RecordBatch:
+    """The one row of `TOLD` of a run in a window that can't be run in."""
+    return _sent(run, left_out_row(run, why))
+
+
+def _sent(run: Run, table: pa.Table) -> pa.RecordBatch:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, SCHEMA) as stream:
+        stream.write_table(table)
+    return pa.RecordBatch.from_pydict({"key": [run.key], "told": [sink.getvalue().to_pybytes()]})

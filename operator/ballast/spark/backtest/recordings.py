@@ -21,11 +21,9 @@ from ballast.simulation.recorded.reading import extended, recording
 from ballast.simulation.recording import Rows, UnusableRecordingError, Words, instant, window_name
 from ballast.simulation.replay import RecordingTrial, Replay
 from ballast.simulation.study import left_out_told
-from ballast.spark.backtest.cases import Run, Window, digest
-from ballast.spark.backtest.row import TOLD, left_out, told
+from ballast.spark.backtest.cases import TOLD, Run, Window, digest, left_out, told
 from ballast.spark.errors import BacktestError, HistoryError
-from ballast.spark.history.day import DAY_MS, Day
-from ballast.spark.history.schema import Metadata
+from ballast.spark.history.schema import DAY_MS, Day, Metadata
 from ballast.spark.history.store import Part, Piece, Store
 from ballast.spark.source.moment import rfc3339_ms
 

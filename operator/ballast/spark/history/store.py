@@ -24,8 +24,7 @@ from pyspark.sql import functions as sql
 
 from ballast.spark.errors import HistoryError
 from ballast.spark.file_system import FileSystem
-from ballast.spark.history.day import DAY_MS, Day
-from ballast.spark.history.schema import SORT, VERSION, VERSION_KEY, Metadata, columns
+from ballast.spark.history.schema import DAY_MS, SORT, VERSION, VERSION_KEY, Day, Metadata, columns
 
 MOST_ROWS = 25_000_000
 """In one file: of a day that goes on as it began. A figure takes up to 8 bytes, and so a file some 200 MB."""

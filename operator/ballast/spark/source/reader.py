@@ -15,8 +15,7 @@ from ballast.errors import InvalidField
 from ballast.spark.source.api import Api
 from ballast.spark.source.matrix import batches
 from ballast.spark.source.moment import Grid, as_rfc3339, time_ms
-from ballast.spark.source.options import Options, Server
-from ballast.spark.source.pushdown import Asks, LabelTest
+from ballast.spark.source.options import Asks, LabelTest, Options, Server
 
 _STRING = r"""(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`[^`]*`)"""
 _NAME = r"(?!(?i:inf|nan)\b)[a-zA-Z_:][a-zA-Z0-9_:]*"
@@ -81,7 +80,7 @@ class PrometheusReader(DataSourceReader):
         self._reading = Reading(options.server, schema)
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 -- Spark's name
-        from ballast.spark.source.pushdown import push  # noqa: PLC0415 -- Spark 4.0 has neither filters nor this call
+        from ballast.spark.source.options import push  # noqa: PLC0415 -- Spark 4.0 has neither filters nor this call
 
         pushed, left = push(filters, self._options.label_columns or ())
         self._grid = self._grid.narrowed(pushed.low_us, pushed.high_us)

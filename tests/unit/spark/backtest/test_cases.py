@@ -59,7 +59,6 @@ ROOT = Path(ballast.__file__).parent
         ("planner/plan.py", True),
         ("files.py", True),
         ("simulation/recorded/reading.py", True),
-        ("spark/backtest/row.py", True),
         ("spark/backtest/recordings.py", True),
         ("cli/report/backtested.py", False),
     ],

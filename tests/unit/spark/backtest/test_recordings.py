@@ -18,8 +18,8 @@ from ballast.simulation.policies import candidates
 from ballast.simulation.recording import Recording, Rows
 from ballast.simulation.replay import RecordingTrial, Replay
 from ballast.spark.backtest import Run, Selection, Window, runs
+from ballast.spark.backtest.cases import reasons_left_out, results
 from ballast.spark.backtest.recordings import Files, excerpts, moment_ms, recorded_task, rows
-from ballast.spark.backtest.row import reasons_left_out, results
 from ballast.spark.errors import BacktestError, HistoryError
 from ballast.spark.history import Day, Part
 from tests.unit.simulation.histories import Row, history

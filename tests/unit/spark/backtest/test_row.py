@@ -9,8 +9,17 @@ import pytest
 from ballast.simulation.policies import by_name
 from ballast.simulation.replay import ScenarioTrial
 from ballast.simulation.study import Case
-from ballast.spark.backtest.cases import Run
-from ballast.spark.backtest.row import SCHEMA, checked, documents, labeled, left_out_row, reasons_left_out, results, row
+from ballast.spark.backtest.cases import (
+    SCHEMA,
+    Run,
+    checked,
+    documents,
+    labeled,
+    left_out_row,
+    reasons_left_out,
+    results,
+    row,
+)
 from ballast.spark.errors import BacktestError
 from tests.unit.simulation.small_world import EAGER, scenario
 

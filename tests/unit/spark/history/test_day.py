@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.errors import InvalidField
-from ballast.spark.history.day import DAY_MS, Day, Stretch, missing, stretches
+from ballast.spark.history.schema import DAY_MS, Day, Stretch, missing, stretches
 
 FIRST = Day.parse("2026-02-27", field="from")
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ballast.spark.history.day import DAY_MS, Day
+from ballast.spark.history.schema import DAY_MS, Day
 from ballast.spark.history.store import Piece, fitting_hours, pieces
 
 DAY = Day.parse("2026-01-05", field="day")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import datasource as spark
 
-from ballast.spark.source.pushdown import Asks, LabelTest, Pushdown, push
+from ballast.spark.source.options import Asks, LabelTest, Pushdown, push
 
 TIME = ("timestamp",)
 POD = ("pod",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ballast.doctor.submission_reading import from_command, from_documents, properties, properties_file
+from ballast.doctor.submission import from_command, from_documents, properties, properties_file
 from ballast.errors import InvalidField
 
 COMMAND = r"""

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from ballast.doctor import pod_limits
-from ballast.doctor.pod_limits import PodLimits
+from ballast.doctor import cluster_checks
+from ballast.doctor.cluster_checks import PodLimits
 from ballast.errors import InvalidField
 
 PRINTED = """==> /proc/1/limits <==
@@ -27,7 +27,10 @@ MIB = 1024 * 1024
 
 def ids(**changes: object) -> list[str]:
     values = {"files": "1048576", "receive": 4 * MIB, "send": 4 * MIB, **changes}
-    return [each.id for each in pod_limits.check(pod_limits.parse(PRINTED.format(**values), source="-"))]
+    return [
+        each.id
+        for each in cluster_checks.check_limits(cluster_checks.read_limits(PRINTED.format(**values), source="-"))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -47,17 +50,17 @@ def test_what_is_too_small_is_found(changes: dict[str, object], expected: list[s
 
 
 def test_the_hard_limit_counts_to_which_a_jvm_raises_its_own() -> None:
-    found = pod_limits.parse(PRINTED.format(files="4096", receive=1, send=2), source="-")
+    found = cluster_checks.read_limits(PRINTED.format(files="4096", receive=1, send=2), source="-")
     assert found == PodLimits(source="-", open_files=4096, receive_buffer_bytes=1, send_buffer_bytes=2)
 
 
 def test_the_command_that_is_documented_can_be_read_here() -> None:
-    printed = subprocess.run(pod_limits.COMMAND.split(), capture_output=True, text=True, check=True).stdout
-    found = pod_limits.parse(printed, source="-")
+    printed = subprocess.run(cluster_checks.COMMAND.split(), capture_output=True, text=True, check=True).stdout
+    found = cluster_checks.read_limits(printed, source="-")
     assert min(found.open_files, found.receive_buffer_bytes, found.send_buffer_bytes) > 0
 
 
 @pytest.mark.parametrize("text", ["", "Max open files            1024                 4096                 files"])
 def test_anything_else_is_refused_with_the_command(text: str) -> None:
     with pytest.raises(InvalidField, match="kubectl exec POD -- head -n 99"):
-        pod_limits.parse(text, source="limits.txt")
+        cluster_checks.read_limits(text, source="limits.txt")
