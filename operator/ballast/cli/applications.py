@@ -13,7 +13,7 @@ import typer
 from ballast.cli.access import ANYHOW, Access, address, reads_cluster
 from ballast.cli.output import AS_TABLE, MetricsOption, saved, show, write
 from ballast.cli.picture.page import ReportOption, origin
-from ballast.cli.source import FileOption
+from ballast.cli.source import AllNamespacesOption, FileOption, one_namespace
 from ballast.errors import InvalidField
 from ballast.report.price import LIST_PRICES, Cloud, Price, cloud_of, own_price
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "kubectl ballast report",
     "kubectl ballast report --prometheus http://localhost:9090 --report report.html",
+    "kubectl ballast report -n analytics",
     "kubectl ballast report --cloud aws -o json",
     "ballast report -f snapshot.json --price-per-gib 0.01",
 )
@@ -40,6 +41,10 @@ COLUMNS = (
 
 @reads_cluster
 def report(
+    namespace: Annotated[
+        str | None, typer.Option("--namespace", "-n", help="Only applications of it. Default: all.", metavar="NAME")
+    ] = None,
+    everywhere: AllNamespacesOption = False,
     filename: FileOption = None,
     output: MetricsOption = AS_TABLE,
     page: ReportOption = None,
@@ -84,6 +89,7 @@ def report(
     from ballast.cli.report.applications import applications_document, applications_report  # noqa: PLC0415 -- slow
     from ballast.report.pool import report as made_report  # noqa: PLC0415 -- loads numpy, unused for --help
 
+    only = one_namespace(namespace, everywhere=everywhere)
     if filename is not None and (prometheus is not None or rack_label is not None):
         raise InvalidField(
             "--prometheus" if prometheus is not None else "--rack-label",
@@ -93,6 +99,8 @@ def report(
     pool = _pool(filename, access, prometheus=prometheus, rack_label=rack_label)
     price = _price(pool.snapshot, cloud, price_per_gib)
     found = made_report(pool.snapshot, pool.policy, price=price, remote_shuffle=_known(pool.snapshot, remote_shuffle))
+    if only is not None:
+        found = found.of_namespace(only)
     if page is not None:
         from ballast.cli.picture.applications import applications_page  # noqa: PLC0415 -- unused without --report
 

@@ -35,7 +35,9 @@ COLUMNS = (
 
 
 def audit(
-    ledger: Annotated[str, typer.Argument(help="Folder of the ledger: a local path, or a URI such as s3a://…")],
+    ledger: Annotated[
+        str, typer.Argument(metavar="LEDGER", help="Folder of the ledger: a local path, or a URI such as s3a://…")
+    ],
     query: Annotated[str | None, typer.Option(help="Only this query. If unset: all.", metavar="NAME")] = None,
     timeout: Annotated[
         str, typer.Option(help="Time for the stages of a micro-batch to agree.", metavar="DURATION")

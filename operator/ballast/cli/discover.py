@@ -13,7 +13,7 @@ import yaml
 
 from ballast.api.topology import SparkTopology
 from ballast.cli.access import ANYHOW, Access, address, reads_cluster
-from ballast.cli.source import NamespaceOption
+from ballast.cli.source import AllNamespacesOption, NamespaceOption, one_namespace
 from ballast.errors import BallastError, InvalidField, InvalidResource
 from ballast.files import in_plain_words, text_of
 from ballast.kube import names
@@ -33,6 +33,7 @@ from ballast.sizing.executor_metrics import QUERIES, WINDOW_SECONDS
 
 EXAMPLES = (
     "kubectl ballast discover -n analytics --prometheus http://localhost:9090",
+    "kubectl ballast discover -A > topologies.yaml",
     "kubectl ballast discover ingest -n analytics --progress progress.jsonl > topology.yaml",
     "kubectl get pods -A -o json > pods.json; ballast discover -f pods.json",
 )
@@ -70,9 +71,10 @@ class NoAnswerError(BallastError):
 @reads_cluster
 def discover(
     applications: Annotated[
-        list[str] | None, typer.Argument(metavar="[APPLICATION]...", help="Only these, by name, id or component.")
+        list[str] | None, typer.Argument(metavar="APPLICATION", help="Only these, by name, id or component.")
     ] = None,
     namespace: NamespaceOption = None,
+    everywhere: AllNamespacesOption = False,
     filename: Annotated[
         Path | None,
         typer.Option(
@@ -95,7 +97,9 @@ def discover(
         list[str] | None,
         typer.Option(metavar="NAME=NAMESPACE/LABEL=VALUE", help="Pods outside Spark that executors talk to."),
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Propose one topology of this name for all applications.")] = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Propose one topology of this name for all applications.")
+    ] = None,
     access: Access = ANYHOW,
 ) -> None:
     """Propose a SparkTopology for what runs, as YAML to review. Nothing is written to the cluster.
@@ -103,10 +107,11 @@ def discover(
     Applications are known by Spark's labels, Kafka by the query's progress and the usual labels of its brokers, and
     what flows by Spark's metrics. Comments say what to check and what could not be told.
     """
+    only = one_namespace(namespace, everywhere=everywhere)
     if filename is not None:
-        pods, ends = _of_file(filename, namespace)
+        pods, ends = _of_file(filename, only)
     else:
-        pods, ends = _of_cluster(namespace, access)
+        pods, ends = _of_cluster(access, namespace=only, everywhere=everywhere)
     running = _applications(pods)
     if filename is not None and not running:
         where = "in it" if namespace is None else f"in namespace {namespace} of it: say which namespace with -n"
@@ -155,8 +160,8 @@ def _problems(pod: Any, at: str) -> Iterator[InvalidField]:
         yield InvalidField(f"{at}.status", status, f"write a mapping, {_AS_KUBECTL}")
 
 
-def _of_cluster(namespace: str | None, access: Access) -> tuple[list[Json], list[Json]]:
-    """Executors of the namespace, and the brokers of all namespaces, as far as they may be read."""
+def _of_cluster(access: Access, *, namespace: str | None, everywhere: bool) -> tuple[list[Json], list[Json]]:
+    """Executors of one namespace or of all, and the brokers of all namespaces, as far as they may be read."""
     from ballast.kube import kinds  # noqa: PLC0415 -- slow to load, unused for a file
     from ballast.kube.errors import Forbidden  # noqa: PLC0415 -- as above
     from ballast.kube.objects import Query as Wanted  # noqa: PLC0415 -- as above
@@ -165,7 +170,7 @@ def _of_cluster(namespace: str | None, access: Access) -> tuple[list[Json], list
     connection = access.connect()
     client = access.client(connection)
     try:
-        where = namespace or connection.namespace
+        where = None if everywhere else namespace or connection.namespace
         executors = read_list(client, Wanted(kinds.POD, where, f"{names.SPARK_ROLE}=executor"), _itself).items
         brokers: list[Json] = []
         for labels in _BROKERS:

@@ -62,11 +62,12 @@ _TOPOLOGIES = ("topology", "sparktopology", "sparktopologies", "stopo")
 
 @reads_cluster
 def explain(
-    what: Annotated[
-        str,
+    words: Annotated[
+        list[str],
         typer.Argument(
             metavar="POD|topology/NAME|policy/NAME",
-            help="An executor's pod (NAME or pod/NAME), a topology, or a policy.",
+            help="An executor's pod (NAME or pod/NAME), a topology, or a policy; or TYPE NAME.",
+            show_default=False,
         ),
     ],
     namespace: NamespaceOption = None,
@@ -87,6 +88,9 @@ def explain(
     names a file with BalancingPolicies.
     """
     only = one_namespace(namespace, everywhere=everywhere)
+    if len(words) > 2:
+        raise typer.BadParameter(f"{' '.join(words)!r}: write TYPE/NAME or TYPE NAME", param_hint="POD")
+    what = "/".join(words)
     kind, _, name = what.rpartition("/")
     kind = kind.lower().removesuffix(".ballast.dev")
     every_seconds = pace(every, watch=watch, file=filename)

@@ -52,7 +52,13 @@ _EXIT_CODES = (
 )
 _STYLE: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False, "add_completion": False}
 
-_LIBRARY_WORDS = "Value error, "
+_LIBRARY_WORDS = (
+    (re.compile("^Value error, "), ""),
+    (re.compile("^Input should be a valid number.*"), "write a number"),
+    (re.compile("^Input should be a valid integer.*"), "write a whole number"),
+    (re.compile("^Input should be (?=greater|less)"), "write a number "),
+)
+"""What the library says of an option's value, and plain words for it."""
 _USAGE = ("-", "SCENARIO")
 """What the field of an error begins with that is about the command line: options, and an argument."""
 _DISTRIBUTION = "ballast-operator"
@@ -79,7 +85,8 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except typer.BadParameter as error:
-            error.message = error.message.removeprefix(_LIBRARY_WORDS)
+            for words, plain in _LIBRARY_WORDS:
+                error.message = words.sub(plain, error.message)
             raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -110,7 +117,17 @@ def command(name: str) -> Any:
     single = typer.Typer(**_STYLE)
     epilog = _listed("Columns", getattr(module, "COLUMNS", ())) + _listed("Examples", module.EXAMPLES)
     single.command(name, cls=getattr(module, "COMMAND", TyperCommand), epilog=epilog)(getattr(module, name))
-    return get_command(single)
+    found: Any = get_command(single)
+    for each in found.params:
+        if each.param_type_name == "argument":
+            each.display_type_rich = _untyped
+    return found
+
+
+def _untyped(ctx: Any) -> str:
+    """Of an argument, whose type in Python tells users nothing."""
+    del ctx
+    return ""
 
 
 def _listed(title: str, lines: Sequence[str]) -> str:

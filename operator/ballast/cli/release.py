@@ -44,7 +44,13 @@ def release(
     ] = False,
     name: Annotated[str, typer.Option(help="Name of the lease and of the gate switch.", metavar="NAME")] = "ballast",
     namespace: Annotated[
-        str | None, typer.Option(help="The operator's own. Default: that of the pod or the context.", metavar="NAME")
+        str | None,
+        typer.Option(
+            "--namespace",
+            "-n",
+            help="The operator's own. Default: that of the pod or the context.",
+            metavar="NAME",
+        ),
     ] = None,
     hook: Annotated[
         str | None,

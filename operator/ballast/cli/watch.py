@@ -18,7 +18,9 @@ from ballast.cli.output import Format, Output, console, show, write
 from ballast.errors import BallastError
 
 WatchOption = Annotated[bool, typer.Option("--watch", "-w", help="Look again and again, until Ctrl-C.")]
-EveryOption = Annotated[float, typer.Option(help="Seconds between two looks of --watch.", min=0.5, metavar="SECONDS")]
+EveryOption = Annotated[
+    float, typer.Option(help="Seconds between two looks of --watch.", min=0.5, max=3600.0, metavar="SECONDS")
+]
 EVERY_SECONDS = 5.0
 
 

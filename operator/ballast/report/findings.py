@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import median
 
@@ -81,6 +81,15 @@ class PoolReport:
     moves: tuple[PlannedMove, ...]
     """What a pass would recommend if the gaps between nodes stay."""
     refusals: tuple[Refusal, ...]
+
+    def of_namespace(self, namespace: str) -> PoolReport:
+        """With the applications and moves of one namespace, which were placed together with all others."""
+        prefix = f"{namespace}/"
+        return replace(
+            self,
+            applications=tuple(each for each in self.applications if each.key.startswith(prefix)),
+            moves=tuple(each for each in self.moves if each.executor.startswith(prefix)),
+        )
 
     @property
     def verdicts(self) -> Mapping[Verdict, int]:

@@ -104,7 +104,7 @@ def recommend(facts: Facts) -> Recommendation:
     """Raises InvalidField where nothing at all is known, or for a what-if that can't be taken."""
     if facts.nothing_known:
         remedy = "give -f topology.yaml with spec.sizing, --progress, --event-log, --gc-log or --prometheus"
-        raise InvalidField("ballast size", "no input", remedy)
+        raise InvalidField("--filename", "no input", remedy)
     made = table(facts)
     cores = made.whole("parallelism")
     limit = bottleneck(facts, parallelism=cores)

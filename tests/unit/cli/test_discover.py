@@ -13,6 +13,7 @@ import yaml
 from ballast.api.topology import SparkTopology
 from tests.unit.cli.program import Ended, exit_code, run
 from tests.unit.cli.prometheus import answering
+from tests.unit.kube.scripted import Answer, kubeconfig, scripted
 
 EXAMPLE = Path(__file__).parents[3] / "examples/sparktopology.yaml"
 MI = 2**20
@@ -148,3 +149,11 @@ def test_a_file_that_is_no_list_of_pods_is_refused(tmp_path: Path, text: str) ->
     path.write_text(text, encoding="utf-8")
     assert "kubectl get pods -A -o json" in refused("-f", str(path))
     assert "No such file" in refused("-f", str(tmp_path / "absent"))
+
+
+@pytest.mark.parametrize(("option", "path"), [("-A", "/api/v1/pods"), ("-n=team", "/api/v1/namespaces/team/pods")])
+def test_executors_of_one_namespace_or_of_all_are_asked_for(tmp_path: Path, option: str, path: str) -> None:
+    with scripted(Answer(body={"metadata": {}, "items": executors("ingest", 2)})) as server:
+        ended = run("discover", option, "--kubeconfig", str(kubeconfig(tmp_path, server.url)))
+    assert ended.code == 0, ended.err
+    assert server.asked[0].path.partition("?")[0] == path

@@ -86,11 +86,13 @@ def test_the_pool_that_its_node_is_in_explains_it() -> None:
     assert found.policy.name == "streaming"
 
 
-@pytest.mark.parametrize("what", ["topology/clicks", "sparktopology.ballast.dev/clicks", "pod/exec-1"])
+@pytest.mark.parametrize(
+    "what", ["topology/clicks", "sparktopology.ballast.dev/clicks", "topology clicks", "pod/exec-1", "pod exec-1"]
+)
 def test_what_is_explained_has_the_name_that_kubectl_reads(tmp_path: Path, what: str) -> None:
     file = tmp_path / "snapshot.yaml"
     file.write_text(dump(a_situation()))
-    named = run("explain", what, "-A", "-f", str(file), "-o", "name")
+    named = run("explain", *what.split(), "-A", "-f", str(file), "-o", "name")
     assert named.out == ("pod/exec-1\n" if "exec" in what else "sparktopology.ballast.dev/clicks\n")
 
 

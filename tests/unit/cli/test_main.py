@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from importlib.metadata import version
@@ -47,6 +48,7 @@ def test_every_command_explains_itself_with_examples(command: str) -> None:
     assert "Examples:" in told.out
     assert f"ballast {command}" in told.out
     assert max(map(len, told.out.splitlines())) <= 100
+    assert not re.search(r"<str>|<path>|<list", told.out)
 
 
 def test_help_lists_every_command() -> None:
@@ -101,6 +103,13 @@ def test_under_kubectl_it_calls_itself_as_people_call_it() -> None:
         (["plan", "--prometheus", "localhost:9090"], "write an address with its scheme"),
         (["approve"], "name one or more moves, or say --all"),
         (["approve", "m1", "--all"], "name one or more moves, or say --all"),
+        (["status", "--every", "0.1"], "'--every': write a number greater than or equal to 0.5"),
+        (["simulate", "x.yaml", "--seed", "x"], "'--seed': write a whole number"),
+        (["report", "--price-per-gib", "x"], "'--price-per-gib': write a number"),
+        (["explain", "pod", "a", "b"], "'pod a b': write TYPE/NAME or TYPE NAME"),
+        (["discover", "-n", "a", "-A"], "say -n or -A"),
+        (["report", "-n", "a", "-A"], "say -n or -A"),
+        (["size"], "give -f topology.yaml with spec.sizing"),
         (["approve", "pod/m1"], "write NAME or executormove/NAME"),
         (["approve", "m1", "-A"], "it goes with --all only"),
         (["plan", "-n=a", "-A"], "say -n or -A"),

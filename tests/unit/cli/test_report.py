@@ -45,6 +45,12 @@ def test_the_cost_of_the_example_is_what_its_bytes_and_the_list_price_make() -> 
     assert clicks["before"]["costPerMonth"] == pytest.approx(96 / 1024 * 2 / 3 * 730 * 3600 * 0.02, abs=0.001)
 
 
+def test_a_namespace_shows_its_applications_alone() -> None:
+    keys = [each["application"] for each in document("-n", "shop")["applications"]]  # type: ignore[attr-defined]
+    assert keys == ["shop/clicks", "shop/enrich"]
+    assert document("-A") == document()
+
+
 def test_ones_own_price_wins_over_the_list() -> None:
     listed, own = document(), document("--price-per-gib", "0.005")
     assert own["costPerMonth"] == pytest.approx(float(str(listed["costPerMonth"])) / 2, abs=0.01)
