@@ -11,7 +11,8 @@ import pytest
 
 from ballast.api.condition import ConditionStatus, set_condition
 from ballast.api.meta import StatusModel
-from ballast.api.move import Measured, MovePhase, MoveStatus, Replacement, Subject, Timings
+from ballast.api.move import Measured, MoveStatus, Replacement, Subject, Timings
+from ballast.api.move_phase import MovePhase
 from ballast.api.policy_status import (
     SHOWN,
     ApplicationPlacement,

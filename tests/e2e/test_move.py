@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from ballast.moves import Figures, Word
+from ballast.moves import MoveMetrics, MoveReason
 from ballast.moves.judgment import verdict
 from examples.demo.streaming.records import Comparison
 from examples.demo.streaming.running import RunningJob
@@ -55,12 +55,12 @@ def test_it_is_judged_by_what_was_measured(moved: Moved) -> None:
     status = moved.document["status"]
     before, after = (_figures(status["measured"], when) for when in ("Before", "After"))
     outcome = verdict(before, after)
-    phase = "Failed" if outcome is Word.DID_NOT_HELP else "Succeeded"
+    phase = "Failed" if outcome is MoveReason.DID_NOT_HELP else "Succeeded"
     assert (status["phase"], status["reason"]) == (phase, outcome), status
 
 
-def _figures(measured: dict[str, float], when: str) -> Figures:
-    return Figures(
+def _figures(measured: dict[str, float], when: str) -> MoveMetrics:
+    return MoveMetrics(
         hot_score=measured.get(f"hot{when}"),
         cold_score=measured.get(f"cold{when}"),
         slowness=measured.get(f"slowness{when}"),

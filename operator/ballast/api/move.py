@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
-from enum import StrEnum
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from ballast.api.condition import Conditions
 from ballast.api.meta import Model, Resource, StatusModel
+from ballast.api.move_phase import MovePhase
 from ballast.api.names import Count, Decimal, DnsLabel, Number, ObjectName, Score, Text, Word
 from ballast.api.rule import Rule
 from ballast.api.version import API_VERSION
@@ -130,20 +130,6 @@ class MoveSpec(Model):
     """Why the move was decided."""
     predicted: Prediction | None = None
     """What the move should bring."""
-
-
-class MovePhase(StrEnum):
-    """Where a move stands."""
-
-    PROPOSED = "Proposed"
-    APPROVED = "Approved"
-    LEAVING = "Leaving"
-    ARRIVING = "Arriving"
-    SETTLING = "Settling"
-    SUCCEEDED = "Succeeded"
-    FAILED = "Failed"
-    EXPIRED = "Expired"
-    REFUSED = "Refused"
 
 
 class Subject(StatusModel):

@@ -33,7 +33,7 @@ from ballast.cli.watch import EVERY_SECONDS, Answer, EveryOption, WatchOption, a
 from ballast.model import Node, Scope
 from ballast.moves.evidence import pressure_words
 from ballast.planner.alternatives import Alternative
-from ballast.planner.capacity import UNEVEN_REMEDIES, WORDS, Capacities, UnknownTopologyError, capacities
+from ballast.planner.capacity import ADVICE, UNEVEN_REMEDIES, Capacities, UnknownTopologyError, capacities
 from ballast.planner.explanation import End, Explanation, UnknownExecutorError
 from ballast.planner.explanation import explain as explanation
 
@@ -372,7 +372,7 @@ def capacity_report(found: Capacities, nodes: tuple[Node, ...], *, wide: bool = 
         table(columns, rows, right=["capacity", "load"], cut=["component", "executor", "node"]),
     ]
     for combination in found.combinations:
-        words = WORDS[combination]
+        words = ADVICE[combination]
         parts += [heading(combination.value), Text(words.meaning, overflow="fold"), *_bullets(words.remedies)]
     if found.uneven:
         parts.append(heading("Uneven"))
@@ -407,8 +407,8 @@ def capacity_document(found: Capacities) -> dict[str, Any]:
         "explanations": [
             {
                 "combination": each.value,
-                "meaning": WORDS[each].meaning,
-                "remedies": list(WORDS[each].remedies),
+                "meaning": ADVICE[each].meaning,
+                "remedies": list(ADVICE[each].remedies),
             }
             for each in found.combinations
         ],

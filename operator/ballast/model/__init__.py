@@ -1,8 +1,9 @@
 """The values that decisions are made of: frozen, plain, and free of any framework."""
 
+from ballast.api.move_phase import MovePhase
 from ballast.model.executor import Executor, ExecutorUsage, Phase, Workload
 from ballast.model.location import DEFAULT_LEVELS, Level, Levels, Location, Pin, Scope
-from ballast.model.move import Gap, Move, MovePhase
+from ballast.model.move import Gap, Move
 from ballast.model.plan import (
     Hold,
     LocalityView,

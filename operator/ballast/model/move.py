@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
+
+from ballast.api.move_phase import MovePhase
 
 # The scores of a move's two nodes: how far they are apart, and what a move may make of that.
 
@@ -35,42 +36,6 @@ class Gap:
     def overshoots(self, tolerance_points: float = 0.0) -> bool:
         """Whether, after a move, the destination is hotter than the node that was left, by more than the tolerance."""
         return self.points < -(tolerance_points + _ROUNDING_POINTS)
-
-
-class MovePhase(StrEnum):
-    PROPOSED = "Proposed"
-    APPROVED = "Approved"
-    LEAVING = "Leaving"
-    ARRIVING = "Arriving"
-    SETTLING = "Settling"
-    SUCCEEDED = "Succeeded"
-    FAILED = "Failed"
-    EXPIRED = "Expired"
-    REFUSED = "Refused"
-
-    @property
-    def ended(self) -> bool:
-        return self in _ENDED
-
-    @property
-    def in_flight(self) -> bool:
-        """Its executor or the replacement is on the way, or the metric window has not caught up yet."""
-        return self.traveling or self is MovePhase.SETTLING
-
-    @property
-    def departing(self) -> bool:
-        """Decided, and the executor still is where it soon will not be."""
-        return self in _DEPARTING
-
-    @property
-    def traveling(self) -> bool:
-        """Decided, and the replacement does not run yet: its load and its requests are still to come."""
-        return self in _TRAVELING
-
-
-_DEPARTING = frozenset({MovePhase.APPROVED, MovePhase.LEAVING})
-_TRAVELING = _DEPARTING | {MovePhase.ARRIVING}
-_ENDED = frozenset({MovePhase.SUCCEEDED, MovePhase.FAILED, MovePhase.EXPIRED, MovePhase.REFUSED})
 
 
 @dataclass(frozen=True, slots=True)

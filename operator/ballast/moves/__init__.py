@@ -4,7 +4,7 @@ Pure: the planner, the operator, the simulator, `plan`, `explain` and moves made
 """
 
 from ballast.moves.machine import advance, turned_away
-from ballast.moves.state import Figures, MoveState, Orders, Replacement, Subject, Timings, Word
+from ballast.moves.state import MoveMetrics, MoveReason, MoveState, Orders, Replacement, Subject, Timings
 from ballast.moves.step import (
     Action,
     DeleteUnscheduled,
@@ -27,7 +27,8 @@ __all__ = [
     "Emit",
     "Evict",
     "Facts",
-    "Figures",
+    "MoveMetrics",
+    "MoveReason",
     "MoveState",
     "Orders",
     "PinReplacement",
@@ -39,7 +40,6 @@ __all__ = [
     "Step",
     "Subject",
     "Timings",
-    "Word",
     "advance",
     "turned_away",
 ]

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ballast.model import MovePhase, Phase
-from ballast.moves.state import MoveState, Replacement, Word
+from ballast.moves.state import MoveReason, MoveState, Replacement
 from ballast.moves.step import (
     DeleteUnscheduled,
     Facts,
@@ -41,7 +41,9 @@ CLOCK_SKEW_SECONDS = 5.0
 def arriving(at: Situation) -> Step:
     claim = at.move.replacement
     if at.facts.application_ended:
-        return enter(at, MovePhase.SUCCEEDED, Word.APPLICATION_ENDED, "the application ended before a replacement ran")
+        return enter(
+            at, MovePhase.SUCCEEDED, MoveReason.APPLICATION_ENDED, "the application ended before a replacement ran"
+        )
     if claim is None:
         return _recognize(at)
     rival = outclaimed(at.move, at.facts)
@@ -64,19 +66,23 @@ def _recognize(at: Situation) -> Step:
     if pod is not None:
         claim = Replacement(uid=pod.uid, pod=pod.name, claimed_at=at.now)
         message = f"{pod.name} replaces {at.move.orders.executor_name}"
-        return note(at, Word.PLACING if pod.phase is Phase.GATED else Word.STARTING, message, replacement=claim)
+        return note(
+            at, MoveReason.PLACING if pod.phase is Phase.GATED else MoveReason.STARTING, message, replacement=claim
+        )
     if at.now < _deadline(at):
         return wait(at, _deadline(at))
     live, expected = at.facts.live_executors, at.facts.expected_executors
     waited = f"no replacement within {at.now - (at.move.timings.arriving_at or at.now):.0f} s"
     if expected is not None and live < expected:
         message = f"{waited}; {live} of {expected} executors are there"
-        return enter(at, MovePhase.SUCCEEDED, Word.NO_REPLACEMENT, message)
-    return enter(at, MovePhase.SUCCEEDED, Word.TARGET_SHRANK, f"{waited}; the application asks for {live} executors")
+        return enter(at, MovePhase.SUCCEEDED, MoveReason.NO_REPLACEMENT, message)
+    return enter(
+        at, MovePhase.SUCCEEDED, MoveReason.TARGET_SHRANK, f"{waited}; the application asks for {live} executors"
+    )
 
 
 def _let_go(at: Situation, message: str) -> Step:
-    return note(at, Word.AWAITING_REPLACEMENT, message, replacement=None)
+    return note(at, MoveReason.AWAITING_REPLACEMENT, message, replacement=None)
 
 
 def _accompany(at: Situation, pod: Pod, claim: Replacement) -> Step:
@@ -98,7 +104,7 @@ def _settle(at: Situation, pod: Pod, claim: Replacement) -> Step:
     return enter(
         at,
         MovePhase.SETTLING,
-        Word.MEASURING,
+        MoveReason.MEASURING,
         f"{pod.name} runs on {where}{elsewhere}; judged after {at.settings.settle_seconds:.0f} s",
         replacement=arrived,
         timings=timings,
@@ -109,7 +115,7 @@ def _overdue(at: Situation, pod: Pod) -> Step | None:
     if at.now < _deadline(at):
         return None
     message = f"{pod.name} is {pod.phase} and has not run within {at.settings.arrive_timeout_seconds:.0f} s"
-    return enter(at, MovePhase.FAILED, Word.REPLACEMENT_NOT_RUNNING, message)
+    return enter(at, MovePhase.FAILED, MoveReason.REPLACEMENT_NOT_RUNNING, message)
 
 
 def _place(at: Situation, pod: Pod, claim: Replacement) -> Step:
@@ -125,7 +131,7 @@ def _place(at: Situation, pod: Pod, claim: Replacement) -> Step:
     if node != at.move.destination:
         message = f"{pod.name} goes to {node}: {at.move.destination} has no room left"
         before = replace(at.move.before, cold_score=at.facts.scores.get(node))
-        return announce(at, Word.PLACING, message, target=node, before=before)
+        return announce(at, MoveReason.PLACING, message, target=node, before=before)
     pin = PinReplacement(pod.name, pod.uid, node, at.settings.pin)
     return do(at, pin, until=held_until)
 
@@ -134,7 +140,7 @@ def _schedule(at: Situation, pod: Pod) -> Step:
     """Ballast's gate is off: the pod is bound or not, pinned or not."""
     if pod.node is not None:
         return _started(at, pod)
-    if at.move.reason == Word.DISCARDING:
+    if at.move.reason == MoveReason.DISCARDING:
         return _overdue(at, pod) or do(at, DeleteUnscheduled(pod.name, pod.uid))
     if not pod.pinned or pod.unschedulable_since is None:
         return _overdue(at, pod) or _started(at, pod)
@@ -145,15 +151,15 @@ def _schedule(at: Situation, pod: Pod) -> Step:
     if at.now < until:
         return wait(at, until)
     message = f"{pod.name} can't be scheduled to {at.move.destination}; it is deleted and placed again"
-    return announce(at, Word.DISCARDING, message, attempts=at.move.attempts + 1)
+    return announce(at, MoveReason.DISCARDING, message, attempts=at.move.attempts + 1)
 
 
 def _started(at: Situation, pod: Pod) -> Step:
     overdue = _overdue(at, pod)
     if overdue:
         return overdue
-    if at.move.reason != Word.STARTING:
-        return note(at, Word.STARTING, f"{pod.name} is on its way to {pod.node or at.move.destination}")
+    if at.move.reason != MoveReason.STARTING:
+        return note(at, MoveReason.STARTING, f"{pod.name} is on its way to {pod.node or at.move.destination}")
     return wait(at, _deadline(at))
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from ballast.model import MovePhase
-from ballast.moves.state import Figures, Replacement, Word, narrowed
+from ballast.moves.state import MoveMetrics, MoveReason, Replacement, narrowed
 from ballast.moves.step import Situation, Step, enter, wait
 
 
@@ -41,7 +41,7 @@ class Change(Enum):
     WORSE = auto()
 
 
-def verdict(before: Figures, after: Figures, tolerance: Tolerance = TOLERANCE) -> Word:
+def verdict(before: MoveMetrics, after: MoveMetrics, tolerance: Tolerance = TOLERANCE) -> MoveReason:
     """Helped, DidNotHelp, Inconclusive or NotJudged, by what is known on both sides.
 
     Inconclusive: the application's signals contradict each other, or the application gained while the gap widened.
@@ -49,23 +49,23 @@ def verdict(before: Figures, after: Figures, tolerance: Tolerance = TOLERANCE) -
     """
     felt, gap = set(_felt(before, after, tolerance)), _gap(before, after, tolerance)
     if not felt and gap is None:
-        return Word.NOT_JUDGED
+        return MoveReason.NOT_JUDGED
     if Change.BETTER in felt:
         contradicted = Change.WORSE in felt or gap is Change.WORSE
-        return Word.INCONCLUSIVE if contradicted else Word.HELPED
+        return MoveReason.INCONCLUSIVE if contradicted else MoveReason.HELPED
     if Change.WORSE in felt:
-        return Word.DID_NOT_HELP
+        return MoveReason.DID_NOT_HELP
     if gap is None:
-        return Word.INCONCLUSIVE
-    return Word.HELPED if gap is Change.BETTER else Word.DID_NOT_HELP
+        return MoveReason.INCONCLUSIVE
+    return MoveReason.HELPED if gap is Change.BETTER else MoveReason.DID_NOT_HELP
 
 
-def slower(before: Figures, after: Figures, tolerance: Tolerance = TOLERANCE) -> bool:
+def slower(before: MoveMetrics, after: MoveMetrics, tolerance: Tolerance = TOLERANCE) -> bool:
     """Whether any signal of the application is worse than before."""
     return Change.WORSE in _felt(before, after, tolerance)
 
 
-def _felt(before: Figures, after: Figures, tolerance: Tolerance) -> Iterator[Change]:
+def _felt(before: MoveMetrics, after: MoveMetrics, tolerance: Tolerance) -> Iterator[Change]:
     """The change of each of the application's signals that is known on both sides; lower is better."""
     for then, now in (
         (before.slowness, after.slowness),
@@ -76,7 +76,7 @@ def _felt(before: Figures, after: Figures, tolerance: Tolerance) -> Iterator[Cha
             yield _change(then - now, noise=tolerance.ratio * then)
 
 
-def _gap(before: Figures, after: Figures, tolerance: Tolerance) -> Change | None:
+def _gap(before: MoveMetrics, after: MoveMetrics, tolerance: Tolerance) -> Change | None:
     if before.gap is None or after.gap is None:
         return None
     noise = max(tolerance.gap_points, tolerance.ratio * abs(before.gap.points))
@@ -93,23 +93,25 @@ def settling(at: Situation) -> Step:
     claim = at.move.replacement
     since = at.now if at.move.timings.settling_at is None else at.move.timings.settling_at
     if at.facts.application_ended:
-        return enter(at, MovePhase.SUCCEEDED, Word.APPLICATION_ENDED, "the application ended before it was judged")
+        return enter(
+            at, MovePhase.SUCCEEDED, MoveReason.APPLICATION_ENDED, "the application ended before it was judged"
+        )
     pod = at.facts.newcomer(claim.uid) if claim else None
     if claim is None or pod is None or not pod.present:
         message = f"{claim.pod if claim else 'the replacement'} was lost before it was judged"
-        return enter(at, MovePhase.FAILED, Word.REPLACEMENT_LOST, message)
+        return enter(at, MovePhase.FAILED, MoveReason.REPLACEMENT_LOST, message)
     due = since + at.settings.settle_seconds
     if at.now < due:
         return wait(at, due)
-    after = _figures(at, claim)
+    after = _metrics(at, claim)
     if claim.node == at.move.orders.source:
         message = f"{claim.pod} came back to {claim.node}"
-        return enter(at, MovePhase.FAILED, Word.RETURNED_TO_SOURCE, message, after=after)
+        return enter(at, MovePhase.FAILED, MoveReason.RETURNED_TO_SOURCE, message, after=after)
     return _judge(at, after, last=due + at.settings.settle_seconds)
 
 
-def _figures(at: Situation, claim: Replacement) -> Figures:
-    return Figures(
+def _metrics(at: Situation, claim: Replacement) -> MoveMetrics:
+    return MoveMetrics(
         hot_score=at.facts.scores.get(at.move.orders.source),
         cold_score=at.facts.scores.get(claim.node or at.move.destination),
         slowness=at.facts.slowness.get(claim.uid),
@@ -118,16 +120,16 @@ def _figures(at: Situation, claim: Replacement) -> Figures:
     )
 
 
-def _judge(at: Situation, after: Figures, *, last: float) -> Step:
+def _judge(at: Situation, after: MoveMetrics, *, last: float) -> Step:
     before = at.move.before
     found = verdict(before, after)
-    if at.now < last and (found is Word.NOT_JUDGED or slower(before, after)):
+    if at.now < last and (found is MoveReason.NOT_JUDGED or slower(before, after)):
         return wait(at, last)
-    phase = MovePhase.FAILED if found is Word.DID_NOT_HELP else MovePhase.SUCCEEDED
+    phase = MovePhase.FAILED if found is MoveReason.DID_NOT_HELP else MovePhase.SUCCEEDED
     return enter(at, phase, found, _words(at, before, after), after=after)
 
 
-def _words(at: Situation, before: Figures, after: Figures) -> str:
+def _words(at: Situation, before: MoveMetrics, after: MoveMetrics) -> str:
     told = []
     predicted = narrowed(at.move.orders.decided, at.move.orders.predicted)
     if before.gap is not None and after.gap is not None:

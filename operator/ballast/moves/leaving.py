@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ballast.model import MovePhase, MovesMode, Phase, Reason, Refusal
-from ballast.moves.state import Figures, Subject, Word
+from ballast.moves.state import MoveMetrics, MoveReason, Subject
 from ballast.moves.step import Evict, Pod, Situation, Step, do, enter, note, wait
 
 PASSING = frozenset(
@@ -37,13 +37,13 @@ def proposed(at: Situation) -> Step:
     if orders.approved:
         timings = replace(at.move.timings, approved_at=at.now)
         message = f"{orders.executor_name} is to go from {orders.source} to {orders.target}"
-        return enter(at, MovePhase.APPROVED, Word.CLEARED, message, timings=timings)
+        return enter(at, MovePhase.APPROVED, MoveReason.CLEARED, message, timings=timings)
     if at.now >= expires:
         message = f"not approved within {at.settings.approval_timeout_seconds:.0f} s"
-        return enter(at, MovePhase.EXPIRED, Word.APPROVAL_TIMEOUT, message)
+        return enter(at, MovePhase.EXPIRED, MoveReason.APPROVAL_TIMEOUT, message)
     if not at.move.reason:
         message = f"{orders.executor_name} would go from {orders.source} to {orders.target}; set spec.approved: true"
-        return enter(at, MovePhase.PROPOSED, Word.AWAITING_APPROVAL, message)
+        return enter(at, MovePhase.PROPOSED, MoveReason.AWAITING_APPROVAL, message)
     return wait(at, expires)
 
 
@@ -65,7 +65,7 @@ def approved(at: Situation) -> Step:
 
 def _vanished(at: Situation) -> Step:
     message = f"{at.move.orders.executor_name} went by itself; nothing was evicted"
-    return enter(at, MovePhase.EXPIRED, Word.EXECUTOR_GONE, message)
+    return enter(at, MovePhase.EXPIRED, MoveReason.EXECUTOR_GONE, message)
 
 
 def forbidden(at: Situation) -> Refusal | None:
@@ -95,17 +95,17 @@ def _leave(at: Situation, pod: Pod, target: str) -> Step:
     return enter(
         at,
         MovePhase.LEAVING,
-        Word.EVICTING,
+        MoveReason.EVICTING,
         f"{pod.name} leaves {orders.source} for {target}{instead}",
         target=target,
-        before=_figures(at, pod, target),
+        before=_metrics(at, pod, target),
         subject=Subject(pod.application, pod.resource_profile, pod.executor_id),
         timings=replace(at.move.timings, leaving_at=at.now),
     )
 
 
-def _figures(at: Situation, pod: Pod, target: str) -> Figures:
-    return Figures(
+def _metrics(at: Situation, pod: Pod, target: str) -> MoveMetrics:
+    return MoveMetrics(
         hot_score=at.facts.scores.get(at.move.orders.source),
         cold_score=at.facts.scores.get(target),
         slowness=at.facts.slowness.get(pod.uid),
@@ -120,7 +120,7 @@ def leaving(at: Situation) -> Step:
         return _arrive(at, pod)
     if pod.phase is Phase.LEAVING:
         return _terminating(at, pod)
-    if at.move.reason == Word.TERMINATING:  # what was seen before can't be undone: these facts are older
+    if at.move.reason == MoveReason.TERMINATING:  # what was seen before can't be undone: these facts are older
         return wait(at, _since(at) + at.settings.leave_timeout_seconds)
     if at.move.withdrawn:
         return enter(at, MovePhase.REFUSED, at.move.reason, at.move.message)
@@ -138,7 +138,7 @@ def _arrive(at: Situation, pod: Pod | None) -> Step:
     return enter(
         at,
         MovePhase.ARRIVING,
-        Word.AWAITING_REPLACEMENT,
+        MoveReason.AWAITING_REPLACEMENT,
         f"{at.move.orders.executor_name} left {at.move.orders.source} within {took:.1f} s{ending}",
         withdrawn=False,
         timings=replace(at.move.timings, arriving_at=at.now),
@@ -152,9 +152,9 @@ def _terminating(at: Situation, pod: Pod) -> Step:
         until = max(until, pod.deadline + KILL_MARGIN_SECONDS)
     if at.now >= until:
         message = f"{pod.name} is being deleted since {at.now - _since(at):.0f} s and has not gone"
-        return enter(at, MovePhase.FAILED, Word.LEAVE_TIMEOUT, message, withdrawn=False)
-    if at.move.reason != Word.TERMINATING:
-        return note(at, Word.TERMINATING, f"{pod.name} is finishing its tasks", withdrawn=False)
+        return enter(at, MovePhase.FAILED, MoveReason.LEAVE_TIMEOUT, message, withdrawn=False)
+    if at.move.reason != MoveReason.TERMINATING:
+        return note(at, MoveReason.TERMINATING, f"{pod.name} is finishing its tasks", withdrawn=False)
     return wait(at, until)
 
 
@@ -169,8 +169,8 @@ def _ask(at: Situation, pod: Pod) -> Step:
     if blocked and at.move.reason != Reason.DISRUPTION_BUDGET:
         words = f"the eviction of {pod.name} was refused: {blocked}; {_BUDGET_HINT}"
         return note(at, Reason.DISRUPTION_BUDGET, words)
-    if failed and at.move.reason != Word.NOT_EVICTED:
-        return note(at, Word.NOT_EVICTED, f"the eviction of {pod.name} failed: {failed}")
+    if failed and at.move.reason != MoveReason.NOT_EVICTED:
+        return note(at, MoveReason.NOT_EVICTED, f"the eviction of {pod.name} failed: {failed}")
     if refusal is not None:
         return wait(at, until)
     # The move's own name and uid, not those of the pod that was seen: so the API server compares them once more.
@@ -183,10 +183,10 @@ def _give_up(at: Situation, blocked: str, failed: str) -> Step:
     if blocked:
         return _withdraw(at, Reason.DISRUPTION_BUDGET, f"{waited}: {blocked}; {_BUDGET_HINT}")
     if failed:
-        return _withdraw(at, Word.NOT_EVICTED, f"{waited}: {failed}")
-    if at.move.reason in (Reason.DISRUPTION_BUDGET, Word.NOT_EVICTED):
+        return _withdraw(at, MoveReason.NOT_EVICTED, f"{waited}: {failed}")
+    if at.move.reason in (Reason.DISRUPTION_BUDGET, MoveReason.NOT_EVICTED):
         return _withdraw(at, at.move.reason, f"{waited}: {at.move.message}")
-    return _withdraw(at, Word.NOT_EVICTED, waited)
+    return _withdraw(at, MoveReason.NOT_EVICTED, waited)
 
 
 def _withdraw(at: Situation, reason: str, message: str) -> Step:

@@ -15,7 +15,7 @@ from ballast.model import MovePhase, MovesPolicy
 from ballast.moves.arriving import arriving
 from ballast.moves.judgment import settling
 from ballast.moves.leaving import approved, leaving, proposed
-from ballast.moves.state import MoveState, Word
+from ballast.moves.state import MoveReason, MoveState
 from ballast.moves.step import Facts, Situation, Step, enter, wait
 
 PATIENCE_SECONDS = 60.0
@@ -45,4 +45,4 @@ def turned_away(move: MoveState, now: float) -> Step | None:
         f"{move.orders.source} is in no BalancingPolicy's pool: delete this move, and create one with from set to the "
         "node that the executor is on"
     )
-    return enter(Situation(move, Facts(None), MovesPolicy(), now), MovePhase.REFUSED, Word.NO_POLICY, words)
+    return enter(Situation(move, Facts(None), MovesPolicy(), now), MovePhase.REFUSED, MoveReason.NO_POLICY, words)

@@ -14,7 +14,7 @@ from typing import Any
 from ballast.api.condition import Condition, ConditionStatus, find_condition, set_condition
 from ballast.api.move import ExecutorMove, MoveStatus
 from ballast.model import Move, MovePhase
-from ballast.moves.state import Figures, MoveState, Orders, Replacement, Subject, Timings
+from ballast.moves.state import MoveMetrics, MoveState, Orders, Replacement, Subject, Timings
 
 _MAX_MESSAGE = 1024
 JSON = Mapping[str, Any]
@@ -51,7 +51,7 @@ def read(raw: JSON) -> MoveState:
         attempts=status.get("attempts") or 0,
         timings=_timings(status.get("timings") or {}),
         before=_before(measured, orders),
-        after=_figures(measured, "After"),
+        after=_metrics(measured, "After"),
     )
 
 
@@ -150,12 +150,12 @@ def _orders(move: ExecutorMove) -> Orders:
         created_at=created.timestamp() if created else 0.0,
         approved=spec.approved,
         policy=spec.policy_name or "",
-        decided=Figures(
+        decided=MoveMetrics(
             hot_score=scores.from_ if scores else None,
             cold_score=scores.to if scores else None,
             slowness=spec.reason.slowness if spec.reason else None,
         ),
-        predicted=Figures(
+        predicted=MoveMetrics(
             hot_score=spec.predicted.hot_after if spec.predicted else None,
             cold_score=spec.predicted.cold_after if spec.predicted else None,
         ),
@@ -218,7 +218,7 @@ def _written_timings(move: MoveState) -> dict[str, Any]:
     return _filled({"proposed": _stamp(move.orders.created_at), **times})
 
 
-_FIGURES = {
+_METRICS = {
     "hot": "hot_score",
     "cold": "cold_score",
     "slowness": "slowness",
@@ -227,13 +227,13 @@ _FIGURES = {
 }
 
 
-def _figures(measured: JSON, when: str) -> Figures:
-    return Figures(**{attribute: measured.get(f"{field}{when}") for field, attribute in _FIGURES.items()})
+def _metrics(measured: JSON, when: str) -> MoveMetrics:
+    return MoveMetrics(**{attribute: measured.get(f"{field}{when}") for field, attribute in _METRICS.items()})
 
 
-def _before(measured: JSON, orders: Orders) -> Figures:
+def _before(measured: JSON, orders: Orders) -> MoveMetrics:
     """Scores that are not on record are taken from the decision."""
-    found = _figures(measured, "Before")
+    found = _metrics(measured, "Before")
     if found.gap is not None:
         return found
     return replace(found, hot_score=orders.decided.hot_score, cold_score=orders.decided.cold_score)
@@ -243,7 +243,7 @@ def _measured(move: MoveState) -> dict[str, Any]:
     fields = {
         f"{field}{when}": getattr(figures, attribute)
         for when, figures in (("Before", move.before), ("After", move.after))
-        for field, attribute in _FIGURES.items()
+        for field, attribute in _METRICS.items()
     }
     # For readers: it follows from the others, which are read back and so kept as they are.
     return _filled({**fields, "gain": None if move.gain is None else round(move.gain, 1)})

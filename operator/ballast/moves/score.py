@@ -41,7 +41,7 @@ def scores(nodes: Iterable[Node], weights: Weights) -> Scores:
     """
     pool = list(nodes)
     weighted = {name: weight for name, weight in _weights(weights).items() if weight > 0}
-    figures_of = {node.name: _figures(node.usage, weighted) for node in pool}
+    figures_of = {node.name: _metrics(node.usage, weighted) for node in pool}
     present = {signal for figures in figures_of.values() for signal in figures}
     by_node: dict[str, float] = {}
     for name, figures in figures_of.items():
@@ -59,7 +59,7 @@ def _weights(weights: Weights) -> dict[str, float]:
     }
 
 
-def _figures(usage: NodeUsage | None, weighted: Mapping[str, float]) -> dict[str, float]:
+def _metrics(usage: NodeUsage | None, weighted: Mapping[str, float]) -> dict[str, float]:
     if usage is None:
         return {}
     ratios = {

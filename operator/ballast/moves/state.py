@@ -8,7 +8,7 @@ from enum import StrEnum
 from ballast.model import Gap, MovePhase
 
 
-class Word(StrEnum):
+class MoveReason(StrEnum):
     """Where a move stands within its phase, and how it ended. Refusals carry a `ballast.model.Reason` instead."""
 
     # Under way
@@ -46,7 +46,7 @@ class Word(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class MoveMetrics:
     """The values that a move is judged by, at one moment. None: no fresh value."""
 
     hot_score: float | None = None
@@ -84,9 +84,9 @@ class Orders:
     approved: bool = False
     policy: str = ""
     """Whose budgets it counts against; empty: that of the node's pool."""
-    decided: Figures = field(default_factory=Figures)
+    decided: MoveMetrics = field(default_factory=MoveMetrics)
     """Values at the time of the decision."""
-    predicted: Figures = field(default_factory=Figures)
+    predicted: MoveMetrics = field(default_factory=MoveMetrics)
 
     @property
     def key(self) -> str:
@@ -130,7 +130,7 @@ class MoveState:
     orders: Orders
     phase: MovePhase = MovePhase.PROPOSED
     reason: str = ""
-    """A Word or a model Reason; empty before the first look."""
+    """A MoveReason or a model Reason; empty before the first look."""
     message: str = ""
     target: str = ""
     """Where the replacement goes now; the orders' target until a revalidation names another."""
@@ -141,8 +141,8 @@ class MoveState:
     attempts: int = 0
     """Replacements that stayed unschedulable and were deleted, to be placed again."""
     timings: Timings = field(default_factory=Timings)
-    before: Figures = field(default_factory=Figures)
-    after: Figures = field(default_factory=Figures)
+    before: MoveMetrics = field(default_factory=MoveMetrics)
+    after: MoveMetrics = field(default_factory=MoveMetrics)
 
     @property
     def destination(self) -> str:
@@ -159,9 +159,13 @@ class MoveState:
         return narrowed(self.before, self.after)
 
 
-_HELPED: dict[str, bool] = {Word.HELPED: True, Word.DID_NOT_HELP: False, Word.RETURNED_TO_SOURCE: False}
+_HELPED: dict[str, bool] = {
+    MoveReason.HELPED: True,
+    MoveReason.DID_NOT_HELP: False,
+    MoveReason.RETURNED_TO_SOURCE: False,
+}
 
 
-def narrowed(before: Figures, after: Figures) -> float | None:
+def narrowed(before: MoveMetrics, after: MoveMetrics) -> float | None:
     """Points by which the gap narrowed from one moment to the other; negative when it widened."""
     return None if before.gap is None or after.gap is None else before.gap.narrowed(after.gap)

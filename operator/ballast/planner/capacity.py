@@ -32,22 +32,22 @@ class Combination(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class Advice:
     """What it means, and what can be done."""
 
     meaning: str
     remedies: tuple[str, ...]
 
 
-WORDS = {
-    Combination.BUSY: Words(
+ADVICE = {
+    Combination.BUSY: Advice(
         "Tasks fill its slots and compute: more records reach it than it passes, or just as many as it can pass.",
         (
             "If all executors of the component are like this, add executors or cores: `ballast size` tells how many.",
             "If only some are, look for skewed partitions, and for slow nodes with `kubectl ballast explain pod/NAME`.",
         ),
     ),
-    Combination.WAITING: Words(
+    Combination.WAITING: Advice(
         "Tasks fill its slots but hardly compute: they wait for shuffle data or a remote service, or records come "
         "about as fast as they are processed.",
         (
@@ -56,7 +56,7 @@ WORDS = {
             "Or give it more task slots than CPUs (spark.executor.cores).",
         ),
     ),
-    Combination.OTHER_WORK: Words(
+    Combination.OTHER_WORK: Advice(
         "Its CPUs work, but its slots run few tasks: it collects garbage, or serves shuffle blocks to other executors, "
         "which share its connection.",
         (
@@ -65,11 +65,11 @@ WORDS = {
             "Place executors that exchange much near to each other (spec.placement.strategy: Proximity).",
         ),
     ),
-    Combination.IDLE: Words(
+    Combination.IDLE: Advice(
         "It has little work to do.",
         ("If all executors of the component are like this, run fewer: `ballast size` computes how many.",),
     ),
-    Combination.UNKNOWN: Words(
+    Combination.UNKNOWN: Advice(
         "Prometheus has no fresh values of its tasks or of its CPU.",
         ("Set spark.ui.prometheus.enabled=true, and let Prometheus scrape the driver: see the README.",),
     ),

@@ -230,7 +230,7 @@ def _idle(snapshot: Snapshot, policy: Policy, scores: Mapping[str, float]) -> Re
     if unpredictable is not None:
         return Refusal(policy.name, *unpredictable)
     if len(scores) < 2:
-        return Refusal(policy.name, Reason.POOL_TOO_SMALL, f"{len(scores)} nodes have fresh figures; it takes two")
+        return Refusal(policy.name, Reason.POOL_TOO_SMALL, f"{len(scores)} nodes have fresh metrics; it takes two")
     return None
 
 

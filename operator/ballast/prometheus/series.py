@@ -83,19 +83,19 @@ def admitted(signal: str, answer: Answer) -> Admitted:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class ValueByKey:
     """One value per key; `ambiguous` keys had several that disagree, and have none here."""
 
     values: Mapping[str, float]
     ambiguous: tuple[str, ...] = ()
 
 
-def by_node(vector: Iterable[Series], addresses: Mapping[str, str]) -> Figures:
+def by_node(vector: Iterable[Series], addresses: Mapping[str, str]) -> ValueByKey:
     """Values by node name. `addresses`: internal IP or host name → node name, for series without a node label."""
     return averaged((_node_of(series.labels, addresses), value_of(series)) for series in vector)
 
 
-def by_pod(vector: Iterable[Series]) -> Figures:
+def by_pod(vector: Iterable[Series]) -> ValueByKey:
     """Values by `namespace/pod`."""
     return averaged((_joined(series.labels, "namespace", "pod"), value_of(series)) for series in vector)
 
@@ -131,13 +131,13 @@ def _joined(labels: Mapping[str, str], first: str, second: str) -> str:
     return f"{one}/{two}" if one and two else ""
 
 
-def averaged(pairs: Iterable[tuple[str, float | None]]) -> Figures:
+def averaged(pairs: Iterable[tuple[str, float | None]]) -> ValueByKey:
     found: dict[str, list[float]] = {}
     for key, value in pairs:
         if key and value is not None:
             found.setdefault(key, []).append(value)
     ambiguous = tuple(sorted(key for key, values in found.items() if not _agree(values)))
-    return Figures({key: sum(values) / len(values) for key, values in found.items() if _agree(values)}, ambiguous)
+    return ValueByKey({key: sum(values) / len(values) for key, values in found.items() if _agree(values)}, ambiguous)
 
 
 def _agree(values: list[float]) -> bool:

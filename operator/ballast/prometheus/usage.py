@@ -10,8 +10,8 @@ from ballast.model import ConditionReason, ExecutorUsage, MetricsHealth, NodeUsa
 from ballast.prometheus.series import (
     Admitted,
     Answer,
-    Figures,
     Series,
+    ValueByKey,
     admitted,
     application_of,
     averaged,
@@ -325,7 +325,7 @@ class Selection:
     foreign: Mapping[str, int]
     """How many series were dropped because they come from another pod than the application's driver, by claim."""
 
-    def by_executor(self) -> Figures:
+    def by_executor(self) -> ValueByKey:
         """Values by `namespace/application id/executor id`."""
         return averaged(
             (f"{namespace}/{name}/{series.labels['executor_id']}", value_of(series))

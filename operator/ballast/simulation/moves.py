@@ -18,14 +18,14 @@ from ballast.moves import (
     Effect,
     Evict,
     Facts,
-    Figures,
+    MoveMetrics,
+    MoveReason,
     MoveState,
     Orders,
     PinReplacement,
     Pod,
     ReleaseUnpinned,
     Revalidation,
-    Word,
     advance,
 )
 from ballast.moves.record import to_move
@@ -243,7 +243,7 @@ class SimulatedMoves:
         self.failed_by_topology[topology] = self.failed_by_topology.get(topology, 0) + 1
         self._cluster.cause[move.slot] = Cause.ASTRAY
         timings = replace(move.state.timings, ended_at=self._epoch + time)
-        move.state = replace(move.state, phase=MovePhase.FAILED, reason=Word.REPLACEMENT_LOST, timings=timings)
+        move.state = replace(move.state, phase=MovePhase.FAILED, reason=MoveReason.REPLACEMENT_LOST, timings=timings)
         move.lost, move.record = False, _noted(move, time)
 
 
@@ -265,8 +265,8 @@ def _orders(planned: PlannedMove, name: str, now: float) -> Orders:
         target=planned.target,
         created_at=now,
         approved=True,
-        decided=Figures(planned.hot_score, planned.cold_score),
-        predicted=Figures(planned.hot_after, planned.cold_after),
+        decided=MoveMetrics(planned.hot_score, planned.cold_score),
+        predicted=MoveMetrics(planned.hot_after, planned.cold_after),
     )
 
 
@@ -279,7 +279,7 @@ def _noted(move: SimulatedMove, time: float) -> MoveRecord:
         case MovePhase.SETTLING if _at_destination(state):
             return replace(known, arrived_at=time)
         case phase if phase.ended:
-            after = state.after if _at_destination(state) else Figures()
+            after = state.after if _at_destination(state) else MoveMetrics()
             return replace(
                 known,
                 outcome=_outcome(state),
@@ -296,7 +296,7 @@ def _at_destination(state: MoveState) -> bool:
 
 
 def _outcome(state: MoveState) -> Outcome:
-    if state.reason == Word.APPLICATION_ENDED:
+    if state.reason == MoveReason.APPLICATION_ENDED:
         return Outcome.NOT_JUDGED
     if state.timings.arriving_at is None:
         return Outcome.NEVER_LEFT

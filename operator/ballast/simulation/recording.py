@@ -142,20 +142,20 @@ _STRAY_RATIO = 0.1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Words:
+class Texts:
     """A column of text: for each row the index of its word, or -1."""
 
     codes: IntArray
     words: tuple[str, ...]
 
     @classmethod
-    def of(cls, texts: Sequence[str | None]) -> Words:
+    def of(cls, texts: Sequence[str | None]) -> Texts:
         words = tuple(sorted({text for text in texts if text is not None}))
         index = {word: position for position, word in enumerate(words)}
         return cls(np.array([-1 if text is None else index[text] for text in texts], dtype=np.int64), words)
 
-    def chosen(self, rows: BoolArray | IntArray) -> Words:
-        return Words(self.codes[rows], self.words)
+    def chosen(self, rows: BoolArray | IntArray) -> Texts:
+        return Texts(self.codes[rows], self.words)
 
     def code(self, word: str) -> int:
         """-2 for one that no row has."""
@@ -168,11 +168,11 @@ class Rows:
 
     time_ms: IntArray
     """Since 1970."""
-    signal: Words
-    node: Words
-    namespace: Words
-    pod: Words
-    detail: Words
+    signal: Texts
+    node: Texts
+    namespace: Texts
+    pod: Texts
+    detail: Texts
     value: FloatArray
 
     def __len__(self) -> int:
@@ -302,5 +302,5 @@ def _cells_in_order(rows: Rows) -> tuple[IntArray, BoolArray]:
     return order, first
 
 
-def _told_apart(rows: Rows) -> Iterator[Words]:
+def _told_apart(rows: Rows) -> Iterator[Texts]:
     yield from (rows.detail, rows.pod, rows.namespace, rows.node, rows.signal)

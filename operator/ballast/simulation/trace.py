@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ballast.model.arrays import BoolArray, FloatArray, IntArray
-from ballast.moves.state import Figures, narrowed
+from ballast.moves.state import MoveMetrics, narrowed
 
 
 class Outcome(StrEnum):
@@ -77,7 +77,7 @@ class MoveRecord:
     def measured_gain(self) -> float | None:
         """Points by which it had narrowed when the move was judged."""
         return narrowed(
-            Figures(self.hot_score, self.cold_score), Figures(self.measured_hot_after, self.measured_cold_after)
+            MoveMetrics(self.hot_score, self.cold_score), MoveMetrics(self.measured_hot_after, self.measured_cold_after)
         )
 
 

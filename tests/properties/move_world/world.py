@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
 from ballast.model import MovePhase, MovesMode, MovesPolicy, Phase
-from ballast.moves import MoveState, Orders, Step, Subject, Timings, Word
+from ballast.moves import MoveReason, MoveState, Orders, Step, Subject, Timings
 
 T = TypeVar("T")
 
@@ -174,7 +174,7 @@ def _left(move: MoveState, wanted: Assignment, index: int) -> MoveState:
     return replace(
         move,
         phase=MovePhase.LEAVING,
-        reason=Word.TERMINATING,
+        reason=MoveReason.TERMINATING,
         target=wanted.target,
         subject=Subject(str(wanted.application), "0", str(wanted.number)),
         timings=Timings(approved_at=PAST * TICK, leaving_at=index / 100.0 - TICK),

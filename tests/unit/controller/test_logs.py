@@ -22,7 +22,7 @@ from ballast.controller.logs import Changes, Line
 from ballast.controller.reporter import Reporter
 from ballast.kube.events import EventRecorder
 from ballast.model import Memory, MovePhase, MovesMode, Pin, Placement, Plan, Reason, Refusal
-from ballast.moves.state import Figures, Word
+from ballast.moves.state import MoveMetrics, MoveReason
 from tests.unit.controller.stage import NOW, Stage, move, stage, streaming
 from tests.unit.controller.test_actuator import MOVE
 from tests.unit.kube.builders import GATE
@@ -133,11 +133,11 @@ def test_a_pod_that_is_deleted_since_its_place_cannot_run_it_is_a_line(
 
 
 def test_a_move_that_is_measured_is_a_line_with_what_was_predicted(caplog: pytest.LogCaptureFixture) -> None:
-    decided, predicted = Figures(90.0, 20.0), Figures(65.0, 45.0)
+    decided, predicted = MoveMetrics(90.0, 20.0), MoveMetrics(65.0, 45.0)
     (found,), _ = read_moves((move(1),))
     orders = replace(found.state.orders, decided=decided, predicted=predicted)
-    ended = replace(found.state, orders=orders, phase=MovePhase.SUCCEEDED, reason=Word.HELPED)
-    logs.note_phase("streaming", replace(ended, before=decided, after=Figures(70.0, 40.0)))
+    ended = replace(found.state, orders=orders, phase=MovePhase.SUCCEEDED, reason=MoveReason.HELPED)
+    logs.note_phase("streaming", replace(ended, before=decided, after=MoveMetrics(70.0, 40.0)))
     assert [line["phase"] for line in lines(caplog, Line.PHASE)] == ["Succeeded"]
     assert [(line["verdict"], line["predicted"], line["measured"]) for line in lines(caplog, Line.JUDGED)] == [
         ("Helped", 50.0, 40.0)

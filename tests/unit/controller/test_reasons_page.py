@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from ballast.model import ConditionReason, EventReason, Reason
-from ballast.moves.state import Word
+from ballast.moves.state import MoveReason
 
 PAGE = Path(__file__).parents[3] / "docs" / "reasons.md"
-REASONS = (*Reason, *ConditionReason, *EventReason, *Word)
+REASONS = (*Reason, *ConditionReason, *EventReason, *MoveReason)
 REASON_TABLE = "| Reason | "
 
 

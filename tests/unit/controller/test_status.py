@@ -132,7 +132,7 @@ def test_a_weighted_signal_that_no_node_has_is_told() -> None:
     (verdict,) = (c for c in found.conditions if c.type == "MetricsAvailable")
     assert (verdict.status.value, verdict.reason) == ("True", "SignalDropped")
     assert verdict.message == (
-        "no node has figures of memory, so that does not count: see to its query, or set its weight to 0"
+        "no node has values of memory, so that does not count: see to its query, or set its weight to 0"
     )
     assert found.nodes is not None
     assert found.nodes.eligible == 2

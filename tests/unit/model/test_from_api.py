@@ -9,7 +9,6 @@ import pytest
 from ballast import model
 from ballast.api import (
     BalancingPolicy,
-    move,
     names,
     policy_metrics,
     policy_moves,
@@ -187,7 +186,6 @@ def test_what_never_comes_names_the_field_the_value_and_the_remedy(budget: dict[
 
 
 PAIRS = [
-    (move.MovePhase, model.MovePhase),
     (policy_metrics.Preset, Preset),
     (policy_moves.MovesMode, model.MovesMode),
     (policy_placement.ExecutorOrder, model.ExecutorOrder),

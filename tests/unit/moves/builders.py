@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from ballast.model import MovePhase, MovesMode, MovesPolicy, Phase
-from ballast.moves import Facts, Figures, MoveState, Orders, Pod, Replacement, Rival, Subject, Timings, Word
+from ballast.moves import Facts, MoveMetrics, MoveReason, MoveState, Orders, Pod, Replacement, Rival, Subject, Timings
 
 NOW = 1_000_000.0
 SETTINGS = MovesPolicy(mode=MovesMode.ENFORCE)
@@ -25,8 +25,8 @@ def orders(**changes: Any) -> Orders:
         target="cold",
         created_at=NOW - 10,
         approved=True,
-        decided=Figures(hot_score=90.0, cold_score=30.0),
-        predicted=Figures(hot_score=65.0, cold_score=55.0),
+        decided=MoveMetrics(hot_score=90.0, cold_score=30.0),
+        predicted=MoveMetrics(hot_score=65.0, cold_score=55.0),
     )
     return replace(base, **changes)
 
@@ -36,17 +36,17 @@ def proposed(**changes: Any) -> MoveState:
 
 
 def approved(*, since: float = 1.0) -> MoveState:
-    return MoveState(orders(), MovePhase.APPROVED, Word.CLEARED, timings=Timings(approved_at=NOW - since))
+    return MoveState(orders(), MovePhase.APPROVED, MoveReason.CLEARED, timings=Timings(approved_at=NOW - since))
 
 
 def leaving(*, since: float = 5.0, **changes: Any) -> MoveState:
     base = MoveState(
         orders(),
         MovePhase.LEAVING,
-        Word.EVICTING,
+        MoveReason.EVICTING,
         target="cold",
         subject=Subject("spark-1", "0", "3"),
-        before=Figures(90.0, 30.0, 1.6, 4.0),
+        before=MoveMetrics(90.0, 30.0, 1.6, 4.0),
         timings=Timings(approved_at=NOW - since - 1, leaving_at=NOW - since),
     )
     return replace(base, **changes)
@@ -55,20 +55,20 @@ def leaving(*, since: float = 5.0, **changes: Any) -> MoveState:
 def arriving(*, since: float = 5.0, **changes: Any) -> MoveState:
     left = leaving(since=since + 5)
     timings = replace(left.timings, arriving_at=NOW - since)
-    base = replace(left, phase=MovePhase.ARRIVING, reason=Word.AWAITING_REPLACEMENT, timings=timings)
+    base = replace(left, phase=MovePhase.ARRIVING, reason=MoveReason.AWAITING_REPLACEMENT, timings=timings)
     return replace(base, **changes)
 
 
 def claiming(*, since: float = 5.0, claimed: float = 1.0, **changes: Any) -> MoveState:
     claim = Replacement("uid-7", "clicks-exec-7", NOW - claimed)
-    return arriving(since=since, **{"replacement": claim, "reason": Word.STARTING, **changes})
+    return arriving(since=since, **{"replacement": claim, "reason": MoveReason.STARTING, **changes})
 
 
 def settling(*, since: float, node: str = "cold", **changes: Any) -> MoveState:
     arrived = claiming(since=since + 5)
     claim = Replacement("uid-7", "clicks-exec-7", NOW - since - 3, node, pinned=True)
     timings = replace(arrived.timings, settling_at=NOW - since)
-    base = replace(arrived, phase=MovePhase.SETTLING, reason=Word.MEASURING, replacement=claim, timings=timings)
+    base = replace(arrived, phase=MovePhase.SETTLING, reason=MoveReason.MEASURING, replacement=claim, timings=timings)
     return replace(base, **changes)
 
 

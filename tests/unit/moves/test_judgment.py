@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from ballast.model import MovePhase, Phase
-from ballast.moves import Facts, Figures, MoveState, Step, Word, advance
+from ballast.moves import Facts, MoveMetrics, MoveReason, MoveState, Step, advance
 from ballast.moves.judgment import Tolerance, slower, verdict
 from tests.unit.moves.builders import NOW, SETTINGS, after, newcomer, settling
 
-BEFORE = Figures(hot_score=90.0, cold_score=30.0, slowness=1.6, batch_p50_seconds=3.0, batch_p95_seconds=4.0)
+BEFORE = MoveMetrics(hot_score=90.0, cold_score=30.0, slowness=1.6, batch_p50_seconds=3.0, batch_p95_seconds=4.0)
 LEVEL: dict[str, Any] = {"hot_score": 60.0, "cold_score": 60.0}
 AS_BEFORE: dict[str, Any] = {"hot_score": 90.0, "cold_score": 30.0}
 APART: dict[str, Any] = {"hot_score": 97.0, "cold_score": 30.0}
@@ -25,38 +25,50 @@ SLOWER: dict[str, Any] = {"slowness": 2.0, "batch_p50_seconds": 3.5, "batch_p95_
 @pytest.mark.parametrize(
     ("measured", "expected"),
     [
-        pytest.param({**LEVEL, **FASTER}, Word.HELPED, id="all is better"),
-        pytest.param({**AS_BEFORE, **FASTER}, Word.HELPED, id="the application is faster, the gap as wide as before"),
-        pytest.param(FASTER, Word.HELPED, id="the application is faster, and the gap is not known"),
-        pytest.param({**APART, **FASTER}, Word.INCONCLUSIVE, id="faster, but the gap is wider"),
-        pytest.param({**TURNED, **FASTER}, Word.INCONCLUSIVE, id="faster, but the gap has turned around"),
-        pytest.param({**LEVEL, **FASTER, "batch_p95_seconds": 5.2}, Word.INCONCLUSIVE, id="median better, p95 worse"),
-        pytest.param({**LEVEL, **FASTER, "slowness": 2.0}, Word.INCONCLUSIVE, id="batches better, slowness worse"),
-        pytest.param({**LEVEL, **SLOWER}, Word.DID_NOT_HELP, id="the application is slower on level nodes"),
-        pytest.param({**LEVEL, **THE_SAME, "slowness": 2.0}, Word.DID_NOT_HELP, id="slower tasks, all else the same"),
-        pytest.param({**LEVEL, **THE_SAME}, Word.HELPED, id="the same application on level nodes"),
-        pytest.param({**AS_BEFORE, **THE_SAME}, Word.DID_NOT_HELP, id="nothing has changed"),
-        pytest.param({**APART, **THE_SAME}, Word.DID_NOT_HELP, id="the same, with a wider gap"),
-        pytest.param(THE_SAME, Word.INCONCLUSIVE, id="the same, and the gap is not known"),
-        pytest.param(LEVEL, Word.HELPED, id="only the gap is known, and narrower"),
-        pytest.param(AS_BEFORE, Word.DID_NOT_HELP, id="only the gap is known, and as wide as before"),
-        pytest.param(TURNED, Word.DID_NOT_HELP, id="only the gap is known, and turned around"),
-        pytest.param({"hot_score": 50.0, "cold_score": 60.0}, Word.HELPED, id="the cold node is a little hotter now"),
-        pytest.param({"hot_score": 60.0}, Word.NOT_JUDGED, id="one score alone is no gap"),
-        pytest.param({}, Word.NOT_JUDGED, id="nothing is known"),
+        pytest.param({**LEVEL, **FASTER}, MoveReason.HELPED, id="all is better"),
+        pytest.param(
+            {**AS_BEFORE, **FASTER}, MoveReason.HELPED, id="the application is faster, the gap as wide as before"
+        ),
+        pytest.param(FASTER, MoveReason.HELPED, id="the application is faster, and the gap is not known"),
+        pytest.param({**APART, **FASTER}, MoveReason.INCONCLUSIVE, id="faster, but the gap is wider"),
+        pytest.param({**TURNED, **FASTER}, MoveReason.INCONCLUSIVE, id="faster, but the gap has turned around"),
+        pytest.param(
+            {**LEVEL, **FASTER, "batch_p95_seconds": 5.2}, MoveReason.INCONCLUSIVE, id="median better, p95 worse"
+        ),
+        pytest.param(
+            {**LEVEL, **FASTER, "slowness": 2.0}, MoveReason.INCONCLUSIVE, id="batches better, slowness worse"
+        ),
+        pytest.param({**LEVEL, **SLOWER}, MoveReason.DID_NOT_HELP, id="the application is slower on level nodes"),
+        pytest.param(
+            {**LEVEL, **THE_SAME, "slowness": 2.0}, MoveReason.DID_NOT_HELP, id="slower tasks, all else the same"
+        ),
+        pytest.param({**LEVEL, **THE_SAME}, MoveReason.HELPED, id="the same application on level nodes"),
+        pytest.param({**AS_BEFORE, **THE_SAME}, MoveReason.DID_NOT_HELP, id="nothing has changed"),
+        pytest.param({**APART, **THE_SAME}, MoveReason.DID_NOT_HELP, id="the same, with a wider gap"),
+        pytest.param(THE_SAME, MoveReason.INCONCLUSIVE, id="the same, and the gap is not known"),
+        pytest.param(LEVEL, MoveReason.HELPED, id="only the gap is known, and narrower"),
+        pytest.param(AS_BEFORE, MoveReason.DID_NOT_HELP, id="only the gap is known, and as wide as before"),
+        pytest.param(TURNED, MoveReason.DID_NOT_HELP, id="only the gap is known, and turned around"),
+        pytest.param(
+            {"hot_score": 50.0, "cold_score": 60.0}, MoveReason.HELPED, id="the cold node is a little hotter now"
+        ),
+        pytest.param({"hot_score": 60.0}, MoveReason.NOT_JUDGED, id="one score alone is no gap"),
+        pytest.param({}, MoveReason.NOT_JUDGED, id="nothing is known"),
     ],
 )
-def test_the_application_decides_and_the_gap_where_it_shows_no_change(measured: dict[str, Any], expected: Word) -> None:
-    assert verdict(BEFORE, Figures(**measured)) is expected
+def test_the_application_decides_and_the_gap_where_it_shows_no_change(
+    measured: dict[str, Any], expected: MoveReason
+) -> None:
+    assert verdict(BEFORE, MoveMetrics(**measured)) is expected
 
 
 def test_what_was_not_known_before_can_not_have_changed() -> None:
-    assert verdict(Figures(), Figures(**LEVEL, **FASTER)) is Word.NOT_JUDGED
+    assert verdict(MoveMetrics(), MoveMetrics(**LEVEL, **FASTER)) is MoveReason.NOT_JUDGED
 
 
 def test_a_closed_gap_is_not_outweighed_by_a_millisecond() -> None:
-    before = Figures(hot_score=90.0, cold_score=30.0, batch_p95_seconds=0.700)
-    assert verdict(before, Figures(**LEVEL, batch_p95_seconds=0.701)) is Word.HELPED
+    before = MoveMetrics(hot_score=90.0, cold_score=30.0, batch_p95_seconds=0.700)
+    assert verdict(before, MoveMetrics(**LEVEL, batch_p95_seconds=0.701)) is MoveReason.HELPED
 
 
 @pytest.mark.parametrize(
@@ -64,16 +76,16 @@ def test_a_closed_gap_is_not_outweighed_by_a_millisecond() -> None:
     [(4.21, True), (4.19, False), (3.79, False)],
 )
 def test_changes_within_the_tolerance_are_noise(p95: float, *, expected: bool) -> None:
-    assert slower(BEFORE, Figures(batch_p95_seconds=p95)) is expected
+    assert slower(BEFORE, MoveMetrics(batch_p95_seconds=p95)) is expected
 
 
 def test_the_tolerance_is_a_parameter() -> None:
-    measured = Figures(batch_p95_seconds=4.1)
+    measured = MoveMetrics(batch_p95_seconds=4.1)
     assert not slower(BEFORE, measured)
     assert slower(BEFORE, measured, Tolerance(ratio=0.01))
-    narrower = Figures(hot_score=88.5, cold_score=30.0)
-    assert verdict(BEFORE, narrower) is Word.DID_NOT_HELP
-    assert verdict(BEFORE, narrower, Tolerance(ratio=0.01, gap_points=1.0)) is Word.HELPED
+    narrower = MoveMetrics(hot_score=88.5, cold_score=30.0)
+    assert verdict(BEFORE, narrower) is MoveReason.DID_NOT_HELP
+    assert verdict(BEFORE, narrower, Tolerance(ratio=0.01, gap_points=1.0)) is MoveReason.HELPED
 
 
 def judge(since: float, measured: Facts) -> Step:
@@ -96,20 +108,22 @@ CATCHING_UP = {**LEVEL, **FASTER, "batch_p95_seconds": 10.99}
 @pytest.mark.parametrize(
     ("since", "measured", "phase", "reason"),
     [
-        pytest.param(179, {**LEVEL, **FASTER}, MovePhase.SETTLING, Word.MEASURING, id="not before it has settled"),
-        pytest.param(180, {**LEVEL, **FASTER}, MovePhase.SUCCEEDED, Word.HELPED, id="better"),
-        pytest.param(180, {**AS_BEFORE, **THE_SAME}, MovePhase.FAILED, Word.DID_NOT_HELP, id="unchanged"),
-        pytest.param(180, CATCHING_UP, MovePhase.SETTLING, Word.MEASURING, id="catching up with what waited"),
-        pytest.param(300, {**LEVEL, **FASTER}, MovePhase.SUCCEEDED, Word.HELPED, id="caught up"),
-        pytest.param(360, CATCHING_UP, MovePhase.SUCCEEDED, Word.INCONCLUSIVE, id="never caught up"),
-        pytest.param(180, {**LEVEL, **SLOWER}, MovePhase.SETTLING, Word.MEASURING, id="perhaps still compiling"),
-        pytest.param(360, {**LEVEL, **SLOWER}, MovePhase.FAILED, Word.DID_NOT_HELP, id="slower for good"),
-        pytest.param(359, {}, MovePhase.SETTLING, Word.MEASURING, id="metrics may come back"),
-        pytest.param(360, {}, MovePhase.SUCCEEDED, Word.NOT_JUDGED, id="but are not waited for longer"),
+        pytest.param(
+            179, {**LEVEL, **FASTER}, MovePhase.SETTLING, MoveReason.MEASURING, id="not before it has settled"
+        ),
+        pytest.param(180, {**LEVEL, **FASTER}, MovePhase.SUCCEEDED, MoveReason.HELPED, id="better"),
+        pytest.param(180, {**AS_BEFORE, **THE_SAME}, MovePhase.FAILED, MoveReason.DID_NOT_HELP, id="unchanged"),
+        pytest.param(180, CATCHING_UP, MovePhase.SETTLING, MoveReason.MEASURING, id="catching up with what waited"),
+        pytest.param(300, {**LEVEL, **FASTER}, MovePhase.SUCCEEDED, MoveReason.HELPED, id="caught up"),
+        pytest.param(360, CATCHING_UP, MovePhase.SUCCEEDED, MoveReason.INCONCLUSIVE, id="never caught up"),
+        pytest.param(180, {**LEVEL, **SLOWER}, MovePhase.SETTLING, MoveReason.MEASURING, id="perhaps still compiling"),
+        pytest.param(360, {**LEVEL, **SLOWER}, MovePhase.FAILED, MoveReason.DID_NOT_HELP, id="slower for good"),
+        pytest.param(359, {}, MovePhase.SETTLING, MoveReason.MEASURING, id="metrics may come back"),
+        pytest.param(360, {}, MovePhase.SUCCEEDED, MoveReason.NOT_JUDGED, id="but are not waited for longer"),
     ],
 )
 def test_a_move_is_judged_once_the_application_has_caught_up(
-    since: float, measured: dict[str, Any], phase: MovePhase, reason: Word
+    since: float, measured: dict[str, Any], phase: MovePhase, reason: MoveReason
 ) -> None:
     step = judge(since, facts(measured))
     assert (step.move.phase, step.move.reason) == (phase, reason)
@@ -127,13 +141,13 @@ def test_only_a_clear_outcome_counts_as_help_or_failure(measured: dict[str, Any]
 
 def test_a_move_of_an_application_that_has_ended_is_not_judged() -> None:
     found = judge(10, replace(facts({}), application_ended=True)).move
-    assert (found.phase, found.reason, found.helped) == (MovePhase.SUCCEEDED, Word.APPLICATION_ENDED, None)
+    assert (found.phase, found.reason, found.helped) == (MovePhase.SUCCEEDED, MoveReason.APPLICATION_ENDED, None)
 
 
 def test_one_that_came_back_to_its_source_has_failed_however_the_scores_are() -> None:
     move: MoveState = settling(since=180, node="hot")
     found = advance(move, facts({**LEVEL, **FASTER}), SETTINGS, NOW).move
-    assert (found.phase, found.reason, found.helped) == (MovePhase.FAILED, Word.RETURNED_TO_SOURCE, False)
+    assert (found.phase, found.reason, found.helped) == (MovePhase.FAILED, MoveReason.RETURNED_TO_SOURCE, False)
 
 
 def test_the_message_tells_the_measurements_next_to_the_prediction() -> None:

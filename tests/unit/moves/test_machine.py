@@ -12,14 +12,14 @@ from ballast.moves import (
     Emit,
     Evict,
     Facts,
-    Figures,
+    MoveMetrics,
+    MoveReason,
     MoveState,
     PinReplacement,
     ReleaseUnpinned,
     Replacement,
     Revalidation,
     Step,
-    Word,
     advance,
     turned_away,
 )
@@ -50,25 +50,25 @@ def refused(reason: Reason) -> Facts:
     return before(revalidation=Revalidation(Refusal("clicks-exec-3", reason, "because")))
 
 
-GONE_BY_ITSELF = (MovePhase.EXPIRED, Word.EXECUTOR_GONE)
+GONE_BY_ITSELF = (MovePhase.EXPIRED, MoveReason.EXECUTOR_GONE)
 
 
 @pytest.mark.parametrize(
     ("move", "facts", "phase", "reason"),
     [
-        pytest.param(proposed(), before(), MovePhase.APPROVED, Word.CLEARED, id="an approved proposal begins"),
+        pytest.param(proposed(), before(), MovePhase.APPROVED, MoveReason.CLEARED, id="an approved proposal begins"),
         pytest.param(
             proposed(approved=False),
             before(),
             MovePhase.PROPOSED,
-            Word.AWAITING_APPROVAL,
+            MoveReason.AWAITING_APPROVAL,
             id="a proposal waits for approval",
         ),
         pytest.param(
             proposed(approved=False, created_at=NOW - 3600),
             before(),
             MovePhase.EXPIRED,
-            Word.APPROVAL_TIMEOUT,
+            MoveReason.APPROVAL_TIMEOUT,
             id="a proposal that nobody approves expires",
         ),
         pytest.param(proposed(), after(), *GONE_BY_ITSELF, id="an executor that is gone needs no move"),
@@ -102,7 +102,7 @@ GONE_BY_ITSELF = (MovePhase.EXPIRED, Word.EXECUTOR_GONE)
         pytest.param(
             approved(), before(executor=executor(Phase.LEAVING)), *GONE_BY_ITSELF, id="nor one that is going by itself"
         ),
-        pytest.param(approved(), before(), MovePhase.LEAVING, Word.EVICTING, id="a cleared move leaves"),
+        pytest.param(approved(), before(), MovePhase.LEAVING, MoveReason.EVICTING, id="a cleared move leaves"),
         pytest.param(
             approved(), refused(Reason.DATA_SKEW), MovePhase.REFUSED, Reason.DATA_SKEW, id="the arbiter's last word"
         ),
@@ -127,22 +127,22 @@ GONE_BY_ITSELF = (MovePhase.EXPIRED, Word.EXECUTOR_GONE)
             leaving(),
             before(executor=executor(Phase.LEAVING)),
             MovePhase.LEAVING,
-            Word.TERMINATING,
+            MoveReason.TERMINATING,
             id="once being deleted there is no way back",
         ),
-        pytest.param(leaving(), after(), MovePhase.ARRIVING, Word.AWAITING_REPLACEMENT, id="it has left"),
+        pytest.param(leaving(), after(), MovePhase.ARRIVING, MoveReason.AWAITING_REPLACEMENT, id="it has left"),
         pytest.param(
             leaving(),
             before(executor=executor(Phase.ENDED, exit_code=143)),
             MovePhase.ARRIVING,
-            Word.AWAITING_REPLACEMENT,
+            MoveReason.AWAITING_REPLACEMENT,
             id="it has ended, however badly",
         ),
         pytest.param(
             leaving(since=121),
             before(executor=executor(Phase.LEAVING)),
             MovePhase.FAILED,
-            Word.LEAVE_TIMEOUT,
+            MoveReason.LEAVE_TIMEOUT,
             id="it hangs in termination",
         ),
         pytest.param(
@@ -156,48 +156,48 @@ GONE_BY_ITSELF = (MovePhase.EXPIRED, Word.EXECUTOR_GONE)
             arriving(since=181),
             after(),
             MovePhase.SUCCEEDED,
-            Word.TARGET_SHRANK,
+            MoveReason.TARGET_SHRANK,
             id="no replacement is a normal end",
         ),
         pytest.param(
             arriving(since=181),
             after(expected_executors=2),
             MovePhase.SUCCEEDED,
-            Word.NO_REPLACEMENT,
+            MoveReason.NO_REPLACEMENT,
             id="even where one was expected",
         ),
         pytest.param(
             arriving(),
             after(application_ended=True),
             MovePhase.SUCCEEDED,
-            Word.APPLICATION_ENDED,
+            MoveReason.APPLICATION_ENDED,
             id="the application ended while it was on its way",
         ),
         pytest.param(
             claiming(),
             after(newcomer(Phase.RUNNING, node="cold")),
             MovePhase.SETTLING,
-            Word.MEASURING,
+            MoveReason.MEASURING,
             id="the replacement runs",
         ),
         pytest.param(
-            claiming(), after(), MovePhase.ARRIVING, Word.AWAITING_REPLACEMENT, id="the replacement died early"
+            claiming(), after(), MovePhase.ARRIVING, MoveReason.AWAITING_REPLACEMENT, id="the replacement died early"
         ),
         pytest.param(
             claiming(since=181),
             after(newcomer(Phase.PENDING, node="cold")),
             MovePhase.FAILED,
-            Word.REPLACEMENT_NOT_RUNNING,
+            MoveReason.REPLACEMENT_NOT_RUNNING,
             id="the replacement never starts",
         ),
         pytest.param(
-            settling(since=181), after(), MovePhase.FAILED, Word.REPLACEMENT_LOST, id="the replacement was lost"
+            settling(since=181), after(), MovePhase.FAILED, MoveReason.REPLACEMENT_LOST, id="the replacement was lost"
         ),
         pytest.param(
             settling(since=181, node="hot"),
             after(newcomer(Phase.RUNNING, node="hot")),
             MovePhase.FAILED,
-            Word.RETURNED_TO_SOURCE,
+            MoveReason.RETURNED_TO_SOURCE,
             id="it came back to where it was",
         ),
     ],
@@ -225,7 +225,7 @@ STUCK = newcomer(Phase.PENDING, pinned=True, unschedulable_since=NOW - 20)
             Evict("clicks-exec-3", "uid-3"),
             id="and again when a budget blocked it",
         ),
-        pytest.param(leaving(reason=Word.TERMINATING), before(), None, id="never again once it was seen to go"),
+        pytest.param(leaving(reason=MoveReason.TERMINATING), before(), None, id="never again once it was seen to go"),
         pytest.param(leaving(), refused(Reason.STALE_METRICS), None, id="not while the arbiter hesitates"),
         pytest.param(claiming(), after(newcomer()), PLACED, id="the replacement is pinned"),
         pytest.param(claiming(), after(newcomer(gate_since=None)), None, id="not while another controller holds it"),
@@ -238,9 +238,11 @@ STUCK = newcomer(Phase.PENDING, pinned=True, unschedulable_since=NOW - 20)
         pytest.param(claiming(), after(newcomer(), pin_refused="empty term"), UNPINNED, id="or it can't be pinned"),
         pytest.param(claiming(claimed=11), after(newcomer(gate_since=NOW - 11)), UNPINNED, id="or was held too long"),
         pytest.param(claiming(attempts=MAX_ATTEMPTS), after(newcomer()), UNPINNED, id="or was placed again too often"),
-        pytest.param(claiming(reason=Word.DISCARDING), after(STUCK), DISCARDED, id="an unschedulable one is deleted"),
         pytest.param(
-            claiming(reason=Word.STARTING),
+            claiming(reason=MoveReason.DISCARDING), after(STUCK), DISCARDED, id="an unschedulable one is deleted"
+        ),
+        pytest.param(
+            claiming(reason=MoveReason.STARTING),
             after(newcomer(Phase.PENDING, pinned=True, unschedulable_since=NOW - 1)),
             None,
             id="not at once",
@@ -282,7 +284,7 @@ def test_a_move_that_is_still_held_up_is_withdrawn_when_the_policy_is_switched_o
 
 def test_one_that_has_begun_to_go_is_carried_to_its_end_all_the_same() -> None:
     off = replace(SETTINGS, mode=MovesMode.DISABLED)
-    gone = step(leaving(reason=Word.TERMINATING), after(), off)
+    gone = step(leaving(reason=MoveReason.TERMINATING), after(), off)
     assert gone.move.phase is MovePhase.ARRIVING
     assert step(claiming(), after(newcomer()), off).effect == PLACED
 
@@ -290,7 +292,7 @@ def test_one_that_has_begun_to_go_is_carried_to_its_end_all_the_same() -> None:
 def test_leaving_records_what_the_move_will_be_judged_by_and_recognised_by() -> None:
     left = step(approved(), before(revalidation=Revalidation(destination="mild"))).move
     assert left.destination == "mild"
-    assert left.before == Figures(hot_score=91.0, cold_score=50.0, slowness=1.6, batch_p95_seconds=4.0)
+    assert left.before == MoveMetrics(hot_score=91.0, cold_score=50.0, slowness=1.6, batch_p95_seconds=4.0)
     assert (left.subject.application, left.subject.resource_profile, left.subject.executor_id) == ("spark-1", "0", "3")
 
 
@@ -302,9 +304,9 @@ class TestWithdrawing:
         assert (second.move.phase, second.move.reason) == (MovePhase.REFUSED, Reason.DISRUPTION_BUDGET)
 
     def test_is_undone_by_an_eviction_that_had_taken_effect(self) -> None:
-        withdrawn = leaving(since=120, reason=Word.NOT_EVICTED, withdrawn=True)
+        withdrawn = leaving(since=120, reason=MoveReason.NOT_EVICTED, withdrawn=True)
         found = step(withdrawn, before(executor=executor(Phase.LEAVING, deadline=NOW + 20))).move
-        assert (found.phase, found.reason, found.withdrawn) == (MovePhase.LEAVING, Word.TERMINATING, False)
+        assert (found.phase, found.reason, found.withdrawn) == (MovePhase.LEAVING, MoveReason.TERMINATING, False)
 
     def test_follows_an_objection_that_came_after_clearance(self) -> None:
         found = step(leaving(), refused(Reason.VOLUME_PINNED)).move
@@ -315,8 +317,8 @@ class TestWithdrawing:
     ("known", "facts", "reason", "message"),
     [
         ({}, {"eviction_refused": "needs 3"}, Reason.DISRUPTION_BUDGET, "not evicted within 120 s: needs 3; a Pod"),
-        ({}, {"eviction_failed": "forbidden"}, Word.NOT_EVICTED, "not evicted within 120 s: forbidden"),
-        ({}, {}, Word.NOT_EVICTED, "not evicted within 120 s"),
+        ({}, {"eviction_failed": "forbidden"}, MoveReason.NOT_EVICTED, "not evicted within 120 s: forbidden"),
+        ({}, {}, MoveReason.NOT_EVICTED, "not evicted within 120 s"),
         (
             {"reason": Reason.DISRUPTION_BUDGET, "message": "needs 3"},
             {},
@@ -336,13 +338,13 @@ def test_an_eviction_that_is_given_up_tells_the_last_answer(
 
 def test_what_the_server_said_is_noted_once() -> None:
     told = step(leaving(), before(eviction_failed="forbidden"))
-    assert (told.move.reason, told.effect) == (Word.NOT_EVICTED, None)
+    assert (told.move.reason, told.effect) == (MoveReason.NOT_EVICTED, None)
     assert step(told.move, before(eviction_failed="forbidden")).effect is not None
 
 
 def test_a_longer_grace_period_than_leave_timeout_is_waited_for() -> None:
     going = before(executor=executor(Phase.LEAVING, deadline=NOW + 60))
-    found = step(leaving(since=200, reason=Word.TERMINATING), going)
+    found = step(leaving(since=200, reason=MoveReason.TERMINATING), going)
     assert not found.changed
     assert found.wake_at == NOW + 70
 
@@ -382,12 +384,12 @@ class TestRecognizing:
 
 class TestPlacingAnew:
     def test_is_counted_before_it_is_done(self) -> None:
-        found = step(claiming(reason=Word.STARTING), after(STUCK))
-        assert (found.move.reason, found.move.attempts, found.effect) == (Word.DISCARDING, 1, None)
+        found = step(claiming(reason=MoveReason.STARTING), after(STUCK))
+        assert (found.move.reason, found.move.attempts, found.effect) == (MoveReason.DISCARDING, 1, None)
 
     def test_is_called_off_when_the_pod_was_bound_after_all(self) -> None:
-        found = step(claiming(reason=Word.DISCARDING), after(newcomer(Phase.PENDING, node="cold", pinned=True)))
-        assert (found.move.reason, found.effect) == (Word.STARTING, None)
+        found = step(claiming(reason=MoveReason.DISCARDING), after(newcomer(Phase.PENDING, node="cold", pinned=True)))
+        assert (found.move.reason, found.effect) == (MoveReason.STARTING, None)
 
     def test_gives_every_attempt_its_own_time(self) -> None:
         assert not step(arriving(since=181, attempts=1), after()).changed

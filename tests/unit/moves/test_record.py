@@ -9,7 +9,7 @@ import pytest
 from ballast.api.move import ExecutorMove, MoveStatus
 from ballast.errors import InvalidResource
 from ballast.model import MovePhase, Reason
-from ballast.moves import Figures, MoveState, Replacement, Word
+from ballast.moves import MoveMetrics, MoveReason, MoveState, Replacement
 from ballast.moves.record import conditions, outlived, read, status, to_move
 from tests.unit.moves.builders import NOW, approved, arriving, claiming, leaving, proposed, settling
 
@@ -47,8 +47,8 @@ def restarted(move: MoveState) -> MoveState:
 def ended() -> MoveState:
     move = settling(since=200)
     timings = replace(move.timings, ended_at=NOW - 3.25)
-    figures = Figures(66.0, 56.0, 1.1, 2.0)
-    return replace(move, phase=MovePhase.FAILED, reason=Word.DID_NOT_HELP, timings=timings, after=figures)
+    figures = MoveMetrics(66.0, 56.0, 1.1, 2.0)
+    return replace(move, phase=MovePhase.FAILED, reason=MoveReason.DID_NOT_HELP, timings=timings, after=figures)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def ended() -> MoveState:
         leaving(since=0.000123),
         leaving(reason=Reason.DISRUPTION_BUDGET, message="would violate budget", withdrawn=True),
         arriving(attempts=2),
-        claiming(reason=Word.DISCARDING, attempts=1),
+        claiming(reason=MoveReason.DISCARDING, attempts=1),
         settling(since=7),
         ended(),
     ],
@@ -80,8 +80,8 @@ def _microseconds(move: MoveState) -> MoveState:
 
 
 def test_scores_that_are_not_on_record_are_those_of_the_decision() -> None:
-    written = status(leaving(before=Figures(slowness=1.5)), stored(), NOW)
-    assert read(stored(status=written)).before == Figures(90.0, 30.0, 1.5, None)
+    written = status(leaving(before=MoveMetrics(slowness=1.5)), stored(), NOW)
+    assert read(stored(status=written)).before == MoveMetrics(90.0, 30.0, 1.5, None)
 
 
 def test_a_move_goes_where_its_spec_says_unless_the_status_says_otherwise() -> None:
@@ -91,7 +91,7 @@ def test_a_move_goes_where_its_spec_says_unless_the_status_says_otherwise() -> N
 
 def test_an_object_without_status_is_a_new_proposal() -> None:
     new = read(stored())
-    assert new == MoveState(proposed().orders, before=Figures(90.0, 30.0))
+    assert new == MoveState(proposed().orders, before=MoveMetrics(90.0, 30.0))
     assert new.orders.topology == "team/clicks"
 
 
@@ -118,7 +118,7 @@ class TestConditions:
         [
             (leaving(), None, {"Reconciling"}),
             (leaving(withdrawn=True), None, {"Reconciling", "Withdrawn"}),
-            (replace(ended(), phase=MovePhase.SUCCEEDED, reason=Word.HELPED), True, set()),
+            (replace(ended(), phase=MovePhase.SUCCEEDED, reason=MoveReason.HELPED), True, set()),
             (ended(), False, {"Stalled"}),
             (replace(leaving(), phase=MovePhase.EXPIRED), False, set()),
         ],

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ballast.model import Executor, ExecutorUsage, Phase, Resources
-from ballast.planner.capacity import WORDS, Capacities, Combination, UnknownTopologyError, capacities
+from ballast.planner.capacity import ADVICE, Capacities, Combination, UnknownTopologyError, capacities
 from tests.builders import a_snapshot, an_executor
 
 
@@ -45,8 +45,8 @@ def test_an_executor_without_any_metrics_is_unknown() -> None:
 
 
 def test_every_combination_has_a_meaning_and_a_remedy() -> None:
-    assert set(WORDS) == set(Combination)
-    assert all(words.meaning and words.remedies for words in WORDS.values())
+    assert set(ADVICE) == set(Combination)
+    assert all(words.meaning and words.remedies for words in ADVICE.values())
 
 
 def test_a_task_that_began_before_the_window_makes_no_more_than_full_capacity() -> None:

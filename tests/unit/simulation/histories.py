@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ballast.simulation.recording import Recording, Rows, Words
+from ballast.simulation.recording import Recording, Rows, Texts
 
 
 class Row(NamedTuple):
@@ -28,11 +28,11 @@ def table(rows: Iterable[Row]) -> Rows:
     listed = list(rows)
     return Rows(
         time_ms=np.array([row.time_ms for row in listed], dtype=np.int64),
-        signal=Words.of([row.signal for row in listed]),
-        node=Words.of([row.node for row in listed]),
-        namespace=Words.of([row.namespace for row in listed]),
-        pod=Words.of([row.pod for row in listed]),
-        detail=Words.of([row.detail for row in listed]),
+        signal=Texts.of([row.signal for row in listed]),
+        node=Texts.of([row.node for row in listed]),
+        namespace=Texts.of([row.namespace for row in listed]),
+        pod=Texts.of([row.pod for row in listed]),
+        detail=Texts.of([row.detail for row in listed]),
         value=np.array([row.value for row in listed], dtype=np.float64),
     )
 

@@ -174,7 +174,7 @@ def _judge_metrics(judge: Judge, health: MetricsHealth, dropped: tuple[str, ...]
     reason, message = health.reason, health.message
     if health.available and dropped:
         names = ", ".join(dropped)
-        words = f"no node has figures of {names}, so that does not count: see to its query, or set its weight to 0"
+        words = f"no node has values of {names}, so that does not count: see to its query, or set its weight to 0"
         reason, message = ConditionReason.SIGNAL_DROPPED, "; ".join(filter(None, (words, message)))
     judge.set("MetricsAvailable", holds=health.available, reason=reason, message=message)
 
@@ -187,7 +187,7 @@ def _balance_reason(pool: PoolView) -> ConditionReason:
 
 def _balance_words(pool: PoolView) -> str:
     if pool.balanced is None or pool.hottest is None:
-        return "fewer than two nodes have fresh figures"
+        return "fewer than two nodes have fresh metrics"
     score = {node.name: node.score or 0.0 for node in pool.nodes}
     coldest = pool.coldest or pool.hottest
     return f"{pool.hottest} is at {score[pool.hottest]:.0f}, {coldest} at {score[coldest]:.0f}"

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ballast.errors import InvalidField
 from ballast.simulation.recorded.reading import extended, recording
-from ballast.simulation.recording import Rows, UnusableRecordingError, Words, instant, window_name
+from ballast.simulation.recording import Rows, Texts, UnusableRecordingError, instant, window_name
 from ballast.simulation.replay import RecordingTrial, Replay
 from ballast.simulation.study import left_out_told
 from ballast.spark.backtest.cases import TOLD, Run, Window, digest, left_out, told
@@ -304,7 +304,7 @@ def _table(name: str, content: bytes) -> pa.Table:
         ) from error
 
 
-def _words(column: pa.ChunkedArray) -> Words:
+def _words(column: pa.ChunkedArray) -> Texts:
     encoded = column.combine_chunks()
     codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return Words(codes, tuple(encoded.dictionary.to_pylist()))
+    return Texts(codes, tuple(encoded.dictionary.to_pylist()))
