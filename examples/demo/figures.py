@@ -8,7 +8,8 @@ from typing import Any
 
 import requests
 
-from ballast.prometheus.preset import Preset, queries
+from ballast.enums import Preset
+from ballast.prometheus.preset import queries
 from tests.testbed.nodes import METRICS_PORT
 
 _TIMEOUT_SECONDS = 10

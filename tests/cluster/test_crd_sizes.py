@@ -12,7 +12,6 @@ import pytest
 from ballast.api.condition import ConditionStatus, set_condition
 from ballast.api.meta import StatusModel
 from ballast.api.move import Measured, MoveStatus, Replacement, Subject, Timings
-from ballast.api.move_phase import MovePhase
 from ballast.api.policy_status import (
     SHOWN,
     ApplicationPlacement,
@@ -38,6 +37,7 @@ from ballast.api.topology_status import (
     TopologyStatus,
 )
 from ballast.controller.status import policy_status, topology_status
+from ballast.enums import MovePhase
 from tests.cluster.crds.server import Server
 from tests.cluster.crds.table import cases
 from tests.unit.controller.crowd import (

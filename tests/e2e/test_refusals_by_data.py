@@ -7,7 +7,8 @@ from statistics import median
 
 import pytest
 
-from ballast.prometheus.preset import Preset, queries
+from ballast.enums import Preset
+from ballast.prometheus.preset import queries
 from examples.demo.installation import await_gating
 from examples.demo.streaming.records import Stream
 from examples.demo.streaming.running import RunningJob

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ballast.model.snapshot import Grouping
+from ballast.enums import Grouping
 from ballast.placement.executor_order import (
     ComponentGraph,
     GraphComponent,

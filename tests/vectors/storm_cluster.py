@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ballast.enums import Grouping
 from ballast.model.arrays import FloatArray
-from ballast.model.snapshot import Grouping
 from ballast.placement.executor_order import ComponentGraph, GraphComponent, GraphStream
 from ballast.placement.resource_aware import Availability, Layout
 

@@ -9,10 +9,10 @@ from pydantic import Field
 
 from ballast.api.condition import Conditions
 from ballast.api.meta import Model, Resource, StatusModel
-from ballast.api.move_phase import MovePhase
 from ballast.api.names import Count, Decimal, DnsLabel, Number, ObjectName, Score, Text, Word
 from ballast.api.rule import Rule
 from ballast.api.version import API_VERSION
+from ballast.enums import MovePhase
 
 
 def _kept(field: str) -> Rule:

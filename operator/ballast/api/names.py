@@ -145,15 +145,6 @@ Hits = Annotated[int, Field(ge=1, le=1000)]
 # Levels of nearness, in the words of the resources.
 
 
-class Pin(StrEnum):
-    """How narrowly an executor is tied to its place."""
-
-    NONE = "None"
-    ZONE = "Zone"
-    RACK = "Rack"
-    NODE = "Node"
-
-
 class SeparateBy(StrEnum):
     """What separated components must not share."""
 

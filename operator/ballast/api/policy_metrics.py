@@ -12,13 +12,7 @@ from ballast.api.meta import Model, nested
 from ballast.api.names import ObjectName, Query, Url
 from ballast.api.quantity import Quantity
 from ballast.api.rule import Rule, matching
-
-
-class Preset(StrEnum):
-    """A set of queries that fits a usual way of scraping."""
-
-    KUBE_PROMETHEUS_STACK = "KubePrometheusStack"
-    CADVISOR = "Cadvisor"
+from ballast.enums import Preset
 
 
 class Permission(StrEnum):

@@ -12,15 +12,7 @@ from ballast.api.names import Percent, Points
 from ballast.api.profile import Budget, Profiled, by_profile
 from ballast.api.quantity import Quantity
 from ballast.api.rule import ATOMIC
-
-
-class MovesMode(StrEnum):
-    """Whether moves happen."""
-
-    DISABLED = "Disabled"
-    RECOMMEND = "Recommend"
-    APPROVE = "Approve"
-    ENFORCE = "Enforce"
+from ballast.enums import MovesMode
 
 
 class MovePin(StrEnum):

@@ -10,17 +10,10 @@ from pydantic import Field
 from ballast.api.duration import Between, Duration, comparing
 from ballast.api.labels import LabelSelector
 from ballast.api.meta import Model, nested
-from ballast.api.names import DnsLabel, Percent, Pin, Points
+from ballast.api.names import DnsLabel, Percent, Points
 from ballast.api.profile import Profiled, by_profile
 from ballast.api.rule import Rule, map_by, only_with_strategy
-
-
-class PlacementMode(StrEnum):
-    """Whether placement acts."""
-
-    DISABLED = "Disabled"
-    RECOMMEND = "Recommend"
-    ENFORCE = "Enforce"
+from ballast.enums import ExecutorOrder, Pin, PlacementMode
 
 
 class PlacementStrategy(StrEnum):
@@ -32,13 +25,6 @@ class PlacementStrategy(StrEnum):
     AVG_SHEDDER = "AvgShedder"
     ROUND_ROBIN = "RoundRobin"
     RESOURCE_AWARE = "ResourceAware"
-
-
-class ExecutorOrder(StrEnum):
-    """Which executor is placed next."""
-
-    PROXIMITY_NEEDS = "ProximityNeeds"
-    CONNECTION_COUNT = "ConnectionCount"
 
 
 class Scope(Model):

@@ -14,6 +14,7 @@ from ballast.api.names import Hits, Percent, Points
 from ballast.api.profile import Profile, Profiled, by_profile
 from ballast.api.quantity import Quantity
 from ballast.api.rule import Rule, only_with_strategy
+from ballast.enums import LoadUnit
 
 
 class SheddingStrategy(StrEnum):
@@ -25,13 +26,6 @@ class SheddingStrategy(StrEnum):
     UNIFORM_LOAD_SHEDDER = "UniformLoadShedder"
     TRANSFER_SHEDDER = "TransferShedder"
     NONE = "None"
-
-
-class LoadUnit(StrEnum):
-    """What is leveled."""
-
-    USAGE = "Usage"
-    TRAFFIC = "Traffic"
 
 
 class AvgShedder(Profiled):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -16,25 +15,7 @@ from ballast.api.rule import ATOMIC, Rule, map_by
 from ballast.api.topology_sizing import Sizing
 from ballast.api.topology_status import TopologyStatus
 from ballast.api.version import API_VERSION
-
-
-class Workload(StrEnum):
-    """What kind of application a component is; it decides whether moving its executors can help."""
-
-    STREAMING = "Streaming"
-    BATCH = "Batch"
-    INTERACTIVE = "Interactive"
-
-
-class Grouping(StrEnum):
-    """How a stream's records are spread over the receivers."""
-
-    SHUFFLE = "Shuffle"
-    LOCAL_OR_SHUFFLE = "LocalOrShuffle"
-    FIELDS = "Fields"
-    ALL = "All"
-    GLOBAL = "Global"
-    LOAD_AWARE = "LoadAware"
+from ballast.enums import Grouping, Workload
 
 
 class Rate(Model):

@@ -20,7 +20,7 @@ from ballast.kube.errors import Forbidden, KubeError, NotFound
 from ballast.kube.kinds import Kind
 from ballast.kube.objects import Query, read_list
 from ballast.model import PlacementMode
-from ballast.prometheus import Answer, Preset, queries, settled
+from ballast.prometheus import Answer, queries, settled
 from ballast.prometheus.series import by_node
 
 T = TypeVar("T")
@@ -249,7 +249,7 @@ class _Inspection:
             if self._prometheus is not None:
                 server = server.model_copy(update={"url": self._prometheus})
             pool = [node.name for node in nodes if policy.spec.node_selector.matches(node.labels)]
-            asked = queries(Preset(spec.preset.value), spec.advanced.queries.to_dict()).rendered(spec.window.seconds)
+            asked = queries(spec.preset, spec.advanced.queries.to_dict()).rendered(spec.window.seconds)
             try:
                 client = figures.server(policy.metadata.name, server)
             except BallastError as error:

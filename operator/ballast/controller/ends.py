@@ -11,7 +11,7 @@ from ballast.api.topology import External, Rate, SparkTopology, zone_ratios
 from ballast.controller.membership import key_of
 from ballast.kube import names
 from ballast.kube.pods import Pod
-from ballast.model import Anchor, Component, ConditionReason, Grouping, Location, Separation, Stream, Topology, Workload
+from ballast.model import Anchor, Component, ConditionReason, Location, Separation, Stream, Topology, Workload
 
 Rates = Mapping[tuple[str, str], float]
 """Bytes per second by topology key and query, where queries are allowed and had an answer."""
@@ -50,10 +50,7 @@ def declared(
         anchors, found = _anchors(component.external, topology, around, component.name)
         findings += found
         components.append(_component(component, anchors, rates=rates, key=key))
-    streams = [
-        Stream(s.from_, s.to, Grouping(s.grouping.value), _bytes_per_second(s.rate, rates, key))
-        for s in topology.spec.streams
-    ]
+    streams = [Stream(s.from_, s.to, s.grouping, _bytes_per_second(s.rate, rates, key)) for s in topology.spec.streams]
     by = topology.spec.separate_by.value
     view = Topology(
         key=key,
@@ -101,7 +98,7 @@ def driver_anchor(namespace: str, applications: Iterable[str], around: Surroundi
 def _component(component: DeclaredComponent, anchors: tuple[Anchor, ...], *, rates: Rates, key: str) -> Component:
     return Component(
         name=component.name,
-        workload=Workload(component.workload.value) if component.workload else None,
+        workload=component.workload,
         expected=component.executors,
         exchange_bytes_per_second=_bytes_per_second(component.exchange, rates, key),
         anchors=anchors,

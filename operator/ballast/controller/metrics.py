@@ -24,7 +24,6 @@ from ballast.prometheus import (
     Endpoint,
     ExecutorFrame,
     NodeFrame,
-    Preset,
     Prometheus,
     Queries,
     Reading,
@@ -70,7 +69,7 @@ class MetricsReader:
         window = spec.window.seconds
         asked = {
             **self._more.rendered(window),
-            **queries(Preset(spec.preset.value), spec.advanced.queries.to_dict()).rendered(window),
+            **queries(spec.preset, spec.advanced.queries.to_dict()).rendered(window),
         }
         at = settled(now)
         answers, failures = server.query_all(asked, at=at)

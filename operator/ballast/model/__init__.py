@@ -1,8 +1,8 @@
 """The values that decisions are made of: frozen, plain, and free of any framework."""
 
-from ballast.api.move_phase import MovePhase
-from ballast.model.executor import Executor, ExecutorUsage, Phase, Workload
-from ballast.model.location import DEFAULT_LEVELS, Level, Levels, Location, Pin, Scope
+from ballast.enums import ExecutorOrder, Grouping, LoadUnit, MovePhase, MovesMode, Pin, PlacementMode, Workload
+from ballast.model.executor import Executor, ExecutorUsage, Phase
+from ballast.model.location import DEFAULT_LEVELS, Level, Levels, Location, Scope
 from ballast.model.move import Gap, Move
 from ballast.model.plan import (
     Hold,
@@ -18,11 +18,7 @@ from ballast.model.policy import (
     AvgShedderPolicy,
     Budget,
     ComponentLimit,
-    ExecutorOrder,
-    LoadUnit,
-    MovesMode,
     MovesPolicy,
-    PlacementMode,
     PlacementPolicy,
     Policy,
     SheddingPolicy,
@@ -35,7 +31,6 @@ from ballast.model.snapshot import (
     Attempts,
     Component,
     Demand,
-    Grouping,
     Memory,
     MetricsHealth,
     Node,

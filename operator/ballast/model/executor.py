@@ -19,12 +19,6 @@ class Phase(StrEnum):
     ENDED = "Ended"
 
 
-class Workload(StrEnum):
-    STREAMING = "Streaming"
-    BATCH = "Batch"
-    INTERACTIVE = "Interactive"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorUsage:
     """Measured over the metric window; None where there is no fresh figure."""

@@ -14,18 +14,15 @@ from ballast.api.policy_moves import Moves
 from ballast.api.policy_placement import LeastLongTermRate, LeastResourceUsage, Placement, PlacementStrategy, Proximity
 from ballast.api.policy_shedding import AvgShedder, Shedding
 from ballast.api.profile import Budget as BudgetSpec
+from ballast.enums import Pin
 from ballast.errors import InvalidField
-from ballast.model.location import Level, Levels, Pin
+from ballast.model.location import Level, Levels
 from ballast.model.policy import (
     MAX_SCORE_PERCENT,
     AvgShedderPolicy,
     Budget,
     ComponentLimit,
-    ExecutorOrder,
-    LoadUnit,
-    MovesMode,
     MovesPolicy,
-    PlacementMode,
     PlacementPolicy,
     Policy,
     SheddingPolicy,
@@ -57,10 +54,10 @@ def _placement(spec: Placement, node_labels: NodeLabels) -> PlacementPolicy:
     usage = spec.advanced.least_resource_usage or LeastResourceUsage()
     most = {PlacementStrategy.LEAST_LONG_TERM_RATE: float(rate.overload_threshold)}
     return PlacementPolicy(
-        mode=PlacementMode(spec.mode),
+        mode=spec.mode,
         strategy=spec.strategy.value,
-        order=ExecutorOrder(spec.order),
-        pin=Pin(spec.pin),
+        order=spec.order,
+        pin=spec.pin,
         sticky=spec.sticky,
         scope_higher_bound_ratio=spec.scope.higher_bound_percent / 100,
         scope_lower_bound_ratio=spec.scope.lower_bound_percent / 100,
@@ -112,7 +109,7 @@ def _flat(block: Mapping[str, object]) -> tuple[tuple[str, float], ...]:
 
 def _avg_shedder(spec: AvgShedder) -> AvgShedderPolicy:
     return AvgShedderPolicy(
-        unit=LoadUnit(spec.unit),
+        unit=spec.unit,
         low_threshold=spec.low_threshold,
         high_threshold=spec.high_threshold,
         low_hits=spec.low_hits,
@@ -126,7 +123,7 @@ def _avg_shedder(spec: AvgShedder) -> AvgShedderPolicy:
 
 def _moves(spec: Moves) -> MovesPolicy:
     return MovesPolicy(
-        mode=MovesMode(spec.mode),
+        mode=spec.mode,
         pin=Pin(spec.pin),
         max_state_bytes=float(spec.max_state_size),
         allow_unknown_state=spec.allow_unknown_state,

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ballast.enums import Pin
+
 Location = tuple[str | None, ...]
 """The value of each level, far to near; None where the node has no such label."""
 
@@ -18,15 +20,6 @@ class Scope(StrEnum):
     RACK = "Rack"
     ZONE = "Zone"
     CLUSTER = "Cluster"
-
-
-class Pin(StrEnum):
-    """The narrowest level that a placement requires; nearer levels are preferred only."""
-
-    NONE = "None"
-    ZONE = "Zone"
-    RACK = "Rack"
-    NODE = "Node"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ballast.api.move_phase import MovePhase
+from ballast.enums import MovePhase
 
 # The scores of a move's two nodes: how far they are apart, and what a move may make of that.
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ballast.model.location import Location, Pin
+from ballast.enums import Pin
+from ballast.model.location import Location
 from ballast.model.reason import Reason
 
 

@@ -3,33 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 
-from ballast.model.location import DEFAULT_LEVELS, Levels, Pin
-
-
-class PlacementMode(StrEnum):
-    DISABLED = "Disabled"
-    RECOMMEND = "Recommend"
-    ENFORCE = "Enforce"
-
-
-class MovesMode(StrEnum):
-    DISABLED = "Disabled"
-    RECOMMEND = "Recommend"
-    APPROVE = "Approve"
-    ENFORCE = "Enforce"
-
-
-class ExecutorOrder(StrEnum):
-    PROXIMITY_NEEDS = "ProximityNeeds"
-    CONNECTION_COUNT = "ConnectionCount"
-
-
-class LoadUnit(StrEnum):
-    USAGE = "Usage"
-    TRAFFIC = "Traffic"
-
+from ballast.enums import ExecutorOrder, LoadUnit, MovesMode, Pin, PlacementMode
+from ballast.model.location import DEFAULT_LEVELS, Levels
 
 MAX_SCORE_PERCENT = 85.0
 """A node above this score takes no new executors while others have room."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 
-from ballast.model.executor import Executor, Workload
+from ballast.enums import Grouping, Workload
+from ballast.model.executor import Executor
 from ballast.model.location import Location
 from ballast.model.move import Move
 from ballast.model.reason import ConditionReason
@@ -60,15 +60,6 @@ class Node:
 
 
 # What talks to what: components, the streams between them, and the fixed ends outside.
-
-
-class Grouping(StrEnum):
-    SHUFFLE = "Shuffle"
-    LOCAL_OR_SHUFFLE = "LocalOrShuffle"
-    FIELDS = "Fields"
-    ALL = "All"
-    GLOBAL = "Global"
-    LOAD_AWARE = "LoadAware"
 
 
 @dataclass(frozen=True, slots=True)

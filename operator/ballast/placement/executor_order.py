@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from ballast.enums import Grouping
 from ballast.model import ExecutorOrder
-from ballast.model.snapshot import Grouping
 from ballast.placement.workload import TopologyWorkload
 
 # What talks to what, as far as the order of placing needs it.

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
+
+from ballast.enums import Preset
 
 _IDLE = 'mode!~"idle|iowait|steal"'
 _WIRES = 'device!~"lo|(veth|cali|cilium|cni|lxc|docker|flannel|tunl).*"'
@@ -17,11 +18,6 @@ _WIRED = f'job="node-exporter",{_WIRES}'
 _INTERFACES = _WIRES.replace("device", "interface")
 _EXECUTOR = 'pod=~".+-exec-[0-9]+"'
 _KUBELET = 'job="kubelet",metrics_path="/metrics/cadvisor"'
-
-
-class Preset(StrEnum):
-    KUBE_PROMETHEUS_STACK = "KubePrometheusStack"
-    CADVISOR = "Cadvisor"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from ballast.api.topology import zone_ratios
-from ballast.model import Anchor, Component, Grouping, Levels, Location, Resources, Stream, Topology, Workload
+from ballast.model import Anchor, Component, Levels, Location, Resources, Stream, Topology, Workload
 from ballast.model.arrays import FloatArray, IntArray
 from ballast.simulation.scenario import ScenarioSpec
 from ballast.simulation.scenario_models import Application, Machines
@@ -216,7 +216,7 @@ def topologies(apps: Iterable[App], spec: ScenarioSpec, levels: Levels) -> tuple
     streams: dict[str, list[Stream]] = {}
     for stream in spec.streams:
         rate = float(stream.bytes_per_second) if stream.bytes_per_second is not None else None
-        found = Stream(stream.from_, stream.to, Grouping(stream.grouping), rate)
+        found = Stream(stream.from_, stream.to, stream.grouping, rate)
         streams.setdefault(home[stream.to], []).append(found)
     return tuple(
         Topology(key, NAMESPACE, key.split("/", 1)[1], tuple(components), tuple(streams.get(key, ())))

@@ -19,8 +19,9 @@ from ballast.api import BalancingPolicy
 from ballast.api.meta import Model, fields_of, model_of
 from ballast.api.policy import PolicySpec
 from ballast.api.policy_placement import PlacementStrategy
-from ballast.api.policy_shedding import LoadUnit, SheddingStrategy
+from ballast.api.policy_shedding import SheddingStrategy
 from ballast.api.version import API_VERSION
+from ballast.enums import LoadUnit
 from ballast.errors import InvalidField, InvalidResource
 from ballast.files import documents
 from ballast.model import MovesMode, PlacementMode, Policy

@@ -13,7 +13,8 @@ from ballast.api.meta import Model
 from ballast.api.names import DnsLabel, LabelValue, ObjectName
 from ballast.api.quantity import Quantity
 from ballast.api.rule import ATOMIC, SET, Rule
-from ballast.api.topology import NO_SHARE, Grouping, Workload, ZoneShare
+from ballast.api.topology import NO_SHARE, ZoneShare
+from ballast.enums import Grouping, Workload
 
 Span = Annotated[Duration, Between("1s", "8760h")]
 """A length of time above zero."""

@@ -1,25 +1,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from enum import Enum, StrEnum
+from enum import Enum
 from typing import Any
 
 import pytest
 
-from ballast import model
 from ballast.api import (
     BalancingPolicy,
-    names,
-    policy_metrics,
-    policy_moves,
-    policy_placement,
-    policy_shedding,
-    topology,
 )
 from ballast.api.duration import Duration
 from ballast.model import Budget, LoadUnit, PlacementMode, Policy
 from ballast.model.from_api import defect, policy_from
-from ballast.prometheus import Preset
 from ballast.shedding.strategies import overload_settings, threshold_settings, transfer_settings, uniform_settings
 
 
@@ -183,21 +175,3 @@ def test_what_never_comes_names_the_field_the_value_and_the_remedy(budget: dict[
     assert found is not None
     assert str(found).startswith(f"spec.moves.budgets[1].{field}: {budget[field]!r}: ")
     assert "write " in found.remedy
-
-
-PAIRS = [
-    (policy_metrics.Preset, Preset),
-    (policy_moves.MovesMode, model.MovesMode),
-    (policy_placement.ExecutorOrder, model.ExecutorOrder),
-    (policy_placement.PlacementMode, model.PlacementMode),
-    (policy_shedding.LoadUnit, model.LoadUnit),
-    (names.Pin, model.Pin),
-    (topology.Grouping, model.Grouping),
-    (topology.Workload, model.Workload),
-]
-
-
-@pytest.mark.parametrize(("written", "read"), PAIRS, ids=lambda words: words.__name__)
-def test_the_planner_knows_every_word_that_a_user_may_write(written: type[StrEnum], read: type[StrEnum]) -> None:
-    assert [word.value for word in written] == [word.value for word in read]
-    assert written.__name__ == read.__name__

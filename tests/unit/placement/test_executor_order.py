@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
+from ballast.enums import Grouping
 from ballast.model import Component, ExecutorOrder, Memory, Stream
-from ballast.model.snapshot import Grouping
 from ballast.placement.executor_order import (
     ComponentGraph,
     GraphComponent,

@@ -29,6 +29,7 @@ from ballast.spark.errors import BacktestError
 
 DECIDES = (
     "api",
+    "enums",
     "files",
     "grouping",
     "model",
