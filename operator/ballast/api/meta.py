@@ -26,6 +26,7 @@ from ballast.api.duration import Duration
 from ballast.api.quantity import Quantity
 from ballast.api.rule import VALIDATIONS, Rule
 from ballast.errors import InvalidField, InvalidResource
+from ballast.files import shown
 
 # The docstrings below the attributes of a class: the descriptions of its fields.
 #
@@ -186,10 +187,10 @@ class Resource(Model):
         try:
             found = cls.parse(raw)
         except InvalidResource as error:
-            raise InvalidResource(f"{file}: {error.what}", error.problems) from None
+            raise InvalidResource(f"{shown(file)}: {error.what}", error.problems) from None
         if not found.metadata.name:
             raise InvalidResource(
-                f"{file}: {cls.__name__}", [InvalidField("metadata.name", "(absent)", "set this field")]
+                f"{shown(file)}: {cls.__name__}", [InvalidField("metadata.name", "(absent)", "set this field")]
             )
         return found
 

@@ -11,7 +11,7 @@ from ballast.cli.access import ANYHOW, Access, reads_cluster
 from ballast.cli.output import AS_TABLE, Format, Output, OutputOption, show, table, write
 from ballast.cli.report.pool import MOVE
 from ballast.cli.source import AllNamespacesOption, NamespaceOption, one_namespace
-from ballast.controller.cluster_objects import read_moves
+from ballast.controller.cluster_objects import NotInstalledError, read_moves
 from ballast.errors import BallastError
 from ballast.kube import kinds
 from ballast.kube.client import Client
@@ -88,7 +88,10 @@ def _name(text: str) -> str:
 
 def proposed(client: Client, namespace: str | None) -> list[MoveState]:
     """Those of the namespace, or of all, that wait for an approval."""
-    raw = read_list(client, Query(kinds.EXECUTOR_MOVE, namespace=namespace), dict).items
+    try:
+        raw = read_list(client, Query(kinds.EXECUTOR_MOVE, namespace=namespace), dict).items
+    except NotFound:
+        raise NotInstalledError(kinds.EXECUTOR_MOVE.plural) from None
     moves, _ = read_moves(tuple(raw))
     return [each.state for each in moves if _waits(each.state)]
 

@@ -59,7 +59,7 @@ _LIBRARY_WORDS = (
     (re.compile("^Input should be (?=greater|less)"), "write a number "),
 )
 """What the library says of an option's value, and plain words for it."""
-_USAGE = ("-", "SCENARIO")
+_USAGE = ("--", "SCENARIO")
 """What the field of an error begins with that is about the command line: options, and an argument."""
 _DISTRIBUTION = "ballast-operator"
 

@@ -23,7 +23,7 @@ from ballast.api.policy_shedding import SheddingStrategy
 from ballast.api.version import API_VERSION
 from ballast.enums import LoadUnit
 from ballast.errors import InvalidField, InvalidResource
-from ballast.files import documents
+from ballast.files import documents, shown
 from ballast.model import MovesMode, PlacementMode, Policy
 from ballast.model.from_api import defect, policy_from
 from ballast.simulation.scenario import Scenario
@@ -59,7 +59,7 @@ def scenario_in(path: Path, *, option: str = "SCENARIO") -> Scenario:
                     field = each.field.replace("spec", "spec.policy", 1)
                     problems.setdefault(field, InvalidField(field, each.value, each.remedy))
     if problems:
-        raise InvalidResource(f"{path}: Scenario {found.name}", [*problems.values()])
+        raise InvalidResource(f"{shown(path)}: Scenario {found.name}", [*problems.values()])
     return found
 
 
@@ -91,7 +91,7 @@ def _sound(raw: dict[str, Any], *, file: Path | None = None) -> BalancingPolicy:
     found = BalancingPolicy.parse(raw) if file is None else BalancingPolicy.of_file(raw, file)
     wrong = defect(found)
     if wrong is not None:
-        where = "" if file is None else f"{file}: "
+        where = "" if file is None else f"{shown(file)}: "
         raise InvalidResource(f"{where}BalancingPolicy {found.metadata.name}", [wrong])
     return found
 

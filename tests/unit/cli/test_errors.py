@@ -116,6 +116,17 @@ def test_what_the_api_server_answers_is_told_in_plain_words(tmp_path: Path, comm
     assert re.search(rf"^Error: .*{words}", ended.err, re.MULTILINE), ended.err
 
 
+@pytest.mark.parametrize("command", ["status", "plan", "explain e1", "snapshot", "approve --all", "approve --all -A"])
+def test_a_cluster_without_our_definitions_is_told_how_to_get_them(tmp_path: Path, command: str) -> None:
+    with scripted() as server:
+        absent = refused(404, "the server could not find the requested resource")
+        server.by = lambda asked: absent if "ballast.dev" in asked.path else Answer(body={"metadata": {}, "items": []})
+        ended = run(*command.split(), "--kubeconfig", str(kubeconfig(tmp_path, server.url)))
+    assert ended.code == 1
+    assert_plain(ended)
+    assert "this cluster knows no executormoves: install the chart, or the definitions alone: " in ended.err
+
+
 @pytest.mark.parametrize("command", CLUSTER)
 def test_a_server_that_is_not_there_is_named(tmp_path: Path, command: str) -> None:
     with scripted() as server:

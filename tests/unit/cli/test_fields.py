@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import itertools
 import json
 import re
@@ -253,6 +254,15 @@ def test_a_value_that_json_does_not_have_is_refused(tmp_path: Path) -> None:
     ended = run("explain", "policy/x", "-f", str(file))
     assert ended.err == (
         f"Error: {file}: BalancingPolicy x is not valid: 'dict': write text, numbers, lists and mappings only\n"
+    )
+
+
+def test_an_object_from_standard_input_is_refused_as_one_of_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("kind: SparkTopology\nmetadata: {name: clicks}\n"))
+    ended = run("size", "-f", "-")
+    assert (ended.code, ended.err) == (
+        1,
+        "Error: standard input: SparkTopology clicks is not valid: spec: '(absent)': set this field\n",
     )
 
 
