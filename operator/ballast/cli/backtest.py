@@ -15,7 +15,7 @@ from ballast.cli.output import AS_TABLE, MetricsOption, capitals, folder, saved,
 from ballast.cli.picture.backtested import backtested_page, to_apply
 from ballast.cli.picture.exhibits import exhibits, look_for_renderer, write_pngs
 from ballast.cli.picture.page import ReportOption, origin
-from ballast.cli.report.backtested import EXPLAINED, backtested_document, backtested_report
+from ballast.cli.report.runs import EXPLAINED, backtested_document, backtested_report
 from ballast.cli.situation import load
 from ballast.cli.spark import progress, with_spark
 from ballast.errors import InvalidField

@@ -14,14 +14,14 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ballast.api import BalancingPolicy
 from ballast.cli.output import AS_TABLE, MetricsOption, capitals, duration, saved, show, write
-from ballast.cli.picture.heat import Heat, heat_map
 from ballast.cli.picture.lines import Line, lines
 from ballast.cli.picture.page import ReportOption, grid, origin, page
-from ballast.cli.report.simulated import (
+from ballast.cli.picture.timeline import Heat, heat_map
+from ballast.cli.report.runs import (
     MEANINGS,
     RUN_COLUMNS,
-    answer,
     figures_rows,
+    simulated_answer,
     simulated_document,
     simulated_report,
 )
@@ -128,7 +128,7 @@ def simulated_page(scenario: Scenario, traces: Sequence[Trace], *, made: str) ->
 def _body(scenario: Scenario, traces: Sequence[Trace], made: str) -> Iterator[str]:
     seconds = scenario.spec.duration.seconds
     yield f"<h1>{escape(scenario.name)}</h1>"
-    yield f'<p><b>{escape(answer(traces))}</b></p><p class="soft">Made {escape(made)}.</p>'
+    yield f'<p><b>{escape(simulated_answer(traces))}</b></p><p class="soft">Made {escape(made)}.</p>'
     if scenario.spec.description:
         yield f"<p>{escape(scenario.spec.description.strip())}</p>"
     yield f'<p class="soft">{duration(seconds)}, {len(traces[0].nodes)} nodes, seed {traces[0].seed}</p>'

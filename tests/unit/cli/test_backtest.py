@@ -13,7 +13,7 @@ import yaml
 
 from ballast.cli.backtest import spelled_out
 from ballast.cli.output import Format, plain, structured
-from ballast.cli.report.backtested import backtested_document, backtested_report
+from ballast.cli.report.runs import backtested_document, backtested_report
 from ballast.simulation.policies import NO_MOVES, candidates
 from ballast.simulation.ranking import ranking
 from ballast.simulation.run_metrics import run_metrics

@@ -11,11 +11,17 @@ import yaml
 
 from ballast.cli.output import Format
 from ballast.cli.picture.exhibits import Choice, Exhibits, single
-from ballast.cli.picture.heat import MOST_ROWS
 from ballast.cli.picture.page import Strong, grid, page
-from ballast.cli.picture.timeline import MOST_MARKS
-from ballast.cli.report.backtested import EXPLAINED, answer, ranked, ranked_columns
-from ballast.cli.report.simulated import MOST_MOVES, MOVE_COLUMNS, move_row
+from ballast.cli.picture.timeline import MOST_MARKS, MOST_ROWS
+from ballast.cli.report.runs import (
+    EXPLAINED,
+    MOST_MOVES,
+    MOVE_COLUMNS,
+    backtested_answer,
+    move_row,
+    ranked,
+    ranked_columns,
+)
 from ballast.model import MovesMode
 from ballast.simulation.ranking import METHOD, QUESTIONS, RULE, Ranking, Verdict, verdict
 from ballast.simulation.study import Result, Study
@@ -51,7 +57,7 @@ def _body(study: Study, ranking: Ranking, shown: Exhibits, made: str) -> Iterato
 def _recommendation(study: Study, ranking: Ranking, made: str) -> Iterator[str]:
     still = ranking.recommended == study.baseline
     yield f"<h1>{'Better move nothing' if still else 'Recommended'}: {escape(ranking.recommended)}</h1>"
-    yield f'<p><b>{escape(answer(study, ranking))}</b></p><p class="soft">Made {escape(made)}.</p>'
+    yield f'<p><b>{escape(backtested_answer(study, ranking))}</b></p><p class="soft">Made {escape(made)}.</p>'
     yield (
         f"<p>{_counted(len(study.policies), 'policy', 'policies')} ran in {_counted(len(study.windows), 'window')} "
         f"with {_counted(study.seeds_each, 'seed')}: {_counted(study.cases, 'case')} each, with the operator&#8217;s "

@@ -10,10 +10,9 @@ from pathlib import Path
 from statistics import fmean
 
 from ballast.cli.picture.frame import LETTER, Drawing, Entry, Legend, Plot, Scale, Size, circle, legend
-from ballast.cli.picture.heat import Heat, heat_map
 from ballast.cli.picture.lines import Course, small_multiples
 from ballast.cli.picture.page import LIGHT, plain
-from ballast.cli.picture.timeline import timeline
+from ballast.cli.picture.timeline import Heat, heat_map, timeline
 from ballast.errors import BallastError, InvalidField
 from ballast.simulation.ranking import Estimate, Ranking, Standing, figure
 from ballast.simulation.study import Result, Study

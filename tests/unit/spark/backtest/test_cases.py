@@ -60,7 +60,7 @@ ROOT = Path(ballast.__file__).parent
         ("files.py", True),
         ("simulation/recorded/reading.py", True),
         ("spark/backtest/recordings.py", True),
-        ("cli/report/backtested.py", False),
+        ("cli/report/runs.py", False),
     ],
 )
 def test_a_run_is_another_when_the_code_that_it_depends_on_has_changed(
