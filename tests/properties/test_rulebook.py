@@ -36,13 +36,12 @@ from ballast.moves.revalidation import revalidate
 from ballast.moves.rules import DRIFT_POINTS, Rules
 from ballast.moves.score import loads, measured, projected
 from ballast.planner import strategy_state
-from ballast.planner.alternatives import alternatives
 from ballast.planner.arbiter import Arbiter, ArbiterTerms
-from ballast.planner.explanation import standing
+from ballast.planner.explanation import alternatives, standing
 from ballast.planner.leveling import _Moment
 from ballast.planner.plan import plan
-from ballast.shedding.completion import completed
 from ballast.shedding.load import Suggestion
+from ballast.shedding.victims_and_destination import completed
 from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
 
 STREAMING = Component("ingest", workload=Workload.STREAMING)

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ballast.shedding.completion import completed
 from ballast.shedding.load import (
     AnythingGoes,
     ExecutorLoad,
@@ -21,6 +20,7 @@ from ballast.shedding.load import (
     UsagePool,
 )
 from ballast.shedding.strategies import STRATEGIES, Shed, shed
+from ballast.shedding.victims_and_destination import completed
 
 EAGER = {
     "AvgShedder": {"low_hits": 2.0, "high_hits": 1.0, "min_rate": 0.0, "min_throughput": 0.0},

@@ -7,14 +7,19 @@ from typing import Any
 
 import pytest
 
-from ballast.shedding.avg_shedder_traffic import HitCounts, TrafficSettings, ascending, avg_shedder_traffic
 from ballast.shedding.load import Suggestion
-from ballast.shedding.threshold_shedder import (
+from ballast.shedding.pulsar_shedders import (
     Averages,
+    HitCounts,
     OverloadSettings,
     ThresholdSettings,
+    TrafficSettings,
+    UniformSettings,
+    ascending,
+    avg_shedder_traffic,
     overload_shedder,
     threshold_shedder,
+    uniform_load_shedder,
 )
 from ballast.shedding.transfer_pool import top_executors
 from ballast.shedding.transfer_shedder import (
@@ -25,7 +30,6 @@ from ballast.shedding.transfer_shedder import (
     TransferSettings,
     transfer_shedder,
 )
-from ballast.shedding.uniform_load_shedder import UniformSettings, uniform_load_shedder
 from tests.vectors import placed, pulsar
 from tests.vectors.case import Case
 from tests.vectors.closeness import same

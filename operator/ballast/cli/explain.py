@@ -31,10 +31,9 @@ from ballast.cli.source import (
 )
 from ballast.cli.watch import EVERY_SECONDS, Answer, EveryOption, WatchOption, answer, pace
 from ballast.model import Node, Scope
-from ballast.moves.evidence import pressure_words
-from ballast.planner.alternatives import Alternative
+from ballast.moves.eligibility import pressure_words
 from ballast.planner.capacity import ADVICE, UNEVEN_REMEDIES, Capacities, UnknownTopologyError, capacities
-from ballast.planner.explanation import End, Explanation, UnknownExecutorError
+from ballast.planner.explanation import Alternative, End, Explanation, UnknownExecutorError
 from ballast.planner.explanation import explain as explanation
 
 EXAMPLES = (

@@ -33,7 +33,7 @@ from ballast.model import (
     PlannedMove,
     Reason,
 )
-from ballast.moves.evidence import cause
+from ballast.moves.eligibility import cause
 
 _MOST_EVENTS = 20
 """Pods released without a place, at a time: each is a request that the reconcile waits for."""

@@ -24,7 +24,8 @@ from ballast.model import (
     Topology,
 )
 from ballast.moves import eligibility
-from ballast.moves.evidence import Evidence, TaskTimes
+from ballast.moves.budget import Objection
+from ballast.moves.eligibility import Evidence, TaskTimes
 from ballast.moves.rules import Way
 from ballast.moves.score import Loads, measured
 from ballast.placement import admission
@@ -192,7 +193,7 @@ class Candidates:
         """For moving it to `target`; None: wherever its application is fastest."""
         return self._times.evidence(executor, target, pressure_ratio=self.pressure_ratio(executor.node or ""))
 
-    def gain_objection(self, executor: Executor, target: str) -> eligibility.Objection | None:
+    def gain_objection(self, executor: Executor, target: str) -> Objection | None:
         """Why moving it to `target` would not help, where moving it somewhere would.
 
         None for an executor that does not run, since it has to go somewhere.
@@ -206,11 +207,11 @@ class Candidates:
         usage = self._nodes[node].usage if node in self._nodes else None
         return usage.pressure_ratio if usage else None
 
-    def objection(self, executor: Executor) -> eligibility.Objection | None:
+    def objection(self, executor: Executor) -> Objection | None:
         """The weightiest of `objections`, if there is any."""
         return next(self.objections(executor), None)
 
-    def objections(self, executor: Executor) -> Iterator[eligibility.Objection]:
+    def objections(self, executor: Executor) -> Iterator[Objection]:
         """Everything for which it may not move at all, the weightiest first."""
         case = eligibility.Case(
             executor=executor,

@@ -16,104 +16,24 @@ from ballast.model import (
     Memory,
     Move,
     MovesMode,
+    Node,
     Phase,
     Plan,
     Policy,
     Reason,
+    Resources,
     Scope,
     Snapshot,
     Topology,
 )
 from ballast.moves.budget import Objection, Rest, rest
-from ballast.moves.candidates import Candidates
-from ballast.moves.evidence import cause
-from ballast.moves.rules import Rules
+from ballast.moves.candidates import Candidates, untied
+from ballast.moves.eligibility import cause
+from ballast.moves.rules import Rules, worth
+from ballast.placement import admission
 from ballast.planner import strategy_state
-from ballast.planner.alternatives import Alternative, alternatives
 from ballast.planner.plan import plan
 from ballast.planner.replan import replanned
-
-# How far an executor is from what it talks to, end by end.
-
-
-class EndKind(StrEnum):
-    COMPONENT = "Component"
-    EXTERNAL = "External"
-    DRIVER = "Driver"
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """One component, external workload or driver that an executor exchanges data with."""
-
-    name: str
-    kind: EndKind
-    distance: float
-    """Mean over what is there, in the policy's own unit."""
-    scopes: tuple[tuple[Scope, float], ...]
-    """Share of it within each scope and no nearer one, near to far; the shares sum to 1."""
-
-
-def ends(executor: Executor, snapshot: Snapshot, levels: Levels) -> tuple[End, ...]:
-    """Its own component first, then streams in their order, then the driver; empty while it is on no known node."""
-    places = {node.name: node.location for node in snapshot.nodes}
-    here = places.get(executor.node or "")
-    if here is None:
-        return ()
-    topology = next((t for t in snapshot.topologies if t.key == executor.topology), None)
-    peers = _peers(executor, snapshot, places)
-    found = [_component(name, peers[name], here, levels) for name in _partners(executor, topology) if name in peers]
-    found += list(_external(executor, topology, here, levels))
-    if topology is not None and topology.driver is not None:
-        found.append(_fixed("driver", EndKind.DRIVER, [topology.driver], here, levels))
-    return tuple(found)
-
-
-def _partners(executor: Executor, topology: Topology | None) -> list[str]:
-    """Components that it exchanges with, its own first."""
-    names = [executor.component]
-    for stream in topology.streams if topology else ():
-        if executor.component in (stream.source, stream.target):
-            names += [stream.source, stream.target]
-    return list(dict.fromkeys(names))
-
-
-def _peers(executor: Executor, snapshot: Snapshot, places: Mapping[str, Location]) -> dict[str, Counter[Location]]:
-    """The other executors of its topology: how many of each component are at each location."""
-    found: dict[str, Counter[Location]] = {}
-    for other in snapshot.executors:
-        bound = other.node in places and other.phase in (Phase.RUNNING, Phase.PENDING)
-        if bound and other.topology == executor.topology and other.uid != executor.uid:
-            found.setdefault(other.component, Counter())[places[other.node or ""]] += 1
-    return found
-
-
-def _component(name: str, peers: Counter[Location], here: Location, levels: Levels) -> End:
-    total = peers.total()
-    return _end(name, EndKind.COMPONENT, ((there, n / total) for there, n in peers.items()), here, levels)
-
-
-def _external(executor: Executor, topology: Topology | None, here: Location, levels: Levels) -> Iterator[End]:
-    for name in _partners(executor, topology)[1:]:
-        component = topology.component(name) if topology else None
-        if component is not None and component.anchors:
-            yield _fixed(name, EndKind.EXTERNAL, component.anchors, here, levels)
-
-
-def _fixed(name: str, kind: EndKind, anchors: Iterable[Anchor], here: Location, levels: Levels) -> End:
-    return _end(name, kind, ((anchor.location, anchor.share) for anchor in anchors), here, levels)
-
-
-def _end(name: str, kind: EndKind, places: Iterable[tuple[Location, float]], here: Location, levels: Levels) -> End:
-    shares: dict[Scope, float] = {}
-    distance = 0.0
-    for there, share in places:
-        scope = levels.scope(here, there)
-        shares[scope] = shares.get(scope, 0.0) + share
-        distance += share * levels.distance(here, there)
-    near_to_far = [(scope, shares[scope]) for scope in Scope if scope in shares]
-    return End(name, kind, distance, tuple(near_to_far))
-
 
 _MOST_PAST = 10
 
@@ -301,3 +221,192 @@ def _past(executor: Executor, snapshot: Snapshot) -> tuple[Move, ...]:
         or (move.topology, move.component) == (executor.topology, executor.component)
     ]
     return tuple(sorted(mine, key=lambda move: (-move.started_at, move.name))[:_MOST_PAST])
+
+
+# Node by node: whether an executor could move there, what it would cost, and why not.
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    node: str
+    location: Location
+    here: bool
+    score: float | None
+    """As it is projected, percent; None without fresh metrics."""
+    score_after: float | None
+    """Had the executor moved there; on its own node: had it left."""
+    locality_delta_ratio: float
+    """Growth of the topology's cost of traffic; negative = cheaper."""
+    reason: str | None
+    """Why a move can't go there; None when it can."""
+    detail: str
+
+
+def alternatives(
+    executor: Executor,
+    snapshot: Snapshot,
+    policy: Policy,
+    *,
+    candidates: Candidates,
+    rules: Rules,
+    scores: Mapping[str, float],
+) -> tuple[Alternative, ...]:
+    """Its own node first, then those that could take it, the coldest first, then the others by name.
+
+    None for an executor that does not run: it is placed, not moved. `candidates` and `rules`: of the same
+    snapshot. `scores`: projected scores by node, percent.
+    """
+    if executor.phase is not Phase.RUNNING:
+        return ()
+    options = _Alternatives(untied(executor, policy.levels), policy, candidates, rules, scores)
+    return tuple(sorted((options.of(node) for node in snapshot.nodes), key=_rank))
+
+
+def _rank(each: Alternative) -> tuple[bool, bool, float, str]:
+    after = each.score_after if each.score_after is not None and each.reason is None else float("inf")
+    return (not each.here, each.reason is not None, after, each.node)
+
+
+@dataclass(frozen=True, slots=True)
+class _Alternatives:
+    executor: Executor
+    policy: Policy
+    candidates: Candidates
+    rules: Rules
+    scores: Mapping[str, float]
+
+    def of(self, node: Node) -> Alternative:
+        here = node.name == self.executor.node
+        delta = 0.0 if here else self.candidates.locality_delta_ratio(self.executor, node.name)
+        objection = None if here else self._objection(node)
+        return Alternative(
+            node=node.name,
+            location=node.location,
+            here=here,
+            score=self.scores.get(node.name),
+            score_after=self._after(node.name, here=here),
+            locality_delta_ratio=delta,
+            reason=objection[0].value if objection else None,
+            detail=objection[1] if objection else "",
+        )
+
+    def _after(self, node: str, *, here: bool) -> float | None:
+        if node not in self.scores:
+            return None
+        points = self.candidates.points_on(self.executor, node)
+        return max(0.0, self.scores[node] - points if here else self.scores[node] + points)
+
+    def _objection(self, node: Node) -> Objection | None:
+        refused = self.candidates.refusal(self.executor.key, node.name, ())
+        if refused is not None:
+            return refused, self._words(refused, node)
+        way = self.candidates.way(self.executor, node.name, self.scores)
+        return worth(way, self.policy.moves) or self.rules.of_precedent(way) or self.rules.of_node(node.name)
+
+    def _words(self, reason: Reason, node: Node) -> str:
+        admitted = admission.refusal(self.executor, node)
+        if admitted is not None:
+            return admitted[1]
+        if reason is Reason.NO_ROOM:
+            return _shortage(self.executor.requests, self.candidates.room(node))
+        if reason is Reason.SPREAD_LIMIT:
+            return f"it holds as many executors of {self.executor.component} as the policy allows"
+        if reason is Reason.SEPARATED:
+            return "it holds a component that must be kept apart"
+        gain = self.candidates.gain_objection(self.executor, node.name)
+        return gain[1] if gain is not None else ""
+
+
+_GIB = float(1 << 30)
+
+
+def _shortage(asked: Resources, free: Resources) -> str:
+    if asked.cpu_cores > free.cpu_cores + 1e-6:
+        return f"{max(0.0, free.cpu_cores):.2f} cores are free, {asked.cpu_cores:.2f} are asked for"
+    if asked.memory_bytes > free.memory_bytes + 1.0:
+        return f"{max(0.0, free.memory_bytes) / _GIB:.1f} GiB are free, {asked.memory_bytes / _GIB:.1f} are asked for"
+    if asked.pods > free.pods + 1e-6:
+        return "it holds as many pods as it may"
+    return "something else that it asks for is not free"
+
+
+# How far an executor is from what it talks to, end by end.
+
+
+class EndKind(StrEnum):
+    COMPONENT = "Component"
+    EXTERNAL = "External"
+    DRIVER = "Driver"
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """One component, external workload or driver that an executor exchanges data with."""
+
+    name: str
+    kind: EndKind
+    distance: float
+    """Mean over what is there, in the policy's own unit."""
+    scopes: tuple[tuple[Scope, float], ...]
+    """Share of it within each scope and no nearer one, near to far; the shares sum to 1."""
+
+
+def ends(executor: Executor, snapshot: Snapshot, levels: Levels) -> tuple[End, ...]:
+    """Its own component first, then streams in their order, then the driver; empty while it is on no known node."""
+    places = {node.name: node.location for node in snapshot.nodes}
+    here = places.get(executor.node or "")
+    if here is None:
+        return ()
+    topology = next((t for t in snapshot.topologies if t.key == executor.topology), None)
+    peers = _peers(executor, snapshot, places)
+    found = [_component(name, peers[name], here, levels) for name in _partners(executor, topology) if name in peers]
+    found += list(_external(executor, topology, here, levels))
+    if topology is not None and topology.driver is not None:
+        found.append(_fixed("driver", EndKind.DRIVER, [topology.driver], here, levels))
+    return tuple(found)
+
+
+def _partners(executor: Executor, topology: Topology | None) -> list[str]:
+    """Components that it exchanges with, its own first."""
+    names = [executor.component]
+    for stream in topology.streams if topology else ():
+        if executor.component in (stream.source, stream.target):
+            names += [stream.source, stream.target]
+    return list(dict.fromkeys(names))
+
+
+def _peers(executor: Executor, snapshot: Snapshot, places: Mapping[str, Location]) -> dict[str, Counter[Location]]:
+    """The other executors of its topology: how many of each component are at each location."""
+    found: dict[str, Counter[Location]] = {}
+    for other in snapshot.executors:
+        bound = other.node in places and other.phase in (Phase.RUNNING, Phase.PENDING)
+        if bound and other.topology == executor.topology and other.uid != executor.uid:
+            found.setdefault(other.component, Counter())[places[other.node or ""]] += 1
+    return found
+
+
+def _component(name: str, peers: Counter[Location], here: Location, levels: Levels) -> End:
+    total = peers.total()
+    return _end(name, EndKind.COMPONENT, ((there, n / total) for there, n in peers.items()), here, levels)
+
+
+def _external(executor: Executor, topology: Topology | None, here: Location, levels: Levels) -> Iterator[End]:
+    for name in _partners(executor, topology)[1:]:
+        component = topology.component(name) if topology else None
+        if component is not None and component.anchors:
+            yield _fixed(name, EndKind.EXTERNAL, component.anchors, here, levels)
+
+
+def _fixed(name: str, kind: EndKind, anchors: Iterable[Anchor], here: Location, levels: Levels) -> End:
+    return _end(name, kind, ((anchor.location, anchor.share) for anchor in anchors), here, levels)
+
+
+def _end(name: str, kind: EndKind, places: Iterable[tuple[Location, float]], here: Location, levels: Levels) -> End:
+    shares: dict[Scope, float] = {}
+    distance = 0.0
+    for there, share in places:
+        scope = levels.scope(here, there)
+        shares[scope] = shares.get(scope, 0.0) + share
+        distance += share * levels.distance(here, there)
+    near_to_far = [(scope, shares[scope]) for scope in Scope if scope in shares]
+    return End(name, kind, distance, tuple(near_to_far))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import fsum
 
 from ballast.model import (
     Constraints,
@@ -31,73 +32,10 @@ from ballast.moves.rules import weightless
 from ballast.moves.score import Loads
 from ballast.planner.arbiter import Arbiter, ArbiterTerms, planned
 from ballast.planner.strategy_state import USAGE, restored, stored
-from ballast.planner.traffic_leveling import by_traffic
 from ballast.shedding.avg_shedder_usage import PairState, UsageMemory, UsageSettings, avg_shedder_usage
-from ballast.shedding.completion import completed
-from ballast.shedding.load import Suggestion, UsageExecutor, UsageNode, UsagePool
-from ballast.shedding.victims_and_destination import Refused
-
-
-def destinations(snapshot: Snapshot) -> frozenset[str]:
-    """Their names: they are open, and no taint of theirs keeps every executor off."""
-    shut = _tolerated_by_nobody(snapshot)
-    return frozenset(node.name for node in snapshot.nodes if node.open and node.taints not in shut)
-
-
-def _tolerated_by_nobody(snapshot: Snapshot) -> set[tuple[Taint, ...]]:
-    left = {node.taints for node in snapshot.nodes if node.taints}
-    seen: set[tuple[Toleration, ...]] = set()
-    for executor in snapshot.executors:
-        tolerations = executor.constraints.tolerations
-        if not left:
-            break
-        if tolerations not in seen:
-            seen.add(tolerations)
-            pod = Constraints(tolerations=tolerations)
-            left = {taints for taints in left if pod.untolerated(taints) is not None}
-    return left
-
-
-# What a node does whose score changes for a known reason is no noise: executors begin there, or a move leaves or
-# reaches it. If the pool learned it as noise, it would take its own start, and each move, for chance and overlook real
-# gaps for hours. Executors of batch jobs come and go all the time: that is noise.
-
-
-def changing_nodes(snapshot: Snapshot, policy: Policy, now: float) -> frozenset[str]:
-    """Their names; `now` in seconds since the epoch."""
-    streaming = {
-        (topology.key, component.name)
-        for topology in snapshot.topologies
-        for component in topology.components
-        if component.workload is Workload.STREAMING
-    }
-    settled_seconds = max(policy.moves.min_executor_age_seconds, policy.window_seconds)
-    begun = {
-        executor.node
-        for executor in snapshot.executors
-        if executor.node is not None
-        and _begins(executor, now - settled_seconds)
-        and (executor.topology, executor.component) in streaming
-    }
-    moving = {node for move in snapshot.moves if _under_way(move, now - policy.window_seconds) for node in _ends(move)}
-    return frozenset(begun | moving)
-
-
-def _begins(executor: Executor, since: float) -> bool:
-    if executor.phase is Phase.RUNNING:
-        return executor.running_since is not None and executor.running_since > since
-    return executor.phase is Phase.PENDING
-
-
-def _under_way(move: Move, since: float) -> bool:
-    if not left(move):
-        return False
-    return move.ended_at is None or move.ended_at > since
-
-
-def _ends(move: Move) -> tuple[str, str]:
-    return move.source, move.target
-
+from ballast.shedding.load import ExecutorLoad, NodeLoad, PoolLoad, Suggestion, UsageExecutor, UsageNode, UsagePool
+from ballast.shedding.strategies import shed
+from ballast.shedding.victims_and_destination import Refused, completed
 
 Pair = tuple[str, str, float]
 
@@ -202,17 +140,6 @@ class _Moment:
         )
 
 
-def _by_traffic(at: _Moment) -> Leveling:
-    pool = at.pool(from_score=0.0)
-    found = by_traffic(at.snapshot, at.policy, at.memory, pool=pool, terms=at.terms, ruling=at.ruling, now=at.now)
-    return Leveling(
-        moves=tuple(at.planned(each) for each in found.suggestions),
-        refusals=tuple(_refusal(each, at.terms) for each in found.refused),
-        pairs=(),
-        memory=found.memory,
-    )
-
-
 def _refusal(refused: Refused, terms: ArbiterTerms) -> Refusal:
     subject = refused.executor or refused.source
     words = refused.detail or terms.words(refused.executor, refused.target, refused.reason)
@@ -269,3 +196,182 @@ def _usage_settings(policy: Policy) -> UsageSettings:
 
 def _pair_refusal(pair: PairState) -> Refusal:
     return Refusal(pair.hot.name, pair.reason or Reason.BALANCED, pair.detail, pair.cold.name)
+
+
+# The shedding strategies that look at traffic, or at scores alone, as moves with destinations and predictions.
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficState:
+    """What a strategy remembers, in its own words, and when it was last asked."""
+
+    text: str = ""
+    at: float = 0.0
+
+
+def _by_traffic(at: _Moment) -> Leveling:
+    """One pass of the policy's strategy. It is asked once a metric window: what it sees sooner it has seen before."""
+    name = at.policy.shedding.strategy
+    before = restored(at.memory, name, TrafficState) or TrafficState()
+    # A time in the future: the wall clock stepped backwards.
+    if 0 <= at.now - before.at < at.policy.window_seconds:
+        return Leveling((), (), (), at.memory)
+    pool = at.pool(from_score=0.0)
+    load = pool_load(
+        at.snapshot,
+        at.scores,
+        receivers={node.name for node in pool.nodes if node.receives},
+        movable=lambda executor: at.terms.objection(executor) is None,
+        now=at.now,
+    )
+    found = shed(name, load, settings_of(at.policy), before.text)
+    # Budgets may not suffice for all, and what they are spent on must not depend on names.
+    hottest_first = sorted(found.suggestions, key=lambda each: -at.scores[each.source])
+    made, refused = completed(hottest_first, pool, at.terms, ruling=at.ruling)
+    return Leveling(
+        moves=tuple(at.planned(each) for each in made),
+        refusals=tuple(_refusal(each, at.terms) for each in refused),
+        pairs=(),
+        memory=stored(at.memory, name, TrafficState(found.state, at.now)),
+    )
+
+
+def settings_of(policy: Policy) -> Mapping[str, float]:
+    """The strategy's own parameters, by the names that `shed` knows."""
+    shedder = policy.shedding.avg_shedder
+    if policy.shedding.strategy != "AvgShedder":
+        return dict(policy.shedding.settings)
+    return {
+        "low_threshold": shedder.low_threshold,
+        "high_threshold": shedder.high_threshold,
+        "low_hits": shedder.low_hits,
+        "high_hits": shedder.high_hits,
+        "max_unload_ratio": shedder.max_unload_ratio,
+        "min_rate": shedder.min_rate,
+        "min_throughput": shedder.min_throughput_bytes,
+    }
+
+
+def pool_load(
+    snapshot: Snapshot,
+    scores: Mapping[str, float],
+    *,
+    receivers: Container[str],
+    movable: Callable[[Executor], bool],
+    now: float,
+) -> PoolLoad:
+    """What these strategies look at: the nodes with a score, what runs on them, and when something last left them.
+
+    `receivers`: nodes that something may be sent to.
+    """
+    residents: dict[str, list[Executor]] = defaultdict(list)
+    for executor in snapshot.executors:
+        if executor.node is not None and executor.node in scores and executor.phase is Phase.RUNNING:
+            residents[executor.node].append(executor)
+    unloaded = _unloaded_at(snapshot.moves, now)
+    found = (node for node in snapshot.nodes if node.name in scores)
+    nodes = (_node(node, scores[node.name], residents[node.name], movable) for node in found)
+    return PoolLoad.of(
+        (replace(_rested(node, unloaded.get(node.name), now), receives=node.name in receivers) for node in nodes),
+        frozenset(node.name for node in snapshot.nodes if node.name not in scores),
+    )
+
+
+def _unloaded_at(moves: Iterable[Move], now: float) -> dict[str, float]:
+    """By node, when an executor last left it by a move; `now` where one is about to."""
+    found: dict[str, float] = {}
+    for move in moves:
+        at = move.arrived_at if move.left_at is None else move.left_at
+        if at is None and move.phase.traveling:
+            at = now
+        if at is not None:
+            found[move.source] = max(at, found.get(move.source, at))
+    return found
+
+
+def _rested(node: NodeLoad, unloaded_at: float | None, now: float) -> NodeLoad:
+    if unloaded_at is None:
+        return node
+    return replace(node, since_unload_seconds=now - node.age_seconds - unloaded_at)
+
+
+def _node(node: Node, score: float, executors: Sequence[Executor], movable: Callable[[Executor], bool]) -> NodeLoad:
+    """A node's traffic is that of its executors: nothing else on it could be moved."""
+    loads = tuple(_executor(e, movable=movable(e)) for e in sorted(executors, key=lambda e: e.key))
+    return NodeLoad(
+        name=node.name,
+        score=score,
+        rate_per_second=fsum(load.rate_per_second or 0.0 for load in loads),
+        bytes_per_second=fsum(load.bytes_per_second or 0.0 for load in loads),
+        age_seconds=node.usage.age_seconds if node.usage else 0.0,
+        executors=loads,
+    )
+
+
+def _executor(executor: Executor, *, movable: bool) -> ExecutorLoad:
+    usage = executor.usage
+    rate, volume = (usage.records_per_second, usage.bytes_per_second) if usage else (None, None)
+    if rate is not None or volume is not None:
+        rate, volume = rate or 0.0, volume or 0.0
+    return ExecutorLoad(executor.key, rate, volume, movable=movable)
+
+
+def destinations(snapshot: Snapshot) -> frozenset[str]:
+    """Their names: they are open, and no taint of theirs keeps every executor off."""
+    shut = _tolerated_by_nobody(snapshot)
+    return frozenset(node.name for node in snapshot.nodes if node.open and node.taints not in shut)
+
+
+def _tolerated_by_nobody(snapshot: Snapshot) -> set[tuple[Taint, ...]]:
+    left = {node.taints for node in snapshot.nodes if node.taints}
+    seen: set[tuple[Toleration, ...]] = set()
+    for executor in snapshot.executors:
+        tolerations = executor.constraints.tolerations
+        if not left:
+            break
+        if tolerations not in seen:
+            seen.add(tolerations)
+            pod = Constraints(tolerations=tolerations)
+            left = {taints for taints in left if pod.untolerated(taints) is not None}
+    return left
+
+
+# What a node does whose score changes for a known reason is no noise: executors begin there, or a move leaves or
+# reaches it. If the pool learned it as noise, it would take its own start, and each move, for chance and overlook real
+# gaps for hours. Executors of batch jobs come and go all the time: that is noise.
+
+
+def changing_nodes(snapshot: Snapshot, policy: Policy, now: float) -> frozenset[str]:
+    """Their names; `now` in seconds since the epoch."""
+    streaming = {
+        (topology.key, component.name)
+        for topology in snapshot.topologies
+        for component in topology.components
+        if component.workload is Workload.STREAMING
+    }
+    settled_seconds = max(policy.moves.min_executor_age_seconds, policy.window_seconds)
+    begun = {
+        executor.node
+        for executor in snapshot.executors
+        if executor.node is not None
+        and _begins(executor, now - settled_seconds)
+        and (executor.topology, executor.component) in streaming
+    }
+    moving = {node for move in snapshot.moves if _under_way(move, now - policy.window_seconds) for node in _ends(move)}
+    return frozenset(begun | moving)
+
+
+def _begins(executor: Executor, since: float) -> bool:
+    if executor.phase is Phase.RUNNING:
+        return executor.running_since is not None and executor.running_since > since
+    return executor.phase is Phase.PENDING
+
+
+def _under_way(move: Move, since: float) -> bool:
+    if not left(move):
+        return False
+    return move.ended_at is None or move.ended_at > since
+
+
+def _ends(move: Move) -> tuple[str, str]:
+    return move.source, move.target

@@ -32,10 +32,9 @@ from ballast.placement.placing import Placed, place
 from ballast.placement.room import expected, in_flight
 from ballast.placement.scope import next_scopes
 from ballast.placement.strategies import PlacementState, headings
-from ballast.planner.leveling import Leveling, level
+from ballast.planner.leveling import Leveling, TrafficState, level
 from ballast.planner.release import Releases, given_up, releases, unschedulable
 from ballast.planner.strategy_state import USAGE, kept, observed, recalled, restored
-from ballast.planner.traffic_leveling import TrafficState
 from ballast.shedding.avg_shedder_usage import UsageMemory
 from ballast.shedding.strategies import hit_counts
 

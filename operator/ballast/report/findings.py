@@ -9,7 +9,7 @@ from enum import StrEnum
 from statistics import median
 
 from ballast.model import Executor, MetricsHealth, Phase, PlannedMove, Policy, Refusal, Snapshot
-from ballast.moves.evidence import SKEWED_BYTES_RATIO, TaskTimes
+from ballast.moves.eligibility import SKEWED_BYTES_RATIO, TaskTimes
 from ballast.moves.score import measured
 from ballast.report.exchange import Reads, Shares, Volume
 from ballast.report.price import Price

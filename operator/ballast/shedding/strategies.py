@@ -17,18 +17,22 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from ballast.errors import InvalidField
-from ballast.shedding.avg_shedder_traffic import HitCounts, Hits, TrafficSettings, avg_shedder_traffic
 from ballast.shedding.load import NodeLoad, PoolLoad, Suggestion
-from ballast.shedding.threshold_shedder import (
+from ballast.shedding.pulsar_shedders import (
     Averages,
+    HitCounts,
+    Hits,
     OverloadSettings,
     ThresholdSettings,
+    TrafficSettings,
+    UniformSettings,
+    avg_shedder_traffic,
     overload_shedder,
     threshold_shedder,
+    uniform_load_shedder,
 )
 from ballast.shedding.transfer_pool import Activity, Average, TopExecutor, TransferNode, TransferPool, top_executors
 from ballast.shedding.transfer_shedder import TransferMemory, TransferSettings, transfer_shedder
-from ballast.shedding.uniform_load_shedder import UniformSettings, uniform_load_shedder
 
 # The strategies' settings from the plain numbers of a policy; what a policy leaves out keeps its default.
 

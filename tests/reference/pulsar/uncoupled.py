@@ -22,8 +22,8 @@ from ballast.moves.score import measured
 from ballast.placement.strategies import Averages, far_below, usage_observed
 from ballast.placement.strategy import lowest
 from ballast.planner.arbiter import planned
+from ballast.planner.leveling import pool_load, settings_of
 from ballast.planner.plan import plan
-from ballast.planner.traffic_leveling import pool_load, settings_of
 from ballast.shedding.load import Suggestion
 from ballast.shedding.strategies import shed
 

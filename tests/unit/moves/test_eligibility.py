@@ -1,8 +1,7 @@
 import pytest
 
 from ballast.model import Component, Executor, MovesPolicy, Phase, Reason, Topology, Workload
-from ballast.moves.eligibility import Case, objections
-from ballast.moves.evidence import Evidence
+from ballast.moves.eligibility import Case, Evidence, objections
 from tests.builders import NOW, a_topology, an_executor
 
 

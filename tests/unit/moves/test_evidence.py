@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from ballast.model import Executor, MovesPolicy, Phase, Reason
-from ballast.moves.evidence import Evidence, TaskTimes, cause
+from ballast.moves.eligibility import Evidence, TaskTimes, cause
 from tests.builders import an_executor
 
 MOVES = MovesPolicy()

@@ -25,8 +25,8 @@ from ballast.model import (
     Snapshot,
     Taint,
 )
+from ballast.planner.leveling import pool_load
 from ballast.planner.plan import plan
-from ballast.planner.traffic_leveling import pool_load
 from ballast.shedding.load import NodeLoad
 from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor
 

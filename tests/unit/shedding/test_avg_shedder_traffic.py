@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from ballast.shedding.avg_shedder_traffic import HitCounts, Hits, TrafficSettings, avg_shedder_traffic, pairs
 from ballast.shedding.load import NodeLoad, PoolLoad, Suggestion
+from ballast.shedding.pulsar_shedders import HitCounts, Hits, TrafficSettings, avg_shedder_traffic, pairs
 from tests.unit.shedding.builders import MIB, busy, pool
 
 

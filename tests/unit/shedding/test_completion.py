@@ -3,9 +3,8 @@ from __future__ import annotations
 import pytest
 
 from ballast.model.reason import Reason
-from ballast.shedding.completion import completed
 from ballast.shedding.load import AnythingGoes, Suggestion, UsageNode
-from ballast.shedding.victims_and_destination import Refused
+from ballast.shedding.victims_and_destination import Refused, completed
 from tests.unit.shedding.builders import usage_pool, used
 
 

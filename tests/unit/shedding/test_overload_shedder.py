@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ballast.shedding.threshold_shedder import OverloadSettings, overload_shedder
+from ballast.shedding.pulsar_shedders import OverloadSettings, overload_shedder
 from tests.unit.shedding.builders import MIB, busy, pool
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from ballast.errors import InvalidField
-from ballast.shedding.avg_shedder_traffic import TrafficSettings
 from ballast.shedding.load import NodeLoad, PoolLoad
+from ballast.shedding.pulsar_shedders import OverloadSettings, ThresholdSettings, TrafficSettings, UniformSettings
 from ballast.shedding.strategies import (
     STRATEGIES,
     decoded,
@@ -19,9 +19,7 @@ from ballast.shedding.strategies import (
     transfer_settings,
     uniform_settings,
 )
-from ballast.shedding.threshold_shedder import OverloadSettings, ThresholdSettings
 from ballast.shedding.transfer_shedder import TransferSettings
-from ballast.shedding.uniform_load_shedder import UniformSettings
 from tests.unit.shedding.builders import MIB, busy, pool
 
 SKEWED = pool(

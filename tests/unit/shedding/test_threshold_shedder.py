@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from ballast.shedding.load import PoolLoad
-from ballast.shedding.threshold_shedder import Averages, ThresholdSettings, threshold_shedder
+from ballast.shedding.pulsar_shedders import Averages, ThresholdSettings, threshold_shedder
 from tests.unit.shedding.builders import MIB, busy, pool
 
 TEN = [i * 2 * MIB for i in range(1, 11)]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ballast.shedding.load import PoolLoad, Suggestion
-from ballast.shedding.uniform_load_shedder import UniformSettings, uniform_load_shedder
+from ballast.shedding.pulsar_shedders import UniformSettings, uniform_load_shedder
 from tests.unit.shedding.builders import MIB, busy, pool
 
 
