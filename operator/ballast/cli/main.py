@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -62,6 +64,7 @@ _LIBRARY_WORDS = (
 _USAGE = ("--", "SCENARIO")
 """What the field of an error begins with that is about the command line: options, and an argument."""
 _DISTRIBUTION = "ballast-operator"
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class _Commands(TyperGroup):
@@ -170,6 +173,12 @@ def call(name: str, arguments: Sequence[str]) -> NoReturn:
         app(name)(args=[*_apart(arguments)], prog_name=name)
     except BallastError as error:
         end(error)
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        # What is still buffered would be tried again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        end(BallastError(f"standard output can't be written: {error.strerror}: make room, or write to another place"))
     sys.exit(0)
 
 

@@ -127,6 +127,32 @@ def test_wrong_usage_ends_with_2_and_says_what_is_wrong(arguments: list[str], wo
     assert words in ended.err
 
 
+@pytest.mark.parametrize("form", ["table", "yaml"])
+def test_a_full_disk_is_told_without_a_traceback(form: str) -> None:
+    snapshot = str(ROOT / "examples" / "report" / "snapshot.yaml")
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "ballast", "status", "-f", snapshot, "-o", form],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("Error: standard output can't be written: No space left on device: make room")
+    assert ended.stderr.count("\n") == 1
+
+
+LISTING = ["status", "plan", "explain", "approve", "discover", "report"]
+
+
+@pytest.mark.parametrize("command", LISTING)
+def test_what_shows_objects_takes_kubectl_s_options(command: str) -> None:
+    told = run(command, "-h").out
+    options = ["-n, --namespace", "-A, --all-namespaces", "--context", "--kubeconfig", "--as", "--request-timeout"]
+    assert [option for option in options if option not in told] == []
+
+
 def test_without_a_cluster_it_says_how_to_name_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
     ended = run("status")
