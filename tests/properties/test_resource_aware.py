@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from ballast.model import Memory, Node, PlacementPolicy, Policy, Resources
 from ballast.placement.placing import place
-from ballast.placement.resource_aware import Availability, Layout, node_order
+from ballast.placement.resource_aware import Availability, Layout
 from tests.builders import GIB, a_node, a_snapshot, an_executor, gated
+from tests.reference.storm.node_order import node_order
 
 POLICY = Policy("p", placement=PlacementPolicy(strategy="ResourceAware", max_executors_per_node_ratio=1.0))
 

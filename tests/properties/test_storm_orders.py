@@ -17,7 +17,8 @@ from ballast.placement.executor_order import (
     by_proximity,
     topological_order,
 )
-from ballast.placement.resource_aware import Availability, Layout, NodeRule, able_in_order, node_order
+from ballast.placement.resource_aware import Availability, Layout, NodeRule, able_in_order
+from tests.reference.storm.node_order import node_order
 
 NAMES = "abcde"
 
@@ -79,8 +80,8 @@ def test_every_node_comes_once_and_racks_and_hosts_stay_together(
     flags = None if requested is None else np.array(requested)
     order = node_order(layout, room, requested=flags, rule=rule)
     assert sorted(order) == list(range(len(room.placed)))
-    for codes in layout.codes:
-        items = [int(codes[node]) for node in order]
+    for members in layout.members:
+        items = [int(members.of_row[node]) for node in order]
         changes = sum(one != other for one, other in pairwise(items))
         assert changes == len(set(items)) - 1
 

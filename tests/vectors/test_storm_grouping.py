@@ -17,12 +17,10 @@ from ballast.grouping.shuffle import (
     RemoteLoad,
     Shuffle,
     certain_slots,
-    connection_load,
-    queue_capacity,
-    queue_load,
     reach,
 )
 from ballast.model.location import Scope
+from tests.reference.storm.queues import connection_load, queue_capacity, queue_load
 from tests.vectors.case import Case
 from tests.vectors.closeness import same
 

@@ -11,15 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ballast.placement.resource_aware import (
-    Availability,
-    Flags,
-    Layout,
-    NodeRule,
-    level_order,
-    level_shares,
-    node_order,
-)
+from ballast.placement.resource_aware import Availability, Flags, Layout, NodeRule
+from tests.reference.storm.node_order import level_shares, node_order, rack_order
 from tests.vectors.case import Case
 from tests.vectors.closeness import same
 from tests.vectors.outcome import Outcome, Record
@@ -43,7 +36,7 @@ class Question:
                 "min_percent": float(shares.scarcest_percent[code]),
                 "avg_percent": float(shares.mean_percent[code]),
             }
-            for code in level_order(self.layout, self.room, 0, requested=self.requested, rule=self.rule)
+            for code in rack_order(self.layout, self.room, requested=self.requested, rule=self.rule)
         ]
 
     def order(self) -> list[int]:
@@ -51,10 +44,10 @@ class Question:
 
     def figures(self, level: int, node: int) -> tuple[float, float, float]:
         """What the node's item at the level is compared by, in this order."""
-        code = self.layout.codes[level][node]
+        code = self.layout.members[level].of_row[node]
         shares = level_shares(self.layout, self.room, level, requested=self.requested, rule=self.rule)
         mean, scarcest = float(shares.mean_percent[code]), float(shares.scarcest_percent[code])
-        placed = float(self.room.placed[self.layout.codes[level] == code].sum())
+        placed = float(self.room.placed[self.layout.members[level].of_row == code].sum())
         return {
             NodeRule.COMMON: (placed, mean, scarcest),
             NodeRule.GENERIC: (placed, mean, mean),
@@ -66,7 +59,7 @@ class Question:
         return all(self._may_follow(one, other) for one, other in pairwise(nodes))
 
     def _may_follow(self, one: int, other: int) -> bool:
-        level = next(at for at, codes in enumerate(self.layout.codes) if codes[one] != codes[other])
+        level = next(at for at, items in enumerate(self.layout.members) if items.of_row[one] != items.of_row[other])
         for mine, next_ones in zip(self.figures(level, one), self.figures(level, other), strict=True):
             if not math.isclose(mine, next_ones, rel_tol=1e-12, abs_tol=1e-12):
                 return mine > next_ones

@@ -85,7 +85,7 @@ def reach(source: Place, places: Sequence[Place | None]) -> Reach:
 #
 # Source: `transition` in Storm's `LoadAwareShuffleGrouping`.
 
-LoadFigures = npt.NDArray[np.float64]
+LoadValues = npt.NDArray[np.float64]
 """One load per target, in the order of the targets."""
 
 
@@ -97,7 +97,7 @@ class Bounds:
     narrow_below: float = 0.2
 
 
-def next_scope(current: Scope, around: Reach, loads: LoadFigures | None, bounds: Bounds) -> Scope:
+def next_scope(current: Scope, around: Reach, loads: LoadValues | None, bounds: Bounds) -> Scope:
     """One step of control. Empty scopes are skipped first; widening wins; `loads` None leaves the rest as it is.
 
     Widening looks at all targets within the current scope, narrowing at those within the next narrower one alone, and
@@ -120,7 +120,7 @@ def _first_with_targets(scope: Scope, around: Reach) -> Scope:
     raise InvalidField("targets", [], "give at least one: the tasks of the receiving component")
 
 
-def _mean(loads: LoadFigures, members: Positions) -> float:
+def _mean(loads: LoadValues, members: Positions) -> float:
     # Rounding of a plain sum can land on the wrong side of a bound.
     return math.fsum(loads[members]) / members.size
 
@@ -143,7 +143,7 @@ def full(targets: int) -> Weights:
     return np.full(targets, HIGHEST, dtype=np.int64)
 
 
-def adjusted(weights: Weights, in_scope: Positions, loads: LoadFigures | None) -> Weights:
+def adjusted(weights: Weights, in_scope: Positions, loads: LoadValues | None) -> Weights:
     """Weights after one refresh; those out of scope stay. `loads` None counts all as idle."""
     after = weights.copy()
     mine = weights[in_scope]
@@ -158,27 +158,10 @@ def adjusted(weights: Weights, in_scope: Positions, loads: LoadFigures | None) -
 
 # How busy a target is, 0…1, from its receive queue and from what waits on the way to it.
 #
-# Source: Storm's `JCQueue.getQueueLoad`, netty `Client.getLoad`, `Load` and `LoadMapping`.
+# Source: Storm's `Load` and `LoadMapping`.
 
 UNKNOWN_LOAD = 1.0
 """A target of which nothing is known counts as full, so that it draws no traffic that nearer ones could take."""
-
-PENDING_MESSAGES_AT_FULL = 1024
-
-
-def queue_capacity(configured_messages: int) -> int:
-    """Slots that a ring-buffer queue really has: the configured size, rounded up to a power of two."""
-    return 1 << max(configured_messages - 1, 0).bit_length()
-
-
-def queue_load(*, waiting_messages: int, capacity_messages: int) -> float:
-    """Share of the queue that is taken. What overflows beyond it does not count."""
-    return waiting_messages / capacity_messages
-
-
-def connection_load(pending_messages: int) -> float:
-    """What waits to be sent on the connection, as a share of what counts as full."""
-    return min(pending_messages, PENDING_MESSAGES_AT_FULL) / PENDING_MESSAGES_AT_FULL
 
 
 def _known(load: float) -> float:
@@ -200,7 +183,7 @@ class RemoteLoad:
 
 @dataclass(frozen=True, slots=True)
 class Loads:
-    """The latest figures, by target. What is measured in our own process wins over what a peer reported."""
+    """The latest loads, by target. What is measured in our own process wins over what a peer reported."""
 
     local: Mapping[int, float] = field(default_factory=dict)
     remote: Mapping[int, RemoteLoad] = field(default_factory=dict)
@@ -274,7 +257,7 @@ def first_route(around: Reach, targets: int, bounds: Bounds, random: np.random.G
 def next_route(
     route: Route,
     around: Reach,
-    loads: LoadFigures | None,
+    loads: LoadValues | None,
     *,
     bounds: Bounds,
     random: np.random.Generator,
@@ -312,8 +295,8 @@ class Shuffle:
 
     def refresh(self, loads: Loads | None) -> None:
         """Takes the latest loads into account (about once a second); None when there are none yet."""
-        figures = None if loads is None else np.array([loads.of(target) for target in self._targets])
-        self.route = next_route(self.route, self._around, figures, bounds=self._bounds, random=self._random)
+        values = None if loads is None else np.array([loads.of(target) for target in self._targets])
+        self.route = next_route(self.route, self._around, values, bounds=self._bounds, random=self._random)
         self._next = 0
 
     def targets_moved(self, places: Sequence[Place | None]) -> None:

@@ -2,7 +2,7 @@
 
 From zone to rack to node, the place that already runs most of its topology, then the one with the largest part of what
 is free there. Extended resources (GPUs) attract those that ask for them and repel all others.
-Source: Storm's node order (`node_order`) under its rule COMMON.
+Source: Storm's node order under its rule COMMON.
 """
 
 from __future__ import annotations
@@ -139,11 +139,6 @@ class _Members:
         starts = np.flatnonzero(np.diff(of_row[order], prepend=-1))
         return cls(of_row, order, starts)
 
-    def sums(self, values: npt.NDArray[np.generic]) -> Floats:
-        """Of each group, over its rows."""
-        totals: Floats = np.add.reduceat(values[self.order], self.starts, axis=0, dtype=np.float64)
-        return totals
-
     def rows_of(self, groups: slice) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
         """The rows of consecutive groups, and where each group starts among them."""
         first = self.starts[groups.start]
@@ -163,30 +158,18 @@ class Layout:
         """Items of each level; an item's code is its position here. Below one parent they go by name."""
         self.members: list[_Members] = []
         """Per level, how the nodes are grouped into items."""
-        self.parents: list[_Members] = []
-        """Per level, the item above that each item belongs to; one and the same for the farthest level."""
-        above = np.zeros(len(paths), dtype=np.int64)
         for level in range(1, depth + 1):
             prefixes = [tuple(path[:level]) for path in paths]
             items = {prefix: code for code, prefix in enumerate(sorted(set(prefixes)))}
             codes = np.array([items[prefix] for prefix in prefixes], dtype=np.int64)
-            parents = np.empty(len(items), dtype=np.int64)
-            parents[codes] = above
             self.names.append([prefix[-1] for prefix in items])
             self.members.append(_Members.by(codes))
-            self.parents.append(_Members.by(parents))
-            above = codes
 
     def below(self, level: int, item: int) -> slice:
         """Codes of the next level's items that belong to an item; they are consecutive."""
         rows, _ = self.members[level].rows_of(slice(item, item + 1))
         codes = self.members[level + 1].of_row[rows]
         return slice(int(codes.min()), int(codes.max()) + 1)
-
-    @property
-    def codes(self) -> list[Ints]:
-        """Per level, the item that each node belongs to."""
-        return [members.of_row for members in self.members]
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,28 +184,13 @@ class Availability:
     """Per resource: not every node has it (GPUs, say), so those that don't need it keep away."""
 
 
-def node_order(
-    layout: Layout, room: Availability, *, requested: Flags | None, rule: NodeRule = NodeRule.COMMON
-) -> list[int]:
-    """Positions of all nodes in the order of trying them.
-
-    `requested` says per resource whether the executor to be placed asks for it; None when placing no executor in
-    particular, so that rare resources neither attract nor repel.
-    """
-    keys: list[npt.NDArray[np.float64] | Ints] = []
-    for level, members in enumerate(layout.members):
-        shares = level_shares(layout, room, level, requested=requested, rule=rule)
-        keys.append(_rank(shares, members.sums(room.placed), rule)[members.of_row])
-    positions: list[int] = np.lexsort(keys[::-1]).tolist() if keys else []
-    return positions
-
-
 def able_in_order(
-    layout: Layout, room: Availability, able: Flags, *, requested: Flags, rule: NodeRule = NodeRule.COMMON
+    layout: Layout, room: Availability, able: Flags, *, requested: Flags | None, rule: NodeRule = NodeRule.COMMON
 ) -> Iterator[int]:
-    """The nodes of `able` in the order that `node_order` gives them; no more of it is worked out than is asked for.
+    """Positions of the nodes of `able` in the order of trying them, computed only as far as the caller iterates.
 
-    The room must be as it was whenever the next one is asked for.
+    `requested`: per resource, whether the executor to be placed asks for it; None: rare resources neither attract nor
+    repel. The room must not change in between.
     """
     if layout.members and able.any():
         yield from _within(_Question(layout, room, able, requested, rule), 0, slice(0, len(layout.names[0])))
@@ -233,7 +201,7 @@ class _Question:
     layout: Layout
     room: Availability
     able: Flags
-    requested: Flags
+    requested: Flags | None
     rule: NodeRule
 
 
@@ -259,28 +227,12 @@ def _in_order(
         yield int(most[0])
         useful = useful[useful != most[0]]
     free = np.add.reduceat(question.room.free[rows], starts, axis=0, dtype=np.float64)
-    shares = _shares(free, free.sum(axis=0), question.room.rare, question.requested, question.rule)
+    shares = shares_of(free, free.sum(axis=0), question.room.rare, question.requested, question.rule)
     rank = _rank(shares, placed, question.rule)
     yield from useful[np.argsort(rank[useful])].tolist()
 
 
-def level_order(
-    layout: Layout, room: Availability, level: int, *, requested: Flags | None, rule: NodeRule
-) -> list[int]:
-    """Codes of a level's items, all parents together, in the order of comparing them."""
-    shares = level_shares(layout, room, level, requested=requested, rule=rule)
-    codes: list[int] = np.argsort(_rank(shares, layout.members[level].sums(room.placed), rule)).tolist()
-    return codes
-
-
-def level_shares(layout: Layout, room: Availability, level: int, *, requested: Flags | None, rule: NodeRule) -> Shares:
-    """Each item's part of what is free below its parent, by the item's code."""
-    free = layout.members[level].sums(room.free)
-    parents = layout.parents[level]
-    return _shares(free, parents.sums(free)[parents.of_row], room.rare, requested, rule)
-
-
-def _shares(free: Floats, total: Floats, rare: Flags, requested: Flags | None, rule: NodeRule) -> Shares:
+def shares_of(free: Floats, total: Floats, rare: Flags, requested: Flags | None, rule: NodeRule) -> Shares:
     """`total`: what is free below the parent, of each item or of all together."""
     if requested is not None and rule is not NodeRule.DEFAULT:
         free = np.where(rare & ~requested, -free, free)

@@ -13,12 +13,10 @@ from ballast.grouping.shuffle import (
     Place,
     RemoteLoad,
     Shuffle,
-    connection_load,
-    queue_capacity,
-    queue_load,
     spun,
 )
 from ballast.model.location import Scope
+from tests.reference.storm.queues import connection_load, queue_capacity, queue_load
 
 HERE = Place("n1", process=1, rack="r1")
 PROCESS, NODE, RACK = HERE, Place("n1", process=2, rack="r1"), Place("n2", rack="r1")

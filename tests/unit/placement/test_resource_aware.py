@@ -11,16 +11,10 @@ import pytest
 
 from ballast.model import Executor, Memory, Node, Phase, PlacementPolicy, Policy, Resources
 from ballast.placement.placing import place
-from ballast.placement.resource_aware import (
-    Availability,
-    Layout,
-    NodeRule,
-    level_order,
-    level_shares,
-    node_order,
-)
+from ballast.placement.resource_aware import Availability, Layout, NodeRule
 from ballast.placement.strategies import PlacementState
 from tests.builders import GIB, a_node, a_snapshot, an_executor, gated
+from tests.reference.storm.node_order import level_shares, node_order, rack_order
 
 GPU = "nvidia.com/gpu"
 
@@ -149,7 +143,7 @@ def room(free: object, placed: object = None, rare: object = None) -> Availabili
 )
 def test_racks_are_ordered_by_their_part_of_what_is_free(rule: NodeRule, racks: list[int]) -> None:
     layout, free = five_racks()
-    assert level_order(layout, free, 0, requested=None, rule=rule) == racks
+    assert rack_order(layout, free, requested=None, rule=rule) == racks
 
 
 def test_an_item_is_judged_by_its_mean_and_its_scarcest_share() -> None:
@@ -188,12 +182,12 @@ def test_rare_resources_draw_who_needs_them_and_repel_the_others(
     shares = level_shares(layout, free, 0, requested=requested, rule=NodeRule.COMMON)
     assert shares.mean_percent == pytest.approx(mean)
     assert shares.scarcest_percent == pytest.approx(scarcest)
-    assert level_order(layout, free, 0, requested=requested, rule=NodeRule.COMMON) == racks
+    assert rack_order(layout, free, requested=requested, rule=NodeRule.COMMON) == racks
 
 
 def test_the_default_rule_takes_rare_resources_like_all_others() -> None:
     layout, free = two_kinds_of_nodes()
-    order = level_order(layout, free, 0, requested=np.array([True, True, False]), rule=NodeRule.DEFAULT)
+    order = rack_order(layout, free, requested=np.array([True, True, False]), rule=NodeRule.DEFAULT)
     assert order == [1, 0]
 
 

@@ -110,14 +110,6 @@ def verdicts(entries: Iterable[Entry], *, now_ms: int, timeout_ms: int) -> list[
     ]
 
 
-def residue(entries: Iterable[Entry]) -> int:
-    """The acker's value of one micro-batch: zero when all that was emitted has been consumed."""
-    value = 0
-    for gap in _gaps({entry.stage: entry for entry in entries}, ()):
-        value ^= gap.difference
-    return value
-
-
 def _by_query(entries: Iterable[Entry]) -> Mapping[str, _Query]:
     queries: dict[str, _Query] = defaultdict(_Query)
     for entry in sorted(entries, key=lambda one: one.recorded_ms):
