@@ -95,13 +95,13 @@ def deployment(name: str, **labels: str) -> dict[str, Any]:
 
 
 def cron_job(name: str, **labels: str) -> dict[str, Any]:
-    """Suspended."""
+    """Of a schedule that no test lives to see."""
     pod = {"spec": {"containers": [{"name": "main", "image": "ballast"}], "restartPolicy": "Never"}}
     return {
         "apiVersion": "batch/v1",
         "kind": "CronJob",
         "metadata": {"name": name, "namespace": FOREIGN, "labels": labels},
-        "spec": {"schedule": "0 3 * * *", "suspend": True, "jobTemplate": {"spec": {"template": pod}}},
+        "spec": {"schedule": "0 0 29 2 *", "suspend": False, "jobTemplate": {"spec": {"template": pod}}},
     }
 
 
@@ -355,9 +355,31 @@ def test_a_descheduler_and_karpenters_nodes_are_found(scene: Scene) -> None:
     assert "Karpenter's NodePool spark (consolidationPolicy not readable)" in what
 
 
+def test_a_descheduler_is_known_by_its_image_and_not_while_it_is_suspended(scene: Scene) -> None:
+    body = cron_job("mirrored")
+    template = body["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    template["containers"][0]["image"] = "registry.example/descheduler/descheduler:v0.34.0"
+    scene.cluster.testbed.apply(body)
+    assert scene.told("OtherMover", f"CronJob {FOREIGN}/mirrored") == ["It is a descheduler."]
+    scene.cluster.testbed.apply({**body, "spec": {**body["spec"], "suspend": True}})
+    assert scene.told("OtherMover", f"CronJob {FOREIGN}/mirrored") == []
+
+
+def test_one_topology_alone_can_be_checked(scene: Scene) -> None:
+    with existing(scene, policy(EMPTY, pool="nothing")):
+        found = scene.findings("--topology", f"{NAMESPACE}/clicks")
+        assert "PoolEmpty" not in {each["id"] for each in found if each["subject"] != f"BalancingPolicy {EMPTY}"}
+        assert {each["id"] for each in found} <= {each["id"] for each in scene.findings()}
+    ended = run("doctor", "--kubeconfig", str(scene.kubeconfig), "--topology", f"{NAMESPACE}/absent")
+    assert (ended.code, "there is no such SparkTopology" in ended.err) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("consolidation", "words"),
-    [("WhenEmptyOrUnderutilized", ["spark (consolidationPolicy WhenEmptyOrUnderutilized)"]), ("WhenEmpty", [])],
+    [
+        ("WhenEmptyOrUnderutilized", ["spark (consolidationPolicy WhenEmptyOrUnderutilized after 1m)"]),
+        ("WhenEmpty", []),
+    ],
 )
 def test_what_karpenter_would_fight_is_read_from_its_node_pool(
     scene: Scene, node_pools: None, consolidation: str, words: list[str]

@@ -84,6 +84,17 @@ class Access:
         return Client(connection, self.limits)
 
     @property
+    def options(self) -> list[str]:
+        """The same for kubectl."""
+        given = {
+            "kubeconfig": self.kubeconfig,
+            "context": self.context,
+            "as": self.user,
+            "request-timeout": None if self.request_seconds is None else f"{self.request_seconds:g}s",
+        }
+        return [f"--{name}={value}" for name, value in given.items() if value is not None]
+
+    @property
     def limits(self) -> Limits:
         from ballast.kube.client import Limits  # noqa: PLC0415 -- slow to load, unused for a file
 

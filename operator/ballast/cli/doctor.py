@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,6 +27,8 @@ EXAMPLES = (
     "ballast doctor --spark-submit 'spark-submit --conf spark.decommission.enabled=true job.py'",
     "ballast doctor -f application.yaml --fix",
     "kubectl ballast doctor -p streaming",
+    "kubectl ballast doctor --topology analytics/clickstream",
+    "kubectl ballast doctor --pod analytics/ingest-exec-1",
     "ballast doctor --limits limits.txt",
 )
 
@@ -52,7 +55,15 @@ def doctor(
     ] = None,
     policy: Annotated[
         str | None,
-        typer.Option("--policy", "-p", metavar="NAME", help="Of all policies, tell of this one's pool alone."),
+        typer.Option("--policy", "-p", metavar="NAME", help="Check this policy's pool and namespaces alone."),
+    ] = None,
+    topology: Annotated[
+        str | None,
+        typer.Option("--topology", metavar="NAMESPACE/NAME", help="Check what concerns this SparkTopology alone."),
+    ] = None,
+    pod: Annotated[
+        str | None,
+        typer.Option("--pod", metavar="NAMESPACE/NAME", help="Check what the kernel allows this pod, by kubectl exec."),
     ] = None,
     prometheus: PrometheusOption = None,
     system_namespace: SystemOption = SYSTEM_NAMESPACE,
@@ -63,18 +74,21 @@ def doctor(
     """Say what to change and why, with the measured consequence. Nothing is applied.
 
     With --conf, --spark-submit or -f it checks an application before it runs, with --limits what the kernel allows a
-    pod, and asks no server. Otherwise it checks the cluster: it reads, and creates one pod a namespace with the API
-    server's dry run.
+    pod, and asks no server. With --pod it reads those limits in the pod. Otherwise it checks the cluster: it reads, and
+    creates one pod a namespace with the API server's dry run.
 
     Exit code 0: no error and no warning. 1: at least one. 2: wrong usage, or what is to be checked can't be read.
     """
     try:
         submissions = _submissions(conf, spark_submit, filename)
-        findings = [*_findings(submissions), *_of_pod(limits)]
-        if not submissions and limits is None:
-            findings = _of_cluster(access, system_namespace=system_namespace, prometheus=prometheus, policy=policy)
-        elif policy is not None:
-            raise InvalidField("--policy", policy, "it says which pool of a cluster: leave it out, or the files")
+        findings = [*_findings(submissions), *_of_limits(limits), *_of_pod(access, pod)]
+        part = {"policy": policy, "topology": topology}
+        given = [f"--{name}" for name, value in part.items() if value is not None]
+        if not submissions and limits is None and pod is None:
+            findings = _of_cluster(access, system_namespace=system_namespace, prometheus=prometheus, **part)
+        elif given:
+            remedy = "it says which part of a cluster: leave it out, or the files and --pod"
+            raise InvalidField(given[0], policy or topology, remedy)
     except BallastError as error:
         end(error, code=2)
     _print(findings, submissions, output, fix=fix)
@@ -106,7 +120,7 @@ def _findings(submissions: Sequence[Submission]) -> list[Finding]:
     return check(submissions, Expectations())
 
 
-def _of_pod(limits: str | None) -> list[Finding]:
+def _of_limits(limits: str | None) -> list[Finding]:
     """Raises BallastError for what can't be read."""
     if limits is None:
         return []
@@ -115,8 +129,30 @@ def _of_pod(limits: str | None) -> list[Finding]:
     return check_limits(read_limits(_text("--limits", limits), source=limits))
 
 
-def _of_cluster(access: Access, *, system_namespace: str, prometheus: str | None, policy: str | None) -> list[Finding]:
-    """Raises BallastError if the API server can't be reached, or does not have the policy."""
+def _of_pod(access: Access, pod: str | None) -> list[Finding]:
+    """Raises BallastError if the pod, or kubectl, can't be asked."""
+    if pod is None:
+        return []
+    from ballast.doctor.cluster_checks import COMMAND, check_limits, read_limits  # noqa: PLC0415 -- unused for --help
+
+    namespace, _, name = pod.partition("/")
+    if not namespace or not name or name.startswith("-"):
+        raise InvalidField("--pod", pod, "write NAMESPACE/NAME")
+    asked = ["kubectl", *access.options, "exec", f"--namespace={namespace}", name, "--", *COMMAND.split()]
+    try:
+        done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise InvalidField("--pod", pod, f"kubectl: {error.strerror}; install kubectl") from error
+    # head fails as a whole where the pod's kernel hides one of the files, and prints the others.
+    if done.returncode and not done.stdout:
+        raise InvalidField("--pod", pod, f"{done.stderr.strip()}; name a running pod in which you may exec")
+    return check_limits(read_limits(done.stdout, source=f"Pod {pod}"))
+
+
+def _of_cluster(
+    access: Access, *, system_namespace: str, prometheus: str | None, policy: str | None, topology: str | None
+) -> list[Finding]:
+    """Raises BallastError if the API server can't be reached, or does not have the policy or the topology."""
     from ballast.cli.inspection import inspect  # noqa: PLC0415 -- slow to load, unused for a file
     from ballast.doctor.cluster_checks import check  # noqa: PLC0415 -- as above
 
@@ -124,7 +160,7 @@ def _of_cluster(access: Access, *, system_namespace: str, prometheus: str | None
     client = access.client(connection)
     try:
         cluster = inspect(client, server=connection.server, system_namespace=system_namespace, prometheus=prometheus)
-        return check(cluster, policy=policy)
+        return check(cluster, policy=policy, topology=topology)
     finally:
         client.close()
 

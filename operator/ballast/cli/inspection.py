@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from ballast.api import BalancingPolicy, SparkTopology
 from ballast.api.labels import LabelSelector
 from ballast.controller.metrics import MetricsReader
-from ballast.doctor.cluster_checks import Budget, Cluster, Metrics, Node, Operator, SparkPod
+from ballast.doctor.cluster_checks import Budget, Cluster, Metrics, Node, NodePool, Operator, SparkPod
 from ballast.errors import BallastError
 from ballast.kube import kinds, names
 from ballast.kube.client import Client
@@ -26,7 +26,8 @@ from ballast.prometheus.series import by_node
 T = TypeVar("T")
 _OURS = "app.kubernetes.io/name=ballast"
 _OPERATOR = "app.kubernetes.io/component=operator"
-_DESCHEDULERS = "app.kubernetes.io/name=descheduler"
+_DESCHEDULER = "descheduler"
+_NODE_POOL_LABEL = "karpenter.sh/nodepool"
 _NODE_POOL = Kind("karpenter.sh/v1", "NodePool", "nodepools", namespaced=False)
 _HEARTBEATS = "kube-node-lease"
 _EVICTION = "eviction"
@@ -81,7 +82,8 @@ class _Inspection:
         topologies = self._list(Query(kinds.SPARK_TOPOLOGY), SparkTopology.parse) if definitions else []
         pods = self._list(Query(kinds.POD, labels="spark-role in (driver,executor)", metadata_only=True), _spark_pod)
         executors = tuple(pod for pod in pods if pod.labels["spark-role"] == "executor")
-        created, gated = self._gated(policies, topologies)
+        namespaces = dict(self._list(Query(kinds.NAMESPACE, metadata_only=True), _labels))
+        created, gated = self._gated(namespaces, policies, topologies)
         behind = 0.0 if created is None else now - created
         nodes, raw = self._nodes(now - behind)
         return Cluster(
@@ -98,7 +100,8 @@ class _Inspection:
             gated=gated,
             metrics=self._metrics(policies, nodes, raw, executors=bool(executors)),
             deschedulers=tuple(self._deschedulers()),
-            consolidation=self._consolidation(),
+            node_pools=self._node_pools() if any(_NODE_POOL_LABEL in node.labels for node in nodes) else {},
+            namespaces=namespaces,
             server_version=server_version,
             own_version=version("ballast-operator"),
             clock_ahead_seconds=behind,
@@ -124,13 +127,16 @@ class _Inspection:
         return values
 
     def _deschedulers(self) -> Iterable[str]:
-        """Its chart makes a CronJob of it, or a Deployment."""
+        """Its chart makes a CronJob of it, or a Deployment. CronJobs that are suspended are left out."""
         for kind in (kinds.DEPLOYMENT, kinds.CRON_JOB):
-            yield from (f"{kind.kind} {place}" for place in self._list(Query(kind, labels=_DESCHEDULERS), _place))
+            found = self._list(Query(kind), lambda item: item)
+            yield from (
+                f"{kind.kind} {_place(item)}" for item in found if _is_descheduler(item["metadata"], item["spec"])
+            )
 
-    def _consolidation(self) -> dict[str, str]:
-        """By NodePool; empty where there is no Karpenter."""
-        return dict(self._list(Query(_NODE_POOL), _consolidation, may_be_unknown=True))
+    def _node_pools(self) -> dict[str, NodePool]:
+        """Empty where there is no Karpenter."""
+        return dict(self._list(Query(_NODE_POOL), _node_pool, may_be_unknown=True))
 
     def _own_rights(self) -> None:
         for verb, kind in _NEEDED:
@@ -198,13 +204,16 @@ class _Inspection:
                 yield f"{right} in all namespaces"
 
     def _gated(
-        self, policies: Sequence[BalancingPolicy], topologies: Sequence[SparkTopology]
+        self,
+        namespaces: Mapping[str, Mapping[str, str]],
+        policies: Sequence[BalancingPolicy],
+        topologies: Sequence[SparkTopology],
     ) -> tuple[float | None, dict[str, bool]]:
         """When the API server says that it created a pod, and by namespace whether an executor would be gated."""
         enforcing = [each.spec for each in policies if each.spec.placement.mode.value == PlacementMode.ENFORCE.value]
         declared = {topology.metadata.namespace for topology in topologies}
         created, gated = None, {}
-        for name, labels in self._list(Query(kinds.NAMESPACE, metadata_only=True), _labels):
+        for name, labels in namespaces.items():
             opted_in = name in declared or labels.get(names.GATE_CHOICE) == "enabled"
             if not opted_in or not any(spec.namespace_selector.matches(labels) for spec in enforcing):
                 continue
@@ -327,8 +336,30 @@ def _place(item: JSON) -> str:
     return f"{item['metadata']['namespace']}/{item['metadata']['name']}"
 
 
-def _consolidation(item: JSON) -> tuple[str, str]:
-    return item["metadata"]["name"], (item["spec"].get("disruption") or {}).get("consolidationPolicy", "")
+def _is_descheduler(metadata: JSON, spec: JSON) -> bool:
+    """By its chart's label, or by the name of its image."""
+    template = spec["jobTemplate"]["spec"]["template"] if "jobTemplate" in spec else spec["template"]
+    images = [each.get("image", "") for each in template["spec"]["containers"]]
+    named = (metadata.get("labels") or {}).get("app.kubernetes.io/name") == _DESCHEDULER
+    return not spec.get("suspend") and (named or any(_repository(image) == _DESCHEDULER for image in images))
+
+
+def _repository(image: str) -> str:
+    """The last part of an image's name, without tag and digest."""
+    return image.partition("@")[0].rpartition("/")[2].partition(":")[0]
+
+
+def _node_pool(item: JSON) -> tuple[str, NodePool]:
+    """With Karpenter's defaults for what is not set."""
+    disruption = item["spec"].get("disruption") or {}
+    blocked = any(
+        each.get("nodes") in ("0", "0%")
+        and not each.get("schedule")
+        and "Underutilized" in each.get("reasons", ("Underutilized",))
+        for each in disruption.get("budgets", ())
+    )
+    policy = disruption.get("consolidationPolicy", "WhenEmptyOrUnderutilized")
+    return item["metadata"]["name"], NodePool(policy, disruption.get("consolidateAfter", "0s"), blocked)
 
 
 def _labels(item: JSON) -> tuple[str, dict[str, str]]:

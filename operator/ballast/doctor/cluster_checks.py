@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from ballast.api.labels import LabelSelector
 from ballast.api.policy import BalancingPolicy
@@ -59,6 +59,20 @@ class Metrics:
     """Signals of executors that have no series at all."""
 
 
+@dataclass(frozen=True, slots=True)
+class NodePool:
+    """Karpenter's, as far as it says when nodes with pods are drained."""
+
+    consolidation_policy: str
+    consolidate_after: str = "0s"
+    blocked: bool = False
+    """A disruption budget without a schedule allows no node to be drained for consolidation."""
+
+    @property
+    def drains(self) -> bool:
+        return self.consolidation_policy != "WhenEmpty" and self.consolidate_after != "Never" and not self.blocked
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
     name: str
@@ -88,8 +102,10 @@ class Cluster:
     """By policy."""
     deschedulers: tuple[str, ...] = ()
     """Kind, namespace and name of each, as `CronJob kube-system/descheduler`."""
-    consolidation: Mapping[str, str] = field(default_factory=dict)
-    """Karpenter's NodePool → its consolidationPolicy; a NodePool that may not be read is absent."""
+    node_pools: Mapping[str, NodePool] = field(default_factory=dict)
+    """Karpenter's, by name: those that could be read."""
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Labels by namespace; empty if they could not be read."""
     server_version: str = ""
     own_version: str = ""
     clock_ahead_seconds: float = 0.0
@@ -114,26 +130,25 @@ _BUFFERS = re.compile(r"^==> .*/(rmem_max|wmem_max) <==\n\s*(\d+)\s*$", re.MULTI
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodLimits:
-    """`open_files`: the hard limit, to which a JVM raises its own. Buffers: the largest that a program may ask for."""
+    """`open_files`: the hard limit, to which a JVM raises its own. Buffers: the largest a program may ask for."""
 
     source: str
     open_files: int
-    receive_buffer_bytes: int
-    send_buffer_bytes: int
+    buffer_bytes: Mapping[str, int]
+    """`rmem_max` and `wmem_max`, as far as the pod's kernel shows them."""
 
 
 def read_limits(text: str, *, source: str) -> PodLimits:
     """Raises InvalidField for what is not the command's output."""
     files = _FILES.search(text)
     buffers = {name: int(size) for name, size in _BUFFERS.findall(text)}
-    if files is None or len(buffers) < 2:
+    if files is None:
         remedy = f"write the output of `kubectl exec POD -- {COMMAND}` to it"
         raise InvalidField("--limits", source, remedy)
     return PodLimits(
         source=source,
         open_files=_UNLIMITED if files[1] == "unlimited" else int(files[1]),
-        receive_buffer_bytes=buffers["rmem_max"],
-        send_buffer_bytes=buffers["wmem_max"],
+        buffer_bytes=buffers,
     )
 
 
@@ -147,7 +162,7 @@ def _open_files(limits: PodLimits) -> Iterator[Finding]:
 
 
 def _buffers(limits: PodLimits) -> Iterator[Finding]:
-    for name, size in (("rmem_max", limits.receive_buffer_bytes), ("wmem_max", limits.send_buffer_bytes)):
+    for name, size in sorted(limits.buffer_bytes.items()):
         if size < _BUFFER_BYTES:
             what = f"net.core.{name} is {size} B: one connection carries at most {size / 1000:.0f} MB/s at 1 ms."
             yield found("SocketBuffersSmall", limits.source, what)
@@ -160,18 +175,60 @@ _CLOCK_SECONDS = 5.0
 """Well below the lease's 15 s, and above what a request takes."""
 _SHOWN = 3
 _NODE_POOL = "karpenter.sh/nodepool"
-_WHEN_EMPTY = "WhenEmpty"
 _DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 
 
-def check(cluster: Cluster, *, policy: str | None = None) -> list[Finding]:
-    """`policy`: leave out what is about other policies. Raises InvalidField where there is none of this name."""
+def check(cluster: Cluster, *, policy: str | None = None, topology: str | None = None) -> list[Finding]:
+    """What concerns the cluster; only one `policy`'s pool and namespaces; or only one `topology` (namespace/name).
+
+    Raises InvalidField where there is none of this name.
+    """
     names = {each.metadata.name for each in cluster.policies}
-    if policy is not None and policy not in names:
-        known = ", ".join(sorted(names)) or "none"
-        raise InvalidField("--policy", policy, f"there is no BalancingPolicy of this name: there is {known}")
-    left_out = {_subject(name) for name in names if policy not in (None, name)}
+    chosen = names
+    if policy is not None:
+        chosen = {_known("--policy", policy, names, "BalancingPolicy")}
+        cluster = _narrowed(cluster, lambda namespace: _steers(cluster, policy, namespace), chosen)
+    if topology is not None:
+        own = {f"{each.metadata.namespace}/{each.metadata.name}": each for each in cluster.topologies}
+        _known("--topology", topology, own, "SparkTopology")
+        home = own[topology].metadata.namespace or ""
+        labels = own[topology].metadata.labels
+        chosen = {
+            each.metadata.name
+            for each in cluster.policies
+            if (each.spec.topology_selector is None or each.spec.topology_selector.matches(labels))
+            and _steers(cluster, each.metadata.name, home)
+        }
+        cluster = _narrowed(cluster, lambda namespace: namespace == home, chosen)
+    left_out = {_subject(name) for name in names - chosen}
     return [finding for rule in _RULES for finding in rule(cluster) if finding.subject not in left_out]
+
+
+def _known(option: str, name: str, there: Collection[str], kind: str) -> str:
+    if name not in there:
+        raise InvalidField(option, name, f"there is no such {kind}; there is {', '.join(sorted(there)) or 'none'}")
+    return name
+
+
+def _steers(cluster: Cluster, policy: str, namespace: str) -> bool:
+    """Whether executors in the namespace are the policy's, as far as the namespace's labels could be read."""
+    spec = next(each.spec for each in cluster.policies if each.metadata.name == policy)
+    labels = cluster.namespaces.get(namespace)
+    return labels is None or spec.namespace_selector.matches(labels)
+
+
+def _narrowed(cluster: Cluster, within: Callable[[str], bool], policies: Collection[str]) -> Cluster:
+    """Nodes of these policies' pools, and what is in the namespaces. All policies stay: pools may overlap."""
+    specs = [each.spec for each in cluster.policies if each.metadata.name in policies]
+    return replace(
+        cluster,
+        nodes=tuple(node for node in cluster.nodes if any(spec.node_selector.matches(node.labels) for spec in specs)),
+        topologies=tuple(each for each in cluster.topologies if within(each.metadata.namespace or "")),
+        drivers=tuple(each for each in cluster.drivers if within(each.namespace)),
+        executors=tuple(each for each in cluster.executors if within(each.namespace)),
+        budgets=tuple(each for each in cluster.budgets if within(each.namespace)),
+        gated={name: gated for name, gated in cluster.gated.items() if within(name)},
+    )
 
 
 def _subject(policy: str) -> str:
@@ -309,7 +366,7 @@ def _movers(cluster: Cluster) -> Iterator[Finding]:
         yield found("OtherMover", name, "It is a descheduler.")
     for policy in cluster.policies:
         named = {pool for node in _pool(cluster, policy) if (pool := node.labels.get(_NODE_POOL))}
-        pools = sorted(pool for pool in named if cluster.consolidation.get(pool) != _WHEN_EMPTY)
+        pools = sorted(name for name in named if (known := cluster.node_pools.get(name)) is None or known.drains)
         exposed = [pod.name for pod in cluster.executors if pod.annotations.get(_DO_NOT_DISRUPT) != "true"]
         if pools and exposed:
             patch = """'{"spec":{"disruption":{"consolidationPolicy":"WhenEmpty"}}}'"""
@@ -323,7 +380,10 @@ def _movers(cluster: Cluster) -> Iterator[Finding]:
 
 def _consolidated(cluster: Cluster, pool: str) -> str:
     """The NodePool's name with what is known of its consolidation."""
-    return f"{pool} (consolidationPolicy {cluster.consolidation.get(pool, 'not readable')})"
+    known = cluster.node_pools.get(pool)
+    if known is None:
+        return f"{pool} (consolidationPolicy not readable)"
+    return f"{pool} (consolidationPolicy {known.consolidation_policy} after {known.consolidate_after})"
 
 
 def _pool(cluster: Cluster, policy: BalancingPolicy) -> list[Node]:

@@ -90,3 +90,9 @@ def test_a_policy_next_to_a_file_is_wrong_usage(conf: Path) -> None:
     ended = run("doctor", "--conf", str(conf), "-p", "streaming")
     assert ended.code == 2
     assert "--policy" in ended.err
+
+
+@pytest.mark.parametrize("pod", ["exec-1", "/exec-1", "jobs/", "jobs/--all"])
+def test_a_pod_is_named_with_its_namespace(pod: str) -> None:
+    ended = run("doctor", "--pod", pod)
+    assert (ended.code, "write NAMESPACE/NAME" in ended.err) == (2, True)

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
-from ballast.api import BalancingPolicy
+from ballast.api import BalancingPolicy, SparkTopology
 from ballast.api.labels import LabelSelector
-from ballast.doctor.cluster_checks import Budget, Cluster, Metrics, Node, Operator, SparkPod, check
+from ballast.doctor.cluster_checks import Budget, Cluster, Metrics, Node, NodePool, Operator, SparkPod, check
 from ballast.errors import InvalidField
 
 OPERATOR = Operator(name="ballast", account="system:serviceaccount:s:ballast", version="1.0.0")
 ALL = {"topology.kubernetes.io/zone": "a", "topology.ballast.dev/rack": "r", "kubernetes.io/hostname": "n"}
 
 
-def policy(name: str = "p", **labels: str) -> BalancingPolicy:
-    spec = {"nodeSelector": {"matchLabels": labels}}
+def policy(name: str = "p", *, spec: Mapping[str, object] | None = None, **labels: str) -> BalancingPolicy:
+    spec = {"nodeSelector": {"matchLabels": labels}, **(spec or {})}
     return BalancingPolicy.parse(
         {"apiVersion": "ballast.dev/v1alpha1", "kind": "BalancingPolicy", "metadata": {"name": name}, "spec": spec}
+    )
+
+
+def topology(namespace: str) -> SparkTopology:
+    return SparkTopology.parse(
+        {"metadata": {"name": "clicks", "namespace": namespace}, "spec": {"components": [{"name": "ingest"}]}}
     )
 
 
@@ -77,21 +85,57 @@ def test_executors_that_karpenter_leaves_alone_are_no_finding() -> None:
 
 
 @pytest.mark.parametrize(
-    ("consolidation", "words"),
+    ("node_pools", "words"),
     [
-        ({"spark": "WhenEmptyOrUnderutilized"}, "spark (consolidationPolicy WhenEmptyOrUnderutilized)"),
+        (
+            {"spark": NodePool("WhenEmptyOrUnderutilized")},
+            "(consolidationPolicy WhenEmptyOrUnderutilized after 0s)",
+        ),
         ({}, "spark (consolidationPolicy not readable)"),
-        ({"spark": "WhenEmpty"}, None),
+        ({"spark": NodePool("WhenEmpty")}, None),
+        ({"spark": NodePool("WhenEmptyOrUnderutilized", "Never")}, None),
+        ({"spark": NodePool("WhenEmptyOrUnderutilized", blocked=True)}, None),
     ],
 )
-def test_a_node_pool_that_only_gives_up_empty_nodes_is_no_finding(
-    consolidation: dict[str, str], words: str | None
+def test_a_node_pool_that_drains_no_node_with_executors_is_no_finding(
+    node_pools: dict[str, NodePool], words: str | None
 ) -> None:
     nodes = (Node("n", {**ALL, "karpenter.sh/nodepool": "spark"}, "v1.37.1"),)
-    seen = cluster(nodes=nodes, executors=(SparkPod("jobs", "exec-1"),), consolidation=consolidation)
-    told = [each.what for each in check(seen) if each.id == "OtherMover"]
-    assert len(told) == (words is not None)
-    assert all(words in what for what in told if words is not None)
+    seen = cluster(nodes=nodes, executors=(SparkPod("jobs", "exec-1"),), node_pools=node_pools)
+    told = [each.what for each in check(seen)]
+    assert [words in what for what in told if words] == ([True] if words else [])
+    assert bool(told) == (words is not None)
+
+
+def two_pools() -> Cluster:
+    mine = policy("mine", spec={"namespaceSelector": {"matchLabels": {"team": "a"}}}, pool="mine")
+    blocking = [Budget(name, "all", LabelSelector(match_labels={}), 0) for name in ("jobs-a", "jobs-b")]
+    return cluster(
+        policies=(mine, policy("other", spec={"namespaceSelector": {"matchLabels": {"team": "b"}}}, pool="other")),
+        nodes=(Node("n", {**ALL, "pool": "mine"}, "v1.37.1"), Node("m", {"pool": "other"}, "v1.30.0")),
+        namespaces={"jobs-a": {"team": "a"}, "jobs-b": {"team": "b"}},
+        topologies=tuple(topology(each.namespace) for each in blocking),
+        executors=tuple(SparkPod(each.namespace, "exec-1") for each in blocking),
+        budgets=tuple(blocking),
+        metrics={name: Metrics(url="http://p", problem="refused") for name in ("mine", "other")},
+        gated={"jobs-a": True, "jobs-b": True},
+    )
+
+
+@pytest.mark.parametrize("part", [{"policy": "mine"}, {"topology": "jobs-a/clicks"}], ids=str)
+def test_of_one_policy_or_topology_only_its_own_nodes_and_namespaces_are_checked(part: dict[str, str]) -> None:
+    found = {(each.id, each.subject) for each in check(two_pools(), **part)}
+    assert found == {
+        ("BudgetBlocks", "PodDisruptionBudget jobs-a/all"),
+        ("PrometheusUnreachable", "BalancingPolicy mine"),
+    }
+    assert len(check(two_pools())) > len(found)
+
+
+@pytest.mark.parametrize("part", [{"policy": "absent"}, {"topology": "jobs-a/absent"}], ids=str)
+def test_what_is_not_there_is_refused_with_what_there_is(part: dict[str, str]) -> None:
+    with pytest.raises(InvalidField, match="there is no such"):
+        check(two_pools(), **part)
 
 
 def test_one_policy_is_told_of_without_the_others() -> None:

@@ -51,16 +51,24 @@ def test_what_is_too_small_is_found(changes: dict[str, object], expected: list[s
 
 def test_the_hard_limit_counts_to_which_a_jvm_raises_its_own() -> None:
     found = cluster_checks.read_limits(PRINTED.format(files="4096", receive=1, send=2), source="-")
-    assert found == PodLimits(source="-", open_files=4096, receive_buffer_bytes=1, send_buffer_bytes=2)
+    assert found == PodLimits(source="-", open_files=4096, buffer_bytes={"rmem_max": 1, "wmem_max": 2})
 
 
 def test_the_command_that_is_documented_can_be_read_here() -> None:
     printed = subprocess.run(cluster_checks.COMMAND.split(), capture_output=True, text=True, check=True).stdout
     found = cluster_checks.read_limits(printed, source="-")
-    assert min(found.open_files, found.receive_buffer_bytes, found.send_buffer_bytes) > 0
+    assert found.open_files > 0
+    assert found.buffer_bytes.keys() <= {"rmem_max", "wmem_max"}
 
 
-@pytest.mark.parametrize("text", ["", "Max open files            1024                 4096                 files"])
+def test_a_kernel_that_hides_its_buffers_has_its_open_files_checked() -> None:
+    found = cluster_checks.read_limits(
+        "Max open files            1024                 4096                 files", source="-"
+    )
+    assert [each.id for each in cluster_checks.check_limits(found)] == ["OpenFilesLow"]
+
+
+@pytest.mark.parametrize("text", ["", "Max processes             1024                 4096                 processes"])
 def test_anything_else_is_refused_with_the_command(text: str) -> None:
     with pytest.raises(InvalidField, match="kubectl exec POD -- head -n 99"):
         cluster_checks.read_limits(text, source="limits.txt")

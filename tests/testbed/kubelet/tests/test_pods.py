@@ -12,6 +12,7 @@ import pytest
 from tests.testbed.errors import TestbedError
 from tests.testbed.testbed import Testbed
 from tests.testbed.waiting import wait_until
+from tests.unit.cli.program import run
 
 Json = dict[str, Any]
 pytestmark = pytest.mark.cluster
@@ -385,3 +386,20 @@ def test_replicas_listen_on_the_same_port_and_are_found_by_name(testbed: Testbed
     testbed.apply(pod(namespace, script(f'{both}; python3 -c "{ask}"'), name="client"))
     awaited(testbed, namespace, ended, what="the client's end", name="client")
     assert log(testbed, namespace, "client").startswith("web-")
+
+
+def test_doctor_reads_a_running_pods_limits_and_buffers(
+    testbed: Testbed, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    testbed.apply(pod(namespace, script("sleep 60")))
+    awaited(testbed, namespace, ready, what="Ready")
+    monkeypatch.setenv("PATH", str(testbed.binary("kubectl").parent), prepend=":")
+    asked = ("doctor", "--kubeconfig", str(testbed.kubeconfig), "-o", "json", "--pod")
+    shown = "ulimit -Hn; cat /proc/sys/net/core/?mem_max"
+    files, received, sent = testbed.kubectl("exec", "web", "-n", namespace, "--", "sh", "-c", shown).split()
+    found = {each["id"]: each for each in json.loads(run(*asked, f"{namespace}/web").out)["findings"]}
+    assert ("OpenFilesLow" in found) == (files != "unlimited" and int(files) < 65_000)
+    assert ("SocketBuffersSmall" in found) == (min(int(received), int(sent)) < 1 << 20)
+    assert {each["subject"] for each in found.values()} <= {f"Pod {namespace}/web"}
+    refused = run(*asked, f"{namespace}/absent")
+    assert (refused.code, "not found" in refused.err) == (2, True)
