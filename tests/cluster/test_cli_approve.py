@@ -72,8 +72,8 @@ def test_a_proposed_move_is_approved_and_twice_is_once(moves: Moves) -> None:
     moves.create("m1")
     moves.create("m2", phase=None)
     first, again = moves.approve("m1", "executormove/m2"), moves.approve("m1")
-    assert first.out == "m1 approved: exec-1 goes from n1 to n2\nm2 approved: exec-1 goes from n1 to n2\n"
-    assert again.out == "m1 approved (was already): exec-1 goes from n1 to n2\n"
+    assert first.out == "m1 approved: exec-1 moves from n1 to n2\nm2 approved: exec-1 moves from n1 to n2\n"
+    assert again.out == "m1 approved (was already): exec-1 moves from n1 to n2\n"
     assert moves.approved("m1")
     assert moves.approved("m2")
 
@@ -167,6 +167,6 @@ def test_kubectl_passes_exit_codes_on(control_plane: Testbed, moves: Moves, argu
 
 def test_kubectl_completes_the_plugin_s_commands_and_options(control_plane: Testbed) -> None:
     commands = kubectl(control_plane, "__complete", "ballast", "ap")
-    assert commands.stdout.splitlines() == ["approve\tLet proposed moves begin.", ":4"]
+    assert commands.stdout.splitlines() == ["approve\tApprove proposed moves.", ":4"]
     options = kubectl(control_plane, "__complete", "ballast", "approve", "--namesp")
     assert options.stdout.splitlines()[0].startswith("--namespace\t")

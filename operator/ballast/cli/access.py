@@ -31,7 +31,7 @@ def _kubeconfig(path: Path | None) -> Path | None:
 KubeconfigOption = Annotated[
     Path | None,
     typer.Option(
-        help="Else KUBECONFIG, the pod's own account, or ~/.kube/config.", metavar="FILE", callback=_kubeconfig
+        help="Default: KUBECONFIG, the pod's own account, or ~/.kube/config.", metavar="FILE", callback=_kubeconfig
     ),
 ]
 ContextOption = Annotated[

@@ -1,4 +1,4 @@
-"""`ballast approve`: let proposed moves begin."""
+"""`ballast approve`: approve proposed moves."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ def approve(
     output: OutputOption = AS_TABLE,
     access: Access = ANYHOW,
 ) -> None:
-    """Let proposed moves begin, where the policy says moves.mode: Approve.
+    """Approve proposed moves, where the policy has moves.mode: Approve.
 
-    The operator checks each move once more right before the executor leaves.
+    The operator revalidates each move right before it evicts the executor.
     """
     chosen = [_name(text) for text in names or ()]
     if bool(chosen) == everything:
@@ -135,7 +135,7 @@ def _tell(approvals: list[Approval], namespace: str | None, output: Output) -> N
     elif approvals:
         for each in approvals:
             again = " (was already)" if each.already else ""
-            typer.echo(f"{each.name} approved{again}: {each.executor} goes from {each.source} to {each.target}")
+            typer.echo(f"{each.name} approved{again}: {each.executor} moves from {each.source} to {each.target}")
     else:
         typer.echo(f"no move waits for approval in {f'namespace {namespace}' if namespace else 'any namespace'}")
 

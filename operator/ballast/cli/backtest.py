@@ -118,7 +118,7 @@ def backtest(
     ] = True,
     out: Annotated[str, typer.Option(metavar="DIR", help="Where results are kept: a path, or a URI.")] = _OUT,
     master: Annotated[
-        str | None, typer.Option(help="Spark master; else spark-submit's own, or local[*].", metavar="URL")
+        str | None, typer.Option(help="Spark master. Default: spark-submit's own, or local[*].", metavar="URL")
     ] = None,
     report: ReportOption = None,
     png: Annotated[

@@ -87,7 +87,7 @@ def discover(
     progress: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="[APPLICATION=]FILE", help="StreamingQueryProgress as JSON, one a line: tells sources and sinks."
+            metavar="[APPLICATION=]FILE", help="StreamingQueryProgress as JSON, one a line: it names sources and sinks."
         ),
     ] = None,
     prometheus: Annotated[

@@ -234,7 +234,7 @@ def _header(found: Explanation) -> list[RenderableType]:
         ("policy", found.policy),
         ("node score", "no metrics" if found.score is None else points(found.score)),
         ("pair", _pair(found)),
-        ("slowness", "no task figures" if found.slowness is None else f"{found.slowness:.2f} x the fastest quarter"),
+        ("slowness", "no task metrics" if found.slowness is None else f"{found.slowness:.2f} x the fastest quarter"),
         ("pressure", "" if found.pressure_ratio is None else pressure_words(found.pressure_ratio)),
         ("load", "not known" if found.load_cores is None else f"{found.load_cores:.2f} cores go with it"),
     ]

@@ -41,26 +41,26 @@ def history(
         str | None,
         typer.Option(
             "--from",
-            help="First day (UTC) to collect, again if it is there; else those that are missing.",
+            help="First day (UTC) to collect, again if it is there; Default: those that are missing.",
             metavar="DAY",
         ),
     ] = None,
-    last: Annotated[str | None, typer.Option("--to", help="Last day (UTC); else today.", metavar="DAY")] = None,
+    last: Annotated[str | None, typer.Option("--to", help="Last day (UTC). Default: today.", metavar="DAY")] = None,
     back: Annotated[
         int, typer.Option(min=1, max=3650, help="Days to go back where there is no history yet.", metavar="N")
     ] = 7,
-    step: Annotated[str, typer.Option(help="Time between two figures of a series.", metavar="DURATION")] = "60s",
+    step: Annotated[str, typer.Option(help="Time between two samples of a series.", metavar="DURATION")] = "60s",
     window: Annotated[
         str, typer.Option(help="Time that rates are measured over, as in the policy.", metavar="DURATION")
     ] = "2m",
     delay: Annotated[
-        str, typer.Option(help="How old figures are when all of them are there.", metavar="DURATION")
+        str, typer.Option(help="How old samples are when all of them are there.", metavar="DURATION")
     ] = "5m",
     preset: Annotated[Preset, typer.Option(help="How Prometheus is set up.")] = Preset.KUBE_PROMETHEUS_STACK,
     pool: Annotated[
         list[str] | None,
         typer.Option(
-            help="NAME=REGEX of its nodes' whole names, once for each; else the operator's own policies.",
+            help="NAME=REGEX of its nodes' whole names, once for each. Default: the operator's policies.",
             metavar="POOL",
         ),
     ] = None,
@@ -71,7 +71,7 @@ def history(
     ca_file: Annotated[str | None, typer.Option(help="File with the certificates to trust.", metavar="FILE")] = None,
     timeout: Annotated[str, typer.Option(help="For one answer of Prometheus.", metavar="DURATION")] = "2m",
     master: Annotated[
-        str | None, typer.Option(help="Spark master; else spark-submit's own, or local[*].", metavar="URL")
+        str | None, typer.Option(help="Spark master. Default: spark-submit's own, or local[*].", metavar="URL")
     ] = None,
 ) -> None:
     """Keep usage, placements, moves and refusals as Parquet, a file or several for each day and pool.

@@ -25,7 +25,7 @@ COMMANDS = {
     "plan": "Show what would be done now, and what would not and why.",
     "explain": "Say why an executor is where it is, how busy a topology is, or what a policy sets.",
     "snapshot": "Write a pool to a file, for `plan -f` and bug reports.",
-    "approve": "Let proposed moves begin.",
+    "approve": "Approve proposed moves.",
     "simulate": "Run a described load under policies, and compare them.",
     "discover": "Propose a SparkTopology for what runs, as YAML to review.",
     "report": "Show what the shuffle of running applications costs, and what placing would save.",

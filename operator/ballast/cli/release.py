@@ -1,4 +1,4 @@
-"""`ballast release`: let held executors go, with no operator at hand."""
+"""`ballast release`: release gated executors when no operator runs."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def release(
         switch = Switch(client, name=name, identity="ballast-release", clock=time.time)
         gates = StaleGates(client, clock=time.time)
         if everybody:
-            is_off = _turned_off(switch, UNINSTALLED, "the gate switch is off: restart the Deployment to hold again")
+            is_off = _turned_off(switch, UNINSTALLED, "the gate switch is off: restart the Deployment to gate again")
             first = gates.release_all()
             time.sleep(_PROPAGATION_SECONDS)
             # This also retries the executors that could not be released at first.
@@ -122,15 +122,15 @@ def _turned_off(switch: Switch, reason: str, words: str) -> bool:
 
 
 def _tell(outcomes: list[ReleaseOutcome]) -> None:
-    left = held(outcomes)
+    left = gated(outcomes)
     released = sum(isinstance(outcome, Released) for outcome in outcomes)
     typer.echo(f"released {released} of {released + left.total()} executors")
     for why, count in left.items():
-        typer.echo(f"{count} still held: {why}; run the command again", err=True)
+        typer.echo(f"{count} still gated: {why}; run the command again", err=True)
     if left:
         raise typer.Exit(1)
 
 
-def held(outcomes: Iterable[ReleaseOutcome]) -> Counter[str]:
+def gated(outcomes: Iterable[ReleaseOutcome]) -> Counter[str]:
     """How many were not released, by why. A pod that is gone needs no release."""
     return Counter(outcome.detail for outcome in outcomes if isinstance(outcome, Changed | Refused))

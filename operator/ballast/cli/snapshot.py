@@ -48,11 +48,11 @@ def snapshot(
     system_namespace: SystemOption = SYSTEM_NAMESPACE,
     access: Access = ANYHOW,
 ) -> None:
-    """Write one policy's pool as YAML: its nodes, executors, topologies, moves, figures and hits as they are now.
+    """Write one policy's pool as YAML: its nodes, executors, topologies, moves, metrics and hits as they are now.
 
     JSON is quicker where there are thousands of executors.
 
-    It holds names, labels, requests and figures; no secrets, no environment, no logs.
+    It holds names, labels, requests and metrics; no secrets, no environment, no logs.
     """
     seen = look_once(Where(None, access, prometheus, system_namespace), policy)
     situation = only(seen)
@@ -75,5 +75,5 @@ def only(seen: Seen) -> Situation:
     """Raises NotThatPolicyError when there are several."""
     if len(seen.situations) > 1:
         names = ", ".join(each.policy.name for each in seen.situations)
-        raise NotThatPolicyError(f"a file holds one policy's pool; say which with -p: {names}")
+        raise NotThatPolicyError(f"a file holds one policy's pool; name one with -p: {names}")
     return seen.situations[0]

@@ -72,7 +72,7 @@ COLUMNS = (
     "EXECUTORS   of a node: running and pending; of a topology: running, of how many it declares",
     "PAIR        the node at the other end of too wide a gap: executors would move from or to it",
     "HITS        how often in a row the gap was over the low and the high threshold, of how many",
-    "GATED       executors that are held until their set is placed",
+    "GATED       executors that are gated until their set is placed",
     "CROSS-ZONE  share of the topology's traffic between zones; likewise racks and nodes",
     "COST        mean distance that its traffic travels; AT BEST what it can't fall below (-o wide)",
     "MOVES       paused, when the topology's last moves all failed or did not help",
@@ -164,7 +164,7 @@ def pool_report(
     if moves := open_moves(situation.snapshot, namespace):
         parts += [heading("Open moves"), move_table(moves, situation.now, naming)]
         if any(move.phase is MovePhase.PROPOSED for move in moves):
-            parts.append(Text("Let one begin with `kubectl ballast approve MOVE -n NAMESPACE`.", style="dim"))
+            parts.append(Text("Approve one with `kubectl ballast approve MOVE -n NAMESPACE`.", style="dim"))
     return parts
 
 

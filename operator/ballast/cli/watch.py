@@ -17,9 +17,9 @@ from rich.text import Text
 from ballast.cli.output import Format, Output, console, show, write
 from ballast.errors import BallastError
 
-WatchOption = Annotated[bool, typer.Option("--watch", "-w", help="Look again and again, until Ctrl-C.")]
+WatchOption = Annotated[bool, typer.Option("--watch", "-w", help="Repeat until Ctrl-C.")]
 EveryOption = Annotated[
-    float, typer.Option(help="Seconds between two looks of --watch.", min=0.5, max=3600.0, metavar="SECONDS")
+    float, typer.Option(help="Seconds between two answers of --watch.", min=0.5, max=3600.0, metavar="SECONDS")
 ]
 EVERY_SECONDS = 5.0
 

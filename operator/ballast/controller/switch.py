@@ -101,7 +101,7 @@ class Switch:
 
     def _tell(self) -> None:
         if not self.stays_off:
-            words = "the gate switch %s was turned off by `ballast release --all`: restart the Deployment to hold again"
+            words = "the gate switch %s was turned off by `ballast release --all`: restart the Deployment to gate again"
             _LOG.warning(words, self._name)
         self.stays_off = True
 

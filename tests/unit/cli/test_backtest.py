@@ -125,10 +125,10 @@ def test_programs_get_every_estimate_run_and_document() -> None:
     document = json.loads(structured(backtested_document(found, ranking(found)), Format.JSON))
     assert document["recommended"] == "AvgShedder"
     first, second = document["policies"]
-    assert first["figures"]["moves"] == {"mean": 3.0, "low": None, "high": None, "cases": 1}
+    assert first["metrics"]["moves"] == {"mean": 3.0, "low": None, "high": None, "cases": 1}
     assert first["document"]["kind"] == "BalancingPolicy"
     assert (second["policy"], second["neverLevel"]) == (NO_MOVES, 1)
-    assert [each["figures"]["secondsToBalance"] for each in document["runs"]] == [60.0, None]
+    assert [each["metrics"]["secondsToBalance"] for each in document["runs"]] == [60.0, None]
 
 
 def test_where_moves_do_not_help_leaving_all_as_it_is_is_recommended() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ballast.cli import release
-from ballast.cli.release import held
+from ballast.cli.release import gated
 from ballast.kube.actions import Changed, Refused, Released, Vanished
 from tests.unit.cli.program import Ended, run
 from tests.unit.kube.builders import GATE, executor
@@ -21,7 +21,7 @@ DENIED = Answer(403, {"message": "admission webhook denied the request"})
 
 
 class Cluster:
-    """Nobody leads, the switch is on and one executor is held."""
+    """Nobody leads, the switch is on and one executor is gated."""
 
     def __init__(self, switch_write: Answer | None = None) -> None:
         self.switch_write = switch_write or Answer(body=SWITCH)
@@ -47,7 +47,7 @@ def released(mode: str, cluster: Cluster, folder: Path) -> Ended:
 
 @pytest.mark.parametrize("mode", ["--stale", "--all"])
 @pytest.mark.parametrize("answer", [CONFLICT, DENIED], ids=["conflict", "denied"])
-def test_who_is_held_is_released_also_when_the_switch_cannot_be_written(
+def test_gated_executors_are_released_also_when_the_switch_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, answer: Answer
 ) -> None:
     monkeypatch.setattr(release, "_PROPAGATION_SECONDS", 0.0)
@@ -104,9 +104,9 @@ def test_as_a_hook_it_acts_only_if_helm_created_its_job(
 
 
 def test_those_that_are_gone_need_no_release() -> None:
-    assert not held([Released(), Vanished(), Released(already=True)])
+    assert not gated([Released(), Vanished(), Released(already=True)])
 
 
-def test_those_still_held_are_counted_by_why() -> None:
+def test_those_still_gated_are_counted_by_why() -> None:
     refused = Refused("a webhook says no")
-    assert held([refused, Released(), Changed("another gate"), refused]) == {"a webhook says no": 2, "another gate": 1}
+    assert gated([refused, Released(), Changed("another gate"), refused]) == {"a webhook says no": 2, "another gate": 1}

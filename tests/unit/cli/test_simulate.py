@@ -89,7 +89,7 @@ def test_programs_get_every_figure_and_move(scenario: str) -> None:
     told = run("simulate", scenario, "-p", "AvgShedder", "--seed", "5", "-o", "json")
     (found,) = json.loads(told.out)["runs"]
     assert found["seed"] == 5
-    assert found["figures"]["moves"] == len(found["moves"]) == 3
+    assert found["metrics"]["moves"] == len(found["moves"]) == 3
     assert found["moves"][0]["outcome"] == "Helped"
     assert yaml.safe_load(run("simulate", scenario, "-p", "AvgShedder", "-o", "yaml").out)["scenario"] == "small"
 

@@ -19,7 +19,7 @@ def test_the_only_policy_need_not_be_named() -> None:
 
 def test_of_several_one_must_be_named() -> None:
     other = replace(a_situation(), policy=replace(a_situation().policy, name="batch"))
-    with pytest.raises(NotThatPolicyError, match="say which with -p: streaming, batch"):
+    with pytest.raises(NotThatPolicyError, match="name one with -p: streaming, batch"):
         only(Seen((a_situation(), other)))
 
 

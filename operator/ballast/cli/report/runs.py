@@ -173,7 +173,7 @@ def simulated_document(scenario: Scenario, traces: Sequence[Trace]) -> dict[str,
             {
                 "policy": trace.policy,
                 "seed": trace.seed,
-                "figures": _plain(run_metrics(trace)),
+                "metrics": _plain(run_metrics(trace)),
                 "refusals": trace.refused(),
                 "moves": [_plain(move) for move in trace.moves],
             }
@@ -324,7 +324,7 @@ def backtested_document(study: Study, found: Ranking) -> dict[str, Any]:
         "unknown": list(study.unknown),
         "policies": [_standing(one, study) for one in found.standings],
         "runs": [
-            {**asdict(result.case), "figures": _named(asdict(result.metrics)), "moves": len(result.moves)}
+            {**asdict(result.case), "metrics": _named(asdict(result.metrics)), "moves": len(result.moves)}
             for result in study.results
         ],
     }
@@ -336,7 +336,7 @@ def _standing(one: Standing, study: Study) -> dict[str, Any]:
         "onFront": one.on_front,
         "cases": one.cases,
         "neverLevel": one.never_level,
-        "figures": {to_camel(name): _estimate(each) for name, each in one.estimates.items()},
+        "metrics": {to_camel(name): _estimate(each) for name, each in one.estimates.items()},
         "document": study.policies[one.policy],
     }
 
