@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,7 +30,7 @@ from ballast.planner.discovery import (
     proposed,
     query_of,
 )
-from ballast.sizing.executor_metrics import QUERIES, WINDOW_SECONDS
+from ballast.sizing.executor_metrics import increase, seconds
 
 EXAMPLES = (
     "kubectl ballast discover -n analytics --prometheus http://localhost:9090",
@@ -46,17 +47,16 @@ _BROKERS: Sequence[Mapping[str, str]] = (
 )
 """Labels by which the usual installations of Kafka are known."""
 _STREAMING = "metrics_(.+)_driver_spark_streaming_.+_inputRate_total_Value"
-_BY = "application_id"
+_DRIVER = "namespace, pod, application_id"
 _QUERIES = {
-    "exchange": (
-        f"sum by ({_BY}) (increase(metrics_executor_totalShuffleRead_bytes_total[{WINDOW_SECONDS}s]))"
-        f" / {QUERIES['seconds']}"
-    ),
-    "arriving": f"{QUERIES['inputBytes']} / {QUERIES['seconds']}",
+    "exchange": f"{increase('totalShuffleRead_bytes_total', _DRIVER)} / {seconds(_DRIVER)}",
+    "arriving": f"{increase('totalInputBytes_bytes_total', _DRIVER)} / {seconds(_DRIVER)}",
     "streaming": (
-        f'count by ({_BY}) (label_replace({{__name__=~"{_STREAMING}"}}, "{_BY}", "$1", "__name__", "{_STREAMING}"))'
+        f"count by ({_DRIVER})"
+        f' (label_replace({{__name__=~"{_STREAMING}"}}, "application_id", "$1", "__name__", "{_STREAMING}"))'
     ),
 }
+"""Bytes per second, and how many queries, by the driver's pod: a series of another pod counts for no application."""
 
 _PODS_REMEDY = "write it with `kubectl get pods -A -o json`"
 _AS_KUBECTL = "as `kubectl get pods -A -o json` does"
@@ -122,7 +122,7 @@ def discover(
         found,
         named if any(end.name == KAFKA for end in named) else (*named, *_kafka(ends)),
         dict(_queries(progress or (), found)),
-        _flows(prometheus, found) if prometheus is not None else {},
+        _flows(prometheus, found, pods) if prometheus is not None else {},
     )
     typer.echo("---\n".join(_text(each) for each in proposed(seen, name=name)), nl=False)
 
@@ -161,7 +161,7 @@ def _problems(pod: Any, at: str) -> Iterator[InvalidField]:
 
 
 def _of_cluster(access: Access, *, namespace: str | None, everywhere: bool) -> tuple[list[Json], list[Json]]:
-    """Executors of one namespace or of all, and the brokers of all namespaces, as far as they may be read."""
+    """Pods of Spark in one namespace or all, and the brokers of all namespaces, as far as they may be read."""
     from ballast.kube import kinds  # noqa: PLC0415 -- slow to load, unused for a file
     from ballast.kube.errors import Forbidden  # noqa: PLC0415 -- as above
     from ballast.kube.objects import Query as Wanted  # noqa: PLC0415 -- as above
@@ -171,7 +171,7 @@ def _of_cluster(access: Access, *, namespace: str | None, everywhere: bool) -> t
     client = access.client(connection)
     try:
         where = None if everywhere else namespace or connection.namespace
-        executors = read_list(client, Wanted(kinds.POD, where, f"{names.SPARK_ROLE}=executor"), _itself).items
+        spark = read_list(client, Wanted(kinds.POD, where, f"{names.SPARK_ROLE} in (driver,executor)"), _itself).items
         brokers: list[Json] = []
         for labels in _BROKERS:
             selector = ",".join(f"{key}={value}" for key, value in labels.items())
@@ -181,7 +181,7 @@ def _of_cluster(access: Access, *, namespace: str | None, everywhere: bool) -> t
                 break
     finally:
         client.close()
-    return list(executors), brokers
+    return list(spark), brokers
 
 
 def _itself(document: Json) -> Json:
@@ -261,25 +261,42 @@ def _queries(options: Sequence[str], found: Sequence[Application]) -> Iterator[t
         yield owners[0], query_of(text.splitlines(), file)
 
 
-def _flows(url: str, found: Sequence[Application]) -> dict[str, Flow]:
+def _flows(url: str, found: Sequence[Application], pods: Iterable[Json]) -> dict[tuple[str, str], Flow]:
+    """By namespace and application, from its own driver alone."""
     from ballast.prometheus import Endpoint, Prometheus  # noqa: PLC0415 -- unused without --prometheus
+    from ballast.prometheus.usage import Sources  # noqa: PLC0415 -- as above
 
     answers, failures = Prometheus(Endpoint(url)).query_all(_QUERIES)
     if failures:
         name, words = next(iter(failures.items()))
         raise NoAnswerError(f"--prometheus: {url.rpartition('@')[2]}: {name}: {words}: name a Prometheus that answers")
+    sources = Sources({(each.namespace, each.id) for each in found}, _drivers(pods))
+    # Names of metrics have no hyphens, so the application's id in them has none either.
+    ids = {each.id.replace("-", "_"): each.id for each in found}
     values = {
-        name: {series.labels.get(_BY, "").replace("_", "-"): series.values[-1] for series in answer.series}
+        name: sources.select(replace(each, labels=_with_id(each.labels, ids)) for each in answer.series).sums()
         for name, answer in answers.items()
     }
     return {
-        each.id: Flow(
-            exchange=values["exchange"].get(each.id.replace("_", "-")),
-            arriving=values["arriving"].get(each.id.replace("_", "-")),
-            streaming=each.id.replace("_", "-") in values["streaming"],
-        )
-        for each in found
+        key: Flow(values["exchange"].get(key), values["arriving"].get(key), streaming=key in values["streaming"])
+        for key in sources.applications
     }
+
+
+def _with_id(labels: Mapping[str, str], ids: Mapping[str, str]) -> Mapping[str, str]:
+    named = labels.get("application_id", "")
+    return {**labels, "application_id": ids.get(named.replace("-", "_"), named)}
+
+
+def _drivers(pods: Iterable[Json]) -> dict[tuple[str, str], set[str]]:
+    """Names of the driver pods by namespace and application."""
+    drivers: dict[tuple[str, str], set[str]] = {}
+    for pod in pods:
+        application = _labels(pod).get(names.SPARK_APPLICATION)
+        if application and _labels(pod).get(names.SPARK_ROLE) == "driver":
+            where = pod["metadata"].get("namespace") or "default"
+            drivers.setdefault((where, application), set()).add(pod["metadata"]["name"])
+    return drivers
 
 
 def _text(proposal: Proposal) -> str:

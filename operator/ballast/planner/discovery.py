@@ -75,8 +75,11 @@ class Seen:
     ends: Sequence[End] = ()
     queries: Mapping[str, Query] = field(default_factory=dict)
     """By the application's id."""
-    flows: Mapping[str, Flow] = field(default_factory=dict)
-    """By the application's id."""
+    flows: Mapping[tuple[str, str], Flow] = field(default_factory=dict)
+    """By the application's namespace and id."""
+
+    def flow(self, application: Application) -> Flow:
+        return self.flows.get((application.namespace, application.id), Flow())
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,14 +135,14 @@ def _component(each: Application, topology: str, seen: Seen) -> dict[str, Any]:
     if _streams_records(each, seen):
         found["workload"] = "Streaming"
     found["executors"] = each.executors
-    exchange = seen.flows.get(each.id, Flow()).exchange
+    exchange = seen.flow(each).exchange
     if exchange:
         found["exchange"] = {"bytesPerSecond": quantity(exchange)}
     return found
 
 
 def _streams_records(each: Application, seen: Seen) -> bool:
-    return each.id in seen.queries or seen.flows.get(each.id, Flow()).streaming
+    return each.id in seen.queries or seen.flow(each).streaming
 
 
 def _streams(each: Application, seen: Seen) -> Iterator[dict[str, Any]]:
@@ -150,7 +153,7 @@ def _streams(each: Application, seen: Seen) -> Iterator[dict[str, Any]]:
     source = KAFKA if query.topics else next((end for end in known if end != KAFKA), None)
     if source in known:
         stream: dict[str, Any] = {"from": source, "to": each.component_name, "grouping": "LocalOrShuffle"}
-        arriving = seen.flows.get(each.id, Flow()).arriving
+        arriving = seen.flow(each).arriving
         if arriving:
             stream["rate"] = {"bytesPerSecond": quantity(arriving)}
         yield stream
@@ -162,7 +165,7 @@ def _notes(name: str, group: Sequence[Application], ends: Sequence[End], seen: S
     for end in ends:
         yield f"{end.name}: namespace {end.namespace} must be one of the policy's externalNamespaces."
     for each in group:
-        own, query, flow = each.component_name, seen.queries.get(each.id), seen.flows.get(each.id)
+        own, query, flow = each.component_name, seen.queries.get(each.id), seen.flow(each)
         if not _streams_records(each, seen):
             yield f"{own}: nothing tells its workload: set Streaming, Batch or Interactive; only Streaming moves."
         if query is None:
@@ -172,9 +175,9 @@ def _notes(name: str, group: Sequence[Application], ends: Sequence[End], seen: S
             yield f"{own}: reads {topics} from Kafka; name its brokers: --external kafka=NAMESPACE/app=kafka."
         elif query.others:
             yield f"{own}: reads {', '.join(query.others)}: check where that comes from."
-        if flow is None or not flow.exchange:
+        if not flow.exchange:
             yield f"{own}: no shuffle was measured: give --prometheus, or set exchange. If unset, it counts as 1."
-        if query is not None and (flow is None or not flow.arriving):
+        if query is not None and not flow.arriving:
             yield f"{own}: what arrives was not measured (Spark counts no bytes of Kafka): set the stream's rate."
         if each.topology != name or each.component is None:
             yield (

@@ -13,7 +13,7 @@ WINDOW_SECONDS = 600
 _STEP_SECONDS = 5
 _BY = "application_id"
 _DRIVERS_NAME = "metrics_(.+)_driver_spark_streaming_(.+)_inputRate_total_Value"
-_INCREASES = {
+_METRICS = {
     "taskSeconds": "totalDuration_seconds_total",
     "gcSeconds": "totalGCTime_seconds_total",
     "inputBytes": "totalInputBytes_bytes_total",
@@ -34,25 +34,29 @@ def _arriving(function: str) -> str:
     return f"sum by ({_BY}) ({function}{told}{window}))"
 
 
+def seconds(by: str) -> str:
+    """PromQL: how much of the last ten minutes there are values of."""
+    window = f"[{WINDOW_SECONDS}s:{_STEP_SECONDS}s]"
+    return f"max by ({by}) (time() - min_over_time(timestamp(metrics_executor_totalCores){window}))"
+
+
+def increase(metric: str, by: str) -> str:
+    """PromQL: of a counter of Spark's executors (`totalInputBytes_bytes_total`) in the last ten minutes."""
+    return f"sum by ({by}) (increase(metrics_executor_{metric}[{WINDOW_SECONDS}s]))"
+
+
 QUERIES: Mapping[str, str] = {
     "executors": f"count by ({_BY}) (metrics_executor_totalCores > 0)",
     "cores": f"sum by ({_BY}) (metrics_executor_totalCores)",
-    "seconds": (
-        f"max by ({_BY}) (time() - min_over_time"
-        f"(timestamp(metrics_executor_totalCores)[{WINDOW_SECONDS}s:{_STEP_SECONDS}s]))"
-    ),
-    **{
-        name: f"sum by ({_BY}) (increase(metrics_executor_{metric}[{WINDOW_SECONDS}s]))"
-        for name, metric in _INCREASES.items()
-    },
+    "seconds": seconds(_BY),
+    **{name: increase(metric, _BY) for name, metric in _METRICS.items()},
     "rate": _arriving("avg_over_time("),
     "rateLow": _arriving("quantile_over_time(0.025, "),
     "rateHigh": _arriving("quantile_over_time(0.975, "),
 }
 """PromQL, by what it gives: of the last ten minutes, summed over an application's executors.
 
-The driver has no cores and no tasks, except in local mode, where it is the only executor. `seconds` is how much of the
-ten minutes there are values of.
+The driver has no cores and no tasks, except in local mode, where it is the only executor.
 """
 
 
@@ -97,7 +101,7 @@ def read(answers: Mapping[str, Samples], *, application: str | None) -> Executor
         raise InvalidField("--application", application, f"Prometheus has no such application: it has {known}")
     values = {name: _of(application, _by_application(answer)) for name, answer in answers.items()}
     seconds = values.get("seconds")
-    per_second = {name: None if seconds is None else _over(values.get(name), seconds) for name in _INCREASES}
+    per_second = {name: None if seconds is None else _over(values.get(name), seconds) for name in _METRICS}
     return ExecutorMetrics(
         application=application,
         executors=int(values.get("executors") or 1),

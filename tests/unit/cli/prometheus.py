@@ -14,8 +14,8 @@ Values = Callable[[str], Mapping[str, object]]
 
 
 @contextmanager
-def answering(values: Values) -> Iterator[str]:
-    """Its URL."""
+def answering(values: Values, labels: Callable[[str], Mapping[str, str]] = lambda _: {}) -> Iterator[str]:
+    """Its URL. `labels`: those of a series in addition to the application's, by application."""
 
     class Answering(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -26,7 +26,10 @@ def answering(values: Values) -> Iterator[str]:
 
         def _answer(self, fields: str) -> None:
             found = values(parse_qs(fields)["query"][0])
-            result = [{"metric": {"application_id": each}, "value": [1.0, str(value)]} for each, value in found.items()]
+            result: list[dict[str, object]] = [
+                {"metric": {**labels(each), "application_id": each}, "value": [1.0, str(value)]}
+                for each, value in found.items()
+            ]
             body = json.dumps({"status": "success", "data": {"resultType": "vector", "result": result}}).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))

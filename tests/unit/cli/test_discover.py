@@ -28,9 +28,13 @@ def _of_applications(query: str) -> Mapping[str, float]:
     return next(found for name, found in RATES.items() if name in query)
 
 
+def _of_its_driver(application: str) -> Mapping[str, str]:
+    return {"namespace": "analytics", "pod": f"{application[6:]}-driver"}
+
+
 @pytest.fixture
 def prometheus() -> Iterator[str]:
-    with answering(_of_applications) as url:
+    with answering(_of_applications, _of_its_driver) as url:
         yield url
 
 
@@ -98,6 +102,17 @@ def test_it_finds_what_the_clickstream_example_declares_by_hand(files: Path, pro
     assert topology.spec.streams[0] == by_hand.spec.streams[0]
     (second,) = topology.spec.streams[1:]
     assert (second.from_, second.to, second.rate) == ("kafka", "sessions", by_hand.spec.streams[1].rate)
+
+
+@pytest.mark.parametrize(
+    "claimed", [{"namespace": "tenant-b", "pod": "ingest-driver"}, {"namespace": "analytics", "pod": "liar"}], ids=str
+)
+def test_series_that_another_pod_exports_count_for_no_application(files: Path, claimed: dict[str, str]) -> None:
+    with answering(_of_applications, lambda _: claimed) as url:
+        topology, text = found("-f", str(files / "pods.json"), "ingest", "--prometheus", url)
+    (component,) = topology.spec.components
+    assert (component.exchange, component.workload) == (None, None)
+    assert "no shuffle was measured" in text
 
 
 def test_without_measurements_it_says_what_to_give(files: Path) -> None:

@@ -82,7 +82,7 @@ def test_kafka_that_is_read_and_written_gives_streams_with_their_rate() -> None:
         [app("a"), app("b")],
         [KAFKA, End("other", "else", {"app": "x"})],
         {"spark-a": Query(("clicks",), to_kafka=True), "spark-b": Query(("sessions",))},
-        {"spark-a": Flow(exchange=20 * 2**20, arriving=40 * 2**20)},
+        {("team", "spark-a"): Flow(exchange=20 * 2**20, arriving=40 * 2**20)},
     )
     found = spec(seen, name="all")
     assert found["components"][0] == {
@@ -113,7 +113,7 @@ def test_kafka_whose_brokers_are_not_known_is_asked_for() -> None:
 
 
 def test_a_streaming_query_is_also_known_by_its_metrics() -> None:
-    found = spec(Seen([app()], (), {}, {"spark-clicks": Flow(streaming=True)}))
+    found = spec(Seen([app()], (), {}, {("team", "spark-clicks"): Flow(streaming=True)}))
     assert found["components"][0]["workload"] == "Streaming"
 
 
