@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import io
 import json
 import math
@@ -69,7 +70,9 @@ def output_option(*forms: Format, more: str = "") -> Any:
         name, _, template = text.partition("=")
         form = next((each for each in forms if each == name.lower()), None)
         if form is None or (template and form is not Format.JSONPATH):
-            raise typer.BadParameter(f"{text!r} is not one of {listed}")
+            near = difflib.get_close_matches(name.lower(), forms, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise typer.BadParameter(f"{text!r} is not one of {listed}{hint}")
         if form is not Format.JSONPATH:
             return Output(form)
         try:

@@ -159,7 +159,9 @@ def _placement(spec: dict[str, Any], strategy: str) -> dict[str, Any]:
 
 def _known(field: str, value: str, words: type[StrEnum]) -> str:
     if value not in set(words):
-        raise InvalidField(field, value, f"choose one of {', '.join(words)}, or name a policy's file")
+        near = difflib.get_close_matches(value, words, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise InvalidField(field, value, f"{hint}choose one of {', '.join(words)}, or name a policy's file")
     return value
 
 

@@ -248,6 +248,40 @@ def test_file_object_field_and_remedy_are_named(
     assert words in " ".join(ended.err.split())
 
 
+EVENTS: list[dict[str, Any]] = [
+    {"Event": "SparkListenerApplicationStart", "Timestamp": 1, "App Name": "a"},
+    {"Event": "SparkListenerExecutorAdded", "Executor ID": "1", "Executor Info": {"Total Cores": 2}},
+    {"Event": "SparkListenerStageCompleted", "Stage Info": {"Stage ID": 0, "Stage Name": "x", "Parent IDs": []}},
+    {"Event": "SparkListenerEnvironmentUpdate", "Spark Properties": {"spark.executor.memory": "4g"}},
+]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        ((0, "Timestamp"), ABSENT, "events:1': SparkListenerApplicationStart without 'Timestamp': name a log"),
+        ((0, "Timestamp"), None, "events:1': SparkListenerApplicationStart with a field of the wrong type: name a log"),
+        ((1, "Executor Info", "Total Cores"), ABSENT, "events:2': SparkListenerExecutorAdded without 'Total Cores'"),
+        (
+            (1, "Executor Info", "Total Cores"),
+            float("inf"),
+            "events:2': SparkListenerExecutorAdded with a field of the",
+        ),
+        ((2, "Stage Info"), "x", "events:3': SparkListenerStageCompleted with a field of the wrong type"),
+        ((3, "Spark Properties"), "x", "events:4': SparkListenerEnvironmentUpdate with a field of the wrong type"),
+        ((3,), 5, "events:4': no event: name a log"),
+    ],
+)
+def test_an_event_that_spark_did_not_write_is_named_by_its_line(
+    tmp_path: Path, path: tuple[Key, ...], value: Any, words: str
+) -> None:
+    file = tmp_path / "events"
+    file.write_text("\n".join(json.dumps(event) for event in changed(EVENTS, path, value)), encoding="utf-8")
+    ended = run("size", "--event-log", str(file))
+    assert ended.code == 2
+    assert f"Error: --event-log: '{tmp_path}/{words}" in ended.err
+
+
 def test_a_value_that_json_does_not_have_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "policy.yaml"
     file.write_text("kind: BalancingPolicy\nmetadata: {name: x}\nspec: {moves: {settle: !!binary aGk=}}\n")

@@ -98,6 +98,8 @@ def test_under_kubectl_it_calls_itself_as_people_call_it() -> None:
         (["snapshot", "-o", "pool.toml"], "Invalid value for '--output' / '-o': 'pool.toml' is not one of"),
         (["status", "--color"], "No such option: --color"),
         (["status", "-o", "xml"], "'xml' is not one of"),
+        (["status", "-o", "jsno"], "did you mean json?"),
+        (["simulate", str(ROOT / "examples/scenarios/flash-crowd.yaml"), "-p", "AvgSheder"], "mean AvgShedder?"),
         (["explain"], "Missing argument"),
         (["explain", "deployment/x"], "only pods, topologies and policies can be explained"),
         (["plan", "--prometheus", "localhost:9090"], "write an address with its scheme"),

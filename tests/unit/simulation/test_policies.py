@@ -154,7 +154,7 @@ def test_figures_are_the_scenarios_and_those_of_other_strategies_are_left_out() 
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("Shredder", r"--policy: 'Shredder': shedding\.strategy: choose one of .*AvgShedder.*or name a policy's file"),
+        ("Shredder", r"--policy: 'Shredder': shedding\.strategy: .*AvgShedder.*or name a policy's file"),
         ("ThresholdShedder/Traffic", "only AvgShedder has units"),
         ("AvgShedder/Weight", r"Weight.*avgShedder\.unit: choose one of"),
         ("AvgShedder+Nearest", r"Nearest.*placement\.strategy: choose one of"),
