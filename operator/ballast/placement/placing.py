@@ -7,7 +7,7 @@ sends them: to cool nodes as long as there are some, and near their component as
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -40,8 +40,10 @@ from ballast.placement.strategy import Seats, Strategy
 from ballast.placement.workload import TopologyWorkload, workloads
 
 _NOTHING_RESERVED: Mapping[str, Resources] = {}
-_NO_FIGURES: Mapping[str, float] = {}
+_NO_VALUES: Mapping[str, float] = {}
 _NO_STATE = PlacementState()
+_Waiting = Callable[[Sequence[Executor]], Iterator[TopologyWorkload]]
+"""The workloads of some of the pass's executors, by topology."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +60,10 @@ def place(
     memory: Memory,
     *,
     gated: Sequence[Executor],
-    scores: Mapping[str, float] = _NO_FIGURES,
+    scores: Mapping[str, float] = _NO_VALUES,
     reserved: Mapping[str, Resources] = _NOTHING_RESERVED,
     unbound: Mapping[str, Resources] | None = None,
-    loads: Mapping[str, float] = _NO_FIGURES,
+    loads: Mapping[str, float] = _NO_VALUES,
     measured: Mapping[str, float] | None = None,
     state: PlacementState = _NO_STATE,
     effort: Effort | None = None,
@@ -69,8 +71,8 @@ def place(
     """Where each gated executor goes.
 
     `gated`: the executors to place now, of any number of topologies. `scores`: score by node in percent, what is on
-    its way included; `measured`: without that, the same if None. `reserved`: amounts by node that are spoken for (moves
-    in flight). `unbound`: amounts that pods will take which are not bound yet, as `expected` says; worked out if None.
+    its way included; `measured`: without that, the same if None. `reserved`: amounts by node set aside for moves
+    in flight. `unbound`: amounts that pods will take which are not bound yet, as `expected` says; worked out if None.
     `loads`: expected CPU cores by executor uid, its request otherwise. An executor that can't be placed within the
     limits has node None, Pin.NONE and a reason; in its location stand the zone and racks that it should prefer, where
     they are known.
@@ -78,33 +80,30 @@ def place(
     if not gated:
         return Placed([], state)
     places = node_locations(snapshot.nodes, policy.levels)
-    admission = Admission(places.nodes)
     space = room(
         snapshot, places, gated=gated, scores=scores, reserved=reserved, unbound=unbound, weights=policy.weights
     )
-    pool = Pool(places, space, admission, policy.placement, _hot(places, space, policy.shedding))
+    pool = Pool(places, space, Admission(places.nodes), policy.placement, _hot(places, space, policy.shedding))
     known = scores if measured is None else measured
     strategy = chosen(pool, snapshot, state, gated=gated, measured=known, effort=effort)
     pins = decided(snapshot, gated) if policy.placement.strategy == "AvgShedder" else {}
     work = _Pass(pool, policy, strategy, memory=memory, loads=loads, pins=pins)
     sent = work.foresee(snapshot, state)
-    ordered = sorted(gated, key=lambda executor: (executor.key, executor.uid))
-    free = [e for e in ordered if e.uid not in work.pins or not work.pin(e)]
-    bound = headings(snapshot, sent.items())
-    bound |= {placement.uid: placement.node for placement in work.placements if placement.node is not None}
+    free = [e for e in sorted(gated, key=lambda e: (e.key, e.uid)) if e.uid not in pins or not work.pin(e)]
+    bound = headings(snapshot, sent.items()) | _nodes(work.placements)
 
     def waiting(executors: Sequence[Executor]) -> Iterator[TopologyWorkload]:
         sticky = policy.placement.sticky
         return workloads(snapshot, places, memory, gated=executors, bound=bound, sticky=sticky, loads=loads)
 
-    for workload in waiting(free):
-        work.place(workload)
-    if any(executor.uid not in work.seats for executor in free):
-        work.seats = repaired(pool, waiting(free), work.seats, executors=len(free))
-    work.settle(free, waiting)
+    work.place_all(free, waiting)
     found = sorted(work.placements, key=lambda placement: (placement.executor, placement.uid))
-    sent |= {placement.uid: placement.node for placement in found if placement.node is not None}
-    return Placed(found, replace(after(strategy, state), sent=tuple(sorted(sent.items()))))
+    return Placed(found, replace(after(strategy, state), sent=tuple(sorted((sent | _nodes(found)).items()))))
+
+
+def _nodes(placements: Iterable[Placement]) -> dict[str, str]:
+    """Node by uid, of the placements that have one."""
+    return {placement.uid: placement.node for placement in placements if placement.node is not None}
 
 
 def _hot(places: NodeLocations, space: Room, shedding: SheddingPolicy) -> BoolArray:
@@ -130,7 +129,7 @@ class _Pass:
     """By uid: the limit that splits the executor's set."""
 
     def foresee(self, snapshot: Snapshot, state: PlacementState) -> dict[str, str]:
-        """Let those count that were sent somewhere and are not bound yet; them, by uid."""
+        """Count executors that were sent somewhere and are not bound yet; their nodes, by uid."""
         before = dict(state.sent)
         sent: dict[str, str] = {}
         for executor in snapshot.executors:
@@ -159,7 +158,15 @@ class _Pass:
         self._settle(executor, position, self.policy.moves.pin)
         return True
 
-    def place(self, workload: TopologyWorkload) -> None:
+    def place_all(self, executors: Sequence[Executor], waiting: _Waiting) -> None:
+        """Place one topology after the other, repair what stays without a node, and record the results."""
+        for workload in waiting(executors):
+            self._place(workload)
+        if any(executor.uid not in self.seats for executor in executors):
+            self.seats = repaired(self.pool, waiting(executors), self.seats, executors=len(executors))
+        self._settle_all(executors, waiting)
+
+    def _place(self, workload: TopologyWorkload) -> None:
         near = region(workload, self.pool.locations, self.memory.scopes)
         left = {group: len(members.executors) for group, members in enumerate(workload.groups)}
         for tier in range(TIERS if self.pool.locations.nodes else 0):
@@ -170,10 +177,8 @@ class _Pass:
                 mine = {group: left.pop(group) for group in part if group in left}
                 left |= self._place_tier(workload, mine, tier, near)
 
-    def settle(
-        self, executors: Sequence[Executor], waiting: Callable[[Sequence[Executor]], Iterator[TopologyWorkload]]
-    ) -> None:
-        """Say where these go, and why some find no node; `waiting` gives the workloads of executors."""
+    def _settle_all(self, executors: Sequence[Executor], waiting: _Waiting) -> None:
+        """Record where these go, and why some find no node."""
         for executor in executors:
             if executor.uid in self.seats:
                 wished = self.pins.get(executor.uid)
@@ -242,7 +247,7 @@ class _Pass:
         self.placements.append(Placement(executor.key, executor.uid, node.name, node.location, pin, reason, detail))
 
     def _release(self, workload: TopologyWorkload, group: int, executors: Sequence[Executor]) -> None:
-        """Let executors of a group go unpinned, with the reason."""
+        """Release executors of a group unpinned, with the reason."""
         if not executors:
             return
         reason, detail = why_not(self.pool, workload, group)

@@ -1,26 +1,40 @@
+from __future__ import annotations
+
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from ballast.model import (
+    AvgShedderPolicy,
     Component,
     Constraints,
     Executor,
+    ExecutorUsage,
+    LoadUnit,
     Memory,
     Move,
     MovePhase,
     MovesMode,
     MovesPolicy,
+    Node,
+    NodeUsage,
     Phase,
     PlacementMode,
     PlacementPolicy,
+    Plan,
+    PlannedMove,
+    Reason,
+    SheddingPolicy,
+    Snapshot,
     Taint,
     Toleration,
     Workload,
 )
-from ballast.planner.leveling import changing_nodes, destinations
+from ballast.planner.leveling import changing_nodes, destinations, pool_load
 from ballast.planner.plan import plan
+from ballast.shedding.load import NodeLoad
 from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor
 
 RESERVED, DEDICATED = Taint("reserved", "", "NoSchedule"), Taint("dedicated", "streams", "NoExecute")
@@ -114,3 +128,196 @@ def test_the_start_of_a_job_is_not_taken_for_noise(seed: int) -> None:
             break
     assert [move.source for move in decided.moves] == ["n0"]
     assert minute >= 20
+
+
+def shown(snapshot: Snapshot, name: str = "hot") -> NodeLoad:
+    scores = {node.name: 50.0 for node in snapshot.nodes}
+    load = pool_load(snapshot, scores, receivers=scores, movable=lambda _: True, now=NOW)
+    return next(node for node in load.nodes if node.name == name)
+
+
+@pytest.mark.parametrize(
+    ("move", "seconds"),
+    [
+        ({"left_at": NOW - 250.0}, 240.0),
+        ({"left_at": None, "arrived_at": NOW - 200.0}, 190.0),
+        ({"phase": MovePhase.LEAVING, "left_at": None, "ended_at": None}, -10.0),
+        ({"phase": MovePhase.FAILED, "left_at": None}, None),
+        ({"phase": MovePhase.REFUSED, "left_at": None}, None),
+        ({"phase": MovePhase.PROPOSED, "left_at": None, "ended_at": None}, None),
+        ({"left_at": NOW - 250.0, "source": "other", "target": "hot"}, None),
+    ],
+)
+def test_an_unload_is_as_old_as_the_figures_say(move: dict[str, Any], seconds: float | None) -> None:
+    node = replace(a_node("hot"), usage=NodeUsage(cpu_ratio=0.9, age_seconds=10.0))
+    found = shown(a_snapshot(node, moves=(a_move(**move),)))
+    assert (found.age_seconds, found.since_unload_seconds) == (10.0, seconds)
+
+
+def test_the_latest_of_several_unloads_counts() -> None:
+    moves = (a_move("m1", left_at=NOW - 60.0), a_move("m2", left_at=NOW - 90.0))
+    assert shown(a_snapshot(a_node("hot"), moves=moves)).since_unload_seconds == 60.0
+
+
+CLOSED = {
+    "cordoned": {"schedulable": False},
+    "not ready": {"ready": False},
+    "leaving": {"leaving": "ToBeDeletedByClusterAutoscaler"},
+    "tainted for everybody": {"taints": (Taint("reserved", "", "NoSchedule"),)},
+}
+BY_TRAFFIC = AvgShedderPolicy(unit=LoadUnit.TRAFFIC, low_hits=2, high_hits=2, min_rate=0.0, min_throughput_bytes=0.0)
+NO_MINIMUM = (("min_rate", 0.0), ("min_throughput", 0.0))
+EVERY_STRATEGY = (
+    SheddingPolicy(avg_shedder=BY_TRAFFIC),
+    SheddingPolicy("ThresholdShedder", settings=(("min_throughput", 0.0),)),
+    SheddingPolicy("OverloadShedder", settings=(("threshold", 80.0),)),
+    SheddingPolicy("UniformLoadShedder", settings=(("max_unload_percent", 50.0), *NO_MINIMUM)),
+    SheddingPolicy("TransferShedder", settings=(("hits", 1.0), ("target_std_dev", 10.0))),
+    SheddingPolicy(avg_shedder=AvgShedderPolicy(low_hits=2, high_hits=2)),
+)
+every_strategy = pytest.mark.parametrize(
+    "shedding", EVERY_STRATEGY, ids=lambda each: f"{each.strategy}-{each.avg_shedder.unit}"
+)
+
+
+def with_traffic(nodes: tuple[Node, ...], *, on: str) -> Snapshot:
+    """Four executors on node `on`, and nothing else that could move."""
+    busy = [an_executor(f"e-{i}", node=on, cpu=0.4) for i in range(4)]
+    traffic = {"records_per_second": 1e3, "bytes_per_second": 1e6}
+    executors = tuple(replace(e, usage=replace(e.usage, **traffic)) for e in busy if e.usage)
+    return a_snapshot(*nodes, executors=executors)
+
+
+def several_passes(snapshot: Snapshot, shedding: SheddingPolicy, before: Memory | None = None) -> list[Plan]:
+    moves = MovesPolicy(mode=MovesMode.RECOMMEND, max_locality_loss=1.0)
+    policy = a_policy(window_seconds=30.0, shedding=shedding, moves=moves)
+    memory, found = before or Memory(), []
+    for at in range(6):
+        now = NOW + 60.0 * at
+        decided, memory = plan(replace(snapshot, taken_at=now), policy, memory, now)
+        found.append(decided)
+    return found
+
+
+@every_strategy
+@pytest.mark.parametrize("state", CLOSED.values(), ids=CLOSED)
+def test_a_cold_node_that_takes_nothing_keeps_nobody_else_from_taking(
+    shedding: SheddingPolicy, state: dict[str, Any]
+) -> None:
+    nodes = (a_node("closed", cpu=0.02, **state), a_node("cold", cpu=0.3), a_node("mild", cpu=0.5))
+    found = several_passes(with_traffic((*nodes, a_node("hot", cpu=0.95)), on="hot"), shedding)
+    assert {(move.source, move.target) for each in found for move in each.moves} == {("hot", "cold")}
+    assert Reason.NODE_UNAVAILABLE not in {refusal.reason for each in found for refusal in each.refusals}
+
+
+@every_strategy
+@pytest.mark.parametrize("state", CLOSED.values(), ids=CLOSED)
+def test_a_hot_node_that_takes_nothing_still_gives(shedding: SheddingPolicy, state: dict[str, Any]) -> None:
+    nodes = (a_node("closed", cpu=0.95, **state), a_node("cold", cpu=0.3), a_node("mild", cpu=0.5))
+    found = several_passes(with_traffic(nodes, on="closed"), shedding)
+    assert {(move.source, move.target) for each in found for move in each.moves} == {("closed", "cold")}
+
+
+def test_a_node_without_figures_for_one_pass_keeps_its_hits() -> None:
+    shedding = SheddingPolicy(avg_shedder=replace(BY_TRAFFIC, low_hits=99, high_hits=99))
+    policy, memory, hits = a_policy(window_seconds=30.0, shedding=shedding), Memory(), []
+    for at in range(5):
+        hot = a_node("hot", cpu=None if at == 3 else 0.95)
+        now = NOW + 60.0 * at
+        snapshot = with_traffic((hot, a_node("cold", cpu=0.3), a_node("mild", cpu=0.5)), on="hot")
+        decided, memory = plan(replace(snapshot, taken_at=now), policy, memory, now)
+        hits += [node.low_hits for node in decided.pool.nodes if node.name == "hot"]
+    assert hits == [1, 2, 3, 3, 4]
+
+
+@every_strategy
+def test_a_clock_that_is_set_back_holds_nobody_up(shedding: SheddingPolicy) -> None:
+    nodes = (a_node("hot", cpu=0.95), a_node("cold", cpu=0.3), a_node("mild", cpu=0.5))
+    snapshot, ahead = with_traffic(nodes, on="hot"), NOW + 7200.0
+    policy = a_policy(window_seconds=30.0, shedding=shedding)
+    _, memory = plan(replace(snapshot, taken_at=ahead), policy, Memory(), ahead)
+    assert any(each.moves for each in several_passes(snapshot, shedding, memory))
+
+
+def moves_of(settings: tuple[tuple[str, float], ...], *, age: float = 0.0, left_ago: float) -> tuple[PlannedMove, ...]:
+    """What TransferShedder makes of a pool from which a move took something so many seconds ago."""
+    usage = {"hot": 0.95, "cold": 0.05}
+    nodes = (replace(a_node(n), usage=NodeUsage(cpu_ratio=r, age_seconds=age)) for n, r in usage.items())
+    busy = [an_executor(f"e-{i}", node="hot", cpu=0.4) for i in range(4)]
+    executors = [replace(e, usage=replace(e.usage, bytes_per_second=1e6)) for e in busy if e.usage]
+    policy = a_policy(
+        shedding=SheddingPolicy("TransferShedder", settings=(("hits", 0.0), ("target_std_dev", 10.0), *settings)),
+        moves=MovesPolicy(mode=MovesMode.RECOMMEND, cooldown_seconds=0.0, max_locality_loss=1.0),
+    )
+    before = a_move(left_at=NOW - left_ago)
+    return plan(a_snapshot(*nodes, executors=tuple(executors), moves=(before,)), policy, Memory(), NOW)[0].moves
+
+
+def test_transfer_waits_for_the_delay_after_an_unload() -> None:
+    assert moves_of((("delay", 300.0),), left_ago=299.0) == ()
+    assert moves_of((("delay", 300.0),), left_ago=300.0)
+
+
+def test_transfer_goes_by_no_figures_older_than_its_max_age() -> None:
+    assert moves_of((("max_age", 30.0),), age=31.0, left_ago=900.0) == ()
+    assert moves_of((("max_age", 30.0),), age=30.0, left_ago=900.0)
+
+
+def test_the_hottest_node_is_relieved_first_whatever_its_name() -> None:
+    nodes = (a_node("a", cpu=0.8, cores=8.0), a_node("b", cpu=0.95, cores=8.0), a_node("c", cpu=0.1, cores=8.0))
+    executors = [an_executor(f"e-{n}{i}", node=n, cpu=1.0, application=n) for n in "ab" for i in range(3)]
+    busy = tuple(replace(e, usage=replace(e.usage, bytes_per_second=1e6)) for e in executors if e.usage)
+    policy = a_policy(
+        shedding=SheddingPolicy("OverloadShedder", settings=(("threshold", 70.0),)),
+        moves=MovesPolicy(mode=MovesMode.RECOMMEND, max_concurrent=1, max_locality_loss=1.0),
+    )
+    (made,) = plan(a_snapshot(*nodes, executors=busy), policy, Memory(), NOW)[0].moves
+    assert made.source == "b"
+
+
+OVERLOAD = SheddingPolicy("OverloadShedder", settings=(("threshold", 85.0),))
+AT_ONCE = SheddingPolicy(avg_shedder=AvgShedderPolicy(low_hits=1, high_hits=1))
+
+
+def two_hot_nodes(*moves: Move, shedding: SheddingPolicy = OVERLOAD, beside: tuple[Node, ...] = ()) -> Plan:
+    """A pass over two hot nodes and a cold one, where what rests is what those moves say."""
+    usage = {"h1": 0.99, "h2": 0.97, "cold": 0.1}
+    nodes = (a_node(n, cores=8.0, cpu=ratio) for n, ratio in usage.items())
+    executors = []
+    for node in ("h1", "h2"):
+        for name, volume in ((f"e-{node}", 9e6), (f"small-{node}", 1e6)):
+            one = an_executor(name, node=node, topology=f"team/{node}", application=node)
+            executors.append(replace(one, usage=ExecutorUsage(cpu_cores=2.0, bytes_per_second=volume, state_bytes=0.0)))
+    topologies = tuple(a_topology(key=f"team/{n}", name=n) for n in ("h1", "h2"))
+    policy = a_policy(
+        shedding=shedding,
+        moves=MovesPolicy(mode=MovesMode.RECOMMEND, max_concurrent=5, max_locality_loss=1.0),
+    )
+    snapshot = a_snapshot(*nodes, *beside, executors=tuple(executors), topologies=topologies, moves=moves)
+    return plan(snapshot, policy, Memory(), NOW)[0]
+
+
+def test_a_node_that_rests_takes_no_room_from_others() -> None:
+    decided = two_hot_nodes(a_move("before", source="h1", target="elsewhere", topology="team/other"))
+    (made,) = decided.moves
+    assert (made.source, made.cold_score, made.cold_after) == ("h2", 10.0, 35.0)
+    assert [(each.subject, each.reason, each.target) for each in decided.refusals] == [
+        ("team/e-h1", Reason.COOLDOWN, "cold")
+    ]
+    assert decided.refusals[0].detail == "h1 rests 500 s more after before"
+
+
+def test_avg_shedder_keeps_no_cold_node_for_a_hot_one_that_rests() -> None:
+    before = a_move("before", source="h1", target="elsewhere", topology="team/other")
+    decided = two_hot_nodes(before, shedding=AT_ONCE, beside=(a_node("mild", cores=8.0, cpu=0.5),))
+    assert [(move.source, move.target) for move in decided.moves] == [("h2", "cold")]
+    resting = {(each.subject, each.detail) for each in decided.refusals if each.reason is Reason.COOLDOWN}
+    assert resting == {(f"team/{name}-h1", "h1 rests 500 s more after before") for name in ("e", "small")}
+
+
+def test_of_two_that_would_go_to_one_node_the_second_waits_and_says_for_what() -> None:
+    decided = two_hot_nodes()
+    assert [move.source for move in decided.moves] == ["h1"]
+    assert [(each.subject, each.reason, each.detail) for each in decided.refusals] == [
+        ("team/e-h2", Reason.MAX_CONCURRENT, "1 moves from or to cold are under way")
+    ]

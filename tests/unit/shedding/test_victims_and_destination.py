@@ -6,7 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ballast.shedding.victims_and_destination import Combination, Item, closest
+from ballast.model.reason import Reason
+from ballast.shedding.load import AnythingGoes, Suggestion, UsageNode
+from ballast.shedding.victims_and_destination import Combination, Item, Refused, closest, completed
+from tests.unit.shedding.builders import usage_pool, used
 
 
 def names(combination: Combination) -> list[str]:
@@ -74,3 +77,148 @@ def test_the_order_decides_nothing(offered: list[Item]) -> None:
     assert closest(offered, wanted=4.2, most=3, slack=0.1) == closest(
         items(3.0, 2.0, 2.0, 1.5, 0.5), wanted=4.2, most=3, slack=0.1
     )
+
+
+class FullNodes:
+    """Each of these nodes has no room; the others take one executor a pass."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+    def refusal(self, executor: str, target: str, arriving: tuple[str, ...]) -> Reason | None:
+        del executor
+        return Reason.NO_ROOM if target in self.names or arriving else None
+
+    def cost(self, executor: str, target: str) -> float:
+        del executor, target
+        return 0.0
+
+    def locality_delta_ratio(self, executor: str, target: str) -> float:
+        del executor, target
+        return 0.0
+
+
+def unload(executor: str, target: str | None = None) -> Suggestion:
+    return Suggestion(executor, executor.split("/", maxsplit=1)[0], target, 90)
+
+
+HOT = used("hot", 90, [2.0, 2.0])
+
+
+def test_the_coldest_node_takes_it() -> None:
+    (made,), refused = completed([unload("hot/0")], usage_pool(HOT, used("a", 60), used("b", 40)), AnythingGoes())
+    assert (made.target, made.hot_after, made.cold_after, made.cold_score, made.difference) == ("b", 77.5, 52.5, 40, 50)
+    assert refused == ()
+
+
+def test_the_next_one_when_that_has_no_room() -> None:
+    (made,), _ = completed([unload("hot/0")], usage_pool(HOT, used("a", 60), used("b", 40)), FullNodes("b"))
+    assert made.target == "a"
+
+
+def test_each_counts_on_those_before_it() -> None:
+    pool = usage_pool(HOT, used("a", 45), used("b", 40))
+    made, _ = completed([unload("hot/0"), unload("hot/1")], pool, AnythingGoes())
+    assert [(each.target, each.hot_score, each.hot_after) for each in made] == [("b", 90, 77.5), ("a", 77.5, 65.0)]
+
+
+def test_nobody_counts_on_what_is_not_followed() -> None:
+    cold, busy = used("a", 30), used("also", 88, [2.0])
+    asked: list[Suggestion] = []
+
+    def ruling(suggestion: Suggestion) -> tuple[Reason, str] | None:
+        asked.append(suggestion)
+        return None if suggestion.executor == "also/0" else (Reason.COOLDOWN, "hot rests")
+
+    suggestions = [unload("hot/0"), unload("hot/1"), unload("also/0")]
+    (made,), refused = completed(suggestions, usage_pool(HOT, busy, cold), FullNodes(), ruling=ruling)
+    assert (made.hot_score, made.cold_score, made.hot_after, made.cold_after) == (88, 30, 75.5, 42.5)
+    assert refused == tuple(Refused(f"hot/{i}", "hot", "a", Reason.COOLDOWN, "hot rests") for i in range(2))
+    assert [(each.executor, each.target, each.hot_after) for each in asked] == [
+        ("hot/0", "a", 77.5),
+        ("hot/1", "a", 77.5),
+        ("also/0", "a", 75.5),
+    ]
+
+
+def test_what_the_coldest_node_says_is_why_nobody_takes_it() -> None:
+    _, (refused,) = completed([unload("hot/0")], usage_pool(HOT, used("a", 60), used("b", 85)), FullNodes("a"))
+    assert (refused.target, refused.reason) == ("a", Reason.NO_ROOM)
+
+
+@pytest.mark.parametrize("over", [2e-8, 5e-7])
+def test_where_both_meet_rounding_makes_no_overshoot(over: float) -> None:
+    (made,), _ = completed([unload("hot/0")], usage_pool(HOT, used("a", 65 + over)), AnythingGoes())
+    assert (made.hot_after, made.cold_after) == pytest.approx((77.5, 77.5))
+
+
+def test_a_named_target_is_kept() -> None:
+    (made,), _ = completed([unload("hot/0", "a")], usage_pool(HOT, used("a", 60), used("b", 40)), AnythingGoes())
+    assert made.target == "a"
+
+
+@pytest.mark.parametrize(
+    ("executor", "target", "nodes", "reason"),
+    [
+        ("hot/0", "a", [HOT, used("a", 60)], Reason.NO_ROOM),
+        ("hot/0", None, [HOT, used("a", 60)], Reason.NO_ROOM),
+        ("hot/0", None, [HOT, used("b", 85)], Reason.OVERSHOOT),
+        ("hot/0", None, [HOT], Reason.NO_DESTINATION),
+        ("hot/0", "gone", [HOT], Reason.NO_DESTINATION),
+        ("hot/0", "b", [HOT, used("b", 10, receives=False)], Reason.NODE_UNAVAILABLE),
+        ("hot/9", None, [HOT, used("b", 10)], Reason.UNKNOWN_LOAD),
+        ("hot/0", None, [used("hot", 90, [None]), used("b", 10)], Reason.UNKNOWN_LOAD),
+        ("hot/0", None, [used("hot", 90, [1.0], refusals={0: Reason.TOO_YOUNG}), used("b", 10)], Reason.TOO_YOUNG),
+    ],
+)
+def test_what_can_not_be_followed_is_refused(
+    executor: str, target: str | None, nodes: list[UsageNode], reason: Reason
+) -> None:
+    made, (refused,) = completed([unload(executor, target)], usage_pool(*nodes), FullNodes("a"))
+    assert (made, refused.executor, refused.reason) == ((), executor, reason)
+
+
+def test_a_refusal_names_everything() -> None:
+    pool = usage_pool(used("hot", 90, [None, 1.0], refusals={1: Reason.TOO_YOUNG}), used("a", 60))
+    _, refused = completed([unload("hot/0", "a"), unload("hot/1", "a")], pool, AnythingGoes())
+    assert refused == (
+        Refused("hot/0", "hot", "a", Reason.UNKNOWN_LOAD, "its use of CPU is not known"),
+        Refused("hot/1", "hot", "a", Reason.TOO_YOUNG),
+    )
+
+
+def test_a_full_target_is_named_in_the_refusal() -> None:
+    _, refused = completed([unload("hot/0", "a")], usage_pool(HOT, used("a", 60)), FullNodes("a"))
+    assert refused == (Refused("hot/0", "hot", "a", Reason.NO_ROOM),)
+
+
+def test_a_target_that_the_strategy_named_must_not_end_hotter_either() -> None:
+    made, (refused,) = completed([unload("hot/0", "a")], usage_pool(HOT, used("a", 85)), AnythingGoes())
+    assert made == ()
+    assert refused == Refused("hot/0", "hot", "a", Reason.OVERSHOOT, "a would end at 97.5, above 77.5")
+
+
+def test_what_a_swap_would_bring_back_stays_and_nobody_counts_on_it() -> None:
+    pool = usage_pool(HOT, used("cold", 20, [1.0]), used("b", 64))
+    swap = [unload("hot/0", "cold"), unload("cold/0", "hot"), unload("hot/1")]
+    made, (refused,) = completed(swap, pool, AnythingGoes())
+    assert (refused.executor, refused.reason) == ("cold/0", Reason.OVERSHOOT)
+    assert [(each.hot_after, each.cold_after) for each in made] == [(77.5, 32.5), (65.0, 45.0)]
+
+
+def test_predictions_start_from_what_the_pool_shows_not_from_a_smoothed_score() -> None:
+    smoothed = Suggestion("hot/0", "hot", "a", 99.0)
+    (made,), _ = completed([smoothed], usage_pool(HOT, used("a", 60)), AnythingGoes())
+    assert (made.hot_score, made.hot_after) == (90, 77.5)
+
+
+def test_equal_scores_are_no_overshoot() -> None:
+    (made,), _ = completed([unload("hot/0")], usage_pool(HOT, used("a", 65)), AnythingGoes())
+    assert (made.hot_after, made.cold_after) == pytest.approx((77.5, 77.5))
+
+
+def test_only_the_coldest_eight_are_tried() -> None:
+    names = [f"full{index}" for index in range(8)]
+    pool = usage_pool(HOT, *(used(name, 40.0 + index) for index, name in enumerate(names)), used("free", 60))
+    assert completed([unload("hot/0")], pool, FullNodes(*names))[0] == ()
+    assert completed([unload("hot/0")], pool, FullNodes(*names[1:]))[0] != ()
