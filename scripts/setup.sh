@@ -58,6 +58,7 @@ missing_packages() {
   has_java || java_package
   has_browser || has_package "$(browser_package)" || browser_package
   command -v prometheus >/dev/null 2>&1 || echo prometheus
+  command -v mvn >/dev/null 2>&1 || echo maven
 }
 
 # The testbed starts its own Prometheus: the package's service must neither start now nor at the next boot.

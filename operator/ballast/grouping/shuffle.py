@@ -303,6 +303,18 @@ class Shuffle:
         """New places of the targets, in their order; they count from the next refresh on."""
         self._around = reach(self._source, places)
 
+    def targets_replaced(self, targets: Sequence[int], places: Sequence[Place | None]) -> None:
+        """Other targets, from now on. Those that remain keep their weights; new ones get the highest.
+
+        Raises InvalidField if there is no target at all, and then keeps the former ones.
+        """
+        around = reach(self._source, places)
+        known = dict(zip(self._targets, self.route.weights.tolist(), strict=True))
+        weights = np.array([known.get(target, HIGHEST) for target in targets], dtype=np.int64)
+        scope = next_scope(self.route.scope, around, None, self._bounds)
+        ring = spun(weights, around.within[scope], slots=capacity(weights.size), random=self._random)
+        self._targets, self._around, self.route, self._next = tuple(targets), around, Route(scope, weights, ring), 0
+
     def choose_one(self) -> int:
         """Position of the next target in `targets`."""
         ring = self.route.ring

@@ -1,0 +1,129 @@
+"""Kafka: the column that tells Spark's sink the partition of each record, and the rack of Spark's consumers."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pandas as pd
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sql
+from pyspark.sql.pandas.functions import pandas_udf
+
+from ballast.grouping.shuffle import Place
+from ballast.spark.routing.chooser import RoutingError, Target, Targets, chooser_of
+
+_TIMEOUT_MS = 10_000
+_BROKER = "kafka"
+"""The process of a broker: a sender on its node is another one."""
+
+
+def with_partition(df: DataFrame, targets: Targets, *, key: str = "key", reroute_keys: bool = False) -> DataFrame:
+    """`df` with a column `partition`, as Spark's Kafka sink reads it: a near partition that keeps up.
+
+    A record whose column `key` is not null keeps the partition that Kafka gives its key, unless `reroute_keys`.
+    The task fails with RoutingError if no partition has a leader.
+    """
+    free = sql.col(key).isNull() if key in df.columns and not reroute_keys else sql.lit(True)
+    return df.withColumn("partition", _chosen(targets, free))
+
+
+def _chosen(targets: Targets, free: Column) -> Column:
+    def partition(free: pd.Series) -> pd.Series:
+        routed = free.to_numpy(dtype=bool)
+        chosen = chooser_of(targets).choose(int(routed.sum()))
+        if routed.all():
+            return pd.Series(chosen)
+        column = pd.Series(pd.NA, index=free.index, dtype="Int32")
+        column[routed] = chosen
+        return column
+
+    # Choosing again would give other partitions: the optimizer must not do it twice.
+    udf = pandas_udf(partition, "int")  # type: ignore[call-overload]  # its stubs know series of one type
+    chosen: Column = udf.asNondeterministic()(free)
+    return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaTopic:
+    """The partitions of `topic` that have a leader, and how far the consumer group `group` is behind on each.
+
+    A partition is fully loaded at `lag_at_full` records of lag; without a group no load is known. `rack_is` says
+    whether the brokers' `broker.rack` names a zone or a rack within one. `options` are those of kafka-python's
+    KafkaAdminClient, for TLS and the like. Needs the package kafka-python on the executors.
+    """
+
+    bootstrap: str
+    topic: str
+    group: str | None = None
+    lag_at_full: int = 10_000
+    rack_is: Literal["zone", "rack"] = "zone"
+    options: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        return f"topic {self.topic} at {self.bootstrap}"
+
+    def read(self) -> list[Target]:
+        """Raises RoutingError if there is no such topic, and KafkaError if no broker answers."""
+        from kafka.errors import for_code  # noqa: PLC0415 -- on executors alone
+
+        admin = client_of(self.bootstrap, self.options)
+        topic = admin.describe_topics([self.topic])[0]
+        if topic["error_code"]:
+            raise RoutingError(f"{self}: {for_code(topic['error_code']).description}")
+        brokers = {broker["broker_id"]: broker for broker in admin.describe_cluster()["brokers"]}
+        leaders = {
+            part["partition_index"]: brokers[part["leader_id"]]
+            for part in topic["partitions"]
+            if part["leader_id"] in brokers
+        }
+        loads = self._loads(admin, leaders)
+        return [Target(part, self._place(leader), loads.get(part)) for part, leader in sorted(leaders.items())]
+
+    def _place(self, broker: Mapping[str, Any]) -> Place:
+        if self.rack_is == "zone":
+            return Place(node=broker["host"], process=_BROKER, zone=broker["rack"])
+        return Place(node=broker["host"], process=_BROKER, rack=broker["rack"])
+
+    def _loads(self, admin: Any, partitions: Iterable[int]) -> Mapping[int, float]:
+        """Of each partition for which the group has committed an offset."""
+        from kafka import TopicPartition  # noqa: PLC0415 -- on executors alone
+        from kafka.admin import OffsetSpec  # noqa: PLC0415 -- as above
+        from kafka.errors import CoordinatorLoadInProgressError, CoordinatorNotAvailableError  # noqa: PLC0415 -- as above
+
+        asked = [TopicPartition(self.topic, part) for part in partitions]
+        if self.group is None or not asked:
+            return {}
+        try:
+            committed = admin.list_group_offsets({self.group: asked})[self.group]
+        except (CoordinatorNotAvailableError, CoordinatorLoadInProgressError):
+            # A cluster in which no group has committed yet creates its offsets topic at the first request.
+            return {}
+        ends = admin.list_partition_offsets(dict.fromkeys(asked, OffsetSpec.LATEST), timeout_ms=_TIMEOUT_MS)
+        return {
+            part.partition: min(max(ends[part].offset - done.offset, 0) / self.lag_at_full, 1.0)
+            for part, done in committed.items()
+            if done.offset >= 0
+        }
+
+
+@functools.cache
+def client_of(bootstrap: str, options: tuple[tuple[str, str], ...]) -> Any:
+    """The one of this process: connections last as long as the worker. A kafka.admin.KafkaAdminClient."""
+    from kafka.admin import KafkaAdminClient  # noqa: PLC0415 -- on executors alone
+
+    return KafkaAdminClient(**{**dict(options), "bootstrap_servers": bootstrap, "request_timeout_ms": _TIMEOUT_MS})
+
+
+def client_rack(variable: str = "BALLAST_ZONE") -> dict[str, str]:
+    """Options of Spark's Kafka source by which each executor reads from replicas in its own zone (`client.rack`).
+
+    Kafka's consumer resolves the environment variable where it runs, which is on the executor.
+    """
+    return {
+        "kafka.config.providers": "ballast",
+        "kafka.config.providers.ballast.class": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+        "kafka.client.rack": f"${{ballast:{variable}}}",
+    }

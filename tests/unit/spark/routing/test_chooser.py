@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ballast.grouping.shuffle import Place
+from ballast.spark.routing.chooser import Chooser, RoutingError, Target, sender
+
+HERE = Place(node="n1", process=1, zone="a")
+NEAR = Place(node="n2", process="kafka", zone="a")
+FAR = Place(node="n3", process="kafka", zone="b")
+IDLE, BUSY = 0.0, 1.0
+
+
+@dataclass(eq=False)
+class Scripted:
+    """Answers with the next of its lists of targets; the last one stays."""
+
+    answers: list[Sequence[Target] | Exception]
+    reads: int = 0
+
+    def __str__(self) -> str:
+        return "topic out"
+
+    def read(self) -> Sequence[Target]:
+        answer = self.answers[min(self.reads, len(self.answers) - 1)]
+        self.reads += 1
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+@dataclass
+class Later(Executor):
+    """Runs what was submitted when the test says so."""
+
+    waiting: list[Any] = field(default_factory=list)
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self.waiting.append(fn)
+        return Future()
+
+    def run(self) -> None:
+        while self.waiting:
+            self.waiting.pop()()
+
+
+@dataclass
+class Clock:
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Routed:
+    answers: list[Sequence[Target] | Exception]
+    clock: Clock = field(default_factory=Clock)
+    later: Later = field(default_factory=Later)
+
+    def __post_init__(self) -> None:
+        self.source = Scripted(self.answers)
+        random = np.random.default_rng(1)
+        self.chooser = Chooser(self.source, HERE, background=self.later, clock=self.clock, random=random)
+
+    def shares(self, records: int = 1000) -> Counter[int]:
+        return Counter(self.chooser.choose(records).tolist())
+
+    def a_second_later(self) -> None:
+        """The choice that asks for a refresh, and the refresh."""
+        self.clock.now += 1.0
+        self.chooser.choose(1)
+        self.later.run()
+
+
+def targets(near: float | None, far: float | None) -> list[Target]:
+    return [Target(4, NEAR, near), Target(7, FAR, far)]
+
+
+def test_records_stay_in_the_sender_s_zone_while_its_targets_keep_up() -> None:
+    assert Routed([targets(IDLE, IDLE)]).shares() == {4: 1000}
+
+
+def test_they_go_farther_when_the_near_ones_are_loaded_and_come_back_when_these_idle() -> None:
+    routed = Routed([targets(IDLE, IDLE), targets(BUSY, IDLE), targets(BUSY, IDLE), targets(IDLE, IDLE)])
+    routed.a_second_later()
+    assert set(routed.shares()) == {4, 7}
+    routed.a_second_later()
+    routed.a_second_later()
+    assert routed.shares() == {4: 1000}
+
+
+def test_without_loads_they_stay_near() -> None:
+    assert Routed([targets(None, None)]).shares() == {4: 1000}
+
+
+def test_a_lost_target_gets_nothing_and_the_others_keep_their_weights() -> None:
+    three = [Target(1, NEAR, BUSY), Target(2, NEAR, IDLE), Target(3, NEAR, IDLE)]
+    routed = Routed([three, three, three, [target for target in three if target.id != 2]])
+    for _ in range(2):
+        routed.a_second_later()
+    before = routed.shares(1500)
+    assert before[1] < before[3]
+    routed.a_second_later()
+    after = routed.shares(1500)
+    assert set(after) == {1, 3}
+    assert after[1] < after[3] * 0.8
+
+
+def test_when_all_of_a_zone_are_lost_the_others_take_over() -> None:
+    routed = Routed([targets(IDLE, IDLE), [Target(7, FAR, IDLE)]])
+    routed.a_second_later()
+    assert routed.shares() == {7: 1000}
+
+
+def test_no_target_at_all_is_an_error_that_names_the_topic_until_one_is_back() -> None:
+    with pytest.raises(RoutingError, match="topic out: there is no target"):
+        Routed([[]])
+    routed = Routed([targets(IDLE, IDLE), [], targets(IDLE, IDLE)])
+    routed.a_second_later()
+    with pytest.raises(RoutingError, match="topic out: there is no target"):
+        routed.chooser.choose(1)
+    routed.clock.now += 1.0
+    with pytest.raises(RoutingError):
+        routed.chooser.choose(1)
+    routed.later.run()
+    assert routed.shares() == {4: 1000}
+
+
+def test_targets_are_read_at_most_once_a_second_and_never_by_the_thread_that_chooses() -> None:
+    routed = Routed([targets(IDLE, IDLE)])
+    for _ in range(12):
+        routed.clock.now += 0.25
+        routed.chooser.choose(10)
+        routed.later.run()
+    assert routed.source.reads == 1 + 3
+    slow = Routed([targets(IDLE, IDLE)])
+    slow.clock.now = 1.0
+    slow.chooser.choose(1)
+    slow.clock.now = 5.0
+    slow.chooser.choose(1)
+    assert len(slow.later.waiting) == 1
+
+
+def test_what_is_known_counts_while_the_source_does_not_answer() -> None:
+    routed = Routed([targets(IDLE, IDLE), OSError("no broker"), [Target(7, FAR, IDLE)]])
+    routed.a_second_later()
+    assert routed.shares() == {4: 1000}
+    routed.a_second_later()
+    assert routed.shares() == {7: 1000}
+
+
+def test_the_sender_s_place_comes_from_the_environment() -> None:
+    place = sender({"BALLAST_NODE": "n1", "BALLAST_ZONE": "a", "BALLAST_RACK": ""})
+    assert (place.node, place.rack, place.zone) == ("n1", None, "a")
+    assert sender({}).node

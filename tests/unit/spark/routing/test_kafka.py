@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kafka.errors import CoordinatorNotAvailableError
+
+from ballast.spark.routing import KafkaTopic, kafka
+from ballast.spark.routing.chooser import RoutingError
+
+BROKERS = [{"broker_id": 1, "host": "n1", "rack": "a"}, {"broker_id": 2, "host": "n2", "rack": "b"}]
+LEADERS = {0: 1, 1: 2, 2: -1}
+
+
+class Admin:
+    """Kafka's answers for a topic with a partition without a leader; `committed` None: no coordinator of groups."""
+
+    def __init__(self, *, error: int = 0, committed: dict[int, int] | None = None) -> None:
+        self.error, self.committed = error, committed
+
+    def describe_topics(self, topics: list[str]) -> list[dict[str, Any]]:
+        partitions = [{"partition_index": part, "leader_id": leader} for part, leader in LEADERS.items()]
+        return [{"error_code": self.error, "partitions": partitions}]
+
+    def describe_cluster(self) -> dict[str, Any]:
+        return {"brokers": BROKERS}
+
+    def list_group_offsets(self, asked: dict[str, list[Any]]) -> dict[str, dict[Any, Any]]:
+        if self.committed is None:
+            raise CoordinatorNotAvailableError
+        committed = self.committed
+        return {
+            group: {part: SimpleNamespace(offset=committed.get(part.partition, -1)) for part in parts}
+            for group, parts in asked.items()
+        }
+
+    def list_partition_offsets(self, asked: dict[Any, Any], *, timeout_ms: int) -> dict[Any, Any]:
+        return {part: SimpleNamespace(offset=100) for part in asked}
+
+
+def read(monkeypatch: pytest.MonkeyPatch, admin: Admin, **settings: Any) -> list[Any]:
+    monkeypatch.setattr(kafka, "client_of", lambda bootstrap, options: admin)
+    return KafkaTopic("b:9092", "out", **settings).read()
+
+
+def test_a_partition_without_a_leader_is_no_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    targets = read(monkeypatch, Admin())
+    assert [(target.id, target.place.node, target.place.zone) for target in targets] == [(0, "n1", "a"), (1, "n2", "b")]
+
+
+def test_a_broker_s_rack_can_be_a_rack_within_a_zone(monkeypatch: pytest.MonkeyPatch) -> None:
+    targets = read(monkeypatch, Admin(), rack_is="rack")
+    assert [(target.place.rack, target.place.zone) for target in targets] == [("a", None), ("b", None)]
+
+
+def test_load_is_lag_as_a_share_and_not_known_where_the_group_has_committed_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    targets = read(monkeypatch, Admin(committed={0: 75}), group="readers", lag_at_full=50)
+    assert [target.load for target in targets] == [0.5, None]
+    targets = read(monkeypatch, Admin(committed={0: 0, 1: 120}), group="readers", lag_at_full=50)
+    assert [target.load for target in targets] == [1.0, 0.0]
+
+
+def test_without_a_coordinator_of_groups_no_load_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [target.load for target in read(monkeypatch, Admin(), group="readers")] == [None, None]
+
+
+def test_a_topic_that_is_not_there_is_an_error_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RoutingError, match=r"topic out at b:9092: .*topic or partition that does not exist"):
+        read(monkeypatch, Admin(error=3))
