@@ -90,7 +90,7 @@ _WARMTH_WEIGHT = 0.1
 class Candidates:
     """Answers for one snapshot; lazily, because a strategy asks about few executors and nodes of many.
 
-    `booked`: amounts by node that are spoken for. `unbound`: those that pods take next to them which are not bound yet.
+    `reserved`: amounts set aside by node. `unbound`: those that pods take next to them which are not bound yet.
     `sent`: node by uid of executors that go there and are on no node yet.
     """
 
@@ -100,7 +100,7 @@ class Candidates:
         policy: Policy,
         loads: Loads,
         *,
-        booked: Mapping[str, Resources],
+        reserved: Mapping[str, Resources],
         unbound: Mapping[str, Resources],
         sent: Mapping[str, str],
         now: float,
@@ -111,7 +111,7 @@ class Candidates:
         self._executors = {e.key: e for e in snapshot.executors}
         self._nodes = {node.name: node for node in snapshot.nodes}
         self._topologies = {topology.key: topology for topology in snapshot.topologies}
-        self._reserved, self._unbound = booked, unbound
+        self._reserved, self._unbound = reserved, unbound
         self._counts = counts_by_topology(snapshot.executors, snapshot.nodes)
         self._measured: dict[str, Locality] = {}
         self._deltas: dict[tuple[str, str, str, str], float] = {}
@@ -120,10 +120,10 @@ class Candidates:
         for executor in snapshot.executors:
             self._count(executor, sent.get(executor.uid))
 
-    def given(self, *, booked: Mapping[str, Resources], now: float) -> Candidates:
+    def given(self, *, reserved: Mapping[str, Resources], now: float) -> Candidates:
         """The same at another moment, with other amounts spoken for; the same pods are not bound yet."""
         other = copy(self)
-        other._reserved, other._now = booked, now  # noqa: SLF001 -- one of its own kind
+        other._reserved, other._now = reserved, now  # noqa: SLF001 -- one of its own kind
         return other
 
     def _count(self, executor: Executor, heading: str | None) -> None:

@@ -241,8 +241,8 @@ def _before(measured: JSON, orders: Orders) -> MoveMetrics:
 
 def _measured(move: MoveState) -> dict[str, Any]:
     fields = {
-        f"{field}{when}": getattr(figures, attribute)
-        for when, figures in (("Before", move.before), ("After", move.after))
+        f"{field}{when}": getattr(values, attribute)
+        for when, values in (("Before", move.before), ("After", move.after))
         for field, attribute in _METRICS.items()
     }
     # For readers: it follows from the others, which are read back and so kept as they are.

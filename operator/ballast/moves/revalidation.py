@@ -32,7 +32,7 @@ def revalidate(
     """
     others = replace(snapshot, moves=tuple(m for m in snapshot.moves if (m.namespace, m.name) != _key(move)))
     view = _View(
-        others, policy, move, candidates.given(booked=in_flight(others), now=now), measured, now, tolerance_points
+        others, policy, move, candidates.given(reserved=in_flight(others), now=now), measured, now, tolerance_points
     )
     if move.phase is MovePhase.ARRIVING:
         replacement = view.executor(move.replacement_uid)

@@ -41,12 +41,12 @@ def scores(nodes: Iterable[Node], weights: Weights) -> Scores:
     """
     pool = list(nodes)
     weighted = {name: weight for name, weight in _weights(weights).items() if weight > 0}
-    figures_of = {node.name: _metrics(node.usage, weighted) for node in pool}
-    present = {signal for figures in figures_of.values() for signal in figures}
+    values_of = {node.name: _metrics(node.usage, weighted) for node in pool}
+    present = {signal for values in values_of.values() for signal in values}
     by_node: dict[str, float] = {}
-    for name, figures in figures_of.items():
-        if present and present <= figures.keys():
-            by_node[name] = 100.0 * max(weighted[signal] * ratio for signal, ratio in figures.items())
+    for name, values in values_of.items():
+        if present and present <= values.keys():
+            by_node[name] = 100.0 * max(weighted[signal] * ratio for signal, ratio in values.items())
     return Scores(by_node, tuple(sorted(weighted.keys() - present)))
 
 
@@ -126,16 +126,16 @@ def projected(snapshot: Snapshot, policy: Policy, loads: Loads, measured: Mappin
 def _unseen_cores(snapshot: Snapshot, policy: Policy, loads: Loads) -> dict[str, float]:
     cores: dict[str, float] = defaultdict(float)
     now, window = snapshot.taken_at, policy.window_seconds
-    booked = {move.replacement_uid for move in snapshot.moves if _reaches(move)}
+    counted = {move.replacement_uid for move in snapshot.moves if _reaches(move)}
     for move in snapshot.moves:
-        _book_move(cores, move, now=now, window_seconds=window)
+        _count_move(cores, move, now=now, window_seconds=window)
     for executor in snapshot.executors:
-        if executor.uid not in booked:
-            _book_newcomer(cores, executor, loads, now=now, window_seconds=window)
+        if executor.uid not in counted:
+            _count_newcomer(cores, executor, loads, now=now, window_seconds=window)
     return cores
 
 
-def _book_move(cores: dict[str, float], move: Move, *, now: float, window_seconds: float) -> None:
+def _count_move(cores: dict[str, float], move: Move, *, now: float, window_seconds: float) -> None:
     """The source shows the loss once its executor has gone, the target the gain once the replacement runs."""
     if _reaches(move):
         cores[move.target] += move.load_cores * _unseen_share(move.arrived_at, now, window_seconds)
@@ -154,7 +154,7 @@ def _unseen_share(since: float | None, now: float, window_seconds: float) -> flo
     return 1.0 if since is None else min(1.0, max(0.0, 1.0 - (now - since) / window_seconds))
 
 
-def _book_newcomer(
+def _count_newcomer(
     cores: dict[str, float], executor: Executor, loads: Loads, *, now: float, window_seconds: float
 ) -> None:
     if executor.node is None or executor.phase not in (Phase.PENDING, Phase.RUNNING):

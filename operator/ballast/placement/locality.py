@@ -136,9 +136,9 @@ class Locality:
         )
         return inner + outer
 
-    def _between(self, figures: FloatArray) -> float:
-        """Σ over pairs of executors of weight × the figure of their two places."""
-        return 0.5 * float((self._weights * (self.table @ figures @ self.table.T)).sum())
+    def _between(self, values: FloatArray) -> float:
+        """Σ over pairs of executors of weight × the value of their two places."""
+        return 0.5 * float((self._weights * (self.table @ values @ self.table.T)).sum())
 
     def _outer(self, row: int, place: Location) -> float:
         return sum(rate * self.levels.distance(place, anchor.location) for anchor, rate in self._pulls[row])

@@ -85,7 +85,7 @@ class Problem:
 
     @cached_property
     def scale(self) -> float:
-        """A figure of the order of the largest difference in cost between two nodes for one executor."""
+        """A number of the order of the largest difference in cost between two nodes for one executor."""
         largest = max(
             float(np.abs(self.weights).max(initial=0.0)) * self.farthest,
             float(np.ptp(self.pull, axis=1).max(initial=0.0)) if self.pull.size else 0.0,

@@ -247,12 +247,12 @@ def shares_of(free: Floats, total: Floats, rare: Flags, requested: Flags | None,
 def _rank(shares: Shares, placed: Floats, rule: NodeRule) -> Ints:
     """Each item's place among all of its level; ties go by name, which is the order of the codes."""
     mean, scarcest = -shares.mean_percent, -shares.scarcest_percent
-    figures = {
+    values = {
         NodeRule.COMMON: (mean, scarcest),
         NodeRule.GENERIC: (mean,),
         NodeRule.DEFAULT: (scarcest, mean),
     }[rule]
-    order = np.lexsort((*figures[::-1], -placed))
+    order = np.lexsort((*values[::-1], -placed))
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     return rank

@@ -35,7 +35,7 @@ class Room:
         self.offered = self._table([node.allocatable for node in nodes])
         self.free = self.offered - self._table([node.requested for node in nodes])
         self.scores = np.full(len(nodes), np.nan)
-        """Percent, with what this pass adds; NaN without a figure."""
+        """Percent, with what this pass adds; NaN without a value."""
         self.points_per_core = np.array([weights.points_per_core(node.allocatable.cpu_cores) for node in nodes])
 
     def vector(self, amounts: Resources) -> FloatArray:
@@ -191,7 +191,7 @@ def in_flight(snapshot: Snapshot) -> dict[str, Resources]:
     """
     present = {executor.uid: executor for executor in snapshot.executors}
     alike = {(e.namespace, e.application, e.resource_profile): e.requests for e in snapshot.executors}
-    booked: dict[str, Resources] = {}
+    reserved: dict[str, Resources] = {}
     for move in snapshot.moves:
         replacement = present.get(move.replacement_uid or "")
         if not move.phase.traveling or (replacement is not None and replacement.phase is not Phase.GATED):
@@ -200,5 +200,5 @@ def in_flight(snapshot: Snapshot) -> dict[str, Resources]:
         profile = (move.namespace, move.application, move.resource_profile)
         requests = leaving.requests if leaving is not None else alike.get(profile)
         if requests is not None:
-            booked[move.target] = booked.get(move.target, Resources()).plus(requests)
-    return booked
+            reserved[move.target] = reserved.get(move.target, Resources()).plus(requests)
+    return reserved

@@ -26,7 +26,7 @@ from ballast.placement.workload import TopologyWorkload
 # Strategy LeastLongTermRate: the node with the least traffic in the long run that is not overloaded now.
 #
 # A node's traffic is that of its executors. Each counts with what executors of its component have had in the long run,
-# from the moment it is sent to a node, so nothing has to be added, or taken off again, when figures catch up. Overload
+# from the moment it is sent to a node, so nothing has to be added, or taken off again, when values catch up. Overload
 # is judged by the score, over the short window of the metrics. Source: Pulsar's `LeastLongTermMessageRate`.
 
 
@@ -38,7 +38,7 @@ class ComponentRate:
     component: str
     per_second: float
     samples: int
-    """How many figures are in it, at most as many as the long window holds."""
+    """How many values are in it, at most as many as the long window holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,37 +54,37 @@ _ON_NODES = (Phase.PENDING, Phase.RUNNING)
 
 
 def rates_observed(snapshot: Snapshot, rates: Rates, *, most_samples: int) -> Rates:
-    """The rates with the present figures taken in, each with the weight of one of at most `most_samples` figures.
+    """The rates with the present values taken in, each with the weight of one of at most `most_samples` values.
 
     Records are counted where any executor has them, else bytes, else executors.
     """
-    unit, figures = _figures(snapshot)
+    unit, values = _values(snapshot)
     before = {(each.topology, each.component): each for each in rates.components} if unit == rates.unit else {}
     known = {(executor.topology, executor.component) for executor in snapshot.executors}
     kept = {key: each for key, each in before.items() if key in known}
-    for key, amounts in figures.items():
+    for key, amounts in values.items():
         kept[key] = _averaged(kept.get(key), key, fsum(amounts) / len(amounts), most_samples)
     return Rates(unit, tuple(kept[key] for key in sorted(kept)))
 
 
-def _averaged(before: ComponentRate | None, key: tuple[str, str], figure: float, most_samples: int) -> ComponentRate:
+def _averaged(before: ComponentRate | None, key: tuple[str, str], value: float, most_samples: int) -> ComponentRate:
     """As Pulsar's time averages: a plain mean until the window is full, then a moving one."""
     samples = 1 if before is None else min(before.samples + 1, max(1, most_samples))
     earlier = 0.0 if before is None else before.per_second
-    mean = (earlier * (samples - 1) + figure) / samples
+    mean = (earlier * (samples - 1) + value) / samples
     return ComponentRate(*key, float(f"{mean:.{_RATE_DIGITS}g}"), samples)
 
 
-def _figures(snapshot: Snapshot) -> tuple[str, dict[tuple[str, str], list[float]]]:
-    """By component the figures of its running executors, sorted for the sum's sake."""
+def _values(snapshot: Snapshot) -> tuple[str, dict[tuple[str, str], list[float]]]:
+    """By component the values of its running executors, sorted for the sum's sake."""
     by_unit: dict[str, dict[tuple[str, str], list[float]]] = {"records": defaultdict(list), "bytes": defaultdict(list)}
     for executor in snapshot.executors:
         usage = executor.usage
         if executor.phase is Phase.RUNNING and usage is not None:
-            for unit, figure in (("records", usage.records_per_second), ("bytes", usage.bytes_per_second)):
-                if figure is not None:
-                    by_unit[unit][executor.topology, executor.component].append(figure)
-    return next(((unit, figures) for unit, figures in by_unit.items() if figures), ("executors", {}))
+            for unit, value in (("records", usage.records_per_second), ("bytes", usage.bytes_per_second)):
+                if value is not None:
+                    by_unit[unit][executor.topology, executor.component].append(value)
+    return next(((unit, values) for unit, values in by_unit.items() if values), ("executors", {}))
 
 
 class LeastLongTermRate:
@@ -101,13 +101,13 @@ class LeastLongTermRate:
         rates = [self._rate(key, names[int(component)]) for component in view.component]
         scores = np.nan_to_num(view.pool.room.scores)
         overloaded = scores / 100 > view.pool.policy.max_score_percent / 100
-        figures = NodeValues(np.where(overloaded, inf, self._load))
+        values = NodeValues(np.where(overloaded, inf, self._load))
 
         def choose(able: IntArray, row: int) -> int:
-            figures.of(able)
-            node = int(able[draw(figures.lowest(), self._random)])
+            values.of(able)
+            node = int(able[draw(values.lowest(), self._random)])
             self._load[node] += rates[row]
-            figures.set(node, inf if overloaded[node] else self._load[node])
+            values.set(node, inf if overloaded[node] else self._load[node])
             return node
 
         return one_by_one(view, turns, choose)
@@ -144,7 +144,7 @@ def _heading_targets(snapshot: Snapshot) -> Mapping[str, str]:
 
 # Strategy LeastResourceUsage: a node whose smoothed score is clearly below the mean.
 #
-# What figures do not show yet, executors on their way and those of this very pass, is added to the averages. These take
+# What values do not show yet, executors on their way and those of this very pass, is added to the averages. These take
 # in a pass once, in `usage_observed`; placing only reads them, so that placing many executors does not smooth faster.
 # Source: Pulsar's two `LeastResourceUsageWithWeight` (with and without the extensible load manager).
 
@@ -163,7 +163,7 @@ def far_below(usage: FloatArray, mean: float, difference: float) -> IntArray:
 
 
 _USAGE_DIGITS = 4
-"""Ten-thousandths are finer than any figure, and keep the memory short."""
+"""Ten-thousandths are finer than any value, and keep the memory short."""
 
 
 def usage_observed(
@@ -197,18 +197,18 @@ class LeastResourceUsage:
 
     def seats(self, view: PlacementView, turns: Sequence[int]) -> Seats:
         space = view.pool.room
-        figures = NodeValues(space.scores / 100.0 + np.nan_to_num(self._lag))
+        values = NodeValues(space.scores / 100.0 + np.nan_to_num(self._lag))
         cores = [view.workload.groups[int(group)].load_cores for group in view.groups]
 
         threshold = view.pool.policy.min_difference / 100
 
         def choose(able: IntArray, row: int) -> int:
-            usage = figures.of(able)
-            if usage.min() + threshold > figures.rough_mean() + ROUNDING:
+            usage = values.of(able)
+            if usage.min() + threshold > values.rough_mean() + ROUNDING:
                 node = draw(able, self._random)
             else:
-                node = int(able[draw(far_below(usage, figures.mean(), threshold), self._random)])
-            figures.set(node, figures.all[node] + space.points_per_core[node] * cores[row] / 100.0)
+                node = int(able[draw(far_below(usage, values.mean(), threshold), self._random)])
+            values.set(node, values.all[node] + space.points_per_core[node] * cores[row] / 100.0)
             return node
 
         return one_by_one(view, turns, choose)
@@ -262,7 +262,7 @@ class PlacementState:
     rates: Rates = field(default_factory=Rates)
     """For LeastLongTermRate."""
     observed_at: float = 0.0
-    """When figures were last added, seconds since the epoch."""
+    """When values were last added, seconds since the epoch."""
     sent: tuple[tuple[str, str], ...] = ()
     """Executor's uid and node, of those that were released and are not bound yet: nothing else shows them."""
 

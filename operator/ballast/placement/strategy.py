@@ -160,18 +160,18 @@ class NodeValues:
     is not to look at every node of a large pool again.
     """
 
-    def __init__(self, figures: FloatArray) -> None:
-        self.all = figures
+    def __init__(self, values: FloatArray) -> None:
+        self.all = values
         self._nodes: IntArray = np.empty(0, dtype=np.int64)
-        self._picked = figures[self._nodes]
+        self._picked = values[self._nodes]
         self._lowest: list[int] = []
         """Empty: to be looked for."""
         self._total: float | None = None
-        """Of the known figures, of which there are `_count`; None: to be added up."""
+        """Of the known values, of which there are `_count`; None: to be added up."""
         self._count = 0
 
     def of(self, nodes: IntArray) -> FloatArray:
-        """The figures of these nodes (positions, ascending), in their order; not to be written to or kept."""
+        """The values of these nodes (positions, ascending), in their order; not to be written to or kept."""
         if nodes is not self._nodes:
             self._nodes, self._picked = nodes, self.all[nodes]
             self._lowest, self._total = [], None
@@ -195,23 +195,23 @@ class NodeValues:
             self._total, self._count = float(known.sum()), len(known)
         return self._total / self._count if self._count else 0.0
 
-    def set(self, node: int, figure: float) -> None:
-        self.all[node] = figure
+    def set(self, node: int, value: float) -> None:
+        self.all[node] = value
         position = int(self._nodes.searchsorted(node))
         if position == len(self._nodes) or self._nodes[position] != node:
             return
         before = float(self._picked[position])
-        self._picked[position] = figure
-        if self._total is not None and not isnan(figure):
-            self._total += figure - before
-        self._rank(position, before, figure)
+        self._picked[position] = value
+        if self._total is not None and not isnan(value):
+            self._total += value - before
+        self._rank(position, before, value)
 
-    def _rank(self, position: int, before: float, figure: float) -> None:
-        if self._lowest and figure != before:
+    def _rank(self, position: int, before: float, value: float) -> None:
+        if self._lowest and value != before:
             place = bisect_left(self._lowest, position)
-            if figure > before and self._lowest[place : place + 1] == [position]:
+            if value > before and self._lowest[place : place + 1] == [position]:
                 del self._lowest[place]
-            elif figure < before:
+            elif value < before:
                 self._lowest = []
 
 

@@ -10,7 +10,7 @@ from ballast.shedding.load import Suggestion
 
 
 def planned(suggestion: Suggestion, executor: Executor, *, strategy: str, load_cores: float) -> PlannedMove:
-    """The figures of the suggestion; where it predicts nothing, scores stay as they are and nothing is gained."""
+    """The values of the suggestion; where it predicts nothing, scores stay as they are and nothing is gained."""
     cold = suggestion.cold_score or 0.0
     hot_after = suggestion.hot_score if suggestion.hot_after is None else suggestion.hot_after
     cold_after = cold if suggestion.cold_after is None else suggestion.cold_after

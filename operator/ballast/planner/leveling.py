@@ -60,13 +60,13 @@ def level(
     *,
     scores: Mapping[str, float],
     loads: Loads,
-    booked: Mapping[str, Resources],
+    reserved: Mapping[str, Resources],
     unbound: Mapping[str, Resources],
     sent: Mapping[str, str],
     resting: Rest,
     now: float,
 ) -> Leveling:
-    """One pass of the shedding strategy; `scores` and `booked` include what is arriving and leaving.
+    """One pass of the shedding strategy; `scores` and `reserved` include what is arriving and leaving.
 
     `unbound`: amounts by node that pods take which are not bound yet. `sent`: node by uid of executors that go there
     and are on no node yet.
@@ -76,7 +76,7 @@ def level(
     idle = _idle(snapshot, policy, scores)
     if idle is not None:
         return Leveling((), (idle,), (), memory)
-    candidates = Candidates(snapshot, policy, loads, booked=booked, unbound=unbound, sent=sent, now=now)
+    candidates = Candidates(snapshot, policy, loads, reserved=reserved, unbound=unbound, sent=sent, now=now)
     arbiter = Arbiter(snapshot, policy, resting=resting, now=now)
     terms = ArbiterTerms(candidates, arbiter, policy.moves)
     at = _Moment(snapshot, policy, memory, scores, loads, candidates, arbiter, terms, now)

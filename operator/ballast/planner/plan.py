@@ -44,13 +44,13 @@ from ballast.shedding.strategies import hit_counts
 def reservations(
     reserved: Mapping[str, Resources], snapshot: Snapshot, placements: Iterable[Placement]
 ) -> dict[str, Resources]:
-    """Amounts by node that are spoken for: `reserved` by moves under way, and what this pass places."""
-    booked = dict(reserved)
+    """Amounts set aside by node: `reserved` by moves under way, and what this pass places."""
+    found = dict(reserved)
     requests = {executor.uid: executor.requests for executor in snapshot.executors}
     for placement in placements:
         if placement.node is not None and placement.uid in requests:
-            booked[placement.node] = booked.get(placement.node, Resources()).plus(requests[placement.uid])
-    return booked
+            found[placement.node] = found.get(placement.node, Resources()).plus(requests[placement.uid])
+    return found
 
 
 def with_placed(
@@ -181,7 +181,7 @@ def _placed(inputs: _Inputs, letting_go: Releases) -> tuple[list[Placement], Pla
 
 def _with_places(inputs: _Inputs, gated: list[Executor]) -> Placed:
     before = recalled(inputs.memory, inputs.policy, inputs.snapshot)
-    figures = inputs.measured.by_node
+    measured = inputs.measured.by_node
     found = place(
         inputs.snapshot,
         inputs.policy,
@@ -191,8 +191,8 @@ def _with_places(inputs: _Inputs, gated: list[Executor]) -> Placed:
         reserved=inputs.reserved,
         unbound=inputs.unbound,
         loads={executor.uid: inputs.loads.expected(executor) for executor in gated},
-        measured=figures,
-        state=observed(before, inputs.snapshot, inputs.policy, measured=figures, now=inputs.now),
+        measured=measured,
+        state=observed(before, inputs.snapshot, inputs.policy, measured=measured, now=inputs.now),
     )
     return replace(found, placements=_tied(found.placements, gated))
 
@@ -212,7 +212,7 @@ def _leveled(inputs: _Inputs, placements: tuple[Placement, ...], state: Placemen
         inputs.memory,
         scores=with_placed(inputs.projected, inputs.snapshot, inputs.policy, inputs.loads, placements),
         loads=inputs.loads,
-        booked=reservations(inputs.reserved, inputs.snapshot, placements),
+        reserved=reservations(inputs.reserved, inputs.snapshot, placements),
         unbound=inputs.unbound,
         sent=sent,
         resting=inputs.resting,
@@ -279,7 +279,7 @@ def pool_view(
     pairs: Sequence[Pair],
     low_threshold: float,
 ) -> PoolView:
-    """Figures over the nodes with a score; `balanced` is None while no two of them have one."""
+    """Values over the nodes with a score; `balanced` is None while no two of them have one."""
     executors = Counter(e.node for e in snapshot.executors if e.phase in (Phase.RUNNING, Phase.PENDING))
     partner = _partners(pairs)
     nodes = tuple(
@@ -295,7 +295,7 @@ def pool_view(
         )
         for node in snapshot.nodes
     )
-    return replace(_with_figures(nodes, measured.by_node, pairs, low_threshold), dropped=measured.dropped)
+    return replace(_with_state(nodes, measured.by_node, pairs, low_threshold), dropped=measured.dropped)
 
 
 _NO_HITS = NodeHits()
@@ -308,7 +308,7 @@ def _partners(pairs: Sequence[Pair]) -> dict[str, str]:
     return partner
 
 
-def _with_figures(
+def _with_state(
     nodes: tuple[NodeView, ...], measured: Mapping[str, float], pairs: Sequence[Pair], low_threshold: float
 ) -> PoolView:
     ranked = sorted(measured.items(), key=lambda item: (item[1], item[0]))

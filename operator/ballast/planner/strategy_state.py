@@ -1,4 +1,4 @@
-"""What placing remembers: read at the start of a pass, brought up to date by its figures, kept for the next."""
+"""What placing remembers: read at the start of a pass, brought up to date by its values, kept for the next."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def candidates(snapshot: Snapshot, policy: Policy, memory: Memory, *, now: float
         snapshot,
         policy,
         loads(snapshot.executors),
-        booked=in_flight(snapshot),
+        reserved=in_flight(snapshot),
         unbound=expected(snapshot, policy.levels),
         sent=headings(snapshot, recalled(memory, policy, snapshot).sent),
         now=now,
@@ -82,10 +82,10 @@ def recalled(memory: Memory, policy: Policy, snapshot: Snapshot) -> PlacementSta
 def observed(
     state: PlacementState, snapshot: Snapshot, policy: Policy, *, measured: Mapping[str, float], now: float
 ) -> PlacementState:
-    """The state with the pass's figures in its averages: once a metric window, because they are means over it."""
+    """The state with the pass's values in its averages: once a metric window, because they are means over it."""
     step = max(policy.window_seconds, policy.interval_seconds)
     averages = policy.placement.strategy in ("LeastLongTermRate", "LeastResourceUsage")
-    # A time that lies ahead is of a clock that has been set back since.
+    # A time in the future: the wall clock stepped backwards.
     if not averages or not snapshot.metrics.available or 0 <= now - state.observed_at < step:
         return state
     if policy.placement.strategy == "LeastResourceUsage":

@@ -47,7 +47,7 @@ class Streak:
 
     def hit(self, *, partner: str, high: bool, deviation: float, now_seconds: float, window_seconds: float) -> Streak:
         """The streak with one more pass in which the pair was apart."""
-        # A time that lies ahead is of a clock that has been set back since.
+        # A time in the future: the wall clock stepped backwards.
         counts = self.low == 0 or not 0 <= now_seconds - self.last_at_seconds < window_seconds
         counts_high = high and (counts or self.high == 0)
         passes = self.passes + 1
@@ -180,7 +180,7 @@ class _Watch:
         return self.now_seconds if last is None or self._due(last) else last
 
     def _due(self, last: float) -> bool:
-        # Passes in quick succession see the same figures; they would teach that nothing ever changes. A time that lies
+        # Passes in quick succession see the same values; they would teach that nothing ever changes. A time that lies
         # ahead is of a clock that has been set back since.
         return not 0 <= self.now_seconds - last < self.settings.window_seconds / 4.0
 

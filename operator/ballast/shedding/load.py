@@ -20,7 +20,7 @@ class ExecutorLoad:
     name: str
     """Unique in the pool, such as `namespace/pod`."""
     rate_per_second: float | None = None
-    """Records in and out; None when there is no figure: then it counts as present and is never chosen."""
+    """Records in and out; None when there is no value: then it counts as present and is never chosen."""
     bytes_per_second: float | None = None
     """Bytes in and out."""
     movable: bool = True
@@ -40,9 +40,9 @@ class NodeLoad:
     """Records in and out of the node, as the node itself reports them."""
     bytes_per_second: float = 0.0
     age_seconds: float = 0.0
-    """Age of the figures."""
+    """Age of the values."""
     since_unload_seconds: float | None = None
-    """From the last unload of the node to its figures; None when it was not unloaded recently."""
+    """From the last unload of the node to its values; None when it was not unloaded recently."""
     executors: tuple[ExecutorLoad, ...] = ()
     receives: bool = True
     """False: nothing new may be sent there, so it only gives, and how little it has to do says nothing."""
@@ -54,11 +54,11 @@ class NodeLoad:
 
 @dataclass(frozen=True, slots=True)
 class PoolLoad:
-    """One moment of a pool. Where figures tie, the node or executor that stands first wins."""
+    """One moment of a pool. Where values tie, the node or executor that stands first wins."""
 
     nodes: tuple[NodeLoad, ...]
     silent: frozenset[str] = frozenset()
-    """Nodes of the pool that have no fresh figures now: what a strategy remembers of them stays as it is."""
+    """Nodes of the pool that have no fresh metrics now: what a strategy remembers of them stays as it is."""
 
     @classmethod
     def of(cls, nodes: Iterable[NodeLoad], silent: frozenset[str] = frozenset()) -> PoolLoad:
@@ -139,11 +139,11 @@ class UsageNode:
 
 @dataclass(frozen=True, slots=True)
 class UsagePool:
-    """The nodes with fresh figures. Their order decides nothing; equal figures go by name."""
+    """The nodes with fresh metrics. Their order decides nothing; equal values go by name."""
 
     nodes: tuple[UsageNode, ...]
     silent: frozenset[str] = frozenset()
-    """Nodes of the pool that have no fresh figures now."""
+    """Nodes of the pool that have no fresh metrics now."""
     unsettled: frozenset[str] = frozenset()
     """Nodes whose score changes for a known reason; it teaches nothing about chance."""
 

@@ -51,7 +51,7 @@ def observe(noise: Noise, deviations: Mapping[str, float], *, elapsed_seconds: f
     `deviations`: points from the pool's middle by node; a node that is left out starts again afterwards, and
     without any nothing is learned. If many nodes differ from those of the last pass, all start again.
     `elapsed_seconds`: since the last pass.
-    `memory_seconds`: the time over which figures resemble each other (the metric window, or longer).
+    `memory_seconds`: the time over which values resemble each other (the metric window, or longer).
     """
     if not deviations:
         return replace(noise, nodes=())

@@ -43,7 +43,7 @@ class ThresholdSettings:
     lower_boundary: bool = False
     """When no node is too hot but one is too cold, unload the hottest."""
     average_twice: bool = False
-    """As Pulsar: the lower-boundary step adds the same figures to the averages once more."""
+    """As Pulsar: the lower-boundary step adds the same values to the averages once more."""
     idle_too: bool = False
     """As Pulsar: while the need isn't met, executors without traffic leave as well."""
     keep_departed: bool = False

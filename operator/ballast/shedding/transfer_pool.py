@@ -28,11 +28,11 @@ class TransferNode:
     reported: bool = True
     """False: nothing new since the last pass; the averages stay."""
     stored: bool = True
-    """False: its figures are not to be had."""
+    """False: its values are not to be had."""
     age_seconds: float = 0.0
-    """Age of its figures."""
+    """Age of its values."""
     since_unload_seconds: float | None = None
-    """From its last unload to its figures; None when it was not unloaded recently."""
+    """From its last unload to its values; None when it was not unloaded recently."""
     top: tuple[TopExecutor, ...] = ()
     """Its busiest executors, idlest first."""
     receives: bool = True
@@ -41,7 +41,7 @@ class TransferNode:
 
 @dataclass(frozen=True, slots=True)
 class TransferPool:
-    """One moment of a pool. Where figures tie, the node that stands first wins."""
+    """One moment of a pool. Where values tie, the node that stands first wins."""
 
     nodes: tuple[TransferNode, ...]
     registered: frozenset[str]
@@ -84,7 +84,7 @@ def smoothed(pool: TransferPool, before: dict[str, Average], history_ratio: floa
 
 # The busiest executors of a node, idlest first: what a node reports to TransferShedder.
 #
-# Source: Pulsar's `TopKBundles` and the order of its `NamespaceBundleStats`. The figures are compared one after the
+# Source: Pulsar's `TopKBundles` and the order of its `NamespaceBundleStats`. The values are compared one after the
 # other, in coarse steps, so that small differences do not reorder the report.
 
 _BYTES_STEP = 1e5
@@ -132,8 +132,8 @@ def _other(activity: Activity) -> tuple[int, ...]:
     )
 
 
-def _steps(figure: float, step: float) -> int:
-    return floor(figure / step + 0.5)
+def _steps(value: float, step: float) -> int:
+    return floor(value / step + 0.5)
 
 
 _RELIEF_RATIO = 0.75

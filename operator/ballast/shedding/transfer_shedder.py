@@ -47,9 +47,9 @@ class TransferQuirks:
     ignore_gains: bool = False
     """What a swap brings back doesn't count as gained (there, unless debugging)."""
     unregistered_too: bool = False
-    """Nodes with figures take part although they are not alive."""
+    """Nodes with values take part although they are not alive."""
     outdated_too: bool = False
-    """Nodes with outdated figures are left out of mean and deviation, but not of the moves."""
+    """Nodes with stale metrics are left out of mean and deviation, but not of the moves."""
     swap_anything: bool = False
     """What comes back in a swap may be anything: moved recently, not to be moved, or gone; and an executor that was
     considered for one swap is not considered for the next."""
@@ -70,9 +70,9 @@ class TransferSettings:
     max_nodes: int = 3
     """Hot nodes unloaded in one pass."""
     cooldown_seconds: float = 180.0
-    """Figures must be this much younger than the last unload of their node."""
+    """Values must be this much younger than the last unload of their node."""
     ttl_seconds: float = 1800.0
-    """Older figures are not used."""
+    """Older values are not used."""
     overload_threshold: float = 85.0
     """Percent."""
     history_ratio: float = 0.9

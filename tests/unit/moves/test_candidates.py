@@ -50,7 +50,7 @@ WHOLE = ("a", "a-1", "n1")
 
 
 def candidates(*others: Executor, policy: Policy | None = None, **changes: Any) -> Candidates:
-    told = {key: changes.pop(key, {}) for key in ("booked", "unbound", "sent")}
+    told = {key: changes.pop(key, {}) for key in ("reserved", "unbound", "sent")}
     executors = (changes.pop("mover", MOVER), *others)
     snapshot = a_snapshot(*NODES, **{"executors": executors, **changes})
     return Candidates(snapshot, policy or a_policy(), loads(executors), **told, now=NOW)
@@ -74,19 +74,19 @@ def test_a_node_that_is_not_in_the_pool_is_none() -> None:
 
 @pytest.mark.parametrize(("free_cores", "reason"), [(1.0, None), (0.9, Reason.NO_ROOM)])
 def test_what_is_spoken_for_is_no_room(free_cores: float, reason: Reason | None) -> None:
-    assert refusal("cold", booked={"cold": Resources(4.0 - free_cores, GIB, 1)}) is reason
+    assert refusal("cold", reserved={"cold": Resources(4.0 - free_cores, GIB, 1)}) is reason
 
 
 def test_nor_is_what_pods_will_take_that_are_not_bound_yet() -> None:
     two, one = {"cold": Resources(2.0, GIB, 1)}, {"cold": Resources(1.0, GIB, 1)}
-    assert refusal("cold", booked=two, unbound=one) is None
-    assert refusal("cold", booked=two, unbound=two) is Reason.NO_ROOM
-    assert candidates(unbound=two).given(booked=two, now=NOW).refusal(MOVER.key, "cold", ()) is Reason.NO_ROOM
+    assert refusal("cold", reserved=two, unbound=one) is None
+    assert refusal("cold", reserved=two, unbound=two) is Reason.NO_ROOM
+    assert candidates(unbound=two).given(reserved=two, now=NOW).refusal(MOVER.key, "cold", ()) is Reason.NO_ROOM
 
 
 def test_given_other_bookings_it_answers_by_them_and_the_first_as_before() -> None:
     before = candidates()
-    after = before.given(booked={"cold": Resources(4.0, GIB, 1)}, now=NOW - 3500.0)
+    after = before.given(reserved={"cold": Resources(4.0, GIB, 1)}, now=NOW - 3500.0)
     assert after.refusal(MOVER.key, "cold", ()) is Reason.NO_ROOM
     assert after.objection(MOVER) == (Reason.TOO_YOUNG, "it has run 0 s of minExecutorAge 300 s")
     assert before.refusal(MOVER.key, "cold", ()) is None
