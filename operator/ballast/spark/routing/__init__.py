@@ -1,8 +1,9 @@
-"""Records go to near Kafka partitions while these keep up, and farther away when they don't.
+"""Records go to near Kafka partitions or endpoints of a Service while these keep up, and farther away when they don't.
 
 Storm's locality-aware, load-aware shuffle grouping (`ballast.grouping`), in a PySpark job.
 """
 
 from ballast.spark.routing.kafka import KafkaTopic, client_rack, with_partition
+from ballast.spark.routing.services import ServiceEndpoints
 
-__all__ = ["KafkaTopic", "client_rack", "with_partition"]
+__all__ = ["KafkaTopic", "ServiceEndpoints", "client_rack", "with_partition"]

@@ -123,7 +123,8 @@ class Chooser:
             self._shuffle.refresh(_loads(targets))
 
     def _no_target(self) -> RoutingError:
-        return RoutingError(f"{self._source}: there is no target that takes records; check that it has a leader")
+        needs = "a partition needs a leader, an endpoint must be ready"
+        return RoutingError(f"{self._source}: there is no target that takes records ({needs})")
 
 
 def _ids(targets: Sequence[Target]) -> npt.NDArray[np.int32]:
