@@ -50,8 +50,9 @@ def scenario_in(path: Path, *, option: str = "SCENARIO") -> Scenario:
     for section in ("shedding", "placement", "moves"):
         if not isinstance(figures.get(section, {}), Mapping):
             problems[section] = InvalidField(f"spec.policy.{section}", figures[section], "write a mapping")
+    own = _block(_block(figures, "shedding"), "advanced")
     for strategy in SheddingStrategy:
-        if strategy is SheddingStrategy.AVG_SHEDDER or block_of(strategy) in _block(figures, "shedding"):
+        if strategy is SheddingStrategy.AVG_SHEDDER or block_of(strategy) in own:
             try:
                 BalancingPolicy.parse(by_name(strategy, figures))
             except InvalidResource as error:

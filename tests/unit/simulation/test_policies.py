@@ -20,6 +20,7 @@ from ballast.simulation.policies import (
     from_name,
     in_file,
     policy_in,
+    scenario_in,
     shared_figures,
     without_effect,
 )
@@ -374,3 +375,39 @@ def test_an_axis_that_cannot_be_used_is_refused_with_what_to_write(text: str, wo
 def test_a_combination_that_is_not_valid_is_named(text: str, words: str) -> None:
     with pytest.raises(InvalidResource, match=words):
         variants(text)
+
+
+def scenario_file(folder: Path, **figures: Any) -> Path:
+    path = folder / "scenario.yaml"
+    spec = scenario().spec.to_dict()
+    document = {"apiVersion": "ballast.dev/v1alpha1", "kind": "Scenario", "metadata": {"name": "small"}, "spec": spec}
+    spec["policy"] = figures
+    path.write_text(yaml.safe_dump(document), encoding="utf-8")
+    return path
+
+
+def test_a_scenario_may_have_figures_of_several_strategies(tmp_path: Path) -> None:
+    figures = {"avgShedder": {"lowThreshold": 20}, "advanced": {"thresholdShedder": {"threshold": 5}}}
+    found = scenario_in(scenario_file(tmp_path, shedding=figures, moves={"minGain": 3}))
+    assert found.spec.policy["shedding"] == figures
+
+
+@pytest.mark.parametrize(
+    ("figures", "fields"),
+    [
+        ({"moves": 3}, ["spec.policy.moves"]),
+        ({"moves": {"minGain": "much"}}, ["spec.policy.moves.minGain"]),
+        ({"shedding": {"avgShedder": {"lowThreshold": -1}}}, ["spec.policy.shedding.avgShedder.lowThreshold"]),
+        (
+            {"shedding": {"advanced": {"overloadShedder": {"threshold": 400}}}},
+            ["spec.policy.shedding.advanced.overloadShedder.threshold"],
+        ),
+    ],
+    ids=["no mapping", "moves", "AvgShedder", "another strategy"],
+)
+def test_wrong_figures_of_a_scenario_name_their_field_once(
+    tmp_path: Path, figures: dict[str, Any], fields: list[str]
+) -> None:
+    with pytest.raises(InvalidResource) as refused:
+        scenario_in(scenario_file(tmp_path, **figures))
+    assert [problem.field for problem in refused.value.problems] == fields
