@@ -180,8 +180,8 @@ class _Watch:
         return self.now_seconds if last is None or self._due(last) else last
 
     def _due(self, last: float) -> bool:
-        # Passes in quick succession see the same values; they would teach that nothing ever changes. A time that lies
-        # ahead is of a clock that has been set back since.
+        # Passes in quick succession see the same values; they would teach that nothing ever changes.
+        # A time in the future: the wall clock stepped backwards.
         return not 0 <= self.now_seconds - last < self.settings.window_seconds / 4.0
 
     def noise(self, nodes: list[UsageNode]) -> Noise:
