@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from ballast.api import BalancingPolicy
-from ballast.controller.metrics import MetricsReader
+from ballast.controller.metrics_reader import MetricsReader
 from ballast.kube.nodes import NodeReader
 from ballast.kube.pods import PodReader
 from ballast.prometheus import Reading

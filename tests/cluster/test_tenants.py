@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ballast.controller.metrics import MetricsReader
+from ballast.controller.metrics_reader import MetricsReader
 from ballast.kube.kinds import BALANCING_POLICY, POD, SPARK_TOPOLOGY
 from tests.cluster.chart.caller import Caller, user
 from tests.cluster.chart.installation import NAMESPACE, Installation

@@ -72,7 +72,9 @@ def test_rate_cost_and_cores_of_a_running_stream_come_from_prometheus(measured: 
         return values[name]["value"]
 
     assert amount("executorCores") == CORES
-    assert amount("rate") == pytest.approx(RECORDS_PER_SECOND, rel=0.15)
+    # The source gives whole seconds of records: on a busy machine batches hold one or two of them, and rates vary.
+    assert amount("rate") == pytest.approx(RECORDS_PER_SECOND, rel=0.3)
+    assert 0.0 < values["rate"]["low"] <= RECORDS_PER_SECOND <= values["rate"]["high"]
     # Tasks of a busy machine also wait for it, at their begin and end.
     assert RECORD_SECONDS <= amount("recordSeconds") < 2.0 * RECORD_SECONDS
     # The stream asks for 0.8 of a core and has two.

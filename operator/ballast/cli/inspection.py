@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from ballast.api import BalancingPolicy, SparkTopology
 from ballast.api.labels import LabelSelector
-from ballast.controller.metrics import MetricsReader
+from ballast.controller.metrics_reader import MetricsReader
 from ballast.doctor.cluster_checks import Budget, Cluster, Metrics, Node, NodePool, Operator, SparkPod
 from ballast.errors import BallastError
 from ballast.kube import kinds, names

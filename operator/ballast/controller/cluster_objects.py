@@ -12,7 +12,7 @@ from ballast.controller.observe import Lists
 from ballast.errors import BallastError, InvalidResource
 from ballast.kube import kinds
 from ballast.kube.client import Client
-from ballast.kube.constraints import Volumes, read_claim, read_volume
+from ballast.kube.constraint_reader import Volumes, read_claim, read_volume
 from ballast.kube.document import JSON
 from ballast.kube.errors import NotFound
 from ballast.kube.kinds import Kind

@@ -26,7 +26,7 @@ from ballast.controller.pod_index import PodIndex
 from ballast.errors import InvalidResource
 from ballast.kube import kinds, names
 from ballast.kube.client import Client
-from ballast.kube.constraints import Claim, Volume, Volumes, read_claim, read_volume
+from ballast.kube.constraint_reader import Claim, Volume, Volumes, read_claim, read_volume
 from ballast.kube.document import JSON
 from ballast.kube.errors import NotFound, Unavailable
 from ballast.kube.informer import Informer, Store, Timing, number

@@ -13,7 +13,7 @@ from ballast.controller.context import Context
 from ballast.controller.failures import Failures
 from ballast.controller.gateclock import GateClock
 from ballast.controller.membership import Membership
-from ballast.controller.metrics import MetricsReader
+from ballast.controller.metrics_reader import MetricsReader
 from ballast.controller.observe import Metrics, Pool, observe
 from ballast.kube.nodes import NodeFacts
 from ballast.kube.pods import Pod

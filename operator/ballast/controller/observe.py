@@ -19,7 +19,7 @@ from ballast.controller.gateclock import GateClock
 from ballast.controller.membership import Belonging, Membership, key_of
 from ballast.controller.pod_index import OtherPods
 from ballast.kube import names
-from ballast.kube.constraints import Volumes
+from ballast.kube.constraint_reader import Volumes
 from ballast.kube.nodes import NodeFacts, model_node
 from ballast.kube.pods import Pod, Requested, SparkExecutor
 from ballast.model import (

@@ -22,7 +22,7 @@ from ballast.controller.failures import FailureReports
 from ballast.controller.framework import Framework, Hooks
 from ballast.controller.gate_timeout import Fallback, GateTimeout
 from ballast.controller.loop import CALM_SECONDS, Agenda, Loop, LoopThread, in_background, pause
-from ballast.controller.metrics import MetricsReader
+from ballast.controller.metrics_reader import MetricsReader
 from ballast.controller.movers import Movers
 from ballast.controller.reporter import Reporter
 from ballast.controller.rounds import Parts, Rounds

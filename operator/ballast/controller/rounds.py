@@ -19,7 +19,7 @@ from ballast.controller.failures import Failure, Failures
 from ballast.controller.gateclock import GateClock
 from ballast.controller.loop import earliest
 from ballast.controller.memory import recalled
-from ballast.controller.metrics import MetricsReader
+from ballast.controller.metrics_reader import MetricsReader
 from ballast.controller.movers import Movers
 from ballast.controller.observe import Pool
 from ballast.controller.reporter import Reporter
@@ -237,7 +237,7 @@ class Rounds:
     def _confirmed_placements(self, decided: Plan) -> Plan:
         """The plan without executors that would be released because nothing opted them in, unless that is certain.
 
-        Our gate is in them, so admission saw a label, on the pod or its namespace, that this objects may not have yet.
+        Our gate is in them, so admission saw a label, on the pod or its namespace, that what was read may not have yet.
         """
         doubtful = {each.uid for each in decided.placements if each.reason is Reason.NOT_ENFORCED}
         if self._confirm(doubtful):
@@ -245,7 +245,7 @@ class Rounds:
         return replace(decided, placements=tuple(each for each in decided.placements if each.uid not in doubtful))
 
     def _confirm(self, uids: Iterable[str]) -> bool:
-        """Whether the objects is known to be right about these pods. False: what it was made of has changed since."""
+        """Whether what was read of these pods is known to be right. False: it has changed since."""
         new = frozenset(uids) - self._confirmed
         if new and not self._parts.observer.confirm():
             return False

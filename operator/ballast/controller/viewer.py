@@ -14,12 +14,12 @@ from ballast.controller.context import Context
 from ballast.controller.failures import Failures
 from ballast.controller.gateclock import GateClock
 from ballast.controller.memory import recalled
-from ballast.controller.metrics import MetricsReader
+from ballast.controller.metrics_reader import MetricsReader
 from ballast.controller.observe import Lists, Metrics, Pool, observe
 from ballast.errors import BallastError
 from ballast.kube import kinds
 from ballast.kube.client import Client
-from ballast.kube.constraints import Volumes, read_claim, read_volume
+from ballast.kube.constraint_reader import Volumes, read_claim, read_volume
 from ballast.kube.document import JSON
 from ballast.kube.errors import Forbidden
 from ballast.kube.kinds import Kind

@@ -9,7 +9,7 @@ from typing import Any
 
 from ballast.kube import names
 from ballast.kube.client import Client
-from ballast.kube.constraints import PREFERRED, REQUIRED
+from ballast.kube.constraint_reader import PREFERRED, REQUIRED
 from ballast.kube.document import JSON
 from ballast.kube.errors import Conflict, Invalid, KubeError, NotFound, Unavailable
 from ballast.kube.kinds import POD

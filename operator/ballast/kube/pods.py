@@ -9,7 +9,7 @@ from typing import Any
 
 from ballast.kube import names
 from ballast.kube.amounts import AmountReader
-from ballast.kube.constraints import REQUIRED, ConstraintReader
+from ballast.kube.constraint_reader import REQUIRED, ConstraintReader
 from ballast.kube.document import JSON, seconds
 from ballast.model import Constraints, Phase, Resources
 

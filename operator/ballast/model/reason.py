@@ -70,6 +70,14 @@ class Reason(StrEnum):
     TOO_MANY_ATTEMPTS = "TooManyAttempts"
 
 
+PASSING = frozenset({Reason.NO_METRICS, Reason.STALE_METRICS, Reason.MAX_CONCURRENT, Reason.DISRUPTION_BUDGET})
+"""Objections that may disappear soon: a move that is under way waits for that, for up to leaveTimeout. By any other it
+is refused for good.
+"""
+LIMITS_ON_MOVES = frozenset({Reason.BUDGET, Reason.COOLDOWN, Reason.MAX_CONCURRENT})
+"""Objections that come from the number of moves; the simulator counts them."""
+
+
 class ConditionReason(StrEnum):
     """Why a condition of a BalancingPolicy or a SparkTopology has its status."""
 

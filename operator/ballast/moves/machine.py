@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ballast.model import MovePhase, MovesMode, MovesPolicy, Phase, Reason, Refusal
+from ballast.model.reason import PASSING
 from ballast.moves.arriving import arriving
 from ballast.moves.judgment import settling
 from ballast.moves.state import MoveMetrics, MoveReason, MoveState, Subject
@@ -41,17 +42,6 @@ def turned_away(move: MoveState, now: float) -> Step | None:
 
 
 # Until the executor has gone: the move waits for approval, is revalidated, and evicts the executor once, or ends.
-
-PASSING = frozenset(
-    {
-        Reason.NO_METRICS,
-        Reason.STALE_METRICS,
-        Reason.MAX_CONCURRENT,
-        Reason.DISRUPTION_BUDGET,
-    }
-)
-"""Objections that may disappear soon: the move waits for that, for up to leaveTimeout."""
-
 
 _BUDGET_HINT = (
     "a PodDisruptionBudget lets executors go only if it has an integer minAvailable, for Kubernetes can't count a "

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ballast.model import Reason
 from ballast.model.arrays import BoolArray, FloatArray
+from ballast.model.reason import LIMITS_ON_MOVES
 from ballast.simulation.trace import MoveRecord, Outcome, Stretch, Trace
 
 # How few moves could have leveled the pool, had everything been known beforehand.
@@ -89,7 +89,6 @@ _LASTING_SECONDS = 300.0
 _REVERSAL_SECONDS = 3600.0
 _ROUNDING = 1e-9
 """Points."""
-_LIMITS = frozenset({Reason.BUDGET, Reason.COOLDOWN, Reason.MAX_CONCURRENT})
 _FAILURES = frozenset({Outcome.DID_NOT_HELP, Outcome.NEVER_LEFT, Outcome.NEVER_ARRIVED})
 
 
@@ -147,7 +146,7 @@ def run_metrics(trace: Trace) -> RunMetrics:
         imbalance_point_hours=float((imbalance(trace) * _spans(trace)).sum()) / 3600.0,
         locality_cost=_mean_over_time(trace, trace.locality),
         peak_score=float(np.nanmax(trace.usage)) if np.isfinite(trace.usage).any() else 0.0,
-        limit_refusals=sum(count for reason, count in refused.items() if reason in _LIMITS),
+        limit_refusals=sum(count for reason, count in refused.items() if reason in LIMITS_ON_MOVES),
         longest_wait_seconds=max((placed.waited_seconds for placed in trace.placements), default=0.0),
     )
 

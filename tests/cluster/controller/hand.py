@@ -18,7 +18,7 @@ from ballast.controller.cluster_objects import ClusterLister
 from ballast.controller.cluster_state import ClusterState
 from ballast.controller.ends import Rates
 from ballast.controller.failures import Failure
-from ballast.controller.metrics import NOT_CONFIGURED, MetricsReader
+from ballast.controller.metrics_reader import NOT_CONFIGURED, MetricsReader
 from ballast.controller.movers import Movers
 from ballast.controller.reporter import Reporter
 from ballast.controller.rounds import Parts, Rounds

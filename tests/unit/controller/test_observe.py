@@ -11,7 +11,7 @@ from ballast.controller.ends import Rates, declared
 from ballast.controller.failures import Failure, Failures
 from ballast.controller.gateclock import GateClock
 from ballast.controller.observe import Lists, Metrics, Observation, Pool, observe, remarks
-from ballast.kube.constraints import Volumes, read_claim, read_volume
+from ballast.kube.constraint_reader import Volumes, read_claim, read_volume
 from ballast.kube.nodes import NodeReader
 from ballast.kube.pods import PodReader
 from ballast.model import (

@@ -18,7 +18,7 @@ from ballast.api.topology import SparkTopology
 from ballast.controller.actuator import Actuator
 from ballast.controller.cluster_objects import ClusterLister
 from ballast.controller.ends import Rates
-from ballast.controller.metrics import MetricsReader
+from ballast.controller.metrics_reader import MetricsReader
 from ballast.controller.movers import Movers
 from ballast.controller.reporter import QUIET_SECONDS, Reporter
 from ballast.controller.rounds import Parts, Rounds

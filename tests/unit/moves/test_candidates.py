@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ballast.kube.actions import release_patch
-from ballast.kube.constraints import ConstraintReader
+from ballast.kube.constraint_reader import ConstraintReader
 from ballast.kube.pods import Held
 from ballast.model import (
     DEFAULT_LEVELS,

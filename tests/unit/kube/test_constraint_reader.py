@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ballast.kube.constraints import Volumes, read_claim, read_volume
+from ballast.kube.constraint_reader import Volumes, read_claim, read_volume
 from ballast.model import Requirement
 from tests.unit.kube.builders import expression
 

@@ -11,7 +11,7 @@ import pytest
 
 from ballast.api import BalancingPolicy
 from ballast.controller.ends import Rates
-from ballast.controller.metrics import MetricsReader
+from ballast.controller.metrics_reader import MetricsReader
 from ballast.kube import kinds
 from ballast.kube.errors import error_of
 from ballast.kube.kinds import Kind
