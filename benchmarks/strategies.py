@@ -78,7 +78,7 @@ def shedding_pass(name: str, nodes: int, executors: int) -> Pass:
     usage = usage_pool(nodes, executors)
     if name != "AvgShedderUsage":
         load = pool_load(usage)
-        return lambda state, _: shed(name, load, {}, state).state
+        return lambda state, _: shed(name, load, None, state).state
     memories = TypeAdapter(UsageMemory)
 
     def by_usage(state: str, now: float) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ballast.model.shedders import TrafficSettings
 from ballast.shedding.avg_shedder_usage import PairState, UsageMemory, UsageSettings, avg_shedder_usage
 from ballast.shedding.load import ExecutorLoad, NodeLoad, PoolLoad, UsageNode, UsagePool
-from ballast.shedding.pulsar_shedders import HitCounts, TrafficSettings, avg_shedder_traffic
+from ballast.shedding.pulsar_shedders import HitCounts, avg_shedder_traffic
 from tests.properties.score_noise import Scores
 
 PASS_SECONDS = 60.0

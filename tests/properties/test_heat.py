@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ballast.model import AvgShedderPolicy, SheddingPolicy
+from ballast.model.shedders import OverloadSettings, ThresholdSettings, TransferSettings
 from ballast.placement.placement_view import would_be_unloaded
 from ballast.shedding.avg_shedder_usage import UsageMemory, UsageSettings, avg_shedder_usage
 from ballast.shedding.load import ExecutorLoad, NodeLoad, PoolLoad, Suggestion, UsageExecutor, UsageNode, UsagePool
@@ -15,15 +18,19 @@ from ballast.shedding.strategies import shed
 from ballast.shedding.transfer_shedder import Cause
 
 BY_USAGE = SheddingPolicy(avg_shedder=AvgShedderPolicy(low_hits=1, high_hits=1))
-BY_THRESHOLD = SheddingPolicy("ThresholdShedder", settings=(("min_throughput", 0.0), ("threshold", 10.0)))
-BY_OVERLOAD = SheddingPolicy("OverloadShedder", settings=(("threshold", 60.0),))
-BY_LOWER_BOUNDARY = SheddingPolicy(
-    "ThresholdShedder", settings=(("lower_boundary", 1.0), ("min_throughput", 0.0), ("threshold", 10.0))
-)
+ABOVE_MEAN = ThresholdSettings(min_bytes_per_second=0.0, threshold=10.0)
+BY_THRESHOLD = SheddingPolicy("ThresholdShedder", threshold_shedder=ABOVE_MEAN)
+BY_OVERLOAD = SheddingPolicy("OverloadShedder", overload_shedder=OverloadSettings(threshold=60.0))
+BY_LOWER_BOUNDARY = SheddingPolicy("ThresholdShedder", threshold_shedder=replace(ABOVE_MEAN, lower_boundary=True))
+FAR_APART = 15.0
+"""Points of deviation."""
 BY_TRANSFER, BY_DEVIATION = (
-    SheddingPolicy("TransferShedder", settings=(("hits", 0.0), ("overload_threshold", 60.0), ("target_std_dev", most)))
+    SheddingPolicy(
+        "TransferShedder",
+        transfer_shedder=TransferSettings(hits=0, overload_threshold=60.0, target_std_ratio=most / 100),
+    )
     # No pool deviates by more than fifty points on the whole: then only single nodes are too hot.
-    for most in (50.0, 15.0)
+    for most in (50.0, FAR_APART)
 )
 POLICIES = (BY_USAGE, BY_THRESHOLD, BY_LOWER_BOUNDARY, BY_OVERLOAD, BY_TRANSFER)
 
@@ -54,7 +61,7 @@ def suggested(policy: SheddingPolicy, found: list[float]) -> tuple[Suggestion, .
         NodeLoad(f"{at}", score, 4e3, 4e6, executors=tuple(ExecutorLoad(f"{at}/{n}", 1e3, 1e6) for n in range(4)))
         for at, score in enumerate(found)
     )
-    return shed(policy.strategy, load, dict(policy.settings), "").suggestions
+    return shed(policy.strategy, load, policy.chosen, "").suggestions
 
 
 def sources(policy: SheddingPolicy, found: list[float]) -> set[int]:
@@ -79,7 +86,7 @@ def test_no_node_is_unloaded_that_was_not_called_hot(policy: SheddingPolicy, fou
 @given(scores)
 def test_while_the_scores_are_too_far_apart_the_first_node_unloaded_was_called_hot(found: list[float]) -> None:
     """What is unloaded next follows from scores that the first transfer has changed."""
-    assume(np.std(found) > dict(BY_DEVIATION.settings)["target_std_dev"])
+    assume(np.std(found) > FAR_APART)
     assert first_source(found) <= hot(BY_DEVIATION, found)
 
 

@@ -31,6 +31,7 @@ from ballast.model import (
     SheddingPolicy,
     Snapshot,
 )
+from ballast.model.shedders import OverloadSettings, ThresholdSettings, TransferSettings, UniformSettings
 from ballast.moves.score import points_per_core
 from ballast.placement.strategies import PlacementState
 from ballast.planner.arbiter import as_started
@@ -53,14 +54,16 @@ UNLIMITED = replace(
 )
 """What is suggested is approved."""
 BY_TRAFFIC = AvgShedderPolicy(unit=LoadUnit.TRAFFIC, low_hits=1, high_hits=1, min_rate=0.0, min_throughput_bytes=0.0)
-NO_MINIMUM = (("min_rate", 0.0), ("min_throughput", 0.0))
 SHEDDING = (
     EAGER.shedding,
     SheddingPolicy(avg_shedder=BY_TRAFFIC),
-    SheddingPolicy("ThresholdShedder", settings=(("lower_boundary", 1.0), ("min_throughput", 0.0))),
-    SheddingPolicy("OverloadShedder", settings=(("threshold", 60.0),)),
-    SheddingPolicy("UniformLoadShedder", settings=(("max_unload_percent", 50.0), *NO_MINIMUM)),
-    SheddingPolicy("TransferShedder", settings=(("hits", 0.0), ("target_std_dev", 5.0))),
+    SheddingPolicy("ThresholdShedder", threshold_shedder=ThresholdSettings(10.0, 0.9, 0.0, lower_boundary=True)),
+    SheddingPolicy("OverloadShedder", overload_shedder=OverloadSettings(threshold=60.0)),
+    SheddingPolicy(
+        "UniformLoadShedder",
+        uniform_load_shedder=UniformSettings(max_unload_ratio=0.5, min_rate_per_second=0.0, min_bytes_per_second=0.0),
+    ),
+    SheddingPolicy("TransferShedder", transfer_shedder=TransferSettings(hits=0, target_std_ratio=0.05)),
 )
 TOPOLOGIES = (a_topology(), a_topology(key="team/orders", name="orders"))
 

@@ -9,6 +9,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from ballast.model.shedders import (
+    OverloadSettings,
+    ShedderSettings,
+    ThresholdSettings,
+    TrafficSettings,
+    TransferSettings,
+    UniformSettings,
+)
 from ballast.shedding.load import (
     AnythingGoes,
     ExecutorLoad,
@@ -22,12 +30,12 @@ from ballast.shedding.load import (
 from ballast.shedding.strategies import STRATEGIES, Shed, shed
 from ballast.shedding.victims_and_destination import completed
 
-EAGER = {
-    "AvgShedder": {"low_hits": 2.0, "high_hits": 1.0, "min_rate": 0.0, "min_throughput": 0.0},
-    "ThresholdShedder": {"history_weight_percent": 20.0, "min_throughput": 0.0, "lower_boundary": 1.0},
-    "OverloadShedder": {"threshold": 60.0},
-    "UniformLoadShedder": {"min_rate": 0.0, "min_throughput": 0.0, "max_unload_percent": 50.0},
-    "TransferShedder": {"hits": 0.0, "target_std_dev": 5.0},
+EAGER: dict[str, ShedderSettings] = {
+    "AvgShedder": TrafficSettings(low_hits=2, high_hits=1, min_rate_per_second=0.0, min_bytes_per_second=0.0),
+    "ThresholdShedder": ThresholdSettings(history_ratio=0.2, min_bytes_per_second=0.0, lower_boundary=True),
+    "OverloadShedder": OverloadSettings(threshold=60.0),
+    "UniformLoadShedder": UniformSettings(min_rate_per_second=0.0, min_bytes_per_second=0.0, max_unload_ratio=0.5),
+    "TransferShedder": TransferSettings(hits=0, target_std_ratio=0.05),
 }
 PASSES = 3
 

@@ -7,14 +7,18 @@ from typing import Any
 
 import pytest
 
+from ballast.model.shedders import (
+    OverloadSettings,
+    ThresholdSettings,
+    TrafficSettings,
+    TransferQuirks,
+    TransferSettings,
+    UniformSettings,
+)
 from ballast.shedding.load import Suggestion
 from ballast.shedding.pulsar_shedders import (
     Averages,
     HitCounts,
-    OverloadSettings,
-    ThresholdSettings,
-    TrafficSettings,
-    UniformSettings,
     ascending,
     avg_shedder_traffic,
     overload_shedder,
@@ -22,14 +26,7 @@ from ballast.shedding.pulsar_shedders import (
     uniform_load_shedder,
 )
 from ballast.shedding.transfer_pool import top_executors
-from ballast.shedding.transfer_shedder import (
-    Outcome,
-    TransferMemory,
-    TransferQuirks,
-    TransferResult,
-    TransferSettings,
-    transfer_shedder,
-)
+from ballast.shedding.transfer_shedder import Outcome, TransferMemory, TransferResult, transfer_shedder
 from tests.vectors import placed, pulsar
 from tests.vectors.case import Case
 from tests.vectors.closeness import same

@@ -12,7 +12,14 @@ from ballast.api.labels import LabelSelector
 from ballast.api.policy import BalancingPolicy
 from ballast.api.policy_moves import Moves
 from ballast.api.policy_placement import LeastLongTermRate, LeastResourceUsage, Placement, PlacementStrategy, Proximity
-from ballast.api.policy_shedding import AvgShedder, Shedding
+from ballast.api.policy_shedding import (
+    AvgShedder,
+    OverloadShedder,
+    Shedding,
+    ThresholdShedder,
+    TransferShedder,
+    UniformLoadShedder,
+)
 from ballast.api.profile import Budget as BudgetSpec
 from ballast.enums import Pin
 from ballast.errors import InvalidField
@@ -28,6 +35,7 @@ from ballast.model.policy import (
     SheddingPolicy,
     Weights,
 )
+from ballast.model.shedders import OverloadSettings, ThresholdSettings, TransferSettings, UniformSettings
 
 NodeLabels = Mapping[str, Mapping[str, str]]
 
@@ -83,28 +91,48 @@ def _selected(selector: LabelSelector | None, node_labels: NodeLabels) -> tuple[
 
 
 def _shedding(spec: Shedding) -> SheddingPolicy:
-    blocks = {
-        "ThresholdShedder": spec.advanced.threshold_shedder,
-        "OverloadShedder": spec.advanced.overload_shedder,
-        "UniformLoadShedder": spec.advanced.uniform_load_shedder,
-        "TransferShedder": spec.advanced.transfer_shedder,
-    }
-    block = blocks.get(spec.strategy.value)
+    blocks = spec.advanced
     return SheddingPolicy(
         strategy=spec.strategy.value,
         avg_shedder=_avg_shedder(spec.avg_shedder or AvgShedder()),
-        settings=_flat({} if block is None else dict(block)),
+        threshold_shedder=_threshold_shedder(blocks.threshold_shedder or ThresholdShedder()),
+        overload_shedder=OverloadSettings((blocks.overload_shedder or OverloadShedder()).threshold),
+        uniform_load_shedder=_uniform_load_shedder(blocks.uniform_load_shedder or UniformLoadShedder()),
+        transfer_shedder=_transfer_shedder(blocks.transfer_shedder or TransferShedder()),
     )
 
 
-def _flat(block: Mapping[str, object]) -> tuple[tuple[str, float], ...]:
-    """A strategy's block as numbers: quantities by value, durations in seconds, true as 1."""
-    numbers = {
-        name: value.seconds if hasattr(value, "seconds") else float(value)  # type: ignore[arg-type]
-        for name, value in block.items()
-        if value is not None
-    }
-    return tuple(sorted(numbers.items()))
+def _threshold_shedder(spec: ThresholdShedder) -> ThresholdSettings:
+    return ThresholdSettings(
+        threshold=spec.threshold,
+        history_ratio=spec.history_weight_percent / 100,
+        min_bytes_per_second=float(spec.min_throughput),
+        lower_boundary=spec.lower_boundary,
+    )
+
+
+def _uniform_load_shedder(spec: UniformLoadShedder) -> UniformSettings:
+    return UniformSettings(
+        rate_difference_percent=spec.rate_difference_percent,
+        bytes_ratio=spec.throughput_percent / 100,
+        max_unload_ratio=spec.max_unload_percent / 100,
+        min_rate_per_second=float(spec.min_rate),
+        min_bytes_per_second=float(spec.min_throughput),
+        max_executors=spec.max_executors,
+    )
+
+
+def _transfer_shedder(spec: TransferShedder) -> TransferSettings:
+    return TransferSettings(
+        target_std_ratio=spec.target_std_dev / 100,
+        hits=spec.hits,
+        max_nodes=spec.max_nodes_per_pass,
+        overload_threshold=spec.overload_threshold,
+        history_ratio=spec.history_weight_percent / 100,
+        cooldown_seconds=spec.delay.seconds,
+        ttl_seconds=spec.max_age.seconds,
+        max_candidates=spec.max_candidates,
+    )
 
 
 def _avg_shedder(spec: AvgShedder) -> AvgShedderPolicy:

@@ -6,6 +6,14 @@ from dataclasses import dataclass, field
 
 from ballast.enums import ExecutorOrder, LoadUnit, MovesMode, Pin, PlacementMode
 from ballast.model.location import DEFAULT_LEVELS, Levels
+from ballast.model.shedders import (
+    OverloadSettings,
+    ShedderSettings,
+    ThresholdSettings,
+    TrafficSettings,
+    TransferSettings,
+    UniformSettings,
+)
 
 MAX_SCORE_PERCENT = 85.0
 """A node above this score takes no new executors while others have room."""
@@ -67,8 +75,38 @@ class AvgShedderPolicy:
 class SheddingPolicy:
     strategy: str = "AvgShedder"
     avg_shedder: AvgShedderPolicy = field(default_factory=AvgShedderPolicy)
-    settings: tuple[tuple[str, float], ...] = ()
-    """The block of the other strategies, flattened: snake_case name and number (true = 1)."""
+    threshold_shedder: ThresholdSettings = field(default_factory=ThresholdSettings)
+    overload_shedder: OverloadSettings = field(default_factory=OverloadSettings)
+    uniform_load_shedder: UniformSettings = field(default_factory=UniformSettings)
+    transfer_shedder: TransferSettings = field(default_factory=TransferSettings)
+
+    @property
+    def chosen(self) -> ShedderSettings | None:
+        """What the strategy goes by, if it goes by usage or traffic alone."""
+        match self.strategy:
+            case "AvgShedder":
+                return self._traffic()
+            case "ThresholdShedder":
+                return self.threshold_shedder
+            case "OverloadShedder":
+                return self.overload_shedder
+            case "UniformLoadShedder":
+                return self.uniform_load_shedder
+            case "TransferShedder":
+                return self.transfer_shedder
+        return None
+
+    def _traffic(self) -> TrafficSettings:
+        rules = self.avg_shedder
+        return TrafficSettings(
+            low_threshold=rules.low_threshold,
+            high_threshold=rules.high_threshold,
+            low_hits=rules.low_hits,
+            high_hits=rules.high_hits,
+            max_unload_ratio=rules.max_unload_ratio,
+            min_rate_per_second=rules.min_rate,
+            min_bytes_per_second=rules.min_throughput_bytes,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ballast.model import LoadUnit, PlacementPolicy, SheddingPolicy
 from ballast.model.arrays import BoolArray, FloatArray, IntArray
+from ballast.model.shedders import OverloadSettings, ThresholdSettings, TransferSettings
 from ballast.placement.admission import Admission
 from ballast.placement.limit import kept_away, node_limits, separations, zone_limits
 from ballast.placement.node_locations import NodeLocations
@@ -34,16 +35,16 @@ def would_be_unloaded(scores: FloatArray, shedding: SheddingPolicy) -> BoolArray
 
 def _limit(known: FloatArray, shedding: SheddingPolicy) -> float:
     """The score from which a node is unloaded; infinite where scores do not tell."""
-    rules, settings = shedding.avg_shedder, dict(shedding.settings)
-    threshold = settings.get("threshold", inf)
+    rules = shedding.avg_shedder
     if shedding.strategy == "AvgShedder" and rules.unit is LoadUnit.USAGE:
         return max(rules.min_hot_score, float(known.min()) + rules.low_threshold)
-    if shedding.strategy == "OverloadShedder":
-        return threshold
-    if shedding.strategy == "ThresholdShedder":
-        return _above_mean(known, threshold, lower_boundary=settings.get("lower_boundary", 0.0) > 0)
-    if shedding.strategy == "TransferShedder":
-        return _apart(known, settings.get("target_std_dev", inf), settings.get("overload_threshold", inf))
+    match shedding.chosen:
+        case OverloadSettings(threshold=threshold):
+            return threshold
+        case ThresholdSettings(threshold=threshold, lower_boundary=lower_boundary):
+            return _above_mean(known, threshold, lower_boundary=lower_boundary)
+        case TransferSettings(target_std_ratio=target, overload_threshold=overload):
+            return _apart(known, target * 100, overload)
     return inf
 
 

@@ -224,7 +224,7 @@ def _by_traffic(at: _Moment) -> Leveling:
         movable=lambda executor: at.terms.objection(executor) is None,
         now=at.now,
     )
-    found = shed(name, load, settings_of(at.policy), before.text)
+    found = shed(name, load, at.policy.shedding.chosen, before.text)
     # Budgets may not suffice for all, and what they are spent on must not depend on names.
     hottest_first = sorted(found.suggestions, key=lambda each: -at.scores[each.source])
     made, refused = completed(hottest_first, pool, at.terms, ruling=at.ruling)
@@ -234,22 +234,6 @@ def _by_traffic(at: _Moment) -> Leveling:
         pairs=(),
         memory=stored(at.memory, name, TrafficState(found.state, at.now)),
     )
-
-
-def settings_of(policy: Policy) -> Mapping[str, float]:
-    """The strategy's own parameters, by the names that `shed` knows."""
-    shedder = policy.shedding.avg_shedder
-    if policy.shedding.strategy != "AvgShedder":
-        return dict(policy.shedding.settings)
-    return {
-        "low_threshold": shedder.low_threshold,
-        "high_threshold": shedder.high_threshold,
-        "low_hits": shedder.low_hits,
-        "high_hits": shedder.high_hits,
-        "max_unload_ratio": shedder.max_unload_ratio,
-        "min_rate": shedder.min_rate,
-        "min_throughput": shedder.min_throughput_bytes,
-    }
 
 
 def pool_load(

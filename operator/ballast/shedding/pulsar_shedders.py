@@ -10,6 +10,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import floor, trunc
 
+from ballast.model.shedders import OverloadSettings, ThresholdSettings, TrafficSettings, UniformSettings
 from ballast.shedding.load import (
     ExecutorLoad,
     NodeLoad,
@@ -30,24 +31,6 @@ from ballast.shedding.load import (
 
 _MARGIN_RATIO = 0.05
 _LOWER_BOUNDARY_SHARE = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class ThresholdSettings:
-    threshold: float = 10.0
-    """Points above the mean."""
-    history_ratio: float = 0.9
-    """Weight of the past in the moving average."""
-    min_bytes_per_second: float = 10.0 * 1024 * 1024
-    """Less than this isn't worth unloading."""
-    lower_boundary: bool = False
-    """When no node is too hot but one is too cold, unload the hottest."""
-    average_twice: bool = False
-    """As Pulsar: the lower-boundary step adds the same values to the averages once more."""
-    idle_too: bool = False
-    """As Pulsar: while the need isn't met, executors without traffic leave as well."""
-    keep_departed: bool = False
-    """As Pulsar: a node that left keeps its average for the day it returns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,14 +132,6 @@ def _bring_to_mean(node: NodeLoad, need: float, mean: float, *, idle_too: bool) 
 _OVERLOAD_MARGIN_RATIO = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class OverloadSettings:
-    threshold: float = 85.0
-    """Percent."""
-    idle_too: bool = False
-    """As Pulsar: executors without traffic leave as well, even from a node that has none, which can't help it."""
-
-
 def overload_shedder(load: PoolLoad, settings: OverloadSettings) -> tuple[Suggestion, ...]:
     """Suggestions of one pass, without destinations."""
     return tuple(suggestion for node in load.nodes for suggestion in _unload_overloaded(node, settings))
@@ -184,25 +159,6 @@ def _unload_overloaded(node: NodeLoad, settings: OverloadSettings) -> Iterator[S
 
 _LARGEST_INT = 2**31 - 1
 _ALMOST_NOTHING = 1e-6
-
-
-@dataclass(frozen=True, slots=True)
-class UniformSettings:
-    rate_difference_percent: float = 50.0
-    """Busiest above idlest in records per second, percent of the idlest; 0 = not compared."""
-    bytes_ratio: float = 4.0
-    """Busiest over idlest in bytes per second; 0 = not compared."""
-    max_unload_ratio: float = 0.2
-    """Of the difference."""
-    min_rate_per_second: float = 1000.0
-    min_bytes_per_second: float = 1024.0 * 1024.0
-    max_executors: int | None = None
-    """At most so many in one pass."""
-    whole_numbers: bool = False
-    """As Pulsar: the idlest starts at 2³¹−1, the need is cut to such a whole number, what leaves is counted in whole
-    units, and executors without traffic always fit."""
-    rate_only: bool = False
-    """As Pulsar: if records differ too much but no executor can be moved, bytes are not considered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,25 +284,6 @@ def counted(
 
 def frozen(tally: dict[str, Hits]) -> HitCounts:
     return HitCounts(tuple(sorted(tally.items())))
-
-
-@dataclass(frozen=True, slots=True)
-class TrafficSettings:
-    low_threshold: float = 15.0
-    """Points of score."""
-    high_threshold: float = 40.0
-    low_hits: int = 8
-    high_hits: int = 2
-    max_unload_ratio: float = 0.5
-    min_rate_per_second: float = 1000.0
-    """The rate to unload must exceed this, or the bytes the next one."""
-    min_bytes_per_second: float = 1024.0 * 1024.0
-    keep_departed: bool = False
-    """As Pulsar: a node that left keeps its counts for the day it returns."""
-    pair_middle: bool = False
-    """As Pulsar: the middle node of an odd number is its own partner (felt only at a low threshold of 0)."""
-    forget_in_vain: bool = False
-    """As Pulsar: a pair that reached its hits but sheds nothing starts counting again."""
 
 
 @dataclass(frozen=True, slots=True)

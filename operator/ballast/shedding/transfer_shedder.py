@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf, isnan, nan, sqrt
 
+from ballast.model.shedders import TransferQuirks, TransferSettings
 from ballast.shedding.load import Suggestion
 from ballast.shedding.transfer_pool import (
     Allowed,
@@ -38,50 +39,6 @@ class Outcome(StrEnum):
     NO_FIGURES = "NoFigures"
     WAITING_FOR_HITS = "WaitingForHits"
     NO_EXECUTORS = "NoExecutors"
-
-
-@dataclass(frozen=True, slots=True)
-class TransferQuirks:
-    """What the real class does and ours doesn't, unless told to."""
-
-    ignore_gains: bool = False
-    """What a swap brings back doesn't count as gained (there, unless debugging)."""
-    unregistered_too: bool = False
-    """Nodes with values take part although they are not alive."""
-    outdated_too: bool = False
-    """Nodes with stale metrics are left out of mean and deviation, but not of the moves."""
-    swap_anything: bool = False
-    """What comes back in a swap may be anything: moved recently, not to be moved, or gone; and an executor that was
-    considered for one swap is not considered for the next."""
-    negative_variance: bool = False
-    """Rounding may make the variance negative and the deviation no number."""
-    idle_moves: bool = False
-    """A node without load gives up all its reported executors but one."""
-
-
-@dataclass(frozen=True, slots=True)
-class TransferSettings:
-    target_std_ratio: float = 0.25
-    """Standard deviation of load ratios that is good enough."""
-    hits: int = 3
-    """Passes in a row that must have been too far apart before the one that acts."""
-    transfer: bool = True
-    """Name destinations; without, executors are only unloaded and never swapped."""
-    max_nodes: int = 3
-    """Hot nodes unloaded in one pass."""
-    cooldown_seconds: float = 180.0
-    """Values must be this much younger than the last unload of their node."""
-    ttl_seconds: float = 1800.0
-    """Older values are not used."""
-    overload_threshold: float = 85.0
-    """Percent."""
-    history_ratio: float = 0.9
-    """Weight of the past in the moving averages."""
-    quirks: TransferQuirks = field(default_factory=TransferQuirks)
-
-    @property
-    def underload_ratio(self) -> float:
-        return min(0.5, max(0.0, self.target_std_ratio / 2))
 
 
 @dataclass(frozen=True, slots=True)

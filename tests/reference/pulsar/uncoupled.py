@@ -22,7 +22,7 @@ from ballast.moves.score import measured
 from ballast.placement.strategies import Averages, far_below, usage_observed
 from ballast.placement.strategy import lowest
 from ballast.planner.arbiter import planned
-from ballast.planner.leveling import pool_load, settings_of
+from ballast.planner.leveling import pool_load
 from ballast.planner.plan import plan
 from ballast.shedding.load import Suggestion
 from ballast.shedding.strategies import shed
@@ -84,7 +84,7 @@ class Uncoupled:
         load = pool_load(
             snapshot, scores, receivers=candidates, movable=lambda executor: executor.uid not in resting, now=now
         )
-        found = shed(policy.shedding.strategy, load, settings_of(policy), self.text)
+        found = shed(policy.shedding.strategy, load, policy.shedding.chosen, self.text)
         self.text = found.state
         self.averages = usage_observed(snapshot, scores, self.averages, history_ratio=_HISTORY_RATIO)
         executors = {executor.key: executor for executor in snapshot.executors}

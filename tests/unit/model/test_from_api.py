@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any
 
@@ -12,7 +11,15 @@ from ballast.api import (
 from ballast.api.duration import Duration
 from ballast.model import Budget, LoadUnit, PlacementMode, Policy
 from ballast.model.from_api import defect, policy_from
-from ballast.shedding.strategies import overload_settings, threshold_settings, transfer_settings, uniform_settings
+from ballast.model.policy import SheddingPolicy
+from ballast.model.shedders import (
+    OverloadSettings,
+    ShedderSettings,
+    ThresholdSettings,
+    TrafficSettings,
+    TransferSettings,
+    UniformSettings,
+)
 
 
 def _policy(spec: dict[str, Any]) -> BalancingPolicy:
@@ -36,20 +43,18 @@ def test_the_defaults_of_the_resource_are_the_planners() -> None:
 
 
 @pytest.mark.parametrize(
-    ("strategy", "block", "read"),
+    ("strategy", "block"),
     [
-        ("ThresholdShedder", "thresholdShedder", threshold_settings),
-        ("OverloadShedder", "overloadShedder", overload_settings),
-        ("UniformLoadShedder", "uniformLoadShedder", uniform_settings),
-        ("TransferShedder", "transferShedder", transfer_settings),
+        ("ThresholdShedder", "thresholdShedder"),
+        ("OverloadShedder", "overloadShedder"),
+        ("UniformLoadShedder", "uniformLoadShedder"),
+        ("TransferShedder", "transferShedder"),
     ],
 )
-def test_a_block_without_figures_means_what_no_block_means(
-    strategy: str, block: str, read: Callable[[Mapping[str, float]], object]
-) -> None:
-    filled = policy_from(_policy({"shedding": {"strategy": strategy, "advanced": {block: {}}}})).shedding.settings
-    absent = policy_from(_policy({"shedding": {"strategy": strategy}})).shedding.settings
-    assert read(dict(filled)) == read(dict(absent))
+def test_a_block_without_figures_means_what_no_block_means(strategy: str, block: str) -> None:
+    filled = policy_from(_policy({"shedding": {"strategy": strategy, "advanced": {block: {}}}})).shedding
+    absent = policy_from(_policy({"shedding": {"strategy": strategy}})).shedding
+    assert filled.chosen == absent.chosen == SheddingPolicy(strategy).chosen
 
 
 def _another(value: object) -> object:
@@ -128,11 +133,62 @@ def test_the_figures_of_placement_strategies_arrive() -> None:
     assert policy_from(_policy({"placement": near})).placement.search_seconds == 2.0
 
 
-def test_the_block_of_another_strategy_becomes_numbers() -> None:
-    spec = {"shedding": {"strategy": "TransferShedder", "advanced": {"transferShedder": {"delay": "1m"}}}}
-    settings = dict(policy_from(_policy(spec)).shedding.settings)
-    assert settings["delay"] == 60.0
-    assert settings["target_std_dev"] == 25.0
+@pytest.mark.parametrize(
+    ("block", "given", "meant"),
+    [
+        (
+            "thresholdShedder",
+            {"threshold": 1, "historyWeightPercent": 20, "minThroughput": 3, "lowerBoundary": True},
+            ThresholdSettings(1, 0.2, 3.0, lower_boundary=True),
+        ),
+        ("overloadShedder", {"threshold": 1}, OverloadSettings(1)),
+        (
+            "uniformLoadShedder",
+            {
+                "rateDifferencePercent": 1,
+                "throughputPercent": 200,
+                "maxUnloadPercent": 30,
+                "minRate": 4,
+                "minThroughput": 5,
+                "maxExecutors": 6,
+            },
+            UniformSettings(1, 2.0, 0.3, 4.0, 5.0, 6),
+        ),
+        (
+            "transferShedder",
+            {
+                "targetStdDev": 10,
+                "hits": 2,
+                "maxNodesPerPass": 4,
+                "overloadThreshold": 5,
+                "historyWeightPercent": 50,
+                "delay": "6s",
+                "maxAge": "11s",
+                "maxCandidates": 8,
+            },
+            TransferSettings(
+                target_std_ratio=0.1,
+                hits=2,
+                max_nodes=4,
+                overload_threshold=5,
+                history_ratio=0.5,
+                cooldown_seconds=6.0,
+                ttl_seconds=11.0,
+                max_candidates=8,
+            ),
+        ),
+    ],
+    ids=["threshold", "overload", "uniform", "transfer"],
+)
+def test_the_parameters_of_the_strategy_arrive(block: str, given: dict[str, Any], meant: ShedderSettings) -> None:
+    strategy = block[0].upper() + block[1:]
+    found = policy_from(_policy({"shedding": {"strategy": strategy, "advanced": {block: given}}})).shedding
+    assert found.chosen == meant
+
+
+def test_avg_shedders_parameters_are_those_of_its_traffic_unit_too() -> None:
+    found = policy_from(_policy({"shedding": {"avgShedder": {"unit": "Traffic", "lowHits": 3, "minRate": 7}}})).shedding
+    assert found.chosen == TrafficSettings(low_hits=3, min_rate_per_second=7.0)
 
 
 def with_budget(**budget: Any) -> BalancingPolicy:

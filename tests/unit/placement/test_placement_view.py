@@ -23,6 +23,7 @@ from ballast.model import (
     SheddingPolicy,
     Stream,
 )
+from ballast.model.shedders import OverloadSettings, ThresholdSettings, TransferSettings, UniformSettings
 from ballast.placement.locality import measure
 from ballast.placement.placement_view import PlacementView, would_be_unloaded
 from ballast.placement.problem import Layout
@@ -199,34 +200,52 @@ def test_hot_is_who_is_hot_enough_and_far_enough_from_the_coldest(
     assert hot(*scores) == expected
 
 
+def by(settings: OverloadSettings | ThresholdSettings | TransferSettings) -> SheddingPolicy:
+    match settings:
+        case OverloadSettings():
+            return SheddingPolicy("OverloadShedder", overload_shedder=settings)
+        case ThresholdSettings():
+            return SheddingPolicy("ThresholdShedder", threshold_shedder=settings)
+    return SheddingPolicy("TransferShedder", transfer_shedder=settings)
+
+
 @pytest.mark.parametrize(
     ("policy", "expected"),
     [
-        (SheddingPolicy("OverloadShedder", settings=(("threshold", 60.0),)), [False, True, True, False]),
-        (SheddingPolicy("ThresholdShedder", settings=(("threshold", 20.0),)), [False, False, True, False]),
-        (SheddingPolicy("ThresholdShedder", settings=(("threshold", 40.0),)), [False, False, False, False]),
         (
-            SheddingPolicy("TransferShedder", settings=(("overload_threshold", 60.0), ("target_std_dev", 5.0))),
+            by(OverloadSettings(threshold=60.0)),
             [False, True, True, False],
         ),
         (
-            SheddingPolicy("TransferShedder", settings=(("overload_threshold", 85.0), ("target_std_dev", 5.0))),
-            [False, True, True, False],
-        ),
-        (
-            SheddingPolicy("TransferShedder", settings=(("overload_threshold", 85.0), ("target_std_dev", 25.0))),
-            [False, False, False, False],
-        ),
-        (
-            SheddingPolicy("ThresholdShedder", settings=(("lower_boundary", 1.0), ("threshold", 30.0))),
+            by(ThresholdSettings(threshold=20.0)),
             [False, False, True, False],
         ),
         (
-            SheddingPolicy("ThresholdShedder", settings=(("lower_boundary", 1.0), ("threshold", 40.0))),
+            by(ThresholdSettings(threshold=40.0)),
             [False, False, False, False],
         ),
         (
-            SheddingPolicy("TransferShedder", settings=(("overload_threshold", 60.0), ("target_std_dev", 25.0))),
+            by(TransferSettings(overload_threshold=60.0, target_std_ratio=0.05)),
+            [False, True, True, False],
+        ),
+        (
+            by(TransferSettings(overload_threshold=85.0, target_std_ratio=0.05)),
+            [False, True, True, False],
+        ),
+        (
+            by(TransferSettings(overload_threshold=85.0, target_std_ratio=0.25)),
+            [False, False, False, False],
+        ),
+        (
+            by(ThresholdSettings(lower_boundary=True, threshold=30.0)),
+            [False, False, True, False],
+        ),
+        (
+            by(ThresholdSettings(lower_boundary=True, threshold=40.0)),
+            [False, False, False, False],
+        ),
+        (
+            by(TransferSettings(overload_threshold=60.0, target_std_ratio=0.25)),
             [False, False, True, False],
         ),
     ],
@@ -240,9 +259,14 @@ def test_every_strategy_that_goes_by_scores_has_its_own_measure(policy: Shedding
     "policy",
     [
         SheddingPolicy("None"),
-        SheddingPolicy("UniformLoadShedder", settings=(("max_unload_percent", 50.0),)),
+        SheddingPolicy("UniformLoadShedder", uniform_load_shedder=UniformSettings(max_unload_ratio=0.5)),
         SheddingPolicy(avg_shedder=AvgShedderPolicy(unit=LoadUnit.TRAFFIC)),
     ],
 )
 def test_a_strategy_that_goes_by_other_figures_calls_nobody_hot(policy: SheddingPolicy) -> None:
     assert hot(0.0, 100.0, policy=policy) == [False, False]
+
+
+def test_without_parameters_the_strategys_defaults_say_who_is_hot() -> None:
+    assert hot(20.0, 84.0, 90.0, policy=SheddingPolicy("OverloadShedder")) == [False, False, True]
+    assert hot(40.0, 40.0, 70.0, policy=SheddingPolicy("ThresholdShedder")) == [False, False, True]

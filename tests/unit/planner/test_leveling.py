@@ -32,6 +32,7 @@ from ballast.model import (
     Toleration,
     Workload,
 )
+from ballast.model.shedders import OverloadSettings, ThresholdSettings, TransferSettings, UniformSettings
 from ballast.planner.leveling import changing_nodes, destinations, pool_load
 from ballast.planner.plan import plan
 from ballast.shedding.load import NodeLoad
@@ -166,13 +167,15 @@ CLOSED = {
     "tainted for everybody": {"taints": (Taint("reserved", "", "NoSchedule"),)},
 }
 BY_TRAFFIC = AvgShedderPolicy(unit=LoadUnit.TRAFFIC, low_hits=2, high_hits=2, min_rate=0.0, min_throughput_bytes=0.0)
-NO_MINIMUM = (("min_rate", 0.0), ("min_throughput", 0.0))
 EVERY_STRATEGY = (
     SheddingPolicy(avg_shedder=BY_TRAFFIC),
-    SheddingPolicy("ThresholdShedder", settings=(("min_throughput", 0.0),)),
-    SheddingPolicy("OverloadShedder", settings=(("threshold", 80.0),)),
-    SheddingPolicy("UniformLoadShedder", settings=(("max_unload_percent", 50.0), *NO_MINIMUM)),
-    SheddingPolicy("TransferShedder", settings=(("hits", 1.0), ("target_std_dev", 10.0))),
+    SheddingPolicy("ThresholdShedder", threshold_shedder=ThresholdSettings(min_bytes_per_second=0.0)),
+    SheddingPolicy("OverloadShedder", overload_shedder=OverloadSettings(threshold=80.0)),
+    SheddingPolicy(
+        "UniformLoadShedder",
+        uniform_load_shedder=UniformSettings(max_unload_ratio=0.5, min_rate_per_second=0.0, min_bytes_per_second=0.0),
+    ),
+    SheddingPolicy("TransferShedder", transfer_shedder=TransferSettings(hits=1, target_std_ratio=0.1)),
     SheddingPolicy(avg_shedder=AvgShedderPolicy(low_hits=2, high_hits=2)),
 )
 every_strategy = pytest.mark.parametrize(
@@ -239,14 +242,14 @@ def test_a_clock_that_is_set_back_holds_nobody_up(shedding: SheddingPolicy) -> N
     assert any(each.moves for each in several_passes(snapshot, shedding, memory))
 
 
-def moves_of(settings: tuple[tuple[str, float], ...], *, age: float = 0.0, left_ago: float) -> tuple[PlannedMove, ...]:
+def moves_of(settings: TransferSettings, *, age: float = 0.0, left_ago: float) -> tuple[PlannedMove, ...]:
     """What TransferShedder makes of a pool from which a move took something so many seconds ago."""
     usage = {"hot": 0.95, "cold": 0.05}
     nodes = (replace(a_node(n), usage=NodeUsage(cpu_ratio=r, age_seconds=age)) for n, r in usage.items())
     busy = [an_executor(f"e-{i}", node="hot", cpu=0.4) for i in range(4)]
     executors = [replace(e, usage=replace(e.usage, bytes_per_second=1e6)) for e in busy if e.usage]
     policy = a_policy(
-        shedding=SheddingPolicy("TransferShedder", settings=(("hits", 0.0), ("target_std_dev", 10.0), *settings)),
+        shedding=SheddingPolicy("TransferShedder", transfer_shedder=replace(settings, hits=0, target_std_ratio=0.1)),
         moves=MovesPolicy(mode=MovesMode.RECOMMEND, cooldown_seconds=0.0, max_locality_loss=1.0),
     )
     before = a_move(left_at=NOW - left_ago)
@@ -254,13 +257,13 @@ def moves_of(settings: tuple[tuple[str, float], ...], *, age: float = 0.0, left_
 
 
 def test_transfer_waits_for_the_delay_after_an_unload() -> None:
-    assert moves_of((("delay", 300.0),), left_ago=299.0) == ()
-    assert moves_of((("delay", 300.0),), left_ago=300.0)
+    assert moves_of(TransferSettings(cooldown_seconds=300.0), left_ago=299.0) == ()
+    assert moves_of(TransferSettings(cooldown_seconds=300.0), left_ago=300.0)
 
 
 def test_transfer_goes_by_no_figures_older_than_its_max_age() -> None:
-    assert moves_of((("max_age", 30.0),), age=31.0, left_ago=900.0) == ()
-    assert moves_of((("max_age", 30.0),), age=30.0, left_ago=900.0)
+    assert moves_of(TransferSettings(ttl_seconds=30.0), age=31.0, left_ago=900.0) == ()
+    assert moves_of(TransferSettings(ttl_seconds=30.0), age=30.0, left_ago=900.0)
 
 
 def test_the_hottest_node_is_relieved_first_whatever_its_name() -> None:
@@ -268,14 +271,14 @@ def test_the_hottest_node_is_relieved_first_whatever_its_name() -> None:
     executors = [an_executor(f"e-{n}{i}", node=n, cpu=1.0, application=n) for n in "ab" for i in range(3)]
     busy = tuple(replace(e, usage=replace(e.usage, bytes_per_second=1e6)) for e in executors if e.usage)
     policy = a_policy(
-        shedding=SheddingPolicy("OverloadShedder", settings=(("threshold", 70.0),)),
+        shedding=SheddingPolicy("OverloadShedder", overload_shedder=OverloadSettings(threshold=70.0)),
         moves=MovesPolicy(mode=MovesMode.RECOMMEND, max_concurrent=1, max_locality_loss=1.0),
     )
     (made,) = plan(a_snapshot(*nodes, executors=busy), policy, Memory(), NOW)[0].moves
     assert made.source == "b"
 
 
-OVERLOAD = SheddingPolicy("OverloadShedder", settings=(("threshold", 85.0),))
+OVERLOAD = SheddingPolicy("OverloadShedder", overload_shedder=OverloadSettings(threshold=85.0))
 AT_ONCE = SheddingPolicy(avg_shedder=AvgShedderPolicy(low_hits=1, high_hits=1))
 
 

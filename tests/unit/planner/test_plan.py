@@ -31,6 +31,7 @@ from ballast.model import (
     Snapshot,
     Weights,
 )
+from ballast.model.shedders import ThresholdSettings, TransferSettings, UniformSettings
 from ballast.moves.score import loads
 from ballast.planner.plan import plan, remembered, reservations, with_placed
 from tests.builders import GIB, NOW, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
@@ -302,11 +303,12 @@ def test_a_components_limit_holds_for_moves_as_well() -> None:
             avg_shedder=AvgShedderPolicy(unit=LoadUnit.TRAFFIC, low_hits=1, min_rate=0, min_throughput_bytes=0)
         ),
         SheddingPolicy(
-            strategy="ThresholdShedder", settings=(("history_weight_percent", 0.0), ("min_throughput", 0.0))
+            strategy="ThresholdShedder",
+            threshold_shedder=ThresholdSettings(10.0, 0.0, 0.0),
         ),
         SheddingPolicy(strategy="OverloadShedder"),
-        SheddingPolicy(strategy="UniformLoadShedder", settings=(("max_unload_percent", 50.0),)),
-        SheddingPolicy(strategy="TransferShedder", settings=(("hits", 0.0), ("history_weight_percent", 0.0))),
+        SheddingPolicy(strategy="UniformLoadShedder", uniform_load_shedder=UniformSettings(max_unload_ratio=0.5)),
+        SheddingPolicy(strategy="TransferShedder", transfer_shedder=TransferSettings(hits=0, history_ratio=0.0)),
     ],
     ids=lambda shedding: shedding.strategy,
 )

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from ballast.model.shedders import TrafficSettings
 from ballast.shedding.load import NodeLoad, PoolLoad, Suggestion
-from ballast.shedding.pulsar_shedders import HitCounts, Hits, TrafficSettings, avg_shedder_traffic, pairs
+from ballast.shedding.pulsar_shedders import HitCounts, Hits, avg_shedder_traffic, pairs
 from tests.unit.shedding.builders import MIB, busy, pool
 
 

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from ballast.shedding.pulsar_shedders import OverloadSettings, overload_shedder
+from ballast.model.shedders import OverloadSettings
+from ballast.shedding.pulsar_shedders import overload_shedder
 from tests.unit.shedding.builders import MIB, busy, pool
 
 

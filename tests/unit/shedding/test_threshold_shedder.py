@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from ballast.model.shedders import ThresholdSettings
 from ballast.shedding.load import PoolLoad
-from ballast.shedding.pulsar_shedders import Averages, ThresholdSettings, threshold_shedder
+from ballast.shedding.pulsar_shedders import Averages, threshold_shedder
 from tests.unit.shedding.builders import MIB, busy, pool
 
 TEN = [i * 2 * MIB for i in range(1, 11)]

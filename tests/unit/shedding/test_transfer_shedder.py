@@ -5,17 +5,10 @@ from math import isnan
 
 import pytest
 
+from ballast.model.shedders import TransferQuirks, TransferSettings
 from ballast.shedding.load import Suggestion
 from ballast.shedding.transfer_pool import Average, TopExecutor, TransferNode, TransferPool, smoothed
-from ballast.shedding.transfer_shedder import (
-    Cause,
-    Outcome,
-    TransferMemory,
-    TransferQuirks,
-    TransferResult,
-    TransferSettings,
-    transfer_shedder,
-)
+from ballast.shedding.transfer_shedder import Cause, Outcome, TransferMemory, TransferResult, transfer_shedder
 
 MB = 1_000_000.0
 AT_ONCE = TransferSettings(hits=0)

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from ballast.model.shedders import UniformSettings
 from ballast.shedding.load import PoolLoad, Suggestion
-from ballast.shedding.pulsar_shedders import UniformSettings, uniform_load_shedder
+from ballast.shedding.pulsar_shedders import uniform_load_shedder
 from tests.unit.shedding.builders import MIB, busy, pool
 
 

@@ -10,6 +10,7 @@ import yaml
 from ballast.api import BalancingPolicy
 from ballast.errors import InvalidField, InvalidResource
 from ballast.model import LoadUnit, MovesMode, PlacementMode
+from ballast.model.shedders import ThresholdSettings
 from ballast.simulation.policies import (
     NO_MOVES,
     Axis,
@@ -47,7 +48,7 @@ def test_a_name_takes_the_figures_of_its_own_strategy_from_the_scenario() -> Non
     ours, theirs = from_name("AvgShedder/Traffic", world), from_name("ThresholdShedder", world)
     assert ours.shedding.avg_shedder.unit is LoadUnit.TRAFFIC
     assert ours.shedding.avg_shedder.low_threshold == 20
-    assert dict(theirs.shedding.settings)["threshold"] == 5
+    assert theirs.shedding.threshold_shedder == ThresholdSettings(threshold=5)
     assert {ours.moves.max_concurrent, theirs.moves.max_concurrent} == {7}
 
 
@@ -149,7 +150,7 @@ def test_figures_are_the_scenarios_and_those_of_other_strategies_are_left_out() 
     )
     ours, theirs = from_name("AvgShedder", world), from_name("ThresholdShedder", world)
     assert (ours.shedding.avg_shedder.low_hits, ours.moves.max_concurrent) == (5, 9)
-    assert dict(theirs.shedding.settings)["threshold"] == 7
+    assert theirs.shedding.threshold_shedder == ThresholdSettings(threshold=7)
 
 
 @pytest.mark.parametrize(
