@@ -39,7 +39,7 @@ check: ## Format, lint, types, layers, prose and generated files
 unit: ## Run the tests that need no control plane, and see that they take the core's branches
 	@$(RUN) -m pytest -n auto tests/unit tests/properties tests/scenarios tests/charts $(CORE:%=--ignore=tests/unit/%)
 	@$(RUN) -m tests.core_coverage $(CORE)
-	@$(RUN) -m pytest tests/vectors
+	@$(RUN) -m pytest -n auto tests/vectors
 	@$(RUN) -m pytest tests/pages
 
 spark: ## Run the tests of the data on Spark, with a real Prometheus
