@@ -106,9 +106,13 @@ class Switch:
         self.stays_off = True
 
     def off(self, reason: str) -> None:
-        """New executors are not held any more. Does nothing when there is no switch."""
+        """New executors are not held any more. Does nothing when there is no switch.
+
+        One that an uninstallation has turned off keeps saying so: its operator stops right after.
+        """
         self._kept = None
-        if gate_switch(self._client, self._name) is None:
+        seen = gate_switch(self._client, self._name)
+        if seen is None or self._uninstalled(seen):
             return
         status = {"leader": self._identity, "heartbeatTime": text(self._clock()), "reason": reason}
         set_gate_switch(self._client, Wanted(gating=False).spec(), status=status, name=self._name)

@@ -161,3 +161,14 @@ def test_where_there_is_no_switch_there_is_nothing_to_turn_off(tmp_path: Path) -
     with scripted(Answer(404, {"message": "not found"})) as script:
         Switch(script.client(tmp_path), name="ballast", identity="one", clock=Time()).off("Stopped")
         assert script.writes == []
+
+
+@pytest.mark.parametrize(("since_seconds", "writes_it"), [(-60.0, True), (1.0, False)])
+def test_an_operator_that_stops_leaves_what_an_uninstallation_wrote(
+    tmp_path: Path, since_seconds: float, *, writes_it: bool
+) -> None:
+    gone = stored(Wanted(gating=False))
+    gone.body["status"] = {"reason": "Uninstalled", "heartbeatTime": text(CREATED_AT + since_seconds)}
+    with scripted(gone) as script:
+        Switch(script.client(tmp_path), name="ballast", identity="one", clock=Time()).off("Stopped")
+        assert bool(script.writes) is writes_it
