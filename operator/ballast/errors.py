@@ -11,11 +11,23 @@ import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 
 _CREDENTIALS = re.compile("//[^/@]*@")
 """In an address."""
+
+
+def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
+    """The known word that was probably meant. `cutoff`: how alike they must be, from 0 to 1."""
+    from difflib import get_close_matches  # noqa: PLC0415 -- only errors need it
+
+    return next(iter(get_close_matches(word, list(known), n=1, cutoff=cutoff)), None)
+
+
+def file_name(path: object) -> str:
+    """A file's name in messages."""
+    return "standard input" if str(path) == "-" else str(path)
 
 
 class BallastError(Exception):

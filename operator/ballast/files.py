@@ -17,11 +17,6 @@ STANDARD_INPUT = Path("-")
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def shown(path: object) -> str:
-    """A file's name in messages."""
-    return "standard input" if str(path) == str(STANDARD_INPUT) else str(path)
-
-
 def text_of(path: Path, *, option: str, remedy: str) -> str:
     """The whole file, or standard input for `-`. Raises InvalidField."""
     try:

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from ballast.model import Memory, Node, PlacementPolicy, Policy, Resources
 from ballast.placement.placing import place
-from ballast.placement.resource_aware import Availability, Layout
+from ballast.placement.resource_aware import Availability, Layout, NodeRule
 from tests.builders import GIB, a_node, a_snapshot, an_executor, gated
-from tests.reference.storm.node_order import node_order
+from tests.reference.storm.node_order import sorted_nodes
 
 POLICY = Policy("p", placement=PlacementPolicy(strategy="ResourceAware", max_executors_per_node_ratio=1.0))
 
@@ -39,7 +39,7 @@ def test_each_executor_goes_to_the_first_node_in_order_that_has_room(
     room = Availability(free, np.bincount(homes, minlength=len(pool)), np.array([False, False]))
     expected: list[str | None] = []
     for _ in range(waiting):
-        order = node_order(layout, room, requested=np.array([True, True]))
+        order = sorted_nodes(layout, room, requested=np.array([True, True]), rule=NodeRule.COMMON)
         node = next((at for at in order if free[at, 0] >= 1.0), None)
         expected.append(None if node is None else pool[node].name)
         if node is not None:

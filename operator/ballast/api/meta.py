@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import inspect
 import json
 import re
@@ -25,8 +24,7 @@ from pydantic_core import CoreSchema
 from ballast.api.duration import Duration
 from ballast.api.quantity import Quantity
 from ballast.api.rule import VALIDATIONS, Rule
-from ballast.errors import InvalidField, InvalidResource
-from ballast.files import shown
+from ballast.errors import InvalidField, InvalidResource, file_name, nearest
 
 # The docstrings below the attributes of a class: the descriptions of its fields.
 #
@@ -187,10 +185,10 @@ class Resource(Model):
         try:
             found = cls.parse(raw)
         except InvalidResource as error:
-            raise InvalidResource(f"{shown(file)}: {error.what}", error.problems) from None
+            raise InvalidResource(f"{file_name(file)}: {error.what}", error.problems) from None
         if not found.metadata.name:
             raise InvalidResource(
-                f"{shown(file)}: {cls.__name__}", [InvalidField("metadata.name", "(absent)", "set this field")]
+                f"{file_name(file)}: {cls.__name__}", [InvalidField("metadata.name", "(absent)", "set this field")]
             )
         return found
 
@@ -234,8 +232,8 @@ def _meant(path: Sequence[str | int], model: type[Model]) -> str | None:
     advanced = model_of(fields["advanced"].annotation) if "advanced" in fields else None
     if advanced and key in fields_of(advanced):
         return f"no such field here: write it into advanced, as {'.'.join((*above, 'advanced', str(key)))}"
-    near = difflib.get_close_matches(str(key), fields, n=1, cutoff=0.5)
-    return f"no such field: did you mean {near[0]}?" if near else None
+    near = nearest(str(key), fields, cutoff=0.5)
+    return f"no such field: did you mean {near}?" if near else None
 
 
 def fields_of(model: type[Model]) -> dict[str, FieldInfo]:

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, GetJsonSchemaHandler, SerializerFunctionWrapHandler, model_serializer
+from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
@@ -193,7 +194,7 @@ class Profiled(Model):
 
 def effective(path: str) -> str:
     """CEL over a policy's spec: the field's value, or the profile's if the field is not set."""
-    field = "self." + ".".join(_camel(step) for step in path.split("."))
+    field = "self." + ".".join(to_camel(step) for step in path.split("."))
     values = ", ".join(f"'{name}': {_literal(value)}" for name, value in SETTINGS[path].by_name().items())
     return f"(has({field}) ? {field} : {{{values}}}[self.profile])"
 
@@ -221,8 +222,3 @@ def _budget_text(budget: Budget) -> str:
 
 def _literal(value: Any) -> str:
     return f"'{value}'" if isinstance(value, Duration) else repr(value)
-
-
-def _camel(attribute: str) -> str:
-    first, *rest = attribute.split("_")
-    return first + "".join(word.capitalize() for word in rest)

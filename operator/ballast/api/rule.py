@@ -136,5 +136,5 @@ SET = ListType("set")
 
 
 def map_by(*keys: str) -> ListType:
-    """A list whose items are told apart by `keys`."""
+    """A list in which `keys` identify an item."""
     return ListType("map", keys)

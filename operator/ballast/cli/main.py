@@ -8,7 +8,6 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Annotated, Any, NoReturn
 
@@ -16,7 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from ballast.errors import BallastError, InvalidField, InvalidResource
+from ballast.errors import BallastError, InvalidField, InvalidResource, nearest
 from ballast.garbage import seldom_sought
 from ballast.kube.errors import Forbidden, NotConnected, Unavailable
 
@@ -79,9 +78,9 @@ class _Commands(TyperGroup):
         return command(cmd_name) if cmd_name in COMMANDS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        near = get_close_matches(args[0], COMMANDS, n=1)
-        if near and near[0] != args[0]:
-            ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
+        near = nearest(args[0], COMMANDS)
+        if near and near != args[0]:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {near!r}?")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import io
 import json
 import math
@@ -11,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import yaml
@@ -20,14 +19,16 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from ballast.cli.jsonpath import JSONPath, JSONPathError
-from ballast.errors import InvalidField
+from ballast.errors import InvalidField, nearest
 
 _UNBOUNDED = 10_000
 """Columns of what is no terminal: nothing is cut or wrapped there."""
 
 _NARROWEST = 12
 """Columns that a name or a sentence keeps in any case."""
+
+if TYPE_CHECKING:
+    from ballast.cli.jsonpath import JSONPath
 
 
 _WRITABLE = "name a file that can be written"
@@ -70,11 +71,13 @@ def output_option(*forms: Format, more: str = "") -> Any:
         name, _, template = text.partition("=")
         form = next((each for each in forms if each == name.lower()), None)
         if form is None or (template and form is not Format.JSONPATH):
-            near = difflib.get_close_matches(name.lower(), forms, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
+            near = nearest(name.lower(), forms)
+            hint = f"; did you mean {near}?" if near else ""
             raise typer.BadParameter(f"{text!r} is not one of {listed}{hint}")
         if form is not Format.JSONPATH:
             return Output(form)
+        from ballast.cli.jsonpath import JSONPath, JSONPathError  # noqa: PLC0415 -- only its own format needs it
+
         try:
             return Output(form, JSONPath.parse(template))
         except JSONPathError as error:

@@ -15,8 +15,8 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from ballast.api.meta import in_plain_words
 from ballast.api.policy_placement import PlacementStrategy
 from ballast.api.policy_shedding import SheddingStrategy
-from ballast.errors import BallastError, InvalidField
-from ballast.files import documents, shown
+from ballast.errors import BallastError, InvalidField, file_name
+from ballast.files import documents
 from ballast.model import Memory, Phase, Plan, Policy, Snapshot
 from ballast.model.from_api import schedule_defect
 from ballast.planner.plan import plan
@@ -66,7 +66,7 @@ def load(path: Path, *, option: str = "--filename") -> Situation:
         at = f"policy.moves.budgets.{position}"
         wrong = schedule_defect(budget.schedule, budget.time_zone, at=at, time_zone_field="time_zone")
         if wrong is not None:
-            raise UnusableSnapshotError(f"{shown(path)}: {wrong}")
+            raise UnusableSnapshotError(f"{file_name(path)}: {wrong}")
     if problems := [*_infinite(document, ""), *_inconsistent(situation)]:
         raise UnusableSnapshotError(_told(path, problems))
     return situation
@@ -111,8 +111,8 @@ def _worded(error: ValidationError) -> Iterator[str]:
 def _told(path: Path, problems: Sequence[str]) -> str:
     """One line a field, and what helps."""
     if len(problems) == 1:
-        return f"{shown(path)}: {problems[0]}: {_REMEDY}"
-    return "\n".join([f"{shown(path)} can't be used: {_REMEDY}", *problems])
+        return f"{file_name(path)}: {problems[0]}: {_REMEDY}"
+    return "\n".join([f"{file_name(path)} can't be used: {_REMEDY}", *problems])
 
 
 def dump(situation: Situation, *, as_json: bool = False) -> str:
@@ -140,6 +140,6 @@ def _document(path: Path, option: str) -> dict[str, Any]:
     version = fields.pop("version", None)
     if version != VERSION:
         raise UnusableSnapshotError(
-            f"{shown(path)}: version: {version!r}: this program reads version {VERSION}: {_REMEDY}"
+            f"{file_name(path)}: version: {version!r}: this program reads version {VERSION}: {_REMEDY}"
         )
     return fields

@@ -1,6 +1,6 @@
 """The queries of each preset: what a stock Prometheus holds, asked in the words it holds it in.
 
-Every query yields an instant vector, except the batches' samples. Node series are told apart by the label `node`, or
+Every query yields an instant vector, except the batches' samples. Node series are identified by the label `node`, or
 by `instance` when that is missing; executor series by `namespace` and `pod`. Spark's own have `application_id` and
 `executor_id`, and the driver's pod in `namespace` and `pod`. `$window` stands for the policy's metric window.
 """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import difflib
 import itertools
 import re
 import typing
@@ -22,8 +21,8 @@ from ballast.api.policy_placement import PlacementStrategy
 from ballast.api.policy_shedding import SheddingStrategy
 from ballast.api.version import API_VERSION
 from ballast.enums import LoadUnit
-from ballast.errors import InvalidField, InvalidResource
-from ballast.files import documents, shown
+from ballast.errors import InvalidField, InvalidResource, file_name, nearest
+from ballast.files import documents
 from ballast.model import MovesMode, PlacementMode, Policy
 from ballast.model.from_api import defect, policy_from
 from ballast.simulation.scenario import Scenario
@@ -60,7 +59,7 @@ def scenario_in(path: Path, *, option: str = "SCENARIO") -> Scenario:
                     field = each.field.replace("spec", "spec.policy", 1)
                     problems.setdefault(field, InvalidField(field, each.value, each.remedy))
     if problems:
-        raise InvalidResource(f"{shown(path)}: Scenario {found.name}", [*problems.values()])
+        raise InvalidResource(f"{file_name(path)}: Scenario {found.name}", [*problems.values()])
     return found
 
 
@@ -92,7 +91,7 @@ def _sound(raw: dict[str, Any], *, file: Path | None = None) -> BalancingPolicy:
     found = BalancingPolicy.parse(raw) if file is None else BalancingPolicy.of_file(raw, file)
     wrong = defect(found)
     if wrong is not None:
-        where = "" if file is None else f"{shown(file)}: "
+        where = "" if file is None else f"{file_name(file)}: "
         raise InvalidResource(f"{where}BalancingPolicy {found.metadata.name}", [wrong])
     return found
 
@@ -160,8 +159,8 @@ def _placement(spec: dict[str, Any], strategy: str) -> dict[str, Any]:
 
 def _known(field: str, value: str, words: type[StrEnum]) -> str:
     if value not in set(words):
-        near = difflib.get_close_matches(value, words, n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
+        near = nearest(value, words)
+        hint = f"did you mean {near}? " if near else ""
         raise InvalidField(field, value, f"{hint}choose one of {', '.join(words)}, or name a policy's file")
     return value
 
@@ -292,8 +291,8 @@ def _field(path: tuple[str, ...]) -> Any:
             raise InvalidField(_OPTION, ".".join(path), f"{'.'.join(path[:depth])} has no fields: set it whole")
         fields = fields_of(model)
         if key not in fields:
-            near = difflib.get_close_matches(key, fields, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]}? " if near else ""
+            near = nearest(key, fields, cutoff=0.5)
+            hint = f"did you mean {near}? " if near else ""
             raise InvalidField(_OPTION, done, f"no such field; {hint}there are {', '.join(fields)}")
         annotation = fields[key].annotation
         # A list is set whole, so what its items hold is no field.

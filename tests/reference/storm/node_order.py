@@ -1,4 +1,4 @@
-"""The whole order of nodes and racks, as Storm's tests ask for it, from the search that ResourceAware runs."""
+"""The whole order of nodes and racks: from the search that ResourceAware runs, and by sorting, to compare it with."""
 
 from __future__ import annotations
 
@@ -16,6 +16,31 @@ def node_order(
     """
     everywhere = np.ones(len(room.placed), dtype=np.bool_)
     return list(able_in_order(layout, room, everywhere, requested=requested, rule=rule))
+
+
+def sorted_nodes(layout: Layout, room: Availability, *, requested: Flags | None, rule: NodeRule) -> list[int]:
+    """The same by sorting all nodes, from the farthest level to the node itself: most placed first, then by share."""
+    keys = [_keys(layout, room, level, requested=requested, rule=rule) for level in range(len(layout.members))]
+    codes_by_level = [members.of_row for members in layout.members]
+    return sorted(
+        range(len(room.placed)),
+        key=lambda node: [key[int(codes[node])] for key, codes in zip(keys, codes_by_level, strict=True)],
+    )
+
+
+def _keys(
+    layout: Layout, room: Availability, level: int, *, requested: Flags | None, rule: NodeRule
+) -> list[tuple[float, ...]]:
+    """What each of a level's items is sorted by, by its code, which comes last: names decide between equal ones."""
+    shares = level_shares(layout, room, level, requested=requested, rule=rule)
+    placed = np.bincount(layout.members[level].of_row, weights=room.placed)
+    mean, scarcest = (-shares.mean_percent).tolist(), (-shares.scarcest_percent).tolist()
+    columns = {
+        NodeRule.COMMON: (mean, scarcest),
+        NodeRule.GENERIC: (mean,),
+        NodeRule.DEFAULT: (scarcest, mean),
+    }[rule]
+    return [(-placed[code], *(column[code] for column in columns), code) for code in range(len(mean))]
 
 
 def rack_order(layout: Layout, room: Availability, *, requested: Flags | None, rule: NodeRule) -> list[int]:

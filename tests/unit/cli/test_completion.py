@@ -1,4 +1,4 @@
-"""What kubectl is told when a user presses Tab after `kubectl ballast …`."""
+"""What kubectl offers when a user presses Tab after `kubectl ballast …`."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ DENIED = Answer(403, {"message": "admission webhook denied the request"})
 
 
 class Cluster:
-    """Nobody leads, the switch is on and one executor is gated."""
+    """No replica leads, the switch is on and one executor is gated."""
 
     def __init__(self, switch_write: Answer | None = None) -> None:
         self.switch_write = switch_write or Answer(body=SWITCH)

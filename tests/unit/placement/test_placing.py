@@ -421,7 +421,7 @@ def test_many_topologies_that_keep_apart_are_all_placed() -> None:
 
 
 def test_nodes_that_are_in_use_are_looked_at_too() -> None:
-    """Where the first nodes are nearly full, more nodes are looked at."""
+    """If the first nodes are nearly full, more nodes are considered."""
     nodes = tuple(replace(node, requested=Resources(3.0, 0.0, 3)) for node in pool(700, cores=4.0))
     assert reasons(chain(nodes, components=6, executors=100)) == {None: 600}
 

@@ -282,7 +282,7 @@ OVERLOAD = SheddingPolicy("OverloadShedder", overload_shedder=OverloadSettings(t
 AT_ONCE = SheddingPolicy(avg_shedder=AvgShedderPolicy(low_hits=1, high_hits=1))
 
 
-def two_hot_nodes(*moves: Move, shedding: SheddingPolicy = OVERLOAD, beside: tuple[Node, ...] = ()) -> Plan:
+def two_hot_nodes(*moves: Move, shedding: SheddingPolicy = OVERLOAD, others: tuple[Node, ...] = ()) -> Plan:
     """A pass over two hot nodes and a cold one, where what rests is what those moves say."""
     usage = {"h1": 0.99, "h2": 0.97, "cold": 0.1}
     nodes = (a_node(n, cores=8.0, cpu=ratio) for n, ratio in usage.items())
@@ -296,7 +296,7 @@ def two_hot_nodes(*moves: Move, shedding: SheddingPolicy = OVERLOAD, beside: tup
         shedding=shedding,
         moves=MovesPolicy(mode=MovesMode.RECOMMEND, max_concurrent=5, max_locality_loss=1.0),
     )
-    snapshot = a_snapshot(*nodes, *beside, executors=tuple(executors), topologies=topologies, moves=moves)
+    snapshot = a_snapshot(*nodes, *others, executors=tuple(executors), topologies=topologies, moves=moves)
     return plan(snapshot, policy, Memory(), NOW)[0]
 
 
@@ -312,7 +312,7 @@ def test_a_node_that_rests_takes_no_room_from_others() -> None:
 
 def test_avg_shedder_keeps_no_cold_node_for_a_hot_one_that_rests() -> None:
     before = a_move("before", source="h1", target="elsewhere", topology="team/other")
-    decided = two_hot_nodes(before, shedding=AT_ONCE, beside=(a_node("mild", cores=8.0, cpu=0.5),))
+    decided = two_hot_nodes(before, shedding=AT_ONCE, others=(a_node("mild", cores=8.0, cpu=0.5),))
     assert [(move.source, move.target) for move in decided.moves] == [("h2", "cold")]
     resting = {(each.subject, each.detail) for each in decided.refusals if each.reason is Reason.COOLDOWN}
     assert resting == {(f"team/{name}-h1", "h1 rests 500 s more after before") for name in ("e", "small")}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -28,7 +27,7 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from ballast.errors import InvalidField
+from ballast.errors import InvalidField, nearest
 from ballast.spark.source.moment import MOST_STEPS, Grid, as_rfc3339, datetime_microseconds, span_ms, time_ms
 
 _KNOWN = (
@@ -151,8 +150,8 @@ def _refuse_unknown(options: Mapping[str, str]) -> None:
             continue
         if name in ("path", "paths"):
             raise InvalidField(name, value, "call load() with nothing: url says where Prometheus answers")
-        close = difflib.get_close_matches(name, known, n=1)
-        meant = f"did you mean {known[close[0]]}?" if close else f"there are {', '.join(_KNOWN)} and headers.*"
+        close = nearest(name, known)
+        meant = f"did you mean {known[close]}?" if close else f"there are {', '.join(_KNOWN)} and headers.*"
         raise InvalidField(name, value, f"there is no such option: {meant}")
 
 
