@@ -12,18 +12,20 @@ from ballast.prometheus.preset import queries
 from examples.demo.installation import await_gating
 from examples.demo.streaming.records import Stream
 from examples.demo.streaming.running import RunningJob
-from tests.e2e.cluster import COMPONENT, Cluster
+from tests.e2e.cluster import COMPONENT, Cluster, names_by_node
 from tests.e2e.conftest import SpawnJob
 
 pytestmark = pytest.mark.e2e
 
-SKEWED = {
-    "ballast.dev/topology": "skewed",
-    "ballast.dev/workload": "Streaming",
-    # The policy's limit on this component keeps each on a node of its own: only one of them is on the hot node.
-    "ballast.dev/component": COMPONENT,
-}
 NAMESPACE = "skewed"
+# The policy's limit on this component keeps each on a node of its own: only one of them is on the hot node.
+SKEWED = {"ballast.dev/topology": "skewed", "ballast.dev/component": COMPONENT}
+TOPOLOGY_OBJECT = {
+    "apiVersion": "ballast.dev/v1alpha1",
+    "kind": "SparkTopology",
+    "metadata": {"name": "skewed", "namespace": NAMESPACE},
+    "spec": {"components": [{"name": COMPONENT, "workload": "Streaming"}]},
+}
 UNEVEN = 2.0
 UNEVENLY = {
     "spark.decommission.enabled": "false",
@@ -39,6 +41,7 @@ UNEVENLY = {
 def skewed(cluster: Cluster, spawn: SpawnJob) -> Iterator[RunningJob]:
     """Most of its bytes have one key, and its tasks stay where their state is; it can't leave gracefully."""
     cluster.testbed.create_namespace(NAMESPACE)
+    cluster.testbed.apply(TOPOLOGY_OBJECT)
     await_gating(cluster.testbed, NAMESPACE, labels=SKEWED)
     stream = Stream(records_per_second=60, hot_ratio=0.6, hot_padding=600)
     job = cluster.job(
@@ -54,6 +57,7 @@ def skewed(cluster: Cluster, spawn: SpawnJob) -> Iterator[RunningJob]:
     )
     running = spawn(job)
     running.await_executors()
+    assert len(names_by_node(running)) == running.job.executors
     running.feed()
     running.await_batches(6)
     yield running
