@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyspark
 import pytest
 import yaml
 
-from ballast.kube.kinds import BALANCING_POLICY, NODE, Kind
+from ballast.kube.kinds import BALANCING_POLICY, NODE, POD, Kind
+from ballast.kube.objects import Query, read_list
 from tests.cluster.kube.cluster import Cluster, client_with_token
 from tests.testbed.testbed import Testbed
 from tests.testbed.waiting import wait_until
@@ -98,6 +102,60 @@ def test_listing_pods_and_nodes_is_all_that_a_report_needs(cluster: Cluster, kub
     assert each["before"]["costPerMonth"] is None
     after = [cluster.read(f"exec-{number}")["metadata"]["resourceVersion"] for number in (1, 2, 3)]
     assert after == before
+
+
+@pytest.fixture
+def celeborn(control_plane: Testbed, cluster: Cluster) -> Iterator[str]:
+    """An application, as `namespace/id`, as a real spark-submit sends it in cluster mode, with an executor."""
+    conf = {
+        "spark.kubernetes.namespace": NAMESPACE,
+        "spark.kubernetes.container.image": "spark",
+        "spark.kubernetes.submission.waitAppCompletion": "false",
+        "spark.shuffle.manager": "org.apache.spark.shuffle.celeborn.SparkShuffleManager",
+        "spark.jars": "local:///opt/spark-sql-kafka-0-10_2.13-4.3.0.jar",
+    }
+    options = [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    cluster_mode = ["--master", f"k8s://{control_plane.url}", "--deploy-mode", "cluster", "--class", "Main"]
+    ended = subprocess.run(
+        [submit, *cluster_mode, *options, "local:///opt/main.jar"],
+        env={**os.environ, "KUBECONFIG": str(control_plane.kubeconfig)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    (driver,) = read_list(cluster.client, Query(POD, NAMESPACE, labels="spark-role=driver"), lambda pod: pod).items
+    application = driver["metadata"]["labels"]["spark-app-selector"]
+    try:
+        cluster.running("submitted-exec-1", "report-a1")
+        labels = {"spark-app-selector": application, "spark-exec-id": "1"}
+        cluster.patch("submitted-exec-1", {"metadata": {"labels": labels}})
+        yield f"{NAMESPACE}/{application}"
+    finally:
+        cluster.client.delete(POD, driver["metadata"]["name"], namespace=NAMESPACE)
+
+
+def test_what_an_application_was_submitted_with_tells_of_its_shuffle_service(
+    cluster: Cluster, kubeconfig: Path, celeborn: str
+) -> None:
+    def reported() -> tuple[bool, list[str]]:
+        ended = run("report", "--kubeconfig", str(kubeconfig), "-o", "json")
+        assert ended.code == 0, ended.err
+        found = json.loads(ended.out)
+        (each,) = [each for each in found["applications"] if each["application"] == celeborn]
+        return each["remoteShuffle"], found["problems"]
+
+    remote, problems = reported()
+    assert not remote
+    (problem,) = problems
+    assert f"no right to get configmaps in {NAMESPACE}" in problem
+    rules = [{"apiGroups": [""], "resources": ["pods", "nodes", "configmaps"], "verbs": ["get", "list"]}]
+    cluster.client.patch(ROLE, READER, {"rules": rules})
+    try:
+        assert wait_until(lambda: reported()[0], what="the configuration is read")
+    finally:
+        cluster.client.patch(ROLE, READER, {"rules": [{**rules[0], "resources": ["pods", "nodes"]}]})
 
 
 def test_without_the_right_to_list_nodes_it_says_which_is_missing(cluster: Cluster, kubeconfig: Path) -> None:

@@ -250,6 +250,21 @@ def test_a_topology_that_selects_a_driver_is_left_alone_until_it_is_mended(insta
             assert required_labels(mine.pod("spark-1-exec-2"))
 
 
+def test_a_topology_that_declares_its_work_is_told_how_many_executors_it_needs(installed: Installation) -> None:
+    with pool(installed.testbed, "sized", zones()) as mine:
+        mine.policy()
+        sizing = {"machine": {"count": 4, "cores": 4}, "stages": [{"component": "ingest", "latency": "8ms"}]}
+        mine.topology("clicks", {"name": "ingest"}, sizing=sizing)
+        with life(installed, Clock(ahead_seconds=5.0)) as operator:
+            operator.rounds.run()
+            sized = mine.condition(SPARK_TOPOLOGY, "Sized", "clicks")
+            assert sized is not None
+            assert (sized["status"], sized["reason"]) == ("True", "Recommended")
+            assert sized["message"].startswith("Run 4 executors of 4 cores")
+            told = mine.admin.get(SPARK_TOPOLOGY, "clicks", namespace=mine.name)["status"]["sizing"]
+            assert told["sparkConf"]["spark.executor.instances"] == "4"
+
+
 IMPOSSIBLE = {
     "spec.moves.budgets[0].schedule: '61 * * * *'": {"schedule": "61 * * * *"},
     "spec.moves.budgets[0].schedule: '0 0 31 2 *'": {"schedule": "0 0 31 2 *"},

@@ -1,4 +1,4 @@
-"""What `discover` and `explain` tell of a real streaming job, from its labels, its progress and its metrics."""
+"""What `discover`, `explain` and `report` tell of a real streaming job, from its labels, its progress and its metrics."""
 
 from __future__ import annotations
 
@@ -55,3 +55,19 @@ def test_explain_shows_capacity_and_load_of_every_executor(cluster: Cluster, ste
         f"{STEADY_NAMESPACE}/{each.name}" for each in steady.running_executors()
     }
     assert all(0.0 < each["capacity"] <= 1.0 and 0.0 < each["load"] <= 1.0 for each in executors)
+
+
+def test_report_measures_the_shuffle_and_prices_what_crosses_zones(cluster: Cluster, steady: RunningJob) -> None:
+    asked = ("report", f"--prometheus={cluster.testbed.prometheus_url}", "--price-per-gib=0.01", "--output=yaml")
+
+    def measured() -> Json | None:
+        (found,) = ballast(cluster, *asked)["applications"]
+        return found if found["volume"] == "Measured" else None
+
+    found = cluster.await_(measured, "every executor's shuffle is measured", timeout_seconds=MEASURED_SECONDS)
+    assert found is not None
+    assert found["application"] == f"{STEADY_NAMESPACE}/{steady.job.application}"
+    assert found["shuffleBytesPerSecond"] > 0.0
+    # Ballast placed it: it is in one zone already, and in two racks of it.
+    assert (found["before"]["crossZone"], found["before"]["costPerMonth"]) == (0.0, 0.0)
+    assert 0.0 < found["before"]["crossRack"] < 1.0

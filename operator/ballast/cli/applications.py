@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +14,7 @@ from ballast.cli.access import ANYHOW, Access, address, reads_cluster
 from ballast.cli.output import AS_TABLE, MetricsOption, saved, show, write
 from ballast.cli.picture.page import ReportOption, origin
 from ballast.cli.source import AllNamespacesOption, FileOption, one_namespace
+from ballast.doctor.submission import properties
 from ballast.errors import InvalidField
 from ballast.report.price import LIST_PRICES, Cloud, Price, cloud_of, own_price
 
@@ -71,7 +72,23 @@ def report(
         typer.Option(
             "--remote-shuffle",
             metavar="NAMESPACE/ID",
-            help="An application that shuffles through Celeborn, Uniffle or the like. Repeatable.",
+            help="An application that shuffles through Celeborn, Uniffle or the like. Repeatable. "
+            "If its configuration can be read, it need not be named.",
+        ),
+    ] = None,
+    kafka: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kafka",
+            metavar="NAMESPACE/ID",
+            help="An application that reads from Kafka. Repeatable. "
+            "If its configuration names Spark's Kafka connector, it need not be named.",
+        ),
+    ] = None,
+    broker_zones: Annotated[
+        str | None,
+        typer.Option(
+            "--broker-zones", metavar="ZONE,ZONE...", help="Zones of the Kafka brokers. Default: all zones of the pool."
         ),
     ] = None,
     rack_label: Annotated[
@@ -87,7 +104,8 @@ def report(
     Needs nothing of Ballast's in the cluster: only the right to list pods and nodes. Changes nothing.
     """
     from ballast.cli.report.applications import applications_document, applications_report  # noqa: PLC0415 -- slow
-    from ballast.report.pool import report as made_report  # noqa: PLC0415 -- loads numpy, unused for --help
+    from ballast.report.pool import Known  # noqa: PLC0415 -- loads numpy, unused for --help
+    from ballast.report.pool import report as made_report  # noqa: PLC0415 -- as above
 
     only = one_namespace(namespace, everywhere=everywhere)
     if filename is not None and (prometheus is not None or rack_label is not None):
@@ -98,7 +116,12 @@ def report(
         )
     pool = _pool(filename, access, prometheus=prometheus, rack_label=rack_label)
     price = _price(pool.snapshot, cloud, price_per_gib)
-    found = made_report(pool.snapshot, pool.policy, price=price, remote_shuffle=_known(pool.snapshot, remote_shuffle))
+    hints = Known(
+        remote_shuffle=_named("--remote-shuffle", pool.snapshot, remote_shuffle) | pool.remote_shuffle,
+        kafka=_named("--kafka", pool.snapshot, kafka) | pool.kafka,
+        broker_zones=_zones(broker_zones),
+    )
+    found = made_report(pool.snapshot, pool.policy, price=price, hints=hints)
     if only is not None:
         found = found.of_namespace(only)
     if page is not None:
@@ -116,6 +139,9 @@ class _Pool:
     snapshot: Snapshot
     policy: Policy
     problems: tuple[str, ...] = ()
+    remote_shuffle: frozenset[str] = frozenset()
+    kafka: frozenset[str] = frozenset()
+    """Applications whose configuration says so."""
 
 
 def _pool(file: Path | None, access: Access, *, prometheus: str | None, rack_label: str | None) -> _Pool:
@@ -125,13 +151,29 @@ def _pool(file: Path | None, access: Access, *, prometheus: str | None, rack_lab
         situation = load(file)
         return _Pool(situation.snapshot, situation.policy)
     from ballast.controller.viewer import look  # noqa: PLC0415 -- slow to load, unused for a file
+    from ballast.kube.submitted_conf import submitted  # noqa: PLC0415 -- as above
 
     client = access.client(access.connect())
     try:
         seen = look(client, prometheus=prometheus, rack_label=rack_label, clock=time.time)
+        conf = submitted(client)
     finally:
         client.close()
-    return _Pool(seen.snapshot, seen.policy, seen.problems)
+    problems = [*seen.problems]
+    if conf.denied:
+        where = ", ".join(sorted(conf.denied))
+        problems.append(
+            "configurations are left out, which may name a remote shuffle service or Spark's Kafka connector: "
+            f"no right to get configmaps in {where}"
+        )
+    read = {key: _settings(text) for key, text in conf.properties.items()}
+    return _Pool(
+        seen.snapshot,
+        seen.policy,
+        tuple(problems),
+        remote_shuffle=frozenset(key for key, each in read.items() if shuffles_remotely(each)),
+        kafka=frozenset(key for key, each in read.items() if reads_kafka(each)),
+    )
 
 
 def _price(snapshot: Snapshot, cloud: Cloud | None, per_gib: float | None) -> Price | None:
@@ -141,11 +183,42 @@ def _price(snapshot: Snapshot, cloud: Cloud | None, per_gib: float | None) -> Pr
     return None if known is None else LIST_PRICES[known]
 
 
-def _known(snapshot: Snapshot, named: Collection[str] | None) -> frozenset[str]:
+def _named(option: str, snapshot: Snapshot, named: Collection[str] | None) -> frozenset[str]:
     """Raises InvalidField for an application that is not there."""
     there = {f"{each.namespace}/{each.application}" for each in snapshot.executors}
     for each in named or ():
         if each not in there:
             listed = ", ".join(sorted(there)[:5])
-            raise InvalidField("--remote-shuffle", each, f"no such application; there are: {listed or 'none'}")
+            raise InvalidField(option, each, f"no such application; there are: {listed or 'none'}")
     return frozenset(named or ())
+
+
+def _zones(text: str | None) -> tuple[str, ...]:
+    """Each once. Raises InvalidField for a list with gaps."""
+    zones = tuple(dict.fromkeys(each.strip() for each in (text or "").split(","))) if text is not None else ()
+    if not all(zones):
+        raise InvalidField("--broker-zones", text or "", "write zones with commas between them, such as eu-1a,eu-1b")
+    return zones
+
+
+def _settings(text: str) -> Mapping[str, str]:
+    """Empty for a file that Spark didn't write: one application's must not keep the others from their report."""
+    try:
+        return properties(text)
+    except InvalidField:
+        return {}
+
+
+_SERVICES = ("celeborn", "uniffle", "rss", "s3shuffle")
+_CONNECTOR = "spark-sql-kafka"
+
+
+def shuffles_remotely(conf: Mapping[str, str]) -> bool:
+    """By the class names of Celeborn's, Uniffle's and the like's shuffle managers."""
+    named = (conf.get("spark.shuffle.manager", ""), conf.get("spark.shuffle.sort.io.plugin.class", ""))
+    return any(service in each.lower() for each in named for service in _SERVICES)
+
+
+def reads_kafka(conf: Mapping[str, str]) -> bool:
+    """Whether Spark's Kafka connector comes with the application; in an image it is not seen."""
+    return any(_CONNECTOR in conf.get(key, "") for key in ("spark.jars.packages", "spark.jars"))

@@ -6,7 +6,7 @@ measured; how they split over pairs of executors follows from Spark's design: ev
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -114,44 +114,61 @@ def _crossing(parts: Sequence[Part], values: Sequence[str | None]) -> float | No
 class Reads:
     """Bytes per second across zones that an application reads from its brokers.
 
-    Spark passes one `kafka.client.rack` to all executors of an application. With the option alone, only executors in
-    that one zone read from a replica of their own zone; all others read across. Placement into one zone makes the
-    option true for every executor.
+    With `client.rack` set to the zone of each executor (docs/routing.md), an executor reads from a replica in its own
+    zone, where there is one.
     """
 
     total_bytes_per_second: float
+    volume: Volume
     now: float
     with_client_rack: float
-    """The option alone, set to the best zone. Needs `replica.selector.class` on brokers and a replica in that zone."""
+    """The option alone. Needs `replica.selector.class` on brokers, and a replica in each zone that has brokers."""
     placed: float
     """Placement alone: partitions are read from their leaders."""
     placed_with_client_rack: float
 
 
-def reads_of(topology: Topology, component: str, before: Sequence[Location], after: Sequence[Location]) -> Reads | None:
-    """None where no stream with a rate and a place of its brokers is declared, or a zone is not labeled."""
-    total = 0.0
-    leaders: dict[str, float] = {}
+def declared_leaders(topology: Topology, component: str) -> Mapping[str | None, float]:
+    """Bytes per second that the component reads from leaders in each zone, by the topology's streams; may be empty."""
+    found: dict[str | None, float] = defaultdict(float)
     for stream in topology.streams:
         source = topology.component(stream.source)
         if stream.target != component or source is None or not source.external or not stream.bytes_per_second:
             continue
         for anchor in source.anchors:
-            zone = anchor.location[0] if anchor.location else None
-            if zone is None:
-                return None
-            leaders[zone] = leaders.get(zone, 0.0) + stream.bytes_per_second * anchor.share
-            total += stream.bytes_per_second * anchor.share
-    here, there = _zones(before), _zones(after)
-    if total <= 0.0 or not here or not there:
+            found[anchor.location[0] if anchor.location else None] += stream.bytes_per_second * anchor.share
+    return found
+
+
+def other_bytes(executors: Sequence[Executor], shuffle: Shuffle) -> float | None:
+    """At most what is read from other systems: the pods' network traffic without the shuffle between executors.
+
+    Bytes per second; it also holds what the executors write elsewhere. None where one of the two is not measured.
+    """
+    network = [executor.usage.bytes_per_second if executor.usage else None for executor in executors]
+    known = [each for each in network if each is not None]
+    if shuffle.volume is not Volume.MEASURED or shuffle.bytes_per_second is None or len(known) < len(executors):
         return None
-    led = {zone: amount / total for zone, amount in leaders.items()}
+    between = _crossing(shuffle.parts, [part.executor.uid for part in shuffle.parts]) or 0.0
+    # What one executor reads from another is counted at both.
+    return max(0.0, fsum(known) - 2.0 * between * shuffle.bytes_per_second)
+
+
+def reads_of(
+    leaders: Mapping[str | None, float], volume: Volume, before: Sequence[Location], after: Sequence[Location]
+) -> Reads | None:
+    """`leaders`: bytes per second by their zone. None where nothing is read, or a zone is not labeled."""
+    total, here, there = fsum(leaders.values()), _zones(before), _zones(after)
+    if total <= 0.0 or None in leaders or not here or not there:
+        return None
+    led = {zone: amount / total for zone, amount in leaders.items() if zone is not None and amount > 0.0}
     return Reads(
         total_bytes_per_second=total,
+        volume=volume,
         now=total * _from_leaders(here, led),
-        with_client_rack=total * min(_from_leaders(here, led), _with_option(here, led)),
+        with_client_rack=total * _from_replicas(here, led),
         placed=total * _from_leaders(there, led),
-        placed_with_client_rack=total * min(_from_leaders(there, led), _with_option(there, led)),
+        placed_with_client_rack=total * _from_replicas(there, led),
     )
 
 
@@ -167,5 +184,6 @@ def _from_leaders(executors: Mapping[str, float], leaders: Mapping[str, float]) 
     return 1.0 - fsum(share * leaders.get(zone, 0.0) for zone, share in executors.items())
 
 
-def _with_option(executors: Mapping[str, float], brokers: Mapping[str, float]) -> float:
-    return 1.0 - max((executors.get(zone, 0.0) for zone in brokers), default=0.0)
+def _from_replicas(executors: Mapping[str, float], brokers: Mapping[str, float]) -> float:
+    """Across zones, if each executor reads in its own zone; without a broker there, from the leader."""
+    return fsum(share for zone, share in executors.items() if zone not in brokers)

@@ -81,6 +81,8 @@ class PoolReport:
     moves: tuple[PlannedMove, ...]
     """What a pass would recommend if the gaps between nodes stay."""
     refusals: tuple[Refusal, ...]
+    assumed_broker_zones: tuple[str, ...] = ()
+    """Of brokers that no topology declares."""
 
     def of_namespace(self, namespace: str) -> PoolReport:
         """With the applications and moves of one namespace, which were placed together with all others."""

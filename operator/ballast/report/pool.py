@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ballast.model import Anchor, Component, Executor, Location, Memory, Policy, Snapshot, Topology, Workload
 from ballast.planner.plan import plan
 from ballast.planner.replan import replanned
-from ballast.report.exchange import Reads, Shares, Shuffle, Volume, reads_of, shares, shuffle_of
+from ballast.report.exchange import (
+    Reads,
+    Shares,
+    Shuffle,
+    Volume,
+    declared_leaders,
+    other_bytes,
+    reads_of,
+    shares,
+    shuffle_of,
+)
 from ballast.report.findings import ApplicationReport, PoolReport, Traffic, Verdict, running, slowness
 from ballast.report.price import Price
 
@@ -19,21 +29,42 @@ _TOGETHER = 0.9
 """Of a remote shuffle service's workers: with that many in one zone, executors would be placed in it."""
 
 
-def report(
-    snapshot: Snapshot, policy: Policy, *, price: Price | None, remote_shuffle: Collection[str] = ()
-) -> PoolReport:
-    """`remote_shuffle`: applications, as `namespace/id`, that are known to shuffle through a service.
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What neither pods nor metrics tell of applications, which are named `namespace/id`."""
 
-    Everything that shuffles within itself is placed again in one go, so that all of it fits at once.
-    """
+    remote_shuffle: frozenset[str] = frozenset()
+    """They shuffle through a service."""
+    kafka: frozenset[str] = frozenset()
+    """They read from Kafka."""
+    broker_zones: tuple[str, ...] = ()
+    """Where the brokers lead partitions, in equal parts. Empty: in every zone of the pool."""
+
+
+NOTHING = Known()
+
+
+def report(snapshot: Snapshot, policy: Policy, *, price: Price | None, hints: Known = NOTHING) -> PoolReport:
+    """Everything that shuffles within itself is placed again in one go, so that all of it fits at once."""
     known, pool = declarations(snapshot), assumed(snapshot)
-    remote = {key for key, each in known.items() if each.remote_shuffle} | set(remote_shuffle)
+    remote = {key for key, each in known.items() if each.remote_shuffle} | hints.remote_shuffle
     by_application = _applications(pool)
     places = {node.name: _whole(node.location, node.name) for node in pool.nodes}
+    zones = sorted({place[0] for place in places.values() if len(place) > 1 and place[0] is not None})
+    brokers = hints.broker_zones or tuple(zones)
     targets = _placed(pool, policy, [e for key, each in by_application.items() if key not in remote for e in each])
     reports = [
         _application(
-            _Case(key, executors, known.get(key, Declared()), remote=key in remote), places, targets, price=price
+            _Case(
+                key,
+                executors,
+                known.get(key, Declared()),
+                remote=key in remote,
+                broker_zones=brokers if key in hints.kafka else (),
+            ),
+            places,
+            targets,
+            price=price,
         )
         for key, executors in by_application.items()
     ]
@@ -41,7 +72,8 @@ def report(
     return PoolReport(
         taken_at=pool.taken_at,
         nodes=len(pool.nodes),
-        zones=len({place[0] for place in places.values() if len(place) > 1 and place[0] is not None}),
+        zones=len(zones),
+        assumed_broker_zones=brokers,
         applications=tuple(sorted(reports, key=_order)),
         price=price,
         metrics=pool.metrics,
@@ -84,6 +116,8 @@ class _Case:
     executors: list[Executor]
     declared: Declared
     remote: bool
+    broker_zones: tuple[str, ...]
+    """Of the Kafka that it reads from; empty if that is not known."""
 
 
 def _application(
@@ -98,7 +132,7 @@ def _application(
     # An executor that no node would take stays where it is: it is counted, not placed elsewhere.
     there = [places.get(target or "", place) for target, place in zip(nodes, here, strict=True)]
     before, after = _traffic(shuffle, here, price), _traffic(shuffle, there, price)
-    reads = _reads(case, here, there)
+    reads = _reads(case, shuffle, here, there)
     verdict, why = _verdict(case, before.shares, after.shares, reads)
     return ApplicationReport(
         key=case.key,
@@ -123,11 +157,17 @@ def _zones(places: Sequence[Location]) -> Mapping[str, int]:
     return Counter((place[0] or "") if len(place) > 1 else "" for place in places)
 
 
-def _reads(case: _Case, here: Sequence[Location], there: Sequence[Location]) -> Reads | None:
-    declared = case.declared
-    if declared.topology is None or declared.component is None:
+def _reads(case: _Case, shuffle: Shuffle, here: Sequence[Location], there: Sequence[Location]) -> Reads | None:
+    """As declared; else at most what the network carries in addition to the shuffle, if the application reads from Kafka."""
+    topology, component = case.declared.topology, case.declared.component
+    if topology is not None and component is not None and (leaders := declared_leaders(topology, component.name)):
+        return reads_of(leaders, Volume.DECLARED, here, there)
+    most = None if case.remote else other_bytes(case.executors, shuffle)
+    if most is None or not case.broker_zones:
         return None
-    return reads_of(declared.topology, declared.component.name, here, there)
+    return reads_of(
+        {zone: most / len(case.broker_zones) for zone in case.broker_zones}, Volume.UPPER_BOUND, here, there
+    )
 
 
 def _traffic(shuffle: Shuffle, places: Sequence[Location], price: Price | None) -> Traffic:

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from ballast.cli.applications import reads_kafka, shuffles_remotely
 from ballast.cli.situation import load
+from ballast.doctor.submission import properties
 from examples.report.pool import situation
 from tests.unit.cli.program import run
 
@@ -104,6 +106,34 @@ def test_an_unknown_application_is_refused_with_those_that_there_are() -> None:
     ended = run("report", "-f", SNAPSHOT, "--remote-shuffle", "shop/nosuch")
     assert ended.code == 2
     assert "shop/clicks" in ended.err
+
+
+def test_an_application_that_reads_kafka_may_be_named_with_the_zones_of_its_brokers() -> None:
+    found = document("--kafka", "ads/billing", "--broker-zones", "eu-1a, eu-1b")
+    (each,) = [each for each in found["applications"] if each["application"] == "ads/billing"]  # type: ignore[attr-defined]
+    # 6 MiB/s at each of four executors, less 2 MiB/s of shuffle of which three quarters come from others.
+    assert (each["reads"]["volume"], each["reads"]["bytesPerSecond"]) == ("UpperBound", 12 * 2**20)
+    assert each["reads"]["crossZoneBytesPerSecond"] == 6 * 2**20
+    assert any("Brokers assumed to lead equal parts in eu-1a, eu-1b" in line for line in found["basis"])  # type: ignore[attr-defined]
+    gap = run("report", "-f", SNAPSHOT, "--broker-zones", "eu-1a,,eu-1b")
+    assert gap.code == 2
+    assert "--broker-zones" in gap.err
+
+
+@pytest.mark.parametrize(
+    ("conf", "remotely", "kafka"),
+    [
+        ("", False, False),
+        ("spark.shuffle.manager=sort", False, False),
+        ("spark.shuffle.manager=org.apache.spark.shuffle.celeborn.SparkShuffleManager", True, False),
+        ("spark.shuffle.manager=org.apache.spark.shuffle.RssShuffleManager", True, False),
+        (r"spark.jars.packages=org.apache.spark\:spark-sql-kafka-0-10_2.13\:4.0.1", False, True),
+        ("spark.jars=local:///opt/spark-sql-kafka-0-10_2.13-4.0.1.jar", False, True),
+    ],
+)
+def test_the_configuration_tells_of_remote_shuffle_and_kafka(conf: str, remotely: bool, kafka: bool) -> None:
+    read = properties(conf)
+    assert (shuffles_remotely(read), reads_kafka(read)) == (remotely, kafka)
 
 
 def test_a_files_metrics_are_not_mixed_with_a_servers() -> None:

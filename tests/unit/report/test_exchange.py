@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ballast.model import Anchor, Component, Executor, ExecutorUsage, Location, Stream
-from ballast.report.exchange import Reads, Shuffle, Volume, reads_of, shares, shuffle_of
+from ballast.report.exchange import Reads, Shuffle, Volume, declared_leaders, other_bytes, reads_of, shares, shuffle_of
 from tests.builders import a_topology, an_executor
 
 
@@ -81,31 +81,47 @@ def reads(before: str, after: str, leaders: dict[str, float], *, rate: float | N
     topology = a_topology(kafka, Component("ingest"), streams=(Stream("kafka", "ingest", bytes_per_second=rate),))
     here: list[Location] = [(zone, None, "n") for zone in before]
     there: list[Location] = [(zone, None, "n") for zone in after]
-    return reads_of(topology, "ingest", here, there)
+    return reads_of(declared_leaders(topology, "ingest"), Volume.DECLARED, here, there)
 
 
-def test_one_value_for_an_application_over_three_zones_saves_nothing() -> None:
+def test_the_option_makes_every_executor_read_in_its_own_zone() -> None:
     found = reads("abc", "aaa", EVEN)
     assert found is not None
-    assert (found.now, found.with_client_rack) == pytest.approx((60.0, 60.0))
+    assert (found.now, found.with_client_rack) == pytest.approx((60.0, 0.0))
 
 
-def test_in_one_zone_the_option_is_true_for_every_executor() -> None:
+def test_one_zone_alone_brings_no_executor_nearer_to_leaders_in_all_zones() -> None:
     found = reads("abc", "aaa", EVEN)
     assert found is not None
     assert (found.placed, found.placed_with_client_rack) == pytest.approx((60.0, 0.0))
 
 
-def test_the_option_alone_saves_where_most_executors_are_in_one_zone() -> None:
-    found = reads("aaab", "aaaa", EVEN)
+def test_placement_adds_what_executors_in_zones_without_brokers_read() -> None:
+    found = reads("aaab", "aaaa", {"a": 0.5, "c": 0.5})
     assert found is not None
-    assert (found.now, found.with_client_rack) == pytest.approx((60.0, 90.0 / 4))
+    assert (found.now, found.with_client_rack) == pytest.approx((90.0 * 5 / 8, 90.0 / 4))
+    assert (found.placed, found.placed_with_client_rack) == pytest.approx((45.0, 0.0))
 
 
 def test_a_zone_without_brokers_has_no_replica_to_read_from() -> None:
     found = reads("aaa", "bbb", {"b": 1.0})
     assert found is not None
     assert (found.now, found.with_client_rack, found.placed) == (90.0, 90.0, 0.0)
+
+
+def test_what_the_network_carries_beside_the_shuffle_comes_at_most_from_elsewhere() -> None:
+    usage = {"shuffle_read_bytes_per_second": 8.0, "shuffle_write_bytes_per_second": 8.0, "bytes_per_second": 22.0}
+    pods = [measured(each, **usage) for each in executors(4)]
+    # Of each executor's 8 B/s three quarters come from the others: 24 B/s, counted at both ends.
+    assert other_bytes(pods, shuffle_of(pods, None)) == pytest.approx(88.0 - 48.0)
+
+
+@pytest.mark.parametrize("missing", ["shuffle_read_bytes_per_second", "bytes_per_second"])
+def test_without_shuffle_or_network_nothing_is_known_of_other_bytes(missing: str) -> None:
+    usage = {"shuffle_read_bytes_per_second": 8.0, "bytes_per_second": 22.0}
+    pods = [measured(each, **usage) for each in executors(3)]
+    pods.append(measured(an_executor("exec-9"), **{key: value for key, value in usage.items() if key != missing}))
+    assert other_bytes(pods, shuffle_of(pods, None)) is None
 
 
 def test_nothing_is_said_about_reads_without_a_rate() -> None:

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from ballast.model import Anchor, Component, Executor, ExecutorUsage, Snapshot, Stream, Topology
+from ballast.report.exchange import Volume
 from ballast.report.findings import ApplicationReport, PoolReport, Verdict
-from ballast.report.pool import report
+from ballast.report.pool import Known, report
 from ballast.report.price import GIB, own_price
 from tests.builders import a_node, a_policy, a_snapshot, a_topology, an_executor
 
@@ -85,8 +86,37 @@ def test_a_node_without_labels_makes_an_application_unknown() -> None:
 
 
 def test_a_remote_shuffle_service_leaves_nothing_to_place_by() -> None:
-    each = only(reported(pool(*on("a1", "b1", rate=GIB)), remote_shuffle=["team/app"]))
+    each = only(reported(pool(*on("a1", "b1", rate=GIB)), hints=Known(remote_shuffle=frozenset({"team/app"}))))
     assert (each.verdict, each.relocated, each.saved_dollars_per_month) == (Verdict.NOTHING_TO_GAIN, 0, 0.0)
+
+
+def reading(*nodes: str) -> list[Executor]:
+    """Of each executor 100 B/s, of which half is shuffle with others."""
+    return [
+        replace(each, usage=replace(each.usage or ExecutorUsage(), bytes_per_second=100.0))
+        for each in on(*nodes, rate=37.5)
+    ]
+
+
+def test_what_an_application_reads_from_kafka_is_at_most_the_rest_of_its_traffic() -> None:
+    known = Known(kafka=frozenset({"team/app"}))
+    reads = only(reported(pool(*reading("a1", "b1", "c1")), hints=known)).reads
+    assert reads is not None
+    assert reads.volume is Volume.UPPER_BOUND
+    assert reads.total_bytes_per_second == pytest.approx(150.0)
+    # A third of the partitions has its leader in the executor's zone, and each zone has a replica.
+    assert (reads.now, reads.with_client_rack) == pytest.approx((100.0, 0.0))
+
+
+def test_brokers_in_one_zone_alone_leave_the_option_nothing_and_placement_something() -> None:
+    known = Known(kafka=frozenset({"team/app"}), broker_zones=("a",))
+    reads = only(reported(pool(*reading("a1", "b1", "c1")), hints=known)).reads
+    assert reads is not None
+    assert (reads.now, reads.with_client_rack) == pytest.approx((100.0, 100.0))
+
+
+def test_an_application_that_is_not_known_to_read_kafka_has_no_reads() -> None:
+    assert only(reported(pool(*reading("a1", "b1", "c1")))).reads is None
 
 
 @pytest.mark.parametrize(("zones", "verdict"), [(("a", "b"), Verdict.NOTHING_TO_GAIN), (("a",), Verdict.UNKNOWN)])

@@ -148,15 +148,18 @@ def directions(found: PoolReport) -> str:
 
 
 def _volume(each: ApplicationReport) -> str:
-    sign = "<= " if each.volume is Volume.UPPER_BOUND else ""
-    return f"{sign}{rate(each.shuffle_bytes_per_second)}"
+    return f"{_sign(each.volume)}{rate(each.shuffle_bytes_per_second)}"
+
+
+def _sign(volume: Volume) -> str:
+    return "<= " if volume is Volume.UPPER_BOUND else ""
 
 
 def read_rows(found: PoolReport) -> list[list[str]]:
     return [
         [
             each.key,
-            rate(reads.total_bytes_per_second),
+            f"{_sign(reads.volume)}{rate(reads.total_bytes_per_second)}",
             rate(reads.now),
             rate(reads.with_client_rack),
             rate(reads.placed),
@@ -231,18 +234,32 @@ def basis(found: PoolReport) -> Iterator[str]:
         yield f"Metrics: {found.metrics.reason}{': ' if found.metrics.message else ''}{found.metrics.message}."
     if not found.slowness.measured_executors:
         yield "Slow nodes: not known, because no executor has task metrics."
-    if not read_rows(found):
-        yield "client.rack: not known: no SparkTopology declares reads from brokers with their rate and place."
-    else:
-        yield (
-            "client.rack: Spark passes one value to all executors of an application, so that the option alone serves "
-            "one zone. It needs a replica in that zone. These reads are not part of PER MONTH."
-        )
+    yield from _reads_basis(found)
     yield "Moves: an application whose workload is not declared counts as Streaming; one look counts as enough."
     yield "Placed: where Ballast would have placed them at their start. Running executors are not moved for it."
     yield (
         "One zone: an application with all its executors in one zone stops when that zone fails. "
         "`maxExecutorsPerZonePercent` keeps a share of them elsewhere, at the cost of traffic between zones."
+    )
+
+
+def _reads_basis(found: PoolReport) -> Iterator[str]:
+    volumes = Counter(each.reads.volume for each in found.applications if each.reads is not None)
+    if not volumes:
+        yield (
+            "client.rack: not known: no SparkTopology declares reads from brokers, and no application is known to read "
+            "from Kafka and has measured shuffle and network traffic. Name it with --kafka."
+        )
+        return
+    if count := volumes[Volume.UPPER_BOUND]:
+        zones = ", ".join(found.assumed_broker_zones)
+        yield (
+            f"Reads of {count} {'application' if count == 1 else 'applications'}: upper bound: the pods' network "
+            f"traffic without the shuffle. Brokers assumed to lead equal parts in {zones} (--broker-zones)."
+        )
+    yield (
+        "client.rack: set to each executor's own zone, see docs/routing.md. It needs a replica in each zone that has "
+        "brokers. These reads are not part of PER MONTH."
     )
 
 
@@ -329,11 +346,12 @@ def _traffic(traffic: Traffic) -> dict[str, Any]:
     }
 
 
-def _reads(reads: Reads | None) -> dict[str, float | None] | None:
+def _reads(reads: Reads | None) -> dict[str, float | str | None] | None:
     if reads is None:
         return None
     return {
         "bytesPerSecond": rounded(reads.total_bytes_per_second),
+        "volume": reads.volume.value,
         "crossZoneBytesPerSecond": rounded(reads.now),
         "withClientRack": rounded(reads.with_client_rack),
         "placed": rounded(reads.placed),
