@@ -1,4 +1,4 @@
-"""What `discover`, `explain` and `report` tell of a real streaming job, from its labels, its progress and its metrics."""
+"""What `discover`, `explain` and `report` tell of a real streaming job."""
 
 from __future__ import annotations
 
