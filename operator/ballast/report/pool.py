@@ -158,7 +158,7 @@ def _zones(places: Sequence[Location]) -> Mapping[str, int]:
 
 
 def _reads(case: _Case, shuffle: Shuffle, here: Sequence[Location], there: Sequence[Location]) -> Reads | None:
-    """As declared; else at most what the network carries in addition to the shuffle, if the application reads from Kafka."""
+    """As declared; else at most what the network carries in addition to the shuffle, if Kafka is read."""
     topology, component = case.declared.topology, case.declared.component
     if topology is not None and component is not None and (leaders := declared_leaders(topology, component.name)):
         return reads_of(leaders, Volume.DECLARED, here, there)
