@@ -109,11 +109,11 @@ SUBMISSION: Mapping[str, Entry] = {
     ),
     "ClientRackMissing": Entry(
         Severity.INFO,
-        "The job uses Kafka and names no client.rack, so consumers read from partition leaders in every zone. With "
-        "all executors in one zone, the option kafka.client.rack makes them read from the nearest replica: at no cost, "
-        "and about half of the cross-zone traffic that placement saves for readers.",
-        "Place the job in one zone, give its Kafka reader the option kafka.client.rack=ZONE, and set the brokers' "
-        "replica.selector.class to RackAwareReplicaSelector.",
+        "The job uses Kafka and names no client.rack, so consumers read from partition leaders in every zone. With the "
+        "zone of each executor there, they read from a replica in their own zone: at no cost, and about half of the "
+        "cross-zone traffic that placement saves for readers.",
+        "Give its Kafka reader the zone of each executor (docs/routing.md), or kafka.client.rack=ZONE if the job is in "
+        "one zone, and set the brokers' replica.selector.class to RackAwareReplicaSelector.",
     ),
     "SelectorMatchesDriver": Entry(
         Severity.INFO,
