@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import pandas as pd
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
-from pyspark.sql.pandas.functions import pandas_udf
+from pyspark.sql.pandas.functions import arrow_udf
 
 from ballast.grouping.shuffle import Place
 from ballast.spark.routing.chooser import RoutingError, Target, Targets, chooser_of
@@ -31,17 +32,17 @@ def with_partition(df: DataFrame, targets: Targets, *, key: str = "key", reroute
 
 
 def _chosen(targets: Targets, free: Column) -> Column:
-    def partition(free: pd.Series) -> pd.Series:
-        routed = free.to_numpy(dtype=bool)
+    def partition(free: pa.Array) -> pa.Array:
+        routed = free.to_numpy(zero_copy_only=False)
         chosen = chooser_of(targets).choose(int(routed.sum()))
         if routed.all():
-            return pd.Series(chosen)
-        column = pd.Series(pd.NA, index=free.index, dtype="Int32")
+            return pa.array(chosen)
+        column = np.zeros(routed.size, dtype=np.int32)
         column[routed] = chosen
-        return column
+        return pa.array(column, mask=~routed)
 
     # Choosing again would give other partitions: the optimizer must not do it twice.
-    udf = pandas_udf(partition, "int")  # type: ignore[call-overload]  # its stubs know series of one type
+    udf = arrow_udf(partition, "int")  # type: ignore[call-overload]  # its stubs know iterators alone
     chosen: Column = udf.asNondeterministic()(free)
     return chosen
 
