@@ -16,9 +16,11 @@ from tests.testbed.binaries import TOOLS_FOLDER, cache_folder
 from tests.testbed.errors import TestbedError, log_tail
 from tests.testbed.golang import locked
 from tests.testbed.instance import free_port
+from tests.testbed.nodes import PlacedNode
 from tests.testbed.waiting import wait_until
 
 _ADDRESS = "127.0.0.1"
+_BROKER_PORT, _CONTROLLER_PORT = 9092, 9093
 _CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 
 
@@ -49,32 +51,54 @@ class Kafka:
     """Of each broker, by its id."""
 
 
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """Where a broker runs and listens: in a network namespace, if it has one."""
+
+    address: str
+    broker: int
+    controller: int
+    netns: str | None = None
+
+    @property
+    def entry(self) -> list[str]:
+        """What its command begins with."""
+        return ["ip", "netns", "exec", self.netns] if self.netns else []
+
+
 @contextmanager
-def kafka(folder: Path, *, racks: Sequence[str]) -> Iterator[Kafka]:
-    """One broker on loopback for each rack, all of them ready; they end with the block."""
+def kafka(folder: Path, *, racks: Sequence[str], nodes: Sequence[PlacedNode] = ()) -> Iterator[Kafka]:
+    """One broker for each rack, all of them ready; they end with the block. On loopback, or each on one of `nodes`."""
     classpath = f"{jars('kafka')}/*"
-    ports = {number: (free_port(_ADDRESS), free_port(_ADDRESS)) for number in range(1, len(racks) + 1)}
-    voters = ",".join(f"{number}@{_ADDRESS}:{controller}" for number, (_, controller) in ports.items())
+    seats = dict(enumerate(_on_nodes(nodes) if nodes else _on_loopback(len(racks)), start=1))
+    voters = ",".join(f"{number}@{seat.address}:{seat.controller}" for number, seat in seats.items())
     with ExitStack() as stack:
-        for number, rack in zip(ports, racks, strict=True):
+        for (number, seat), rack in zip(seats.items(), racks, strict=True):
             settings = folder / f"broker-{number}.properties"
             log_folder = folder / f"broker-{number}"
-            settings.write_text(_settings(number, rack=rack, ports=ports[number], voters=voters, logs=log_folder))
+            settings.write_text(_settings(number, rack=rack, seat=seat, voters=voters, logs=log_folder))
             tool = ["kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", str(settings)]
             subprocess.run(["java", "-Xmx64m", "-cp", classpath, *tool], check=True, stdout=subprocess.DEVNULL)
-            stack.enter_context(_running(settings, classpath))
-        bootstrap = ",".join(f"{_ADDRESS}:{broker}" for broker, _ in ports.values())
-        _wait_for(bootstrap, brokers=len(ports), log=folder / "broker-1.log")
-        yield Kafka(bootstrap, dict(zip(ports, racks, strict=True)))
+            stack.enter_context(_running(settings, classpath, seat))
+        bootstrap = ",".join(f"{seat.address}:{seat.broker}" for seat in seats.values())
+        _wait_for(bootstrap, brokers=len(seats), log=folder / "broker-1.log")
+        yield Kafka(bootstrap, dict(zip(seats, racks, strict=True)))
+
+
+def _on_loopback(count: int) -> list[Seat]:
+    return [Seat(_ADDRESS, free_port(_ADDRESS), free_port(_ADDRESS)) for _ in range(count)]
+
+
+def _on_nodes(nodes: Sequence[PlacedNode]) -> list[Seat]:
+    return [Seat(node.address, _BROKER_PORT, _CONTROLLER_PORT, node.netns) for node in nodes]
 
 
 @contextmanager
-def _running(settings: Path, classpath: str) -> Iterator[None]:
+def _running(settings: Path, classpath: str, seat: Seat) -> Iterator[None]:
     options = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     with settings.with_suffix(".log").open("wb") as log:
-        broker = subprocess.Popen(
-            ["java", *options, "-cp", classpath, "kafka.Kafka", str(settings)], stdout=log, stderr=log
-        )
+        command = [*seat.entry, "java", *options, "-cp", classpath, "kafka.Kafka", str(settings)]
+        broker = subprocess.Popen(command, stdout=log, stderr=log)
     try:
         yield
     finally:
@@ -98,13 +122,13 @@ def _wait_for(bootstrap: str, *, brokers: int, log: Path) -> None:
     wait_until(all_there, what=f"{brokers} Kafka brokers", timeout_seconds=120, explain=lambda: log_tail(log))
 
 
-def _settings(number: int, *, rack: str, ports: tuple[int, int], voters: str, logs: Path) -> str:
+def _settings(number: int, *, rack: str, seat: Seat, voters: str, logs: Path) -> str:
     settings = {
         "process.roles": "broker,controller",
         "node.id": number,
         "broker.rack": rack,
-        "listeners": f"PLAINTEXT://{_ADDRESS}:{ports[0]},CONTROLLER://{_ADDRESS}:{ports[1]}",
-        "advertised.listeners": f"PLAINTEXT://{_ADDRESS}:{ports[0]}",
+        "listeners": f"PLAINTEXT://{seat.address}:{seat.broker},CONTROLLER://{seat.address}:{seat.controller}",
+        "advertised.listeners": f"PLAINTEXT://{seat.address}:{seat.broker}",
         "controller.listener.names": "CONTROLLER",
         "controller.quorum.voters": voters,
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
