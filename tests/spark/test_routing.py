@@ -5,17 +5,24 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
+import yaml
 from kafka import OffsetAndMetadata, TopicPartition
 from kafka.admin import KafkaAdminClient, OffsetSpec
 from kafka.errors import CoordinatorNotAvailableError, NoError
+from pyspark.sql import SparkSession
 
-from ballast.spark.routing import KafkaTopic
+from ballast.spark.routing import KafkaTopic, PrometheusLoad, ServiceEndpoints
 from ballast.spark.routing.chooser import RoutingError
 from ballast.spark.routing.kafka import client_of
-from tests.spark import routed_job
+from tests.spark import calling_job, routed_job
+from tests.spark.filled_prometheus import FilledPrometheus
 from tests.spark.session import PATHS
 from tests.testbed.kafka import Kafka, jars, kafka
 from tests.testbed.waiting import wait_until
@@ -58,6 +65,13 @@ def test_the_partitions_of_a_topic_are_where_their_leaders_are(brokers: Kafka) -
     assert {target.load for target in targets} == {None}
 
 
+def test_a_partition_is_loaded_as_prometheus_knows_its_leader(brokers: Kafka, prometheus: FilledPrometheus) -> None:
+    busy = PrometheusLoad(prometheus.url, 'label_replace(vector(0.9), "broker", "2", "", "")', label="broker")
+    targets = KafkaTopic(brokers.bootstrap, "out", broker_load=busy).read()
+    zones = {target.id: target.place.zone for target in targets if target.place}
+    assert {zones[target.id]: target.load for target in targets} == {"a": None, "b": 0.9, "c": None}
+
+
 def test_a_topic_that_is_not_there_is_named(brokers: Kafka) -> None:
     with pytest.raises(RoutingError, match=r"topic none at .*: .* topic or partition that does not exist"):
         KafkaTopic(brokers.bootstrap, "none").read()
@@ -85,3 +99,48 @@ def test_a_job_writes_to_its_own_zone_keeps_keys_and_reads_from_its_own_zone(bro
     after = KafkaTopic(brokers.bootstrap, "out", group="readers", lag_at_full=records).read()
     assert {target.id: target.load for target in after} == {part: count / records for part, count in written.items()}
     assert "client.rack = b\n" in job.stderr
+
+
+SLOW_SECONDS = 0.1
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[ServiceEndpoints]:
+    """A slow endpoint in zone a, and a fast one in zone b."""
+
+    def slow() -> str:
+        threading.Event().wait(SLOW_SECONDS)
+        return "a"
+
+    with ExitStack() as stack:
+        ports = {
+            "a": stack.enter_context(calling_job.serving(slow)),
+            "b": stack.enter_context(calling_job.serving(lambda: "b")),
+        }
+        api = stack.enter_context(calling_job.serving(lambda: calling_job.slices(**ports)))
+        kubeconfig = tmp_path / "kubeconfig"
+        context = {"name": "it", "context": {"cluster": "it", "user": "it"}}
+        cluster = {"name": "it", "cluster": {"server": f"http://127.0.0.1:{api}"}}
+        users = [{"name": "it", "user": {}}]
+        kubeconfig.write_text(
+            yaml.safe_dump({"current-context": "it", "contexts": [context], "clusters": [cluster], "users": users})
+        )
+        yield ServiceEndpoints("scores", "shop", kubeconfig=str(kubeconfig))
+
+
+def called(spark: SparkSession, service: ServiceEndpoints, records: int) -> list[str]:
+    """What answered each call of a job of one task."""
+    rows = spark.range(records, numPartitions=1).mapInArrow(calling_job.calls(service), calling_job.SCHEMA)
+    return [row.zone for row in rows.orderBy("id").collect()]
+
+
+def test_a_job_calls_its_own_zone_and_farther_endpoints_once_the_near_ones_are_slow(
+    spark: SparkSession, service: ServiceEndpoints, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(spark.sparkContext.environment, "BALLAST_ZONE", "a")
+    calls_a_second = round(1 / SLOW_SECONDS)
+    zones = called(spark, replace(service, seconds_at_full=SLOW_SECONDS), 4 * calls_a_second)
+    assert set(zones[: calls_a_second // 2]) == {"a"}
+    assert "b" in zones
+    patient = replace(service, seconds_at_full=100 * SLOW_SECONDS)
+    assert set(called(spark, patient, 2 * calls_a_second)) == {"a"}

@@ -4,6 +4,7 @@ Storm's locality-aware, load-aware shuffle grouping (`ballast.grouping`), in a P
 """
 
 from ballast.spark.routing.kafka import KafkaTopic, client_rack, with_partition
+from ballast.spark.routing.loads import PrometheusLoad
 from ballast.spark.routing.services import ServiceEndpoints
 
-__all__ = ["KafkaTopic", "ServiceEndpoints", "client_rack", "with_partition"]
+__all__ = ["KafkaTopic", "PrometheusLoad", "ServiceEndpoints", "client_rack", "with_partition"]

@@ -15,6 +15,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from ballast.grouping.shuffle import Place
 from ballast.spark.routing.chooser import RoutingError, Target, Targets, chooser_of
+from ballast.spark.routing.loads import PrometheusLoad, highest
 
 _TIMEOUT_MS = 10_000
 _BROKER = "kafka"
@@ -51,9 +52,11 @@ def _chosen(targets: Targets, free: Column) -> Column:
 class KafkaTopic:
     """The partitions of `topic` that have a leader, and how far the consumer group `group` is behind on each.
 
-    A partition is fully loaded at `lag_at_full` records of lag; without a group no load is known. `rack_is` says
-    whether the brokers' `broker.rack` names a zone or a rack within one. `options` are those of kafka-python's
-    KafkaAdminClient, for TLS and the like. Needs the package kafka-python on the executors.
+    A partition is fully loaded at `lag_at_full` records of lag. `broker_load` is the load of brokers, by id, host name
+    or the host name's first part; a partition counts as loaded as its leader if that is more. Without a group and
+    without `broker_load` no load is known. `rack_is` says whether the brokers' `broker.rack` names a zone or a rack
+    within one. `options` are those of kafka-python's KafkaAdminClient, for TLS and the like. Needs the package
+    kafka-python on the executors.
     """
 
     bootstrap: str
@@ -62,6 +65,7 @@ class KafkaTopic:
     lag_at_full: int = 10_000
     rack_is: Literal["zone", "rack"] = "zone"
     options: tuple[tuple[str, str], ...] = ()
+    broker_load: PrometheusLoad | None = None
 
     def __str__(self) -> str:
         return f"topic {self.topic} at {self.bootstrap}"
@@ -80,15 +84,19 @@ class KafkaTopic:
             for part in topic["partitions"]
             if part["leader_id"] in brokers
         }
-        loads = self._loads(admin, leaders)
-        return [Target(part, self._place(leader), loads.get(part)) for part, leader in sorted(leaders.items())]
+        lags = self._lags(admin, leaders)
+        busy = self.broker_load.read() if self.broker_load else {}
+        return [
+            Target(part, self._place(leader), highest([lags.get(part), _load_of(leader, busy)]))
+            for part, leader in sorted(leaders.items())
+        ]
 
     def _place(self, broker: Mapping[str, Any]) -> Place:
         if self.rack_is == "zone":
             return Place(node=broker["host"], process=_BROKER, zone=broker["rack"])
         return Place(node=broker["host"], process=_BROKER, rack=broker["rack"])
 
-    def _loads(self, admin: Any, partitions: Iterable[int]) -> Mapping[int, float]:
+    def _lags(self, admin: Any, partitions: Iterable[int]) -> Mapping[int, float]:
         """Of each partition for which the group has committed an offset."""
         from kafka import TopicPartition  # noqa: PLC0415 -- on executors alone
         from kafka.admin import OffsetSpec  # noqa: PLC0415 -- as above
@@ -108,6 +116,13 @@ class KafkaTopic:
             for part, done in committed.items()
             if done.offset >= 0
         }
+
+
+def _load_of(broker: Mapping[str, Any], busy: Mapping[str, float]) -> float | None:
+    first = broker["host"].partition(".")[0]
+    # The first part of an IPv4 address could be another broker's id.
+    names = (str(broker["broker_id"]), broker["host"], *(() if first.isdecimal() else (first,)))
+    return highest(busy.get(name) for name in names)
 
 
 @functools.cache

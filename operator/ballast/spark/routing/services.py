@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ballast.errors import InvalidField
 from ballast.grouping.shuffle import Place
 from ballast.kube.client import Client
 from ballast.kube.connection import Connection
 from ballast.kube.kinds import Kind
 from ballast.kube.objects import Query, read_list
 from ballast.spark.routing.chooser import Target, chooser_of
+from ballast.spark.routing.loads import Calls, PrometheusLoad, highest
 
 _ENDPOINT_SLICE = Kind("discovery.k8s.io/v1", "EndpointSlice", "endpointslices")
 _BACKEND = "endpoint"
@@ -23,10 +26,12 @@ _BACKEND = "endpoint"
 
 @dataclass(frozen=True, slots=True)
 class ServiceEndpoints:
-    """The ready endpoints of the Service `name`, by its EndpointSlices; their load is not known.
+    """The ready endpoints of the Service `name`, by its EndpointSlices.
 
-    `port` is the port's name, and need not be given if the Service has one port. Call `choose` where the records are,
-    in `foreachPartition` or `mapInArrow`. The pod's ServiceAccount needs the right to list EndpointSlices, unless
+    The load of an endpoint is what `load` gives for its IP, with or without its port, or how long the calls in `timed`
+    take, if that is more: calls of `seconds_at_full` make it full. Without either no load is known. `port` is the
+    port's name, and need not be given if the Service has one port. Call `choose` where the records are, in
+    `foreachPartition` or `mapInArrow`. The pod's ServiceAccount needs the right to list EndpointSlices, unless
     `kubeconfig` names a file.
     """
 
@@ -34,6 +39,8 @@ class ServiceEndpoints:
     namespace: str
     port: str | None = None
     kubeconfig: str | None = None
+    load: PrometheusLoad | None = None
+    seconds_at_full: float | None = None
 
     def __str__(self) -> str:
         return f"Service {self.namespace}/{self.name}"
@@ -44,12 +51,27 @@ class ServiceEndpoints:
         addresses = _access_of(self).addresses
         return [addresses[number] for number in chosen]
 
+    @contextmanager
+    def timed(self, address: str) -> Iterator[None]:
+        """Counts its block as a call of `address`, one of those chosen. A call that raises counts as full load."""
+        calls = _access_of(self).calls
+        if calls is None:
+            raise InvalidField("seconds_at_full", None, "give how long calls take when an endpoint is fully loaded")
+        with calls.timed(address):
+            yield
+
     def read(self) -> list[Target]:
         """Raises KubeError if the API server does not answer."""
         access = _access_of(self)
         query = Query(_ENDPOINT_SLICE, self.namespace, labels=f"kubernetes.io/service-name={self.name}")
         places = endpoints(read_list(access.client, query, dict).items, self.port)
-        return [Target(access.number(address), place) for address, place in sorted(places.items())]
+        busy = self.load.read() if self.load else {}
+
+        def load_of(address: str) -> float | None:
+            own = access.calls.load(address) if access.calls else None
+            return highest([busy.get(address), busy.get(_host_of(address)), own])
+
+        return [Target(access.number(address), place, load_of(address)) for address, place in sorted(places.items())]
 
 
 def endpoints(slices: Sequence[Mapping[str, Any]], port: str | None) -> dict[str, Place | None]:
@@ -73,6 +95,10 @@ def _address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
+def _host_of(address: str) -> str:
+    return address.rpartition(":")[0].strip("[]")
+
+
 def _place(endpoint: Mapping[str, Any]) -> Place | None:
     """None outside of the cluster's nodes, if no zone is known either."""
     node, zone = endpoint.get("nodeName"), endpoint.get("zone")
@@ -84,6 +110,7 @@ class _Access:
     """`addresses` only grows: a number means the same address as long as the process lives."""
 
     client: Client
+    calls: Calls | None
     addresses: list[str] = field(default_factory=list)
     numbers: dict[str, int] = field(default_factory=dict)
 
@@ -97,6 +124,6 @@ class _Access:
 @functools.cache
 def _access_of(service: ServiceEndpoints) -> _Access:
     """The one of this process."""
-    return _Access(
-        Client(Connection.found(os.environ, kubeconfig=Path(service.kubeconfig) if service.kubeconfig else None))
-    )
+    kubeconfig = Path(service.kubeconfig) if service.kubeconfig else None
+    calls = None if service.seconds_at_full is None else Calls(service.seconds_at_full)
+    return _Access(Client(Connection.found(os.environ, kubeconfig=kubeconfig)), calls)

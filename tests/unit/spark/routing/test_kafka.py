@@ -6,10 +6,13 @@ from typing import Any
 import pytest
 from kafka.errors import CoordinatorNotAvailableError
 
-from ballast.spark.routing import KafkaTopic, kafka
+from ballast.spark.routing import KafkaTopic, PrometheusLoad, kafka
 from ballast.spark.routing.chooser import RoutingError
 
-BROKERS = [{"broker_id": 1, "host": "n1", "rack": "a"}, {"broker_id": 2, "host": "n2", "rack": "b"}]
+BROKERS: list[dict[str, Any]] = [
+    {"broker_id": 1, "host": "n1", "rack": "a"},
+    {"broker_id": 2, "host": "n2", "rack": "b"},
+]
 LEADERS = {0: 1, 1: 2, 2: -1}
 
 
@@ -61,6 +64,26 @@ def test_load_is_lag_as_a_share_and_not_known_where_the_group_has_committed_noth
     assert [target.load for target in targets] == [0.5, None]
     targets = read(monkeypatch, Admin(committed={0: 0, 1: 120}), group="readers", lag_at_full=50)
     assert [target.load for target in targets] == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("name", ["1", "n1"])
+def test_a_partition_is_loaded_as_its_leader_is_if_that_is_more_than_its_lag(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(PrometheusLoad, "read", lambda load: {name: 0.75})
+    busy = PrometheusLoad("http://prometheus", "busy")
+    targets = read(monkeypatch, Admin(), broker_load=busy)
+    assert [target.load for target in targets] == [0.75, None]
+    lagging = Admin(committed={0: 0, 1: 50})
+    targets = read(monkeypatch, lagging, group="readers", lag_at_full=100, broker_load=busy)
+    assert [target.load for target in targets] == [1.0, 0.5]
+
+
+def test_a_part_of_an_address_is_no_broker_s_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PrometheusLoad, "read", lambda load: {"10": 1.0})
+    monkeypatch.setitem(BROKERS[0], "host", "10.0.0.1")
+    targets = read(monkeypatch, Admin(), broker_load=PrometheusLoad("http://prometheus", "busy"))
+    assert [target.load for target in targets] == [None, None]
 
 
 def test_without_a_coordinator_of_groups_no_load_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
