@@ -20,7 +20,9 @@ from pathlib import Path
 from kafka.admin import KafkaAdminClient
 from pydantic import TypeAdapter
 
-from benchmarks.report import Aim, Baseline, Result, machine, write
+from ballast.cli.picture.exhibits import write_pngs
+from benchmarks.report import FOLDER, Aim, Baseline, Result, machine, write
+from benchmarks.routed.backing_off import ENDED_AT, RESUMED_AT, STOPPED_AT, Moment, picture, share_near, watched
 from benchmarks.routed.links import EXECUTORS, SPREAD, Links, links, placed
 from benchmarks.routed.piped import IN, OUT, PARTITIONS, RECORDS, Run, Settings
 from tests.spark.session import PATHS
@@ -63,7 +65,7 @@ def runs(at: Links, workers: Sequence[str], ways: Sequence[tuple[bool, bool]], f
     return [run for run in found if run.round >= WARM_UP_ROUNDS]
 
 
-def measured(folder: Path) -> dict[str, list[Run]]:
+def measured(folder: Path) -> tuple[dict[str, list[Run]], list[Moment]]:
     near = placed()
     with links(folder) as at:
         with KafkaAdminClient(bootstrap_servers=at.brokers.bootstrap) as admin:
@@ -73,11 +75,12 @@ def measured(folder: Path) -> dict[str, list[Run]]:
         runs(at, SPREAD, (), folder / "fill")
         spread = runs(at, SPREAD, (NOTHING, CLIENT_RACK, ROUTING, BOTH), folder / "spread")
         together = runs(at, near, (NOTHING, BOTH), folder / "together")
+        moments = watched(at, near, folder / "watched")
     found: dict[str, list[Run]] = {}
     for is_near, several in ((False, spread), (True, together)):
         for run in several:
             found.setdefault(NAMES[is_near, (run.client_rack, run.routed)], []).append(run)
-    return found
+    return found, moments
 
 
 def results(found: dict[str, list[Run]]) -> list[Result]:
@@ -98,7 +101,20 @@ def results(found: dict[str, list[Run]]) -> list[Result]:
     return told
 
 
+def back_off(moments: list[Moment]) -> list[Result]:
+    """The first seconds of each part belong to the change."""
+    case = "readers of the near partitions stop, and go on"
+    begin, stop, resume, end = 5.0, STOPPED_AT, RESUMED_AT, ENDED_AT
+    return [
+        Result(case, "near before", share_near(moments, begin, stop), "share", aim=Aim(0.99, at_least=True)),
+        Result(case, "near while they stop", share_near(moments, resume - 10.0, resume), "share", aim=Aim(0.5)),
+        Result(case, "near afterwards", share_near(moments, end - 10.0, end), "share", aim=Aim(0.99, at_least=True)),
+    ]
+
+
 if __name__ == "__main__":
     at_start = machine()
     with tempfile.TemporaryDirectory() as place:
-        write("routing-locality", results(measured(Path(place))), before=at_start)
+        crossing, over_time = measured(Path(place))
+    write("routing-locality", [*results(crossing), *back_off(over_time)], before=at_start)
+    print(*write_pngs([picture(over_time)], FOLDER))
