@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -15,6 +17,9 @@ from ballast.spark.audit import Audit
 from ballast.spark.audit.ledger import read
 from tests.testbed.waiting import wait_until
 from tests.unit.cli.program import Ended, run
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 BATCHES = 3
 RECORDS = 100
@@ -122,3 +127,36 @@ def test_a_folder_that_is_no_ledger_is_refused(tmp_path: Path) -> None:
     assert "no micro-batch is recorded here yet" in run("audit", str(tmp_path)).err
     (tmp_path / "x.parquet").write_bytes(b"no")
     assert "it can't be read as Parquet" in run("audit", str(tmp_path)).err
+
+
+@pytest.mark.parametrize(("setting", "status"), [("false", "balanced"), ("true", "recomputed")])
+def test_tasks_before_a_shuffle_that_spark_runs_again_count_once_or_prove_nothing(
+    setting: str, status: str, spark: SparkSession, records: DataFrame, tmp_path: Path
+) -> None:
+    """With the setting, Spark 4.3 counts them twice, as older releases do."""
+    spark.conf.set("spark.sql.legacy.observeMetricsAggregateAllAttempts", setting)
+    audit = Audit(spark, str(tmp_path / "ledger"))
+    try:
+        source = audit.stage(records, "source", id="id").repartition(4, "id")
+        passed = source.mapInPandas(losing_what_was_shuffled(tmp_path / "lost"), "id bigint")
+        ran(audit.stage(passed, "passed", id="id"), tmp_path)
+    finally:
+        audit.close()
+        spark.conf.unset("spark.sql.legacy.observeMetricsAggregateAllAttempts")
+    ended = audited(tmp_path, "-o", "json")
+    assert ended.code == 0
+    assert [verdict["status"] for verdict in json.loads(ended.out)] == [status, "balanced", "balanced"]
+
+
+def losing_what_was_shuffled(lost: Path) -> Callable[[Iterator[pd.DataFrame]], Iterator[pd.DataFrame]]:
+    """Passes records on. The first of its tasks deletes what those after it have yet to read."""
+
+    def passing(parts: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        yield from parts
+        if not lost.exists():
+            lost.touch()
+            for folder in os.environ["SPARK_LOCAL_DIRS"].split(","):
+                for file in Path(folder).glob("*/shuffle_*"):
+                    file.unlink(missing_ok=True)
+
+    return passing

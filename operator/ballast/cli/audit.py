@@ -27,7 +27,7 @@ EXAMPLES = (
 COLUMNS = (
     "BALANCED    micro-batches of which every stage consumed what was emitted to it",
     "OPEN        stages disagree, or one is not recorded yet, and the timeout is not over",
-    "RECOMPUTED  stages disagree, but Spark ran tasks again and so counted records twice",
+    "RECOMPUTED  stages disagree, but Spark before 4.3 ran tasks again and so counted records twice",
     "UNBALANCED  stages disagree: records were lost, duplicated or changed",
     "UNRECORDED  not in the ledger, but later micro-batches are",
     "RECORDS     that the sources emitted",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,9 @@ from ballast.spark.audit.verdict import Entry, Sum
 
 _PREFIX = "ballast.audit."
 _QUERY_PROPERTY = "sql.streaming.queryId"
+_ALL_ATTEMPTS = "spark.sql.legacy.observeMetricsAggregateAllAttempts"
+_CONSUMED, _COUNT, _EMITTED = "__audit_consumed", "__audit_count", "__audit_emitted"
+"""Columns that a stage adds for its own use."""
 _LOG = logging.getLogger(__name__)
 
 Write = Callable[[DataFrame, int], None]
@@ -48,7 +51,7 @@ class Audit:
         self._ledger = Ledger(spark, path)
         self._stages: dict[str, _Stage] = {}
         self._names: dict[str, str] = {}
-        self._reruns = _Reruns(spark)
+        self._reruns = _Reruns(spark) if _counts_all_attempts(spark) else None
         self._listener = _Listener(self)
         spark.streams.addListener(self._listener)
 
@@ -79,7 +82,7 @@ class Audit:
         emitted = self._emitted(df, id, before=before, emits=emits)
         others = keeps is not None or emits is not None
         self._stages[name] = _Stage(name, before, emitted, ends=ends, emits_others=others and not ends)
-        return df.observe(_PREFIX + name, *_sums(id, *(() if ends else (keeps, emits))))
+        return _observed(df, _PREFIX + name, id, *(() if ends else (keeps, emits)))
 
     def sink(
         self,
@@ -95,7 +98,7 @@ class Audit:
 
         def audited(batch: DataFrame, number: int) -> None:
             observation = Observation(_PREFIX + name)
-            write(batch.observe(observation, *_sums(id)), number)
+            write(_observed(batch, observation, id), number)
             query = str(batch.sparkSession.sparkContext.getLocalProperty(_QUERY_PROPERTY))
             entry = self._entry(self._stages[name], observation.get, query=self._named(query), batch=number)
             self._add([entry], part=name)
@@ -114,7 +117,8 @@ class Audit:
     ) -> None:
         """Records what arrived: a batch `df` read back from the sink, whose column `batch` has each micro-batch."""
         column = sql.col(batch) if isinstance(batch, str) else batch
-        rows = df.groupBy(column.cast("long").alias("batch")).agg(*_sums(id)).collect()
+        hashes = {_CONSUMED: sql.xxhash64(id)}
+        rows = df.withColumns(hashes).groupBy(column.cast("long").alias("batch")).agg(*_sums(hashes)).collect()
         stage = _Stage(name, (after,))
         for each in rows:
             self._add([self._entry(stage, each.asDict(), query=query, batch=each["batch"])], part=name)
@@ -126,7 +130,7 @@ class Audit:
         if not stages:
             return
         query, run = progress.name or str(progress.id), str(progress.runId)
-        recomputed = self._reruns.since_last(run)
+        recomputed = self._reruns is not None and self._reruns.since_last(run)
         entries = [
             self._entry(
                 stage,
@@ -212,24 +216,39 @@ class Audit:
             _LOG.exception("audit: micro-batch %s of %s is not recorded", entries[0].batch, entries[0].query)
 
 
-def _sums(
+def _observed(
+    df: DataFrame,
+    observation: Observation | str,
     id: Column | str,  # noqa: A002 -- as above
     keeps: Column | str | None = None,
     emits: Column | str | None = None,
-) -> list[Column]:
-    """The aggregates of a stage: of what it emits only if that differs from what it consumes."""
-    hashed = sql.xxhash64(id)
-    consumed = [sql.count(sql.lit(1)).alias("consumed_count"), sql.bit_xor(hashed).alias("consumed_xor")]
-    if keeps is None and emits is None:
-        return consumed
-    count, value = sql.lit(1).cast("long"), hashed
+) -> DataFrame:
+    """Aggregates of what the stage emits only if that differs from what it consumes.
+
+    The hashes are columns: Spark compiles these, but computes the arguments of an observation one by one.
+    """
+    columns = {_CONSUMED: sql.xxhash64(id)}
+    condition = sql.expr(keeps) if isinstance(keeps, str) else keeps
     if emits is not None:
-        count = sql.coalesce(sql.size(emits), sql.lit(0)).cast("long")
-        value = sql.aggregate(emits, sql.lit(0).cast("long"), lambda sofar, each: sofar.bitwiseXOR(sql.xxhash64(each)))
-    if keeps is not None:
-        condition = sql.expr(keeps) if isinstance(keeps, str) else keeps
-        count, value = sql.when(condition, count), sql.when(condition, value)
-    return [*consumed, sql.sum(count).alias("emitted_count"), sql.bit_xor(value).alias("emitted_xor")]
+        count, value = sql.coalesce(sql.size(emits), sql.lit(0)).cast("long"), _xor_of_all(emits)
+        columns |= {_COUNT: count if condition is None else sql.when(condition, count)}
+        columns |= {_EMITTED: value if condition is None else sql.when(condition, value)}
+    elif condition is not None:
+        columns |= {_EMITTED: sql.when(condition, sql.xxhash64(id))}
+    return df.withColumns(columns).observe(observation, *_sums(columns)).drop(*columns)
+
+
+def _sums(columns: Mapping[str, Column]) -> Iterator[Column]:
+    yield sql.count(sql.lit(1)).alias("consumed_count")
+    yield sql.bit_xor(_CONSUMED).alias("consumed_xor")
+    if _EMITTED in columns:
+        # A hash is never null.
+        yield (sql.sum(_COUNT) if _COUNT in columns else sql.count(_EMITTED)).alias("emitted_count")
+        yield sql.bit_xor(_EMITTED).alias("emitted_xor")
+
+
+def _xor_of_all(ids: Column | str) -> Column:
+    return sql.aggregate(ids, sql.lit(0).cast("long"), lambda sofar, each: sofar.bitwiseXOR(sql.xxhash64(each)))
 
 
 class _Listener(StreamingQueryListener):
@@ -250,6 +269,12 @@ class _Listener(StreamingQueryListener):
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802 -- PySpark's name
         pass
+
+
+def _counts_all_attempts(spark: SparkSession) -> bool:
+    """Spark 4.3 and later count each task once, however often it ran (SPARK-58183)."""
+    exact = tuple(map(int, spark.version.split(".")[:2])) >= (4, 3)
+    return not exact or spark.conf.get(_ALL_ATTEMPTS, "false") == "true"
 
 
 class _Reruns:
