@@ -68,6 +68,20 @@ def test_without_a_uid_it_is_refused(here: Cluster, operator: Caller, installed:
     assert code == 201, words
 
 
+@pytest.mark.parametrize(
+    ("namespace", "name", "words"),
+    [("kube-system", "clicks-exec-1", "evicts nothing in kube-system"), (HERE, "clicks-driver", "evicts no driver")],
+)
+def test_neither_the_clusters_own_pods_nor_drivers_are_evicted(
+    here: Cluster, operator: Caller, namespace: str, name: str, words: str
+) -> None:
+    """Whatever made the operator ask for it: here they look like executors otherwise."""
+    pod = Cluster.open(here.testbed, namespace).running(name, NODE)
+    code, told = asked(operator, pod, uid=pod["metadata"]["uid"])
+    assert (code, words in told) == (403, True), told
+    assert here.client.get(POD, name, namespace=namespace)["metadata"]["uid"] == pod["metadata"]["uid"]
+
+
 def test_a_namesake_is_not_evicted(here: Cluster, operator: Caller, installed: Installation) -> None:
     pod = here.running("namesake", NODE)
     code, words = asked(operator, pod, uid="another")
