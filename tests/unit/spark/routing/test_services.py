@@ -1,8 +1,15 @@
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
+import pytest
+
+from ballast.errors import InvalidField
 from ballast.grouping.shuffle import Place
+from ballast.kube.client import Client
+from ballast.spark.routing import PrometheusLoad, ServiceEndpoints, services
+from ballast.spark.routing.loads import Calls
 from ballast.spark.routing.services import endpoints
 
 
@@ -44,3 +51,40 @@ def test_an_endpoint_in_two_slices_counts_once_and_an_empty_slice_is_no_error() 
 
 def test_an_ipv6_address_has_brackets() -> None:
     assert list(endpoints([slice_of(endpoint("2001:db8::1"))], None)) == ["[2001:db8::1]:80"]
+
+
+NEAR, FAR = "10.0.0.1:80", "[2001:db8::1]:80"
+BUSY = PrometheusLoad("http://prometheus", "busy")
+
+
+def loads(monkeypatch: pytest.MonkeyPatch, service: ServiceEndpoints, calls: Calls | None) -> dict[str, float | None]:
+    """Of a Service with two endpoints, by address."""
+    access = services._Access(cast("Client", None), calls)
+    listed = SimpleNamespace(items=[slice_of(endpoint("10.0.0.1"), endpoint("2001:db8::1"))])
+    monkeypatch.setattr(services, "_access_of", lambda service: access)
+    monkeypatch.setattr(services, "read_list", lambda client, query, kind: listed)
+    return {access.addresses[target.id]: target.load for target in service.read()}
+
+
+@pytest.mark.parametrize("name", [NEAR, "10.0.0.1"])
+def test_a_load_of_prometheus_is_for_an_ip_with_or_without_its_port(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(PrometheusLoad, "read", lambda load: {name: 0.5, "2001:db8::1": 0.25})
+    service = ServiceEndpoints("scores", "shop", load=BUSY)
+    assert loads(monkeypatch, service, None) == {NEAR: 0.5, FAR: 0.25}
+
+
+def test_the_higher_of_both_loads_counts_and_without_either_none_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PrometheusLoad, "read", lambda load: {NEAR: 0.5, FAR: 0.5})
+    refused = Calls(1.0, clock=lambda: 0.0)
+    with pytest.raises(ConnectionRefusedError), refused.timed(NEAR):
+        raise ConnectionRefusedError
+    service = ServiceEndpoints("scores", "shop", load=BUSY)
+    assert loads(monkeypatch, service, refused) == {NEAR: 1.0, FAR: 0.5}
+    assert loads(monkeypatch, ServiceEndpoints("scores", "shop"), None) == {NEAR: None, FAR: None}
+
+
+def test_calls_are_timed_only_if_it_is_known_how_long_they_take_at_full_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    service = ServiceEndpoints("scores", "shop")
+    loads(monkeypatch, service, None)
+    with pytest.raises(InvalidField, match="seconds_at_full"), service.timed(NEAR):
+        pass
