@@ -100,6 +100,8 @@ def _read(client: Client, namespace: str, name: str) -> MoveState:
     try:
         raw = client.get(kinds.EXECUTOR_MOVE, name, namespace=namespace)
     except NotFound as error:
+        if error.of_kind:
+            raise NotInstalledError(kinds.EXECUTOR_MOVE.plural) from None
         raise NoSuchMoveError(
             f"{namespace}/{name}: there is no such move: `kubectl get emove -A` lists them; say its namespace with -n"
         ) from error

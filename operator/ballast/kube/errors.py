@@ -59,7 +59,10 @@ class AlreadyExists(Conflict):
 
 
 class NotFound(KubeError):  # noqa: N818 -- says what is wrong, reads well when raised
-    pass
+    @property
+    def of_kind(self) -> bool:
+        """The server does not know the kind: where it knows it, its answer names the object."""
+        return "name" not in (self.body.get("details") or {})
 
 
 class Gone(KubeError):  # noqa: N818 -- says what is wrong, reads well when raised

@@ -116,7 +116,13 @@ def test_what_the_api_server_answers_is_told_in_plain_words(tmp_path: Path, comm
     assert re.search(rf"^Error: .*{words}", ended.err, re.MULTILINE), ended.err
 
 
-@pytest.mark.parametrize("command", ["status", "plan", "explain e1", "snapshot", "approve --all", "approve --all -A"])
+NEEDS_DEFINITIONS = [
+    *("status", "plan", "explain e1", "snapshot", "approve --all", "approve --all -A"),
+    *("approve m1", "explain policy/streaming"),
+]
+
+
+@pytest.mark.parametrize("command", NEEDS_DEFINITIONS)
 def test_a_cluster_without_our_definitions_is_told_how_to_get_them(tmp_path: Path, command: str) -> None:
     with scripted() as server:
         absent = refused(404, "the server could not find the requested resource")
@@ -124,7 +130,8 @@ def test_a_cluster_without_our_definitions_is_told_how_to_get_them(tmp_path: Pat
         ended = run(*command.split(), "--kubeconfig", str(kubeconfig(tmp_path, server.url)))
     assert ended.code == 1
     assert_plain(ended)
-    assert "this cluster knows no executormoves: install the chart, or the definitions alone: " in ended.err
+    kind = "balancingpolicies" if "policy/" in command else "executormoves"
+    assert f"this cluster knows no {kind}: install the chart, or the definitions alone: " in ended.err
 
 
 @pytest.mark.parametrize("command", CLUSTER)

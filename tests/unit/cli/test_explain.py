@@ -244,6 +244,8 @@ def test_a_policy_is_read_from_the_cluster(tmp_path: Path) -> None:
 
 
 def test_a_policy_that_the_cluster_lacks_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    with scripted(Answer(404, {"kind": "Status", "reason": "NotFound", "message": "not found"})) as server:
+    with scripted(
+        Answer(404, {"kind": "Status", "reason": "NotFound", "message": "not found", "details": {"name": "bold"}})
+    ) as server:
         ended = run("explain", "policy/bold", "--kubeconfig", str(kubeconfig(tmp_path, server.url)))
     assert (ended.code, ended.err) == (1, "Error: there is no BalancingPolicy bold: list them with kubectl get bpol\n")

@@ -117,13 +117,16 @@ def policy_named(name: str, file: Path | None, access: Access) -> BalancingPolic
         if name not in found:
             raise UnknownPolicyError(f"{file} has no BalancingPolicy {name}; it has: {', '.join(sorted(found))}")
         return BalancingPolicy.parse(found[name])
-    from ballast.kube import kinds  # noqa: PLC0415 -- slow to load, unused for a file
+    from ballast.controller.cluster_objects import NotInstalledError  # noqa: PLC0415 -- slow to load, unused for a file
+    from ballast.kube import kinds  # noqa: PLC0415 -- as above
     from ballast.kube.errors import NotFound  # noqa: PLC0415 -- as above
 
     client = access.client(access.connect())
     try:
         return BalancingPolicy.parse(client.get(kinds.BALANCING_POLICY, name))
-    except NotFound:
+    except NotFound as error:
+        if error.of_kind:
+            raise NotInstalledError(kinds.BALANCING_POLICY.plural) from None
         raise UnknownPolicyError(f"there is no BalancingPolicy {name}: list them with kubectl get bpol") from None
     finally:
         client.close()
