@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.streaming.listener import StreamingQueryListener
 from pyspark.sql.types import ArrayType, DataType
@@ -97,10 +97,10 @@ class Audit:
         self._stages[name] = _Stage(name, before)
 
         def audited(batch: DataFrame, number: int) -> None:
-            observation = Observation(_PREFIX + name)
-            write(_observed(batch, observation, id), number)
+            reading = _Reading(batch, _PREFIX + name, id)
+            write(reading.records, number)
             query = str(batch.sparkSession.sparkContext.getLocalProperty(_QUERY_PROPERTY))
-            entry = self._entry(self._stages[name], observation.get, query=self._named(query), batch=number)
+            entry = self._entry(self._stages[name], reading.sums(), query=self._named(query), batch=number)
             self._add([entry], part=name)
 
         return audited
@@ -218,7 +218,7 @@ class Audit:
 
 def _observed(
     df: DataFrame,
-    observation: Observation | str,
+    observation: str,
     id: Column | str,  # noqa: A002 -- as above
     keeps: Column | str | None = None,
     emits: Column | str | None = None,
@@ -236,6 +236,27 @@ def _observed(
     elif condition is not None:
         columns |= {_EMITTED: sql.when(condition, sql.xxhash64(id))}
     return df.withColumns(columns).observe(observation, *_sums(columns)).drop(*columns)
+
+
+class _Reading:
+    """`records` are those of a batch, and are counted as they are read, whatever reads them.
+
+    Spark's own `Observation` never ends where they go into a sink of its first API, such as Kafka's.
+    """
+
+    def __init__(self, batch: DataFrame, name: str, id: Column | str) -> None:  # noqa: A002 -- as above
+        observed = _observed(batch, name, id)._jdf  # noqa: SLF001 -- PySpark has no other way to the plan
+        self._name, self._execution = name, observed.queryExecution()
+        # As Spark makes the batch itself: what reads it runs this plan, with its counts.
+        counting = observed.sparkSession().internalCreateDataFrame(self._execution.toRdd(), observed.schema(), False)
+        self.records = DataFrame(counting, batch.sparkSession)
+
+    def sums(self) -> dict[str, Any]:
+        found = self._execution.observedMetrics().get(self._name)
+        if found.isEmpty():
+            return {"consumed_count": 0, "consumed_xor": 0}
+        row = found.get()
+        return {"consumed_count": row.get(0), "consumed_xor": row.get(1)}
 
 
 def _sums(columns: Mapping[str, Column]) -> Iterator[Column]:
