@@ -21,13 +21,16 @@ from pyspark.sql import SparkSession
 from ballast.spark.routing import KafkaTopic, PrometheusLoad, ServiceEndpoints
 from ballast.spark.routing.chooser import RoutingError
 from ballast.spark.routing.kafka import client_of
+from examples.clickstream import topics
 from tests.spark import calling_job, routed_job
 from tests.spark.filled_prometheus import FilledPrometheus
 from tests.spark.session import PATHS
 from tests.testbed.kafka import Kafka, jars, kafka
 from tests.testbed.waiting import wait_until
+from tests.unit.cli.program import run
 
 PARTITIONS = 6
+CLICKS = 200
 PARTITIONS_OF_OUT = [TopicPartition("out", part) for part in range(PARTITIONS)]
 
 
@@ -99,6 +102,48 @@ def test_a_job_writes_to_its_own_zone_keeps_keys_and_reads_from_its_own_zone(bro
     after = KafkaTopic(brokers.bootstrap, "out", group="readers", lag_at_full=records).read()
     assert {target.id: target.load for target in after} == {part: count / records for part, count in written.items()}
     assert "client.rack = b\n" in job.stderr
+
+
+def test_the_clickstream_example_writes_near_and_its_ledger_is_balanced(brokers: Kafka, tmp_path: Path) -> None:
+    """Its job alone, in one process: `python -m examples.clickstream` runs it on a cluster."""
+    topics.create(brokers.bootstrap, {"clicks": 3, "visits": 1})
+    near = topics.partitions_by_zone(brokers.bootstrap, "visits")["b"]
+    clicks = topics.Clicks(brokers.bootstrap, "clicks", per_second=100)
+    options = ["--bootstrap", brokers.bootstrap, "--folder", str(tmp_path), "--trigger", "1 second"]
+    connector = ",".join(map(str, jars("kafka-connector").glob("*.jar")))
+    settings = "--master local[2] --conf spark.ui.enabled=false --conf spark.sql.shuffle.partitions=2"
+    log = tmp_path / "job.log"
+    with log.open("wb") as words, KafkaAdminClient(bootstrap_servers=brokers.bootstrap) as admin:
+        job = subprocess.Popen(
+            [sys.executable, "-m", "examples.clickstream.job", *options],
+            env={
+                **os.environ,
+                "PYTHONPATH": PATHS,
+                "PYSPARK_PYTHON": sys.executable,
+                "PYSPARK_SUBMIT_ARGS": f"{settings} --jars {connector} pyspark-shell",
+                "BALLAST_ZONE": "b",
+            },
+            stdout=words,
+            stderr=words,
+        )
+        try:
+            with clicks.flowing():
+                wait_until(
+                    lambda: sum(topics.ends(admin, "visits").values()) >= 3 * CLICKS,
+                    what="clicks in the sink",
+                    timeout_seconds=120,
+                    explain=log.read_text,
+                )
+            (tmp_path / "stop").touch()
+            assert job.wait(120) == 0, log.read_text()
+        finally:
+            job.kill()
+            job.wait()
+        written = topics.ends(admin, "visits")
+    assert sorted(topics.click_ids(brokers.bootstrap, "visits")) == list(range(clicks.sent))
+    assert {part for part, count in written.items() if count} == set(near)
+    ended = run("audit", str(tmp_path / "ledger"), "--timeout", "1ms")
+    assert ended.code == 0, ended.out
 
 
 SLOW_SECONDS = 0.1
