@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
 
@@ -51,6 +52,15 @@ class Cluster:
         return Answer(body={"metadata": {"resourceVersion": "1"}, "items": found})
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Processes started now heed Ctrl-C, also where the tests run in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(
     ("command", "words"),
     [
