@@ -124,6 +124,8 @@ class Cluster:
                     "prometheus": {"url": self.testbed.prometheus_url},
                     "window": f"{WINDOW_SECONDS}s",
                     "maxAge": "30s",
+                    # So short a window holds few tasks, and whose are larger is chance.
+                    "advanced": {"queries": {"executorBytes": "vector(1) < 0"}},
                 },
                 "placement": {"mode": "Enforce", "limits": [{"component": COMPONENT, "maxPerNode": 1}]},
                 "shedding": leveling if moves is not None else {"strategy": "None"},

@@ -12,7 +12,7 @@ from ballast.prometheus.preset import queries
 from examples.demo.installation import await_gating
 from examples.demo.streaming.records import Stream
 from examples.demo.streaming.running import RunningJob
-from tests.e2e.cluster import COMPONENT, Cluster, names_by_node
+from tests.e2e.cluster import COMPONENT, WINDOW_SECONDS, Cluster, names_by_node
 from tests.e2e.conftest import SpawnJob
 
 pytestmark = pytest.mark.e2e
@@ -96,6 +96,8 @@ def test_an_executor_that_can_not_leave_gracefully_stays(cluster: Cluster, burde
 
 def test_an_executor_whose_data_is_the_cause_stays(cluster: Cluster, burdened: str) -> None:
     moves = {"mode": "Recommend", "allowUngraceful": True, "allowUnknownState": True}
-    refusal = cluster.await_refusal(cluster.enforce(moves=moves, namespace=NAMESPACE), "DataSkew")
+    metrics = {"prometheus": {"url": cluster.testbed.prometheus_url}, "window": f"{WINDOW_SECONDS}s", "maxAge": "30s"}
+    name = cluster.enforce(moves=moves, namespace=NAMESPACE, metrics=metrics)
+    refusal = cluster.await_refusal(name, "DataSkew")
     assert refusal["executor"] == burdened
     assert "a move takes the data along" in refusal["message"]
