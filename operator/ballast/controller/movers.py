@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ballast.controller import logs
 from ballast.controller.cluster_objects import OpenMove, planner_moves
 from ballast.controller.context import Context, Kin
+from ballast.controller.loop import earliest
 from ballast.controller.telemetry import Telemetry
+from ballast.controller.turns import Turns
 from ballast.kube import actions, kinds
 from ballast.kube.client import Client
 from ballast.kube.errors import Conflict, KubeError, NotFound
@@ -205,24 +207,28 @@ class Movers:
     ) -> None:
         self._client, self._events, self._telemetry, self._clock = client, events, telemetry, clock
         self._reread = reread
-        self._answers = _Answers()
+        self._answers, self._turns = _Answers(), Turns()
 
-    def keep(self, moves: Iterable[OpenMove]) -> None:
-        """Forget what the API server answered about moves other than these, which are all that there are."""
+    def keep(self, moves: Sequence[OpenMove]) -> None:
+        """A reconcile begins with these moves, which are all that there are: what is known of others is forgotten."""
         self._answers.keep({each.key for each in moves})
+        self._turns.begin(moves)
 
     def run(self, context: Context, moves: list[OpenMove]) -> tuple[list[OpenMove], float | None]:
-        """Advance each of the pool's open moves as far as it goes now.
+        """Advance each of the pool's open moves that has its turn as far as it goes now.
 
         Returns all of them in their new state, and when to look again although nothing happens.
         """
         known = {each.key: each for each in moves}
-        wake: list[float] = []
-        for each in sorted(moves, key=lambda m: (m.state.orders.created_at, m.key)):
-            wake_at = self._guarded(each, lambda move: self._advance(move, context, known))
-            if wake_at is not None:
-                wake.append(wake_at)
-        return list(known.values()), min(wake, default=None)
+        wake = [self._guarded(each, lambda move: self._advance(move, context, known)) for each in self._in_turn(moves)]
+        return list(known.values()), earliest([*wake, self._turns.again_at(self._clock())])
+
+    def _in_turn(self, moves: Iterable[OpenMove]) -> Iterator[OpenMove]:
+        for each in self._turns.order(moves):
+            if self._turns.comes(each):
+                began = self._clock()
+                yield each
+                self._turns.spent(self._clock() - began)
 
     def _guarded(self, each: OpenMove, work: Callable[[OpenMove], float | None]) -> float | None:
         """An error about one move must not block the other moves, or the executors that are gated.
@@ -244,10 +250,11 @@ class Movers:
             return None
         return self._carry(each, context, known)
 
-    def turn_away(self, moves: Iterable[OpenMove]) -> None:
-        """End orphaned moves, unless they have begun: a policy may come back for them."""
-        for each in moves:
+    def turn_away(self, moves: Iterable[OpenMove]) -> float | None:
+        """End orphaned moves, unless they have begun: a policy may come back for them. Returns when to look again."""
+        for each in self._in_turn(moves):
             self._guarded(each, self._turn_away)
+        return self._turns.again_at(self._clock())
 
     def _turn_away(self, each: OpenMove) -> None:
         if each.state.phase.ended:
@@ -256,7 +263,8 @@ class Movers:
             self._write(each, step, "")
 
     def _expire(self, each: OpenMove, settings: MovesPolicy) -> None:
-        if record.outlived(each.state, ttl_seconds=settings.ttl_seconds, now=self._clock()):
+        outlived = record.outlived(each.state, ttl_seconds=settings.ttl_seconds, now=self._clock())
+        if outlived and self._turns.may_delete():
             delete_object(self._client, kinds.EXECUTOR_MOVE, each.raw)
 
     def _carry(self, each: OpenMove, context: Context, known: dict[str, OpenMove]) -> float | None:

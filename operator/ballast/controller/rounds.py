@@ -145,7 +145,7 @@ class Rounds:
             return self._clock()
         self._parts.actuator.release_strays(strays, self._failed)
         self._confirmed &= {pod.uid for pod in objects.lists.pods if pod.held is not None}
-        self._parts.movers.turn_away(cluster_view.own_moves(moves, None))
+        due.append(self._parts.movers.turn_away(cluster_view.own_moves(moves, None)))
         for name in self._kept.keys() - names:
             del self._kept[name]
             self._parts.telemetry.forget(name)

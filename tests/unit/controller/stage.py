@@ -96,6 +96,11 @@ class Stage:
     def order(self, *moves: JSON) -> None:
         self.moves |= {each["metadata"]["name"]: each for each in moves}
 
+    def begin(self) -> None:
+        """A reconcile begins with the moves that there are."""
+        found, _ = read_moves(tuple(self.moves.values()))
+        self.movers.keep(found)
+
     def run(self) -> float | None:
         """One look and one walk over the moves; when to look again."""
         found, broken = read_moves(tuple(copy.deepcopy(list(self.moves.values()))))

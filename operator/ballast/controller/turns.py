@@ -1,0 +1,108 @@
+"""Which moves have their turn in a reconcile.
+
+A user who may create ExecutorMoves in one namespace can create thousands ("junk flood"). A reconcile looks at a few
+that have not begun, each namespace in turn, so that neither gated executors nor other namespaces' moves wait for them.
+Moves under way always have their turn: they are limited by the policies' budgets, and executors wait for them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from ballast.controller.cluster_objects import OpenMove
+
+MOST = 20
+"""Moves that have not begun, and as many deletions of ended moves, in one reconcile."""
+MOST_SECONDS = 2.0
+"""Spent on moves, after which no further ones of these have their turn: the API server may be slow."""
+AGAIN_SECONDS = 5.0
+"""Until moves that were seen before, and had no turn now, are looked at again."""
+
+
+class Turns:
+    """`begin` with all moves of a reconcile, then ask about each."""
+
+    def __init__(self) -> None:
+        self._reconciles = 0
+        self._spent_seconds = 0.0
+        self._seen: dict[tuple[str, int], int] = {}
+        """By uid and generation, the reconcile that last looked at it."""
+        self._served: dict[str, int] = {}
+        """By namespace, the reconcile that last looked at one of its moves."""
+        self._rank: dict[str, int] = {}
+        """Of those that have not begun, by key; those of the lowest ranks have their turn."""
+        self._deletions = 0
+        self._passed_over: list[OpenMove] = []
+
+    def begin(self, moves: Iterable[OpenMove]) -> None:
+        waiting = [each for each in moves if not (each.state.phase.in_flight or each.state.phase.ended)]
+        known = {_version(each) for each in waiting}
+        self._seen = {version: at for version, at in self._seen.items() if version in known}
+        spaces = {each.state.orders.namespace for each in waiting}
+        self._served = {space: at for space, at in self._served.items() if space in spaces}
+        self._reconciles += 1
+        self._spent_seconds, self._deletions, self._passed_over = 0.0, 0, []
+        self._rank = {each.state.orders.key: rank for rank, each in enumerate(self._in_turn(waiting))}
+
+    def order(self, moves: Iterable[OpenMove]) -> list[OpenMove]:
+        """Those under way and those that ended first, the oldest before others; then the others in their turn."""
+        return sorted(moves, key=lambda each: (self._rank.get(each.key, -1), each.state.orders.created_at, each.key))
+
+    def comes(self, each: OpenMove) -> bool:
+        """Whether to look at it now. Moves that `begin` was not told of always are looked at."""
+        rank = self._rank.get(each.key)
+        if rank is None:
+            return True
+        if rank >= MOST or self._late:
+            self._passed_over.append(each)
+            return False
+        self._seen[_version(each)] = self._served[each.state.orders.namespace] = self._reconciles
+        return True
+
+    def spent(self, seconds: float) -> None:
+        """So long one of them took."""
+        self._spent_seconds += max(0.0, seconds)  # the wall clock may have stepped backwards
+
+    def may_delete(self) -> bool:
+        """Whether one more ended move may be deleted in this reconcile."""
+        self._deletions += 1
+        return self._deletions <= MOST and not self._late
+
+    def again_at(self, now: float) -> float | None:
+        """When to look at the moves that had no turn: at once where one of them was never looked at.
+
+        Times are seconds since the epoch.
+        """
+        if not self._passed_over:
+            return now + AGAIN_SECONDS if self._deletions > MOST else None
+        unseen = any(_version(each) not in self._seen for each in self._passed_over)
+        return now if unseen else now + AGAIN_SECONDS
+
+    @property
+    def _late(self) -> bool:
+        return self._spent_seconds >= MOST_SECONDS
+
+    def _in_turn(self, waiting: Iterable[OpenMove]) -> list[OpenMove]:
+        """The first one of each namespace, then the second ones, and so on; what was looked at last comes last."""
+        served = self._served
+
+        def age(each: OpenMove) -> tuple[int, float, str]:
+            return self._seen.get(_version(each), 0), each.state.orders.created_at, each.key
+
+        of_namespace: dict[str, list[OpenMove]] = defaultdict(list)
+        for each in sorted(waiting, key=age):
+            of_namespace[each.state.orders.namespace].append(each)
+        numbered = [(number, each) for mine in of_namespace.values() for number, each in enumerate(mine)]
+
+        def turn(one: tuple[int, OpenMove]) -> tuple[int, int, tuple[int, float, str]]:
+            number, each = one
+            return number, served.get(each.state.orders.namespace, 0), age(each)
+
+        return [each for _, each in sorted(numbered, key=turn)]
+
+
+def _version(each: OpenMove) -> tuple[str, int]:
+    """Another generation is a move that a user has approved since: as one that was never looked at."""
+    metadata = each.raw["metadata"]
+    return metadata["uid"], metadata.get("generation") or 0

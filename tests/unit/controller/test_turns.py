@@ -1,0 +1,117 @@
+"""Junk floods: moves that a user creates by the thousand delay neither gates nor the moves of other namespaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ballast.controller.cluster_objects import OpenMove, read_moves
+from ballast.controller.turns import AGAIN_SECONDS, MOST, MOST_SECONDS, Turns
+from tests.unit.controller.stage import NOW, Stage, move, stage, streaming
+
+JSON = dict[str, Any]
+
+
+def waiting(namespace: str, number: int, **status: Any) -> JSON:
+    found = move(1)
+    found["metadata"] |= {"namespace": namespace, "name": f"m{number:04}", "uid": f"{namespace}-{number}"}
+    return {**found, "status": status} if status else found
+
+
+def opened(*raws: JSON) -> list[OpenMove]:
+    found, broken = read_moves(raws)
+    assert not broken
+    return found
+
+
+def taken(turns: Turns, moves: list[OpenMove]) -> list[str]:
+    turns.begin(moves)
+    return [each.key for each in turns.order(moves) if turns.comes(each)]
+
+
+JUNK = opened(*(waiting("junk", number) for number in range(1500)))
+
+
+def test_a_flood_in_one_namespace_does_not_keep_another_namespaces_move_from_its_turn() -> None:
+    mine = opened(waiting("mine", 0))
+    first = taken(Turns(), [*JUNK, *mine])
+    assert len(first) == MOST
+    assert "mine/m0000" in first[:2]
+
+
+def test_every_move_has_its_turn_although_each_reconcile_looks_at_a_few() -> None:
+    turns, found = Turns(), list[str]()
+    for _ in range(len(JUNK) // MOST):
+        found += taken(turns, JUNK)
+    assert sorted(found) == sorted(each.key for each in JUNK)
+
+
+def test_many_namespaces_with_a_flood_each_take_turns() -> None:
+    flood = opened(*(waiting(f"ns{space}", number) for space in range(3 * MOST) for number in range(3)))
+    turns = Turns()
+    served = {key.split("/")[0] for _ in range(3) for key in taken(turns, flood)}
+    assert len(served) == 3 * MOST
+
+
+def test_a_move_under_way_always_has_its_turn() -> None:
+    leaving = opened(*(waiting("mine", number, phase="Leaving") for number in range(2 * MOST)))
+    found = taken(Turns(), [*JUNK, *leaving])
+    assert len(found) == 3 * MOST
+    assert found[: 2 * MOST] == [each.key for each in leaving]
+
+
+def test_a_move_that_a_user_approves_does_not_wait_behind_those_that_were_looked_at() -> None:
+    moves = opened(*(waiting("mine", number) for number in range(3 * MOST)))
+    turns = Turns()
+    for _ in range(3):
+        taken(turns, moves)
+    moves[0].raw["metadata"]["generation"] += 1
+    assert taken(turns, moves)[0] == "mine/m0000"
+
+
+def test_moves_that_had_no_turn_are_looked_at_at_once_the_first_time_and_later_again() -> None:
+    turns, moves = Turns(), JUNK[: 2 * MOST]
+    taken(turns, moves)
+    assert turns.again_at(NOW) == NOW
+    taken(turns, moves)
+    assert turns.again_at(NOW) == NOW + AGAIN_SECONDS
+    taken(turns, moves[:MOST])
+    assert turns.again_at(NOW) is None
+
+
+def test_a_server_that_is_slow_leaves_less_to_a_reconcile() -> None:
+    turns = Turns()
+    turns.begin(JUNK)
+    found = 0
+    for each in turns.order(JUNK):
+        found += turns.comes(each)
+        turns.spent(MOST_SECONDS / 4 if found <= 4 else 0.0)
+    assert found == 4
+
+
+@pytest.fixture
+def pool(tmp_path: Path) -> Iterator[Stage]:
+    with stage(tmp_path) as found:
+        found.add(streaming(1, node="hot"), streaming(3, node="mild"))
+        yield found
+
+
+def test_a_reconcile_ends_few_junk_moves_and_says_when_to_go_on(pool: Stage) -> None:
+    for number in range(2, 2 + 3 * MOST):
+        pool.order(move(number))
+    pool.begin()
+    assert pool.run() == NOW
+    assert len(pool.done()) == MOST
+    assert sum(pool.phase(name)[0] == "Expired" for name in pool.moves) == MOST
+
+
+def test_a_reconcile_deletes_few_of_those_that_ended(pool: Stage) -> None:
+    for number in range(2, 2 + 2 * MOST):
+        timings = {"ended": "2020-01-01T00:00:00Z"}
+        pool.order({**move(number), "status": {"phase": "Refused", "reason": "TooYoung", "timings": timings}})
+    pool.begin()
+    assert pool.run() == NOW + AGAIN_SECONDS
+    assert len(pool.moves) == MOST
