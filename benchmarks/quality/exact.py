@@ -7,43 +7,14 @@ pairs of two components that share a place are Σ u·u, with one variable for ea
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import coo_array
 
 from ballast.model import Resources
+from benchmarks.quality.limits import limit, separate
+from benchmarks.quality.model import INFEASIBLE, SOLVED, Model, solved
 from tests.vectors.storm_instance import Instance
-
-SOLVED, _INFEASIBLE = 0, 2
-"""What `milp` says has become of a model."""
-
-
-@dataclass(slots=True)
-class Model:
-    """Variables that are not negative, what each costs, and rows of bounds on sums of them."""
-
-    costs: list[float] = field(default_factory=list)
-    rows: list[tuple[dict[int, float], float, float]] = field(default_factory=list)
-    integral: list[int] = field(default_factory=list)
-
-    def variable(self, cost: float = 0.0, *, integral: bool) -> int:
-        self.costs.append(cost)
-        self.integral.append(int(integral))
-        return len(self.costs) - 1
-
-    def row(self, terms: dict[int, float], low: float, high: float) -> None:
-        self.rows.append((terms, low, high))
-
-    def matrix(self) -> LinearConstraint:
-        entries = [(r, c, v) for r, (terms, _, _) in enumerate(self.rows) for c, v in terms.items()]
-        where_row, where_column, values = zip(*entries, strict=True)
-        shape = (len(self.rows), len(self.costs))
-        table = coo_array((values, (where_row, where_column)), shape=shape).tocsr()
-        return LinearConstraint(table, [low for _, low, _ in self.rows], [high for _, _, high in self.rows])
 
 
 def least_cost(instance: Instance, *, seconds: float) -> float | None:
@@ -51,26 +22,16 @@ def least_cost(instance: Instance, *, seconds: float) -> float | None:
     model = Model()
     counts = _assignment(model, instance)
     constant = _savings(model, instance, counts)
+    _pull(model, instance, counts)
     result = solved(model, seconds)
     return constant + float(result.fun) if result.status == SOLVED else None
-
-
-def solved(model: Model, seconds: float) -> Any:
-    """What the solver says of the least cost: `status` 0 when it is proved, `fun`."""
-    return milp(
-        np.array(model.costs),
-        constraints=model.matrix(),
-        integrality=np.array(model.integral),
-        bounds=Bounds(0, np.inf),
-        options={"time_limit": seconds, "mip_rel_gap": 0.0},
-    )
 
 
 def feasible(instance: Instance, *, seconds: float) -> bool | None:
     """Whether there is a placement of every executor; None when that was not decided within the time."""
     model = Model()
     _assignment(model, instance)
-    return {SOLVED: True, _INFEASIBLE: False}.get(solved(model, seconds).status)
+    return {SOLVED: True, INFEASIBLE: False}.get(solved(model, seconds).status)
 
 
 _Counts = dict[tuple[str, str], dict[int, float]]
@@ -96,6 +57,9 @@ def _assignment(model: Model, instance: Instance) -> _Counts:
         free = _amounts(node.free)
         for kind in ("cpu", "memory", "gpu"):
             model.row(used[node.name, kind], 0.0, max(0.0, free.get(kind, 0.0)) + 1e-6)
+    by_topology = {(instance.snapshot.topologies[0].key, *place): terms for place, terms in counts.items()}
+    limit(model, instance.snapshot, instance.policy, by_topology)
+    separate(model, instance.snapshot, by_topology)
     return counts
 
 
@@ -118,6 +82,8 @@ def _savings(model: Model, instance: Instance, counts: _Counts) -> float:
     pairs: dict[tuple[str, str], float] = defaultdict(float)
     for stream in instance.snapshot.topologies[0].streams:
         rate = stream.bytes_per_second or 0.0
+        if stream.source not in sizes or stream.target not in sizes:
+            continue
         pairs[min(stream.source, stream.target), max(stream.source, stream.target)] += rate
     for level, step in enumerate(steps):
         if step <= 0:
@@ -130,6 +96,15 @@ def _savings(model: Model, instance: Instance, counts: _Counts) -> float:
             for (one, other), rate in pairs.items():
                 _products(model, unary[one], unary[other], -step * rate / (sizes[one] * sizes[other]))
     return sum(rate * levels[0].distance for rate in pairs.values())
+
+
+def _pull(model: Model, instance: Instance, counts: _Counts) -> None:
+    """Add what the traffic of each executor with the fixed ends costs on each node."""
+    locations = {node.name: node.location for node in instance.snapshot.nodes}
+    for component, anchor, rate in instance.pulls():
+        for node, location in locations.items():
+            for variable in counts[component, node]:
+                model.costs[variable] += rate * instance.policy.levels.distance(location, anchor)
 
 
 def _unary(model: Model, counts: _Counts, component: str, size: int, nodes: list[str]) -> list[int]:
@@ -146,6 +121,11 @@ def _unary(model: Model, counts: _Counts, component: str, size: int, nodes: list
 
 
 def _products(model: Model, ones: list[int], others: list[int], cost: float) -> None:
+    if ones is others:
+        # Of n executors n² pairs, themselves included: 1 + 3 + … + (2n − 1).
+        for position, one in enumerate(ones):
+            model.costs[one] += cost * (2 * position + 1)
+        return
     for one in ones:
         for other in others:
             both = model.variable(cost, integral=False)

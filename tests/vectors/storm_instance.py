@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ballast.model import (
@@ -11,6 +11,7 @@ from ballast.model import (
     Executor,
     Level,
     Levels,
+    Location,
     Memory,
     Node,
     Phase,
@@ -71,7 +72,21 @@ class Instance:
                 for there, m in receivers.items():
                     distance = self.policy.levels.distance(places[here], places[there])
                     total += (stream.bytes_per_second or 0.0) * k * m / pairs * distance
+        for component, anchor, rate in self.pulls():
+            for node, count in counts[component].items():
+                total += rate * count * self.policy.levels.distance(places[node], anchor)
         return total
+
+    def pulls(self) -> Iterator[tuple[str, Location, float]]:
+        """Component, a fixed end that it exchanges with, and the rate of one of its executors."""
+        sizes = Counter(executor.component for executor in self.executors)
+        topology = self.snapshot.topologies[0]
+        for stream in topology.streams:
+            for inner, outer in ((stream.source, stream.target), (stream.target, stream.source)):
+                fixed = topology.component(outer)
+                if inner in sizes and outer not in sizes and fixed is not None:
+                    rate = (stream.bytes_per_second or 0.0) / sizes[inner]
+                    yield from ((inner, anchor.location, rate * anchor.share) for anchor in fixed.anchors)
 
 
 def from_storm(case: Case) -> Instance:

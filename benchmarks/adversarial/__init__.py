@@ -1,0 +1,1 @@
+"""Parts of the benchmark adversary: the search, what it draws, and how bad a case is."""
