@@ -113,6 +113,35 @@ def loads(executors: Iterable[Executor]) -> Loads:
     return Loads({key: fsum(amounts) / fsum(cores[key]) for key, amounts in used.items()})
 
 
+def astray(snapshot: Snapshot, policy: Policy) -> dict[str, float]:
+    """By node, points of score by which its executors use more (or less) than their applications do in the mean.
+
+    Compared is the work that they do: on a slower node the same work takes more of a core.
+    """
+    speed = {node.name: node.speed for node in snapshot.nodes}
+    measured_here = [
+        (executor, executor.usage.cpu_cores * speed[executor.node])
+        for executor in snapshot.executors
+        if executor.phase is Phase.RUNNING
+        and executor.node in speed
+        and executor.cores > 0
+        and executor.usage is not None
+        and executor.usage.cpu_cores is not None
+    ]
+    work: dict[Profile, list[float]] = defaultdict(list)
+    cores: dict[Profile, list[float]] = defaultdict(list)
+    for executor, done in measured_here:
+        work[profile_of(executor)].append(done)
+        cores[profile_of(executor)].append(executor.cores)
+    mean = {key: fsum(amounts) / fsum(cores[key]) for key, amounts in work.items()}
+    points = points_per_core(snapshot, policy)
+    strayed: dict[str, list[float]] = defaultdict(list)
+    for executor, done in measured_here:
+        node = executor.node or ""
+        strayed[node].append((done - mean[profile_of(executor)] * executor.cores) / speed[node] * points[node])
+    return {node: fsum(amounts) for node, amounts in strayed.items()}
+
+
 def projected(snapshot: Snapshot, policy: Policy, loads: Loads, measured: Mapping[str, float]) -> dict[str, float]:
     """Measured scores (percent) plus what is arriving minus what is leaving.
 

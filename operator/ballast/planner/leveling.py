@@ -29,7 +29,7 @@ from ballast.model import (
 from ballast.moves.budget import Rest, left
 from ballast.moves.candidates import Candidates
 from ballast.moves.rules import weightless
-from ballast.moves.score import Loads
+from ballast.moves.score import Loads, astray
 from ballast.planner.arbiter import Arbiter, ArbiterTerms, planned
 from ballast.planner.strategy_state import USAGE, restored, stored
 from ballast.shedding.avg_shedder_usage import PairState, UsageMemory, UsageSettings, avg_shedder_usage
@@ -122,8 +122,13 @@ class _Moment:
         nodes = (node for node in self.snapshot.nodes if node.name in self.scores)
         silent = frozenset(node.name for node in self.snapshot.nodes if node.name not in self.scores)
         open_to = destinations(self.snapshot)
+        strayed = astray(self.snapshot, self.policy)
         seen = (
-            self._node(node, residents.get(node.name, ()), from_score, receives=node.name in open_to) for node in nodes
+            replace(
+                self._node(node, residents.get(node.name, ()), from_score, receives=node.name in open_to),
+                astray=strayed.get(node.name, 0.0),
+            )
+            for node in nodes
         )
         return UsagePool(tuple(seen), silent, changing_nodes(self.snapshot, self.policy, self.now))
 

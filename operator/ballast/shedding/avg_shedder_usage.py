@@ -3,9 +3,10 @@
 The pairs, thresholds and hits are those of Pulsar's AvgShedder (PIP-364). What differs: a hit counts at most once a
 metric window, and only while the node stays on the same side; those of a node without metrics, and of the partner it
 had, stay as they are; hits count as a reason only when the node strayed farther than the pool's own noise explains;
-executors are chosen as the combination that comes closest to leveling the two nodes without making the cold one the
-hotter or taking the hot one far below the pool's level, fewer and cheaper moves first; and every suggestion says which
-scores it should end in.
+points that come from executors which differ from their applications' means count only as far as they have lasted
+(`lasting`); executors are chosen as the combination that comes closest to leveling the two nodes without making the
+cold one the hotter or taking the hot one far below the pool's level, fewer and cheaper moves first; and every
+suggestion says which scores it should end in.
 
 Give it scores that include what is arriving and leaving: hits are kept until the gap itself is gone, so a suggestion
 that was not followed comes again, and one that was is seen in the scores.
@@ -14,10 +15,11 @@ that was not followed comes again, and one that was is seen in the scores.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 from ballast.model.reason import Reason
+from ballast.shedding.lasting import Lasting, calmed, observed
 from ballast.shedding.load import AnythingGoes, Suggestion, Terms, UsageNode, UsagePool
 from ballast.shedding.noise import Noise, observe
 from ballast.shedding.victims_and_destination import Effect, Leveling, Refused, Search
@@ -98,6 +100,7 @@ class UsageMemory:
     streaks: tuple[tuple[str, Streak], ...] = ()
     noise: Noise = field(default_factory=Noise)
     last_at_seconds: float | None = None
+    lasting: Lasting = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,17 +138,32 @@ def avg_shedder_usage(
     terms: Terms | None = None,
 ) -> UsageResult:
     """One pass: what to move now, why nothing else, and what to remember."""
-    ranked = sorted(pool.nodes, key=lambda node: (node.score, node.name))
-    if len(ranked) < 2:
+    if len(pool.nodes) < 2:
         return UsageResult((), (), (), memory)
+    lasting = _lasting(pool, settings, memory, now_seconds=now_seconds)
+    pool = _calmed(pool, dict(lasting))
+    ranked = sorted(pool.nodes, key=lambda node: (node.score, node.name))
     middle = median(node.score for node in ranked)
     watch = _Watch(settings, memory, known=dict(memory.streaks), middle=middle, now_seconds=now_seconds)
     noise = watch.noise([node for node in ranked if node.name not in pool.unsettled])
     streaks = {**watch.resting(pool.silent), **watch.streaks(ranked)}
     pairs = [_state(cold, hot, streaks, noise.extreme, settings) for cold, hot in _pairs(ranked)]
     suggestions, refused = _decide(pool, pairs, settings, terms or AnythingGoes())
-    remembered = UsageMemory(_farthest(streaks), noise, watch.observed_at_seconds)
+    remembered = UsageMemory(_farthest(streaks), noise, watch.observed_at_seconds, lasting)
     return UsageResult(tuple(suggestions), tuple(refused), tuple(pairs), remembered)
+
+
+def _calmed(pool: UsagePool, lasting: Mapping[str, float]) -> UsagePool:
+    middle = median(node.score for node in pool.nodes)
+    return replace(pool, nodes=tuple(calmed(node, lasting, middle=middle) for node in pool.nodes))
+
+
+def _lasting(pool: UsagePool, settings: UsageSettings, memory: UsageMemory, *, now_seconds: float) -> Lasting:
+    last = memory.last_at_seconds
+    if last is not None and 0 <= now_seconds - last < settings.window_seconds / 4.0:
+        return memory.lasting
+    elapsed = settings.window_seconds if last is None or now_seconds < last else now_seconds - last
+    return observed(memory.lasting, pool.nodes, silent=pool.silent, elapsed_seconds=elapsed)
 
 
 def _farthest(streaks: Mapping[str, Streak]) -> tuple[tuple[str, Streak], ...]:
@@ -243,7 +261,13 @@ def _waiting(
     cold: UsageNode, hot: UsageNode, sides: list[Streak], extreme: float, settings: UsageSettings
 ) -> tuple[Reason | None, str]:
     """Why the pair is left alone."""
-    difference = hot.score - cold.score
+    difference, passing = hot.score - cold.score, hot.passing + cold.passing
+    apart = difference + passing >= settings.low_threshold and hot.score + hot.passing >= settings.min_hot_score
+    if passing and apart and not _apart(cold, hot, settings):
+        return Reason.WAITING_FOR_HITS, (
+            f"{difference + passing:.1f} points apart, {passing:.1f} of them by executors that differ from their "
+            "applications' means, which has not lasted"
+        )
     if difference < settings.low_threshold:
         return Reason.BALANCED, f"{difference:.1f} points apart, below lowThreshold {settings.low_threshold:g}"
     if hot.score < settings.min_hot_score:

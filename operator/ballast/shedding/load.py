@@ -135,6 +135,10 @@ class UsageNode:
     executors: tuple[UsageExecutor, ...] = ()
     gives: bool = True
     """False: nothing that runs there could be moved, so its partner is better paired with another hot node."""
+    astray: float = 0.0
+    """Points of its score by which its executors differ from the means of their applications."""
+    passing: float = 0.0
+    """Points by which the score was brought nearer the pool's middle, since they are not known to last."""
 
 
 @dataclass(frozen=True, slots=True)

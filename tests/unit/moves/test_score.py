@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from ballast.model import MovePhase, NodeUsage, Resources, Weights
-from ballast.moves.score import loads, projected, scores
+from ballast.model import Executor, ExecutorUsage, MovePhase, Node, NodeUsage, Resources, Weights
+from ballast.moves.score import astray, loads, projected, scores
 from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, an_executor
 
 CPU_AND_MEMORY = Weights(cpu=1.0, memory=0.5)
@@ -102,3 +102,33 @@ def test_a_replacement_counts_once_with_its_move_or_when_that_failed_by_itself(
     move = a_move(phase=phase, load_cores=0.5, left_at=NOW, arrived_at=arrived_at, replacement_uid="uid-new-1")
     newcomer = an_executor("new-1", node="cold", running_since=NOW, requests=Resources(0.2))
     assert _after(moves=(move,), executors=(newcomer,))["cold"] == pytest.approx(cold)
+
+
+class TestAstray:
+    """Points by which the executors of a node differ from the means of their applications."""
+
+    def strayed(self, *executors: Executor, nodes: tuple[Node, ...] = NODES) -> dict[str, float]:
+        return astray(a_snapshot(*nodes, executors=executors), POLICY)
+
+    def test_an_executor_counts_by_what_it_uses_beyond_its_applications_mean(self) -> None:
+        found = self.strayed(using("a", 1.0, node="hot"), using("b", 0.4, node="cold"))
+        assert found == pytest.approx({"hot": 15.0, "cold": -30.0})
+
+    def test_a_single_executor_is_the_mean(self) -> None:
+        assert self.strayed(using("a", 1.0, node="hot")) == {"hot": 0.0}
+
+    def test_an_executor_with_more_cores_may_use_more(self) -> None:
+        found = self.strayed(using("a", 1.0, node="hot", cores=2.0), using("b", 0.5, node="cold", cores=1.0))
+        assert found == pytest.approx({"hot": 0.0, "cold": 0.0})
+
+    def test_the_same_work_takes_more_of_a_core_on_a_slower_node(self) -> None:
+        slow = replace(NODES[0], speed=0.5)
+        found = self.strayed(using("a", 1.0, node="hot"), using("b", 0.5, node="cold"), nodes=(slow, NODES[1]))
+        assert found == pytest.approx({"hot": 0.0, "cold": 0.0})
+
+    def test_what_is_not_measured_does_not_count(self) -> None:
+        assert self.strayed(an_executor("a", node="hot", usage=None)) == {}
+
+
+def using(name: str, cpu_cores: float, *, node: str, cores: float = 1.0) -> Executor:
+    return an_executor(name, node=node, cores=cores, usage=ExecutorUsage(cpu_cores=cpu_cores))

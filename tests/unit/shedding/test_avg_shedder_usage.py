@@ -413,3 +413,30 @@ def test_the_deviation_is_a_mean() -> None:
 def test_in_the_long_run_the_last_fifteen_passes_count_most() -> None:
     streak = after([60.0 * i for i in range(100)], deviations=[0.0] * 50 + [30.0] * 50)
     assert streak.deviation > 28.0
+
+
+class TestWhatHasNotLasted:
+    """Points that come from executors which differ from their applications' means."""
+
+    POOL = usage_pool(replace(used("hot", 90.0, [1.0] * 4), astray=30.0), used("cold", 50.0), used("other", 55.0))
+
+    def test_a_burst_moves_nothing_and_says_so(self) -> None:
+        found = avg_shedder_usage(self.POOL, AT_ONCE, UsageMemory(), now_seconds=0.0)
+        assert not found.suggestions
+        assert found.pairs[0].reason is Reason.WAITING_FOR_HITS
+        assert found.pairs[0].detail == (
+            "40.0 points apart, 29.5 of them by executors that differ from their applications' means, which has not "
+            "lasted"
+        )
+
+    def test_in_time_it_counts(self) -> None:
+        results = passes(self.POOL, 240, AT_ONCE)
+        assert not results[30].suggestions
+        assert results[-1].suggestions
+
+    def test_passes_in_quick_succession_do_not_make_it_last(self) -> None:
+        memory = UsageMemory()
+        for index in range(240):
+            found = avg_shedder_usage(self.POOL, AT_ONCE, memory, now_seconds=0.1 * index)
+            memory = found.memory
+        assert not found.suggestions
