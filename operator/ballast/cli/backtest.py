@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from typer.core import TyperCommand
 
-from ballast.cli.output import AS_TABLE, MetricsOption, capitals, folder, saved, show, writable, write
+from ballast.cli.output import AS_TABLE, MetricsOption, Screen, capitals, folder, saved, show, writable, write
 from ballast.cli.picture.backtested import backtested_page, to_apply
 from ballast.cli.picture.exhibits import exhibits, look_for_renderer, write_pngs
 from ballast.cli.picture.page import ReportOption, origin
@@ -240,7 +239,7 @@ def _ranked(job: Job, policies: dict[str, Document], *, seeds: int, out: str) ->
 
 def _run(job: Job, wanted: Sequence[Run], *, out: str) -> None:
     missing = job.missing(wanted)
-    told = Console(stderr=True, highlight=False)
+    told = Screen(stderr=True, highlight=False)
     kept = len({run.key for run in wanted}) - len(missing)
     told.print(f"{len(wanted)} runs, {kept} of them reused from {out}, {len(missing)} to do", soft_wrap=True)
     with progress(told) as bar:

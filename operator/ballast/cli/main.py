@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from ballast.cli.terminal import guarded
 from ballast.errors import BallastError, InvalidField, InvalidResource, nearest
 from ballast.garbage import seldom_sought
 from ballast.kube.errors import Forbidden, NotConnected, Unavailable
@@ -168,6 +169,11 @@ def call(name: str, arguments: Sequence[str]) -> NoReturn:
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
+    with guarded():
+        _call(name, arguments)
+
+
+def _call(name: str, arguments: Sequence[str]) -> NoReturn:
     try:
         app(name)(args=[*_apart(arguments)], prog_name=name)
     except BallastError as error:

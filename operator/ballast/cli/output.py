@@ -16,9 +16,11 @@ import typer
 import yaml
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.measure import Measurement
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from ballast.cli.terminal import harmless
 from ballast.errors import InvalidField, nearest
 
 _UNBOUNDED = 10_000
@@ -123,12 +125,20 @@ def write(document: Any, output: Output, *, names: Iterable[str] = ()) -> None:
             typer.echo(name)
 
 
-def console(form: Format = Format.TABLE) -> Console:
+class Screen(Console):
+    """rich's console: its own colors and cursor movements pass, those in the text that it is given do not."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=harmless(segment.text))
+
+
+def console(form: Format = Format.TABLE) -> Screen:
     """Colors in a terminal (unless NO_COLOR is set), plain text elsewhere; cut to a terminal's width unless wide."""
-    out = Console(highlight=False)
+    out = Screen(highlight=False)
     if out.is_terminal and form is not Format.WIDE:
         return out
-    return Console(highlight=False, width=_UNBOUNDED, no_color=None if out.is_terminal else True)
+    return Screen(highlight=False, width=_UNBOUNDED, no_color=None if out.is_terminal else True)
 
 
 def show(*parts: RenderableType, form: Format = Format.TABLE) -> None:
@@ -145,7 +155,7 @@ def show(*parts: RenderableType, form: Format = Format.TABLE) -> None:
 def plain(*parts: RenderableType, width: int = _UNBOUNDED) -> str:
     """The same as text without any control characters."""
     sheet = io.StringIO()
-    out = Console(
+    out = Screen(
         file=sheet, width=width, color_system=None, force_terminal=False, highlight=False, legacy_windows=False
     )
     out.print(*parts, sep="\n")

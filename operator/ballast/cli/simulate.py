@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ballast.api import BalancingPolicy
-from ballast.cli.output import AS_TABLE, MetricsOption, capitals, duration, saved, show, write
+from ballast.cli.output import AS_TABLE, MetricsOption, Screen, capitals, duration, saved, show, write
 from ballast.cli.picture.lines import Line, lines
 from ballast.cli.picture.page import ReportOption, grid, origin, page
 from ballast.cli.picture.timeline import Heat, heat_map
@@ -104,7 +103,7 @@ def traced(world: Scenario, policies: dict[str, Policy], seed: int | None) -> li
 @contextmanager
 def _bar(title: str) -> Iterator[_Bar]:
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
-    console = Console(stderr=True)
+    console = Screen(stderr=True)
     with Progress(
         *columns, TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal
     ) as p:

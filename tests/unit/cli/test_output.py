@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import re
 
 import pytest
 import yaml
-from rich.console import Console
 from rich.text import Text
 
 from ballast.cli import output
-from ballast.cli.output import Format, bar, console, duration, plain, shortened, show, structured, table
+from ballast.cli.output import Format, Screen, bar, console, duration, plain, shortened, show, structured, table
 
 
 @pytest.mark.parametrize(
@@ -60,6 +60,20 @@ def test_markup_in_names_is_printed_as_it_is() -> None:
     assert plain(table(["name"], [["[red]x[/red]"]], cut=["name"]), Text("[b]")) == "NAME\n[red]x[/red]\n[b]"
 
 
+HOSTILE = "\x1b]0;owned\x07\x9b2J\rdone\u202e"
+SEEN = "\ufffd]0;owned\ufffd2Jdone\ufffd"
+"""rich itself leaves out the bell and the carriage return."""
+
+
+def test_what_a_terminal_would_obey_is_not_in_what_is_drawn() -> None:
+    sheet = io.StringIO()
+    Screen(file=sheet, force_terminal=True, width=80).print(table(["n"], [[HOSTILE]], cut=["n"]), Text(HOSTILE, "red"))
+    drawn = re.sub(r"\x1b\[[0-9;]*m", "", sheet.getvalue())
+    assert drawn.count(SEEN) == 2
+    assert all(c.isprintable() or c == "\n" for c in drawn)
+    assert SEEN in plain(Text(HOSTILE))
+
+
 def test_where_stdout_is_no_terminal_lines_are_plain_and_whole(capsys: pytest.CaptureFixture[str]) -> None:
     show(table(["node", "score"], [["n" * 300, bar(95.0)]], cut=["node"]))
     printed = capsys.readouterr().out
@@ -73,7 +87,7 @@ def test_colors_are_for_terminals_that_want_them(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("NO_COLOR", no_color)
     monkeypatch.setenv("TERM", "xterm-256color")
     sheet = io.StringIO()
-    monkeypatch.setattr(output, "Console", lambda **options: Console(file=sheet, force_terminal=True, **options))
+    monkeypatch.setattr(output, "Screen", lambda **options: Screen(file=sheet, force_terminal=True, **options))
     console().print(bar(95.0))
     assert ("\x1b[31m" in sheet.getvalue()) is colored
 
@@ -81,7 +95,7 @@ def test_colors_are_for_terminals_that_want_them(monkeypatch: pytest.MonkeyPatch
 def test_wide_is_not_cut_to_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     sheet = io.StringIO()
     monkeypatch.setattr(
-        output, "Console", lambda **options: Console(**{"file": sheet, "force_terminal": True, **options})
+        output, "Screen", lambda **options: Screen(**{"file": sheet, "force_terminal": True, **options})
     )
     monkeypatch.setenv("COLUMNS", "40")
     for form, whole in ((Format.TABLE, False), (Format.WIDE, True)):
