@@ -161,6 +161,7 @@ class Rounds:
             self._parts.telemetry.forget(name)
         self._kept.clear()
         self._parts.switch.forget()
+        self._parts.telemetry.switched_off.set(0)
 
     def _visit_all(self, cluster_view: ClusterView, moves: list[OpenMove]) -> list[float | None] | None:
         """When to look at each policy again. None where the lease was lost on the way: whose pods and moves those of
@@ -182,6 +183,7 @@ class Rounds:
             if error.of_server:
                 raise
             _LOG.warning("the gate switch stays as it is: %s", error)
+        self._parts.telemetry.switched_off.set(self._parts.switch.stays_off)
 
     def _visit(self, read: Read[BalancingPolicy], cluster_view: ClusterView, moves: list[OpenMove]) -> float | None:
         name = read.resource.metadata.name

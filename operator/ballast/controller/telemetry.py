@@ -93,6 +93,9 @@ class Telemetry:
             registry=registry,
         )  # fmt: skip
         self.leading = Gauge("ballast_leading", "1 while this replica leads", registry=registry)
+        self.switched_off = Gauge(
+            "ballast_gate_switched_off", "1 while `ballast release --all` keeps the gate switch off", registry=registry
+        )
         self.requests = Counter(
             "ballast_api_requests", "Requests to the API server; code 0: no answer", ["verb", "resource", "code"],
             registry=registry,

@@ -24,6 +24,7 @@ from ballast.controller.reporter import QUIET_SECONDS, Reporter
 from ballast.controller.rounds import Parts, Rounds
 from ballast.controller.switch import Switch
 from ballast.controller.telemetry import Telemetry
+from ballast.kube.document import text
 from ballast.kube.errors import Unavailable
 from ballast.kube.events import EventRecorder
 from ballast.kube.nodes import NodeFacts
@@ -281,6 +282,23 @@ def test_who_leads_again_does_not_trust_the_switch_that_it_left(
         rounds.forget()
         rounds.run()
         assert turned() == 2, "the server's is off, whatever was written before"
+
+
+def test_a_switch_that_stays_off_is_a_metric_as_long_as_this_replica_leads(
+    server: tuple[Server, Scripted], tmp_path: Path
+) -> None:
+    found, script = server
+    telemetry = Telemetry(CollectorRegistry())
+    with operating(script, tmp_path, telemetry=telemetry) as rounds:
+        rounds.run()
+        assert telemetry.registry.get_sample_value("ballast_gate_switched_off") == 0
+        found.lists["gateswitches"][0]["status"] = {"reason": "Uninstalled", "heartbeatTime": text(NOW + 3600)}
+        rounds.forget()
+        rounds.run()
+        assert telemetry.registry.get_sample_value("ballast_gate_switched_off") == 1
+    with operating(script, tmp_path, telemetry=telemetry, leading=lambda: False) as rounds:
+        rounds.run()
+    assert telemetry.registry.get_sample_value("ballast_gate_switched_off") == 0
 
 
 OVERLAP = {"nodeSelector": {"matchExpressions": [{"key": "team", "operator": "Exists"}]}}
