@@ -33,13 +33,14 @@ def test_all_that_it_makes(defaults: Manifests) -> None:
         "Role": 2,
         "RoleBinding": 2,
         "Service": 1,
+        "NetworkPolicy": 1,
         "Deployment": 1,
         "CronJob": 1,
         "Job": 1,
         "MutatingAdmissionPolicy": 1,
         "MutatingAdmissionPolicyBinding": 2,
-        "ValidatingAdmissionPolicy": 4,
-        "ValidatingAdmissionPolicyBinding": 4,
+        "ValidatingAdmissionPolicy": 5,
+        "ValidatingAdmissionPolicyBinding": 5,
     }
 
 

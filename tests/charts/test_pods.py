@@ -132,6 +132,26 @@ def test_only_the_operators_pods_are_behind_the_deployment_and_the_service(defau
         assert [selector.items() <= labels.items() for selector in selectors] == [kind == "Deployment"] * 2, kind
 
 
+def test_only_the_namespaces_that_scrape_reach_the_metrics_and_anything_the_probes(render: Renderer) -> None:
+    found = render({"metrics": {"scrapeNamespaces": ["monitoring", "mimir"]}})
+    (policy,) = found.of("NetworkPolicy")
+    (service,) = found.of("Service")
+    assert policy["spec"]["podSelector"] == {"matchLabels": service["spec"]["selector"]}
+    assert policy["spec"]["policyTypes"] == ["Ingress"]
+    probes, metrics = policy["spec"]["ingress"]
+    assert probes == {"ports": [{"port": "health"}]}
+    assert metrics["ports"] == [{"port": "metrics"}]
+    (chosen,) = metrics["from"]
+    assert chosen == {
+        "namespaceSelector": {
+            "matchExpressions": [
+                {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["monitoring", "mimir"]}
+            ]
+        }
+    }
+    assert not render({"metrics": {"scrapeNamespaces": []}}).of("NetworkPolicy")
+
+
 def test_probes_and_the_service_reach_the_ports_that_are_served(render: Renderer) -> None:
     found = render({"health": {"port": 8081}, "metrics": {"port": 9999}})
     (container,) = found.pod("Deployment")["spec"]["containers"]

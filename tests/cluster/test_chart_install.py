@@ -35,7 +35,7 @@ def test_no_policy_has_a_mistake_that_the_server_can_see(installed: Installation
         for policy in json.loads(found)["items"]
         if policy["metadata"]["name"].startswith(f"{RELEASE}-")
     }
-    assert ours == {f"{RELEASE}-{name}": {} for name in ("patch", "delete", "evict", "move")}
+    assert ours == {f"{RELEASE}-{name}": {} for name in ("patch", "delete", "evict", "switch", "move")}
 
 
 def test_its_pods_are_let_into_a_restricted_namespace(installed: Installation) -> None:
@@ -164,6 +164,7 @@ def test_the_uninstall_job_turns_the_switch_off_when_helm_runs_it(
         ("logging.level=loud", "at '/logging/level': value must be one of 'debug', 'info', 'warning', 'error'"),
         ("image.repository=", "at '/image/repository': minLength: got 0, want 1"),
         ("prometheus.secrets={Not a name}", "at '/prometheus/secrets/0': 'Not a name' does not match pattern"),
+        ("metrics.scrapeNamespaces={*}", "at '/metrics/scrapeNamespaces/0': '*' does not match pattern"),
         ("metrics.port=80", "at '/metrics/port': minimum: got 80, want"),
     ],
 )

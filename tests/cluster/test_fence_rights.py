@@ -115,6 +115,11 @@ def test_only_its_own_switch_and_lease_are_its_to_write(chart: Installation, cal
         assert callers[name].patch(GATE_SWITCH, RELEASE, off).ok
         assert callers[name].patch(GATE_SWITCH, "somebody", off).code == 403
     chart.remove_switch()
+    switch = {"apiVersion": GATE_SWITCH.api_version, "kind": GATE_SWITCH.kind, "spec": {"gating": True}}
+    own, foreign = ({**switch, "metadata": {"name": name}} for name in (RELEASE, "somebody"))
+    assert callers["operator"].create(GATE_SWITCH, own, dry=True).ok
+    assert callers["operator"].create(GATE_SWITCH, foreign, dry=True).refused_by(f"{RELEASE}-switch")
+    assert chart.admin.create(GATE_SWITCH, foreign, dry=True).ok
     lease = {"apiVersion": LEASE.api_version, "kind": LEASE.kind, "metadata": {"name": RELEASE}, "spec": {}}
     assert callers["operator"].create(LEASE, lease, namespace=NAMESPACE, dry=True).ok
     assert callers["operator"].create(LEASE, lease, namespace="kube-system", dry=True).code == 403
