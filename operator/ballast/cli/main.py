@@ -36,6 +36,7 @@ COMMANDS = {
     "backtest": "Run policies over many windows and seeds on Spark, and rank them.",
     "audit": "Say whether streaming queries lost or duplicated records.",
     "release": "Release gated executors when no operator runs.",
+    "uninstall": "Say whether Ballast can be uninstalled, and what would be left behind.",
     "crds": "Generate the custom resource definitions.",
 }
 """Each is the function of its name in the module of its name (or in that of _MODULES), with EXAMPLES.

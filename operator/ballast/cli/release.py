@@ -17,6 +17,7 @@ from ballast.kube.actions import Changed, Refused, Released, ReleaseOutcome
 from ballast.kube.client import Client
 from ballast.kube.errors import KubeError, NotFound
 from ballast.kube.lease import lease_is_stale
+from ballast.kube.template_gates import gated_pods, template_gates
 
 EXAMPLES = (
     "ballast release --stale --namespace ballast-system",
@@ -76,6 +77,8 @@ def release(
         gates = StaleGates(client, clock=time.time)
         if everybody:
             is_off = _turned_off(switch, UNINSTALLED, "the gate switch is off: restart the Deployment to gate again")
+            # A gate that was removed leaves no trace of where it came from.
+            _warn(client)
             first = gates.release_all()
             time.sleep(_PROPAGATION_SECONDS)
             # This also retries the executors that could not be released at first.
@@ -104,6 +107,16 @@ def _of_helm(client: Client, job: str, *, namespace: str) -> bool:
         return False
     entries = found["metadata"].get("managedFields") or ()
     return any("helm" in (entry.get("manager") or "").lower() for entry in entries if not entry.get("subresource"))
+
+
+def _warn(client: Client) -> None:
+    """Tell of applications whose executors will be gated again. Nothing that can't be read must block a release."""
+    try:
+        told = template_gates(client, gated_pods(client)).warnings()
+    except KubeError as error:
+        told = [f"applications with the gate in a pod template are not known: {error}"]
+    for words in told:
+        typer.echo(f"Warning: {words}", err=True)
 
 
 def _nobody_leads(client: Client, *, namespace: str, name: str) -> bool:

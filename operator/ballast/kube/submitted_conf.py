@@ -1,6 +1,6 @@
-"""The configuration that applications were submitted with: Spark writes it to a ConfigMap that the driver mounts.
+"""What applications were submitted with: Spark writes it to ConfigMaps that the driver mounts.
 
-In client mode there is none.
+In client mode there are none.
 """
 
 from __future__ import annotations
@@ -16,9 +16,20 @@ from ballast.kube.errors import Forbidden, NotFound
 from ballast.kube.kinds import CONFIG_MAP, POD
 from ballast.kube.objects import Query, read_list
 
-VOLUME = "spark-conf-volume-driver"
-FILE = "spark.properties"
 _AT_ONCE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One key of the ConfigMap of one volume of the driver."""
+
+    volume: str
+    key: str
+
+
+PROPERTIES = Part("spark-conf-volume-driver", "spark.properties")
+EXECUTOR_TEMPLATE = Part("pod-template-volume", "podspec-configmap-key")
+"""The executors' pod template (spark.kubernetes.executor.podTemplateFile)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,38 +47,54 @@ class _Driver:
     application: str
     config_map: str
 
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.application}"
+
 
 def submitted(client: Client) -> Submitted:
     """Of all drivers that run in cluster mode. Raises KubeError when pods can't be listed."""
-    found = read_list(client, Query(POD, labels=f"{names.SPARK_ROLE}=driver"), _driver).items
-    drivers = [each for each in found if each is not None]
+    found = _read(client, PROPERTIES)
+    denied = frozenset(each.namespace for each, text in found if text is None)
+    return Submitted({each.key: text for each, text in found if text}, denied)
+
+
+def executor_templates(client: Client) -> dict[str, str | None]:
+    """The text by application (`namespace/id`), of those that run in cluster mode with a pod template for executors.
+
+    None where the ConfigMap may not be read. Raises KubeError when pods can't be listed.
+    """
+    return {each.key: text for each, text in _read(client, EXECUTOR_TEMPLATE)}
+
+
+def _read(client: Client, part: Part) -> list[tuple[_Driver, str | None]]:
+    query = Query(POD, labels=f"{names.SPARK_ROLE}=driver", fields="status.phase!=Succeeded,status.phase!=Failed")
+    drivers = [each for each in read_list(client, query, lambda pod: _driver(pod, part)).items if each is not None]
     with ThreadPoolExecutor(_AT_ONCE) as readers:
-        texts = list(readers.map(lambda each: _properties(client, each), drivers))
-    denied = frozenset(each.namespace for each, text in zip(drivers, texts, strict=True) if text is None)
-    known = zip(drivers, texts, strict=True)
-    return Submitted({f"{each.namespace}/{each.application}": text for each, text in known if text}, denied)
+        texts = readers.map(lambda each: _text(client, each, part), drivers)
+        return list(zip(drivers, texts, strict=True))
 
 
-def _driver(pod: JSON) -> _Driver | None:
+def _driver(pod: JSON, part: Part) -> _Driver | None:
     application = (pod["metadata"].get("labels") or {}).get(names.SPARK_APPLICATION)
-    name = next(_config_maps(pod), None)
+    name = next(_config_maps(pod, part), None)
     return _Driver(pod["metadata"]["namespace"], application, name) if application and name else None
 
 
-def _config_maps(pod: JSON) -> Iterator[str]:
+def _config_maps(pod: JSON, part: Part) -> Iterator[str]:
     for volume in (pod.get("spec") or {}).get("volumes") or ():
         source = volume.get("configMap") or {}
-        if volume.get("name") == VOLUME and source.get("name"):
+        if volume.get("name") == part.volume and source.get("name"):
             yield source["name"]
 
 
-def _properties(client: Client, driver: _Driver) -> str | None:
-    """Empty where there is no such file; None where the ConfigMap may not be read."""
+def _text(client: Client, driver: _Driver, part: Part) -> str | None:
+    """Empty where there is no such text; None where the ConfigMap may not be read."""
     try:
         found = client.get(CONFIG_MAP, driver.config_map, namespace=driver.namespace)
     except Forbidden:
         return None
     except NotFound:
         return ""
-    text = (found.get("data") or {}).get(FILE)
+    text = (found.get("data") or {}).get(part.key)
     return text if isinstance(text, str) else ""

@@ -28,6 +28,7 @@ READING = (
     ["discover"],
     ["doctor"],
     ["release", "--stale"],
+    ["uninstall", "--check"],
 )
 
 

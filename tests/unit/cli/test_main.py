@@ -37,6 +37,7 @@ COMMANDS = [
     "backtest",
     "audit",
     "release",
+    "uninstall",
     "crds",
 ]
 
@@ -104,6 +105,7 @@ def test_under_kubectl_it_calls_itself_as_people_call_it() -> None:
         (["explain", "deployment/x"], "only pods, topologies and policies can be explained"),
         (["plan", "--prometheus", "localhost:9090"], "write an address with its scheme"),
         (["approve"], "name one or more moves, or say --all"),
+        (["uninstall"], "say --check; to uninstall, run `helm uninstall RELEASE --namespace NAMESPACE`"),
         (["approve", "m1", "--all"], "name one or more moves, or say --all"),
         (["status", "--every", "0.1"], "'--every': write a number greater than or equal to 0.5"),
         (["simulate", "x.yaml", "--seed", "x"], "'--seed': write a whole number"),

@@ -1,0 +1,117 @@
+"""`ballast uninstall --check`: what it finds in a cluster, and the same warning of the uninstall hook."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ballast.cli import release
+from tests.unit.cli.program import Ended, run
+from tests.unit.controller.stage import move
+from tests.unit.kube.builders import GATE, driver, executor
+from tests.unit.kube.scripted import Answer, Asked, Scripted, kubeconfig, scripted
+
+JSON = dict[str, Any]
+GATED = {"apiVersion": "v1", "kind": "Pod", "spec": {"schedulingGates": [GATE], "containers": []}}
+PLAIN = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": []}}
+OURS = 'k:{"name":"ballast.dev/placement"}'
+CREATED_WITH = [{"manager": "okhttp", "fieldsV1": {"f:spec": {"f:schedulingGates": {".": {}, OURS: {".": {}}}}}}]
+CREATED_WITHOUT = [{"manager": "okhttp", "fieldsV1": {"f:spec": {"f:containers": {}}}}]
+OPEN = {**move(1), "status": {"phase": "Proposed"}}
+
+
+def templated(application: str) -> JSON:
+    """A driver in cluster mode, submitted with a pod template for executors."""
+    source = {"name": f"{application}-podspec", "items": [{"key": "podspec-configmap-key", "path": "pod.yml"}]}
+    return driver(application, volumes=[{"name": "pod-template-volume", "configMap": source}])
+
+
+class Cluster:
+    def __init__(
+        self, *, drivers: tuple[JSON, ...] = (), gated: tuple[JSON, ...] = (), moves: tuple[JSON, ...] = ()
+    ) -> None:
+        self.drivers, self.gated, self.moves = list(drivers), list(gated), list(moves)
+        self.templates: dict[str, Answer] = {}
+
+    def answer(self, asked: Asked) -> Answer:
+        path, _, query = asked.path.partition("?")
+        if asked.method != "GET":
+            return Answer()
+        if "/configmaps/" in path:
+            return self.templates[path.rsplit("/", 1)[-1].removesuffix("-podspec")]
+        if path.endswith("/executormoves"):
+            return Answer(body={"metadata": {}, "items": self.moves})
+        if path.endswith("/pods"):
+            return Answer(body={"metadata": {}, "items": self.drivers if "driver" in query else self.gated})
+        return Answer(404, {"message": "not found"})
+
+    def asked(self, folder: Path, *arguments: str) -> tuple[Ended, Scripted]:
+        with scripted() as script:
+            script.by = self.answer
+            return run(*arguments, "--kubeconfig", str(kubeconfig(folder, script.url))), script
+
+
+def config_map(template: object) -> Answer:
+    return Answer(body={"data": {"podspec-configmap-key": yaml.safe_dump(template)}})
+
+
+def test_where_nothing_is_left_behind_it_is_safe(tmp_path: Path) -> None:
+    cluster = Cluster(drivers=(templated("plain"), driver("none")))
+    cluster.templates = {"plain": config_map(PLAIN)}
+    ended, script = cluster.asked(tmp_path, "uninstall", "--check")
+    assert (ended.code, ended.out, ended.err) == (0, "Safe to uninstall.\n", "")
+    assert script.writes == []
+
+
+def test_applications_with_the_gate_in_their_template_are_named(tmp_path: Path) -> None:
+    cluster = Cluster(drivers=(templated("gated"), templated("hidden"), templated("gone"), templated("odd")))
+    cluster.templates = {
+        "gated": config_map(GATED),
+        "hidden": Answer(403, {"message": "no"}),
+        "gone": Answer(404, {"message": "no"}),
+        "odd": config_map(["schedulingGates"]),
+    }
+    ended, _ = cluster.asked(tmp_path, "uninstall", "--check")
+    assert ended.code == 1
+    gates, hidden, verdict = ended.out.splitlines()
+    assert gates.endswith(
+        "Take the gate out of spec.schedulingGates of the template, and start them again: analytics/gated"
+    )
+    assert hidden.endswith("see that it has no gate ballast.dev/placement: analytics/hidden")
+    assert verdict == "Not safe to uninstall."
+
+
+@pytest.mark.parametrize(("fields", "safe"), [(CREATED_WITH, False), (CREATED_WITHOUT, True), ([], True)])
+def test_a_gate_that_a_pod_was_created_with_is_one_of_a_template(
+    tmp_path: Path, fields: list[JSON], *, safe: bool
+) -> None:
+    """In client mode there is no ConfigMap to read."""
+    cluster = Cluster(gated=(executor(1, gates=[GATE], managed_fields=fields), executor(2, application="other")))
+    ended, _ = cluster.asked(tmp_path, "uninstall", "--check", "-o", "json")
+    found = json.loads(ended.out)
+    assert (ended.code, found["safe"]) == (0 if safe else 1, safe)
+    assert found["gatedByTemplate"] == ([] if safe else ["analytics/spark-1"])
+    assert found["gatedPods"] == [{"namespace": "analytics", "name": "spark-1-exec-1", "byTemplate": not safe}]
+
+
+def test_open_moves_are_named_and_ended_ones_are_not(tmp_path: Path) -> None:
+    ended_one = {**move(2), "status": {"phase": "Succeeded"}}
+    ended, _ = Cluster(moves=(OPEN, ended_one)).asked(tmp_path, "uninstall", "--check")
+    assert ended.code == 1
+    assert "These moves are open" in ended.out
+    assert f"{OPEN['metadata']['namespace']}/{OPEN['metadata']['name']} (Proposed)" in ended.out
+    assert ended_one["metadata"]["name"] not in ended.out
+
+
+def test_the_release_of_all_warns_of_the_same_applications(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(release, "_PROPAGATION_SECONDS", 0.0)
+    cluster = Cluster(drivers=(templated("gated"),))
+    cluster.templates = {"gated": config_map(GATED)}
+    ended, _ = cluster.asked(tmp_path, "release", "--all")
+    assert ended.code == 0
+    assert "Warning: The executors of these applications get the gate" in ended.err
+    assert ended.err.rstrip().endswith("analytics/gated")
