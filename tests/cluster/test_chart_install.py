@@ -12,7 +12,8 @@ import yaml
 
 from ballast.api.crd import KINDS
 from ballast.kube.kinds import BALANCING_POLICY, GATE_SWITCH, POD
-from tests.cluster.chart.installation import CHART, NAMESPACE, RELEASE, Installation
+from tests.cluster.chart.installation import CHART, NAMESPACE, PROBES, RELEASE, Installation
+from tests.cluster.chart.objects import executor
 from tests.testbed.errors import TestbedError
 from tests.testbed.waiting import wait_until
 from tests.unit.cli.program import Ended, run
@@ -145,8 +146,14 @@ def test_the_uninstall_job_turns_the_switch_off_when_helm_runs_it(
     with pytest.raises(TestbedError):  # the Job can't end without a kubelet
         installed.testbed.helm("uninstall", RELEASE, f"--namespace={NAMESPACE}", "--timeout=5s")
     assert deployment(installed)["metadata"].get("deletionTimestamp") is None
+    template = {"name": "pod-template-volume", "configMap": {"name": "clicks-podspec"}}
+    driver = executor("clicks-driver", role="driver", labels={"spark-app-selector": "clicks"}, volumes=[template])
+    assert installed.admin.create(POD, driver, namespace=PROBES).ok
     ended = as_the_hook()
-    assert (ended.code, ended.err) == (0, "")
+    assert installed.admin.delete(POD, "clicks-driver", namespace=PROBES).ok
+    assert ended.code == 0
+    assert "Warning: The executors of these applications have a pod template that you may not read" in ended.err
+    assert f"{PROBES}/clicks" in ended.err
     assert switch(installed) == (False, "Uninstalled")
     installed.testbed.kubectl("delete", "job", JOB, f"--namespace={NAMESPACE}")
     installed.uninstall()

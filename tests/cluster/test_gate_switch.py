@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
+import yaml
 
-from ballast.kube.kinds import GATE_SWITCH, POD
+from ballast.kube.kinds import CONFIG_MAP, GATE_SWITCH, POD
 from ballast.kube.names import GATE
 from tests.cluster.chart.installation import RELEASE, Installation
 from tests.cluster.chart.objects import executor, gates_of
 from tests.testbed.waiting import wait_until
+from tests.unit.cli.program import run
 
 pytestmark = pytest.mark.cluster
 
@@ -85,6 +88,33 @@ def test_after_a_reinstall_the_switch_still_rules(chart: Installation, before: b
         chart.await_gating(executor(), HERE, gated=gating)
     assert chart.admin.delete(GATE_SWITCH, RELEASE).ok
     chart.await_gating(executor(), HERE, gated=False)
+
+
+def test_a_gate_of_the_pods_template_is_told_from_one_that_admission_added(chart: Installation) -> None:
+    """And an application whose released executors have lost theirs is known by its driver."""
+    template = {"spec": {"schedulingGates": [{"name": GATE}]}}
+    volume = {"name": "pod-template-volume", "configMap": {"name": "clicks-podspec"}}
+    gated = {
+        "of-admission": executor("of-admission", labels={"spark-app-selector": "plain"}),
+        "of-template": executor("of-template", gates=[GATE], labels={"spark-app-selector": "notebook"}),
+    }
+    driver = executor("clicks-driver", role="driver", labels={"spark-app-selector": "clicks"}, volumes=[volume])
+    for pod in (*gated.values(), driver):
+        assert chart.admin.create(POD, pod, namespace=HERE).ok
+    file = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "clicks-podspec"}}
+    file |= {"data": {"podspec-configmap-key": yaml.safe_dump(template)}}
+    assert chart.admin.create(CONFIG_MAP, file, namespace=HERE).ok
+    try:
+        ended = run("uninstall", "--check", "-o", "json", "--kubeconfig", str(chart.testbed.kubeconfig))
+        found = json.loads(ended.out)
+    finally:
+        for name in (*gated, "clicks-driver"):
+            assert chart.admin.delete(POD, name, namespace=HERE).ok
+    assert (ended.code, found["safe"]) == (1, False)
+    assert {f"{HERE}/clicks", f"{HERE}/notebook"} <= set(found["gatedByTemplate"])
+    by_template = {pod["name"]: pod["byTemplate"] for pod in found["gatedPods"] if pod["namespace"] == HERE}
+    assert by_template == {"of-admission": False, "of-template": True}
+    assert f"{HERE}/plain" not in found["gatedByTemplate"]
 
 
 def test_a_gate_of_the_pods_template_needs_no_policy(chart: Installation) -> None:

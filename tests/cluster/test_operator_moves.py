@@ -12,7 +12,9 @@ from ballast.controller.failures import Failure
 from ballast.kube import names
 from ballast.kube.kinds import CLAIM, EXECUTOR_MOVE, NODE, POD, SPARK_TOPOLOGY, VOLUME
 from ballast.kube.objects import Query, read_list
-from tests.cluster.chart.installation import Installation
+from tests.cluster.chart.caller import Caller, user
+from tests.cluster.chart.installation import Installation, grant
+from tests.cluster.chart.objects import move
 from tests.cluster.controller.hand import Clock, FakeFigures, Hand, hand, watching
 from tests.cluster.controller.pool import ENFORCE, POOL_LABEL, ZONE_LABEL, Pool, pool, required_labels, zones
 from tests.cluster.controller.scene import Driver
@@ -117,6 +119,24 @@ def test_a_move_made_by_hand_is_carried_out_as_any_other(installed: Installation
         assert status["measured"]["gain"] > 0
 
 
+@contextmanager
+def evicting(installed: Installation, mine: Pool, pod: str) -> Iterator[Caller]:
+    """A user who may evict this one pod, and ask for moves."""
+    grant(installed.testbed, mine.name, "tenant", verbs=["create"], group="ballast.dev", resources=["executormoves"])
+    evictions = ["pods/eviction"]
+    grant(installed.testbed, mine.name, "tenant", verbs=["create"], group="", resources=evictions, names=[pod])
+    with user(installed.testbed, "tenant") as caller:
+        yield caller
+
+
+def of_two_pods(on: Stage) -> JSON:
+    """Under the name of the pod on the hot node, with the uid of the other one."""
+    body = move("of-two-pods", pod=on.executor(HOT)["metadata"]["name"], approved=True)
+    body["spec"]["executor"]["uid"] = on.executor(WARM)["metadata"]["uid"]
+    body["spec"] |= {"sourceNodeName": on.mine.node(WARM), "targetNodeName": on.mine.node(COLD)}
+    return body
+
+
 def test_nobody_is_evicted_whom_the_arbiter_would_not_let_go(installed: Installation) -> None:
     with stage(installed, "stays") as on, pool(installed.testbed, "stays-not-ours") as others:
         here = on.mine.node(HOT)
@@ -133,12 +153,16 @@ def test_nobody_is_evicted_whom_the_arbiter_would_not_let_go(installed: Installa
         executor = {"pod": foreign["metadata"]["name"], "uid": foreign["metadata"]["uid"]}
         way = {"sourceNodeName": here, "targetNodeName": on.mine.node(COLD)}
         others.apply(EXECUTOR_MOVE, "not-steered", {"topologyName": "x", "executor": executor, "approved": True, **way})
+        with evicting(installed, on.mine, on.executor(HOT)["metadata"]["name"]) as tenant:
+            mixed = tenant.create(EXECUTOR_MOVE, of_two_pods(on), namespace=on.mine.name)
+            assert mixed.ok, mixed
         before = {pod["metadata"]["uid"] for each in (on.mine, others) for pod in each.pods()}
         assert {name: on.outcome(name) for name in ("of-a-driver", "of-a-stranger", "from-elsewhere")} == {
             "of-a-driver": ("Refused", "Driver"),
             "of-a-stranger": ("Refused", "NotOptedIn"),
             "from-elsewhere": ("Refused", "Misdescribed"),
         }
+        assert on.outcome("of-two-pods") == ("Refused", "Misdescribed")
         assert on.outcome("of-another-topology") == ("Refused", "Misdescribed")
         assert on.outcome("from-the-cold-side")[0] == "Refused"
         assert others.read(EXECUTOR_MOVE, "not-steered")["status"]["reason"] == "NotOptedIn"

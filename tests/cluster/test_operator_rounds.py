@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -9,12 +10,13 @@ from typing import Any
 import pytest
 
 from ballast.api import BalancingPolicy
+from ballast.controller.metrics_reader import MetricsReader
 from ballast.kube import names
 from ballast.kube.kinds import BALANCING_POLICY, POD, SPARK_TOPOLOGY
 from ballast.kube.nodes import NodeFacts
 from ballast.kube.pods import Pod
 from ballast.prometheus import Reading
-from tests.cluster.chart.installation import Installation
+from tests.cluster.chart.installation import NAMESPACE, Installation
 from tests.cluster.controller.hand import AGE_SECONDS, Clock, FakeFigures, Hand, hand
 from tests.cluster.controller.pool import (
     ENFORCE,
@@ -27,6 +29,7 @@ from tests.cluster.controller.pool import (
 )
 from tests.cluster.controller.scene import Driver
 from tests.testbed.waiting import wait_until
+from tests.unit.prometheus.server import serving
 
 pytestmark = pytest.mark.cluster
 
@@ -313,6 +316,57 @@ def test_a_pass_that_fails_hinders_no_other_and_holds_nobody(installed: Installa
         assert operator.metric("ballast_passes_total", policy="other", result="ok") == 1.0
         assert not mine.gated("spark-1-exec-1")
         assert required_labels(others.pod("spark-1-exec-1"))
+
+
+def vector(*result: JSON) -> str:
+    return json.dumps({"status": "success", "data": {"resultType": "vector", "result": list(result)}})
+
+
+def of_everything(node: str, value: str) -> JSON:
+    """A sample that is one of this node, of its executor and of its application."""
+    pod = {"namespace": "lied-to", "pod": "spark-1-exec-1", "application_id": "spark-1", "executor_id": "1"}
+    return {"metric": {**pod, "node": f"lied-to-{node}"}, "value": [1, value]}
+
+
+LIES = {
+    "negative": vector(of_everything("a1", "-5"), of_everything("b1", "-9e15")),
+    "absurd": vector(of_everything("a1", "9e307")),
+    "metric null": vector({"metric": None, "value": [1, "1"]}),
+    "value null": vector({"metric": {"node": "lied-to-a1"}, "value": None}),
+    "broken matrix": json.dumps(
+        {"status": "success", "data": {"resultType": "matrix", "result": [{"metric": {}, "values": [[1], 2]}]}}
+    ),
+    "list": "[]",
+    "deep": '{"status":"success","data":{"resultType":"vector","result":' + "[" * 100_000,
+    "page": "<html>Sign in</html>",
+}
+
+
+def test_no_answer_of_prometheus_fails_a_pass_or_keeps_an_executor_waiting(installed: Installation) -> None:
+    clock = Clock(ahead_seconds=5.0)
+    with pool(installed.testbed, "lied-to", zones()) as mine, serving() as prometheus:
+        mine.policy(metrics={"prometheus": {"url": prometheus.url}, "preset": "Cadvisor"}, interval="5s")
+        mine.topology("clicks", {"name": "ingest", "executors": len(LIES)})
+        reader = MetricsReader(mine.admin, namespace=NAMESPACE)
+        operator = hand(installed.testbed, clock=clock, metrics=reader)
+        try:
+            for number, (name, prometheus.said) in enumerate(LIES.items(), 1):
+                prometheus.queries.clear()
+                (waiting,) = mine.executors(1, first=number, labels={names.TOPOLOGY: "clicks"})
+                clock.ahead_seconds += 61.0
+                operator.round()
+                wait_until(lambda: prometheus.queries, what=f"Prometheus is asked, and answers: {name}")
+                operator.round()
+                assert not mine.gated(waiting), name
+                assert required_labels(mine.pod(waiting)), name
+            assert operator.metric("ballast_passes_total", policy="lied-to", result="error") == 0.0
+            assert (operator.metric("ballast_samples_dropped_total", policy="lied-to", cause="OutOfRange") or 0.0) > 0
+            told = mine.condition(BALANCING_POLICY, "MetricsAvailable")
+            assert told is not None
+            assert told["status"] == "False"
+        finally:
+            operator.close()
+            installed.switch(gating=False)
 
 
 def test_status_is_written_once_a_minute_at_most(installed: Installation) -> None:
