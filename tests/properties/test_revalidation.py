@@ -86,7 +86,14 @@ def situations(draw: st.DrawFn) -> tuple[Snapshot, Move]:
         started_at=NOW - 5,
     )
     move = replace(told, **lie)
-    return replace(pool, moves=(move,)), move
+    under_way = tuple(
+        replace(
+            told, name=f"other-{i}", executor_uid=e.uid, source=e.node or "", target=target, phase=MovePhase.LEAVING
+        )
+        for i, e in enumerate(pool.executors)
+        if e is not executor and (target := draw(st.sampled_from(NODES))) != e.node
+    )
+    return replace(pool, moves=(move, *under_way)), move
 
 
 @settings(max_examples=500)
@@ -112,5 +119,10 @@ def test_who_is_let_go_may_leave_and_has_somewhere_to_go(situation: tuple[Snapsh
     # To its own node the machine itself says no: there is no destination left then.
     (node,) = (n for n in seen.nodes if n.name == target)
     assert node.open
-    assert executor.requests.fits_in(node.free)
+    # At the same destination there must be room for the moves under way, too.
+    room = executor.requests
+    for other_one in seen.moves[1:]:
+        if other_one.target == target:
+            room = room.plus(executor.requests)
+    assert room.fits_in(node.free)
     assert {move.source, target} <= scores.keys()

@@ -229,6 +229,30 @@ def test_a_round_that_loses_the_lease_on_its_way_leaves_the_rest_to_the_next_one
         assert released(script) == BOTH
 
 
+def part(asked: Asked) -> str | None:
+    """Of the round: the switch, a team's pass, or what no policy steers."""
+    words = f"{asked.path} {asked.body}"
+    return next((word for word in ("gateswitches", *TEAMS, "stray") if word in words), None)
+
+
+def test_whenever_the_lease_is_lost_only_the_part_under_way_goes_on(
+    server: tuple[Server, Scripted], tmp_path: Path
+) -> None:
+    """Lost after each of the round's requests: between its parts, and in the middle of them."""
+    found, script = server
+    found.lists["pods"].append(executor(1, application="stray", namespace="stray", gates=[GATE]))
+    one_round(script, tmp_path)
+    whole = list(script.asked)
+    assert {part(asked) for asked in whole} == {None, "gateswitches", *TEAMS, "stray"}
+    for lost_after in range(1, len(whole)):
+        script.asked.clear()
+        with operating(script, tmp_path, leading=lambda: len(script.asked) < lost_after) as rounds:  # noqa: B023
+            rounds.run()
+        before, after = script.asked[:lost_after], script.asked[lost_after:]
+        under_way = next((name for asked in reversed(before) if (name := part(asked))), None)
+        assert {part(asked) for asked in after if asked.method != "GET"} <= {under_way}, f"lost after {before[-1]}"
+
+
 def test_a_round_that_finds_the_lease_lost_is_due_at_once(server: tuple[Server, Scripted], tmp_path: Path) -> None:
     _, script = server
     with operating(script, tmp_path, leading=lambda: False) as rounds:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,8 @@ class Door:
 
     def __init__(self, store: Store, replica: int) -> None:
         self.store, self.replica = store, replica
+        self.on_its_way: Callable[[], None] = lambda: None
+        """Called between the server's write and its answer."""
 
     def get(self, *_: object, **__: object) -> JSON:
         self.store.check(self.replica)
@@ -86,17 +88,19 @@ class Door:
 
     def _kept(self, body: Mapping[str, Any]) -> JSON:
         self.store.version += 1
-        self.store.lease = {**body, "version": self.store.version}
-        return dict(self.store.lease)
+        kept = self.store.lease = {**body, "version": self.store.version}
+        self.on_its_way()
+        return dict(kept)
 
 
 class World:
     def __init__(self, replicas: int = 2) -> None:
         self.now = 0.0
         self.store = Store()
+        self.doors = [Door(self.store, i) for i in range(replicas)]
         self.elections = [
             Election(
-                Door(self.store, i),  # type: ignore[arg-type]
+                self.doors[i],  # type: ignore[arg-type]
                 replace(SETTINGS, identity=f"replica-{i}"),
                 clock=lambda: self.now,
                 monotonic=lambda: self.now,
@@ -199,6 +203,24 @@ def test_never_two_lead(events: list[tuple[str, int]]) -> None:
             case "wait":
                 world.now += number / 10
         assert len(world.leaders) <= 1
+
+
+@given(st.lists(st.integers(0, 20), min_size=1, max_size=6))
+def test_never_two_lead_however_late_the_answers_come(answers_after: list[int]) -> None:
+    """The server renewed the lease when it got the request: by the time of its answer another may have taken it."""
+    world, waits = World(), iter(answers_after)
+
+    def pass_time(seconds: int) -> None:
+        for _ in range(seconds):
+            world.now += 1.0
+            world.elections[1].tick()
+            assert len(world.leaders) <= 1
+
+    world.doors[0].on_its_way = lambda: pass_time(next(waits, 0))
+    for _ in answers_after:
+        world.elections[0].tick()
+        assert len(world.leaders) <= 1
+        pass_time(1)
 
 
 def written(**spec: Any) -> Answer:
