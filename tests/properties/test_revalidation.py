@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
 from ballast.model import (
@@ -19,18 +19,27 @@ from ballast.model import (
     PlacementMode,
     PlacementPolicy,
     Policy,
+    Reason,
     Resources,
     Snapshot,
 )
 from ballast.moves.revalidation import revalidate
 from ballast.moves.score import measured
+from ballast.moves.step import Revalidation
 from ballast.planner import strategy_state
 from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, an_executor
 
 NODES = ("n0", "n1", "n2", "gone")
 POLICY = a_policy(
     placement=PlacementPolicy(mode=PlacementMode.ENFORCE, max_executors_per_node_ratio=1.0),
-    moves=MovesPolicy(mode=MovesMode.ENFORCE, max_locality_loss=1.0, cooldown_seconds=0.0),
+    moves=MovesPolicy(
+        mode=MovesMode.ENFORCE,
+        max_locality_loss=1.0,
+        cooldown_seconds=0.0,
+        max_concurrent=9,
+        max_concurrent_per_node=9,
+        max_concurrent_per_topology=9,
+    ),
 )
 SETTINGS = [POLICY, *(replace(POLICY, placement=replace(POLICY.placement, mode=m)) for m in PlacementMode)]
 HINDRANCES: list[dict[str, Any]] = [
@@ -86,23 +95,69 @@ def situations(draw: st.DrawFn) -> tuple[Snapshot, Move]:
         started_at=NOW - 5,
     )
     move = replace(told, **lie)
-    under_way = tuple(
-        replace(
-            told, name=f"other-{i}", executor_uid=e.uid, source=e.node or "", target=target, phase=MovePhase.LEAVING
+    return replace(pool, moves=(move,)), move
+
+
+@st.composite
+def crowds(draw: st.DrawFn) -> tuple[Snapshot, Move]:
+    """A hot node whose executors may all leave, two cold ones with little room, and up to three moves under way."""
+    parts = tuple(an_executor(f"e-{i}", node="n0", cpu=0.1) for i in range(draw(st.integers(1, 4))))
+    hot = a_node("n0", cpu=1.05, requested=Resources(3.5, 0.0, 4))
+    cold = [
+        a_node(name, cpu=0.1, requested=Resources(draw(st.sampled_from([0.0, 2.0, 3.0])), 0.0, 1))
+        for name in NODES[1:3]
+    ]
+    moves = tuple(
+        a_move(
+            f"m-{i}",
+            executor_uid=each.uid,
+            source="n0",
+            target=draw(st.sampled_from(NODES[1:3])),
+            phase=MovePhase.LEAVING if i else MovePhase.APPROVED,
+            ended_at=None,
+            helped=None,
+            started_at=NOW - 5,
         )
-        for i, e in enumerate(pool.executors)
-        if e is not executor and (target := draw(st.sampled_from(NODES))) != e.node
+        for i, each in enumerate(parts)
     )
-    return replace(pool, moves=(move, *under_way)), move
+    return a_snapshot(hot, *cold, executors=parts, moves=moves), moves[0]
+
+
+def revalidated(seen: Snapshot, move: Move, policy: Policy) -> Revalidation:
+    candidates = strategy_state.candidates(seen, policy, Memory(), now=NOW)
+    scores = measured(seen, policy).by_node
+    return revalidate(seen, policy, move, candidates=candidates, measured=scores, now=NOW)
+
+
+@given(crowds())
+def test_at_a_destination_there_is_room_for_all_that_go_there(crowd: tuple[Snapshot, Move]) -> None:
+    seen, move = crowd
+    found = revalidated(seen, move, POLICY)
+    if found.refusal is not None:
+        assert found.refusal.reason in (Reason.NO_ROOM, Reason.NO_DESTINATION)
+        return
+    (node,) = (n for n in seen.nodes if n.name == (found.destination or move.target))
+    there = [each for each in seen.moves[1:] if each.target == node.name]
+    assert node.requested.cpu_cores + len(there) + 1.0 <= node.allocatable.cpu_cores
+
+
+def test_some_of_a_crowd_are_let_go_and_some_find_no_room() -> None:
+    """Else that would say nothing."""
+    for refused in (False, True):
+        seen, move = find(crowds(), lambda crowd: _is_refused(crowd) == refused)  # noqa: B023
+        assert move in seen.moves
+
+
+def _is_refused(crowd: tuple[Snapshot, Move]) -> bool:
+    seen, move = crowd
+    return revalidated(seen, move, POLICY).refusal is not None
 
 
 @settings(max_examples=500)
 @given(situations(), st.sampled_from(SETTINGS))
 def test_who_is_let_go_may_leave_and_has_somewhere_to_go(situation: tuple[Snapshot, Move], policy: Policy) -> None:
     seen, move = situation
-    candidates = strategy_state.candidates(seen, policy, Memory(), now=NOW)
-    scores = measured(seen, policy).by_node
-    found = revalidate(seen, policy, move, candidates=candidates, measured=scores, now=NOW)
+    found = revalidated(seen, move, policy)
     refusal, other = found.refusal, found.destination
     if refusal is not None:
         assert refusal.detail
@@ -119,10 +174,5 @@ def test_who_is_let_go_may_leave_and_has_somewhere_to_go(situation: tuple[Snapsh
     # To its own node the machine itself says no: there is no destination left then.
     (node,) = (n for n in seen.nodes if n.name == target)
     assert node.open
-    # At the same destination there must be room for the moves under way, too.
-    room = executor.requests
-    for other_one in seen.moves[1:]:
-        if other_one.target == target:
-            room = room.plus(executor.requests)
-    assert room.fits_in(node.free)
-    assert {move.source, target} <= scores.keys()
+    assert executor.requests.fits_in(node.free)
+    assert {move.source, target} <= measured(seen, policy).by_node.keys()
