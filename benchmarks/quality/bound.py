@@ -39,7 +39,8 @@ def lower_bound(instance: Instance) -> float:
 
 
 def _positive(resources: Resources) -> Resources:
-    return Resources(max(0.0, resources.cpu_cores), max(0.0, resources.memory_bytes), extended=resources.extended)
+    cpu, memory, pods = resources.cpu_cores, resources.memory_bytes, resources.pods
+    return Resources(max(0.0, cpu), max(0.0, memory), max(0.0, pods), extended=resources.extended)
 
 
 def _partners(instance: Instance) -> dict[str, dict[str, float]]:

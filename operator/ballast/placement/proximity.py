@@ -26,7 +26,10 @@ from ballast.placement.workload import TopologyWorkload
 
 
 def parts(workload: TopologyWorkload) -> list[list[int]]:
-    """The workload's groups by connected part, the part that asks for most CPU first; indices ascend within a part."""
+    """The workload's groups by connected part; indices ascend within a part.
+
+    The part with most traffic comes first, or with most CPU where rates are unknown: a later one gets what is left.
+    """
     leader = list(range(len(workload.components)))
     for one in range(len(leader)):
         for other in range(one):
@@ -35,7 +38,9 @@ def parts(workload: TopologyWorkload) -> list[list[int]]:
     by_leader: dict[int, list[int]] = {}
     for index, group in enumerate(workload.groups):
         by_leader.setdefault(leader[group.component], []).append(index)
-    return sorted(by_leader.values(), key=lambda indices: (-_demand(workload, indices), indices))
+    return sorted(
+        by_leader.values(), key=lambda indices: (-_traffic(workload, indices), -_demand(workload, indices), indices)
+    )
 
 
 def _join(leader: list[int], one: int, other: int) -> None:
@@ -43,6 +48,14 @@ def _join(leader: list[int], one: int, other: int) -> None:
     for position, current in enumerate(leader):
         if current == gone:
             leader[position] = kept
+
+
+def _traffic(workload: TopologyWorkload, indices: list[int]) -> float:
+    """What the part exchanges within itself, as far as it is known."""
+    if not workload.traffic.known:
+        return 0.0
+    components = sorted({workload.groups[index].component for index in indices})
+    return float(np.triu(workload.traffic.between[np.ix_(components, components)]).sum())
 
 
 def _demand(workload: TopologyWorkload, indices: list[int]) -> float:
@@ -54,6 +67,8 @@ def _demand(workload: TopologyWorkload, indices: list[int]) -> float:
 
 _FIRST_LOOK = 40
 """Steps of descent before places are compared."""
+_MOST_CELLS = 4_000_000
+"""Executors times nodes up to which several orders are tried."""
 _PACKING = 5
 """How many times the steps for a set that should fit by amounts, and does not yet."""
 
@@ -113,20 +128,20 @@ def _first_look(view: PlacementView, sequence: Sequence[int], effort: Effort) ->
 
 
 def _orders(problem: Problem, sequence: Sequence[int], effort: Effort) -> list[Sequence[int]]:
-    if len(problem.counts) == 1:
+    if len(problem.counts) == 1 or not effort.orders:
         return [sequence]
-    if effort.orders:
-        return _every_order(problem, sequence)
-    return [sequence]
+    return _every_order(problem, sequence)
 
 
 def _every_order(problem: Problem, sequence: Sequence[int]) -> list[Sequence[int]]:
+    if len(sequence) * len(problem.nodes) > _MOST_CELLS:
+        return [sequence]
     return [sequence, sequence[::-1], sorted(sequence), hardest_first(problem)]
 
 
 def _better(best: Layout | None, layout: Layout, effort: Effort) -> Layout:
     if effort.steps:
-        descend(layout, Budget(min(_FIRST_LOOK, effort.steps)))
+        descend(layout, Budget(min(_FIRST_LOOK, effort.steps), nodes=len(layout.problem.nodes)))
     return layout if best is None or _rank(layout) < _rank(best) else best
 
 
@@ -233,7 +248,7 @@ _STEPS_PER_SECOND = 6000
 """Of search time: about what one core does on a set of ordinary size. Fixed, so that every machine plans alike."""
 _MOST_SHARE = 2 / 3
 """Of a pass's steps, for one topology."""
-_STEPS_OF_AN_EXECUTOR = 40
+_STEPS_OF_AN_EXECUTOR = 100
 _LEAST_STEPS = 10
 _FEW = 200
 _MANY = 5000

@@ -182,15 +182,19 @@ _FEW_NODES = 512
 """Up to so many, pairs of whole nodes are compared."""
 
 
-class Budget:
-    """Steps that may still be taken."""
+_PAIRS_OF_A_STEP = 200_000
+"""Pairs of nodes that one step compares. Of more nodes a change counts as several steps, because it takes as long."""
 
-    def __init__(self, steps: int) -> None:
-        self.left = steps
+
+class Budget:
+    """Steps that may still be taken; `nodes`: of the layouts that they are taken in."""
+
+    def __init__(self, steps: int, *, nodes: int) -> None:
+        self.left, self._price = steps, 1 + nodes**2 // _PAIRS_OF_A_STEP
 
     def spend(self, steps: int = 1) -> bool:
         """False when nothing is left."""
-        self.left -= steps
+        self.left -= steps * self._price
         return self.left >= 0
 
 
@@ -198,7 +202,7 @@ def refine(layout: Layout, steps: int, random: Random) -> Layout:
     """A layout with no more missing, and when as many are missing, of no higher cost; `layout` may be changed."""
     if not layout.placed.any():
         return layout
-    budget = Budget(steps)
+    budget = Budget(steps, nodes=len(layout.problem.nodes))
     descend(layout, budget)
     best, rank = layout, _rank(layout)
     while budget.left > 0:

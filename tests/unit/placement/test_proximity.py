@@ -152,6 +152,14 @@ def test_what_exchanges_with_each_other_belongs_together_the_largest_demand_firs
     assert parts_of(*links, a=1, b=2, c=3, d=4) == expected
 
 
+def test_the_part_with_most_traffic_comes_first_where_all_rates_are_known() -> None:
+    waiting = [gated(f"a-{number}", component="a") for number in range(9)] + [gated("b-0", component="b")]
+    rates = {"a": 1e6, "b": 100e6}
+    loud = a_topology(*(Component(name, exchange_bytes_per_second=rate) for name, rate in rates.items()))
+    _, workload = situation(*waiting, nodes=(a_node("n1"),), topologies=(loud,))
+    assert parts(workload) == [[1], [0]]
+
+
 def test_of_equal_demands_the_first_component_comes_first() -> None:
     assert parts_of(a=2, b=2, c=2) == ["a", "b", "c"]
 

@@ -55,7 +55,7 @@ def better_and_valid(layout: Layout, before: Layout) -> None:
 def test_a_descent_ends_where_no_change_saves_anything(problem: Problem, seed: int, *, full: bool) -> None:
     layout = filled(problem, seed)
     before = layout.copy()
-    descend(layout, Budget(PLENTY), full=full)
+    descend(layout, Budget(PLENTY, nodes=len(layout.problem.nodes)), full=full)
     better_and_valid(layout, before)
     assert layout.missing.tolist() == before.missing.tolist()
     assert largest_saving(layout, full=full) < WORTH
@@ -65,14 +65,22 @@ def test_a_descent_ends_where_no_change_saves_anything(problem: Problem, seed: i
 def test_without_steps_nothing_is_changed(seed: int) -> None:
     layout = filled(a_problem(seed), seed)
     before = layout.placed.tolist()
-    descend(layout, Budget(0))
+    descend(layout, Budget(0, nodes=6))
     assert layout.placed.tolist() == before
     assert refine(layout, 0, Random(1)).placed.tolist() == before
 
 
 def test_a_budget_is_spent_step_by_step() -> None:
-    budget = Budget(3)
+    budget = Budget(3, nodes=6)
     assert [budget.spend(), budget.spend(2), budget.spend(), budget.left] == [True, True, False, -1]
+
+
+def test_steps_among_very_many_nodes_count_several_times() -> None:
+    """3 000 executors on 2 500 nodes took nine seconds, because each step compared millions of pairs."""
+    few, many = Budget(100, nodes=200), Budget(100, nodes=2000)
+    few.spend()
+    many.spend()
+    assert (few.left, many.left) == (99, 79)
 
 
 @pytest.mark.parametrize(("problem", "seed"), PROBLEMS)
