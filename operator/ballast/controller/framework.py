@@ -16,11 +16,12 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from ballast.api.version import GROUP, VERSION
 from ballast.kube import kinds
-from ballast.kube.connection import Connection
+from ballast.kube.connection import Connection, Tls
 from ballast.kube.document import JSON
 from ballast.kube.kinds import Kind
 
@@ -63,6 +64,8 @@ _FAILING_SECONDS = 8.0
 _STOPPING_SECONDS = 25.0
 """For kopf to end when it is told to: longer than the operator's work takes to wind up in its cleanup."""
 _CANCELLATIONS = 3
+_ROTATION_SECONDS = 3.0
+"""How often the files of the authority and of our certificate are compared with those that kopf logged in with."""
 _STEADY_SECONDS = 60.0
 """After running for so long, kopf is started again without a growing pause."""
 _OUTAGE_BACKOFFS_SECONDS = (1.0, 1.0, 2.0, *[5.0] * 720)
@@ -125,7 +128,10 @@ class Framework:
         existing = asyncio.all_tasks()
         ending = asyncio.Event()
         self._current = (asyncio.get_running_loop(), ending)
-        relay = asyncio.create_task(_relay(self.stop, ending))
+        ours = {
+            asyncio.create_task(_relay(self.stop, ending)),
+            asyncio.create_task(_end_when_rotated(self.connection.tls, ending)),
+        }
         try:
             tasks = await kopf.spawn_tasks(
                 registry=self._registry(),
@@ -137,17 +143,18 @@ class Framework:
                 stop_flag=ending,
             )
             self._take_signals()
-            running = asyncio.create_task(kopf.run_tasks(tasks, ignored=existing | {relay}))
+            running = asyncio.create_task(kopf.run_tasks(tasks, ignored=existing | ours))
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             await asyncio.wait({running}, timeout=_STOPPING_SECONDS if self.stop.is_set() else _FAILING_SECONDS)
             if not running.done():
                 _LOG.warning("kopf does not end after one of its tasks has")
-                inner = asyncio.all_tasks() - existing - {relay, running, *tasks}
+                inner = asyncio.all_tasks() - existing - ours - {running, *tasks}
                 await _cancel(inner, until=running)
                 await _cancel({running, *tasks}, until=running)
             running.result()
         finally:
-            relay.cancel()
+            for task in ours:
+                task.cancel()
             self._current = None
 
     def _take_signals(self) -> None:
@@ -245,6 +252,23 @@ def _is_cancelled() -> bool:
 async def _relay(stop: asyncio.Event, ending: asyncio.Event) -> None:
     await stop.wait()
     ending.set()
+
+
+async def _end_when_rotated(tls: Tls, ending: asyncio.Event) -> None:
+    """Kopf reads these files when it logs in, and never logs in again because of a certificate that it does not trust:
+    "certificate verify failed" for as long as it retries.
+    """
+    before = _contents(tls)
+    while _contents(tls) == before:  # noqa: ASYNC110 -- files change without an event
+        await asyncio.sleep(_ROTATION_SECONDS)
+    _LOG.info("the API server's authority or the operator's certificate was rotated: kopf is started again")
+    ending.set()
+
+
+def _contents(tls: Tls) -> list[bytes]:
+    """A file that is being replaced counts as empty."""
+    paths = [Path(path) for path in (tls.ca_path, tls.certificate_path) if path]
+    return [path.read_bytes() if path.is_file() else b"" for path in paths]
 
 
 async def _wait(stop: asyncio.Event, seconds: float) -> None:

@@ -12,7 +12,7 @@ from ballast.controller.context import Context, Kin
 from ballast.controller.loop import earliest
 from ballast.controller.telemetry import Telemetry
 from ballast.controller.turns import Turns
-from ballast.kube import actions, kinds
+from ballast.kube import actions, kinds, names
 from ballast.kube.client import Client
 from ballast.kube.errors import Conflict, KubeError, NotFound
 from ballast.kube.events import EventRecorder, Notice, Regarding
@@ -121,13 +121,20 @@ def _pod(pod: SeenPod, views: Mapping[str, Executor]) -> Pod:
         resource_profile=facts.resource_profile if facts else "",
         executor_id=facts.executor_id if facts else "",
         node=pod.node,
-        gate_since=view.last_gate_since if view and pod.phase is Phase.GATED else None,
+        gate_since=_gate_since(pod, view) if pod.phase is Phase.GATED else None,
         unschedulable_since=facts.unschedulable_since if facts else None,
         running_since=facts.running_since if facts else None,
         pinned=facts is not None and facts.pinned_at is not None,
         deadline=pod.deadline,
         exit_code=facts.exit_code if facts else None,
     )
+
+
+def _gate_since(pod: SeenPod, view: Executor | None) -> float | None:
+    """A pod that was read again has no view where the watch lags behind: a stale watch must not keep it waiting."""
+    if view is not None:
+        return view.last_gate_since
+    return pod.created_at if pod.gates == (names.GATE,) else None
 
 
 def _rivals(each: OpenMove, known: Mapping[str, OpenMove], kin: Kin) -> tuple[Rival, ...]:

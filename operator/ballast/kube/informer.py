@@ -42,7 +42,8 @@ class Timing:
     """After which the server is asked to end a watch, so that its connections are spread over servers."""
     resync_seconds: float = 1800.0
     first_backoff_seconds: float = 0.5
-    longest_backoff_seconds: float = 15.0
+    longest_backoff_seconds: float = 5.0
+    """After an outage of the API server, a watch is behind for as long: less than the longest gate timeout."""
 
 
 class _Event(msgspec.Struct, frozen=True):
@@ -127,6 +128,11 @@ class Informer(Generic[T]):
             except Gone as error:
                 self._version, self.last_error = 0, str(error)
                 _LOG.info("watch of %s expired (410), listing again: %s", self.plural, self.last_error)
+                if self._monotonic() - self._listed_at >= _SHORTEST_SECONDS:
+                    # Not the answer to what was just listed: pauses that an outage has brought do not matter any more.
+                    self.restarts += 1
+                    backoff = self._timing.first_backoff_seconds
+                    continue
             except KubeError as error:
                 self.last_error = str(error)
                 _LOG.warning("watch of %s broke, opening it again: %s", self.plural, self.last_error)

@@ -89,6 +89,8 @@ class Stage:
     """By pod; an executor that is not named has no task metrics."""
     batch_p50_seconds: float | None = None
     batch_p95_seconds: float | None = None
+    watch_lags: bool = False
+    """What is added is seen only by a move that reads its pods again."""
 
     def add(self, *pods: JSON) -> None:
         self.pods |= {pod["metadata"]["name"]: pod for pod in pods}
@@ -105,7 +107,12 @@ class Stage:
         """One look and one walk over the moves; when to look again."""
         found, broken = read_moves(tuple(copy.deepcopy(list(self.moves.values()))))
         assert not broken
-        return self.movers.run(self.context(found), found)[1]
+        context = self.context(found)
+        if self.watch_lags:
+            seen, reader = self.context(found, only_old=True), PodReader()
+            pods = [reader.read(pod) for pod in self.pods.values()]
+            context = seen.with_pods("analytics", "spark-1", pods)
+        return self.movers.run(context, found)[1]
 
     def phase(self, name: str) -> tuple[str, str]:
         status = self.moves[name].get("status") or {}
@@ -120,9 +127,10 @@ class Stage:
         written = [(each.method, each.path.split("?")[0].split("/analytics/")[-1]) for each in self.script.writes]
         return [f"{method} {path}" for method, path in written if path != "events"]
 
-    def context(self, moves: list[OpenMove]) -> Context:
+    def context(self, moves: list[OpenMove], *, only_old: bool = False) -> Context:
         reader, node_reader = PodReader(), NodeReader()
-        pods = [reader.read(pod) for pod in self.pods.values()]
+        read_pods = [reader.read(pod) for pod in self.pods.values()]
+        pods = [pod for pod in read_pods if not only_old or pod.created_at < NOW]
         nodes = [node_reader.read(node(name)) for name in CPU]
         read = _policy(self.spec)
         objects = ClusterObjects(Lists(pods, nodes, NAMESPACES), (read,), (), ())

@@ -12,9 +12,10 @@ import pytest
 
 from ballast.api.version import GROUP, VERSION
 from ballast.controller.framework import Framework, Hooks
-from ballast.kube.connection import Connection
+from ballast.kube.connection import Connection, Tls
 from ballast.kube.document import JSON
 from ballast.kube.kinds import Kind
+from tests.testbed.pki import create_pki
 from tests.unit.kube.scripted import Answer, Asked, Scripted, kubeconfig, scripted
 
 
@@ -177,4 +178,27 @@ async def test_kopf_is_started_again_on_request_and_tasks_that_were_there_before
                 await asyncio.sleep(0.01)
             heard.stop.set()
     assert ticks.is_set()
+    assert framework.restarts == 1
+
+
+async def test_kopf_is_started_again_when_the_authority_of_the_api_server_is_rotated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would go on not to trust the new one: what it trusts was read at its login."""
+    monkeypatch.setattr("ballast.controller.framework._ROTATION_SECONDS", 0.05)
+    pki = create_pki(tmp_path / "pki", control_hosts=["127.0.0.1"], node_hosts=["127.0.0.1"])
+    authority = tmp_path / "ca.crt"
+    authority.write_bytes(pki.cluster_ca.files.certificate.read_bytes())
+    heard = Heard()
+    with scripted() as script:
+        script.by = ApiServer(NOTHING_NEW)
+        framework = heard.framework(script, tmp_path)
+        framework = replace(framework, connection=replace(framework.connection, tls=Tls(ca_path=str(authority))))
+        async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+            tasks.create_task(framework.run())
+            while heard.started < 2:
+                if heard.started and script.asked:
+                    authority.write_bytes(pki.etcd_ca.files.certificate.read_bytes())
+                await asyncio.sleep(0.05)
+            heard.stop.set()
     assert framework.restarts == 1

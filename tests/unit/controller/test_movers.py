@@ -199,6 +199,16 @@ def test_the_replacement_is_recognised_and_sent_to_the_destination(pool: Stage) 
     assert values == ["cold"]
 
 
+def test_a_replacement_that_the_watch_has_not_told_of_yet_is_sent_to_its_destination_all_the_same(pool: Stage) -> None:
+    pool.run()
+    gone(pool)
+    pool.add(streaming(4, created=NOW, gates=[GATE]))
+    pool.watch_lags = True
+    pool.run()
+    assert pool.phase("m1") == ("Arriving", "Placing")
+    assert pool.done()[-1] == "PATCH pods/spark-1-exec-4"
+
+
 @pytest.mark.parametrize(
     "newcomer", [{"application": "spark-2"}, {"profile": "1"}], ids=["another application", "another resource profile"]
 )

@@ -119,6 +119,16 @@ def test_a_version_that_expired_brings_a_list_that_takes_out_what_vanished_unhea
         assert known.server.next_watch().parameters["resourceVersion"] == "200"
 
 
+def test_a_version_that_expired_is_listed_at_once_whatever_pause_an_outage_has_brought() -> None:
+    """A gated executor waits for it; only a version that was listed just now is not worth another list at once."""
+    patient = Timing(first_backoff_seconds=3600.0, longest_backoff_seconds=3600.0)
+    with followed([pod("a", 7)], [pod("b", 8)], timing=patient) as (known, _):
+        watch = known.server.next_watch()
+        known.now = 10.0
+        watch.fail(Gone("watch pods", "too old resource version", status=410))
+        known.until("b")
+
+
 def test_a_server_that_refuses_the_watch_for_a_while_is_asked_again() -> None:
     with followed([pod("a", 7)]) as (known, informer):
         known.server.refusals = [Unavailable("watch pods", "no answer")] * 3
