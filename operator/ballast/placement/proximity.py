@@ -118,8 +118,9 @@ def _first_look(view: PlacementView, sequence: Sequence[int], effort: Effort) ->
             return best
     if best is not None and widest is not None and _split(best):
         # A component at a time where there is little time: sorted, groups of one component stand together.
-        order = sequence if effort.orders else sorted(sequence)
-        best = _better(best, _constructed(widest, order, by_zone=True), effort)
+        few = [sequence if effort.orders else sorted(sequence)]
+        for order in _orders(widest, sequence, effort) if effort.thorough else few:
+            best = _better(best, _constructed(widest, order, by_zone=True), effort)
     if best is not None and widest is not None and best.missing.any():
         for order in _every_order(widest, sequence):
             best = _better(best, _constructed(widest, order), effort)
