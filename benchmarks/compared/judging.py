@@ -24,7 +24,7 @@ FLOORS: Mapping[str, float] = {
 """What is never more than noise. Ballast waits for a set to be complete, as its policy's debounce says: seconds less
 than that are not called worse, and are in the table."""
 WEIGHED_WITH_FLOWS = ("unplaced", "distance", "most_on_a_node", "seconds")
-WEIGHED_ALONE = ("unplaced", "cross_zone", "cross_rack", "distance", "most_on_a_node", "seconds")
+WEIGHED_ALONE = ("unplaced", "cross_zone", "cross_rack", "most_on_a_node", "seconds")
 """Figures in the order in which they weigh: a peer is not better in one that has paid for it in an earlier one."""
 
 
