@@ -25,7 +25,7 @@ from benchmarks.compared.arena import Arena
 from benchmarks.compared.case import cases
 from benchmarks.compared.figures import Figures, mean
 from benchmarks.compared.judging import verdicts
-from benchmarks.compared.peers import OURS, PEERS, SCHEDULER_PROFILES, Peer
+from benchmarks.compared.peers import GROUP_API, GROUP_GATES, OURS, PEERS, SCHEDULER_PROFILES, Peer
 from benchmarks.compared.pool import SHAPES, FilledPool
 from benchmarks.load.replicas import install, replica
 from benchmarks.load.server import Server
@@ -60,7 +60,15 @@ Table = dict[str, dict[str, list[Figures]]]
 
 def run(pools: Sequence[FilledPool], peers: Sequence[Peer]) -> Table:
     testbed = Testbed(progress=lambda text: print(text, flush=True))
-    testbed.up(nodes=[], kubelet=False, prometheus=False, kwok=True, scheduler_profiles=SCHEDULER_PROFILES)
+    testbed.up(
+        nodes=[],
+        kubelet=False,
+        prometheus=False,
+        kwok=True,
+        apiserver_arguments=[GROUP_GATES, f"--runtime-config={GROUP_API}=true"],
+        scheduler_arguments=[GROUP_GATES],
+        scheduler_profiles=SCHEDULER_PROFILES,
+    )
     server = Server(testbed.api, connections=CONNECTIONS)
     try:
         install(testbed)

@@ -11,7 +11,7 @@ from itertools import count
 
 from benchmarks.compared.case import BROKERS, Case, Step
 from benchmarks.compared.figures import Figures, Homes, figures, mean
-from benchmarks.compared.peers import Asked, Peer
+from benchmarks.compared.peers import GROUP_API, Asked, Peer
 from benchmarks.compared.pool import EXECUTOR_CORES, FilledPool
 from benchmarks.load.churn import create_all
 from benchmarks.load.pods import JSON, driver, executor, foreign
@@ -131,6 +131,10 @@ class Arena:
             answer = self.server.post(f"/api/v1/namespaces/{namespace}/pods", body)
             run.drivers[application] = answer["metadata"]["uid"]
             run.specs[application] = run.peer.spec(asked)
+            if run.peer.grouped_by:
+                group = _pod_group(asked.spark_application, run.peer, len(numbers))
+                self.server.post(f"/apis/{GROUP_API}/namespaces/{namespace}/podgroups", group)
+                run.specs[application] |= {"schedulingGroup": {"podGroupName": asked.spark_application}}
         bodies = []
         for number in numbers:
             body = executor(
@@ -187,6 +191,15 @@ def _refused(pod: JSON) -> bool:
     """Whether kube-scheduler has said that no node can take it."""
     conditions = pod.get("status", {}).get("conditions", ())
     return any(each["type"] == "PodScheduled" and each.get("reason") == "Unschedulable" for each in conditions)
+
+
+def _pod_group(name: str, peer: Peer, size: int) -> JSON:
+    """`size`: so many must be there before any is scheduled; more may come later."""
+    spec = {
+        "schedulingPolicy": {"gang": {"minCount": size}},
+        "schedulingConstraints": {"topology": [{"key": peer.grouped_by}]},
+    }
+    return {"apiVersion": GROUP_API, "kind": "PodGroup", "metadata": {"name": name}, "spec": spec}
 
 
 def _topology(run: Run) -> JSON:

@@ -30,6 +30,9 @@ SCHEDULER_PROFILES: Sequence[JSON] = (
         ],
     },
 )
+GROUP_GATES = "--feature-gates=GenericWorkload=true,TopologyAwareWorkloadScheduling=true"
+"""Of 1.37, and off there by default: PodGroups, and that they may ask for one place."""
+GROUP_API = "scheduling.k8s.io/v1beta1"
 _FULL_WEIGHT = 100
 
 
@@ -70,6 +73,9 @@ class Peer:
     """Whether it is for cases with flows alone, or for the others alone; None: for all."""
     gated: bool = False
     """Ballast's admission policy is in force."""
+    grouped_by: str = ""
+    """The node label of whose places one takes the whole application, by kube-scheduler's own PodGroups; none if
+    empty."""
 
     def takes_part(self, case: Case) -> bool:
         return self.communicating is None or self.communicating is bool(case.flows)
@@ -127,4 +133,6 @@ PEERS: Sequence[Peer] = (
     Peer("one zone, random", _in_a_random_zone),
     Peer("one zone, emptiest", _in_the_emptiest_zone),
     Peer("MostAllocated", _packed),
+    Peer("in-tree TAS, rack", _nothing, grouped_by=RACK_LABEL),
+    Peer("in-tree TAS, zone", _nothing, grouped_by=ZONE_LABEL),
 )
