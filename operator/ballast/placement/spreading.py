@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ballast.model.arrays import FloatArray, IntArray
+from ballast.model.arrays import IntArray
 from ballast.placement.problem import Layout
 
 _NEAR_TIE = 0.05
@@ -22,7 +22,7 @@ def spread(layout: Layout, node_distance: float) -> None:
     `node_distance`: the cost of leaving a node within its rack.
     """
     problem = layout.problem
-    (groups,) = layout.placed.any(axis=1).nonzero()
+    groups = np.flatnonzero(layout.placed.any(axis=1))
     for group in groups.tolist():
         component = int(problem.component[group])
         if problem.apart or (problem.component == component).sum() > 1:
@@ -74,9 +74,6 @@ def leveled(held: IntArray, room: IntArray, count: int) -> IntArray:
     top = np.flatnonzero((held + given == low) & (given > 0))
     if spare:
         # Roomy nodes keep theirs: of those that are filled to the level, the tightest give back first.
-        given[top[np.argsort(_left(room, given)[top], kind="stable")[:spare]]] -= 1
+        given[top[np.argsort((room - given)[top], kind="stable")[:spare]]] -= 1
     return given
 
-
-def _left(room: IntArray, given: IntArray) -> FloatArray:
-    return (room - given).astype(np.float64)
