@@ -1,8 +1,8 @@
 """Breaking near-ties: executors of one application spread over the nodes of each rack that they are in.
 
-Where nobody has declared what an application exchanges, it is not known that its nodes are worth staying within, and
-what a shuffle saves there is little; but the loss of a node, or of its disk's time, costs every executor on it. So the
-racks stay as they were chosen, and within each as many nodes are used as are equally good.
+Where it is not declared what an application exchanges, it is not known that a node is worth staying within, and what a
+shuffle saves there is little; but the loss of a node costs every executor on it. So the racks stay as they were chosen,
+and within each as many nodes are used as are equally good.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ballast.model.arrays import IntArray
 from ballast.placement.problem import Layout
 
 _NEAR_TIE = 0.05
-"""Of leaving the node with all of one's traffic: by how much a node may be the dearer one, as a hotter one is."""
+"""Of leaving the node with all of one's traffic: so much more may a node cost, as a hotter one does."""
 
 
 def spread(layout: Layout, node_distance: float) -> None:
@@ -76,4 +76,3 @@ def leveled(held: IntArray, room: IntArray, count: int) -> IntArray:
         # Roomy nodes keep theirs: of those that are filled to the level, the tightest give back first.
         given[top[np.argsort((room - given)[top], kind="stable")[:spare]]] -= 1
     return given
-
