@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from ballast.model import Executor, Memory, Node, PlacementMode, PlacementPolicy, Policy, Resources, Snapshot, Topology
 from ballast.placement.placing import place
-from ballast.placement.spreading import leveled
+from ballast.placement.problem import Layout, Problem, construct
+from ballast.placement.spreading import leveled, spread
 from tests.builders import GIB, a_node, an_executor, gated
+from tests.unit.placement.problems import a_problem
 
 NODES = tuple(a_node(f"{rack}-{n}", zone="z", rack=rack, cores=8.0) for rack in ("r1", "r2") for n in range(4))
 
@@ -55,6 +57,41 @@ def test_a_hotter_node_is_not_used_for_it() -> None:
     found = homes(NODES, *some(6), scores=scores)
     assert not any(str(node).endswith("-3") for node in found)
     assert sorted(found.values()) == [2, 2, 2]
+
+
+def test_one_of_several_templates_stays_where_it_fits() -> None:
+    large = [replace(e, name=f"l-{e.name}", uid=f"l-{e.uid}", requests=Resources(2.0, GIB, 1)) for e in some(2)]
+    found = homes(NODES, *some(4), *large)
+    assert found[None] == 0
+    assert found.total() == 6
+
+
+def test_without_racks_the_whole_zone_is_one() -> None:
+    layout = Layout(one_level(4, counts=[6]))
+    construct(layout, [0] * 6)
+    spread(layout, 1.0)
+    assert sorted(layout.placed[0].tolist()) == [1, 1, 2, 2]
+
+
+def one_level(nodes: int, *, counts: list[int]) -> Problem:
+    """Nodes without racks and zones, each with room for four."""
+    return a_problem(
+        0,
+        nodes=np.arange(nodes),
+        places=np.arange(nodes)[None, :],
+        near=np.eye(nodes),
+        weights=np.array([[1.0]]),
+        pull=np.zeros((1, nodes)),
+        settled=np.zeros((1, nodes), dtype=np.int64),
+        component=np.array([0]),
+        counts=np.array(counts),
+        demand=np.array([[1.0, 0.0]]),
+        allowed=np.ones((1, nodes), dtype=np.bool_),
+        room=np.full((nodes, 2), 4.0),
+        node_limit=np.full((1, nodes), 4),
+        zone_limit=np.full((1, nodes), 9),
+        preference=np.zeros(nodes),
+    )
 
 
 AMOUNTS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=8)
