@@ -16,12 +16,13 @@ from benchmarks.compared.pool import EXECUTOR_CORES, FilledPool
 from benchmarks.load.churn import create_all
 from benchmarks.load.pods import JSON, driver, executor, foreign
 from benchmarks.load.server import Server
-from benchmarks.load.sightings import EXECUTORS, Sightings
+from benchmarks.load.sightings import EXECUTORS
 from tests.testbed.testbed import Testbed
 from tests.testbed.waiting import wait_until
 
 BACKGROUND = "services"
 PATIENCE_SECONDS = 60.0
+REFUSED_SECONDS = 3.0
 _AT_ONCE = "gracePeriodSeconds=0"
 
 Cell = dict[str, Figures]
@@ -49,7 +50,6 @@ class Run:
 class Arena:
     testbed: Testbed
     server: Server
-    sightings: dict[str, Sightings] = field(default_factory=dict)
     numbers: count[int] = field(default_factory=count)
 
     def open_to(self, peers: Iterable[Peer]) -> None:
@@ -58,7 +58,6 @@ class Arena:
         for peer in peers:
             labels = {"ballast.dev/gate": "enabled"} if peer.gated else {}
             self.testbed.create_namespace(peer.namespace, labels=labels)
-            self.sightings[peer.namespace] = Sightings(self.server, peer.namespace)
 
     def fill(self, pool: FilledPool) -> None:
         """The background of this pool instead of any other."""
@@ -114,12 +113,7 @@ class Arena:
         with ThreadPoolExecutor(self.server.connections) as threads:
             list(threads.map(lambda name: self.server.delete(f"{pods}/{name}?{_AT_ONCE}"), gone))
             list(threads.map(lambda body: self.server.post(pods, body), bodies))
-        created = time.monotonic()
-        names = [body["metadata"]["name"] for body in bodies]
-        self._until_settled(run, names)
-        seen = self.sightings[run.peer.namespace].of(names)
-        bound = [each.bound_at for each in seen if each is not None and each.bound_at is not None]
-        return max(0.0, max(bound, default=created) - created)
+        return self._settled_after(run, time.monotonic())
 
     def _bodies(self, run: Run, application: str, numbers: Sequence[int]) -> list[JSON]:
         namespace = run.peer.namespace
@@ -149,18 +143,22 @@ class Arena:
             bodies.append(body)
         return bodies
 
-    def _until_settled(self, run: Run, names: Sequence[str]) -> None:
-        sightings = self.sightings[run.peer.namespace]
+    def _settled_after(self, run: Run, created: float) -> float:
+        """Seconds until the last one was bound; returns when no more are going to be."""
         path = f"/api/v1/namespaces/{run.peer.namespace}/pods?{EXECUTORS}&fieldSelector=spec.nodeName%3D"
+        waiting, changed_at = -1, created
 
         def settled() -> bool:
-            return sightings.bound(names) or all(map(_refused, self.server.get(path)["items"]))
+            nonlocal waiting, changed_at
+            unbound = self.server.get(path)["items"]
+            if len(unbound) != waiting:
+                waiting, changed_at = len(unbound), time.monotonic()
+            # Refused once may be tried again: after what else the scheduler is about to bind.
+            patient = time.monotonic() - changed_at > REFUSED_SECONDS
+            return not unbound or (patient and all(map(_refused, unbound)))
 
         wait_until(settled, what=f"{run.peer.name}: {run.case.name} is placed", timeout_seconds=PATIENCE_SECONDS)
-        # Bound pods may be in the list's answer before they are in the watch's.
-        unbound = {pod["metadata"]["name"] for pod in self.server.get(path)["items"]}
-        rest = [name for name in names if name not in unbound]
-        wait_until(lambda: sightings.bound(rest), what="the watch has seen all", timeout_seconds=PATIENCE_SECONDS)
+        return changed_at - created
 
     def _homes(self, run: Run) -> dict[str, list[str | None]]:
         items = self.server.get(f"/api/v1/namespaces/{run.peer.namespace}/pods?{EXECUTORS}")["items"]
