@@ -138,7 +138,7 @@ class Arena:
                 driver_uid=run.drivers[application],
                 gated=False,
             )
-            _adapt(body, run.specs[application], asked.labels)
+            _adapt(body, run.specs[application], asked.labels(run.peer))
             run.executors.setdefault(application, {})[number] = body["metadata"]["name"]
             bodies.append(body)
         return bodies

@@ -33,6 +33,7 @@ SCHEDULER_PROFILES: Sequence[JSON] = (
 GROUP_GATES = "--feature-gates=GenericWorkload=true,TopologyAwareWorkloadScheduling=true"
 """Of 1.37, and off there by default: PodGroups, and that they may ask for one place."""
 GROUP_API = "scheduling.k8s.io/v1beta1"
+PART_OF = "app.kubernetes.io/part-of"
 _FULL_WEIGHT = 100
 
 
@@ -48,12 +49,13 @@ class Asked:
     taken: Counter[str]
     """Executors by node, of those that are there."""
 
-    @property
-    def labels(self) -> dict[str, str]:
-        """Of the application's executors."""
+    def labels(self, peer: Peer) -> dict[str, str]:
+        """Of the application's executors: Ballast's only where it is to place them, for it gates what has them."""
         if not self.case.flows:
             return {}
-        return {names.TOPOLOGY: self.topology, names.COMPONENT: self.application}
+        if peer.gated:
+            return {names.TOPOLOGY: self.topology, names.COMPONENT: self.application}
+        return {PART_OF: self.topology}
 
     @property
     def topology(self) -> str:
@@ -95,7 +97,7 @@ def _to_itself(asked: Asked) -> JSON:
 
 def _to_all(asked: Asked) -> JSON:
     own = {names.SPARK_APPLICATION: asked.spark_application, names.SPARK_ROLE: "executor"}
-    return _affinity([own, {names.TOPOLOGY: asked.topology}], brokers=True)
+    return _affinity([own, {PART_OF: asked.topology}], brokers=True)
 
 
 def _affinity(labels: Sequence[Mapping[str, str]], *, brokers: bool = False) -> JSON:
