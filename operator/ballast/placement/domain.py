@@ -18,6 +18,8 @@ _LARGEST = 256
 _AMPLE = 2
 """How many times the set must fit into the nodes that are considered."""
 _ALTERNATIVES = 4
+_ENDS = [0, 1, 3]
+"""Of a standing's keys, those that ends other than the set's own executors have a part in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +41,8 @@ class Standing:
         return np.lexsort(self.keys[::-1])
 
     def equals(self, one: int, other: int) -> bool:
-        """Whether they are alike for those that run and for outer ends; what else there is, layouts tell."""
-        return bool((self.keys[:2, one] == self.keys[:2, other]).all())
+        """Whether nothing but room speaks for one rather than the other."""
+        return bool((self.keys[_ENDS, one] == self.keys[_ENDS, other]).all())
 
 
 def domains(view: PlacementView, *, thorough: bool) -> Iterator[IntArray]:
