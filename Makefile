@@ -46,7 +46,7 @@ spark: ## Run the tests of the data on Spark, with a real Prometheus
 	@$(RUN) -m pytest tests/spark
 
 cluster: ## Run the tests against the real API server
-	@$(RUN) -m pytest -n 2 --dist loadfile tests/testbed tests/cluster --ignore=$(STARVED)
+	@$(RUN) -m pytest -n 2 --dist loadfile tests/testbed tests/cluster tests/faults --ignore=$(STARVED)
 	@$(RUN) -m pytest $(STARVED)
 
 e2e: ## Run the tests with real Spark executors

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from ballast.controller.failures import Failure
-from ballast.kube import names
 from ballast.kube.kinds import CLAIM, EXECUTOR_MOVE, NODE, POD, SPARK_TOPOLOGY, VOLUME
 from ballast.kube.objects import Query, read_list
 from tests.cluster.chart.caller import Caller, user
 from tests.cluster.chart.installation import Installation, grant
 from tests.cluster.chart.objects import move
-from tests.cluster.controller.hand import Clock, FakeFigures, Hand, hand, watching
+from tests.cluster.controller.hand import Clock, FakeFigures, hand, watching
+from tests.cluster.controller.ordered import CLICKS, COLD, EAGER, HOT, MOVES, WARM, Stage, stage
 from tests.cluster.controller.pool import ENFORCE, POOL_LABEL, ZONE_LABEL, Pool, pool, required_labels, zones
 from tests.cluster.controller.scene import Driver
 from tests.testbed.waiting import wait_until
@@ -23,90 +23,6 @@ from tests.testbed.waiting import wait_until
 pytestmark = pytest.mark.cluster
 
 JSON = dict[str, Any]
-CLICKS = {names.TOPOLOGY: "clicks"}
-HOT, WARM, COLD = "a1", "b1", "a2"
-MOVES: JSON = {
-    "mode": "Enforce",
-    "minExecutorAge": "0s",
-    "allowUnknownState": True,
-    "cooldown": "0s",
-    "settle": "6s",
-    "ttlAfterFinished": "1m",
-    "budgets": [],
-}
-EAGER: JSON = {"strategy": "AvgShedder", "avgShedder": {"lowHits": 1, "highHits": 1}}
-ENDED = ("Succeeded", "Failed", "Refused", "Expired")
-
-
-class Stage:
-    """An executor on a hot node, another next to it, and an operator whose figures and clock are the test's own."""
-
-    def __init__(self, mine: Pool, operator: Hand, clock: Clock, driver: Driver) -> None:
-        self.mine, self.operator, self.clock, self.driver = mine, operator, clock, driver
-
-    def ask(self, name: str, pod: JSON, **spec: Any) -> None:
-        """An approved move, made by hand."""
-        executor = {"pod": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
-        way = {"sourceNodeName": pod["spec"].get("nodeName"), "targetNodeName": self.mine.node(COLD)}
-        whole = {"topologyName": "clicks", "executor": executor, "approved": True, **way, **spec}
-        self.mine.apply(EXECUTOR_MOVE, name, whole)
-
-    def move(self, name: str) -> JSON:
-        found: JSON = self.mine.read(EXECUTOR_MOVE, name)
-        return found
-
-    def outcome(self, name: str) -> tuple[str, str]:
-        """Phase and reason once the move has ended."""
-        status = self.until(lambda: self._ended(name), f"{name} ends")
-        return status["phase"], status["reason"]
-
-    def _ended(self, name: str) -> JSON | None:
-        status: JSON = self.move(name).get("status") or {}
-        return status if status.get("phase") in ENDED else None
-
-    def until(self, look: Callable[[], JSON | None], what: str) -> JSON:
-        """Rounds until `look` finds something; whoever left is replaced, and time passes while it settles."""
-
-        def once() -> JSON | None:
-            self.operator.round()
-            self.driver.step()
-            self.driver.await_running()
-            self.clock.ahead_seconds += 1.0
-            return look()
-
-        return wait_until(once, what=what, timeout_seconds=30.0)
-
-    def executor(self, node: str) -> JSON:
-        (found,) = (pod for pod in self.driver.pods() if pod["spec"].get("nodeName") == self.mine.node(node))
-        return found
-
-
-@contextmanager
-def stage(
-    installed: Installation,
-    name: str,
-    *,
-    labels: JSON | None = None,
-    reported: Callable[[], Iterable[Failure]] = tuple,
-    **policy: Any,
-) -> Iterator[Stage]:
-    clock = Clock()
-    with pool(installed.testbed, name, zones()) as mine:
-        figures = FakeFigures({mine.node(HOT): 0.7, mine.node(COLD): 0.1, mine.node(WARM): 0.3, mine.node("b2"): 0.3})
-        mine.topology("clicks", {"name": "ingest", "workload": "Streaming", "executors": 2})
-        spec = {"placement": {**ENFORCE, "maxExecutorsPerNodePercent": 100}, "moves": MOVES, **policy}
-        mine.policy(interval="1s", metrics={"window": "5s"}, **spec)
-        driver = Driver(mine, f"spark-{name}", 2, CLICKS if labels is None else labels)
-        for node in (WARM, HOT):
-            driver.start(gates=(), nodeName=mine.node(node))
-        driver.await_running()
-        driver.grow_old()
-        operator = hand(installed.testbed, clock=clock, metrics=figures, reported=reported)
-        try:
-            yield Stage(mine, operator, clock, driver)
-        finally:
-            operator.close()
-            installed.switch(gating=False)
 
 
 def test_a_move_made_by_hand_is_carried_out_as_any_other(installed: Installation) -> None:

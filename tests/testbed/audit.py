@@ -24,6 +24,10 @@ class Request:
     """With the query: what a list or a watch asked for."""
     at: str
     """When it came, as the API server writes times."""
+    body: Any = None
+    """What was sent: of patches of pods, evictions, and all that is written of moves."""
+    answer: Any = None
+    """The object as it was afterwards: of moves."""
 
 
 def audit_arguments(log: Path) -> list[str]:
@@ -50,4 +54,6 @@ def _request(event: dict[str, Any]) -> Request:
         status=event.get("responseStatus", {}).get("code", 0),
         uri=event["requestURI"],
         at=event["requestReceivedTimestamp"],
+        body=event.get("requestObject"),
+        answer=event.get("responseObject"),
     )

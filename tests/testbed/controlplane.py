@@ -4,7 +4,6 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -54,8 +53,6 @@ class ControlPlaneSetup:
     scheduler: bool
     node_grace_seconds: int
     apiserver_arguments: Sequence[str]
-    scheduler_arguments: Sequence[str]
-    scheduler_profiles: Sequence[Mapping[str, Any]]
 
     @property
     def folder(self) -> Path:
@@ -189,11 +186,10 @@ class ControlPlaneSetup:
         }
         del flags["kubeconfig"]  # with a config file it is named there
         name = "kube-scheduler"
-        command = [self.binaries[name], *_arguments(flags), *self.scheduler_arguments]
-        return self.supervisor.start(name, command)
+        return self.supervisor.start(name, [self.binaries[name], *_arguments(flags)])
 
     def _scheduler_config(self) -> Path:
-        config: dict[str, Any] = {
+        config = {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
             "leaderElection": {"leaderElect": False},
@@ -203,8 +199,6 @@ class ControlPlaneSetup:
                 "burst": CLIENT_QPS,
             },
         }
-        if self.scheduler_profiles:
-            config["profiles"] = [dict(profile) for profile in self.scheduler_profiles]
         path = self.folder / "scheduler.yaml"
         path.write_text(yaml.safe_dump(config))
         return path

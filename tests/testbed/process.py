@@ -1,9 +1,11 @@
 """Starting the parts of a testbed so that they can be watched, explained and found again."""
 
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -83,6 +85,18 @@ class Supervisor:
             environment={"PYTHONPATH": f"{REPOSITORY / 'operator'}:{REPOSITORY}"},
             directory=REPOSITORY,
         )
+
+    @contextmanager
+    def without(self, name: str) -> Iterator[None]:
+        """Kill the part of that name, as if its machine had gone, and start it again after the block."""
+        (killed,) = (one for one in self.running if one.part.name == name)
+        killed.part.process.send_to_group(signal.SIGKILL)
+        killed.popen.wait()
+        self.running.remove(killed)
+        try:
+            yield
+        finally:
+            self.start(name, list(killed.popen.args))  # type: ignore[arg-type]  # as `start` gave them
 
     def reap(self) -> None:
         """Collect the exit codes of parts that were ended; to be called after tearing down."""

@@ -1,7 +1,8 @@
 """A whole cluster on one machine, and the hands to use it."""
 
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -26,6 +27,7 @@ from tests.testbed.process import REPOSITORY, Supervisor
 from tests.testbed.prometheus import PrometheusFolder, ScrapeStyle, Target
 from tests.testbed.startup import Recipe, Startup
 from tests.testbed.teardown import tear_down, tear_down_abandoned
+from tests.testbed.waiting import wait_until
 
 TOKEN_SECONDS = 6 * 3600
 KEPT_LOGS = REPOSITORY / "build" / "testbed"
@@ -56,8 +58,6 @@ class Testbed:
         python_path: Sequence[Path] = (),
         node_grace_seconds: int = 50,
         apiserver_arguments: Sequence[str] = (),
-        scheduler_arguments: Sequence[str] = (),
-        scheduler_profiles: Sequence[Mapping[str, Any]] = (),
         scrape_interval_seconds: float = 2.0,
         scrape_style: ScrapeStyle = ScrapeStyle.KUBE_PROMETHEUS_STACK,
         scrape_jobs: Sequence[Mapping[str, Any]] = (),
@@ -71,7 +71,6 @@ class Testbed:
         Without `nodes` there are six in two zones; without `kubelet` there are none. `kwok` serves fake
         nodes (see `add_fake_nodes`). `images` maps image names (or prefixes, ending in `*`) to what the
         kubelet runs for them, `python_path` is what pods' Python sees next to the environment's packages.
-        `scheduler_profiles` are those of its configuration, the default one alone if there are none.
         A node is NotReady after `node_grace_seconds` without a heartbeat. `scrape_jobs` are added to
         Prometheus' configuration as they are, `kubelet_options` to the kubelet's (see its README). With
         `network` each node is its own network namespace, and every rack's link to the others carries
@@ -87,8 +86,6 @@ class Testbed:
             python_path=python_path,
             node_grace_seconds=node_grace_seconds,
             apiserver_arguments=apiserver_arguments,
-            scheduler_arguments=scheduler_arguments,
-            scheduler_profiles=scheduler_profiles,
             scrape_interval_seconds=scrape_interval_seconds,
             scrape_style=scrape_style,
             scrape_jobs=scrape_jobs,
@@ -142,6 +139,18 @@ class Testbed:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.down()
+
+    @contextmanager
+    def without(self, part: str) -> Iterator[None]:
+        """Kill that part of the control plane (kube-apiserver, …), and start it again after the block.
+
+        Returns when the API server is ready.
+        """
+        if self._supervisor is None:
+            raise TestbedError("this testbed is not up: call up() first")
+        with self._supervisor.without(part):
+            yield
+        wait_until(lambda: self.api.answers("/readyz"), what="the API server is ready again")
 
     @property
     def instance(self) -> Instance:

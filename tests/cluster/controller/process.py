@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,18 +70,27 @@ class Replica:
         return self.process.wait(timeout=30)
 
 
-def command(testbed: Testbed, *arguments: str, account: str = RELEASE) -> list[str]:
-    """The program with that ServiceAccount's rights."""
-    config = testbed.service_account_kubeconfig(NAMESPACE, account)
+def command(testbed: Testbed, *arguments: str, account: str = RELEASE, config: Path | None = None) -> list[str]:
+    """The program with that ServiceAccount's rights, or as whoever `config` says."""
+    config = config or testbed.service_account_kubeconfig(NAMESPACE, account)
     return [str(BALLAST), *arguments, f"--name={RELEASE}", f"--namespace={NAMESPACE}", f"--kubeconfig={config}"]
 
 
 @contextmanager
-def replica(testbed: Testbed, identity: str, folder: Path, *, lease_seconds: int = 6) -> Iterator[Replica]:
-    """Started, not yet ready; killed in the end if it still runs."""
+def replica(
+    testbed: Testbed,
+    identity: str,
+    folder: Path,
+    *,
+    lease_seconds: int = 6,
+    config: Path | None = None,
+    program: Sequence[str] = (),
+) -> Iterator[Replica]:
+    """Started, not yet ready; killed in the end if it still runs. `program`: what runs it, instead of `ballast`."""
     health_port, metrics_port = free_port("127.0.0.1"), free_port("127.0.0.1")
     log = folder / f"{identity}.log"
-    line = command(testbed, "run")
+    line = command(testbed, "run", config=config)
+    line = [*program, *line[1:]] if program else line
     line += [f"--identity={identity}", "--host=127.0.0.1", "--log-format=json", f"--lease-duration={lease_seconds}s"]
     line += [f"--health-port={health_port}", f"--metrics-port={metrics_port}"]
     with log.open("wb") as output:

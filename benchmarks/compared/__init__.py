@@ -1,1 +1,0 @@
-"""What the benchmark `peers` is made of."""

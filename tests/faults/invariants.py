@@ -1,0 +1,223 @@
+"""What holds whatever fails. Every fault test has a Witness, and asks it in the end.
+
+It judges by the API server's own records: pods and moves as an administrator sees them meanwhile, and the audit log.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from ballast.kube.client import Client, Limits
+from ballast.kube.connection import Connection
+from ballast.kube.errors import KubeError
+from ballast.kube.kinds import BALANCING_POLICY, EXECUTOR_MOVE, POD, Kind
+from ballast.kube.names import GATE
+from ballast.kube.objects import Query, read_list
+from tests.cluster.chart.installation import NAMESPACE, RELEASE
+from tests.cluster.controller.pool import Pool
+from tests.testbed.audit import Request
+from tests.testbed.testbed import Testbed
+from tests.testbed.waiting import wait_until
+
+JSON = dict[str, Any]
+GATED_SECONDS = 15.0
+"""As SECURITY.md says, while a replica lives that reaches the API server."""
+RECOVERY_SECONDS = 30.0
+"""After a fault ends, everything is as without it."""
+SAID_SECONDS = 10.0
+"""A part that fails is said in a condition after an interval and its timeout, of a second each, on a busy machine."""
+_LOOK_SECONDS = 0.1
+_SLACK_SECONDS = 2 * _LOOK_SECONDS + 1.0
+"""A look may be late by as much on a machine that is busy."""
+_TRAVELING = ("Leaving", "Arriving")
+
+WRITES = frozenset(
+    {
+        ("create", "events"),
+        ("create", "executormoves"),
+        ("create", "gateswitches"),
+        ("create", "leases"),
+        ("create", "pods/eviction"),
+        ("delete", "executormoves"),
+        ("delete", "pods"),
+        ("patch", "balancingpolicies/status"),
+        ("patch", "events"),
+        ("patch", "executormoves/status"),
+        ("patch", "gateswitches"),
+        ("patch", "gateswitches/status"),
+        ("patch", "pods"),
+        ("patch", "sparktopologies/status"),
+        ("update", "leases"),
+    }
+)
+"""All that the operator may write; of a pod only what is in PATCHED."""
+PATCHED = ("/metadata/resourceVersion", "/spec/affinity", "/spec/schedulingGates")
+_READS = ("get", "list", "watch")
+
+
+@dataclass(slots=True)
+class _Gated:
+    name: str
+    first: float
+    last: float
+
+    @property
+    def seconds(self) -> float:
+        return self.last - self.first
+
+
+@dataclass(slots=True)
+class Witness:
+    """Looks at the namespaces from `watched` on. Times are monotonic seconds."""
+
+    testbed: Testbed
+    client: Client
+    namespaces: Sequence[str]
+    since: int
+    """How many requests of the operator there were in the audit log when it began."""
+    gated: dict[str, _Gated] = field(default_factory=dict)
+    """By uid."""
+    moves: dict[str, JSON] = field(default_factory=dict)
+    """Every move that was seen, by uid; the spec never changes."""
+    outage_seconds: float = 0.0
+    """For so long no replica reached the API server; pods that were created then may be gated for longer."""
+
+    @contextmanager
+    def outage(self) -> Iterator[None]:
+        """No replica can reach the API server inside the block, or it does not serve."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.outage_seconds += time.monotonic() - began
+
+    def look(self) -> None:
+        now = time.monotonic()
+        for namespace in self.namespaces:
+            for pod in self._listed(POD, namespace):
+                if any(gate["name"] == GATE for gate in pod["spec"].get("schedulingGates") or ()):
+                    metadata = pod["metadata"]
+                    self.gated.setdefault(metadata["uid"], _Gated(metadata["name"], now, now)).last = now
+            for move in self._listed(EXECUTOR_MOVE, namespace):
+                self.moves[move["metadata"]["uid"]] = move
+
+    def _listed(self, kind: Kind, namespace: str) -> list[JSON]:
+        return read_list(self.client, Query(kind, namespace=namespace), lambda each: each).items
+
+    def check(self, *, most_under_way: int | None = None) -> None:
+        """Raises AssertionError with everything that was violated."""
+        asked = self.testbed.requests_of(NAMESPACE, RELEASE)[self.since :]
+        done = [each for each in asked if each.status < 300]
+        found = [
+            *_gated_too_long(self.gated.values(), GATED_SECONDS + self.outage_seconds + _SLACK_SECONDS),
+            *_unordered_evictions(done, self.moves.values()),
+            *_too_many_under_way(done, most_under_way),
+            *_foreign_writes(done),
+        ]
+        assert not found, "\n".join(found)
+
+    def evicted(self) -> list[str]:
+        """Names of the pods that the operator has evicted."""
+        asked = self.testbed.requests_of(NAMESPACE, RELEASE)[self.since :]
+        return [each.name for each in asked if _is_eviction(each) and each.status < 300]
+
+
+@contextmanager
+def watched(testbed: Testbed, *namespaces: str, most_under_way: int | None = None) -> Iterator[Witness]:
+    """A witness that looks until the end of the block, and is then asked."""
+    client = Client(Connection.from_kubeconfig(testbed.kubeconfig), Limits(connections=1, attempts=1))
+    witness = Witness(testbed, client, namespaces, len(testbed.requests_of(NAMESPACE, RELEASE)))
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(_LOOK_SECONDS):
+            try:
+                witness.look()
+            except KubeError:
+                continue  # the API server may be what fails
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield witness
+    finally:
+        ended.set()
+        thread.join()
+        client.close()
+    witness.check(most_under_way=most_under_way)
+
+
+def await_said(mine: Pool, type_: str, status: str, reason: str) -> None:
+    """The policy of this pool says so."""
+
+    def said() -> bool:
+        condition = mine.condition(BALANCING_POLICY, type_) or {}
+        return (condition.get("status"), condition.get("reason")) == (status, reason)
+
+    wait_until(said, what=f"{type_} is {status}: {reason}", timeout_seconds=SAID_SECONDS)
+
+
+def _gated_too_long(pods: Iterable[_Gated], seconds: float) -> Iterator[str]:
+    for pod in pods:
+        if pod.seconds > seconds:
+            yield f"{pod.name} was gated for {pod.seconds:.1f} s, more than {seconds:.1f} s"
+
+
+def _unordered_evictions(done: Sequence[Request], moves: Iterable[JSON]) -> Iterator[str]:
+    """Evictions without an open move that names exactly that pod: namespace, name and uid."""
+    ordered = {_ordered(move): move["metadata"]["name"] for move in moves}
+    phases: dict[tuple[str, str], str] = {}
+    for each in sorted(done, key=lambda request: request.at):
+        if each.resource == "executormoves/status":
+            phases[each.namespace, each.name] = _phase(each)
+            continue
+        if not _is_eviction(each):
+            continue
+        uid = str(((each.body.get("deleteOptions") or {}).get("preconditions") or {}).get("uid"))
+        name = ordered.get((each.namespace, each.name, uid))
+        if name is None:
+            yield f"{each.namespace}/{each.name} ({uid}) was evicted at {each.at}, and no move names it"
+        elif (phase := phases.get((each.namespace, name))) != "Leaving":
+            yield f"{each.namespace}/{each.name} was evicted at {each.at} while its move {name} was {phase}"
+
+
+def _too_many_under_way(done: Sequence[Request], most: int | None) -> Iterator[str]:
+    """More moves between eviction and arrival at a time than the policy's budget allows."""
+    phases: dict[tuple[str, str], str] = {}
+    for each in sorted(done, key=lambda request: request.at):
+        if most is not None and each.resource == "executormoves/status":
+            phases[each.namespace, each.name] = _phase(each)
+            under_way = [name for (_, name), phase in phases.items() if phase in _TRAVELING]
+            if len(under_way) > most:
+                yield f"{len(under_way)} moves were under way at {each.at}, not {most}: {', '.join(under_way)}"
+
+
+def _foreign_writes(done: Iterable[Request]) -> Iterator[str]:
+    """Writes to what belongs to users: any spec but a gated pod's place."""
+    for each in done:
+        if each.verb in _READS:
+            continue
+        if (each.verb, each.resource) not in WRITES:
+            yield f"{each.verb} {each.resource} {each.namespace}/{each.name} at {each.at}"
+        elif each.resource == "pods" and each.verb == "patch":
+            for change in each.body or ():
+                if not change["path"].startswith(PATCHED):
+                    yield f"patch of {change['path']} in {each.namespace}/{each.name} at {each.at}"
+
+
+def _ordered(move: Mapping[str, Any]) -> tuple[str, str, str]:
+    executor = move["spec"]["executor"]
+    return move["metadata"]["namespace"], executor["pod"], executor["uid"]
+
+
+def _phase(written: Request) -> str:
+    return str(((written.answer or {}).get("status") or {}).get("phase"))
+
+
+def _is_eviction(request: Request) -> bool:
+    return (request.verb, request.resource) == ("create", "pods/eviction")

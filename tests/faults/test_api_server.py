@@ -1,0 +1,96 @@
+"""The API server is restarted, forgets its past, and loses the definitions of our kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cluster.chart.installation import NAMESPACE, RELEASE, Installation
+from tests.faults.behind import Scene, behind_a_gateway
+from tests.faults.etcd import compact
+from tests.faults.gateway import Fault
+from tests.faults.play import Play
+from tests.testbed.waiting import stays
+
+pytestmark = pytest.mark.cluster
+
+JSON = dict[str, Any]
+DEFINITIONS = sorted((Path(__file__).parents[2] / "crds").glob("*.yaml"))
+KEPT = ("observedGeneration", "conditions", "phase", "reason", "timings", "subject", "replacement", "targetNodeName")
+"""What the status of an older version has."""
+MOST_WRITES = 12
+"""Of status in CALM_SECONDS, while nothing happens."""
+CALM_SECONDS = 4.0
+
+
+@pytest.fixture(scope="module")
+def scene(installed: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    with behind_a_gateway(installed, tmp_path_factory.mktemp("api-server"), "server") as found:
+        yield found
+
+
+@pytest.fixture
+def play(scene: Scene) -> Iterator[Play]:
+    with scene.stage.play() as found:
+        yield found
+
+
+def test_a_restart_of_the_api_server_in_the_middle_of_everything_changes_no_end(scene: Scene, play: Play) -> None:
+    with scene.watched() as witness:
+        play.begin()
+        with witness.outage(), scene.testbed.without("kube-apiserver"):
+            pass
+        assert play.ends() == play.aim()
+    assert len(witness.evicted()) == 1
+
+
+def test_versions_that_etcd_has_compacted_are_listed_again(scene: Scene, play: Play) -> None:
+    """The operator is cut off while its versions are forgotten; an API server that was started since has no others."""
+    with scene.watched() as witness:
+        with scene.gateway.failing(Fault.DROPPED), witness.outage():
+            play.begin()
+            compact(scene.testbed)
+            with scene.testbed.without("kube-apiserver"):
+                pass
+        assert play.ends() == play.aim()
+    assert len(witness.evicted()) == 1
+    assert "expired (410)" in scene.operator.log.read_text()
+
+
+@contextmanager
+def older_definitions(scene: Scene) -> Iterator[None]:
+    """Those of a version whose status had few fields: the API server drops the others."""
+    scene.testbed.apply(*(_without_new_status(yaml.safe_load(path.read_text())) for path in DEFINITIONS))
+    try:
+        yield
+    finally:
+        scene.testbed.apply(*DEFINITIONS)
+
+
+def _without_new_status(definition: JSON) -> JSON:
+    for version in definition["spec"]["versions"]:
+        status = version["schema"]["openAPIV3Schema"]["properties"].get("status")
+        if status is not None:
+            kept = {name: field for name, field in status["properties"].items() if name in KEPT}
+            status["properties"] = kept
+            status.pop("x-kubernetes-validations", None)
+            status["required"] = [name for name in status.get("required", ()) if name in kept]
+    return definition
+
+
+def test_definitions_of_an_older_version_keep_no_executor_gated_and_bring_no_endless_writes(scene: Scene) -> None:
+    with scene.watched(), older_definitions(scene), scene.stage.play() as play:
+        play.begin()
+        assert play.ends() == play.aim()
+        before = _status_writes(scene)
+        stays(lambda: _status_writes(scene) - before < MOST_WRITES, what="it writes little", seconds=CALM_SECONDS)
+
+
+def _status_writes(scene: Scene) -> int:
+    asked = scene.testbed.requests_of(NAMESPACE, RELEASE)
+    return sum(each.resource.endswith("/status") and each.verb == "patch" for each in asked)

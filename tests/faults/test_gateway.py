@@ -1,0 +1,69 @@
+"""Between the operator and the API server stands a gateway that fails in every way that gateways do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster.chart.installation import Installation
+from tests.faults.behind import Scene, behind_a_gateway
+from tests.faults.gateway import Fault
+from tests.faults.invariants import await_said
+from tests.faults.play import Play
+
+pytestmark = pytest.mark.cluster
+
+LASTS_SECONDS = 2.0
+
+
+@pytest.fixture(scope="module")
+def scene(installed: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    with behind_a_gateway(installed, tmp_path_factory.mktemp("gateway"), "gateway") as found:
+        yield found
+
+
+@pytest.fixture
+def play(scene: Scene) -> Iterator[Play]:
+    with scene.stage.play() as found:
+        yield found
+
+
+def test_undisturbed_the_set_is_placed_and_the_executor_moves(scene: Scene, play: Play) -> None:
+    """What every fault's end is compared with."""
+    with scene.watched() as witness:
+        play.begin()
+        assert play.ends() == play.aim()
+    assert len(witness.evicted()) == 1
+
+
+@pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.name.lower())
+def test_after_a_fault_everything_ends_as_undisturbed(scene: Scene, play: Play, fault: Fault) -> None:
+    with scene.watched() as witness:
+        hits = scene.gateway.hits
+        with scene.gateway.failing(fault), witness.outage():
+            play.begin()
+            play.last(LASTS_SECONDS, until=lambda: scene.gateway.hits > hits)
+        assert play.ends() == play.aim()
+    assert len(witness.evicted()) == 1, "one eviction for one move"
+
+
+def test_a_prometheus_that_is_away_is_said_in_a_condition_and_sets_are_placed(scene: Scene, play: Play) -> None:
+    mine = scene.stage.moving
+    with scene.watched() as witness:
+        scene.stage.metrics.down = True
+        try:
+            await_said(mine, "MetricsAvailable", "False", "Unreachable")
+            play.begin(moving=False)
+            assert play.ends(moving=False) == play.aim(moving=False)
+        finally:
+            scene.stage.metrics.down = False
+        await_said(mine, "MetricsAvailable", "True", "Available")
+        assert witness.evicted() == []
+
+
+def test_an_authority_that_is_rotated_is_trusted_at_once(scene: Scene, play: Play) -> None:
+    with scene.watched():
+        scene.gateway.rotate()
+        play.begin()
+        assert play.ends() == play.aim()

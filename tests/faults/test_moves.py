@@ -1,0 +1,174 @@
+"""What becomes of moves, and of executors at their gates, when the cluster changes under a move or is in its way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ballast.controller.turns import MOST
+from ballast.kube.kinds import BALANCING_POLICY, DISRUPTION_BUDGET, EXECUTOR_MOVE, NAMESPACE, NODE, POD, Kind
+from tests.cluster.chart.installation import Installation
+from tests.cluster.controller.ordered import COLD, EAGER, HOT, WARM, Stage, stage
+from tests.cluster.controller.pool import Pool, pool, required_labels, zones
+from tests.faults.invariants import watched
+from tests.faults.webhook import Webhook, webhook
+from tests.testbed.waiting import wait_until
+
+pytestmark = pytest.mark.cluster
+
+JSON = dict[str, Any]
+QUOTA = Kind("v1", "ResourceQuota", "resourcequotas")
+JUNK = 300
+
+
+def until_phase(on: Stage, name: str, *phases: str) -> None:
+    def reached() -> JSON | None:
+        status: JSON = on.move(name).get("status") or {}
+        return status if status.get("phase") in phases else None
+
+    on.until(reached, f"{name} is {' or '.join(phases)}")
+
+
+def assert_placed(on: Stage, others: Pool, *, rounds: int = 3) -> None:
+    """Executors elsewhere do not wait for what is wrong here."""
+    placed = others.executors(2)
+    for _ in range(rounds):
+        on.clock.ahead_seconds += 1.0
+        on.operator.round()
+    assert not any(others.gated(name) for name in placed)
+    assert all(required_labels(others.pod(name)) for name in placed)
+
+
+def test_a_namespace_that_is_deleted_while_an_executor_moves_delays_no_other(installed: Installation) -> None:
+    with stage(installed, "lost-space") as on, pool(installed.testbed, "lost-space-others", zones()) as others:
+        others.policy()
+        with watched(installed.testbed, on.mine.name, others.name):
+            on.ask("asked", on.executor(HOT))
+            until_phase(on, "asked", "Leaving", "Arriving")
+            on.mine.delete(NAMESPACE, on.mine.name)
+            written = len(on.operator.fate.writes)
+            assert_placed(on, others)
+            for _ in range(10):
+                on.clock.ahead_seconds += 1.0
+                on.operator.round()
+            assert len(on.operator.fate.writes) - written < 40, "it writes without end"
+
+
+def test_a_destination_that_is_deleted_while_an_executor_moves_there_leaves_nothing_gated(
+    installed: Installation,
+) -> None:
+    with stage(installed, "lost-node") as on, watched(installed.testbed, on.mine.name):
+        on.ask("asked", on.executor(HOT))
+        until_phase(on, "asked", "Leaving")
+        on.mine.delete(NODE, on.mine.node(COLD))
+        assert on.outcome("asked")[0] in ("Succeeded", "Failed")
+        assert len(on.driver.pods()) == 2
+        assert not any(on.mine.gated(pod["metadata"]["name"]) for pod in on.driver.pods())
+
+
+def test_a_replacement_that_a_user_deletes_is_followed_by_another_and_nothing_is_evicted_again(
+    installed: Installation,
+) -> None:
+    with stage(installed, "lost-pod") as on, watched(installed.testbed, on.mine.name) as witness:
+        on.ask("asked", on.executor(HOT))
+        until_phase(on, "asked", "Arriving")
+        for pod in on.driver.pods():
+            if pod["spec"].get("nodeName") != on.mine.node(WARM):
+                on.mine.delete(POD, pod["metadata"]["name"])
+        assert on.outcome("asked")[0] in ("Succeeded", "Failed")
+        assert len(on.driver.pods()) == 2
+        assert len(witness.evicted()) == 1
+
+
+def test_a_disruption_budget_of_zero_is_told_and_an_executor_leaves_once_it_allows(installed: Installation) -> None:
+    with stage(installed, "budget") as on, watched(installed.testbed, on.mine.name) as witness:
+        none = {"maxUnavailable": 0, "selector": {"matchLabels": {"spark-role": "executor"}}}
+        on.mine.apply(DISRUPTION_BUDGET, "none", none)
+        wait_until(
+            lambda: (on.mine.read(DISRUPTION_BUDGET, "none").get("status") or {}).get("currentHealthy") is not None,
+            what="pods are counted for the budget",
+        )
+        on.ask("asked", on.executor(HOT))
+
+        def blocked() -> JSON | None:
+            status: JSON = on.move("asked").get("status") or {}
+            return status if status.get("reason") == "DisruptionBudget" else None
+
+        on.until(blocked, "the move says what blocks it")
+        assert witness.evicted() == []
+        on.mine.delete(DISRUPTION_BUDGET, "none")
+        assert on.outcome("asked")[0] in ("Succeeded", "Failed")
+        assert len(witness.evicted()) == 1
+
+
+def test_a_quota_that_is_used_up_refuses_moves_and_executors_are_placed(installed: Installation) -> None:
+    with stage(installed, "quota", shedding=EAGER) as on, pool(installed.testbed, "quota-others", zones()) as others:
+        others.policy()
+        with watched(installed.testbed, on.mine.name, others.name) as witness:
+            on.mine.apply(QUOTA, "none", {"hard": {"count/executormoves.ballast.dev": "0"}})
+            wait_until(lambda: (on.mine.read(QUOTA, "none").get("status") or {}).get("hard"), what="the quota counts")
+            on.until(lambda: next(iter(on.mine.events("MoveNotCreated")), None), "its Event says why")
+            assert_placed(on, others)
+            assert witness.evicted() == []
+
+
+@pytest.mark.parametrize("hangs", [False, True], ids=["refuses", "hangs"])
+def test_a_webhook_that_is_in_the_way_of_releases_delays_no_other_namespace(
+    installed: Installation, tmp_path: Path, *, hangs: bool
+) -> None:
+    name = f"webhook-{'hangs' if hangs else 'refuses'}"
+    with stage(installed, name) as on, pool(installed.testbed, f"{name}-others", zones()) as others:
+        others.policy()
+        with watched(installed.testbed, on.mine.name, others.name) as witness:
+            with webhook(on.mine, tmp_path, hangs=hangs) as hook, witness.outage():
+                on.driver.target += 1
+                on.driver.start()
+                wait_until(lambda: _asked(on, hook), what="the webhook is asked")
+                assert_placed(on, others, rounds=2)
+            on.until(lambda: {"released": True} if not _gated(on) else None, "the executor is released")
+            placed = on.mine.condition(BALANCING_POLICY, "Ready")
+            assert placed is not None
+            assert placed["status"] == "True"
+
+
+def _asked(on: Stage, hook: Webhook) -> bool:
+    on.operator.round()
+    return hook.asked > 0
+
+
+def _gated(on: Stage) -> bool:
+    return any(on.mine.gated(pod["metadata"]["name"]) for pod in on.driver.pods())
+
+
+def test_a_flood_of_junk_moves_delays_no_executor_at_its_gate(installed: Installation) -> None:
+    with stage(installed, "flood") as on, pool(installed.testbed, "flood-others", zones()) as others:
+        others.policy()
+        with watched(installed.testbed, on.mine.name, others.name) as witness:
+            installed.testbed.api.post_all(EXECUTOR_MOVE.path(namespace=others.name), [_junk(i) for i in range(JUNK)])
+            before = len(on.operator.fate.writes)
+            assert_placed(on, others)
+            statuses = on.operator.fate.writes[before:].count("patch ExecutorMove status")
+            assert 0 < statuses <= 3 * MOST
+            on.ask("asked", on.executor(HOT))
+            on.operator.round()
+            assert on.move("asked")["status"]["phase"] == "Leaving", "another namespace's move has its turn at once"
+            assert len(witness.evicted()) == 1
+
+
+def _junk(number: int) -> JSON:
+    """Names what is not there, in words that would do harm if they were read as PromQL, HTML or a terminal's."""
+    words = ("{__name__=~'.+'}", "<script>alert(1)</script>", "\x1b[2J", "%s%n{0}")[number % 4]
+    return {
+        "apiVersion": EXECUTOR_MOVE.api_version,
+        "kind": EXECUTOR_MOVE.kind,
+        "metadata": {"name": f"junk-{number}", "annotations": {"words": words, "much": "x" * (1 << 10)}},
+        "spec": {
+            "topologyName": "clicks",
+            "executor": {"pod": f"no-such-{number}", "uid": f"junk-{number}"},
+            "sourceNodeName": f"flood-{HOT}",
+            "targetNodeName": f"flood-{COLD}",
+            "approved": True,
+        },
+    }

@@ -1,0 +1,95 @@
+"""The table of faults names tests that exist, and the checker of invariants can find what it looks for."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults.invariants import _foreign_writes, _Gated, _gated_too_long, _too_many_under_way, _unordered_evictions
+from tests.testbed.audit import Request
+
+JSON = dict[str, Any]
+ROOT = Path(__file__).parents[2]
+TABLE = (ROOT / "tests/faults/README.md").read_text(encoding="utf-8")
+NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py)::(\w+)(?:\[([^\]]+)\])?`", TABLE)))
+
+
+def test_every_row_of_the_table_names_a_test() -> None:
+    rows = [line for line in TABLE.splitlines() if line.startswith("| ") and not line.startswith("| Fault ")]
+    assert len(rows) > 40
+    assert [row for row in rows if "`tests/" not in row] == []
+
+
+@pytest.mark.parametrize(("path", "name"), sorted({(path, name) for path, name, _ in NAMED}))
+def test_a_test_that_the_table_names_exists(path: str, name: str) -> None:
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    found = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    assert name in found
+
+
+def test_every_test_of_faults_is_in_the_table() -> None:
+    found = {
+        f"{path.relative_to(ROOT)}::{name}"
+        for path in (ROOT / "tests/faults").glob("test_*.py")
+        for name in re.findall(r"^def (test_\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    named = {f"{path}::{name}" for path, name, _ in NAMED}
+    assert {each for each in found - named if "undisturbed_the" not in each} == set()
+
+
+def asked(verb: str, resource: str, *, at: int = 0, name: str = "e1", body: Any = None, answer: Any = None) -> Request:
+    return Request("operator", verb, resource, "ns", name, 200, "/", f"2026-01-01T00:00:{at:02}Z", body, answer)
+
+
+def evicted(uid: str, *, at: int) -> Request:
+    return asked("create", "pods/eviction", at=at, body={"deleteOptions": {"preconditions": {"uid": uid}}})
+
+
+def written(phase: str, *, at: int, name: str = "m1") -> Request:
+    return asked("patch", "executormoves/status", at=at, name=name, answer={"status": {"phase": phase}})
+
+
+MOVE: JSON = {"metadata": {"namespace": "ns", "name": "m1"}, "spec": {"executor": {"pod": "e1", "uid": "u1"}}}
+
+
+def test_a_pod_that_was_gated_too_long_is_found() -> None:
+    assert len(list(_gated_too_long([_Gated("p", 10.0, 26.0), _Gated("q", 10.0, 24.0)], 15.0))) == 1
+
+
+@pytest.mark.parametrize(
+    ("requests", "violations"),
+    [
+        ([written("Leaving", at=1), evicted("u1", at=2)], 0),
+        ([written("Leaving", at=1), evicted("u2", at=2)], 1),
+        ([written("Approved", at=1), evicted("u1", at=2)], 1),
+        ([written("Leaving", at=1), written("Refused", at=2), evicted("u1", at=3)], 1),
+        ([evicted("u1", at=2)], 1),
+    ],
+    ids=["ordered", "of another pod", "before it leaves", "after it ended", "without a phase"],
+)
+def test_an_eviction_that_no_open_move_ordered_is_found(requests: list[Request], violations: int) -> None:
+    assert len(list(_unordered_evictions(requests, [MOVE]))) == violations
+
+
+def test_more_moves_under_way_than_the_budget_allows_are_found() -> None:
+    both = [written("Leaving", at=1), written("Arriving", at=2, name="m2"), written("Settling", at=3)]
+    assert len(list(_too_many_under_way(both, 1))) == 1
+    assert list(_too_many_under_way(both, 2)) == []
+
+
+@pytest.mark.parametrize(
+    ("request_", "violations"),
+    [
+        (asked("patch", "pods", body=[{"op": "remove", "path": "/spec/schedulingGates/0"}]), 0),
+        (asked("patch", "pods", body=[{"op": "add", "path": "/metadata/labels/x", "value": "y"}]), 1),
+        (asked("patch", "balancingpolicies"), 1),
+        (asked("patch", "sparktopologies/status"), 0),
+        (asked("list", "secrets"), 0),
+    ],
+)
+def test_a_write_to_what_is_a_users_is_found(request_: Request, violations: int) -> None:
+    assert len(list(_foreign_writes([request_]))) == violations
