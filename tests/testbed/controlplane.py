@@ -4,6 +4,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -53,6 +54,8 @@ class ControlPlaneSetup:
     scheduler: bool
     node_grace_seconds: int
     apiserver_arguments: Sequence[str]
+    scheduler_arguments: Sequence[str]
+    scheduler_profiles: Sequence[Mapping[str, Any]]
 
     @property
     def folder(self) -> Path:
@@ -186,10 +189,11 @@ class ControlPlaneSetup:
         }
         del flags["kubeconfig"]  # with a config file it is named there
         name = "kube-scheduler"
-        return self.supervisor.start(name, [self.binaries[name], *_arguments(flags)])
+        command = [self.binaries[name], *_arguments(flags), *self.scheduler_arguments]
+        return self.supervisor.start(name, command)
 
     def _scheduler_config(self) -> Path:
-        config = {
+        config: dict[str, Any] = {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
             "leaderElection": {"leaderElect": False},
@@ -199,6 +203,8 @@ class ControlPlaneSetup:
                 "burst": CLIENT_QPS,
             },
         }
+        if self.scheduler_profiles:
+            config["profiles"] = [dict(profile) for profile in self.scheduler_profiles]
         path = self.folder / "scheduler.yaml"
         path.write_text(yaml.safe_dump(config))
         return path

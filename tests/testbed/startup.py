@@ -35,6 +35,8 @@ class Recipe:
     python_path: Sequence[Path]
     node_grace_seconds: int
     apiserver_arguments: Sequence[str]
+    scheduler_arguments: Sequence[str]
+    scheduler_profiles: Sequence[Mapping[str, Any]]
     scrape_interval_seconds: float
     scrape_style: ScrapeStyle
     scrape_jobs: Sequence[Mapping[str, Any]]
@@ -108,6 +110,8 @@ class Startup:
             scheduler=self.recipe.scheduler,
             node_grace_seconds=self.recipe.node_grace_seconds,
             apiserver_arguments=self.recipe.apiserver_arguments,
+            scheduler_arguments=self.recipe.scheduler_arguments,
+            scheduler_profiles=self.recipe.scheduler_profiles,
         ).start()
 
     def _record(self, binaries: Mapping[str, Path], plane: ControlPlane, nodes: Sequence[PlacedNode]) -> None:

@@ -58,6 +58,8 @@ class Testbed:
         python_path: Sequence[Path] = (),
         node_grace_seconds: int = 50,
         apiserver_arguments: Sequence[str] = (),
+        scheduler_arguments: Sequence[str] = (),
+        scheduler_profiles: Sequence[Mapping[str, Any]] = (),
         scrape_interval_seconds: float = 2.0,
         scrape_style: ScrapeStyle = ScrapeStyle.KUBE_PROMETHEUS_STACK,
         scrape_jobs: Sequence[Mapping[str, Any]] = (),
@@ -71,6 +73,7 @@ class Testbed:
         Without `nodes` there are six in two zones; without `kubelet` there are none. `kwok` serves fake
         nodes (see `add_fake_nodes`). `images` maps image names (or prefixes, ending in `*`) to what the
         kubelet runs for them, `python_path` is what pods' Python sees next to the environment's packages.
+        `scheduler_profiles` are those of its configuration, the default one alone if there are none.
         A node is NotReady after `node_grace_seconds` without a heartbeat. `scrape_jobs` are added to
         Prometheus' configuration as they are, `kubelet_options` to the kubelet's (see its README). With
         `network` each node is its own network namespace, and every rack's link to the others carries
@@ -86,6 +89,8 @@ class Testbed:
             python_path=python_path,
             node_grace_seconds=node_grace_seconds,
             apiserver_arguments=apiserver_arguments,
+            scheduler_arguments=scheduler_arguments,
+            scheduler_profiles=scheduler_profiles,
             scrape_interval_seconds=scrape_interval_seconds,
             scrape_style=scrape_style,
             scrape_jobs=scrape_jobs,

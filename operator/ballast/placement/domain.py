@@ -18,6 +18,8 @@ _LARGEST = 256
 _AMPLE = 2
 """How many times the set must fit into the nodes that are considered."""
 _ALTERNATIVES = 4
+_ENDS = [0, 1, 3]
+"""Of a standing's keys, those that ends other than the set's own executors have a part in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +27,11 @@ class Standing:
     """The places of one level, each with what speaks for it; lower is better, earlier fields weigh more."""
 
     keys: FloatArray
-    """(fields, places): distance from those that run, from the driver, from outer ends; whether a nearer place holds
-    the set, room, what is left.
+    """(fields, places): distance from those that run, from outer ends; whether a nearer place holds the set; distance
+    from the driver, room, what is left.
 
     Of places that hold the set the tightest is best, so that the next set finds a whole one; of others the roomiest.
+    The driver, which takes no part in a shuffle, is not worth splitting the set for.
     """
     fits: BoolArray
     """(places,): where the whole set fits."""
@@ -39,7 +42,7 @@ class Standing:
 
     def equals(self, one: int, other: int) -> bool:
         """Whether nothing but room speaks for one rather than the other."""
-        return bool((self.keys[:-3, one] == self.keys[:-3, other]).all())
+        return bool((self.keys[_ENDS, one] == self.keys[_ENDS, other]).all())
 
 
 def domains(view: PlacementView, *, thorough: bool) -> Iterator[IntArray]:
@@ -104,7 +107,7 @@ def _standing(view: PlacementView, nodes: IntArray, level: int) -> Standing:
     fits = _fitting(view, part, places, holds, level)
     sense = np.where(fits, 1.0, -1.0)
     split = 1.0 - _whole_within(view, part, places, size, level)
-    keys = np.stack([_rounded(traffic), driver, _rounded(outer), split, sense * room, sense * _rounded(left)])
+    keys = np.stack([_rounded(traffic), _rounded(outer), split, driver, sense * room, sense * _rounded(left)])
     return Standing(keys, fits)
 
 

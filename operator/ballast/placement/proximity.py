@@ -19,6 +19,7 @@ from ballast.placement.node_locations import NodeLocations
 from ballast.placement.placement_view import PlacementView
 from ballast.placement.problem import Layout, Problem, construct, construct_by_zone, hardest_first
 from ballast.placement.refinement import Budget, descend, refine
+from ballast.placement.spreading import spread
 from ballast.placement.strategy import Seats
 from ballast.placement.workload import TopologyWorkload
 
@@ -118,8 +119,9 @@ def _first_look(view: PlacementView, sequence: Sequence[int], effort: Effort) ->
             return best
     if best is not None and widest is not None and _split(best):
         # A component at a time where there is little time: sorted, groups of one component stand together.
-        order = sequence if effort.orders else sorted(sequence)
-        best = _better(best, _constructed(widest, order, by_zone=True), effort)
+        few = [sequence if effort.orders else sorted(sequence)]
+        for order in _orders(widest, sequence, effort) if effort.thorough else few:
+            best = _better(best, _constructed(widest, order, by_zone=True), effort)
     if best is not None and widest is not None and best.missing.any():
         for order in _every_order(widest, sequence):
             best = _better(best, _constructed(widest, order), effort)
@@ -264,6 +266,8 @@ class Proximity:
         layout = search(view, turns, self._effort or self._shared(view))
         if layout is None:
             return [[] for _ in view.groups]
+        if view.workload.topology.implicit:
+            spread(layout, float(view.pool.locations.steps[-1]))
         nodes = [int(node) for node in layout.problem.nodes]
         return [
             [nodes[column] for column in row.nonzero()[0] for _ in range(int(row[column]))] for row in layout.placed

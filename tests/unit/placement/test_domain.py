@@ -203,6 +203,12 @@ def test_a_zone_with_a_rack_that_holds_it_comes_before_a_tighter_one_without() -
     assert tried(a_view(8, nodes=(*NODES, *loose)))[0] == "c0 c1 c2 c3 c4 c5"
 
 
+def test_the_driver_is_not_worth_splitting_the_set_over_racks() -> None:
+    nodes = (*NODES, *(a_node(f"c{n}", zone="c", rack=f"c{n}", cores=2.0) for n in range(4)))
+    near_c = a_topology(driver=Anchor(("c", "c0", None), 1.0))
+    assert tried(a_view(4, nodes=nodes, topologies=(near_c,)))[0] in IN_A + IN_B
+
+
 def test_places_that_do_not_hold_it_are_ranked_the_roomiest_first() -> None:
     view = a_view(9, nodes=BUSY_A)
     assert view.pool.locations.codes[0].max() == 1
@@ -302,6 +308,7 @@ def test_earlier_figures_weigh_more_and_lower_ones_are_better() -> None:
 
 
 def test_places_are_equal_when_only_room_differs() -> None:
-    found = standing((0, 1, 2, 3, 4, 5), (0, 1, 2, 9, 9, 9), (0, 1, 4, 3, 4, 5))
+    found = standing((0, 1, 2, 3, 4, 5), (0, 1, 9, 3, 9, 9), (0, 1, 2, 4, 4, 5), (0, 2, 2, 3, 4, 5))
     assert found.equals(0, 1)
     assert not found.equals(0, 2)
+    assert not found.equals(0, 3)

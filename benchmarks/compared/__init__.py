@@ -1,0 +1,1 @@
+"""What the benchmark `peers` is made of."""
