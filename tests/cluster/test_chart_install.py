@@ -11,9 +11,10 @@ import pytest
 import yaml
 
 from ballast.api.crd import KINDS
-from ballast.kube.kinds import BALANCING_POLICY, GATE_SWITCH, POD
+from ballast.kube.kinds import BALANCING_POLICY, EXECUTOR_MOVE, GATE_SWITCH, POD
+from ballast.kube.names import GATE
 from tests.cluster.chart.installation import CHART, NAMESPACE, PROBES, RELEASE, Installation
-from tests.cluster.chart.objects import executor
+from tests.cluster.chart.objects import executor, gates_of, move
 from tests.testbed.errors import TestbedError
 from tests.testbed.waiting import wait_until
 from tests.unit.cli.program import Ended, run
@@ -149,7 +150,13 @@ def test_the_uninstall_job_turns_the_switch_off_when_helm_runs_it(
     template = {"name": "pod-template-volume", "configMap": {"name": "clicks-podspec"}}
     driver = executor("clicks-driver", role="driver", labels={"spark-app-selector": "clicks"}, volumes=[template])
     assert installed.admin.create(POD, driver, namespace=PROBES).ok
+    assert installed.admin.create(POD, executor("waiting", gates=[GATE]), namespace=PROBES).ok
+    assert installed.admin.create(EXECUTOR_MOVE, move("open", pod="waiting", approved=True), namespace=PROBES).ok
     ended = as_the_hook()
+    assert gates_of(installed.admin.read(POD, "waiting", namespace=PROBES).body) == []
+    assert "finalizers" not in installed.admin.read(EXECUTOR_MOVE, "open", namespace=PROBES).body["metadata"]
+    for kind, name in ((POD, "waiting"), (EXECUTOR_MOVE, "open")):
+        assert installed.admin.delete(kind, name, namespace=PROBES).ok
     assert installed.admin.delete(POD, "clicks-driver", namespace=PROBES).ok
     assert ended.code == 0
     assert "Warning: The executors of these applications have a pod template that you may not read" in ended.err

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from ballast.controller.failures import Failure
-from ballast.kube.kinds import CLAIM, EXECUTOR_MOVE, NODE, POD, SPARK_TOPOLOGY, VOLUME
+from ballast.kube.kinds import BALANCING_POLICY, CLAIM, EXECUTOR_MOVE, NODE, POD, SPARK_TOPOLOGY, VOLUME
 from ballast.kube.objects import Query, read_list
 from tests.cluster.chart.caller import Caller, user
-from tests.cluster.chart.installation import Installation, grant
+from tests.cluster.chart.installation import CHART, NAMESPACE, RELEASE, Installation, grant
 from tests.cluster.chart.objects import move
 from tests.cluster.controller.hand import Clock, FakeFigures, hand, watching
 from tests.cluster.controller.ordered import CLICKS, COLD, EAGER, HOT, MOVES, WARM, Stage, stage
 from tests.cluster.controller.pool import ENFORCE, POOL_LABEL, ZONE_LABEL, Pool, pool, required_labels, zones
 from tests.cluster.controller.scene import Driver
+from tests.testbed.testbed import Testbed
 from tests.testbed.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
@@ -199,6 +203,66 @@ def test_a_move_belongs_to_its_topology_and_goes_after_its_time(installed: Insta
         on.clock.ahead_seconds += 61.0
         gone = {"gone": True}
         on.until(lambda: gone if name not in [m["metadata"]["name"] for m in _moves(on)] else None, "it is deleted")
+
+
+@dataclass(frozen=True, slots=True)
+class Git:
+    """A folder of manifests that a GitOps controller reconciles: Flux's kustomize-controller applies them on the
+    server's side, every interval, and calls it drift where a dry run of that would change something.
+    """
+
+    folder: Path
+    testbed: Testbed
+
+    def commit(self, name: str, manifest: str) -> None:
+        (self.folder / name).write_text(manifest)
+        files = sorted(path.name for path in self.folder.iterdir() if path.name != "kustomization.yaml")
+        (self.folder / "kustomization.yaml").write_text(yaml.safe_dump({"resources": files}))
+
+    def reconcile(self) -> None:
+        self._kubectl("apply", "--force-conflicts")
+
+    def drift(self) -> str:
+        """What the next reconcile would change. kubectl ends with 1 where there is something."""
+        return self._kubectl("diff", "--force-conflicts", check=False)
+
+    def _kubectl(self, verb: str, *options: str, check: bool = True) -> str:
+        manager = "--field-manager=kustomize-controller"
+        kubectl = self.testbed.kubectl_as(self.testbed.kubeconfig)
+        done = kubectl.run(verb, "--server-side", manager, *options, f"--kustomize={self.folder}", check=check)
+        return done.stdout + done.stderr if verb == "diff" else ""
+
+
+def desired(found: JSON) -> str:
+    """The object as its user wrote it, defaults included."""
+    named = {key: value for key, value in found["metadata"].items() if key in ("name", "namespace")}
+    return yaml.safe_dump(
+        {"apiVersion": found["apiVersion"], "kind": found["kind"], "metadata": named, "spec": found["spec"]}
+    )
+
+
+def test_git_and_the_operator_fight_over_no_field_and_a_commit_approves_a_move(
+    installed: Installation, tmp_path: Path
+) -> None:
+    testbed, git = installed.testbed, Git(tmp_path, installed.testbed)
+    chart = testbed.helm("template", RELEASE, str(CHART), f"--namespace={NAMESPACE}", "--no-hooks")
+    with stage(installed, "gitops", shedding=EAGER, moves={**MOVES, "mode": "Approve"}) as on:
+        git.commit("chart.yaml", chart)
+        for kind, name in ((BALANCING_POLICY, on.mine.name), (SPARK_TOPOLOGY, "clicks")):
+            git.commit(f"{kind.plural}.yaml", desired(on.mine.read(kind, name)))
+        git.reconcile()
+        found = on.until(lambda: _first(on), "a move is proposed")
+        assert not found["spec"].get("approved")
+        found["spec"] |= {"approved": True}
+        git.commit("approval.yaml", desired(found))
+        git.reconcile()
+        assert on.outcome(found["metadata"]["name"])[0] in ("Succeeded", "Failed")
+        assert git.drift() == ""
+        for kind, name in ((BALANCING_POLICY, on.mine.name), (SPARK_TOPOLOGY, "clicks")):
+            now = on.mine.read(kind, name)
+            assert now["status"]["observedGeneration"] == now["metadata"]["generation"]
+            assert {c["type"]: c["status"] for c in now["status"]["conditions"]}["Ready"] == "True"
+            assert "finalizers" not in now["metadata"], "pruning would wait for the operator"
 
 
 def _moves(on: Stage) -> list[JSON]:
