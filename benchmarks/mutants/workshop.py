@@ -7,6 +7,7 @@ little: quick tests first, fewer examples of a property, the first recorded case
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,11 @@ from pathlib import Path
 REPOSITORY = Path(__file__).parents[2]
 RECORDED_CASES = 40
 """Of each class; all of them take minutes a mutant."""
+
+RECORDED = ("placement", "shedding", "grouping")
+"""Packages that recorded cases are about."""
+_SHARED = re.compile(r"from tests\.(?:unit|properties)\.(\w+)")
+"""What a property test takes from other tests; those that take from tests of other packages are slow."""
 
 _PYPROJECT = """\
 [tool.mutmut]
@@ -57,8 +63,12 @@ class Workshop:
         self._write("pyproject.toml", _PYPROJECT.format(mutated=mutated, pytest=_pytest_settings()))
         self._write("conftest.py", _CONFTEST)
         self._copy("operator/ballast", "src/ballast")
-        for name in ("__init__.py", "conftest.py", "builders.py", "unit/__init__.py", "vectors"):
+        for name in ("__init__.py", "conftest.py", "builders.py", "unit/__init__.py"):
             self._copy(f"tests/{name}")
+        self._copy("tests/testbed", leave="test_*")
+        if set(packages) & set(RECORDED):
+            self._copy("tests/reference")
+            self._copy("tests/vectors")
         for package in packages:
             self._copy(f"tests/unit/{package}")
         for path in _properties(packages):
@@ -71,11 +81,11 @@ class Workshop:
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / name).write_text(text, encoding="utf-8")
 
-    def _copy(self, source: str, target: str | None = None) -> None:
+    def _copy(self, source: str, target: str | None = None, *, leave: str = "__pycache__") -> None:
         origin, copy = REPOSITORY / source, self.folder / (target or source)
         copy.parent.mkdir(parents=True, exist_ok=True)
         if origin.is_dir():
-            shutil.copytree(origin, copy, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(origin, copy, ignore=shutil.ignore_patterns("__pycache__", leave))
         else:
             shutil.copy2(origin, copy)
 
@@ -110,8 +120,11 @@ class Workshop:
 def _properties(packages: Sequence[str]) -> Iterator[Path]:
     """The property tests that speak of the packages, and what they share."""
     names = [f"ballast.{package}" for package in packages]
+    helpers = {path.stem for path in (REPOSITORY / "tests/properties").glob("*.py")}
     for path in sorted((REPOSITORY / "tests/properties").glob("*.py")):
         text = path.read_text(encoding="utf-8")
+        if any(name not in packages and name not in helpers for name in _SHARED.findall(text)):
+            continue
         if not path.name.startswith("test_") or any(name in text for name in names):
             yield path
 
