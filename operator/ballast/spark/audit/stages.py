@@ -82,7 +82,9 @@ class Audit:
         emitted = self._emitted(df, id, before=before, emits=emits)
         others = keeps is not None or emits is not None
         self._stages[name] = _Stage(name, before, emitted, ends=ends, emits_others=others and not ends)
-        return _observed(df, _PREFIX + name, id, *(() if ends else (keeps, emits)))
+        if ends:
+            keeps = emits = None
+        return _observed(df, _PREFIX + name, id, keeps=keeps, emits=emits, is_source=not before)
 
     def sink(
         self,
@@ -186,7 +188,7 @@ class Audit:
         run: str = "",
         recomputed: bool = False,
     ) -> Entry:
-        consumed = Sum(values["consumed_count"], values["consumed_xor"] or 0)
+        consumed = Sum(values["consumed_count"], values.get("consumed_xor") or 0)
         emitted = Sum() if stage.ends else consumed
         if stage.emits_others:
             emitted = Sum(values["emitted_count"] or 0, values["emitted_xor"] or 0)
@@ -220,14 +222,18 @@ def _observed(
     df: DataFrame,
     observation: str,
     id: Column | str,  # noqa: A002 -- as above
+    *,
     keeps: Column | str | None = None,
     emits: Column | str | None = None,
+    is_source: bool = False,
 ) -> DataFrame:
-    """Aggregates of what the stage emits only if that differs from what it consumes.
+    """No aggregate that no other one is compared with: each costs some 20 ns a record.
 
-    The hashes are columns: Spark compiles these, but computes the arguments of an observation one by one.
+    What the stage emits counts only if that differs from what it consumes; the ids that a source consumes and does not
+    emit, never. The hashes are columns: Spark compiles these, but interprets the arguments of an observation.
     """
-    columns = {_CONSUMED: sql.xxhash64(id)}
+    others = keeps is not None or emits is not None
+    columns = {} if is_source and others else {_CONSUMED: sql.xxhash64(id)}
     condition = sql.expr(keeps) if isinstance(keeps, str) else keeps
     if emits is not None:
         count, value = sql.coalesce(sql.size(emits), sql.lit(0)).cast("long"), _xor_of_all(emits)
@@ -261,7 +267,8 @@ class _Reading:
 
 def _sums(columns: Mapping[str, Column]) -> Iterator[Column]:
     yield sql.count(sql.lit(1)).alias("consumed_count")
-    yield sql.bit_xor(_CONSUMED).alias("consumed_xor")
+    if _CONSUMED in columns:
+        yield sql.bit_xor(_CONSUMED).alias("consumed_xor")
     if _EMITTED in columns:
         # A hash is never null.
         yield (sql.sum(_COUNT) if _COUNT in columns else sql.count(_EMITTED)).alias("emitted_count")
