@@ -11,6 +11,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -90,7 +91,8 @@ def run(folder: Path, *, seconds: float, least: int, seed: int) -> Outcome:
             assert job.returncode == 0, log_tail(log)
         finally:
             for process in psutil.Process(job.pid).children(recursive=True) if job.poll() is None else ():
-                process.kill()
+                with suppress(psutil.NoSuchProcess):  # executors end by themselves, too
+                    process.kill()
             job.kill()
             job.wait()
         counted = {name: _counted(running.bootstrap, name) for name in (SOUND, LEAKY)}
