@@ -42,6 +42,8 @@ _SETTINGS = {
     "spark.decommission.enabled": "true",
     "spark.storage.decommission.enabled": "true",
     "spark.storage.decommission.replicationReattemptInterval": "2s",
+    # In Kubernetes, the pod's grace period ends it.
+    "spark.executor.decommission.forceKillTimeout": "60s",
     "spark.locality.wait": "0s",
     # As many executors may end as it takes.
     "spark.deploy.maxExecutorRetries": "-1",
