@@ -17,7 +17,7 @@ from ballast.placement.node_locations import NodeLocations
 # Rates are spread evenly over pairs of executors: Spark does not report which executors communicate, and with a
 # hash shuffle every executor talks to every other.
 
-_DRIVER_SHARE = 0.01
+_DRIVER_SHARE = 0.05
 """Weight of the driver next to the topology's whole traffic: it decides between equals and never splits a set."""
 
 
