@@ -125,16 +125,6 @@ def test_a_set_goes_to_the_zone_of_its_driver() -> None:
     assert zones(placed(crowded, some(4), topology=topology)) == {"b": 4}
 
 
-def test_an_executor_goes_to_the_zone_of_its_driver_though_nodes_elsewhere_are_somewhat_cooler() -> None:
-    topology = a_topology(driver=Anchor(("b", "r0", "elsewhere"), 1.0))
-    warmer = [
-        a_node(f"{zone}{n}", zone=zone, rack=f"r{n}", cpu=cpu)
-        for zone, cpu in (("a", 0.05), ("b", 0.3))
-        for n in (0, 1)
-    ]
-    assert zones(placed(warmer, some(1), topology=topology)) == {"b": 1}
-
-
 def test_volumes_fix_the_zone_before_the_driver_does() -> None:
     volume = Constraints(volume_terms=(((Requirement("zone", "In", ("a",)),),),))
     nodes = [replace(n, labels={"zone": n.name[0]}) for n in two_zones()]

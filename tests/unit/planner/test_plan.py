@@ -5,7 +5,9 @@ import pytest
 
 from ballast.api.policy_placement import PlacementStrategy
 from ballast.model import (
+    Anchor,
     AvgShedderPolicy,
+    Component,
     ComponentLimit,
     ConditionReason,
     Constraints,
@@ -173,6 +175,18 @@ def test_a_complete_set_is_placed_with_its_zone_required() -> None:
     found, _ = plan(a_snapshot(*nodes, executors=waiting), together, Memory(), NOW)
     assert [placement.pin for placement in found.placements] == [Pin.ZONE] * 3
     assert len({placement.location[0] for placement in found.placements}) == 1
+
+
+def test_an_executor_goes_to_the_zone_of_its_driver_though_nodes_elsewhere_are_somewhat_cooler() -> None:
+    topology = a_topology(Component("job", expected=1), driver=Anchor(("b", "s", "elsewhere"), 1.0))
+    cooler = [a_node(f"a{number}", zone="a", rack=f"a{number}", cpu=0.05) for number in range(2)]
+    warmer = [a_node(f"b{number}", zone="b", rack=f"b{number // 2}", cpu=0.3) for number in range(4)]
+    executor = gated("exec-1", component="job")
+    enforced = a_policy(placement=PlacementPolicy(mode=PlacementMode.ENFORCE))
+    decided, _ = plan(
+        a_snapshot(*cooler, *warmer, executors=(executor,), topologies=(topology,)), enforced, Memory(), NOW
+    )
+    assert [placement.location[0] for placement in decided.placements] == ["b"]
 
 
 def test_a_cold_node_that_takes_nothing_makes_no_other_one_hot() -> None:
