@@ -440,3 +440,39 @@ def test_one_that_was_approved_and_has_not_begun_ends_too() -> None:
     step = turned_away(approved(), NOW + 60)
     assert step is not None
     assert step.move.phase is MovePhase.REFUSED
+
+
+def on_its_way(*, since: float, **changes: Any) -> Facts:
+    """The replacement was pinned, and nothing can schedule it."""
+    return after(newcomer(Phase.PENDING, pinned=True, unschedulable_since=NOW - since, **changes))
+
+
+@pytest.mark.parametrize(("phase", "reason"), [(Phase.GATED, MoveReason.PLACING), (Phase.PENDING, MoveReason.STARTING)])
+def test_a_replacement_that_is_recognized_is_placed_while_its_gate_holds_and_awaited_after_that(
+    phase: Phase, reason: MoveReason
+) -> None:
+    found = step(arriving(), after(newcomer(phase))).move
+    assert found.replacement is not None
+    assert (found.replacement.uid, found.reason) == ("uid-7", reason)
+
+
+def test_a_replacement_settles_from_when_it_began_to_run_not_from_when_that_was_seen() -> None:
+    found = step(claiming(), after(newcomer(Phase.RUNNING, node="cold", running_since=NOW - 2.5))).move
+    assert (found.phase, found.timings.settling_at) == (MovePhase.SETTLING, NOW - 2.5)
+
+
+def test_a_replacement_that_cannot_be_scheduled_is_deleted_and_the_event_names_it() -> None:
+    found = step(claiming(), on_its_way(since=3600.0))
+    (told,) = (action for action in found.actions if isinstance(action, Emit))
+    assert (found.move.reason, found.move.attempts) == (MoveReason.DISCARDING, 1)
+    assert told.message == "Arriving: clicks-exec-7 can't be scheduled to cold; it is deleted and placed again"
+
+
+def test_after_the_last_attempt_a_replacement_is_awaited_to_the_end_and_then_told() -> None:
+    last = claiming(attempts=MAX_ATTEMPTS)
+    patience = (1 + MAX_ATTEMPTS) * SETTINGS.arrive_timeout_seconds
+    waited = step(last, on_its_way(since=3600.0))
+    assert (waited.changed, waited.effect, waited.wake_at) == (False, None, NOW - 5 + patience)
+    ended = step(claiming(since=patience, attempts=MAX_ATTEMPTS), on_its_way(since=3600.0)).move
+    assert (ended.phase, ended.reason) == (MovePhase.FAILED, MoveReason.REPLACEMENT_NOT_RUNNING)
+    assert "clicks-exec-7 is Pending" in ended.message
