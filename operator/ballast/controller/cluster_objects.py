@@ -150,15 +150,38 @@ class OpenMove:
 
 def read_moves(raw: tuple[JSON, ...]) -> tuple[list[OpenMove], list[BallastError]]:
     """The moves that this version can read, and what is wrong with the others."""
-    found: list[OpenMove] = []
-    broken: list[BallastError] = []
-    for item in raw:
-        whole = {"apiVersion": kinds.EXECUTOR_MOVE.api_version, "kind": kinds.EXECUTOR_MOVE.kind, **item}
-        try:
-            found.append(OpenMove(whole, record.read(whole)))
-        except BallastError as error:
-            broken.append(error)
-    return found, broken
+    return MoveReader().read(raw)
+
+
+class MoveReader:
+    """Reads each version of a move once: a user may leave thousands of them behind, in every reconcile's way."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, ...], OpenMove | BallastError] = {}
+        """By version, those of the last call."""
+
+    def read(self, raw: tuple[JSON, ...]) -> tuple[list[OpenMove], list[BallastError]]:
+        """As `read_moves`."""
+        known = {_version(item): item for item in raw}
+        self._known = {version: self._known.get(version) or _read_move(item) for version, item in known.items()}
+        found = list(self._known.values())
+        return (
+            [each for each in found if isinstance(each, OpenMove)],
+            [each for each in found if isinstance(each, BallastError)],
+        )
+
+
+def _version(raw: JSON) -> tuple[str, ...]:
+    metadata = raw["metadata"]
+    return tuple(metadata.get(field) or "" for field in ("namespace", "name", "uid", "resourceVersion"))
+
+
+def _read_move(raw: JSON) -> OpenMove | BallastError:
+    whole = {"apiVersion": kinds.EXECUTOR_MOVE.api_version, "kind": kinds.EXECUTOR_MOVE.kind, **raw}
+    try:
+        return OpenMove(whole, record.read(whole))
+    except BallastError as error:
+        return error
 
 
 def planner_moves(moves: Iterable[OpenMove], points_per_core: Mapping[str, float]) -> tuple[Move, ...]:

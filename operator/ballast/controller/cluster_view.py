@@ -15,6 +15,7 @@ from ballast.controller.gateclock import GateClock
 from ballast.controller.membership import Membership
 from ballast.controller.metrics_reader import MetricsReader
 from ballast.controller.observe import Metrics, Pool, observe
+from ballast.controller.rota import Rota
 from ballast.kube.nodes import NodeFacts
 from ballast.kube.pods import Pod
 from ballast.model import ConditionReason, Constraints, Executor, Memory, MovePhase, Phase, PlacementMode, Snapshot
@@ -34,6 +35,10 @@ class ClusterView:
     now: float
     failures: Failures = field(default_factory=Failures)
     """Have seen them, too."""
+    moves: Sequence[OpenMove] | None = None
+    """Those of `objects`, where they were read already."""
+    rota: Rota | None = None
+    """Which topologies without executors come in this reconcile; None: all of them."""
 
     def read_metrics(self, read: Read[BalancingPolicy], metrics: MetricsReader) -> Reading:
         """Ask the policy's Prometheus about its nodes and all executors."""
@@ -55,6 +60,7 @@ class ClusterView:
             policy,
             pool=Pool.of(read.resource.spec),
             topologies=[topology.resource for topology in self.objects.topologies],
+            coming=None if self.rota is None else self.rota.coming(memory),
             clock=self.gates,
             now=self.now,
             moves=planner_moves(moves, points),
@@ -89,7 +95,7 @@ class ClusterView:
     def _awaited(self) -> dict[str | Profile, str]:
         """The policies whose moves wait for a replacement: it is in their pass, by whomever it could be placed."""
         found: dict[str | Profile, str] = {}
-        for move in read_moves(self.objects.moves)[0]:
+        for move in read_moves(self.objects.moves)[0] if self.moves is None else self.moves:
             state, ruler = move.state, self._ruler(move)
             if ruler is None or state.phase not in (MovePhase.LEAVING, MovePhase.ARRIVING):
                 continue

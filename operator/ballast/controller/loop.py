@@ -125,6 +125,7 @@ class Agenda:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._due = float("inf")
+        self._promised = float("inf")
         self._rested = -float("inf")
         self._changed = asyncio.Event()
 
@@ -135,15 +136,20 @@ class Agenda:
             self._due = at
             self._changed.set()
 
+    def promise(self, *, after_seconds: float) -> None:
+        """Have a round after a delay, also while others rest: an executor is to be released then."""
+        self._promised = min(self._promised, self._clock() + after_seconds)
+        self._changed.set()
+
     def rest(self, seconds: float) -> None:
-        """Have no round before so many seconds are over, whatever is marked."""
+        """Have no round before so many seconds are over, whatever is marked, but those that are promised."""
         self._rested = self._clock() + seconds
 
     def take(self) -> bool:
         """Whether a round is due; if so it is off the agenda until it is marked again."""
-        due = max(self._due, self._rested) <= self._clock()
+        due = self._next <= self._clock()
         if due:
-            self._due = float("inf")
+            self._due = self._promised = float("inf")
         return due
 
     async def wait(self) -> None:
@@ -156,7 +162,11 @@ class Agenda:
                 continue
 
     def _pause(self) -> float | None:
-        return max(0.0, self._due - self._clock(), self._rested - self._clock()) if self._due < float("inf") else None
+        return max(0.0, self._next - self._clock()) if self._next < float("inf") else None
+
+    @property
+    def _next(self) -> float:
+        return min(max(self._due, self._rested), self._promised)
 
 
 def earliest(times: Iterable[float | None]) -> float | None:
@@ -183,7 +193,7 @@ async def or_stop(work: Awaitable[object], stop: asyncio.Event) -> bool:
 class Loop:
     """Runs the rounds of the agenda while this replica leads, and one when it has led.
 
-    `clock`: seconds since the epoch.
+    `clock`: seconds since the epoch. `promised`: when the last round's next executors are to be released.
     `look_again_seconds`: until a round that was due while this replica did not lead is thought of again. The lease may
     lapse and be renewed with no other leader in between, and then no other replica marks the agenda.
     """
@@ -196,8 +206,9 @@ class Loop:
         leading: Callable[[], bool],
         clock: Callable[[], float],
         look_again_seconds: float,
+        promised: Callable[[], float | None] = lambda: None,
     ) -> None:
-        self._agenda, self._pulse = agenda, pulse
+        self._agenda, self._pulse, self._promised = agenda, pulse, promised
         self._leading, self._clock, self._look_again_seconds = leading, clock, look_again_seconds
 
     async def run(self, work: Callable[[], float | None], stop: asyncio.Event) -> None:
@@ -225,6 +236,10 @@ class Loop:
             delay = _IDLE_SECONDS if due is None else max(CALM_SECONDS, due - self._clock())
             self._pulse.beat(next_in_seconds=delay)
             self._agenda.mark(after_seconds=delay)
+            release_at = self._promised()
+            if release_at is not None:
+                # Not at once, so that gates that never end take half of a core at most.
+                self._agenda.promise(after_seconds=max(CALM_SECONDS, cpu_seconds, release_at - self._clock()))
 
     def _after_failure(self, why: str, backoff: float) -> float:
         _LOG.warning("the round ended early, the next one comes in %.0f s: %s", backoff, why)

@@ -140,10 +140,9 @@ def _gate_since(pod: SeenPod, view: Executor | None) -> float | None:
 def _rivals(each: OpenMove, known: Mapping[str, OpenMove], kin: Kin) -> tuple[Rival, ...]:
     found = []
     for other in known.values():
-        if other.key != each.key and _kin(other, None) == kin:
-            rival = Rival.of(other.state)
-            if rival is not None:
-                found.append(rival)
+        rival = Rival.of(other.state) if other.key != each.key else None
+        if rival is not None and _kin(other, None) == kin:
+            found.append(rival)
     return tuple(sorted(found, key=lambda rival: rival.key))
 
 
@@ -221,17 +220,25 @@ class Movers:
         self._answers.keep({each.key for each in moves})
         self._turns.begin(moves)
 
-    def run(self, context: Context, moves: list[OpenMove]) -> tuple[list[OpenMove], float | None]:
+    def run(
+        self, context: Context, moves: list[OpenMove], *, until: float | None = None
+    ) -> tuple[list[OpenMove], float | None]:
         """Advance each of the pool's open moves that has its turn as far as it goes now.
 
-        Returns all of them in their new state, and when to look again although nothing happens.
+        `until`: when executors are next to be released. Returns all of them in their new state, and when to look again
+        although nothing happens.
         """
         known = {each.key: each for each in moves}
-        wake = [self._guarded(each, lambda move: self._advance(move, context, known)) for each in self._in_turn(moves)]
+        wake = [
+            self._guarded(each, lambda move: self._advance(move, context, known))
+            for each in self._in_turn(moves, until)
+        ]
         return list(known.values()), earliest([*wake, self._turns.again_at(self._clock())])
 
-    def _in_turn(self, moves: Iterable[OpenMove]) -> Iterator[OpenMove]:
+    def _in_turn(self, moves: Iterable[OpenMove], until: float | None) -> Iterator[OpenMove]:
         for each in self._turns.order(moves):
+            if until is not None and self._clock() >= until:
+                self._turns.hurry()
             if self._turns.comes(each):
                 began = self._clock()
                 yield each
@@ -257,9 +264,9 @@ class Movers:
             return None
         return self._carry(each, context, known)
 
-    def turn_away(self, moves: Iterable[OpenMove]) -> float | None:
+    def turn_away(self, moves: Iterable[OpenMove], *, until: float | None = None) -> float | None:
         """End orphaned moves, unless they have begun: a policy may come back for them. Returns when to look again."""
-        for each in self._in_turn(moves):
+        for each in self._in_turn(moves, until):
             self._guarded(each, self._turn_away)
         return self._turns.again_at(self._clock())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain
@@ -128,15 +128,20 @@ def observe(
     metrics: Metrics | None = None,
     rates: Rates | None = None,
     failures: Failures | None = None,
+    coming: Collection[str] | None = None,
 ) -> Observation:
-    """One pool at one moment. `clock` and `failures` must have seen `lists.pods` already."""
+    """One pool at one moment. `clock` and `failures` must have seen `lists.pods` already.
+
+    `coming`: keys of the topologies to look at although they have no executors; by default all are looked at.
+    """
     known = metrics or Metrics()
     steered = pool.steered(topologies, lists.namespaces)
     membership = Membership(steered, lists.namespaces)
     pass_ = _Pass(
         lists, policy, pool=pool, membership=membership, clock=clock, metrics=known, failures=failures or Failures()
     )
-    views, findings = pass_.topologies(steered, rates=rates or {})
+    followed = [each for each in steered if coming is None or key_of(each) in coming or pass_.has_executors(each)]
+    views, findings = pass_.topologies(followed, rates=rates or {})
     stalled = {finding.topology for finding in findings if finding.stalls}
     executors = tuple(replace(e, enforced=False) if e.topology in stalled else e for e in pass_.executors)
     snapshot = Snapshot(
@@ -258,6 +263,11 @@ class _Pass:
             )
             for facts in sorted(chosen, key=lambda facts: facts.name)
         )
+
+    def has_executors(self, topology: SparkTopology) -> bool:
+        """Also where others have them that its selectors match."""
+        key = key_of(topology)
+        return key in self._members or key in self._lost
 
     def topologies(self, steered: Sequence[SparkTopology], *, rates: Rates) -> tuple[list[Topology], list[Finding]]:
         around = self._surroundings(self._policy.levels)

@@ -222,6 +222,7 @@ class Operator:
             leading=lambda: self._election.leading,
             clock=time.time,
             look_again_seconds=self._lease.retry_seconds,
+            promised=lambda: self._rounds.release_at,
         )
         await loop.run(self._rounds.run, stop)
 

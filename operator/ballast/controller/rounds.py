@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from ballast.api import BalancingPolicy
 from ballast.controller import logs
 from ballast.controller.actuator import Actuator
-from ballast.controller.cluster_objects import ClusterObjects, Observer, OpenMove, Read, planner_moves, read_moves
+from ballast.controller.cluster_objects import ClusterObjects, MoveReader, Observer, OpenMove, Read, planner_moves
 from ballast.controller.cluster_view import ClusterView, Pools, blocked, pools_of
 from ballast.controller.context import Context
 from ballast.controller.failures import Failure, Failures
@@ -23,6 +23,7 @@ from ballast.controller.metrics_reader import MetricsReader
 from ballast.controller.movers import Movers
 from ballast.controller.observe import Pool
 from ballast.controller.reporter import Reporter
+from ballast.controller.rota import Rota
 from ballast.controller.switch import Switch, wanted
 from ballast.controller.telemetry import Telemetry
 from ballast.kube.errors import KubeError
@@ -86,6 +87,7 @@ class Rounds:
         self._parts, self._clock, self._monotonic, self._leading = parts, clock, monotonic, leading
         self._reported, self._patience_seconds = reported, patience_seconds
         self._gates, self._failures = GateClock(), Failures()
+        self._move_reader, self._rota = MoveReader(), Rota()
         self._kept: dict[str, _Kept] = {}
         self._forgetful = False
         """Set by another thread than that of the rounds."""
@@ -99,6 +101,8 @@ class Rounds:
         self._patient_until = 0.0
         self._looked_at = 0.0
         """Monotonic seconds at which this round read the state."""
+        self.release_at: float | None = None
+        """When executors are next to be released, as far as the last round knows (seconds since the epoch)."""
 
     def close(self) -> None:
         """Does not wait for metrics that were asked for."""
@@ -128,15 +132,16 @@ class Rounds:
             return self._clock()
         pools = pools_of(objects.policies, objects.lists.nodes)
         self._keep_switch(objects, pools)
+        moves, broken = self._move_reader.read(objects.moves)
+        self._rota.begin((read.resource for read in objects.topologies), self._clock())
         cluster_view, self._looked_at = (
-            ClusterView(objects, pools, self._gates, self._clock(), self._failures),
+            ClusterView(objects, pools, self._gates, self._clock(), self._failures, moves, self._rota),
             self._monotonic(),
         )
-        moves, broken = read_moves(objects.moves)
         self._parts.movers.keep(moves)
         names = {read.resource.metadata.name for read in objects.policies}
         self._parts.reporter.begin(names, [*objects.broken, *broken])
-        self._seen, self._failed = set(), {}
+        self._seen, self._failed, self.release_at = set(), {}, None
         due = self._visit_all(cluster_view, moves)
         if due is None:
             return self._clock()
@@ -145,7 +150,8 @@ class Rounds:
             return self._clock()
         self._parts.actuator.release_strays(strays, self._failed)
         self._confirmed &= {pod.uid for pod in objects.lists.pods if pod.held is not None}
-        due.append(self._parts.movers.turn_away(cluster_view.own_moves(moves, None)))
+        due.append(self._parts.movers.turn_away(cluster_view.own_moves(moves, None), until=self.release_at))
+        due.append(self._rota.again_at(self._clock()))
         for name in self._kept.keys() - names:
             del self._kept[name]
             self._parts.telemetry.forget(name)
@@ -221,7 +227,8 @@ class Rounds:
         confirmed = self._confirmed_placements(decided)
         self._parts.actuator.release(context, confirmed)
         self._parts.actuator.delete_stranded(context, decided)
-        mine, moves_wake = self._parts.movers.run(context, cluster_view.own_moves(moves, name))
+        self.release_at = earliest((self.release_at, decided.wake_at))
+        mine, moves_wake = self._parts.movers.run(context, cluster_view.own_moves(moves, name), until=self.release_at)
         context = _with_moves(context, mine)
         if full:
             self._parts.actuator.create_moves(context, decided)

@@ -8,13 +8,17 @@ Moves under way always have their turn: they are limited by the policies' budget
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 from ballast.controller.cluster_objects import OpenMove
 
+T = TypeVar("T")
+K = TypeVar("K", bound=tuple[Any, ...])
+
 MOST = 20
 """Moves that have not begun, and as many deletions of ended moves, in one reconcile."""
-MOST_SECONDS = 2.0
+MOST_SECONDS = 0.25
 """Spent on moves, after which no further ones of these have their turn: the API server may be slow."""
 AGAIN_SECONDS = 5.0
 """Until moves that were seen before, and had no turn now, are looked at again."""
@@ -54,11 +58,15 @@ class Turns:
         rank = self._rank.get(each.key)
         if rank is None:
             return True
-        if rank >= MOST or self._late:
+        if rank >= MOST or (self._late and rank > 0):
             self._passed_over.append(each)
             return False
         self._seen[_version(each)] = self._served[each.state.orders.namespace] = self._reconciles
         return True
+
+    def hurry(self) -> None:
+        """Executors are to be released now: the other moves wait for the next reconcile, except for one."""
+        self._spent_seconds = MOST_SECONDS
 
     def spent(self, seconds: float) -> None:
         """So long one of them took."""
@@ -84,22 +92,29 @@ class Turns:
         return self._spent_seconds >= MOST_SECONDS
 
     def _in_turn(self, waiting: Iterable[OpenMove]) -> list[OpenMove]:
-        """The first one of each namespace, then the second ones, and so on; what was looked at last comes last."""
-        served = self._served
-
         def age(each: OpenMove) -> tuple[int, float, str]:
             return self._seen.get(_version(each), 0), each.state.orders.created_at, each.key
 
-        of_namespace: dict[str, list[OpenMove]] = defaultdict(list)
-        for each in sorted(waiting, key=age):
-            of_namespace[each.state.orders.namespace].append(each)
-        numbered = [(number, each) for mine in of_namespace.values() for number, each in enumerate(mine)]
+        return in_turn(waiting, namespace=lambda each: each.state.orders.namespace, age=age, served=self._served)
 
-        def turn(one: tuple[int, OpenMove]) -> tuple[int, int, tuple[int, float, str]]:
-            number, each = one
-            return number, served.get(each.state.orders.namespace, 0), age(each)
 
-        return [each for _, each in sorted(numbered, key=turn)]
+def in_turn(
+    waiting: Iterable[T], *, namespace: Callable[[T], str], age: Callable[[T], K], served: Mapping[str, int]
+) -> list[T]:
+    """The first one of each namespace, then the second ones, and so on.
+
+    Those of the lowest `age` come first in their namespace. `served`: by namespace, when it last had a turn.
+    """
+    of_namespace: dict[str, list[T]] = defaultdict(list)
+    for each in sorted(waiting, key=age):
+        of_namespace[namespace(each)].append(each)
+    numbered = [(number, each) for mine in of_namespace.values() for number, each in enumerate(mine)]
+
+    def turn(one: tuple[int, T]) -> tuple[int, int, K]:
+        number, each = one
+        return number, served.get(namespace(each), 0), age(each)
+
+    return [each for _, each in sorted(numbered, key=turn)]
 
 
 def _version(each: OpenMove) -> tuple[str, int]:

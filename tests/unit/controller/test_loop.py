@@ -22,6 +22,7 @@ class Stage:
         self.agenda, self.pulse, self.stop = Agenda(), Pulse(time.monotonic), asyncio.Event()
         self.lapses = 0
         self.rounds = 0
+        self.release_at: float | None = None
 
     def leading(self) -> bool:
         self.lapses -= 1
@@ -38,7 +39,14 @@ class Stage:
                 ended.call_soon_threadsafe(self.stop.set)
             return outcome()
 
-        loop = Loop(self.agenda, self.pulse, leading=self.leading, clock=lambda: NOW, look_again_seconds=0.01)
+        loop = Loop(
+            self.agenda,
+            self.pulse,
+            leading=self.leading,
+            clock=lambda: NOW,
+            look_again_seconds=0.01,
+            promised=lambda: self.release_at,
+        )
         await asyncio.wait_for(loop.run(work, self.stop), 10)
 
 
@@ -186,3 +194,31 @@ async def test_a_mark_ends_a_wait_for_nothing() -> None:
     await asyncio.sleep(0)
     agenda.mark()
     await asyncio.wait_for(waiting, 5)
+
+
+async def test_a_release_that_is_due_does_not_wait_until_the_loop_has_rested() -> None:
+    agenda = Agenda()
+    agenda.rest(60.0)
+    agenda.mark()
+    agenda.promise(after_seconds=0.01)
+    await asyncio.wait_for(agenda.wait(), 10)
+    assert not agenda.take()
+
+
+async def test_what_is_promised_first_comes_first_and_what_is_marked_rests() -> None:
+    agenda = Agenda(clock=lambda: NOW)
+    agenda.promise(after_seconds=60.0)
+    agenda.rest(5.0)
+    agenda.mark()
+    assert not agenda.take()
+    agenda.promise(after_seconds=0.0)
+    agenda.promise(after_seconds=30.0)
+    assert agenda.take()
+
+
+async def test_a_round_promises_the_next_release() -> None:
+    stage = Stage()
+    stage.release_at = NOW
+    stage.agenda.mark()
+    await stage.run(nothing_due, nothing_due)
+    assert stage.rounds == 2

@@ -115,3 +115,19 @@ def test_a_reconcile_deletes_few_of_those_that_ended(pool: Stage) -> None:
     pool.begin()
     assert pool.run() == NOW + AGAIN_SECONDS
     assert len(pool.moves) == MOST
+
+
+def test_when_executors_are_to_be_released_one_move_has_its_turn_and_the_others_wait() -> None:
+    turns = Turns()
+    turns.begin(JUNK)
+    turns.hurry()
+    assert len([each for each in turns.order(JUNK) if turns.comes(each)]) == 1
+    assert turns.again_at(NOW) == NOW
+
+
+def test_a_reconcile_looks_at_one_move_when_executors_are_to_be_released(pool: Stage) -> None:
+    pool.order(*(move(number) for number in range(10, 13)))
+    pool.begin()
+    found, _ = read_moves(tuple(pool.moves.values()))
+    pool.movers.run(pool.context(found), found, until=NOW)
+    assert len(pool.done()) == 1
