@@ -7,7 +7,7 @@ BENCH ?= all
 STARVED := tests/cluster/test_operator_starved.py
 CORE := model placement shedding grouping sizing moves planner simulation
 
-.PHONY: help setup demo backtest test check unit spark cluster e2e bench comparison generate format image clean
+.PHONY: help setup demo backtest test check unit spark cluster e2e bench comparison dependencies generate format image clean
 # The steps of `test` share the machine, and what some of them measure is time.
 .NOTPARALLEL:
 
@@ -64,6 +64,9 @@ format: ## Format and mend what can be mended
 
 comparison: ## Simulate every combination of strategies, and write docs/comparison.md
 	@$(RUN) -m benchmarks comparison
+
+dependencies: ## Look for known vulnerabilities and licenses to avoid in what is installed with Ballast (asks the package index)
+	@scripts/dependencies.sh
 
 image: ## Build the container image without a container engine, and try it
 	@scripts/image.sh

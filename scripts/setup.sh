@@ -145,6 +145,10 @@ case ${1:-} in
     install_packages
     ;;
   --python-only) ;;
+  --print-uv)
+    find_uv
+    exit 0
+    ;;
   *) fail "unknown argument $1; there is --python-only, which leaves the system's packages alone" ;;
 esac
 check_python
