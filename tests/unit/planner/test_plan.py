@@ -90,6 +90,7 @@ def test_the_slow_executor_of_the_hot_node_goes_to_the_cold_one() -> None:
     found, _ = passes(hot_pool(), 3)
     assert [(move.source, move.target) for move in found.moves] == [("hot", "cold")]
     move = found.moves[0]
+    assert move.strategy == POLICY.shedding.strategy
     assert move.uid in {"uid-e-1", "uid-e-2"}
     assert move.hot_after >= move.cold_after
     assert move.gain > 0
@@ -105,6 +106,13 @@ def test_a_move_that_is_approved_alone_promises_no_more_than_it_brings() -> None
     (move,) = found.moves
     assert (move.hot_score, move.cold_score, move.hot_after, move.cold_after, move.gain) == (95, 20, 82.5, 32.5, 25)
     assert {refusal.reason for refusal in found.refusals} >= {Reason.MAX_CONCURRENT}
+
+
+def test_a_plan_tells_how_far_apart_each_topology_is_and_which_figures_it_did_not_use() -> None:
+    weighted = replace(POLICY, weights=replace(POLICY.weights, memory=1.0))
+    found, _ = passes(hot_pool(), 1, weighted)
+    assert [view.topology for view in found.locality] == ["team/clicks"]
+    assert found.pool.dropped == ("memory",)
 
 
 def test_without_metrics_nothing_moves_and_hits_neither_grow_nor_vanish() -> None:

@@ -28,3 +28,9 @@ def test_a_policy_can_replace_every_query_of_a_preset(preset: Preset) -> None:
 
 def test_a_users_node_cpu_is_not_judged_by_the_age_of_the_presets_series() -> None:
     assert "nodeAge" not in queries(Preset.CADVISOR, {"nodeCpu": "my_cpu"}).rendered(60.0)
+
+
+def test_series_are_chosen_by_their_job_where_the_preset_knows_it_and_by_the_pod_alone_elsewhere() -> None:
+    cpu = {preset: queries(preset, {}).rendered(60.0)["executorCpu"] for preset in Preset}
+    assert 'total{pod=~".+-exec-[0-9]+",' in cpu[Preset.CADVISOR]
+    assert 'total{job="kubelet",metrics_path="/metrics/cadvisor",pod=~' in cpu[Preset.KUBE_PROMETHEUS_STACK]

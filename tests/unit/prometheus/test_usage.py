@@ -293,3 +293,8 @@ def test_many_false_claims_take_the_room_of_one() -> None:
     assert "tenant-a/evil-000" in message
     assert "498 more such claims" in message
     assert "parse error" in message
+
+
+def test_an_instance_that_no_node_goes_by_belongs_to_none_and_ends_nothing() -> None:
+    found = _read(nodeCpu=[_sample("1", instance="10.9.9.9:9100"), _sample("1", node="a")])
+    assert set(found.nodes) == {"a"}
