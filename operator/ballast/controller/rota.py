@@ -14,8 +14,10 @@ from ballast.controller.membership import key_of
 from ballast.controller.turns import in_turn
 from ballast.model import Memory
 
-MOST = 10
+MOST = 20
 """In one reconcile."""
+MOST_WHILE_GATED = 3
+"""While executors are at their gates: each may be a request that they wait for."""
 AGAIN_SECONDS = 60.0
 """Until one that was looked at, and had no turn since, is looked at again."""
 
@@ -33,7 +35,9 @@ class Rota:
         self._oldest: float | None = None
         """When that of the others came that has waited longest: negative infinity for one that never did."""
 
-    def begin(self, topologies: Iterable[SparkTopology], now: float) -> None:
+    def begin(self, topologies: Iterable[SparkTopology], now: float, *, gated: bool = False) -> None:
+        """`gated`: whether executors are at their gates."""
+        most = MOST_WHILE_GATED if gated else MOST
         versions = {_version(each): each for each in topologies}
         # The wall clock may have stepped backwards.
         self._seen = {version: min(at, now) for version, at in self._seen.items() if version in versions}
@@ -41,11 +45,11 @@ class Rota:
         self._served = {space: at for space, at in self._served.items() if space in spaces}
         self._reconciles += 1
         turns = in_turn(versions.values(), namespace=_namespace, age=self._age, served=self._served)
-        for each in turns[:MOST]:
+        for each in turns[:most]:
             self._seen[_version(each)] = now
             self._served[_namespace(each)] = self._reconciles
-        self._coming = frozenset(key_of(each) for each in turns[:MOST])
-        self._oldest = min((self._age(each)[0] for each in turns[MOST:]), default=None)
+        self._coming = frozenset(key_of(each) for each in turns[:most])
+        self._oldest = min((self._age(each)[0] for each in turns[most:]), default=None)
 
     def coming(self, memory: Memory) -> frozenset[str]:
         """Keys of those that come in a pass with this memory, also if they have no executors."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ballast.api import SparkTopology
-from ballast.controller.rota import AGAIN_SECONDS, MOST, Rota
+from ballast.controller.rota import AGAIN_SECONDS, MOST, MOST_WHILE_GATED, Rota
 from ballast.model import Memory
 
 NOW = 1e9
@@ -80,3 +80,10 @@ def test_where_executors_were_is_not_forgotten_while_they_are_away() -> None:
         placements=(("mine/t0000", "ingest", (("node-a", 3),)),), scopes=(("mine/t0001", "ingest", "Rack"),)
     )
     assert {"mine/t0000", "mine/t0001"} <= rota.coming(memory)
+
+
+def test_while_executors_are_gated_fewer_come_and_those_of_each_namespace_in_turn() -> None:
+    rota, mine = Rota(), topology("mine", 0)
+    rota.begin([*JUNK, mine], NOW, gated=True)
+    assert len(rota.coming(Memory())) == MOST_WHILE_GATED
+    assert "mine/t0000" in rota.coming(Memory())
