@@ -1,0 +1,65 @@
+"""What becomes of an answer's bytes, and what is said of those that can't be used."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ballast.prometheus import Endpoint, Prometheus, PrometheusError
+from ballast.prometheus.client import parsed
+from tests.unit.prometheus.lying import lying
+
+
+def answer(kind: str, *series: object) -> bytes:
+    return json.dumps({"status": "success", "data": {"resultType": kind, "result": series}}).encode()
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b'{"status": "error", "error": "query timed out"}', "query timed out"),
+        (b'{"status": "success"}', "its answer is not one of Prometheus"),
+        (b"<html>", "its answer is not one of Prometheus"),
+        (answer("scalar", 1), "it gives a scalar, not a vector"),
+    ],
+)
+def test_an_answer_that_is_none_is_told_in_words(body: bytes, told: str) -> None:
+    with pytest.raises(PrometheusError, match=told):
+        parsed(body)
+
+
+def test_a_vector_has_one_value_a_series_and_a_range_has_several() -> None:
+    vector = parsed(answer("vector", {"metric": {"node": "a"}, "value": [1.0, "0.5"]}))
+    matrix = parsed(answer("matrix", {"metric": {"node": "a"}, "values": [[1.0, "0.5"], [2.0, "0.7"]]}))
+    assert [(each.values, each.ranged) for each in (*vector.series, *matrix.series)] == [
+        ((0.5,), False),
+        ((0.5, 0.7), True),
+    ]
+
+
+def test_series_without_a_value_or_with_one_that_is_no_number_are_counted_and_spoil_no_other() -> None:
+    found = parsed(
+        answer("vector", {"metric": {}}, {"metric": {}, "value": [1.0, "much"]}, {"metric": {}, "value": [1.0, "2"]})
+    )
+    assert ([each.values for each in found.series], found.malformed) == ([(2.0,)], 2)
+
+
+@pytest.mark.parametrize(
+    ("status", "hint"),
+    [
+        (401, "HTTP 401: see to bearerTokenSecretRef or headersSecretRef"),
+        (404, "HTTP 404: there is no Prometheus at this address: correct its path"),
+        (500, "HTTP 500: see to the server"),
+    ],
+)
+def test_a_refusal_without_words_names_what_to_look_at(status: int, hint: str) -> None:
+    said = f"HTTP/1.1 {status} No\r\nContent-Length: 0\r\n\r\n".encode()
+    with lying([said]) as server, pytest.raises(PrometheusError) as refused:
+        Prometheus(Endpoint(server.url, timeout_seconds=5)).query("up")
+    assert str(refused.value) == hint
+
+
+def test_a_header_whose_name_can_not_be_one_is_named() -> None:
+    with pytest.raises(PrometheusError, match="header X Scope can't be sent: that is no header's name"):
+        Prometheus(Endpoint("http://127.0.0.1:1", headers={"X Scope": "team"}))
