@@ -20,6 +20,13 @@ class ExecutorOrder(StrEnum):
     CONNECTION_COUNT = "ConnectionCount"
 
 
+class Packing(StrEnum):
+    """Which of equally near nodes executors use."""
+
+    SPREAD = "Spread"
+    PACK = "Pack"
+
+
 class LoadUnit(StrEnum):
     """What is leveled."""
 

@@ -13,7 +13,7 @@ from ballast.api.meta import Model, nested
 from ballast.api.names import DnsLabel, Percent, Points
 from ballast.api.profile import Profiled, by_profile
 from ballast.api.rule import Rule, map_by, only_with_strategy
-from ballast.enums import ExecutorOrder, Pin, PlacementMode
+from ballast.enums import ExecutorOrder, Packing, Pin, PlacementMode
 
 
 class PlacementStrategy(StrEnum):
@@ -111,6 +111,14 @@ class Placement(Profiled):
             holds=lambda placement: placement.debounce <= placement.gate_timeout,
             path=".debounce",
         ),
+        Rule(
+            cel="self.packing == 'Spread' || self.strategy == 'Proximity'",
+            message="only strategy Proximity packs: remove packing or choose that strategy",
+            holds=lambda placement: (
+                placement.packing is Packing.SPREAD or placement.strategy is PlacementStrategy.PROXIMITY
+            ),
+            path=".packing",
+        ),
     )
 
     mode: PlacementMode = PlacementMode.RECOMMEND
@@ -127,6 +135,13 @@ class Placement(Profiled):
     order: ExecutorOrder = ExecutorOrder.PROXIMITY_NEEDS
     """Which executor is placed next: down the streams, each sender followed by its receivers (ProximityNeeds), or the
     best connected component first, in turn with its neighbors (ConnectionCount).
+    """
+    packing: Packing = Packing.SPREAD
+    """Which of equally near nodes executors use: many cool ones (Spread), or the fullest one (Pack), so that an
+    autoscaler can remove the others.
+
+    Pack is for strategy Proximity. It fills a node only as far as the node stays below the score from which nodes are
+    hot.
     """
     pin: Pin = Pin.ZONE
     """The narrowest level that is required of the scheduler: None, Zone, Rack or Node. Nearer levels are preferred."""

@@ -1,6 +1,6 @@
 """The values that decisions are made of: frozen, plain, and free of any framework."""
 
-from ballast.enums import ExecutorOrder, Grouping, LoadUnit, MovePhase, MovesMode, Pin, PlacementMode, Workload
+from ballast.enums import ExecutorOrder, Grouping, LoadUnit, MovePhase, MovesMode, Packing, Pin, PlacementMode, Workload
 from ballast.model.executor import Executor, ExecutorUsage, Phase
 from ballast.model.location import DEFAULT_LEVELS, Level, Levels, Location, Scope
 from ballast.model.move import Gap, Move
@@ -75,6 +75,7 @@ __all__ = [
     "NodeHits",
     "NodeUsage",
     "NodeView",
+    "Packing",
     "Phase",
     "Pin",
     "Placement",

@@ -65,6 +65,7 @@ def _placement(spec: Placement, node_labels: NodeLabels) -> PlacementPolicy:
         mode=spec.mode,
         strategy=spec.strategy.value,
         order=spec.order,
+        packing=spec.packing,
         pin=spec.pin,
         sticky=spec.sticky,
         scope_higher_bound_ratio=spec.scope.higher_bound_percent / 100,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ballast.enums import ExecutorOrder, LoadUnit, MovesMode, Pin, PlacementMode
+from ballast.enums import ExecutorOrder, LoadUnit, MovesMode, Packing, Pin, PlacementMode
 from ballast.model.location import DEFAULT_LEVELS, Levels
 from ballast.model.shedders import (
     OverloadSettings,
@@ -32,6 +32,7 @@ class PlacementPolicy:
     mode: PlacementMode = PlacementMode.RECOMMEND
     strategy: str = "Proximity"
     order: ExecutorOrder = ExecutorOrder.PROXIMITY_NEEDS
+    packing: Packing = Packing.SPREAD
     pin: Pin = Pin.ZONE
     sticky: bool = True
     scope_higher_bound_ratio: float = 0.8

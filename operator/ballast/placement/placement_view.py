@@ -9,7 +9,7 @@ from math import inf
 
 import numpy as np
 
-from ballast.model import LoadUnit, PlacementPolicy, SheddingPolicy
+from ballast.model import LoadUnit, Packing, PlacementPolicy, SheddingPolicy
 from ballast.model.arrays import BoolArray, FloatArray, IntArray
 from ballast.model.shedders import OverloadSettings, ThresholdSettings, TransferSettings
 from ballast.placement.admission import Admission
@@ -27,10 +27,14 @@ def would_be_unloaded(scores: FloatArray, shedding: SheddingPolicy) -> BoolArray
     Of strategies that go by traffic, nothing is known to be hot; nor is a node that is unloaded because the hottest
     one can't spare an executor.
     """
-    known = scores[~np.isnan(scores)]
-    limit = _limit(known, shedding) if len(known) else inf
-    result: BoolArray = np.nan_to_num(scores, nan=-np.inf) >= limit
+    result: BoolArray = np.nan_to_num(scores, nan=-np.inf) >= hot_score(scores, shedding)
     return result
+
+
+def hot_score(scores: FloatArray, shedding: SheddingPolicy) -> float:
+    """The score from which a node is unloaded, given these; infinite where scores do not tell."""
+    known = scores[~np.isnan(scores)]
+    return _limit(known, shedding) if len(known) else inf
 
 
 def _limit(known: FloatArray, shedding: SheddingPolicy) -> float:
@@ -71,6 +75,8 @@ _OVERSHOOT = 0.25
 """Share of its CPU by which a node that is below the score limit may be expected to end above it: an executor whose
 application has no metrics yet counts with what it asks for, which is more than it will use."""
 _PLENTY = 1e6
+_BELOW = 1e-6
+"""Points of score: a node at the limit is hot already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +89,8 @@ class Pool:
     policy: PlacementPolicy
     hot: BoolArray
     """(N,): nodes that would be unloaded as they are."""
+    hot_score: float = inf
+    """The score from which a node would be unloaded."""
 
     def named(self, names: tuple[str, ...]) -> BoolArray:
         mask = np.zeros(len(self.locations.nodes), dtype=np.bool_)
@@ -136,6 +144,21 @@ class PlacementView:
         return np.zeros(len(locations.nodes)) if anchor is None else locations.anchor_distance(anchor)
 
     @cached_property
+    def packs(self) -> bool:
+        return self.pool.policy.packing is Packing.PACK
+
+    @cached_property
+    def spare(self) -> FloatArray:
+        """(N,): CPU cores until the node counts as hot."""
+        limit = min(self.pool.policy.max_score_percent, self.pool.hot_score)
+        return np.minimum(self.pool.room.headroom(limit - _BELOW), _PLENTY)
+
+    @cached_property
+    def load_cores(self) -> FloatArray:
+        """(G,): expected load of one executor."""
+        return np.array([self.workload.groups[group].load_cores for group in self.groups.tolist()])
+
+    @cached_property
     def preference(self) -> FloatArray:
         """(N,): coolness and favor, 0 … 2."""
         return _preference(self.pool, max(self.workload.groups[group].load_cores for group in self.groups.tolist()))
@@ -178,10 +201,15 @@ class PlacementView:
         each = self.workload.traffic.driver_rate / max(1.0, float(self.workload.totals.sum()))
         steps = self.pool.locations.steps
         partners = (self.weights * self.workload.totals).sum(axis=1)
-        preference = self.preference[nodes]
-        tempering = _LOAD_WEIGHT * steps[-1] * np.outer(partners, 1.0 - np.minimum(preference, 1.0))
-        liking = np.outer(partners, np.maximum(preference - 1.0, 0.0)) * float(steps[1:].sum())
-        result: FloatArray = self.outer[:, nodes] + each * self.driver[nodes] + tempering - liking
+        liking = np.outer(partners, np.maximum(self.preference[nodes] - 1.0, 0.0)) * float(steps[1:].sum())
+        result: FloatArray = self.outer[:, nodes] + each * self.driver[nodes] + self.tempering(nodes) - liking
+        return result
+
+    def tempering(self, nodes: IntArray) -> FloatArray:
+        """(C, K): the part of `pull` that draws executors to cool nodes."""
+        partners = (self.weights * self.workload.totals).sum(axis=1)
+        warmth = 1.0 - np.minimum(self.preference[nodes], 1.0)
+        result: FloatArray = _LOAD_WEIGHT * self.pool.locations.steps[-1] * np.outer(partners, warmth)
         return result
 
 

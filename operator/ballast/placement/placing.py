@@ -21,14 +21,13 @@ from ballast.model import (
     Policy,
     Reason,
     Resources,
-    SheddingPolicy,
     Snapshot,
 )
-from ballast.model.arrays import BoolArray
+from ballast.model.arrays import BoolArray, FloatArray
 from ballast.placement.admission import Admission, refusal
 from ballast.placement.executor_order import sequence
 from ballast.placement.node_locations import NodeLocations, node_locations
-from ballast.placement.placement_view import TIERS, PlacementView, Pool, placement_view, would_be_unloaded
+from ballast.placement.placement_view import TIERS, PlacementView, Pool, hot_score, placement_view, would_be_unloaded
 from ballast.placement.proximity import Effort
 from ballast.placement.reasons import preferred_location, split_by, why_not
 from ballast.placement.repair import repaired, seat
@@ -83,7 +82,9 @@ def place(
     space = room(
         snapshot, places, gated=gated, scores=scores, reserved=reserved, unbound=unbound, weights=policy.weights
     )
-    pool = Pool(places, space, Admission(places.nodes), policy.placement, _hot(places, space, policy.shedding))
+    reached = _reached(places, space)
+    hot, limit = would_be_unloaded(reached, policy.shedding), hot_score(reached, policy.shedding)
+    pool = Pool(places, space, Admission(places.nodes), policy.placement, hot, limit)
     known = scores if measured is None else measured
     strategy = chosen(pool, snapshot, state, gated=gated, measured=known, effort=effort)
     pins = decided(snapshot, gated) if policy.placement.strategy == "AvgShedder" else {}
@@ -106,10 +107,10 @@ def _nodes(placements: Iterable[Placement]) -> dict[str, str]:
     return {placement.uid: placement.node for placement in placements if placement.node is not None}
 
 
-def _hot(places: NodeLocations, space: Room, shedding: SheddingPolicy) -> BoolArray:
-    """Nodes that would be unloaded; those that nothing may be sent to are no measure for the others."""
+def _reached(places: NodeLocations, space: Room) -> FloatArray:
+    """Scores, NaN for nodes that nothing may be sent to: those are no measure for the others."""
     closed = np.fromiter((not node.open for node in places.nodes), dtype=np.bool_, count=len(places.nodes))
-    return would_be_unloaded(np.where(closed, np.nan, space.scores), shedding)
+    return np.where(closed, np.nan, space.scores)
 
 
 @dataclass(slots=True)

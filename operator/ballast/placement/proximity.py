@@ -7,7 +7,7 @@ scheduling: executors in the order of proximity needs, each to the nearest node 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 import numpy as np
@@ -16,6 +16,7 @@ from ballast.model import Executor
 from ballast.model.arrays import FloatArray, IntArray
 from ballast.placement.domain import domains, settles_for_one_place
 from ballast.placement.node_locations import NodeLocations
+from ballast.placement.packing import Fill, pack, pack_freely
 from ballast.placement.placement_view import PlacementView
 from ballast.placement.problem import Layout, Problem, construct, construct_by_zone, hardest_first
 from ballast.placement.refinement import Budget, descend, refine
@@ -246,6 +247,23 @@ def _others(view: PlacementView, nodes: IntArray) -> FloatArray:
     return partners
 
 
+def _within_racks(view: PlacementView, layout: Layout) -> Layout:
+    """Which nodes of its racks a set uses, as far as they are equally near; `layout` may be changed."""
+    implicit, node_distance = view.workload.topology.implicit, float(view.pool.locations.steps[-1])
+    if implicit:
+        spread(layout, node_distance)
+    if not view.packs:
+        return layout
+    # Within its racks a packed set is not drawn to cool nodes: those are the ones that are to become empty.
+    nodes = layout.problem.nodes
+    layout.problem = replace(layout.problem, pull=layout.problem.pull - view.tempering(nodes)[view.involved])
+    fill = Fill(view.pool.room.offered[nodes, :2], view.spare[nodes], view.load_cores)
+    if implicit:
+        pack_freely(layout, fill, node_distance)
+        return layout
+    return pack(layout, fill)
+
+
 _STEPS_PER_SECOND = 6000
 """Of search time: about what one core does on a set of ordinary size. Fixed, so that every machine plans alike."""
 _MOST_SHARE = 2 / 3
@@ -266,8 +284,7 @@ class Proximity:
         layout = search(view, turns, self._effort or self._shared(view))
         if layout is None:
             return [[] for _ in view.groups]
-        if view.workload.topology.implicit:
-            spread(layout, float(view.pool.locations.steps[-1]))
+        layout = _within_racks(view, layout)
         nodes = [int(node) for node in layout.problem.nodes]
         return [
             [nodes[column] for column in row.nonzero()[0] for _ in range(int(row[column]))] for row in layout.placed

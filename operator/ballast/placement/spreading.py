@@ -7,6 +7,9 @@ and within each as many nodes are used as are equally good.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
 from ballast.model.arrays import IntArray
@@ -14,6 +17,9 @@ from ballast.placement.problem import Layout
 
 _NEAR_TIE = 0.05
 """Of leaving the node with all of one's traffic: so much more may a node cost, as a hotter one does."""
+
+Share = Callable[[IntArray, IntArray], IntArray]
+"""How many executors each of these nodes gets, of those that have just been taken from them, so many from each."""
 
 
 def spread(layout: Layout, node_distance: float) -> None:
@@ -25,28 +31,40 @@ def spread(layout: Layout, node_distance: float) -> None:
     groups = np.flatnonzero(layout.placed.any(axis=1))
     for group in groups.tolist():
         component = int(problem.component[group])
-        if problem.apart or (problem.component == component).sum() > 1:
-            continue
-        partners = float((problem.weights[component] * layout.present.sum(axis=1)).sum())
-        _spread_group(layout, group, worst=_NEAR_TIE * node_distance * partners)
+        if not problem.apart and (problem.component == component).sum() == 1:
+            rearrange(layout, group, partial(_evened, layout, group), worst=near_tie(layout, group, node_distance))
 
 
-def _spread_group(layout: Layout, group: int, *, worst: float) -> None:
+def near_tie(layout: Layout, group: int, node_distance: float) -> float:
+    """How much more than another node a node may cost an executor of the group, and still be as good."""
+    weights = layout.problem.weights[int(layout.problem.component[group])]
+    return _NEAR_TIE * node_distance * float((weights * layout.present.sum(axis=1)).sum())
+
+
+def rearrange(layout: Layout, group: int, share: Share, *, worst: float) -> None:
+    """Share out again, rack by rack, what the group has placed, over nodes that cost at most `worst` more."""
     problem = layout.problem
-    component = int(problem.component[group])
-    pull, racks = problem.pull[component], _racks(problem.places)
+    pull, racks = problem.pull[int(problem.component[group])], _racks(problem.places)
     for rack in np.unique(racks[layout.placed[group] > 0]).tolist():
         members = np.flatnonzero(racks == rack)
         used = members[layout.placed[group, members] > 0]
         good = members[pull[members] <= pull[used].max() + worst]
         before = layout.placed[group, good].copy()
-        for node, count in zip(good.tolist(), before.tolist(), strict=True):
-            if count:
-                layout.add(group, node, count=-count)
-        held, room = layout.present[component, good], layout.capacity(group)[good]
-        for node, count in zip(good.tolist(), leveled(held, room, int(before.sum())).tolist(), strict=True):
-            if count:
-                layout.add(group, node, count=count)
+        put(layout, group, good, -before)
+        put(layout, group, good, share(good, before))
+
+
+def put(layout: Layout, group: int, nodes: IntArray, counts: IntArray) -> None:
+    """Add executors of the group to each of the nodes; negative counts take them away."""
+    for node, count in zip(nodes.tolist(), counts.tolist(), strict=True):
+        if count:
+            layout.add(group, node, count=count)
+
+
+def _evened(layout: Layout, group: int, nodes: IntArray, before: IntArray) -> IntArray:
+    """A `Share` that leaves as many executors of the component on each node."""
+    held = layout.present[int(layout.problem.component[group]), nodes]
+    return leveled(held, layout.capacity(group)[nodes], int(before.sum()))
 
 
 def _racks(places: IntArray) -> IntArray:
