@@ -16,7 +16,7 @@ from ballast.kube.kinds import BALANCING_POLICY, CLAIM, EXECUTOR_MOVE, NODE, POD
 from ballast.kube.objects import Query, read_list
 from tests.cluster.chart.caller import Caller, user
 from tests.cluster.chart.installation import CHART, NAMESPACE, RELEASE, Installation, grant
-from tests.cluster.chart.objects import move
+from tests.cluster.chart.objects import gates_of, move
 from tests.cluster.controller.hand import Clock, FakeFigures, hand, watching
 from tests.cluster.controller.ordered import CLICKS, COLD, EAGER, HOT, MOVES, WARM, Stage, stage
 from tests.cluster.controller.pool import ENFORCE, POOL_LABEL, ZONE_LABEL, Pool, pool, required_labels, zones
@@ -263,6 +263,44 @@ def test_git_and_the_operator_fight_over_no_field_and_a_commit_approves_a_move(
             assert now["status"]["observedGeneration"] == now["metadata"]["generation"]
             assert {c["type"]: c["status"] for c in now["status"]["conditions"]}["Ready"] == "True"
             assert "finalizers" not in now["metadata"], "pruning would wait for the operator"
+
+
+def test_a_field_that_the_operator_would_fight_over_is_called_drift(installed: Installation, tmp_path: Path) -> None:
+    """The check above can fail: here the policy's spec is written as if the operator did so."""
+    git = Git(tmp_path, installed.testbed)
+    with stage(installed, "fought-over") as on:
+        git.commit("policy.yaml", desired(on.mine.read(BALANCING_POLICY, on.mine.name)))
+        git.reconcile()
+        on.operator.round()
+        assert git.drift() == ""
+        on.mine.admin.patch(BALANCING_POLICY, on.mine.name, {"spec": {"moves": {"cooldown": "9s"}}})
+        assert "cooldown: 9s" in git.drift()
+        git.reconcile()
+        assert git.drift() == ""
+
+
+def test_an_upgrade_and_a_rollback_with_a_set_at_its_gates_and_a_move_under_way_leave_nothing_gated(
+    installed: Installation,
+) -> None:
+    with stage(installed, "rolled-back") as on:
+        on.ask("asked", on.executor(HOT))
+        on.ask("proposed", on.executor(WARM), approved=False)
+        on.until(lambda: _traveling(on, "asked"), "it leaves")
+        before = on.mine.executors(2, application="before")
+        installed.upgrade("--set=logging.level=debug")
+        after = on.mine.executors(2, application="after")
+        on.operator.round()
+        installed.rollback()
+        assert on.outcome("asked")[0] in ("Succeeded", "Failed")
+        on.until(lambda: {"free": True} if not any(map(on.mine.gated, before + after)) else None, "all are released")
+        assert len(on.driver.pods()) == 2
+        assert not any(gates_of(pod) for pod in on.driver.pods())
+        assert not any("finalizers" in each["metadata"] for each in _moves(on))
+
+
+def _traveling(on: Stage, name: str) -> JSON | None:
+    status: JSON = on.move(name).get("status") or {}
+    return status if status.get("phase") in ("Leaving", "Arriving") else None
 
 
 def _moves(on: Stage) -> list[JSON]:

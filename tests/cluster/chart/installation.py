@@ -45,6 +45,10 @@ class Installation:
         """To the chart's defaults, except for `arguments`."""
         self._helm("upgrade", "--reset-values", *arguments)
 
+    def rollback(self) -> None:
+        """To the release before the last one."""
+        self.testbed.helm("rollback", RELEASE, f"--namespace={NAMESPACE}", "--force-conflicts")
+
     def _helm(self, command: str, *arguments: str) -> None:
         # Other tests of the session apply the definitions by hand, under another field manager.
         forced = ("--force-conflicts", *arguments)
