@@ -12,7 +12,7 @@ from ballast.kube.kinds import BALANCING_POLICY, EXECUTOR_MOVE, GATE_SWITCH, POD
 from ballast.kube.objects import Query, read_list
 from tests.cluster.chart.installation import RELEASE, Installation
 from tests.cluster.controller.hand import Clock, Died, FakeFigures, Fate, Hand, hand
-from tests.cluster.controller.pool import Pool, gates_of, required_labels
+from tests.cluster.controller.pool import Pool, gates_of, preferred_labels, required_labels
 from tests.testbed.waiting import wait_until
 
 JSON = dict[str, Any]
@@ -128,6 +128,7 @@ class Scene:
         return {
             "nodes": sorted(Counter(pod["spec"].get("nodeName") for pod in pods).values()),
             "required": sorted(str(required_labels(pod)) for pod in pods),
+            "preferred": sorted(str(sorted(preferred_labels(pod))) for pod in pods),
             "gates": [gates_of(pod) for pod in pods],
             "moves": [_move_picture(move) for move in self.moves()],
             "topology": {
