@@ -58,7 +58,9 @@ class Budget(Model):
     )
 
     moves: Annotated[int, Field(ge=0, le=10_000)]
-    """The most moves; 0 forbids them."""
+    """The most moves; 0 forbids them, unless percent allows some."""
+    percent: Annotated[int, Field(ge=1, le=100)] | None = None
+    """Or so many in percent of the executors that it is counted for, rounded down, if that is more."""
     per: Annotated[Duration, Between("1s", "168h")] | None = None
     """In any span of this length, up to 168h."""
     scope: BudgetScope = BudgetScope.POOL
@@ -111,10 +113,12 @@ class Setting:
         return {profile.value: self.of(profile) for profile in Profile}
 
 
-def _budgets(*, an_hour: int, a_day_per_topology: int) -> tuple[Budget, ...]:
+def _budgets(an_hour: tuple[int, int], a_day_per_topology: tuple[int, int]) -> tuple[Budget, ...]:
+    """Each in moves, and in percent of the executors."""
+    (moves, percent), (moves_each, percent_each) = an_hour, a_day_per_topology
     return (
-        Budget(moves=an_hour, per=Duration.parse("1h")),
-        Budget(moves=a_day_per_topology, per=Duration.parse("24h"), scope=BudgetScope.TOPOLOGY),
+        Budget(moves=moves, percent=percent, per=Duration.parse("1h")),
+        Budget(moves=moves_each, percent=percent_each, per=Duration.parse("24h"), scope=BudgetScope.TOPOLOGY),
     )
 
 
@@ -130,8 +134,9 @@ SETTINGS: Mapping[str, Setting] = {
     "shedding.avg_shedder.high_threshold": Setting(50, 40, 30),
     "shedding.avg_shedder.low_hits": Setting(12, 8, 4),
     "shedding.avg_shedder.high_hits": Setting(3, 2, 1),
-    "shedding.avg_shedder.min_hot_score": Setting(80, 70, 60),
-    "moves.max_concurrent": Setting(1, 2, 4),
+    "shedding.avg_shedder.min_hot_score": Setting(80, 60, 50),
+    "moves.max_concurrent": Setting(1, 6, 12),
+    "moves.max_concurrent_per_node": Setting(1, 3, 4),
     "moves.min_executor_age": _durations("15m", "5m", "2m"),
     "moves.min_gain": Setting(10, 5, 3),
     "moves.min_slowness_percent": Setting(150, 120, 110),
@@ -140,9 +145,9 @@ SETTINGS: Mapping[str, Setting] = {
     "moves.max_locality_loss_percent": Setting(0, 10, 20),
     "moves.cooldown": _durations("30m", "10m", "5m"),
     "moves.budgets": Setting(
-        _budgets(an_hour=2, a_day_per_topology=1),
-        _budgets(an_hour=6, a_day_per_topology=2),
-        _budgets(an_hour=20, a_day_per_topology=6),
+        _budgets((2, 5), (1, 10)),
+        _budgets((6, 20), (2, 75)),
+        _budgets((20, 40), (6, 100)),
     ),
     "moves.pause_after_failures": Setting(2, 3, 5),
 }
@@ -215,9 +220,10 @@ def _default_text(setting: Setting) -> str:
 
 def _budget_text(budget: Budget) -> str:
     where = "" if budget.scope is BudgetScope.POOL else f" per {budget.scope.lower()}"
+    many = f"{budget.moves}" if budget.percent is None else f"{budget.moves} (or {budget.percent} % of the executors)"
     if budget.schedule is not None:
-        return f"{budget.moves}{where} for {budget.duration} from {budget.schedule} ({budget.time_zone or 'UTC'})"
-    return f"{budget.moves}{where} in {budget.per}"
+        return f"{many}{where} for {budget.duration} from {budget.schedule} ({budget.time_zone or 'UTC'})"
+    return f"{many}{where} in {budget.per}"
 
 
 def _literal(value: Any) -> str:

@@ -288,10 +288,12 @@ def _budget_words(each: Budget, situation: Situation) -> str:
     span = f"per {duration(each.per_seconds)}" if each.per_seconds is not None else "while the window is open"
     where = "" if each.scope == "Pool" else f" and {each.scope.lower()}"
     if each.scope != "Pool":
-        return f"{each.moves} moves {span}{where}"
+        share = f" (or {each.percent} % of its executors)" if each.percent else ""
+        return f"{each.moves} moves{share} {span}{where}"
     reset = budget.next_reset(each, moves, now)
     again = f", next one free in {duration(reset - now)}" if reset is not None else ""
-    return f"{budget.used(each, moves, now)} of {each.moves} moves used {span}{again}"
+    most = budget.allowed(each, budget.Crowd.of(situation.snapshot.executors).pool)
+    return f"{budget.used(each, moves, now)} of {most} moves used {span}{again}"
 
 
 def _budget_document(each: Budget, situation: Situation) -> dict[str, Any]:
@@ -299,6 +301,7 @@ def _budget_document(each: Budget, situation: Situation) -> dict[str, Any]:
     return {
         "scope": each.scope,
         "moves": each.moves,
+        "percent": each.percent or None,
         "perSeconds": each.per_seconds,
         "schedule": each.schedule or None,
         "used": budget.used(each, moves, now) if each.scope == "Pool" else None,

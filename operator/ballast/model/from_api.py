@@ -182,6 +182,7 @@ def _moves(spec: Moves) -> MovesPolicy:
 def _budget(spec: BudgetSpec) -> Budget:
     return Budget(
         moves=spec.moves,
+        percent=spec.percent or 0,
         per_seconds=spec.per.seconds if spec.per else None,
         scope=spec.scope.value,
         schedule=spec.schedule or "",

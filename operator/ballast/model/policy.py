@@ -64,7 +64,7 @@ class AvgShedderPolicy:
     high_threshold: float = 40.0
     low_hits: int = 8
     high_hits: int = 2
-    min_hot_score: float = 70.0
+    min_hot_score: float = 60.0
     max_unload_ratio: float = 0.5
     min_rate: float = 1000.0
     """Records per second."""
@@ -122,6 +122,8 @@ class Budget:
     """Cron expression; empty = always."""
     time_zone: str = "UTC"
     duration_seconds: float = 0.0
+    percent: int = 0
+    """Of the executors in the scope: so many moves, if that is more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +132,8 @@ class MovesPolicy:
     pin: Pin = Pin.NODE
     max_state_bytes: float = float(1 << 30)
     allow_unknown_state: bool = False
-    max_concurrent: int = 2
-    max_concurrent_per_node: int = 1
+    max_concurrent: int = 6
+    max_concurrent_per_node: int = 3
     max_concurrent_per_topology: int = 1
     settle_seconds: float = 180.0
     min_executor_age_seconds: float = 300.0

@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
 
-from ballast.model import Budget, Move, MovePhase, MovesPolicy, Reason
+from ballast.model import Budget, Executor, Move, MovePhase, MovesPolicy, Phase, Reason
+
+# How many executors there are, since a budget may grow with them.
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """Executors that run, or will."""
+
+    pool: int = 0
+    by_topology: Mapping[str, int] = field(default_factory=dict)
+    by_node: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, executors: Iterable[Executor]) -> Crowd:
+        present = [each for each in executors if each.phase not in (Phase.LEAVING, Phase.ENDED)]
+        by_node = Counter(each.node for each in present if each.node is not None)
+        return cls(len(present), Counter(each.topology for each in present), by_node)
+
+
+def allowed(budget: Budget, executors: int) -> int:
+    """The moves that the budget allows where there are so many executors."""
+    return max(budget.moves, executors * budget.percent // 100)
+
 
 # What rests because of earlier moves: topologies, nodes and single executors.
 
@@ -101,43 +124,55 @@ def _refused_lately(moves: Iterable[Move], policy: MovesPolicy, now: float) -> d
     return found
 
 
-def pool_objection(moves: Sequence[Move], policy: MovesPolicy, now: float) -> Objection | None:
+def pool_objection(moves: Sequence[Move], policy: MovesPolicy, crowd: Crowd, now: float) -> Objection | None:
     """Why no further move may start now, whatever it is."""
     flying = sum(_flying(move) for move in moves)
     if flying >= policy.max_concurrent:
         return Reason.MAX_CONCURRENT, f"{flying} moves are under way, maxConcurrent is {policy.max_concurrent}"
-    return _spent_budget(moves, policy, "Pool", now)
+    return _spent_budget(moves, policy, "Pool", executors=crowd.pool, now=now)
 
 
-def topology_objection(moves: Iterable[Move], policy: MovesPolicy, *, topology: str, now: float) -> Objection | None:
+def topology_objection(
+    moves: Iterable[Move], policy: MovesPolicy, crowd: Crowd, *, topology: str, now: float
+) -> Objection | None:
     """Why no further move of this topology may start now, whatever the nodes."""
     own = [move for move in moves if move.topology == topology]
     flying = sum(_flying(move) for move in own)
     if flying >= policy.max_concurrent_per_topology:
         return Reason.MAX_CONCURRENT, f"{flying} moves of {topology} are under way"
-    return resting(own, policy, topology, now) or _spent_budget(own, policy, "Topology", now)
+    executors = crowd.by_topology.get(topology, 0)
+    return resting(own, policy, topology, now) or _spent_budget(own, policy, "Topology", executors=executors, now=now)
 
 
-def node_objection(moves: Iterable[Move], policy: MovesPolicy, *, node: str, now: float) -> Objection | None:
-    """Why no further move from or to this node may start now, whatever the topology."""
+def node_objection(
+    moves: Iterable[Move], policy: MovesPolicy, crowd: Crowd, *, node: str, gives: bool, now: float
+) -> Objection | None:
+    """Why no further move from (or to) this node may start now, whatever the topology.
+
+    A node that gave may go on giving: each move counts on those before it. What has taken must not soon give.
+    """
     own = [move for move in moves if node in (move.source, move.target)]
     flying = sum(_flying(move) for move in own)
     if flying >= policy.max_concurrent_per_node:
         return Reason.MAX_CONCURRENT, f"{flying} moves from or to {node} are under way"
-    return resting(own, policy, node, now) or _spent_budget(own, policy, "Node", now)
+    reverse = [move for move in own if node == (move.target if gives else move.source)]
+    executors = crowd.by_node.get(node, 0)
+    return resting(reverse, policy, node, now) or _spent_budget(own, policy, "Node", executors=executors, now=now)
 
 
 def _flying(move: Move) -> bool:
     return move.phase.in_flight or move.phase is MovePhase.PROPOSED
 
 
-def _spent_budget(own: Sequence[Move], policy: MovesPolicy, scope: str, now: float) -> Objection | None:
+def _spent_budget(
+    own: Sequence[Move], policy: MovesPolicy, scope: str, *, executors: int, now: float
+) -> Objection | None:
     for budget in policy.budgets:
         if budget.scope != scope or not active(budget, now):
             continue
-        spent = used(budget, own, now)
-        if spent >= budget.moves:
-            return Reason.BUDGET, f"{spent} of {budget.moves} moves used, {_words(budget)}"
+        spent, most = used(budget, own, now), allowed(budget, executors)
+        if spent >= most:
+            return Reason.BUDGET, f"{spent} of {most} moves used, {_words(budget)}"
     return None
 
 

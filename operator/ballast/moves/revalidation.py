@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ballast.model import Executor, Move, MovePhase, Phase, Policy, Reason, Refusal, Snapshot
-from ballast.moves.budget import Objection, rest
+from ballast.moves.budget import Crowd, Objection, rest
 from ballast.moves.candidates import Candidates
 from ballast.moves.rules import Rules
 from ballast.moves.score import projected
@@ -112,7 +112,14 @@ class _View:
 
     def _rules(self, tolerance_points: float) -> Rules:
         resting = rest(self.others.moves, self.policy.moves, self.now)
-        return Rules(self.policy, self._ahead, resting=resting, now=self.now, tolerance_points=tolerance_points)
+        return Rules(
+            self.policy,
+            self._ahead,
+            resting=resting,
+            crowd=Crowd.of(self.others.executors),
+            now=self.now,
+            tolerance_points=tolerance_points,
+        )
 
     @property
     def _ahead(self) -> list[Move]:

@@ -19,7 +19,7 @@ from ballast.model import (
     Reason,
 )
 from ballast.moves import budget
-from ballast.moves.budget import Objection, Rest, precedent
+from ballast.moves.budget import Crowd, Objection, Rest, precedent
 
 DRIFT_POINTS = 5.0
 """Scores move between a decision and its effect: a move that was predicted is still good if it overshoots by so much.
@@ -105,17 +105,31 @@ class Rules:
     """The rules of one policy at one moment. `moves`: those that count for the limits; `resting`: after ended ones."""
 
     def __init__(
-        self, policy: Policy, moves: Sequence[Move], *, resting: Rest, now: float, tolerance_points: float = 0.0
+        self,
+        policy: Policy,
+        moves: Sequence[Move],
+        *,
+        resting: Rest,
+        crowd: Crowd,
+        now: float,
+        tolerance_points: float = 0.0,
     ) -> None:
         self._policy, self._moves, self._resting, self._now = policy, tuple(moves), resting, now
-        self._tolerance_points = tolerance_points
+        self._crowd, self._tolerance_points = crowd, tolerance_points
         self._topologies: dict[str, Objection | None] = {}
-        self._nodes: dict[str, Objection | None] = {}
+        self._nodes: dict[tuple[str, bool], Objection | None] = {}
 
     def with_move(self, move: Move) -> Rules:
         """The same once this move has begun, too."""
         moves = (*self._moves, move)
-        return Rules(self._policy, moves, resting=self._resting, now=self._now, tolerance_points=self._tolerance_points)
+        return Rules(
+            self._policy,
+            moves,
+            resting=self._resting,
+            crowd=self._crowd,
+            now=self._now,
+            tolerance_points=self._tolerance_points,
+        )
 
     def objection(self, way: Way) -> Objection | None:
         """The weightiest reason against the move, or None."""
@@ -135,8 +149,8 @@ class Rules:
             self.of_precedent(way)
             or self.of_pool()
             or self.of_topology(way.topology)
-            or self.of_node(way.source)
-            or self.of_node(way.target)
+            or self.of_node(way.source, gives=True)
+            or self.of_node(way.target, gives=False)
         )
 
     def of_precedent(self, way: Way) -> Objection | None:
@@ -153,17 +167,19 @@ class Rules:
 
     def of_pool(self) -> Objection | None:
         """Why no executor of the pool may move now."""
-        return budget.pool_objection(self._moves, self._policy.moves, self._now)
+        return budget.pool_objection(self._moves, self._policy.moves, self._crowd, self._now)
 
     def of_topology(self, key: str) -> Objection | None:
         """Why no executor of this topology may move now."""
         if key not in self._topologies:
-            found = budget.topology_objection(self._moves, self._policy.moves, topology=key, now=self._now)
+            found = budget.topology_objection(self._moves, self._policy.moves, self._crowd, topology=key, now=self._now)
             self._topologies[key] = self._resting.of_topology(key) or found
         return self._topologies[key]
 
-    def of_node(self, name: str) -> Objection | None:
-        """Why no executor may move from or to this node now."""
-        if name not in self._nodes:
-            self._nodes[name] = budget.node_objection(self._moves, self._policy.moves, node=name, now=self._now)
-        return self._nodes[name]
+    def of_node(self, name: str, *, gives: bool) -> Objection | None:
+        """Why no executor may move from this node (or to it) now."""
+        if (name, gives) not in self._nodes:
+            self._nodes[name, gives] = budget.node_objection(
+                self._moves, self._policy.moves, self._crowd, node=name, gives=gives, now=self._now
+            )
+        return self._nodes[name, gives]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ballast.model import Executor, Gap, Move, MovePhase, MovesPolicy, PlannedMove, Policy, Reason, Snapshot
-from ballast.moves.budget import Objection, Rest
+from ballast.moves.budget import Crowd, Objection, Rest
 from ballast.moves.candidates import Candidates
 from ballast.moves.rules import Rules, Way, locality_loss
 from ballast.shedding.load import Suggestion
@@ -37,7 +37,7 @@ class Arbiter:
 
     def __init__(self, snapshot: Snapshot, policy: Policy, *, resting: Rest, now: float) -> None:
         self._policy, self._resting, self._now = policy, resting, now
-        self._rules = Rules(policy, snapshot.moves, resting=resting, now=now)
+        self._rules = Rules(policy, snapshot.moves, resting=resting, crowd=Crowd.of(snapshot.executors), now=now)
 
     def ruling(self, move: PlannedMove) -> Objection | None:
         """Why it is refused; None: it is approved."""
@@ -54,9 +54,9 @@ class Arbiter:
         """Why none of this topology may move now."""
         return self._rules.of_topology(key)
 
-    def on_node(self, name: str) -> Objection | None:
-        """Why nothing may move from or to this node now."""
-        return self._rules.of_node(name)
+    def on_node(self, name: str, *, gives: bool) -> Objection | None:
+        """Why nothing may move from this node (or to it) now."""
+        return self._rules.of_node(name, gives=gives)
 
 
 def _way(move: PlannedMove) -> Way:
@@ -111,20 +111,21 @@ class ArbiterTerms:
         if not self.candidates.knows(key):
             return ""
         executor = self.candidates.executor(key)
-        nodes = (self._arbiter.on_node(name) for name in (executor.node, target) if name is not None)
+        ends = ((executor.node, True), (target, False))
+        nodes = (self._arbiter.on_node(name, gives=gives) for name, gives in ends if name is not None)
         gain = self.candidates.gain_objection(executor, target) if target is not None else None
         found = (self._objection(executor), *nodes, gain)
         return next((each[1] for each in found if each is not None and each[0] is reason), "")
 
     def refusal(self, executor: str, target: str, arriving: tuple[str, ...]) -> Reason | None:
         mover = self.candidates.executor(executor)
-        rest = self._arbiter.on_topology(mover.topology) or self._arbiter.on_node(mover.node or "")
+        rest = self._arbiter.on_topology(mover.topology) or self._arbiter.on_node(mover.node or "", gives=True)
         if rest is not None:
             return rest[0]
         refused = self.candidates.refusal(executor, target, arriving)
         if refused is not None:
             return refused
-        rest = self._arbiter.on_node(target)
+        rest = self._arbiter.on_node(target, gives=False)
         if rest is not None:
             return rest[0]
         dearer = locality_loss(self.locality_delta_ratio(executor, target), self._policy)

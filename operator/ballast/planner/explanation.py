@@ -26,7 +26,7 @@ from ballast.model import (
     Snapshot,
     Topology,
 )
-from ballast.moves.budget import Objection, Rest, rest
+from ballast.moves.budget import Crowd, Objection, Rest, rest
 from ballast.moves.candidates import Candidates, untied
 from ballast.moves.eligibility import cause
 from ballast.moves.rules import Rules, worth
@@ -90,7 +90,7 @@ def explain(snapshot: Snapshot, policy: Policy, memory: Memory, now: float, *, e
     ahead = {node.name: node.projected for node in decided.pool.nodes if node.projected is not None}
     destination = next((p.node for p in replanned(snapshot, policy, memory, [found])), None)
     past, resting = _past(found, snapshot), rest(snapshot.moves, policy.moves, now)
-    rules = Rules(policy, snapshot.moves, resting=resting, now=now)
+    rules = Rules(policy, snapshot.moves, resting=resting, crowd=Crowd.of(snapshot.executors), now=now)
     return Explanation(
         executor=executor,
         policy=policy.name,
@@ -180,7 +180,7 @@ def standing(executor: Executor, *, candidates: Candidates, rules: Rules, restin
         resting.executors.get(executor.uid),
         rules.of_pool(),
         rules.of_topology(executor.topology),
-        rules.of_node(executor.node or ""),
+        rules.of_node(executor.node or "", gives=True),
     ):
         if objection is not None:
             yield objection
@@ -301,7 +301,9 @@ class _Alternatives:
         if refused is not None:
             return refused, self._words(refused, node)
         way = self.candidates.way(self.executor, node.name, self.scores)
-        return worth(way, self.policy.moves) or self.rules.of_precedent(way) or self.rules.of_node(node.name)
+        return (
+            worth(way, self.policy.moves) or self.rules.of_precedent(way) or self.rules.of_node(node.name, gives=False)
+        )
 
     def _words(self, reason: Reason, node: Node) -> str:
         admitted = admission.refusal(self.executor, node)

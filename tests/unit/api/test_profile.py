@@ -77,5 +77,8 @@ def test_what_the_profile_decides_is_not_written_out() -> None:
 
 
 def test_the_description_of_a_field_lists_what_the_profiles_set() -> None:
-    assert text(SETTINGS["moves.budgets"].conservative) == "2 in 1h, 1 per topology in 24h"
+    assert (
+        text(SETTINGS["moves.budgets"].conservative)
+        == "2 (or 5 % of the executors) in 1h, 1 (or 10 % of the executors) per topology in 24h"
+    )
     assert text(()) == "none"

@@ -87,8 +87,8 @@ def test_every_simple_field_reaches_the_planners_policy(block: str) -> None:
 
 def test_default_budgets_come_from_the_resource() -> None:
     assert policy_from(_policy({})).moves.budgets == (
-        Budget(6, 3600.0),
-        Budget(2, 86400.0, scope="Topology"),
+        Budget(6, 3600.0, percent=20),
+        Budget(2, 86400.0, scope="Topology", percent=75),
     )
 
 

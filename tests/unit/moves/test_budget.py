@@ -2,26 +2,28 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ballast.model import Budget, Move, MovePhase, MovesPolicy, Reason
-from ballast.moves.budget import Objection, active, next_reset, rest, used
+from ballast.model import Budget, Move, MovePhase, MovesPolicy, Phase, Reason
+from ballast.moves.budget import Crowd, Objection, active, next_reset, rest, used
 from ballast.moves.rules import Rules, Way
-from tests.builders import NOW, a_move, a_policy
+from tests.builders import NOW, a_move, a_policy, an_executor
 
-FREE = MovesPolicy(cooldown_seconds=0.0)
+FREE = MovesPolicy(max_concurrent=2, max_concurrent_per_node=1, cooldown_seconds=0.0)
 FLYING = a_move("flying", phase=MovePhase.LEAVING, ended_at=None)
 
 
-def ruled(moves: list[Move], policy: MovesPolicy, now: float = NOW, **where: str) -> Objection | None:
+def ruled(
+    moves: list[Move], policy: MovesPolicy, now: float = NOW, crowd: Crowd | None = None, **where: str
+) -> Objection | None:
     """By the rules that follow from other moves alone."""
     at = {"topology": "team/clicks", "source": "n1", "target": "n2", **where}
-    rules = Rules(a_policy(moves=policy), moves, resting=rest(moves, policy, now), now=now)
+    rules = Rules(a_policy(moves=policy), moves, resting=rest(moves, policy, now), crowd=crowd or Crowd(), now=now)
     return rules.of_others(
         Way("uid-new", at["topology"], "ingest", at["source"], at["target"], None, None, locality_delta_ratio=0.0)
     )
 
 
 def _why(moves: list[Move], policy: MovesPolicy, **where: str) -> Reason | None:
-    found = ruled(moves, policy, NOW, **where)
+    found = ruled(moves, policy, NOW, None, **where)
     return found[0] if found else None
 
 
@@ -49,13 +51,25 @@ def test_a_proposed_move_counts_as_under_way() -> None:
     assert _why([a_move(phase=MovePhase.PROPOSED, ended_at=None)], FREE) is Reason.MAX_CONCURRENT
 
 
-def test_a_topology_and_both_nodes_rest_after_a_move() -> None:
+def test_a_topology_rests_after_a_move() -> None:
     policy = MovesPolicy(cooldown_seconds=200.0)
-    past = [a_move(ended_at=NOW - 100)]
-    assert _why(past, policy) is Reason.COOLDOWN
-    assert _why(past, policy, topology="team/other", source="hot") is Reason.COOLDOWN
-    assert _why(past, policy, topology="team/other") is None
+    assert _why([a_move(ended_at=NOW - 100)], policy) is Reason.COOLDOWN
+    assert _why([a_move(ended_at=NOW - 100)], policy, topology="team/other") is None
     assert _why([a_move(ended_at=NOW - 200)], policy) is None
+
+
+@pytest.mark.parametrize(
+    ("where", "reason"),
+    [
+        pytest.param({"source": "cold"}, Reason.COOLDOWN, id="the one that took gives none"),
+        pytest.param({"target": "hot"}, Reason.COOLDOWN, id="the one that gave takes none"),
+        pytest.param({"source": "hot"}, None, id="the one that gave may give"),
+        pytest.param({"target": "cold"}, None, id="the one that took may take"),
+    ],
+)
+def test_a_node_does_not_soon_do_the_opposite(where: dict[str, str], reason: Reason | None) -> None:
+    policy = MovesPolicy(cooldown_seconds=200.0)
+    assert _why([a_move(ended_at=NOW - 100)], policy, topology="team/other", **where) is reason
 
 
 def test_a_refused_move_uses_up_nothing() -> None:
@@ -75,6 +89,34 @@ def test_a_topology_budget_looks_at_its_own_topology() -> None:
     policy = MovesPolicy(cooldown_seconds=0.0, budgets=(Budget(moves=1, per_seconds=3600.0, scope="Topology"),))
     assert _why([a_move("one")], policy) is Reason.BUDGET
     assert _why([a_move("one", topology="team/other")], policy) is None
+
+
+@pytest.mark.parametrize(
+    ("scope", "crowd"),
+    [
+        ("Pool", Crowd(pool=20)),
+        ("Topology", Crowd(by_topology={"team/clicks": 20})),
+        ("Node", Crowd(by_node={"hot": 20, "cold": 20})),
+    ],
+)
+def test_a_budget_in_percent_grows_with_the_executors_that_it_is_counted_for(scope: str, crowd: Crowd) -> None:
+    budget = Budget(moves=1, percent=10, per_seconds=3600.0, scope=scope)
+    policy = MovesPolicy(cooldown_seconds=0.0, budgets=(budget,))
+    assert ruled([a_move("one")], policy, crowd=crowd, source="hot", target="cold") is None
+    found = ruled([a_move("one"), a_move("two")], policy, crowd=crowd, source="hot", target="cold")
+    assert found is not None
+    assert found[1].startswith("2 of 2 moves used")
+    assert ruled([a_move("one")], policy, source="hot", target="cold") is not None
+
+
+def test_executors_that_leave_or_ended_do_not_count_for_budgets() -> None:
+    executors = (
+        an_executor("a", topology="team/clicks", node="n1"),
+        an_executor("b", topology="team/clicks", node=None, phase=Phase.GATED),
+        an_executor("c", topology="team/clicks", node="n1", phase=Phase.LEAVING),
+        an_executor("d", topology="team/clicks", node="n1", phase=Phase.ENDED),
+    )
+    assert Crowd.of(executors) == Crowd(2, {"team/clicks": 2}, {"n1": 1})
 
 
 def test_a_scheduled_budget_of_nothing_forbids_moves_while_it_is_open() -> None:

@@ -260,7 +260,9 @@ FLYING = a_move(
             id="the way back",
         ),
         pytest.param((FLYING,), {"max_concurrent": 1}, Reason.MAX_CONCURRENT, id="as many as may be under way"),
-        pytest.param((a_move(topology="team/o"),), {}, Reason.COOLDOWN, id="its node rests"),
+        pytest.param(
+            (a_move(topology="team/o", source="cold", target="hot"),), {}, Reason.COOLDOWN, id="its node rests"
+        ),
         pytest.param(
             (a_move(source="n8", target="n9", topology="team/o"),),
             {"budgets": (Budget(moves=1, per_seconds=3600.0),)},

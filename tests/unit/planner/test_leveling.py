@@ -301,7 +301,7 @@ def two_hot_nodes(*moves: Move, shedding: SheddingPolicy = OVERLOAD, others: tup
 
 
 def test_a_node_that_rests_takes_no_room_from_others() -> None:
-    decided = two_hot_nodes(a_move("before", source="h1", target="elsewhere", topology="team/other"))
+    decided = two_hot_nodes(a_move("before", source="elsewhere", target="h1", topology="team/other"))
     (made,) = decided.moves
     assert (made.source, made.cold_score, made.cold_after) == ("h2", 10.0, 35.0)
     assert [(each.subject, each.reason, each.target) for each in decided.refusals] == [
@@ -311,7 +311,7 @@ def test_a_node_that_rests_takes_no_room_from_others() -> None:
 
 
 def test_avg_shedder_keeps_no_cold_node_for_a_hot_one_that_rests() -> None:
-    before = a_move("before", source="h1", target="elsewhere", topology="team/other")
+    before = a_move("before", source="elsewhere", target="h1", topology="team/other")
     decided = two_hot_nodes(before, shedding=AT_ONCE, others=(a_node("mild", cores=8.0, cpu=0.5),))
     assert [(move.source, move.target) for move in decided.moves] == [("h2", "cold")]
     resting = {(each.subject, each.detail) for each in decided.refusals if each.reason is Reason.COOLDOWN}

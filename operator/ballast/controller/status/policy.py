@@ -280,12 +280,14 @@ def _budget(outlook: Outlook) -> BudgetStatus | None:
     in_force = [b for b in outlook.policy.moves.budgets if b.scope == "Pool" and budget.active(b, now)]
     if not in_force:
         return None
-    tightest = min(in_force, key=lambda b: b.moves - budget.used(b, moves, now))
+    executors = budget.Crowd.of(outlook.snapshot.executors).pool
+    left = {each: budget.allowed(each, executors) - budget.used(each, moves, now) for each in in_force}
+    tightest = min(in_force, key=lambda each: left[each])
     used = budget.used(tightest, moves, now)
     reset = budget.next_reset(tightest, moves, now)
     return BudgetStatus(
         used=used,
-        remaining=max(0, tightest.moves - used),
+        remaining=max(0, left[tightest]),
         next_reset=datetime.fromtimestamp(round(reset), UTC) if reset is not None else None,
     )
 
