@@ -39,6 +39,8 @@ def allowed(budget: Budget, executors: int) -> int:
 
 Objection = tuple[Reason, str]
 
+REVERSE_COOLDOWNS = 6
+"""For so many cooldowns nothing goes back between two nodes: load that comes and goes would send it there and back."""
 _NEVER_LEFT = frozenset({MovePhase.PROPOSED, MovePhase.REFUSED, MovePhase.EXPIRED})
 
 
@@ -61,7 +63,6 @@ def precedent(
     policy: MovesPolicy,
     *,
     executor_uid: str,
-    component: str,
     source: str,
     target: str,
     now: float,
@@ -70,10 +71,10 @@ def precedent(
     for other in moves:
         if other.executor_uid == executor_uid and not other.phase.ended:
             return Reason.IN_FLIGHT, "a move of this executor is already under way"
-        recent = other.ended_at is None or now - other.ended_at < policy.cooldown_seconds
+        recent = other.ended_at is None or now - other.ended_at < REVERSE_COOLDOWNS * policy.cooldown_seconds
         opposite = other.source == target and other.target == source
-        if recent and opposite and left(other) and other.component == component:
-            return Reason.REVERSE, f"{other.name} has just moved {component} the other way"
+        if recent and opposite and left(other):
+            return Reason.REVERSE, f"{other.name} has lately moved {other.component} the other way"
     return None
 
 

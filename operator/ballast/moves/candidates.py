@@ -168,7 +168,6 @@ class Candidates:
         return Way(
             executor_uid=executor.uid,
             topology=executor.topology,
-            component=executor.component,
             source=source,
             target=target,
             before=before,

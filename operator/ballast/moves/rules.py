@@ -34,7 +34,6 @@ class Way:
 
     executor_uid: str
     topology: str
-    component: str
     source: str
     target: str
     before: Gap | None
@@ -159,7 +158,6 @@ class Rules:
             self._moves,
             self._policy.moves,
             executor_uid=way.executor_uid,
-            component=way.component,
             source=way.source,
             target=way.target,
             now=self._now,

@@ -63,7 +63,6 @@ def _way(move: PlannedMove) -> Way:
     return Way(
         executor_uid=move.uid,
         topology=move.topology,
-        component=move.component,
         source=move.source,
         target=move.target,
         before=Gap(move.hot_score, move.cold_score),

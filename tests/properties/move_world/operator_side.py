@@ -274,7 +274,7 @@ def _others(known: Sequence[Move], own: Move, scenario: Scenario, world: World) 
     """Why other moves forbid this one, by the rules of the planner and of the revalidation."""
     resting = Rest(paused=frozenset(), executors={})
     rules = Rules(Policy("streaming", moves=scenario.settings), known, resting=resting, crowd=Crowd(), now=now(world))
-    way = Way(own.executor_uid, own.topology, own.component, own.source, own.target, None, None, 0.0)
+    way = Way(own.executor_uid, own.topology, own.source, own.target, None, None, 0.0)
     return rules.of_others(way)
 
 

@@ -149,7 +149,15 @@ def test_programs_get_all_of_it_as_one_document() -> None:
     assert [each["policy"] for each in document["policies"]] == ["streaming", "streaming"]
     assert document["policies"][1]["moves"][0]["phase"] == "Proposed"
     assert document["policies"][0]["budgets"] == [
-        {"scope": "Pool", "moves": 6, "percent": None, "perSeconds": 3600.0, "schedule": None, "used": 0, "nextReset": None}
+        {
+            "scope": "Pool",
+            "moves": 6,
+            "percent": None,
+            "perSeconds": 3600.0,
+            "schedule": None,
+            "used": 0,
+            "nextReset": None,
+        }
     ]
     assert json.loads(json.dumps(document)) == document
 

@@ -18,7 +18,7 @@ def ruled(
     at = {"topology": "team/clicks", "source": "n1", "target": "n2", **where}
     rules = Rules(a_policy(moves=policy), moves, resting=rest(moves, policy, now), crowd=crowd or Crowd(), now=now)
     return rules.of_others(
-        Way("uid-new", at["topology"], "ingest", at["source"], at["target"], None, None, locality_delta_ratio=0.0)
+        Way("uid-new", at["topology"], at["source"], at["target"], None, None, locality_delta_ratio=0.0)
     )
 
 

@@ -40,7 +40,7 @@ from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, a_topology
 
 POLICY = a_policy(
     placement=PlacementPolicy(mode=PlacementMode.ENFORCE, max_executors_per_node_ratio=0.5),
-    moves=MovesPolicy(mode=MovesMode.ENFORCE, saturation_score=100.0),
+    moves=MovesPolicy(mode=MovesMode.ENFORCE, max_concurrent_per_node=1, saturation_score=100.0),
 )
 NODES = (
     a_node("hot", cores=2.0, cpu=0.95),
@@ -260,9 +260,7 @@ FLYING = a_move(
             id="the way back",
         ),
         pytest.param((FLYING,), {"max_concurrent": 1}, Reason.MAX_CONCURRENT, id="as many as may be under way"),
-        pytest.param(
-            (a_move(topology="team/o", source="cold", target="hot"),), {}, Reason.COOLDOWN, id="its node rests"
-        ),
+        pytest.param((a_move(topology="team/o", source="n9", target="hot"),), {}, Reason.COOLDOWN, id="its node rests"),
         pytest.param(
             (a_move(source="n8", target="n9", topology="team/o"),),
             {"budgets": (Budget(moves=1, per_seconds=3600.0),)},

@@ -12,7 +12,7 @@ from ballast.moves.budget import Crowd, rest
 from ballast.moves.rules import Rules, Way, overshoot, worth
 from tests.builders import NOW, a_move, a_policy
 
-WAY = Way("uid-e", "team/clicks", "ingest", "hot", "cold", Gap(90.0, 30.0), Gap(70.0, 50.0), 0.0)
+WAY = Way("uid-e", "team/clicks", "hot", "cold", Gap(90.0, 30.0), Gap(70.0, 50.0), 0.0)
 POLICY = a_policy(
     placement=PlacementPolicy(mode=PlacementMode.ENFORCE), moves=MovesPolicy(mode=MovesMode.ENFORCE, min_gain=5.0)
 )

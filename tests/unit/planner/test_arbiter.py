@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -86,6 +87,15 @@ def test_the_way_back_is_closed_after_a_move() -> None:
     there = a_move(source="n2", target="n1", phase=MovePhase.SETTLING, ended_at=None)
     ruling = ruled([a_suggestion()], a_snapshot(moves=(there,)), policy)
     assert ruling == [Reason.REVERSE]
+
+
+def test_the_way_back_stays_closed_for_longer_than_the_nodes_rest() -> None:
+    moves = MovesPolicy(cooldown_seconds=600.0, budgets=())
+    there = a_move(source="n2", target="n1", topology="team/other", started_at=NOW - 3600, ended_at=NOW - 3000)
+    assert ruled([a_suggestion()], a_snapshot(moves=(there,)), a_policy(moves=moves)) == [Reason.REVERSE]
+    assert ruled([a_suggestion()], a_snapshot(moves=(replace(there, ended_at=NOW - 3600),)), a_policy(moves=moves)) == [
+        None
+    ]
 
 
 def test_an_executor_has_one_move_at_a_time() -> None:

@@ -148,7 +148,9 @@ def test_a_node_that_would_become_the_hotter_one_is_no_destination() -> None:
     ],
 )
 def test_a_node_that_other_moves_keep_busy_is_no_destination(move: Move, reason: str, words: str) -> None:
-    found = {each.node: (each.reason, each.detail) for each in told(busy(), moves=(move,)).alternatives}
+    one_each = a_policy(moves=MovesPolicy(max_concurrent_per_node=1))
+    alternatives = told(busy(), policy=one_each, moves=(move,)).alternatives
+    found = {each.node: (each.reason, each.detail) for each in alternatives}
     assert found == {"hot": (None, ""), "cold": (reason, words), "mild": (None, "")}
 
 

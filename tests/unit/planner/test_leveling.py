@@ -294,7 +294,7 @@ def two_hot_nodes(*moves: Move, shedding: SheddingPolicy = OVERLOAD, others: tup
     topologies = tuple(a_topology(key=f"team/{n}", name=n) for n in ("h1", "h2"))
     policy = a_policy(
         shedding=shedding,
-        moves=MovesPolicy(mode=MovesMode.RECOMMEND, max_concurrent=5, max_locality_loss=1.0),
+        moves=MovesPolicy(mode=MovesMode.RECOMMEND, max_concurrent=5, max_concurrent_per_node=1, max_locality_loss=1.0),
     )
     snapshot = a_snapshot(*nodes, *others, executors=tuple(executors), topologies=topologies, moves=moves)
     return plan(snapshot, policy, Memory(), NOW)[0]
