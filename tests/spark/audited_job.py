@@ -128,13 +128,14 @@ def _recorded(folder: Path) -> int:
 
 
 def _committed(folder: Path) -> int:
-    return sum(len(committed(folder, name)) for name in (SOUND, LEAKY))
+    return sum(committed(folder, name) for name in (SOUND, LEAKY))
 
 
-def committed(folder: Path, query: str) -> list[int]:
-    """Its micro-batches."""
+def committed(folder: Path, query: str) -> int:
+    """How many of its micro-batches. Spark keeps the files of the last hundred."""
     commits = folder / query / "commits"
-    return [int(path.name) for path in commits.iterdir() if path.name.isdigit()] if commits.exists() else []
+    numbers = [int(path.name) for path in commits.iterdir() if path.name.isdigit()] if commits.exists() else []
+    return max(numbers, default=-1) + 1
 
 
 if __name__ == "__main__":

@@ -146,12 +146,12 @@ class _Chaos:
 
     def _await_commits(self, number: int) -> None:
         """Micro-batches, from now on, of both queries."""
-        before = {name: len(committed(self._folder, name)) for name in (SOUND, LEAKY)}
+        before = {name: committed(self._folder, name) for name in (SOUND, LEAKY)}
 
         def there() -> bool:
             assert self._job.poll() is None, self._log()
             self._produce()
-            return all(len(committed(self._folder, name)) >= count + number for name, count in before.items())
+            return all(committed(self._folder, name) >= count + number for name, count in before.items())
 
         wait_until(there, what="more micro-batches", timeout_seconds=_PATIENCE_SECONDS, explain=self._log)
 
