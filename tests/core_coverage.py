@@ -1,6 +1,6 @@
 """`python -m tests.core_coverage PACKAGE…`: do the unit tests of the core's packages pass and take their branches?
 
-Runs them once, in this process, and fails when fewer than `AIM_PERCENT` of a package's branches are taken, naming
+Runs them once, on all cores, and fails when fewer than `AIM_PERCENT` of a package's branches are taken, naming
 them. Properties, recorded cases and scenarios don't count: they are slow under a tracer, and what only they reach
 no test names.
 """
@@ -16,7 +16,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from coverage import Coverage
 
 AIM_PERCENT = 95.0
 
@@ -29,22 +28,23 @@ def main() -> int:
     if not packages:
         print("name the packages: python -m tests.core_coverage placement shedding …", file=sys.stderr)
         return 2
-    coverage = Coverage(config_file=False, data_file=None, branch=True, source_pkgs=[f"ballast.{p}" for p in packages])
-    with coverage.collect():
-        failed = pytest.main(["-q", *(f"tests/unit/{package}" for package in packages)])
+    with TemporaryDirectory() as folder:
+        report = Path(folder) / "coverage.json"
+        traced = [f"--cov=ballast.{package}" for package in packages]
+        tests = [f"tests/unit/{package}" for package in packages]
+        options = ["-q", "-n", "auto", "--cov-branch", "--cov-config=", f"--cov-report=json:{report}"]
+        failed = pytest.main([*options, *traced, *tests])
+        measured = _measured(report) if not failed else {}
     if failed:
         return int(failed)
-    short = [package for package, files in sorted(_measured(coverage).items()) if not _reaches_aim(package, files)]
+    short = [package for package, files in sorted(measured.items()) if not _reaches_aim(package, files)]
     if short:
         print(f"below {AIM_PERCENT:g} % of branches: {', '.join(short)}; what is not taken is above", file=sys.stderr)
     return 1 if short else 0
 
 
-def _measured(coverage: Coverage) -> Mapping[str, Files]:
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "coverage.json"
-        coverage.json_report(outfile=str(path))
-        files: Files = json.loads(path.read_text(encoding="utf-8"))["files"]
+def _measured(report: Path) -> Mapping[str, Files]:
+    files: Files = json.loads(report.read_text(encoding="utf-8"))["files"]
     packages: dict[str, dict[str, Mapping[str, Any]]] = defaultdict(dict)
     for name, file in files.items():
         packages[name.rpartition("ballast/")[2].partition("/")[0]][name] = file
