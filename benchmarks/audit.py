@@ -1,7 +1,8 @@
 """What the audit adds to the time of a streaming job: the same job with it and without, by turns in one Spark.
 
-Both jobs read clicks from a real Kafka and write to it. One counts them in Spark alone, where a record takes
-the least time, and the other numbers them by state in Python. The interval is of the median of the pairs' ratios.
+All jobs read clicks from a real Kafka and write to it. One counts them in Spark alone, where a record takes the least
+time, and one numbers them by state in Python. The counting job is audited by Kafka's partition and offset, and by a
+text of 40 characters, which only the audit makes Spark read. The interval is of the median of the pairs' ratios.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ from statistics import median
 
 from kafka.admin import KafkaAdminClient
 
+from benchmarks.audited.clicks import BY_POSITION, BY_TEXT, NUMBERED
 from benchmarks.audited.runs import BATCHES
 from benchmarks.report import Aim, Baseline, Result, machine, write
 from tests.testbed.kafka import jars, kafka
 
 PAIRS = 10
-RECORDS = {"counted in Spark": 2_000_000, "numbered in Python": 200_000}
+RECORDS = {BY_POSITION: 2_000_000, BY_TEXT: 2_000_000, NUMBERED: 200_000}
 PARTITIONS = 4
 MOST_PERCENT = 5.0
 RESAMPLES = 2000
@@ -53,7 +55,7 @@ def results(job: str, pairs: Sequence[Sequence[dict[str, float]]]) -> list[Resul
         ratios = [after / before for before, after in zip(plain, audited, strict=True)]
         low, high = interval(ratios)
         base = Baseline("without", median(plain))
-        aim = Aim(MOST_PERCENT) if kind == "seconds" else None
+        aim = Aim(MOST_PERCENT) if kind == "seconds" and job != BY_TEXT else None
         found += [
             Result(case, f"{what} with audit", median(audited), "s", base),
             Result(case, f"audit's share of the {what}", percent(median(ratios)), "%", aim=aim),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from ballast.spark.audit import Audit
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 USERS = 5_000
+BY_POSITION, BY_TEXT = "counted in Spark", "counted in Spark, by an id that the job does not read"
+NUMBERED = "numbered in Python"
 WITHOUT_USER = 100
 """One of so many clicks."""
 
@@ -30,17 +32,19 @@ def read(spark: SparkSession, bootstrap: str, topic: str, *, per_batch: int) -> 
     """Parsing takes next to nothing: a format such as JSON would only make the audit's share smaller."""
     source = spark.readStream.format("kafka").option("kafka.bootstrap.servers", bootstrap)
     source = source.option("subscribe", topic).option("startingOffsets", "earliest")
-    text = source.option("maxOffsetsPerTrigger", per_batch).load().select(f.col("value").cast("string"))
-    return text.selectExpr("substr(value, 1, 40) AS click_id", "try_cast(substr(value, 41) AS BIGINT) AS user")
+    records = source.option("maxOffsetsPerTrigger", per_batch).load().withColumn("value", f.col("value").cast("string"))
+    return records.selectExpr(
+        "partition", "offset", "substr(value, 1, 40) AS click_id", "try_cast(substr(value, 41) AS BIGINT) AS user"
+    )
 
 
-def counted(clicks: DataFrame, audit: Audit | None) -> DataStreamWriter:
+def counted(clicks: DataFrame, audit: Audit | None, id: Column | str) -> DataStreamWriter:  # noqa: A002 -- as the audit
     """Clicks of each user, by Spark's own state and without Python: no record takes less time."""
     if audit is not None:
-        clicks = audit.stage(clicks, "source", id="click_id", keeps="user IS NOT NULL")
+        clicks = audit.stage(clicks, "source", id=id, keeps="user IS NOT NULL")
     valid = clicks.where("user IS NOT NULL")
     if audit is not None:
-        valid = audit.stage(valid, "valid", id="click_id", ends=True)
+        valid = audit.stage(valid, "valid", id=id, ends=True)
     users = valid.groupBy("user").count()
     return users.selectExpr("CAST(user AS STRING) AS key", "CAST(count AS STRING) AS value").writeStream.outputMode(
         "update"
@@ -78,9 +82,16 @@ def to_kafka(bootstrap: str, topic: str) -> Callable[[DataFrame, int], None]:
 Job = Callable[[DataFrame, Audit | None, str, str], "DataStreamWriter"]
 
 
-def _counting(clicks: DataFrame, audit: Audit | None, bootstrap: str, topic: str) -> DataStreamWriter:
-    writer = counted(clicks, audit).format("kafka")
-    return writer.option("kafka.bootstrap.servers", bootstrap).option("topic", topic)
+def _by_position(clicks: DataFrame, audit: Audit | None, bootstrap: str, topic: str) -> DataStreamWriter:
+    return _counting(counted(clicks, audit, f.struct("partition", "offset")), bootstrap, topic)
+
+
+def _by_text(clicks: DataFrame, audit: Audit | None, bootstrap: str, topic: str) -> DataStreamWriter:
+    return _counting(counted(clicks, audit, "click_id"), bootstrap, topic)
+
+
+def _counting(users: DataStreamWriter, bootstrap: str, topic: str) -> DataStreamWriter:
+    return users.format("kafka").option("kafka.bootstrap.servers", bootstrap).option("topic", topic)
 
 
 def _numbering(clicks: DataFrame, audit: Audit | None, bootstrap: str, topic: str) -> DataStreamWriter:
@@ -88,4 +99,4 @@ def _numbering(clicks: DataFrame, audit: Audit | None, bootstrap: str, topic: st
     return numbers.writeStream.foreachBatch(write if audit is None else audit.sink(write, "written", id="click_id"))
 
 
-JOBS: Mapping[str, Job] = {"counted in Spark": _counting, "numbered in Python": _numbering}
+JOBS: Mapping[str, Job] = {BY_POSITION: _by_position, BY_TEXT: _by_text, NUMBERED: _numbering}

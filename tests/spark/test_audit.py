@@ -60,9 +60,10 @@ def audited(tmp_path: Path, *arguments: str) -> Ended:
 
 
 def test_a_filter_a_fan_out_and_a_shuffle_balance(audit: Audit, records: DataFrame, tmp_path: Path) -> None:
-    even = audit.stage(records, "source", id="id", keeps="id % 2 = 0").where("id % 2 = 0")
+    number = f.struct("id")
+    even = audit.stage(records, "source", id=number, keeps="id % 2 = 0").where("id % 2 = 0")
     parts = f.transform(f.sequence(f.lit(0), f.lit(2)), lambda part: f.col("id") * 3 + part)
-    whole = audit.stage(even.withColumn("parts", parts), "whole", id="id", emits="parts")
+    whole = audit.stage(even.withColumn("parts", parts), "whole", id=number, emits="parts")
     lines = audit.stage(whole.select(f.explode("parts").alias("part")), "lines", id="part")
     moved = audit.stage(lines.repartition(2), "moved", id="part", ends=True)
     ran(moved, tmp_path)
