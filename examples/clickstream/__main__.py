@@ -131,14 +131,15 @@ def _play(screen: Screen, output: Path) -> Found:
                 plain = Submission(PLAIN_NAMESPACE, folder / "plain", kafka.bootstrap, ["--plain"])
                 without = stage.play(plain, stall=False)
                 screen.title("the job with placement, client.rack and routing")
-                _install(testbed)
+                add_ballast(testbed)
                 near = Submission(NAMESPACE, folder / "near", kafka.bootstrap, labels=LABELS)
                 return Found(alone, without, stage.play(near, stall=True))
         finally:
             keep_logs(testbed, output / "logs")
 
 
-def _install(testbed: Testbed) -> None:
+def add_ballast(testbed: Testbed) -> None:
+    """The operator, and a topology and a policy by which it places the job's executors."""
     install(testbed, node_selector=SYSTEM, tolerations=TOLERATIONS)
     testbed.create_namespace(NAMESPACE)
     testbed.apply(HERE / "topology.yaml", manifests.policy(testbed.prometheus_url, leveling=False))

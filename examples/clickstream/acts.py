@@ -32,7 +32,7 @@ RECOVERY_SECONDS = 30.0
 MOST_BEHIND_SECONDS = 6.0
 """Three micro-batches: more, and the job does not keep up."""
 _ALONE_SECONDS = 15.0
-_WARM_BATCHES = 5
+WARM_BATCHES = 5
 _START_SECONDS = 240.0
 
 
@@ -119,16 +119,16 @@ class Stage:
                 def behind_seconds() -> float:
                     return (clicks.sent - total(admin, sink)) / CLICKS_PER_SECOND
 
-                self._await(submission, lambda: self._batches(submission) >= _WARM_BATCHES, "the first batches end")
-                self._await(submission, lambda: behind_seconds() <= MOST_BEHIND_SECONDS, "the job has caught up")
+                self.await_(submission, lambda: self.batches(submission) >= WARM_BATCHES, "the first batches end")
+                self.await_(submission, lambda: behind_seconds() <= MOST_BEHIND_SECONDS, "the job has caught up")
                 stack.enter_context(watch.running())
                 looked = replace(look(self.testbed, clicks, LOOK_SECONDS), behind_seconds=behind_seconds())
                 where = ", ".join(f"{count} in {zone}" for zone, count in sorted(placed.items()))
                 self.screen.say(f"executors: {where}; each click sends {looked}")
                 if stall:
                     self._stall(readers[placed.most_common(1)[0][0]], watch)
-            self._await(submission, lambda: total(admin, sink) >= clicks.sent, "all clicks are in the sink")
-        self._end(submission)
+            self.await_(submission, lambda: total(admin, sink) >= clicks.sent, "all clicks are in the sink")
+        self.end(submission)
         ids = topics.click_ids(self.bootstrap, sink)
         audit = self._audit(submission)
         found = Played(placed, looked, clicks.sent, len(ids), len(set(ids)), audit.stdout, audit.returncode == 0, watch)
@@ -149,16 +149,18 @@ class Stage:
 
     def _started(self, submission: Submission) -> Counter[str]:
         """The executors by zone, once all run and the query has begun."""
-        self._await(submission, lambda: executors(self.testbed, submission.namespace), "all executors run")
+        self.await_(submission, lambda: executors(self.testbed, submission.namespace), "all executors run")
         return executors(self.testbed, submission.namespace)
 
     @staticmethod
-    def _batches(submission: Submission) -> int:
+    def batches(submission: Submission) -> int:
+        """How many micro-batches with records have ended."""
         return sum(batch.rows > 0 for batch in read_batches(submission.folder / "progress.jsonl"))
 
-    def _end(self, submission: Submission) -> None:
+    def end(self, submission: Submission) -> None:
+        """Has the job process what has arrived, read its sink back and end."""
         (submission.folder / "stop").touch()
-        self._await(submission, lambda: self._phase(submission) == "Succeeded", "the driver ends")
+        self.await_(submission, lambda: self._phase(submission) == "Succeeded", "the driver ends")
 
     def _audit(self, submission: Submission) -> subprocess.CompletedProcess[str]:
         program = Path(sys.prefix) / "bin" / "ballast"
@@ -169,7 +171,9 @@ class Stage:
         path = f"/api/v1/namespaces/{submission.namespace}/pods/driver"
         return str(self.testbed.api.get(path)["status"].get("phase"))
 
-    def _await(self, submission: Submission, condition: Callable[[], object], what: str) -> None:
+    def await_(self, submission: Submission, condition: Callable[[], object], what: str) -> None:
+        """Raises TestbedError, with the driver's last words, if the driver fails or it takes minutes."""
+
         def unless_failed() -> object:
             return condition() or self._phase(submission) == "Failed"
 

@@ -74,6 +74,8 @@ class Submission:
     bootstrap: str
     arguments: Sequence[str] = ()
     labels: Mapping[str, str] | None = None
+    settings: Mapping[str, str] | None = None
+    """Of Spark, besides those that the example needs."""
 
     @property
     def topics(self) -> tuple[str, str]:
@@ -117,6 +119,7 @@ class Submission:
             "spark.sql.adaptive.enabled": "false",
             "spark.locality.wait": "0s",
             **labels,
+            **(self.settings or {}),
         }
 
 

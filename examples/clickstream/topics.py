@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, OffsetSpec
@@ -30,6 +31,11 @@ def in_background(name: str, step: Callable[[threading.Event], None]) -> Iterato
     finally:
         stop.set()
         thread.join()
+
+
+def user(click: int) -> int:
+    """The one of the click of that number."""
+    return click * 7919 % USERS
 
 
 class Clicks:
@@ -59,7 +65,7 @@ class Clicks:
 
     @staticmethod
     def _click(number: int) -> bytes:
-        click = {"click_id": number, "user": number * 7919 % USERS, "page": f"/p/{number % 50}", "padding": _PADDING}
+        click = {"click_id": number, "user": user(number), "page": f"/p/{number % 50}", "padding": _PADDING}
         return json.dumps(click).encode()
 
 
@@ -127,14 +133,18 @@ def lags(admin: KafkaAdminClient, topic: str, at_end: Mapping[int, int]) -> dict
 
 def click_ids(bootstrap: str, topic: str) -> list[int]:
     """Of all records in the topic: an independent count, next to the ledger's."""
+    return [int(record["click_id"]) for record in records(bootstrap, topic)]
+
+
+def records(bootstrap: str, topic: str) -> Iterator[dict[str, Any]]:
+    """All that are in the topic, read without Spark."""
     consumer = KafkaConsumer(bootstrap_servers=bootstrap)
     parts = [TopicPartition(topic, number) for number in range(PARTITIONS)]
     consumer.assign(parts)
     consumer.seek_to_beginning()
     left = sum(consumer.end_offsets(parts).values())
-    found: list[int] = []
-    while len(found) < left:
-        for records in consumer.poll(timeout_ms=1000).values():
-            found += [json.loads(record.value)["click_id"] for record in records]
+    while left:
+        for found in consumer.poll(timeout_ms=1000).values():
+            left -= len(found)
+            yield from (json.loads(record.value) for record in found)
     consumer.close()
-    return found

@@ -29,7 +29,7 @@ USERS = 20
 DROPPED = 77
 """The id of the record."""
 WORKERS, EXECUTORS = 3, 2
-"""One more, for an executor to move to."""
+"""One more, since a decommissioned executor keeps its worker's core until it has ended."""
 _SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",

@@ -12,7 +12,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -48,20 +48,12 @@ class Counted:
     """By user: the highest number of a click, which the state keeps."""
 
 
-@dataclass(slots=True)
-class Troubles:
-    """What happened to executors."""
-
-    by_kind: Counter[str] = field(default_factory=Counter)
-    moved: int = 0
-    """Those whose place another worker took."""
-
-
 @dataclass(frozen=True, slots=True)
 class Outcome:
     produced: int
     """Ids from 0."""
-    troubles: Troubles
+    troubles: Counter[str]
+    """How many executors ended, by how."""
     verdicts: Mapping[str, list[Verdict]]
     """Of the ledger, by query."""
     counted: Mapping[str, Counted]
@@ -104,14 +96,14 @@ def run(folder: Path, *, seconds: float, least: int, seed: int) -> Outcome:
 
 class _Chaos:
     def __init__(self, job: subprocess.Popen[bytes], folder: Path, bootstrap: str, random_: random.Random) -> None:
-        self.produced, self.troubles = 0, Troubles()
+        self.produced, self.troubles = 0, Counter[str]()
         self._job, self._folder, self._random = job, folder, random_
         self._producer = KafkaProducer(bootstrap_servers=bootstrap)
 
     def go_on(self, *, seconds: float, least: int) -> None:
         self._await_commits(1)
         started = time.monotonic()
-        while self.troubles.by_kind.total() < least or time.monotonic() - started < seconds:
+        while self.troubles.total() < least or time.monotonic() - started < seconds:
             self._strike()
             # The job has to come through, however short the pauses are.
             self._await_commits(2)
@@ -129,17 +121,16 @@ class _Chaos:
 
     def _strike(self) -> None:
         before = wait_until(self._all_there, what="all executors", timeout_seconds=_PATIENCE_SECONDS)
-        kind = self._random.choice(list(_SIGNALS)) if self.troubles.by_kind else "killed"
+        kind = self._random.choice(list(_SIGNALS)) if self.troubles else "killed"
         victim = self._random.choice(sorted(before))
-        before[victim][1].send_signal(_SIGNALS[kind])
-        self.troubles.by_kind[kind] += 1
-        after = wait_until(
+        before[victim].send_signal(_SIGNALS[kind])
+        self.troubles[kind] += 1
+        wait_until(
             lambda: self._all_there(but=victim), what=f"another executor after one was {kind}",
             timeout_seconds=_PATIENCE_SECONDS, explain=self._log,
         )  # fmt: skip
-        self.troubles.moved += {worker for worker, _ in after.values()} != {worker for worker, _ in before.values()}
 
-    def _all_there(self, but: str = "") -> dict[str, tuple[str, psutil.Process]]:
+    def _all_there(self, but: str = "") -> dict[str, psutil.Process]:
         self._produce()
         there = dict(_executors(self._job.pid))
         return there if len(there) == EXECUTORS and but not in there else {}
@@ -165,16 +156,15 @@ class _Chaos:
         return log_tail(self._folder / "job.log")
 
 
-def _executors(driver: int) -> Iterator[tuple[str, tuple[str, psutil.Process]]]:
-    """By id: the worker that each one runs on, and its process."""
+def _executors(driver: int) -> Iterator[tuple[str, psutil.Process]]:
+    """Their ids and processes."""
     for process in psutil.Process(driver).children(recursive=True):
         try:
             words = process.cmdline()
         except psutil.Error:  # it has just ended
             continue
         if "org.apache.spark.executor.CoarseGrainedExecutorBackend" in words:
-            named = dict(pairwise(words))
-            yield named["--executor-id"], (named["--worker-url"], process)
+            yield dict(pairwise(words))["--executor-id"], process
 
 
 def _counted(bootstrap: str, topic: str) -> Counted:

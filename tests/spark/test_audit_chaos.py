@@ -22,7 +22,7 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
 
 
 def test_the_ledger_and_a_count_without_spark_agree_that_no_record_is_lost_or_doubled(outcome: Outcome) -> None:
-    assert outcome.troubles.by_kind.keys() == {"killed", "decommissioned"}
+    assert outcome.troubles.keys() == {"killed", "decommissioned"}
     assert {verdict.status for verdict in outcome.verdicts[SOUND]} == {Status.BALANCED}
     assert sum(verdict.records for verdict in outcome.verdicts[SOUND]) == outcome.produced
     counted = outcome.counted[SOUND]
