@@ -14,7 +14,7 @@ POLICY = "streaming"
 EXECUTOR_LABELS = {"ballast.dev/topology": TOPOLOGY, "ballast.dev/component": COMPONENT}
 WINDOW_SECONDS = 15
 SETTLE_SECONDS = 45
-MIN_HOT_SCORE = 70
+MIN_HOT_SCORE = 60
 """The default of a policy."""
 _API = "ballast.dev/v1alpha1"
 
