@@ -215,11 +215,17 @@ class ClusterState:
             return self._index.gated()
 
     def reread(self, namespace: str, application: str, name: str) -> list[Pod]:
-        """From the API server: the pods of the application with this id, or, without one, the pod with this name."""
-        chosen = Query(kinds.POD, namespace=namespace, labels=f"{names.SPARK_APPLICATION}={application}")
-        if not application:
-            chosen = Query(kinds.POD, namespace=namespace, fields=f"metadata.name={name}")
-        return read_list(self._client, chosen, PodReader().read).items
+        """From the API server: the pods of the application with this id, or, without one, the pod with this name.
+
+        The latter is no list by name: for that the API server reads the whole namespace, however long its pods are.
+        """
+        if application:
+            chosen = Query(kinds.POD, namespace=namespace, labels=f"{names.SPARK_APPLICATION}={application}")
+            return read_list(self._client, chosen, PodReader().read).items
+        try:
+            return [PodReader().read(self._client.get(kinds.POD, name, namespace=namespace))]
+        except NotFound:
+            return []
 
     def _lists(self, namespaces: Iterable[str], patience_seconds: float) -> Lists:
         with self._pods.store.lock:
