@@ -141,8 +141,10 @@ def avg_shedder_usage(
     if len(pool.nodes) < 2:
         return UsageResult((), (), (), memory)
     lasting = _lasting(pool, settings, memory, now_seconds=now_seconds)
+    measured = {node.name: node.score for node in pool.nodes}
     pool = _calmed(pool, dict(lasting))
-    ranked = sorted(pool.nodes, key=lambda node: (node.score, node.name))
+    # At the middle, to which nodes are calmed, the order remains that of what was measured.
+    ranked = sorted(pool.nodes, key=lambda node: (node.score, measured[node.name], node.name))
     middle = median(node.score for node in ranked)
     watch = _Watch(settings, memory, known=dict(memory.streaks), middle=middle, now_seconds=now_seconds)
     noise = watch.noise([node for node in ranked if node.name not in pool.unsettled])

@@ -195,8 +195,8 @@ def test_rates_of_another_unit_and_of_those_that_are_gone_are_forgotten() -> Non
 
 
 def test_least_resource_usage_chooses_below_the_mean_and_counts_what_it_has_just_placed() -> None:
-    scores = {"n0": 10.0, "n1": 60.0, "n2": 60.0}
-    averages = Averages((("n0", 0.1), ("n1", 0.6), ("n2", 0.6)))
+    scores = {"n0": 10.0, "n1": 50.0, "n2": 50.0}
+    averages = Averages((("n0", 0.1), ("n1", 0.5), ("n2", 0.5)))
     state = PlacementState(usage=averages)
     one = placed("LeastResourceUsage", nodes(3, cores=8.0), many(1), scores=scores, state=state)
     assert homes(one) == {"n0": 1}
