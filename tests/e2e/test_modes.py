@@ -8,14 +8,20 @@ from dataclasses import dataclass
 
 import pytest
 
+from examples.demo.installation import NAMESPACE, RELEASE
 from examples.demo.streaming.running import RunningJob
 from tests.e2e.cluster import CALM_POINTS, Cluster, Json, names_by_node
 from tests.e2e.conftest import STEADY_NAMESPACE
+from tests.testbed.audit import Request
 from tests.unit.cli.program import run
 
 pytestmark = pytest.mark.e2e
 
 PASSES = 3
+SAYS = {"balancingpolicies/status", "sparktopologies/status", "gateswitches", "gateswitches/status", "events"}
+"""What Ballast writes where it only says what it would do."""
+AGREES = {"leases"}
+"""By which its replicas agree on the one that leads."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -29,6 +35,11 @@ def hot(cluster: Cluster, steady: RunningJob) -> Iterator[str]:
 
 def uids(job: RunningJob) -> set[str]:
     return {executor.uid for executor in job.running_executors()}
+
+
+def asked(cluster: Cluster) -> list[Request]:
+    """What the operator has asked of the API server, by the server's audit log."""
+    return cluster.testbed.requests_of(NAMESPACE, RELEASE)
 
 
 def await_passes(cluster: Cluster, name: str, count: int = PASSES) -> None:
@@ -45,6 +56,8 @@ class Decided:
     policy: str
     move: Json
     before: set[str]
+    requests: int
+    """How many requests the operator had made before."""
 
 
 def recommendations(cluster: Cluster, policy: str) -> list[Json]:
@@ -54,17 +67,17 @@ def recommendations(cluster: Cluster, policy: str) -> list[Json]:
 
 @pytest.fixture(scope="module")
 def recommended(cluster: Cluster, steady: RunningJob, hot: str) -> Decided:
-    before = uids(steady)
+    before, requests = uids(steady), len(asked(cluster))
     name = cluster.enforce(moves={"mode": "Recommend"})
     (move,) = cluster.await_shown(name, lambda: recommendations(cluster, name), "a move is recommended")
-    return Decided(name, move, before)
+    return Decided(name, move, before, requests)
 
 
 @pytest.fixture(scope="module")
 def proposed(cluster: Cluster, steady: RunningJob, hot: str) -> Decided:
-    before = uids(steady)
+    before, requests = uids(steady), len(asked(cluster))
     name = cluster.enforce(moves={"mode": "Approve"})
-    return Decided(name, cluster.await_move(STEADY_NAMESPACE, phases=frozenset({"Proposed"})), before)
+    return Decided(name, cluster.await_move(STEADY_NAMESPACE, phases=frozenset({"Proposed"})), before, requests)
 
 
 def told(cluster: Cluster, *arguments: str) -> Json:
@@ -83,6 +96,10 @@ def test_recommend_says_what_it_would_do_and_changes_nothing(
     await_passes(cluster, recommended.policy)
     assert cluster.moves(STEADY_NAMESPACE) == []
     assert uids(steady) == recommended.before
+    since = asked(cluster)[recommended.requests :]
+    written = {each.resource for each in since if each.verb in ("create", "update", "patch", "delete")}
+    assert "balancingpolicies/status" in written
+    assert written <= SAYS | AGREES
 
 
 def test_a_user_finds_the_recommended_move_and_the_operators_scores(
