@@ -7,6 +7,7 @@ all seeds, and are compared in their means.
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -151,9 +152,12 @@ def table(name: str, standings: Standings) -> Table:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.levelling", description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=list(SEEDS), default=list(SEEDS), metavar="SCENARIO")
+    asked = parser.parse_args()
     before = machine()
     console, found, winners = Console(width=140), list[Result](), dict[Contestant, None]()
-    for name, seeds in SEEDS.items():
+    for name, seeds in ((name, SEEDS[name]) for name in SEEDS if name in asked.only):
         scenario = Scenario.read(FOLDER / f"{name}.yaml")
         standings = contest(scenario, list(winners) if name in LARGE else list(peers()), seeds=seeds)
         winners |= dict.fromkeys(best(standings)[:FINALISTS])

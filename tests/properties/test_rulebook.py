@@ -30,7 +30,7 @@ from ballast.model import (
     Snapshot,
     Workload,
 )
-from ballast.moves.budget import Crowd, rest
+from ballast.moves.budget import ExecutorCounts, rest
 from ballast.moves.candidates import Candidates
 from ballast.moves.revalidation import revalidate
 from ballast.moves.rules import DRIFT_POINTS, Rules
@@ -206,7 +206,7 @@ def _explained(
     executor: Executor, snapshot: Snapshot, policy: Policy, known: Candidates, scores: dict[str, float]
 ) -> dict[str, Reason | None]:
     resting = rest(snapshot.moves, policy.moves, NOW)
-    rules = Rules(policy, snapshot.moves, resting=resting, crowd=Crowd.of(snapshot.executors), now=NOW)
+    rules = Rules(policy, snapshot.moves, resting=resting, counts=ExecutorCounts.of(snapshot.executors), now=NOW)
     everywhere = next(standing(executor, candidates=known, rules=rules, resting=resting), None)
     seen = alternatives(executor, snapshot, policy, candidates=known, rules=rules, scores=scores)
     there = {each.node: Reason(each.reason) if each.reason else None for each in seen}

@@ -292,7 +292,7 @@ def _budget_words(each: Budget, situation: Situation) -> str:
         return f"{each.moves} moves{share} {span}{where}"
     reset = budget.next_reset(each, moves, now)
     again = f", next one free in {duration(reset - now)}" if reset is not None else ""
-    most = budget.allowed(each, budget.Crowd.of(situation.snapshot.executors).pool)
+    most = budget.allowed(each, budget.ExecutorCounts.of(situation.snapshot.executors).pool)
     return f"{budget.used(each, moves, now)} of {most} moves used {span}{again}"
 
 

@@ -16,7 +16,7 @@ from ballast.model import Budget, Executor, Move, MovePhase, MovesPolicy, Phase,
 
 
 @dataclass(frozen=True, slots=True)
-class Crowd:
+class ExecutorCounts:
     """Executors that run, or will."""
 
     pool: int = 0
@@ -24,7 +24,7 @@ class Crowd:
     by_node: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, executors: Iterable[Executor]) -> Crowd:
+    def of(cls, executors: Iterable[Executor]) -> ExecutorCounts:
         present = [each for each in executors if each.phase not in (Phase.LEAVING, Phase.ENDED)]
         by_node = Counter(each.node for each in present if each.node is not None)
         return cls(len(present), Counter(each.topology for each in present), by_node)
@@ -125,28 +125,28 @@ def _refused_lately(moves: Iterable[Move], policy: MovesPolicy, now: float) -> d
     return found
 
 
-def pool_objection(moves: Sequence[Move], policy: MovesPolicy, crowd: Crowd, now: float) -> Objection | None:
+def pool_objection(moves: Sequence[Move], policy: MovesPolicy, counts: ExecutorCounts, now: float) -> Objection | None:
     """Why no further move may start now, whatever it is."""
     flying = sum(_flying(move) for move in moves)
     if flying >= policy.max_concurrent:
         return Reason.MAX_CONCURRENT, f"{flying} moves are under way, maxConcurrent is {policy.max_concurrent}"
-    return _spent_budget(moves, policy, "Pool", executors=crowd.pool, now=now)
+    return _spent_budget(moves, policy, "Pool", executors=counts.pool, now=now)
 
 
 def topology_objection(
-    moves: Iterable[Move], policy: MovesPolicy, crowd: Crowd, *, topology: str, now: float
+    moves: Iterable[Move], policy: MovesPolicy, counts: ExecutorCounts, *, topology: str, now: float
 ) -> Objection | None:
     """Why no further move of this topology may start now, whatever the nodes."""
     own = [move for move in moves if move.topology == topology]
     flying = sum(_flying(move) for move in own)
     if flying >= policy.max_concurrent_per_topology:
         return Reason.MAX_CONCURRENT, f"{flying} moves of {topology} are under way"
-    executors = crowd.by_topology.get(topology, 0)
+    executors = counts.by_topology.get(topology, 0)
     return resting(own, policy, topology, now) or _spent_budget(own, policy, "Topology", executors=executors, now=now)
 
 
 def node_objection(
-    moves: Iterable[Move], policy: MovesPolicy, crowd: Crowd, *, node: str, gives: bool, now: float
+    moves: Iterable[Move], policy: MovesPolicy, counts: ExecutorCounts, *, node: str, gives: bool, now: float
 ) -> Objection | None:
     """Why no further move from (or to) this node may start now, whatever the topology.
 
@@ -157,7 +157,7 @@ def node_objection(
     if flying >= policy.max_concurrent_per_node:
         return Reason.MAX_CONCURRENT, f"{flying} moves from or to {node} are under way"
     reverse = [move for move in own if node == (move.target if gives else move.source)]
-    executors = crowd.by_node.get(node, 0)
+    executors = counts.by_node.get(node, 0)
     return resting(reverse, policy, node, now) or _spent_budget(own, policy, "Node", executors=executors, now=now)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ballast.model import Executor, Move, MovePhase, Phase, Policy, Reason, Refusal, Snapshot
-from ballast.moves.budget import Crowd, Objection, rest
+from ballast.moves.budget import ExecutorCounts, Objection, rest
 from ballast.moves.candidates import Candidates
 from ballast.moves.rules import Rules
 from ballast.moves.score import projected
@@ -116,7 +116,7 @@ class _View:
             self.policy,
             self._ahead,
             resting=resting,
-            crowd=Crowd.of(self.others.executors),
+            counts=ExecutorCounts.of(self.others.executors),
             now=self.now,
             tolerance_points=tolerance_points,
         )

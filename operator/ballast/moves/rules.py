@@ -19,7 +19,7 @@ from ballast.model import (
     Reason,
 )
 from ballast.moves import budget
-from ballast.moves.budget import Crowd, Objection, Rest, precedent
+from ballast.moves.budget import ExecutorCounts, Objection, Rest, precedent
 
 DRIFT_POINTS = 5.0
 """Scores move between a decision and its effect: a move that was predicted is still good if it overshoots by so much.
@@ -109,12 +109,12 @@ class Rules:
         moves: Sequence[Move],
         *,
         resting: Rest,
-        crowd: Crowd,
+        counts: ExecutorCounts,
         now: float,
         tolerance_points: float = 0.0,
     ) -> None:
         self._policy, self._moves, self._resting, self._now = policy, tuple(moves), resting, now
-        self._crowd, self._tolerance_points = crowd, tolerance_points
+        self._counts, self._tolerance_points = counts, tolerance_points
         self._topologies: dict[str, Objection | None] = {}
         self._nodes: dict[tuple[str, bool], Objection | None] = {}
 
@@ -125,7 +125,7 @@ class Rules:
             self._policy,
             moves,
             resting=self._resting,
-            crowd=self._crowd,
+            counts=self._counts,
             now=self._now,
             tolerance_points=self._tolerance_points,
         )
@@ -165,12 +165,14 @@ class Rules:
 
     def of_pool(self) -> Objection | None:
         """Why no executor of the pool may move now."""
-        return budget.pool_objection(self._moves, self._policy.moves, self._crowd, self._now)
+        return budget.pool_objection(self._moves, self._policy.moves, self._counts, self._now)
 
     def of_topology(self, key: str) -> Objection | None:
         """Why no executor of this topology may move now."""
         if key not in self._topologies:
-            found = budget.topology_objection(self._moves, self._policy.moves, self._crowd, topology=key, now=self._now)
+            found = budget.topology_objection(
+                self._moves, self._policy.moves, self._counts, topology=key, now=self._now
+            )
             self._topologies[key] = self._resting.of_topology(key) or found
         return self._topologies[key]
 
@@ -178,6 +180,6 @@ class Rules:
         """Why no executor may move from this node (or to it) now."""
         if (name, gives) not in self._nodes:
             self._nodes[name, gives] = budget.node_objection(
-                self._moves, self._policy.moves, self._crowd, node=name, gives=gives, now=self._now
+                self._moves, self._policy.moves, self._counts, node=name, gives=gives, now=self._now
             )
         return self._nodes[name, gives]

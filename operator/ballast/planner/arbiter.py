@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ballast.model import Executor, Gap, Move, MovePhase, MovesPolicy, PlannedMove, Policy, Reason, Snapshot
-from ballast.moves.budget import Crowd, Objection, Rest
+from ballast.moves.budget import ExecutorCounts, Objection, Rest
 from ballast.moves.candidates import Candidates
 from ballast.moves.rules import Rules, Way, locality_loss
 from ballast.shedding.load import Suggestion
@@ -37,7 +37,9 @@ class Arbiter:
 
     def __init__(self, snapshot: Snapshot, policy: Policy, *, resting: Rest, now: float) -> None:
         self._policy, self._resting, self._now = policy, resting, now
-        self._rules = Rules(policy, snapshot.moves, resting=resting, crowd=Crowd.of(snapshot.executors), now=now)
+        self._rules = Rules(
+            policy, snapshot.moves, resting=resting, counts=ExecutorCounts.of(snapshot.executors), now=now
+        )
 
     def ruling(self, move: PlannedMove) -> Objection | None:
         """Why it is refused; None: it is approved."""

@@ -26,7 +26,7 @@ from ballast.model import (
     Snapshot,
     Topology,
 )
-from ballast.moves.budget import Crowd, Objection, Rest, rest
+from ballast.moves.budget import ExecutorCounts, Objection, Rest, rest
 from ballast.moves.candidates import Candidates, untied
 from ballast.moves.eligibility import cause
 from ballast.moves.rules import Rules, worth
@@ -90,7 +90,7 @@ def explain(snapshot: Snapshot, policy: Policy, memory: Memory, now: float, *, e
     ahead = {node.name: node.projected for node in decided.pool.nodes if node.projected is not None}
     destination = next((p.node for p in replanned(snapshot, policy, memory, [found])), None)
     past, resting = _past(found, snapshot), rest(snapshot.moves, policy.moves, now)
-    rules = Rules(policy, snapshot.moves, resting=resting, crowd=Crowd.of(snapshot.executors), now=now)
+    rules = Rules(policy, snapshot.moves, resting=resting, counts=ExecutorCounts.of(snapshot.executors), now=now)
     return Explanation(
         executor=executor,
         policy=policy.name,

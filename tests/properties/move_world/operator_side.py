@@ -24,7 +24,7 @@ from ballast.moves import (
     Step,
     advance,
 )
-from ballast.moves.budget import Crowd, Objection, Rest
+from ballast.moves.budget import ExecutorCounts, Objection, Rest
 from ballast.moves.record import to_move
 from ballast.moves.revalidation import _behind
 from ballast.moves.rules import Rules, Way
@@ -273,7 +273,9 @@ def _revalidation(scenario: Scenario, world: World, move: MoveState) -> Revalida
 def _others(known: Sequence[Move], own: Move, scenario: Scenario, world: World) -> Objection | None:
     """Why other moves forbid this one, by the rules of the planner and of the revalidation."""
     resting = Rest(paused=frozenset(), executors={})
-    rules = Rules(Policy("streaming", moves=scenario.settings), known, resting=resting, crowd=Crowd(), now=now(world))
+    rules = Rules(
+        Policy("streaming", moves=scenario.settings), known, resting=resting, counts=ExecutorCounts(), now=now(world)
+    )
     way = Way(own.executor_uid, own.topology, own.source, own.target, None, None, 0.0)
     return rules.of_others(way)
 

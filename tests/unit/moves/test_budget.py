@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 import pytest
 
 from ballast.model import Budget, Move, MovePhase, MovesPolicy, Phase, Reason
-from ballast.moves.budget import Crowd, Objection, active, next_reset, rest, used
+from ballast.moves.budget import ExecutorCounts, Objection, active, next_reset, rest, used
 from ballast.moves.rules import Rules, Way
 from tests.builders import NOW, a_move, a_policy, an_executor
 
@@ -12,11 +12,13 @@ FLYING = a_move("flying", phase=MovePhase.LEAVING, ended_at=None)
 
 
 def ruled(
-    moves: list[Move], policy: MovesPolicy, now: float = NOW, crowd: Crowd | None = None, **where: str
+    moves: list[Move], policy: MovesPolicy, now: float = NOW, counts: ExecutorCounts | None = None, **where: str
 ) -> Objection | None:
     """By the rules that follow from other moves alone."""
     at = {"topology": "team/clicks", "source": "n1", "target": "n2", **where}
-    rules = Rules(a_policy(moves=policy), moves, resting=rest(moves, policy, now), crowd=crowd or Crowd(), now=now)
+    rules = Rules(
+        a_policy(moves=policy), moves, resting=rest(moves, policy, now), counts=counts or ExecutorCounts(), now=now
+    )
     return rules.of_others(
         Way("uid-new", at["topology"], at["source"], at["target"], None, None, locality_delta_ratio=0.0)
     )
@@ -92,18 +94,20 @@ def test_a_topology_budget_looks_at_its_own_topology() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scope", "crowd"),
+    ("scope", "counts"),
     [
-        ("Pool", Crowd(pool=20)),
-        ("Topology", Crowd(by_topology={"team/clicks": 20})),
-        ("Node", Crowd(by_node={"hot": 20, "cold": 20})),
+        ("Pool", ExecutorCounts(pool=20)),
+        ("Topology", ExecutorCounts(by_topology={"team/clicks": 20})),
+        ("Node", ExecutorCounts(by_node={"hot": 20, "cold": 20})),
     ],
 )
-def test_a_budget_in_percent_grows_with_the_executors_that_it_is_counted_for(scope: str, crowd: Crowd) -> None:
+def test_a_budget_in_percent_grows_with_the_executors_that_it_is_counted_for(
+    scope: str, counts: ExecutorCounts
+) -> None:
     budget = Budget(moves=1, percent=10, per_seconds=3600.0, scope=scope)
     policy = MovesPolicy(cooldown_seconds=0.0, budgets=(budget,))
-    assert ruled([a_move("one")], policy, crowd=crowd, source="hot", target="cold") is None
-    found = ruled([a_move("one"), a_move("two")], policy, crowd=crowd, source="hot", target="cold")
+    assert ruled([a_move("one")], policy, counts=counts, source="hot", target="cold") is None
+    found = ruled([a_move("one"), a_move("two")], policy, counts=counts, source="hot", target="cold")
     assert found is not None
     assert found[1].startswith("2 of 2 moves used")
     assert ruled([a_move("one")], policy, source="hot", target="cold") is not None
@@ -116,7 +120,7 @@ def test_executors_that_leave_or_ended_do_not_count_for_budgets() -> None:
         an_executor("c", topology="team/clicks", node="n1", phase=Phase.LEAVING),
         an_executor("d", topology="team/clicks", node="n1", phase=Phase.ENDED),
     )
-    assert Crowd.of(executors) == Crowd(2, {"team/clicks": 2}, {"n1": 1})
+    assert ExecutorCounts.of(executors) == ExecutorCounts(2, {"team/clicks": 2}, {"n1": 1})
 
 
 def test_a_scheduled_budget_of_nothing_forbids_moves_while_it_is_open() -> None:

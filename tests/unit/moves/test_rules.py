@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ballast.model import Gap, MovePhase, MovesMode, MovesPolicy, PlacementMode, PlacementPolicy, Reason, Weights
-from ballast.moves.budget import Crowd, rest
+from ballast.moves.budget import ExecutorCounts, rest
 from ballast.moves.rules import Rules, Way, overshoot, worth
 from tests.builders import NOW, a_move, a_policy
 
@@ -72,14 +72,14 @@ def test_a_policy_under_which_a_move_could_not_end_well_forbids_it(
     changes: dict[str, Any], reason: Reason | None
 ) -> None:
     policy = replace(POLICY, **changes)
-    rules = Rules(policy, (), resting=rest((), policy.moves, NOW), crowd=Crowd(), now=NOW)
+    rules = Rules(policy, (), resting=rest((), policy.moves, NOW), counts=ExecutorCounts(), now=NOW)
     found = rules.objection(WAY)
     assert (found[0] if found else None) is reason
 
 
 def test_a_move_that_has_begun_counts_against_the_next() -> None:
     moves = replace(ACTING, max_concurrent=1)
-    rules = Rules(replace(POLICY, moves=moves), (), resting=rest((), moves, NOW), crowd=Crowd(), now=NOW)
+    rules = Rules(replace(POLICY, moves=moves), (), resting=rest((), moves, NOW), counts=ExecutorCounts(), now=NOW)
     assert rules.objection(WAY) is None
     begun = a_move("m1", topology="team/other", source="a", target="b", phase=MovePhase.APPROVED, ended_at=None)
     found = rules.with_move(begun).objection(WAY)

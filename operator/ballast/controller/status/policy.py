@@ -280,7 +280,7 @@ def _budget(outlook: Outlook) -> BudgetStatus | None:
     in_force = [b for b in outlook.policy.moves.budgets if b.scope == "Pool" and budget.active(b, now)]
     if not in_force:
         return None
-    executors = budget.Crowd.of(outlook.snapshot.executors).pool
+    executors = budget.ExecutorCounts.of(outlook.snapshot.executors).pool
     left = {each: budget.allowed(each, executors) - budget.used(each, moves, now) for each in in_force}
     tightest = min(in_force, key=lambda each: left[each])
     used = budget.used(tightest, moves, now)
