@@ -52,6 +52,11 @@ def _sample(at: float, value: float, **labels: str) -> JSON:
     return {"metric": labels, "value": [at, repr(value)]}
 
 
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 128
+    """With the default of five, connections made at once may be dropped, and are tried again a second later."""
+
+
 @contextmanager
 def serving() -> Iterator[Values]:
     values = Values()
@@ -77,7 +82,7 @@ def serving() -> Iterator[Values]:
         def log_message(self, *arguments: Any) -> None:
             del arguments
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
+    with _Server(("127.0.0.1", 0), Answering) as server:
         values.url = f"http://127.0.0.1:{server.server_port}"
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
