@@ -55,8 +55,9 @@ e2e: ## Run the tests with real Spark executors
 bench: setup ## Run all benchmarks, or one: make bench BENCH=planner
 	@$(RUN) -m benchmarks $(BENCH)
 
-generate: ## Rewrite generated files (CRDs and their copies)
+generate: ## Rewrite generated files (CRDs and their copies, manifests)
 	@.venv/bin/ballast crds
+	@$(RUN) -m tests.charts.kustomization
 
 format: ## Format and mend what can be mended
 	@.venv/bin/ruff format operator tests benchmarks examples
