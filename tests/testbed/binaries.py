@@ -100,6 +100,31 @@ SUITES = (
     ),
 )
 EVERYTHING = tuple(name for suite in SUITES for name in suite.packages)
+"""What a testbed and its tests need."""
+OTHERS = (
+    Suite(
+        module="descheduler",
+        version="v0.36.0",
+        packages={"descheduler": "sigs.k8s.io/descheduler/cmd/descheduler"},
+        minimum=(0, 36, 0),
+        version_flags=("version",),
+        stamps=("sigs.k8s.io/descheduler/pkg/version.version=v0.36.0",),
+    ),
+    Suite(
+        module="kustomize-controller",
+        version="v1.7.3",
+        packages={"kustomize-controller": "github.com/fluxcd/kustomize-controller"},
+        minimum=(1, 7, 3),
+    ),
+    Suite(
+        module="source-controller",
+        version="v1.8.5",
+        packages={},  # only its definitions: the module proxy lacks some of what it needs
+        minimum=(1, 8, 5),
+    ),
+)
+"""Built when a benchmark asks for them: together they take five minutes."""
+_ALL = SUITES + OTHERS
 
 
 def silent(_line: str) -> None:
@@ -124,11 +149,12 @@ def find_binaries(
     unknown name or a failed build.
     """
     wanted = set(names)
-    unknown = wanted - set(EVERYTHING)
+    known = [name for suite in _ALL for name in suite.packages]
+    unknown = wanted - set(known)
     if unknown:
-        raise TestbedError(f"no such binary: {', '.join(sorted(unknown))}; known: {', '.join(EVERYTHING)}")
+        raise TestbedError(f"no such binary: {', '.join(sorted(unknown))}; known: {', '.join(known)}")
     found: dict[str, Path] = {}
-    for suite in SUITES:
+    for suite in _ALL:
         if wanted & set(suite.packages):
             found |= _find_suite(suite, cache=cache or cache_folder(), progress=progress)
     return {name: path for name, path in found.items() if name in wanted}
@@ -136,24 +162,36 @@ def find_binaries(
 
 def kwok_stages(*, progress: Progress = silent, cache: Path | None = None) -> Path:
     """A file with kwok's own node and pod stages, taken from its pinned module."""
+    folders = [f"kustomize/stage/{stage}" for stage in ("node/fast", "node/heartbeat-with-lease", "pod/fast")]
+    return _manifests("kwok", "sigs.k8s.io/kwok", folders, title="stages", progress=progress, cache=cache)
+
+
+def flux_definitions(controller: str, *, progress: Progress = silent, cache: Path | None = None) -> Path:
+    """A file with the definitions of one of Flux's controllers, taken from its pinned module."""
+    module, folders = f"github.com/fluxcd/{controller}", ["config/crd/bases"]
+    return _manifests(controller, module, folders, title="definitions", progress=progress, cache=cache)
+
+
+def _manifests(
+    name: str, module: str, folders: Iterable[str], *, title: str, progress: Progress, cache: Path | None
+) -> Path:
+    """A file with all manifests in those folders of the module."""
     cache = cache or cache_folder()
-    suite = next(suite for suite in SUITES if suite.module == "kwok")
-    target = cache / "bin" / f"{suite.key}-stages.yaml"
+    suite = next(suite for suite in _ALL if suite.module == name)
+    target = cache / "bin" / f"{suite.key}-{title}.yaml"
     with locked(target.with_suffix(".lock")):
         if not target.exists():
             go = find_go(cache, progress=progress)
-            module = "sigs.k8s.io/kwok"
             go.run("mod", "download", module, directory=suite.folder)
             source = Path(go.run("list", "-m", "-f", "{{.Dir}}", module, directory=suite.folder).strip())
-            stages = ("node/fast", "node/heartbeat-with-lease", "pod/fast")
-            files = [file for stage in stages for file in _stage_files(source / "kustomize/stage" / stage)]
+            files = [file for folder in folders for file in _manifest_files(source / folder)]
             partial = target.with_suffix(".partial")
             partial.write_text("\n---\n".join(file.read_text() for file in files))
             partial.replace(target)
     return target
 
 
-def _stage_files(folder: Path) -> list[Path]:
+def _manifest_files(folder: Path) -> list[Path]:
     return sorted(file for file in folder.glob("*.yaml") if file.name != "kustomization.yaml")
 
 
