@@ -107,7 +107,8 @@ class TopologyStatus(StatusModel):
     """The generation of the spec that this status is about; -1 before the first look."""
     conditions: Conditions = ()
     """Ready; Placed, MetricsAvailable; and, when so, Reconciling, Stalled, Paused, ExternalFound (False),
-    SelectorsDisjoint (False: it selects executors of another topology), Sized."""
+    SelectorsDisjoint (False: it selects executors of another topology), MovesLimited (limits on moves keep its
+    executors on hot nodes), Sized."""
     policy: Word | None = None
     """The BalancingPolicy that steers these executors."""
     executors: ExecutorCounts | None = None

@@ -129,8 +129,8 @@ def pool_objection(moves: Sequence[Move], policy: MovesPolicy, counts: ExecutorC
     """Why no further move may start now, whatever it is."""
     flying = sum(_flying(move) for move in moves)
     if flying >= policy.max_concurrent:
-        return Reason.MAX_CONCURRENT, f"{flying} moves are under way, maxConcurrent is {policy.max_concurrent}"
-    return _spent_budget(moves, policy, "Pool", executors=counts.pool, now=now)
+        return Reason.MAX_CONCURRENT, f"{flying} moves are under way, moves.maxConcurrent is {policy.max_concurrent}"
+    return _spent_budget(moves, policy, "Pool", where="in the pool", executors=counts.pool, now=now)
 
 
 def topology_objection(
@@ -140,9 +140,12 @@ def topology_objection(
     own = [move for move in moves if move.topology == topology]
     flying = sum(_flying(move) for move in own)
     if flying >= policy.max_concurrent_per_topology:
-        return Reason.MAX_CONCURRENT, f"{flying} moves of {topology} are under way"
+        most = policy.max_concurrent_per_topology
+        words = f"{flying} moves of {topology} are under way, moves.maxConcurrentPerTopology is {most}"
+        return Reason.MAX_CONCURRENT, words
     executors = counts.by_topology.get(topology, 0)
-    return resting(own, policy, topology, now) or _spent_budget(own, policy, "Topology", executors=executors, now=now)
+    spent = _spent_budget(own, policy, "Topology", where=f"in {topology}", executors=executors, now=now)
+    return resting(own, policy, topology, now) or spent
 
 
 def node_objection(
@@ -155,10 +158,13 @@ def node_objection(
     own = [move for move in moves if node in (move.source, move.target)]
     flying = sum(_flying(move) for move in own)
     if flying >= policy.max_concurrent_per_node:
-        return Reason.MAX_CONCURRENT, f"{flying} moves from or to {node} are under way"
+        most = policy.max_concurrent_per_node
+        words = f"{flying} moves from or to {node} are under way, moves.maxConcurrentPerNode is {most}"
+        return Reason.MAX_CONCURRENT, words
     reverse = [move for move in own if node == (move.target if gives else move.source)]
     executors = counts.by_node.get(node, 0)
-    return resting(reverse, policy, node, now) or _spent_budget(own, policy, "Node", executors=executors, now=now)
+    spent = _spent_budget(own, policy, "Node", where=f"from or to {node}", executors=executors, now=now)
+    return resting(reverse, policy, node, now) or spent
 
 
 def _flying(move: Move) -> bool:
@@ -166,14 +172,15 @@ def _flying(move: Move) -> bool:
 
 
 def _spent_budget(
-    own: Sequence[Move], policy: MovesPolicy, scope: str, *, executors: int, now: float
+    own: Sequence[Move], policy: MovesPolicy, scope: str, *, where: str, executors: int, now: float
 ) -> Objection | None:
-    for budget in policy.budgets:
+    for index, budget in enumerate(policy.budgets):
         if budget.scope != scope or not active(budget, now):
             continue
         spent, most = used(budget, own, now), allowed(budget, executors)
         if spent >= most:
-            return Reason.BUDGET, f"{spent} of {most} moves used, {_words(budget)}"
+            words = f"{spent} of {most} moves used, {where} {_span(budget)}, moves.budgets[{index}]"
+            return Reason.BUDGET, words
     return None
 
 
@@ -211,8 +218,7 @@ def _within(move: Move, budget: Budget, now: float) -> bool:
     return start is not None and move.started_at >= start
 
 
-def _words(budget: Budget) -> str:
-    where = {"Topology": "in this topology", "Node": "from or to this node"}.get(budget.scope, "in the pool")
+def _span(budget: Budget) -> str:
     if budget.schedule:
-        return f"{where} while the window {budget.schedule!r} ({budget.time_zone}) is open"
-    return f"{where} per {budget.per_seconds or 0:.0f} s"
+        return f"while the window {budget.schedule!r} ({budget.time_zone}) is open"
+    return f"per {budget.per_seconds or 0:.0f} s"

@@ -14,7 +14,10 @@ from ballast.controller.ends import Finding
 from ballast.controller.status import Outlook, policy_status, stalled_status, topology_status
 from ballast.model import (
     DEFAULT_LEVELS,
+    AvgShedderPolicy,
+    Budget,
     ConditionReason,
+    ExecutorUsage,
     Level,
     Levels,
     MovesMode,
@@ -23,9 +26,14 @@ from ballast.model import (
     Phase,
     PlacementMode,
     PlacementPolicy,
+    Plan,
+    PlannedMove,
+    Reason,
+    Refusal,
     Weights,
 )
-from tests.builders import NOW, a_node, a_policy, a_snapshot, an_executor, gated
+from ballast.model.policy import SheddingPolicy
+from tests.builders import NOW, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
 from tests.unit.controller.crowd import (
     KIB,
     MANY,
@@ -35,6 +43,24 @@ from tests.unit.controller.crowd import (
     policy_resource,
     recommended,
     topology_resource,
+)
+
+AT_ONCE = SheddingPolicy(avg_shedder=AvgShedderPolicy(low_hits=1, high_hits=1))
+PLANNED = PlannedMove(
+    executor="team/exec-2",
+    uid="2",
+    topology="team/clicks",
+    component="ingest",
+    source="a",
+    target="b",
+    strategy="AvgShedder",
+    hot_score=90.0,
+    cold_score=10.0,
+    hot_after=70.0,
+    cold_after=30.0,
+    gain=40.0,
+    hits=2,
+    load_cores=1.0,
 )
 
 
@@ -113,6 +139,51 @@ def test_a_level_whose_label_no_node_has_is_a_condition(
     told = [(c.status.value, c.reason, c.message) for c in found.conditions if c.type == "LevelsFound"]
     assert [verdict[:2] for verdict in told] == ([("False", "LevelLabelMissing")] if missing else [])
     assert all(f"the label {missing}," in message for *_, message in told)
+
+
+def moves_limited(refusals: tuple[Refusal, ...], *moves: PlannedMove) -> tuple[Any, Any]:
+    """The condition of the policy and that of the topology team/clicks, where there is one."""
+    snapshot = a_snapshot(a_node("a"), executors=(an_executor("exec-1", node="a", topology="team/clicks"),))
+    seen = replace(outlook(snapshot), plan=Plan(refusals=refusals, moves=moves))
+    found = policy_status(policy_resource(), seen), topology_status(topology_resource(), seen)
+    policy, topology = ([c for c in status.conditions if c.type == "MovesLimited"] for status in found)
+    return next(iter(policy), None), next(iter(topology), None)
+
+
+SPENT = "2 of 2 moves used, in team/clicks per 86400 s, moves.budgets[1]"
+
+
+def test_a_limit_that_keeps_a_pool_from_being_level_is_a_condition_with_its_figures_and_its_field() -> None:
+    budget = Refusal("team/exec-1", Reason.BUDGET, SPENT)
+    others = [Refusal(f"team/other-{n}", Reason.COOLDOWN, f"h1 rests {n} s more after m1") for n in range(2)]
+    policy, topology = moves_limited((budget, *others))
+    assert (policy.status.value, policy.reason) == ("True", "Cooldown")
+    assert policy.message == (
+        "limits on moves keep executors on hot nodes: 2 by Cooldown (moves.cooldown is 600 s); "
+        f"1 by Budget ({SPENT}); shorten moves.cooldown, or wait"
+    )
+    assert topology.reason == "Budget"
+    assert topology.message.endswith(f"1 by Budget ({SPENT}); raise moves or percent of that budget, or wait")
+
+
+def test_what_is_about_to_be_moved_or_stays_for_another_reason_is_not_limited() -> None:
+    budget = Refusal("team/exec-1", Reason.BUDGET, SPENT)
+    assert moves_limited((replace(budget, reason=Reason.NO_ROOM),)) == (None, None)
+    assert moves_limited((replace(budget, subject="a"),)) == (None, None), "later in the same pass"
+    assert moves_limited((budget,), PLANNED) == (None, None)
+
+
+def test_the_budget_of_a_topology_that_is_spent_is_named_by_the_pass_that_it_stops() -> None:
+    hot, cold = a_node("hot", cores=8.0, cpu=0.95), a_node("cold", cores=8.0, cpu=0.1)
+    usage = ExecutorUsage(cpu_cores=2.0, state_bytes=0.0)
+    stays = replace(an_executor("exec-1", node="hot", topology="team/clicks"), usage=usage)
+    policy = a_policy(
+        shedding=AT_ONCE, moves=MovesPolicy(max_locality_loss=1.0, budgets=(Budget(0, 86400.0, "Topology"),))
+    )
+    snapshot = a_snapshot(hot, cold, executors=(stays,), topologies=(a_topology(key="team/clicks", name="clicks"),))
+    found = policy_status(policy_resource(), outlook(snapshot, policy))
+    (verdict,) = (c for c in found.conditions if c.type == "MovesLimited")
+    assert "0 of 0 moves used, in team/clicks per 86400 s, moves.budgets[0]" in verdict.message
 
 
 def test_labels_that_name_no_topology_are_a_condition_while_such_executors_have_not_ended() -> None:

@@ -143,7 +143,7 @@ def test_a_node_that_would_become_the_hotter_one_is_no_destination() -> None:
         (
             a_move(topology="team/o", source="n9", phase=MovePhase.LEAVING, ended_at=None),
             "MaxConcurrent",
-            "1 moves from or to cold are under way",
+            "1 moves from or to cold are under way, moves.maxConcurrentPerNode is 1",
         ),
     ],
 )

@@ -322,5 +322,5 @@ def test_of_two_that_would_go_to_one_node_the_second_waits_and_says_for_what() -
     decided = two_hot_nodes()
     assert [move.source for move in decided.moves] == ["h1"]
     assert [(each.subject, each.reason, each.detail) for each in decided.refusals] == [
-        ("team/e-h2", Reason.MAX_CONCURRENT, "1 moves from or to cold are under way")
+        ("team/e-h2", Reason.MAX_CONCURRENT, "1 moves from or to cold are under way, moves.maxConcurrentPerNode is 1")
     ]

@@ -22,6 +22,7 @@ from ballast.api.policy_status import (
 from ballast.api.policy_status import Refusal as RefusalStatus
 from ballast.api.policy_status import Refusals as RefusalsStatus
 from ballast.controller.memory import application_status, attempts_status, hits_status, state_status
+from ballast.controller.status.limited import moves_limited
 from ballast.controller.status.outlook import Judge, Outlook, Verdict
 from ballast.kube import names
 from ballast.model import (
@@ -40,6 +41,7 @@ from ballast.model import (
     Refusal,
 )
 from ballast.moves import budget, rules
+from ballast.planner.limited import limited
 from ballast.planner.plan import node_hits
 
 _DAY_SECONDS = 86400.0
@@ -92,6 +94,7 @@ def _policy_conditions(resource: BalancingPolicy, outlook: Outlook) -> tuple[Con
     judge.set_while("TopologiesFound", _topologies_found(outlook.snapshot.executors))
     judge.set_while("ExecutorsPlaced", _executors_placed(outlook.unplaced))
     judge.set_while("Paused", _paused(plan.paused))
+    judge.set_while("MovesLimited", moves_limited(limited(plan), outlook.policy.moves))
     return judge.conditions
 
 

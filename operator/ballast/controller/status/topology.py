@@ -8,8 +8,10 @@ from ballast.api.topology_status import ComponentStatus, ExecutorCounts, Localit
 from ballast.controller.context import Context
 from ballast.controller.membership import key_of
 from ballast.controller.memory import PLACEMENT_BYTES, bounded_placement, topology_placement
+from ballast.controller.status.limited import moves_limited
 from ballast.controller.status.outlook import Judge, Outlook, Verdict
 from ballast.model import ConditionReason, Executor, LocalityView, Phase, PlacementMode
+from ballast.planner.limited import limited
 from ballast.planner.replan import ReplannedTopology, replanned_topology
 from ballast.sizing.recommendation import sizing_status
 
@@ -147,6 +149,9 @@ def _topology_conditions(
     judge.set_while("SelectorsDisjoint", _fault(outlook, key, ConditionReason.SELECTORS_OVERLAP))
     paused = Verdict(True, ConditionReason.MOVES_DID_NOT_HELP, "its last moves did not help")
     judge.set_while("Paused", paused if key in outlook.plan.paused else None)
+    own = {executor.key for executor in executors}
+    kept = [refusal for refusal in limited(outlook.plan) if refusal.subject in own]
+    judge.set_while("MovesLimited", moves_limited(kept, outlook.policy.moves))
     judge.set_while("Sized", None if sized is None else Verdict(True, ConditionReason.RECOMMENDED, sized))
     return judge.conditions
 
