@@ -11,7 +11,7 @@ from ballast.api.labels import LabelSelector
 from ballast.api.meta import Model, Resource, nested
 from ballast.api.names import DnsLabel, LabelKey
 from ballast.api.policy_metrics import Metrics
-from ballast.api.policy_moves import Moves
+from ballast.api.policy_moves import REVERSE_COOLDOWNS, Moves
 from ballast.api.policy_placement import Placement
 from ballast.api.policy_shedding import Shedding
 from ballast.api.policy_status import PolicyStatus
@@ -102,13 +102,16 @@ class PolicySpec(Model):
         ),
         Rule(
             cel=comparing(
-                f"duration(self.moves.ttlAfterFinished) >= duration({_COOLDOWN})",
+                "duration(self.moves.ttlAfterFinished).getSeconds()"
+                f" >= {REVERSE_COOLDOWNS} * duration({_COOLDOWN}).getSeconds()",
                 "self.moves.ttlAfterFinished",
                 _COOLDOWN,
             ),
-            message="ttlAfterFinished must be at least cooldown, which is counted from ended moves:"
-            " raise ttlAfterFinished",
-            holds=lambda spec: spec.moves.ttl_after_finished >= spec.moves.cooldown,
+            message=f"ttlAfterFinished must be at least {REVERSE_COOLDOWNS} times cooldown, since for so long ended"
+            " moves keep others from going back: raise ttlAfterFinished or shorten cooldown",
+            holds=lambda spec: (
+                int(spec.moves.ttl_after_finished.seconds) >= REVERSE_COOLDOWNS * int(spec.moves.cooldown.seconds)
+            ),
             path=".moves.ttlAfterFinished",
         ),
     )

@@ -23,6 +23,9 @@ class MovePin(StrEnum):
     NODE = "Node"
 
 
+REVERSE_COOLDOWNS = 6
+"""For so many cooldowns nothing goes back between two nodes: load that comes and goes would send it there and back."""
+
 _Parallel = Annotated[int, Field(ge=1, le=1000)]
 
 
@@ -85,7 +88,8 @@ class Moves(Profiled):
     approval_timeout: Annotated[Duration, Between("1m", "168h")] = Duration.parse("1h")
     """How long a proposal waits for approval."""
     ttl_after_finished: Annotated[Duration, Between("1m", "2160h")] = Duration.parse("25h")
-    """How long an ended ExecutorMove is kept; at least every budget's per and the cooldown."""
+    """How long an ended ExecutorMove is kept; at least every budget's per and six cooldowns, for which nothing
+    goes back between two nodes."""
     allow_ungraceful: bool = False
     """Whether executors without decommissioning may be moved: their running tasks are lost and run again."""
     allow_kueue_managed: bool = False

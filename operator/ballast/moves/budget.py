@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
 
+from ballast.api.policy_moves import REVERSE_COOLDOWNS
 from ballast.model import Budget, Executor, Move, MovePhase, MovesPolicy, Phase, Reason
 
 # How many executors there are, since a budget may grow with them.
@@ -39,8 +40,6 @@ def allowed(budget: Budget, executors: int) -> int:
 
 Objection = tuple[Reason, str]
 
-REVERSE_COOLDOWNS = 6
-"""For so many cooldowns nothing goes back between two nodes: load that comes and goes would send it there and back."""
 _NEVER_LEFT = frozenset({MovePhase.PROPOSED, MovePhase.REFUSED, MovePhase.EXPIRED})
 
 
