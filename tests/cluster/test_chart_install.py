@@ -11,10 +11,11 @@ import pytest
 import yaml
 
 from ballast.api.crd import KINDS
-from ballast.kube.kinds import BALANCING_POLICY, EXECUTOR_MOVE, GATE_SWITCH, POD
+from ballast.kube.kinds import BALANCING_POLICY, EXECUTOR_MOVE, GATE_SWITCH, POD, SPARK_TOPOLOGY
 from ballast.kube.names import GATE
 from tests.cluster.chart.installation import CHART, NAMESPACE, PROBES, RELEASE, Installation
 from tests.cluster.chart.objects import executor, gates_of, move
+from tests.cluster.controller.ordered import CLICKS, HOT, WARM, stage, traveling
 from tests.testbed.errors import TestbedError
 from tests.testbed.waiting import wait_until
 from tests.unit.cli.program import Ended, run
@@ -164,6 +165,29 @@ def test_the_uninstall_job_turns_the_switch_off_when_helm_runs_it(
     assert switch(installed) == (False, "Uninstalled")
     installed.testbed.kubectl("delete", "job", JOB, f"--namespace={NAMESPACE}")
     installed.uninstall()
+    installed.install()
+
+
+def test_an_uninstallation_with_a_set_at_its_gates_and_a_move_under_way_leaves_nothing_gated(
+    installed: Installation, as_the_hook: Callable[[], Ended]
+) -> None:
+    with stage(installed, "taken-away") as on:
+        on.ask("asked", on.executor(HOT))
+        on.ask("proposed", on.executor(WARM), approved=False)
+        on.until(lambda: traveling(on, "asked"), "it leaves")
+        waiting = on.mine.executors(2, application="waiting", labels=CLICKS)
+        assert any(gates_of(pod) for pod in on.driver.pods()), "the replacement is released already"
+        with pytest.raises(TestbedError):  # the Job can't end without a kubelet
+            installed.testbed.helm("uninstall", RELEASE, f"--namespace={NAMESPACE}", "--timeout=5s")
+        assert as_the_hook().code == 0
+        installed.testbed.kubectl("delete", "job", JOB, f"--namespace={NAMESPACE}")
+        installed.uninstall()
+        assert not any(map(on.mine.gated, waiting))
+        on.driver.await_running()
+        assert [pod["status"]["phase"] for pod in on.driver.pods()] == ["Running", "Running"]
+        for kind, name in ((EXECUTOR_MOVE, "asked"), (EXECUTOR_MOVE, "proposed"), (SPARK_TOPOLOGY, "clicks")):
+            assert "finalizers" not in on.mine.read(kind, name)["metadata"]
+        assert "finalizers" not in on.mine.read(BALANCING_POLICY)["metadata"]
     installed.install()
 
 

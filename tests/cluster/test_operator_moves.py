@@ -18,7 +18,7 @@ from tests.cluster.chart.caller import Caller, user
 from tests.cluster.chart.installation import CHART, NAMESPACE, RELEASE, Installation, grant
 from tests.cluster.chart.objects import gates_of, move
 from tests.cluster.controller.hand import Clock, FakeFigures, hand, watching
-from tests.cluster.controller.ordered import CLICKS, COLD, EAGER, HOT, MOVES, WARM, Stage, stage
+from tests.cluster.controller.ordered import CLICKS, COLD, EAGER, HOT, MOVES, WARM, Stage, stage, traveling
 from tests.cluster.controller.pool import ENFORCE, POOL_LABEL, ZONE_LABEL, Pool, pool, required_labels, zones
 from tests.cluster.controller.scene import Driver
 from tests.testbed.testbed import Testbed
@@ -175,12 +175,7 @@ def test_nobody_leaves_where_placement_is_not_enforced(installed: Installation, 
 def test_a_move_comes_to_its_end_although_its_node_has_left_the_pool(installed: Installation) -> None:
     with stage(installed, "scaled-in") as on:
         on.ask("asked", on.executor(HOT), policy=on.mine.name)
-
-        def leaving() -> JSON | None:
-            phase = (on.move("asked").get("status") or {}).get("phase")
-            return {"phase": phase} if phase in ("Leaving", "Arriving") else None
-
-        on.until(leaving, "it is under way")
+        on.until(lambda: traveling(on, "asked"), "it is under way")
         on.mine.delete(NODE, on.mine.node(HOT))
         assert on.outcome("asked")[0] in ("Succeeded", "Failed")
         assert on.move("asked")["status"]["replacement"]["node"] == on.mine.node(COLD)
@@ -285,7 +280,7 @@ def test_an_upgrade_and_a_rollback_with_a_set_at_its_gates_and_a_move_under_way_
     with stage(installed, "rolled-back") as on:
         on.ask("asked", on.executor(HOT))
         on.ask("proposed", on.executor(WARM), approved=False)
-        on.until(lambda: _traveling(on, "asked"), "it leaves")
+        on.until(lambda: traveling(on, "asked"), "it leaves")
         before = on.mine.executors(2, application="before")
         installed.upgrade("--set=logging.level=debug")
         after = on.mine.executors(2, application="after")
@@ -296,11 +291,6 @@ def test_an_upgrade_and_a_rollback_with_a_set_at_its_gates_and_a_move_under_way_
         assert len(on.driver.pods()) == 2
         assert not any(gates_of(pod) for pod in on.driver.pods())
         assert not any("finalizers" in each["metadata"] for each in _moves(on))
-
-
-def _traveling(on: Stage, name: str) -> JSON | None:
-    status: JSON = on.move(name).get("status") or {}
-    return status if status.get("phase") in ("Leaving", "Arriving") else None
 
 
 def _moves(on: Stage) -> list[JSON]:

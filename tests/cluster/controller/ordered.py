@@ -74,6 +74,12 @@ class Stage:
         return found
 
 
+def traveling(on: Stage, name: str) -> JSON | None:
+    """The move's status while its executor is on the way."""
+    status: JSON = on.move(name).get("status") or {}
+    return status if status.get("phase") in ("Leaving", "Arriving") else None
+
+
 @contextmanager
 def stage(
     installed: Installation,
