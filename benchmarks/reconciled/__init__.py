@@ -1,0 +1,1 @@
+"""Ballast and its resources reconciled from a git repository by Flux."""
