@@ -17,6 +17,7 @@ OPERATOR_EVERYWHERE = {
     "persistentvolumes": WATCH,
     "persistentvolumeclaims": WATCH,
     "pods": READ | {"patch", "delete"},
+    "pods/status": PATCH,
     "pods/eviction": frozenset({"create"}),
     "balancingpolicies.ballast.dev": WATCH,
     "balancingpolicies/status.ballast.dev": PATCH,

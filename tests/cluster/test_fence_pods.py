@@ -165,6 +165,92 @@ def test_others_patch_pods_as_before(chart: Installation) -> None:
     assert patched(chart.admin, pod, add("/metadata/labels/team", "ads")).ok
 
 
+def status(caller: Caller, pod: JSON, *operations: JSON) -> Answer:
+    metadata = pod["metadata"]
+    patch = list(operations)
+    return caller.patch(POD, metadata["name"], patch, namespace=metadata["namespace"], subresource="status")
+
+
+def nominated(chart: Installation, pod: JSON, node: str = "n1") -> JSON:
+    assert status(chart.admin, pod, add(NOMINATED, node)).ok
+    return pod
+
+
+NOMINATED = "/status/nominatedNodeName"
+CLEAR = {"op": "remove", "path": NOMINATED}
+NOMINATE = f"{RELEASE}-nominate"
+ALONE = "Ballast changes a pod's nominated node, and nothing else of its status"
+NOT_HELD = "Ballast nominates only pods that its gate ballast.dev/placement holds"
+
+
+def test_a_pod_that_its_gate_holds_is_nominated_and_the_nomination_is_changed_and_cleared(
+    chart: Installation, operator: Caller
+) -> None:
+    pod = created(chart, executor(gates=[GATE, FOREIGN]))
+    for change, node in ((add(NOMINATED, "n1"), "n1"), (add(NOMINATED, "n2"), "n2"), (CLEAR, None)):
+        answer = status(operator, pod, change)
+        assert answer.ok, answer.message
+        assert answer.body["status"].get("nominatedNodeName") == node
+
+
+def test_a_nomination_is_cleared_once_the_pod_is_released(chart: Installation, operator: Caller) -> None:
+    pod = nominated(chart, created(chart, executor(gates=[FOREIGN])))
+    answer = status(operator, pod, CLEAR)
+    assert answer.ok, answer.message
+    assert "nominatedNodeName" not in answer.body["status"]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        pytest.param([add("/status/phase", "Failed")], ALONE, id="the phase"),
+        pytest.param([add("/status/podIP", "10.0.0.1")], ALONE, id="an address"),
+        pytest.param([{"op": "replace", "path": "/status/conditions", "value": []}], ALONE, id="the conditions"),
+        pytest.param([add("/status/reason", "Evicted")], ALONE, id="a reason"),
+        pytest.param([{"op": "remove", "path": "/status/conditions"}], ALONE, id="less than it was"),
+        pytest.param([add("/metadata/labels/team", "ads")], METADATA, id="a label"),
+        pytest.param([add("/metadata/annotations", {"team": "ads"})], METADATA, id="an annotation"),
+        pytest.param([add("/metadata/finalizers", ["ballast.dev/keep"])], METADATA, id="a finalizer"),
+    ],
+)
+def test_nothing_else_of_the_status_is_its_to_change(
+    chart: Installation, operator: Caller, more: list[JSON], words: str
+) -> None:
+    pod = created(chart, executor(gates=[GATE]))
+    for operations in (more, [add(NOMINATED, "n1"), *more]):
+        answer = status(operator, pod, *operations)
+        assert answer.refused_by(NOMINATE), answer
+        assert words in answer.message
+
+
+@pytest.mark.parametrize(
+    ("pod", "change"),
+    [
+        pytest.param(executor(gates=[FOREIGN]), add(NOMINATED, "n2"), id="released: another node"),
+        pytest.param(executor(gates=[FOREIGN], role="driver"), CLEAR, id="a driver"),
+        pytest.param(executor(gates=[FOREIGN], role=None), CLEAR, id="not of Spark"),
+    ],
+)
+def test_a_pod_without_its_gate_is_not_its_to_nominate(
+    chart: Installation, operator: Caller, pod: JSON, change: JSON
+) -> None:
+    answer = status(operator, nominated(chart, created(chart, pod)), change)
+    assert answer.refused_by(NOMINATE), answer
+    assert NOT_HELD in answer.message
+
+
+def test_a_bound_pod_has_no_nomination(chart: Installation, operator: Caller) -> None:
+    """The API server's own rule."""
+    answer = status(operator, created(chart, executor(nodeName="n1")), add(NOMINATED, "n2"))
+    assert answer.code == 422
+    assert "already bound to a node" in answer.message
+
+
+def test_the_releasing_account_nominates_nothing(chart: Installation, releaser: Caller) -> None:
+    pod = created(chart, executor(gates=[GATE]))
+    assert status(releaser, pod, add(NOMINATED, "n1")).code == 403
+
+
 NAMED = {"ballast.dev/topology": "clicks"}
 OUT = {"ballast.dev/gate": "disabled"}
 OPTED_IN = "Ballast deletes only executors that opted in"

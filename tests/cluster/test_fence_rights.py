@@ -143,7 +143,7 @@ def may(caller: Caller, verb: str, resource: str, namespace: str) -> bool:
         ("deletecollection", "-/pods/-"),
         ("create", "-/pods/binding"),
         ("create", "-/pods/exec"),
-        ("patch", "-/pods/status"),
+        ("update", "-/pods/status"),
         ("patch", "-/pods/resize"),
         ("patch", "-/pods/ephemeralcontainers"),
         ("get", "-/pods/log"),
@@ -175,6 +175,7 @@ def test_neither_account_has_a_right_that_it_does_not_need(
     [
         ("delete", "-/pods/-"),
         ("create", "-/pods/eviction"),
+        ("patch", "-/pods/status"),
         ("list", "-/nodes/-"),
         ("create", "ballast.dev/executormoves/-"),
         ("create", "ballast.dev/gateswitches/-"),

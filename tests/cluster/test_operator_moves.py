@@ -35,8 +35,16 @@ def test_a_move_made_by_hand_is_carried_out_as_any_other(installed: Installation
         assert on.outcome("asked")[0] in ("Succeeded", "Failed")
         status = on.move("asked")["status"]
         assert status["replacement"]["node"] == on.mine.node(COLD)
-        assert required_labels(on.executor(COLD))["kubernetes.io/hostname"] == [on.mine.node(COLD)]
+        assert required_labels(on.executor(COLD)) == {ZONE_LABEL: ["a"]}
+        assert "nominatedNodeName" not in on.executor(COLD)["status"]
         assert status["measured"]["gain"] > 0
+
+
+def test_a_host_name_is_required_where_the_policy_asks_for_it(installed: Installation) -> None:
+    with stage(installed, "by-host-name", moves={**MOVES, "pin": "Node"}) as on:
+        on.ask("asked", on.executor(HOT))
+        assert on.outcome("asked")[0] in ("Succeeded", "Failed")
+        assert required_labels(on.executor(COLD)) == {"kubernetes.io/hostname": [on.mine.node(COLD)]}
 
 
 @contextmanager

@@ -53,12 +53,16 @@ WRITES = frozenset(
         ("patch", "gateswitches"),
         ("patch", "gateswitches/status"),
         ("patch", "pods"),
+        ("patch", "pods/status"),
         ("patch", "sparktopologies/status"),
         ("update", "leases"),
     }
 )
 """All that the operator may write; of a pod only what is in PATCHED."""
-PATCHED = ("/metadata/resourceVersion", "/spec/affinity", "/spec/schedulingGates")
+PATCHED = {
+    "pods": ("/metadata/resourceVersion", "/spec/affinity", "/spec/schedulingGates"),
+    "pods/status": ("/metadata/resourceVersion", "/metadata/uid", "/status/nominatedNodeName"),
+}
 _READS = ("get", "list", "watch")
 
 
@@ -211,9 +215,9 @@ def _foreign_writes(done: Iterable[Request]) -> Iterator[str]:
             continue
         if (each.verb, each.resource) not in WRITES:
             yield f"{each.verb} {each.resource} {each.namespace}/{each.name} at {each.at}"
-        elif each.resource == "pods" and each.verb == "patch":
+        elif each.resource in PATCHED and each.verb == "patch":
             for change in each.body or ():
-                if not change["path"].startswith(PATCHED):
+                if not change["path"].startswith(PATCHED[each.resource]):
                     yield f"patch of {change['path']} in {each.namespace}/{each.name} at {each.at}"
 
 

@@ -43,6 +43,7 @@ WHOLE = (
     Scenario("blocked, the operator crashing", (1,), _ONE, Luck(blocks=1, restarts=1)),
     Scenario("unschedulable, then full", (1,), _ONE, Luck(unschedulable=1, fillings=1)),
     Scenario("unschedulable more often than is tried", (1,), _ONE, Luck(unschedulable=MAX_ATTEMPTS + 1)),
+    Scenario("its place is lost, the operator crashing", (1,), _ONE, Luck(thefts=1, fillings=1, restarts=1)),
     Scenario("shrinking", (2,), _ONE, Luck(shrinks=1, absences=1)),
     Scenario("killed at the end of its grace period", (1,), _ONE, Luck(slow_exits=1)),
     Scenario("executors crash, no gate", (1,), _ONE, Luck(crashes=1), gated=False),
@@ -332,6 +333,7 @@ COURSES = (
     Course("blocked for good", replace(_ALONE, luck=Luck(blocks=1)), ("block",)),
     Course("ineligible", replace(_ALONE, luck=Luck(objections=1)), ("object",)),
     Course("full", replace(_ALONE, luck=Luck(fillings=1)), ("fill",)),
+    Course("its place is lost", replace(_ALONE, luck=Luck(thefts=1)), ("lose its place",)),
     Course("no gate", replace(_ALONE, gated=False)),
 )
 
@@ -418,5 +420,6 @@ def test_each_course_ends_as_it_should() -> None:
         "blocked for good": ["DisruptionBudget"],
         "ineligible": ["DataSkew"],
         "full": ["Helped"],
+        "its place is lost": ["ReturnedToSource"],
         "no gate": ["Helped"],
     }

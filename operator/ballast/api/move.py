@@ -153,7 +153,9 @@ class Replacement(StatusModel):
     node: Word = ""
     """Where it runs."""
     pinned: bool = True
-    """Whether it was tied to the destination; false if it had to be released without."""
+    """Whether it was tied to the destination, or to its zone; false if it had to be released without."""
+    displaced: bool = False
+    """Whether another pod took its room on the destination, so that it runs on another node."""
     claimed: datetime | None = None
     """When it was recognized."""
 

@@ -40,8 +40,13 @@ class Moves(Profiled):
     Approve and Enforce need placement.mode: Enforce, which holds a replacement until it is sent to its destination.
     Switching to Disabled or Recommend ends the moves whose executor has not begun to leave.
     """
-    pin: MovePin = MovePin.NODE
-    """What is required for the replacement: the destination's Zone, Rack or Node."""
+    pin: MovePin = MovePin.ZONE
+    """What is required for the replacement: the destination's Zone, Rack or Node. Nearer levels are preferred.
+
+    The replacement is also nominated to the destination (status.nominatedNodeName), which keeps its room from pods of
+    equal or lower priority. Before 1.35, kube-scheduler does not honor this: Node is surer there. With Node, an
+    autoscaler can neither provide a node for the replacement nor consolidate its node while it runs.
+    """
     max_state_size: Quantity = Quantity.parse("1Gi")
     """The most state, in bytes, that an executor may hold and still be evicted."""
     allow_unknown_state: bool = False

@@ -36,6 +36,7 @@ _RIGHTS: Sequence[tuple[str, Kind, str]] = (
     ("list", kinds.POD, ""),
     ("watch", kinds.POD, ""),
     ("patch", kinds.POD, ""),
+    ("patch", kinds.POD, "status"),
     ("create", kinds.POD, _EVICTION),
     ("list", kinds.BALANCING_POLICY, ""),
     ("patch", kinds.BALANCING_POLICY, "status"),

@@ -12,7 +12,7 @@ from ballast.controller.context import Context, Kin
 from ballast.controller.loop import earliest
 from ballast.controller.telemetry import Telemetry
 from ballast.controller.turns import Turns
-from ballast.kube import actions, kinds, names
+from ballast.kube import actions, kinds, names, nomination
 from ballast.kube.client import Client
 from ballast.kube.errors import Conflict, KubeError, NotFound
 from ballast.kube.events import EventRecorder, Notice, Regarding
@@ -20,6 +20,7 @@ from ballast.kube.objects import delete_object, write_status
 from ballast.kube.pods import Pod as SeenPod
 from ballast.model import Executor, MovePhase, MovesPolicy, Phase, Pin, Placement, Reason, Refusal
 from ballast.moves import (
+    ClearNomination,
     DeleteUnscheduled,
     Effect,
     Emit,
@@ -125,6 +126,7 @@ def _pod(pod: SeenPod, views: Mapping[str, Executor]) -> Pod:
         unschedulable_since=facts.unschedulable_since if facts else None,
         running_since=facts.running_since if facts else None,
         pinned=facts is not None and facts.pinned_at is not None,
+        nominated=pod.nomination is not None and pod.nomination.ours and pod.node is None,
         deadline=pod.deadline,
         exit_code=facts.exit_code if facts else None,
     )
@@ -358,9 +360,12 @@ class Movers:
                 executor = f"{namespace}/{effect.pod}"
                 logs.note_done(logs.Line.DELETED, context.name, move=key, executor=executor, outcome=deleted)
             case PinReplacement():
-                self._pin(effect.uid, effect.node, effect.pin, key, context)
+                self._pin(effect, key, context)
             case ReleaseUnpinned():
-                self._pin(effect.uid, None, Pin.NONE, key, context)
+                if (pod := context.pods.get(effect.uid)) is not None:
+                    self._release(pod, None, Pin.NONE, key, context)
+            case ClearNomination():
+                self._clear(effect.uid, context)
 
     def _note_eviction(self, each: OpenMove, policy: str, outcome: actions.EvictionOutcome) -> None:
         """Once: a budget that blocks it is asked again and again."""
@@ -370,12 +375,28 @@ class Movers:
             executor = f"{orders.namespace}/{orders.executor_name}"
             logs.note_done(logs.Line.EVICTED, policy, move=each.key, executor=executor, outcome=outcome)
 
-    def _pin(self, uid: str, node: str | None, pin: Pin, key: str, context: Context) -> None:
-        pod = context.pods.get(uid)
-        if pod is None:
+    def _pin(self, pin: PinReplacement, key: str, context: Context) -> None:
+        """A pod that has changed since it was read is nominated in the next pass, if it is still gated then."""
+        pod = context.pods.get(pin.uid)
+        if pod is None or pod.held is None:
             return
+        outcome = nomination.nominate(self._client, pod, pin.node)
+        self._telemetry.writes.labels("nomination", type(outcome).__name__).inc()
+        if isinstance(outcome, actions.Changed | actions.Vanished):
+            return
+        if isinstance(outcome, nomination.Nominated):
+            pod = outcome.pod
+        self._release(pod, pin.node, pin.pin, key, context)
+
+    def _clear(self, uid: str, context: Context) -> None:
+        pod = context.pods.get(uid)
+        if pod is not None:
+            outcome = nomination.clear_nomination(self._client, pod)
+            self._telemetry.writes.labels("nomination", type(outcome).__name__).inc()
+
+    def _release(self, pod: SeenPod, node: str | None, pin: Pin, key: str, context: Context) -> None:
         location = next((n.location for n in context.snapshot.nodes if n.name == node), ())
-        order = actions.order(pod, Placement(pod.key, uid, node, location, pin, move=key))
+        order = actions.order(pod, Placement(pod.key, pod.uid, node, location, pin, move=key))
         if order is None:
             return
         outcome = actions.release(self._client, order, context.policy.levels)

@@ -30,6 +30,15 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
+class Nomination:
+    """Of a pending pod to a node, by its status.nominatedNodeName."""
+
+    node: str
+    ours: bool
+    """Ballast wrote it."""
+
+
+@dataclass(frozen=True, slots=True)
 class SparkExecutor:
     """What only executors have."""
 
@@ -73,6 +82,7 @@ class Pod:
     """Names of the persistent volume claims it mounts; read like the constraints."""
     held: Held | None = None
     """Set while our gate is in the pod, which may be in others than executors: by a pod template they share."""
+    nomination: Nomination | None = None
     executor: SparkExecutor | None = field(default=None)
     """Set for pods labeled spark-role=executor; a driver is never one."""
 
@@ -139,6 +149,7 @@ class PodReader:
             constraints=self._constraints.read(spec) if asks else _UNCONSTRAINED,
             claims=_claims(pod) if asks else (),
             held=_held(pod, gates),
+            nomination=_nomination(pod),
             executor=self._executor(pod, gates) if is_executor else None,
         )
 
@@ -188,6 +199,19 @@ def _held(pod: JSON, gates: tuple[str, ...]) -> Held | None:
 def held(pod: JSON) -> Held | None:
     """What a release must know of this pod; None when our gate is not in it."""
     return _held(pod, tuple(gate["name"] for gate in pod["spec"].get("schedulingGates") or ()))
+
+
+def _nomination(pod: JSON) -> Nomination | None:
+    node = (pod.get("status") or {}).get("nominatedNodeName")
+    return Nomination(node, _nominated_by_us(pod["metadata"])) if node else None
+
+
+def _nominated_by_us(metadata: JSON) -> bool:
+    return any(
+        "f:nominatedNodeName" in ((entry.get("fieldsV1") or {}).get("f:status") or {})
+        for entry in metadata.get("managedFields") or ()
+        if entry.get("manager") == names.FIELD_MANAGER and entry.get("subresource") == "status"
+    )
 
 
 def _claims(pod: JSON) -> tuple[str, ...]:

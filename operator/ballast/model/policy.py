@@ -129,7 +129,7 @@ class Budget:
 @dataclass(frozen=True, slots=True)
 class MovesPolicy:
     mode: MovesMode = MovesMode.RECOMMEND
-    pin: Pin = Pin.NODE
+    pin: Pin = Pin.ZONE
     max_state_bytes: float = float(1 << 30)
     allow_unknown_state: bool = False
     max_concurrent: int = 6

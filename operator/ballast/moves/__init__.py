@@ -7,6 +7,7 @@ from ballast.moves.machine import advance, turned_away
 from ballast.moves.state import MoveMetrics, MoveReason, MoveState, Orders, Replacement, Subject, Timings
 from ballast.moves.step import (
     Action,
+    ClearNomination,
     DeleteUnscheduled,
     Effect,
     Emit,
@@ -22,6 +23,7 @@ from ballast.moves.step import (
 
 __all__ = [
     "Action",
+    "ClearNomination",
     "DeleteUnscheduled",
     "Effect",
     "Emit",

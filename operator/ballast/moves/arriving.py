@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ballast.model import MovePhase, Phase
-from ballast.moves.state import MoveReason, MoveState, Replacement
+from ballast.moves.state import MoveReason, MoveState, Replacement, elsewhere
 from ballast.moves.step import (
+    ClearNomination,
     DeleteUnscheduled,
     Facts,
     PinReplacement,
@@ -32,6 +33,8 @@ MAX_ATTEMPTS = 3
 """Replacements deleted because their pin could not be met; the next one is released unpinned."""
 UNSCHEDULABLE_SECONDS = 15.0
 """How long a pinned pod may stay unschedulable: kube-scheduler retries within seconds when a node gets room."""
+NOMINATED_SECONDS = 5.0
+"""How long an unschedulable pod stays nominated: Karpenter provides no node for a pod that is nominated."""
 PIN_SECONDS = 10.0
 """How long a replacement may wait at Ballast's gate for its pin: as long as any pod, by default."""
 CLOCK_SKEW_SECONDS = 5.0
@@ -99,16 +102,22 @@ def _settle(at: Situation, pod: Pod, claim: Replacement) -> Step:
     where = pod.node or ""
     since = at.now if pod.running_since is None else pod.running_since
     arrived = replace(claim, node=where, pinned=pod.pinned)
+    arrived = replace(arrived, displaced=_displaced(at, arrived))
     timings = replace(at.move.timings, settling_at=since)
-    elsewhere = "" if where == at.move.destination else f" instead of {at.move.destination}"
     return enter(
         at,
         MovePhase.SETTLING,
         MoveReason.MEASURING,
-        f"{pod.name} runs on {where}{elsewhere}; judged after {at.settings.settle_seconds:.0f} s",
+        f"{pod.name} runs on {where}{elsewhere(at.move, arrived)}; judged after {at.settings.settle_seconds:.0f} s",
         replacement=arrived,
         timings=timings,
     )
+
+
+def _displaced(at: Situation, arrived: Replacement) -> bool:
+    """It was sent to the destination, is somewhere else, and finds no room there any more."""
+    taken = at.facts.revalidation.destination is not None or at.facts.revalidation.refusal is not None
+    return arrived.pinned and arrived.node != at.move.destination and taken
 
 
 def _overdue(at: Situation, pod: Pod) -> Step | None:
@@ -147,9 +156,9 @@ def _schedule(at: Situation, pod: Pod) -> Step:
     patience = min(UNSCHEDULABLE_SECONDS, at.settings.arrive_timeout_seconds)
     until = min(pod.unschedulable_since + patience, _deadline(at))
     if at.move.attempts >= MAX_ATTEMPTS:
-        return _overdue(at, pod) or wait(at, _deadline(at))
+        return _overdue(at, pod) or _await(at, pod, _deadline(at))
     if at.now < until:
-        return wait(at, until)
+        return _await(at, pod, until)
     message = f"{pod.name} can't be scheduled to {at.move.destination}; it is deleted and placed again"
     return announce(at, MoveReason.DISCARDING, message, attempts=at.move.attempts + 1)
 
@@ -160,7 +169,17 @@ def _started(at: Situation, pod: Pod) -> Step:
         return overdue
     if at.move.reason != MoveReason.STARTING:
         return note(at, MoveReason.STARTING, f"{pod.name} is on its way to {pod.node or at.move.destination}")
-    return wait(at, _deadline(at))
+    return _await(at, pod, _deadline(at))
+
+
+def _await(at: Situation, pod: Pod, until: float) -> Step:
+    """kube-scheduler removes most nominations that failed, but not those of pods that may preempt none."""
+    if not pod.nominated or pod.unschedulable_since is None:
+        return wait(at, until)
+    clear_at = pod.unschedulable_since + NOMINATED_SECONDS
+    if at.now < clear_at:
+        return wait(at, min(until, clear_at))
+    return do(at, ClearNomination(pod.name, pod.uid), until=until)
 
 
 def replacement_of(move: MoveState, facts: Facts) -> Pod | None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from ballast.model import MovePhase
-from ballast.moves.state import MoveMetrics, MoveReason, Replacement, narrowed
+from ballast.moves.state import MoveMetrics, MoveReason, Replacement, elsewhere, narrowed
 from ballast.moves.step import Situation, Step, enter, wait
 
 
@@ -105,9 +105,9 @@ def settling(at: Situation) -> Step:
         return wait(at, due)
     after = _metrics(at, claim)
     if claim.node == at.move.orders.source:
-        message = f"{claim.pod} came back to {claim.node}"
+        message = f"{claim.pod} came back to {claim.node}{elsewhere(at.move, claim)}"
         return enter(at, MovePhase.FAILED, MoveReason.RETURNED_TO_SOURCE, message, after=after)
-    return _judge(at, after, last=due + at.settings.settle_seconds)
+    return _judge(at, claim, after, last=due + at.settings.settle_seconds)
 
 
 def _metrics(at: Situation, claim: Replacement) -> MoveMetrics:
@@ -120,13 +120,15 @@ def _metrics(at: Situation, claim: Replacement) -> MoveMetrics:
     )
 
 
-def _judge(at: Situation, after: MoveMetrics, *, last: float) -> Step:
+def _judge(at: Situation, claim: Replacement, after: MoveMetrics, *, last: float) -> Step:
     before = at.move.before
     found = verdict(before, after)
     if at.now < last and (found is MoveReason.NOT_JUDGED or slower(before, after)):
         return wait(at, last)
     phase = MovePhase.FAILED if found is MoveReason.DID_NOT_HELP else MovePhase.SUCCEEDED
-    return enter(at, phase, found, _words(at, before, after), after=after)
+    astray = elsewhere(at.move, claim)
+    place = f"{claim.pod} runs on {claim.node}{astray}; " if astray else ""
+    return enter(at, phase, found, place + _words(at, before, after), after=after)
 
 
 def _words(at: Situation, before: MoveMetrics, after: MoveMetrics) -> str:

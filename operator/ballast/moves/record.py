@@ -185,6 +185,7 @@ def _replacement(raw: JSON | None) -> Replacement | None:
         claimed_at=_time(raw.get("claimed")),
         node=raw.get("node", ""),
         pinned=raw.get("pinned", False),
+        displaced=raw.get("displaced", False),
     )
 
 
@@ -196,7 +197,7 @@ def _written_replacement(claim: Replacement | None) -> dict[str, Any] | None:
         "uid": claim.uid,
         "node": claim.node,
         "pinned": claim.pinned,
-        **_filled({"claimed": _stamp(claim.claimed_at)}),
+        **_filled({"claimed": _stamp(claim.claimed_at), "displaced": claim.displaced or None}),
     }
 
 

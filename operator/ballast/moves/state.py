@@ -111,6 +111,8 @@ class Replacement:
     node: str = ""
     """Where it is bound; empty until then."""
     pinned: bool = False
+    displaced: bool = False
+    """Another pod took its room on the destination before it was bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +159,14 @@ class MoveState:
     def gain(self) -> float | None:
         """Points by which the gap narrowed, as measured."""
         return narrowed(self.before, self.after)
+
+
+def elsewhere(move: MoveState, arrived: Replacement) -> str:
+    """What to add to a sentence about where the replacement runs; empty if that is the destination."""
+    if arrived.node == move.destination:
+        return ""
+    lost = ", whose room another pod took" if arrived.displaced else ""
+    return f" instead of {move.destination}{lost}"
 
 
 _HELPED: dict[str, bool] = {

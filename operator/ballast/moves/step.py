@@ -28,6 +28,8 @@ class Pod:
     running_since: float | None = None
     pinned: bool = False
     """Carries node affinity that Ballast added."""
+    nominated: bool = False
+    """Ballast has nominated it to a node, and it is not bound yet."""
     deadline: float | None = None
     """Once it is being deleted: when its grace period is over."""
     exit_code: int | None = None
@@ -128,7 +130,9 @@ class Evict:
 
 @dataclass(frozen=True, slots=True)
 class PinReplacement:
-    """Remove Ballast's gate and require `node`, down to the level of `pin`, in one patch; only if gated."""
+    """Nominate the pod to `node`, then remove Ballast's gate and require `node`, down to the level of `pin`, in one
+    patch; only if gated. Where the nomination is refused, the pod is released without it.
+    """
 
     pod: str
     uid: str
@@ -139,6 +143,14 @@ class PinReplacement:
 @dataclass(frozen=True, slots=True)
 class ReleaseUnpinned:
     """Remove Ballast's gate from the replacement and require nothing; only if gated."""
+
+    pod: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClearNomination:
+    """Remove Ballast's nomination from a replacement that is bound to no node."""
 
     pod: str
     uid: str
@@ -163,7 +175,7 @@ class Emit:
     pod_uid: str
 
 
-Effect = Evict | PinReplacement | ReleaseUnpinned | DeleteUnscheduled
+Effect = Evict | PinReplacement | ReleaseUnpinned | ClearNomination | DeleteUnscheduled
 Action = Effect | Emit
 
 

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from ballast.model import Move, MovePhase, MovesMode, Phase, Policy, Reason, Refusal
 from ballast.moves import (
+    ClearNomination,
     DeleteUnscheduled,
     Effect,
     Evict,
@@ -170,17 +171,25 @@ def effected(world: World, index: int, effect: Effect) -> World:
     executor = world.executors[at]
     if isinstance(effect, Evict):
         return _evicted(world, index, at)
-    if isinstance(effect, DeleteUnscheduled):
-        if executor.phase is not Phase.PENDING or executor.node is not None:
-            return world
-        counts = tuple(n + (i == index) for i, n in enumerate(world.discarded))
-        return world._replace(executors=without(world.executors, at), discarded=counts)
+    if isinstance(effect, DeleteUnscheduled | ClearNomination):
+        return _given_up(world, index, at, effect)
     if executor.phase is not Phase.GATED:
         return world
     pin = effect.node if isinstance(effect, PinReplacement) else None
     assert isinstance(effect, PinReplacement | ReleaseUnpinned)
-    released = executor._replace(phase=Phase.PENDING, pinned=pin, pinned_by=index if pin else None, since=0)
+    by = index if pin else None
+    released = executor._replace(phase=Phase.PENDING, pinned=pin, pinned_by=by, nominated=pin is not None, since=0)
     return world._replace(executors=put(world.executors, at, released))
+
+
+def _given_up(world: World, index: int, at: int, effect: DeleteUnscheduled | ClearNomination) -> World:
+    executor = world.executors[at]
+    if executor.phase is not Phase.PENDING or executor.node is not None:
+        return world
+    if isinstance(effect, ClearNomination):
+        return world._replace(executors=put(world.executors, at, executor._replace(nominated=False)))
+    counts = tuple(n + (i == index) for i, n in enumerate(world.discarded))
+    return world._replace(executors=without(world.executors, at), discarded=counts)
 
 
 def _evicted(world: World, index: int, at: int) -> World:
@@ -225,6 +234,7 @@ def _pod(executor: Executor) -> Pod:
         unschedulable_since=executor.since * TICK if waiting else None,
         running_since=None,
         pinned=executor.pinned is not None,
+        nominated=executor.nominated,
         deadline=(executor.since + 1) * TICK if executor.phase is Phase.LEAVING else None,
         exit_code=143 if executor.failed else None,
     )

@@ -64,8 +64,12 @@ def scheduler_events(world: World) -> Iterator[tuple[str, World]]:
         if executor.phase is not Phase.PENDING or executor.node is not None:
             continue
         for node in (executor.pinned,) if executor.pinned else (SOURCE, TARGET):
-            bound = executor._replace(node=node, since=0, unschedulable=False)
+            bound = executor._replace(node=node, since=0, unschedulable=False, nominated=False)
             yield f"bind to {node}", world._replace(executors=put(world.executors, at, bound))
+        if executor.pinned and world.luck.thefts:
+            astray = executor._replace(node=SOURCE, since=0, unschedulable=False, nominated=False)
+            luck = spent(world.luck, "thefts")
+            yield "lose its place", world._replace(executors=put(world.executors, at, astray), luck=luck)
         if executor.pinned and not executor.unschedulable and world.luck.unschedulable:
             stuck = executor._replace(unschedulable=True, since=0)
             luck = spent(world.luck, "unschedulable")

@@ -48,6 +48,7 @@ class Executor(NamedTuple):
     unschedulable: bool = False
     pinned: str | None = None
     pinned_by: int | None = None
+    nominated: bool = False
     failed: bool = False
 
 
@@ -75,6 +76,8 @@ class Luck(NamedTuple):
     """Times that the destination fills up."""
     restarts: int = 0
     """Crashes of the operator."""
+    thefts: int = 0
+    """Times that another pod takes the room that a replacement was sent to."""
     absences: int = 0
     """Replacements that Spark never asks for."""
     switches: int = 0

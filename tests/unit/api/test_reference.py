@@ -29,7 +29,7 @@ def test_a_row_tells_what_each_profile_sets() -> None:
 def test_types_are_in_the_words_of_kubernetes() -> None:
     assert "| duration | `60s` |" in row_of("interval")
     assert "| quantity | `1Gi` |" in row_of("moves.maxStateSize")
-    assert "| one of `Zone`, `Rack`, `Node` | `Node` |" in row_of("moves.pin")
+    assert "| one of `Zone`, `Rack`, `Node` | `Zone` |" in row_of("moves.pin")
     assert "| time |" in row_of("timings.ended")
     assert "| label selector |  |" in row_of("nodeSelector")
     assert "| list of object | *required* |" in row_of("components")

@@ -25,7 +25,7 @@ from ballast.kube.nodes import NodeReader
 from ballast.kube.pods import PodReader
 from ballast.model import ConditionReason, ExecutorUsage, Memory, MetricsHealth, NodeUsage
 from ballast.prometheus import Reading
-from tests.unit.kube.builders import CREATED, CREATED_AT, container, executor, node
+from tests.unit.kube.builders import CREATED, CREATED_AT, NOMINATED_BY_US, container, executor, node
 from tests.unit.kube.scripted import Answer, Asked, Scripted, scripted
 
 JSON = dict[str, Any]
@@ -155,6 +155,8 @@ class Stage:
                 return answer
         if asked.method == "PATCH" and "/executormoves/" in path:
             return self._write(self.moves[path.split("/")[-2]], asked.body)
+        if asked.method == "PATCH" and "/pods/" in path and path.endswith("/status"):
+            return self._nominate(self.pods[path.split("/")[-2]], asked.body)
         if asked.method == "DELETE" and "/executormoves/" in path:
             del self.moves[path.split("/")[-1]]
         return Answer(body={"metadata": {}})
@@ -165,6 +167,18 @@ class Stage:
             return Answer(409, {"reason": "Conflict", "message": "the object has been modified"})
         stored["metadata"]["resourceVersion"] = str(int(stored["metadata"]["resourceVersion"]) + 1)
         _merge(stored.setdefault("status", {}), patch["status"])
+        return Answer(body=stored)
+
+    def _nominate(self, stored: JSON, patch: list[JSON]) -> Answer:
+        """A patch of operations that are guarded by the uid and the version that was read."""
+        *guards, change = patch
+        metadata = stored["metadata"]
+        assert [each["value"] for each in guards] == [metadata["uid"], metadata["resourceVersion"]]
+        metadata["resourceVersion"] = str(int(metadata["resourceVersion"]) + 1)
+        metadata["managedFields"] = [NOMINATED_BY_US]
+        stored["status"].pop("nominatedNodeName", None)
+        if change["op"] == "add":
+            stored["status"]["nominatedNodeName"] = change["value"]
         return Answer(body=stored)
 
 

@@ -13,7 +13,7 @@ from ballast.controller.movers import facts
 from ballast.kube.document import text
 from ballast.moves import Facts
 from tests.unit.controller.stage import NOW, Stage, move, stage, streaming
-from tests.unit.kube.builders import GATE
+from tests.unit.kube.builders import GATE, NOMINATED_BY_US
 from tests.unit.kube.scripted import Answer
 
 JSON = dict[str, Any]
@@ -179,6 +179,7 @@ def test_a_write_that_another_came_before_is_made_from_a_fresh_look(pool: Stage)
 
 
 def test_the_replacement_is_recognised_and_sent_to_the_destination(pool: Stage) -> None:
+    pool.spec = {"pin": "Node"}
     pool.run()
     gone(pool)
     pool.add(streaming(4, created=NOW, gates=[GATE]))
@@ -197,6 +198,80 @@ def test_the_replacement_is_recognised_and_sent_to_the_destination(pool: Stage) 
         for requirement in term["matchExpressions"]
     ]
     assert values == ["cold"]
+
+
+NOMINATE, RELEASE = "PATCH pods/spark-1-exec-4/status", "PATCH pods/spark-1-exec-4"
+
+
+def awaited(pool: Stage, **changes: Any) -> None:
+    """The executor has left, and its replacement waits at its gate."""
+    pool.run()
+    gone(pool)
+    pool.add(streaming(4, created=NOW, gates=[GATE], **changes))
+
+
+def test_the_replacement_is_nominated_before_it_is_released(pool: Stage) -> None:
+    awaited(pool)
+    pool.run()
+    assert pool.done()[-2:] == [NOMINATE, RELEASE]
+    assert pool.pods["spark-1-exec-4"]["status"]["nominatedNodeName"] == "cold"
+    version, affinity, gate = pool.script.writes[-1].body
+    assert version["value"] == "8", "the version that the nomination has made"
+    node = affinity["value"]["nodeAffinity"]
+    (term,) = node["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert [each["key"] for each in term["matchExpressions"]] == ["topology.kubernetes.io/zone"]
+    preferred = node["preferredDuringSchedulingIgnoredDuringExecution"]
+    assert [each["preference"]["matchExpressions"][0]["values"] for each in preferred] == [["a-1"], ["cold"]]
+    assert gate["op"] == "remove"
+
+
+def test_after_a_crash_between_the_two_it_is_not_nominated_again(pool: Stage) -> None:
+    awaited(pool, status={"nominatedNodeName": "cold"}, managed_fields=[NOMINATED_BY_US])
+    pool.run()
+    assert pool.done()[-1] == RELEASE
+    assert NOMINATE not in pool.done()
+
+
+def test_the_nomination_of_another_controller_stays_and_the_replacement_is_released_at_once(pool: Stage) -> None:
+    awaited(pool, status={"nominatedNodeName": "elsewhere"})
+    pool.run()
+    assert pool.done()[-1] == RELEASE
+    assert pool.pods["spark-1-exec-4"]["status"]["nominatedNodeName"] == "elsewhere"
+
+
+def test_a_nomination_that_the_server_refuses_holds_no_replacement_up(pool: Stage) -> None:
+    pool.refusals["/pods/spark-1-exec-4/status"] = Answer(403, {"reason": "Forbidden", "message": "no such right"})
+    awaited(pool)
+    pool.run()
+    assert pool.done()[-2:] == [NOMINATE, RELEASE]
+
+
+def test_a_replacement_that_has_changed_is_nominated_in_the_next_pass(pool: Stage) -> None:
+    pool.refusals["/pods/spark-1-exec-4/status"] = Answer(409, {"reason": "Conflict", "message": "it was modified"})
+    awaited(pool)
+    pool.run()
+    assert pool.done()[-1] == NOMINATE
+    pool.refusals.clear()
+    pool.run()
+    assert pool.done()[-2:] == [NOMINATE, RELEASE]
+
+
+def test_a_nomination_that_came_to_nothing_is_cleared_so_that_an_autoscaler_sees_the_pod(pool: Stage) -> None:
+    awaited(pool)
+    pool.run()
+    pod = pool.pods["spark-1-exec-4"]
+    del pod["spec"]["schedulingGates"]
+    since = {"lastTransitionTime": text(NOW), "status": "False", "reason": "Unschedulable", "type": "PodScheduled"}
+    pod["status"]["conditions"] = [since]
+    wake_at = pool.run()
+    assert pool.done()[-1] != NOMINATE
+    assert wake_at == NOW + 5.0
+    pool.now += 5.0
+    pool.run()
+    assert pool.done()[-1] == NOMINATE
+    assert "nominatedNodeName" not in pod["status"]
+    pool.run()
+    assert pool.done().count(NOMINATE) == 2
 
 
 def test_a_replacement_that_the_watch_has_not_told_of_yet_is_sent_to_its_destination_all_the_same(pool: Stage) -> None:

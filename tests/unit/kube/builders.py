@@ -10,6 +10,13 @@ JSON = dict[str, Any]
 GATE = {"name": "ballast.dev/placement"}
 CREATED = "2026-11-21T10:00:00Z"
 CREATED_AT = 1795255200.0
+NOMINATED_BY_US = {
+    "manager": "ballast",
+    "operation": "Update",
+    "subresource": "status",
+    "fieldsV1": {"f:status": {"f:nominatedNodeName": {}}},
+}
+"""What the API server notes of it in metadata.managedFields."""
 NODE_LABELS = {"topology.kubernetes.io/zone": "a", "topology.ballast.dev/rack": "a-1", "pool": "streaming"}
 
 

@@ -4,9 +4,19 @@ from typing import Any
 
 import pytest
 
-from ballast.kube.pods import Pod, PodReader, SparkExecutor
+from ballast.kube.pods import Nomination, Pod, PodReader, SparkExecutor
 from ballast.model import Phase, Requirement, Toleration
-from tests.unit.kube.builders import CREATED_AT, GATE, container, driver, executor, expression, pod, required
+from tests.unit.kube.builders import (
+    CREATED_AT,
+    GATE,
+    NOMINATED_BY_US,
+    container,
+    driver,
+    executor,
+    expression,
+    pod,
+    required,
+)
 
 
 def read(raw: dict[str, Any]) -> Pod:
@@ -138,6 +148,22 @@ def test_pinned_is_what_we_required_not_what_its_owner_did() -> None:
     assert facts(managed_fields=[by_us("2026-11-21T10:05:00Z")]).pinned_at == CREATED_AT + 300
     assert facts(managed_fields=[by_us("2026-11-21T10:05:00Z", "preferredDuring")]).pinned_at is None
     assert facts(affinity=required({"matchExpressions": [expression("zone", "a")]})).pinned_at is None
+
+
+@pytest.mark.parametrize(
+    ("status", "by", "nomination"),
+    [
+        ({}, [], None),
+        ({"nominatedNodeName": "n1"}, [NOMINATED_BY_US], Nomination("n1", ours=True)),
+        ({"nominatedNodeName": "n1"}, [{**NOMINATED_BY_US, "manager": "other"}], Nomination("n1", ours=False)),
+        ({"nominatedNodeName": "n1"}, [by_us("2026-11-21T10:05:00Z")], Nomination("n1", ours=False)),
+        ({}, [NOMINATED_BY_US], None),
+    ],
+)
+def test_a_nomination_is_ours_if_we_wrote_it(
+    status: dict[str, Any], by: list[dict[str, Any]], nomination: Nomination | None
+) -> None:
+    assert read(executor(status=status, managed_fields=by)).nomination == nomination
 
 
 def test_constraints_come_with_fields_selectors_and_tolerations() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from ballast.model import MovePhase, MovesMode, MovesPolicy, Phase, Pin, Reason, Refusal
 from ballast.moves import (
+    ClearNomination,
     DeleteUnscheduled,
     Effect,
     Emit,
@@ -209,9 +210,10 @@ def test_a_move_goes_on_as_the_facts_tell(move: MoveState, facts: Facts, phase: 
     assert found.effect is None, "what is about to be done is on record before it is done"
 
 
-PLACED = PinReplacement("clicks-exec-7", "uid-7", "cold", Pin.NODE)
+PLACED = PinReplacement("clicks-exec-7", "uid-7", "cold", Pin.ZONE)
 UNPINNED = ReleaseUnpinned("clicks-exec-7", "uid-7")
 DISCARDED = DeleteUnscheduled("clicks-exec-7", "uid-7")
+CLEARED = ClearNomination("clicks-exec-7", "uid-7")
 STUCK = newcomer(Phase.PENDING, pinned=True, unschedulable_since=NOW - 20)
 
 
@@ -253,6 +255,30 @@ STUCK = newcomer(Phase.PENDING, pinned=True, unschedulable_since=NOW - 20)
             None,
             id="one without a pin is left to the scheduler",
         ),
+        pytest.param(
+            claiming(reason=MoveReason.STARTING),
+            after(newcomer(Phase.PENDING, pinned=True, nominated=True, unschedulable_since=NOW - 5)),
+            CLEARED,
+            id="a nomination ends once nothing schedules it",
+        ),
+        pytest.param(
+            claiming(reason=MoveReason.STARTING),
+            after(newcomer(Phase.PENDING, nominated=True, unschedulable_since=NOW - 100)),
+            CLEARED,
+            id="also without a pin",
+        ),
+        pytest.param(
+            claiming(reason=MoveReason.STARTING, attempts=MAX_ATTEMPTS),
+            after(newcomer(Phase.PENDING, pinned=True, nominated=True, unschedulable_since=NOW - 100)),
+            CLEARED,
+            id="and after the last attempt",
+        ),
+        pytest.param(
+            claiming(reason=MoveReason.STARTING),
+            after(newcomer(Phase.PENDING, pinned=True, nominated=True)),
+            None,
+            id="not before the scheduler has looked at it",
+        ),
         pytest.param(settling(since=10), after(newcomer(Phase.RUNNING, node="cold")), None, id="settling takes time"),
     ],
 )
@@ -260,6 +286,49 @@ def test_a_move_acts_as_the_facts_ask_for(move: MoveState, facts: Facts, effect:
     found = step(move, facts)
     assert found.effect == effect
     assert not found.changed
+
+
+def test_a_nomination_that_fails_is_looked_at_again_when_it_is_to_be_cleared() -> None:
+    waiting = newcomer(Phase.PENDING, pinned=True, nominated=True, unschedulable_since=NOW - 1)
+    assert step(claiming(reason=MoveReason.STARTING), after(waiting)).wake_at == NOW + 4
+
+
+LOST = {"revalidation": Revalidation(destination="other")}
+"""The destination has no room any more."""
+
+
+@pytest.mark.parametrize(
+    ("pod", "facts", "words"),
+    [
+        ({"node": "cold", "pinned": True}, LOST, "runs on cold; judged"),
+        ({"node": "mild", "pinned": True}, LOST, "runs on mild instead of cold, whose room another pod took; judged"),
+        ({"node": "mild", "pinned": True}, {}, "runs on mild instead of cold; judged"),
+        ({"node": "mild", "pinned": False}, LOST, "runs on mild instead of cold; judged"),
+    ],
+)
+def test_a_replacement_on_another_node_has_lost_its_place_if_there_is_no_room_there_any_more(
+    pod: dict[str, Any], facts: dict[str, Any], words: str
+) -> None:
+    found = step(claiming(), after(newcomer(Phase.RUNNING, **pod), **facts)).move
+    assert words in found.message
+    assert found.replacement is not None
+    assert found.replacement.displaced is ("another pod" in words)
+
+
+@pytest.mark.parametrize(
+    ("node", "words"),
+    [
+        ("mild", "clicks-exec-7 runs on mild instead of cold, whose room another pod took; the gap"),
+        ("hot", "clicks-exec-7 came back to hot instead of cold, whose room another pod took"),
+    ],
+)
+def test_the_outcome_tells_that_the_place_was_lost(node: str, words: str) -> None:
+    move = settling(since=361, node=node)
+    assert move.replacement is not None
+    move = replace(move, replacement=replace(move.replacement, displaced=True))
+    found = step(move, after(newcomer(Phase.RUNNING, node=node)))
+    assert found.move.phase.ended
+    assert found.move.message.startswith(words)
 
 
 def test_an_ended_move_stays_as_it_is() -> None:

@@ -163,6 +163,13 @@ def test_an_ended_move_is_kept_for_its_ttl() -> None:
     assert not outlived(settling(since=9), ttl_seconds=10, now=NOW + 1000)
 
 
+def test_a_replacement_that_lost_its_place_is_recorded_so() -> None:
+    move = claiming(replacement=Replacement("uid-7", "clicks-exec-7", NOW, "mild", pinned=True, displaced=True))
+    known = restarted(move).replacement
+    assert known is not None
+    assert known.displaced
+
+
 def test_a_replacement_that_is_not_pinned_is_recorded_so() -> None:
     move = claiming(replacement=Replacement("uid-7", "clicks-exec-7", NOW, "mild", pinned=False))
     known = restarted(move).replacement

@@ -233,10 +233,10 @@ def test_avg_shedder_sends_what_it_shed_where_it_said_and_spreads_the_rest() -> 
         "m1", source="n9", target="n3", phase=MovePhase.ARRIVING, application="spark-app", resource_profile="0"
     )
     waiting = [gated("e-0", created_at=NOW - 5), gated("e-1", created_at=NOW - 9)]
-    result = placed("AvgShedder", nodes(5), waiting, changes={"moves": (move,)})
+    result = placed("AvgShedder", nodes(5), waiting, changes={"moves": (move,)}, pin=Pin.NONE)
     chosen = {p.pod: (p.node, p.pin, p.reason) for p in result.placements}
-    assert chosen["e-1"] == ("n3", Pin.NODE, None)
-    assert chosen["e-0"][1] is Pin.ZONE
+    assert chosen["e-1"] == ("n3", Pin.ZONE, None)
+    assert chosen["e-0"][1] is Pin.NONE
     many_nodes = homes(placed("AvgShedder", nodes(20), many(60)))
     assert len(many_nodes) > 12
     assert max(many_nodes.values()) <= 4

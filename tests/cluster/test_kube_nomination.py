@@ -1,0 +1,86 @@
+"""Nominating gated pods, against the real API server and its scheduler."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from ballast.kube.actions import Changed, release
+from ballast.kube.kinds import NODE
+from ballast.kube.nomination import Cleared, Nominated, clear_nomination, nominate
+from ballast.kube.pods import Nomination
+from ballast.model import DEFAULT_LEVELS, Pin
+from tests.cluster.kube.cluster import Cluster
+from tests.testbed.testbed import Testbed
+from tests.testbed.waiting import wait_until
+
+pytestmark = pytest.mark.cluster
+
+ZONE = "topology.kubernetes.io/zone"
+HERE = {"kubernetes.io/hostname": "contended"}
+"""The only node that the competitor may go to."""
+
+
+@pytest.fixture(scope="module")
+def cluster(control_plane: Testbed) -> Cluster:
+    cluster = Cluster.open(control_plane, "kube-nomination")
+    for name in ("contended", "roomy", "spare"):
+        cluster.node(name, **{ZONE: "n"})
+        wait_until(partial(_takes_pods, cluster, name), what=f"{name} takes pods")
+    return cluster
+
+
+def _takes_pods(cluster: Cluster, node: str) -> bool:
+    """Until its condition Ready has been seen, every node has a taint."""
+    return not cluster.client.get(NODE, node)["spec"].get("taints")
+
+
+def asking(cpu: str) -> dict[str, Any]:
+    return {"name": "spark-kubernetes-executor", "image": "spark", "resources": {"requests": {"cpu": cpu}}}
+
+
+def unschedulable(cluster: Cluster, name: str) -> bool:
+    conditions = cluster.read(name)["status"].get("conditions") or ()
+    return any(each.get("reason") == "Unschedulable" for each in conditions)
+
+
+def test_a_gated_pod_keeps_its_room_from_one_of_equal_priority_and_is_bound_there(cluster: Cluster) -> None:
+    cluster.executor("placed", containers=[asking("40")])
+    outcome = nominate(cluster.client, cluster.pod("placed"), "contended")
+    assert isinstance(outcome, Nominated)
+    assert cluster.pod("placed").nomination == Nomination("contended", ours=True)
+    cluster.executor("competitor", gates=[], containers=[asking("40")], nodeSelector=HERE)
+    wait_until(lambda: unschedulable(cluster, "competitor"), what="the competitor finds no room")
+    order = cluster.order(cluster.read("placed"), Pin.ZONE, node="contended", location=("n", None, "contended"))
+    release(cluster.client, order, DEFAULT_LEVELS)
+    assert cluster.bound("placed") == "contended"
+    assert cluster.pod("placed").nomination is None, "binding has cleared it"
+
+
+def test_a_pod_whose_node_is_full_goes_elsewhere_at_once(cluster: Cluster) -> None:
+    cluster.executor("first", gates=[], containers=[asking("64")], nodeSelector={"kubernetes.io/hostname": "roomy"})
+    cluster.bound("first")
+    cluster.executor("late", containers=[asking("32")])
+    nominate(cluster.client, cluster.pod("late"), "roomy")
+    order = cluster.order(cluster.read("late"), Pin.ZONE, node="roomy", location=("n", None, "roomy"))
+    release(cluster.client, order, DEFAULT_LEVELS)
+    assert cluster.bound("late") == "spare"
+
+
+def test_our_nomination_is_cleared_and_not_that_of_another(cluster: Cluster) -> None:
+    cluster.executor("ours")
+    nominate(cluster.client, cluster.pod("ours"), "roomy")
+    stale = cluster.pod("ours")
+    cluster.patch("ours", {"metadata": {"annotations": {"touched": "yes"}}})
+    assert isinstance(clear_nomination(cluster.client, stale), Changed), "it is guarded by the version"
+    assert clear_nomination(cluster.client, cluster.pod("ours")) == Cleared()
+    assert cluster.pod("ours").nomination is None
+    theirs = cluster.executor("theirs")["metadata"]["name"]
+    cluster.testbed.kubectl(
+        "patch", "pod", theirs, "--namespace=kube-nomination", "--subresource=status", "--type=merge",
+        '--patch={"status": {"nominatedNodeName": "spare"}}',
+    )  # fmt: skip
+    assert cluster.pod("theirs").nomination == Nomination("spare", ours=False)
+    assert isinstance(clear_nomination(cluster.client, cluster.pod("theirs")), Changed)
