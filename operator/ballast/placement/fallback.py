@@ -28,7 +28,7 @@ from ballast.model.arrays import IntArray
 from ballast.placement.admission import Admission
 from ballast.placement.limit import zone_allowance
 from ballast.placement.node_locations import node_locations
-from ballast.placement.reasons import common_refusal
+from ballast.placement.reasons import common_refusal, no_room_words
 from ballast.placement.room import Room, kinds
 
 _LATE = "no plan was made in time; "
@@ -216,7 +216,7 @@ class _Zones:
             return common_refusal(executor, self._grid.nodes)
         zones = set(self._grid.codes[0, self._capacity((executor.requests, executor.constraints)) > 0].tolist())
         if not zones:
-            return Reason.POOL_FULL, f"none of {int(admitted.sum())} nodes that admit it has room for its requests"
+            return Reason.POOL_FULL, no_room_words(int(admitted.sum()))
         if zones <= self._barred(executor):
             return (
                 Reason.SEPARATED,

@@ -252,6 +252,6 @@ class _Pass:
         if not executors:
             return
         reason, detail = why_not(self.pool, workload, group)
-        location = preferred_location(self.pool, workload, workload.groups[group].component)
+        location = preferred_location(self.pool, workload, group)
         for executor in executors:
             self.placements.append(Placement(executor.key, executor.uid, None, location, Pin.NONE, reason, detail))

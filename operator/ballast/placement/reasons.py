@@ -32,7 +32,7 @@ def why_not(pool: Pool, workload: TopologyWorkload, group_index: int) -> tuple[R
         return common_refusal(group.executors[0], pool.locations.nodes)
     roomy = admitted & (pool.room.capacity(pool.room.vector(group.requests)) > 0)
     if not roomy.any():
-        return Reason.POOL_FULL, f"none of {int(admitted.sum())} nodes that admit it has room for its requests"
+        return Reason.POOL_FULL, no_room_words(int(admitted.sum()))
     name, row = workload.components[group.component], group.component
     on_node = roomy & (node_limits(workload, pool.policy)[row] <= 0)
     in_zone = roomy & (zone_limits(workload, pool.locations, pool.policy)[row][pool.locations.codes[0]] <= 0)
@@ -50,6 +50,11 @@ def why_not(pool: Pool, workload: TopologyWorkload, group_index: int) -> tuple[R
     _, reason, _ = max(told, key=lambda each: each[0])
     words = "; ".join(f"{count} of {int(roomy.sum())} nodes with room: {why}" for count, _, why in told)
     return reason, words
+
+
+def no_room_words(admitting: int) -> str:
+    none = f"none of {admitting} nodes that admit it has room for its requests"
+    return f"{none}; released, so that an autoscaler can provide one"
 
 
 def split_by(view: PlacementView, seats: Seats) -> dict[int, str]:
@@ -104,15 +109,21 @@ def common_refusal(executor: Executor, nodes: Sequence[Node]) -> tuple[Reason, s
     return reason, f"{example}; {count} of {len(nodes)} nodes say the same" if count > 1 else example
 
 
-def preferred_location(pool: Pool, workload: TopologyWorkload, component: int) -> Location:
+def preferred_location(pool: Pool, workload: TopologyWorkload, group_index: int) -> Location:
     """Zone and racks in which most of the component is, else most of its topology, else the driver or most traffic.
 
-    Never a node; None where nothing is known.
+    If none of these is anywhere, the zone with most nodes that admit the group: an autoscaler then provides the nodes
+    of a set in one zone. Never a node; None where nothing is known.
     """
-    for counts in (workload.present[component], workload.present.sum(axis=0)):
+    group = workload.groups[group_index]
+    for counts in (workload.present[group.component], workload.present.sum(axis=0)):
         if counts.any():
             return _center(pool, counts.astype(np.float64))
-    return _outer_end(workload, len(pool.locations.steps))
+    location = _outer_end(workload, len(pool.locations.steps))
+    admitted = pool.admission.mask(group.constraints)
+    if any(location) or not admitted.any():
+        return location
+    return (_center(pool, admitted.astype(np.float64))[0], *location[1:])
 
 
 def _outer_end(workload: TopologyWorkload, depth: int) -> Location:

@@ -132,6 +132,42 @@ def expected(snapshot: Snapshot, levels: Levels) -> dict[str, Resources]:
     return result
 
 
+def short_of_room(
+    snapshot: Snapshot,
+    levels: Levels,
+    sets: Iterable[Sequence[Executor]],
+    *,
+    reserved: Mapping[str, Resources],
+    unbound: Mapping[str, Resources],
+) -> tuple[bool, ...]:
+    """For each set, taken in this order, whether the pool lacks room for some of it.
+
+    Executors that are leaving count as gone. Each node is filled before the next one is used, so that what is left is
+    as useful as can be. `reserved`, `unbound`: as in `room`.
+    """
+    sets = list(sets)
+    places = node_locations(snapshot.nodes, levels)
+    space, admission = Room(places, kinds(e.requests for members in sets for e in members)), Admission(places.nodes)
+    _take_off(space, places, reserved)
+    _take_off(space, places, unbound)
+    for executor in snapshot.executors:
+        if executor.phase is Phase.LEAVING and executor.node in places.index:
+            space.free[places.index[executor.node]] += space.vector(executor.requests)
+    return tuple(_fill(space, admission, members) < len(members) for members in sets)
+
+
+def _fill(space: Room, admission: Admission, members: Iterable[Executor]) -> int:
+    """How many of them find room, which they then take."""
+    placed = 0
+    for (requests, constraints), count in _by_shape(Demand(e.requests, e.constraints) for e in members):
+        demand = space.vector(requests)
+        capacity = space.capacity(demand) * admission.mask(constraints)
+        taken = np.clip(count - (np.cumsum(capacity) - capacity), 0, capacity)
+        space.free -= np.outer(taken, demand)
+        placed += int(taken.sum())
+    return placed
+
+
 def _take_off(space: Room, places: NodeLocations, amounts: Mapping[str, Resources]) -> None:
     for name, taken in amounts.items():
         if name in places.index:

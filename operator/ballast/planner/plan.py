@@ -29,11 +29,11 @@ from ballast.moves.budget import Rest, rest
 from ballast.moves.score import Loads, Scores, loads, measured, points_per_core, projected
 from ballast.placement.locality import counts_by_topology, locality
 from ballast.placement.placing import Placed, place
-from ballast.placement.room import expected, in_flight
+from ballast.placement.room import expected, in_flight, short_of_room
 from ballast.placement.scope import next_scopes
 from ballast.placement.strategies import PlacementState, headings
 from ballast.planner.leveling import Leveling, TrafficState, level
-from ballast.planner.release import Releases, given_up, releases, unschedulable
+from ballast.planner.release import Releases, given_up, hurried, releases, unschedulable, waiting_sets
 from ballast.planner.strategy_state import USAGE, kept, observed, recalled, restored
 from ballast.shedding.avg_shedder_usage import UsageMemory
 from ballast.shedding.strategies import hit_counts
@@ -130,7 +130,7 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
     placing goes on by requests alone.
     """
     inputs = _inputs(snapshot, policy, memory, now)
-    letting_go = releases(snapshot, policy.placement, now)
+    letting_go = _releases(inputs)
     left, placed = _placed(inputs, letting_go)
     placements = (*_unpinned(letting_go), *left, *placed.placements)
     leveling = _leveled(inputs, placements, placed.state)
@@ -161,6 +161,23 @@ def _inputs(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> _
     resting = rest(snapshot.moves, policy.moves, now)
     reserved, unbound = in_flight(snapshot), expected(snapshot, policy.levels)
     return _Inputs(snapshot, policy, memory, now, found, known, ahead, reserved, unbound, resting)
+
+
+def _releases(inputs: _Inputs) -> Releases:
+    """A set waits for the rest of it only as long as the pool has room for those that are there."""
+    found = releases(inputs.snapshot, inputs.policy.placement, inputs.now)
+    waiting = list(waiting_sets(found, inputs.snapshot.executors).values())
+    if not waiting:
+        return found
+    # What is placed now comes first.
+    _, *short = short_of_room(
+        inputs.snapshot,
+        inputs.policy.levels,
+        [found.place, *waiting],
+        reserved=inputs.reserved,
+        unbound=inputs.unbound,
+    )
+    return hurried(found, [members for members, lacking in zip(waiting, short, strict=True) if lacking])
 
 
 def _unpinned(letting_go: Releases) -> tuple[Placement, ...]:

@@ -7,7 +7,7 @@ first batches ran, so a set is released at once or the early ones keep everythin
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ballast.model import (
@@ -122,6 +122,24 @@ def releases(snapshot: Snapshot, placement: PlacementPolicy, now: float) -> Rele
         else:
             holds += [Hold(e.key, e.uid, Reason.WAITING_FOR_SET, until) for e in ready]
     return Releases(tuple(place), tuple(unpinned), tuple(holds))
+
+
+def waiting_sets(found: Releases, executors: Iterable[Executor]) -> dict[SetKey, list[Executor]]:
+    """The sets that are held until they are complete; the one that has waited longest first."""
+    held = {hold.uid for hold in found.holds if hold.reason is Reason.WAITING_FOR_SET}
+    sets = _sets(executor for executor in executors if executor.uid in held) if held else {}
+    return dict(sorted(sets.items(), key=lambda item: (min(e.last_gate_since or 0.0 for e in item[1]), item[0])))
+
+
+def hurried(found: Releases, sets: Iterable[Sequence[Executor]]) -> Releases:
+    """`found`, with these sets placed now: the pool has no room for some of them.
+
+    Waiting brings them nothing: all room there is goes to those that are there. An autoscaler provides nodes only for
+    pods that kube-scheduler has found no node for, so not for gated ones.
+    """
+    hurrying = [executor for members in sets for executor in members]
+    uids = {executor.uid for executor in hurrying}
+    return replace(found, place=(*found.place, *hurrying), holds=tuple(h for h in found.holds if h.uid not in uids))
 
 
 def _moves_first(snapshot: Snapshot, placement: PlacementPolicy, now: float) -> tuple[list[Executor], list[Executor]]:

@@ -48,7 +48,7 @@ def test_where_none_has_room_it_says_how_many_would_admit_it() -> None:
     nodes = (a_node("a1", requested=FULL), a_node("a2", requested=FULL), a_node("a3", ready=False))
     assert why(gated("e1"), nodes=nodes) == (
         Reason.POOL_FULL,
-        "none of 2 nodes that admit it has room for its requests",
+        "none of 2 nodes that admit it has room for its requests; released, so that an autoscaler can provide one",
     )
 
 
@@ -161,7 +161,23 @@ def test_else_to_its_driver_else_to_where_most_traffic_comes_from() -> None:
     assert preferred(gated("e1"), **fed(near, far, driver=near)) == ("a", "r1", None)
     assert preferred(gated("e1"), **fed(near, far)) == ("b", None, None)
     assert preferred(gated("e1"), **fed(near, Anchor(("c",), 1.0))) == ("c", None, None)
-    assert preferred(gated("e1")) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "zone"),
+    [
+        (NODES, "a"),
+        ((*NODES, a_node("b2", zone="b"), a_node("b3", zone="b")), "b"),
+        ((*NODES, a_node("c1", zone="c", ready=False), a_node("c2", zone="c", schedulable=False)), "a"),
+        ((a_node("n1", zone=None, rack=None),), None),
+        ((a_node("c1", zone="c", ready=False),), None),
+        ((), None),
+    ],
+)
+def test_else_to_the_zone_with_most_nodes_that_admit_it_so_that_its_set_comes_to_one(
+    nodes: tuple[Node, ...], zone: str | None
+) -> None:
+    assert preferred(gated("e1"), nodes=nodes) == (zone, None, None)
 
 
 class TestSplitBy:

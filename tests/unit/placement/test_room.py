@@ -20,7 +20,7 @@ from ballast.model import (
     Weights,
 )
 from ballast.placement.node_locations import node_locations
-from ballast.placement.room import UNBOUNDED, Room, counts_that_fit, expected, fits, in_flight, room
+from ballast.placement.room import UNBOUNDED, Room, counts_that_fit, expected, fits, in_flight, room, short_of_room
 from tests.builders import GIB, a_move, a_node, a_snapshot, an_executor, gated
 
 
@@ -223,3 +223,64 @@ def test_a_move_of_which_nothing_is_known_any_more_books_nothing() -> None:
     other_profile = a_move(**gone, resource_profile="1")
     other_namespace = a_move(**gone, resource_profile="0", namespace="elsewhere")
     assert in_flight(a_snapshot(executors=(fellow,), moves=(other_profile, other_namespace))) == {}
+
+
+LEVELS = Policy("p").levels
+
+
+def short(*sets: int, executors: tuple[Executor, ...] = (), **changes: Any) -> tuple[bool, ...]:
+    """Of sets of so many executors of one core, for two nodes of two cores."""
+    waiting = [[gated(f"set-{number}-{i}", **changes) for i in range(count)] for number, count in enumerate(sets)]
+    snapshot = a_snapshot(a_node("n1", cores=2.0), a_node("n2", cores=2.0), executors=executors)
+    return short_of_room(snapshot, LEVELS, waiting, reserved={}, unbound=expected(snapshot, LEVELS))
+
+
+@pytest.mark.parametrize(
+    ("sets", "lacking"),
+    [
+        ((4,), (False,)),
+        ((5,), (True,)),
+        ((2, 2), (False, False)),
+        ((3, 2), (False, True)),
+        ((0, 5, 1), (False, True, True)),
+    ],
+)
+def test_the_pool_lacks_room_for_a_set_if_some_of_it_fits_nowhere_next_to_those_before_it(
+    sets: tuple[int, ...], lacking: tuple[bool, ...]
+) -> None:
+    assert short(*sets) == lacking
+
+
+def test_a_node_counts_for_as_many_as_it_takes_whole() -> None:
+    assert short(2, requests=Resources(1.5, GIB, 1)) == (False,)
+    assert short(3, requests=Resources(1.5, GIB, 1)) == (True,)
+
+
+def test_only_nodes_that_admit_an_executor_have_room_for_it() -> None:
+    on_n1 = Constraints(affinity_terms=((Requirement("metadata.name", "In", ("n1",), on_field=True),),))
+    assert short(2, constraints=on_n1) == (False,)
+    assert short(3, constraints=on_n1) == (True,)
+
+
+@pytest.mark.parametrize(
+    ("changes", "lacking"),
+    [
+        ({"node": "n1"}, True),
+        ({"node": "n1", "phase": Phase.LEAVING}, False),
+        ({"node": None, "phase": Phase.PENDING}, True),
+    ],
+)
+def test_the_room_of_an_executor_that_is_leaving_will_be_there(changes: dict[str, Any], *, lacking: bool) -> None:
+    """`a_node` counts no bound requests by itself: the node is full of the executor's."""
+    before = an_executor("before", **changes)
+    full = a_node("n1", cores=1.0, requested=before.requests if before.node else Resources())
+    snapshot = a_snapshot(full, executors=(before,))
+    waiting = [[gated("new")]]
+    found = short_of_room(snapshot, LEVELS, waiting, reserved={}, unbound=expected(snapshot, LEVELS))
+    assert found == (lacking,)
+
+
+def test_room_that_a_move_has_reserved_is_not_there() -> None:
+    snapshot = a_snapshot(a_node("n1", cores=1.0))
+    reserved = {"n1": Resources(1.0, GIB, 1)}
+    assert short_of_room(snapshot, LEVELS, [[gated("new")]], reserved=reserved, unbound={}) == (True,)

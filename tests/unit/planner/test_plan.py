@@ -297,6 +297,31 @@ def test_an_unplaceable_executor_is_released_with_the_reason() -> None:
     ]
 
 
+def arrived(count: int, *, cores: float) -> tuple[list[str | None], list[Reason]]:
+    """Of `count` executors, none of which has waited: the nodes of those released, and why the others are held."""
+    waiting = tuple(gated(f"e-{i}", since=NOW) for i in range(count))
+    found, _ = plan(a_snapshot(a_node("a", cores=cores), executors=waiting), POLICY, Memory(), NOW)
+    return [p.node for p in found.placements], [hold.reason for hold in found.holds]
+
+
+def test_a_set_that_the_pool_has_room_for_waits_until_it_is_complete() -> None:
+    assert arrived(2, cores=2.0) == ([], [Reason.WAITING_FOR_SET, Reason.WAITING_FOR_SET])
+
+
+def test_a_set_for_which_room_is_missing_is_released_at_once_and_those_that_fit_have_their_places() -> None:
+    nodes, holds = arrived(3, cores=2.0)
+    assert sorted(nodes, key=str) == [None, "a", "a"]
+    assert not holds
+
+
+def test_a_set_that_waits_is_not_released_early_for_the_lack_of_another() -> None:
+    small = tuple(gated(f"s-{i}", since=NOW - 1, component="report") for i in range(1))
+    large = tuple(gated(f"l-{i}", since=NOW, component="ingest") for i in range(4))
+    found, _ = plan(a_snapshot(a_node("a", cores=2.0), executors=(*small, *large)), POLICY, Memory(), NOW)
+    assert {p.executor for p in found.placements} == {f"team/l-{i}" for i in range(4)}
+    assert [hold.executor for hold in found.holds] == ["team/s-0"]
+
+
 def test_a_pinned_pod_that_stays_unschedulable_is_placed_again_a_few_times_only() -> None:
     stuck = replace(
         gated("e-1"), phase=an_executor("x").phase.PENDING, pinned=True, unschedulable_since=NOW - 30, gates=()
