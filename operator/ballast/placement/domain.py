@@ -18,7 +18,7 @@ _LARGEST = 256
 _AMPLE = 2
 """How many times the set must fit into the nodes that are considered."""
 _ALTERNATIVES = 4
-_ENDS = [0, 1, 3]
+_ENDS = [0, 1, 4]
 """Of a standing's keys, those that ends other than the set's own executors have a part in."""
 
 
@@ -27,8 +27,8 @@ class Standing:
     """The places of one level, each with what speaks for it; lower is better, earlier fields weigh more."""
 
     keys: FloatArray
-    """(fields, places): distance from those that run, from outer ends; whether a nearer place holds the set; distance
-    from the driver, room, what is left.
+    """(fields, places): distance from those that run, from outer ends; whether a nearer place holds the set; what is
+    lacking to hold it; distance from the driver, room, what is left.
 
     Of places that hold the set the tightest is best, so that the next set finds a whole one; of others the roomiest.
     The driver, which takes no part in a shuffle, is not worth splitting the set for.
@@ -107,7 +107,8 @@ def _standing(view: PlacementView, nodes: IntArray, level: int) -> Standing:
     fits = _fitting(view, part, places, holds, level)
     sense = np.where(fits, 1.0, -1.0)
     split = 1.0 - _whole_within(view, part, places, size, level)
-    keys = np.stack([_rounded(traffic), _rounded(outer), split, driver, sense * room, sense * _rounded(left)])
+    lacking = np.where(fits, 0.0, 1.0 + room.max() - room)
+    keys = np.stack([_rounded(traffic), _rounded(outer), split, lacking, driver, room, sense * _rounded(left)])
     return Standing(keys, fits)
 
 

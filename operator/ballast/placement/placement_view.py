@@ -68,6 +68,8 @@ def _apart(known: FloatArray, target: float, overload: float) -> float:
 TIERS = 3
 """0: nodes that are neither hot nor unfavored; 1: unfavored ones too; 2: every node that admits the executor."""
 
+_DRIVER_OF_A_DIVIDED_SET = 0.1
+"""How much of its weight the driver keeps where a set is in several zones: what the parts exchange decides."""
 _LOAD_WEIGHT = 0.5
 """Cost of a node at a score of 100 against one at 0, in units of leaving the node with all of one's traffic."""
 _UNMEASURED_SCORE = 50.0
@@ -144,6 +146,13 @@ class PlacementView:
         return np.zeros(len(locations.nodes)) if anchor is None else locations.anchor_distance(anchor)
 
     @cached_property
+    def divided(self) -> bool:
+        """Whether no zone holds the executors of each group."""
+        zones, size = self.pool.locations.codes[0], self.pool.locations.sizes[0]
+        holds = np.stack([np.bincount(zones, weights=row, minlength=size) for row in self.capacity])
+        return bool((holds < self.counts[:, None]).any(axis=0).all())
+
+    @cached_property
     def packs(self) -> bool:
         return self.pool.policy.packing is Packing.PACK
 
@@ -199,6 +208,8 @@ class PlacementView:
     def pull(self, nodes: IntArray) -> FloatArray:
         """(C, K): all that each of these nodes costs one executor, whatever the other executors do."""
         each = self.workload.traffic.driver_rate / max(1.0, float(self.workload.totals.sum()))
+        if self.divided:
+            each *= _DRIVER_OF_A_DIVIDED_SET
         steps = self.pool.locations.steps
         partners = (self.weights * self.workload.totals).sum(axis=1)
         liking = np.outer(partners, np.maximum(self.preference[nodes] - 1.0, 0.0)) * float(steps[1:].sum())

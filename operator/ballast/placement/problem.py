@@ -220,15 +220,27 @@ def _run_length(sequence: Sequence[int], position: int) -> int:
 
 def construct_by_zone(layout: Layout, sequence: Sequence[int]) -> None:
     """The same zone by zone, the roomiest first: as much as can be is together where no zone holds everything."""
+    zones, members = np.unique(layout.problem.places[0], return_inverse=True)
+    shares = _zone_shares(layout, members, len(zones))
+    for zone in np.argsort(-shares, kind="stable").tolist():
+        construct(layout, _remaining(layout, sequence), within=members == zone)
+
+
+def _zone_shares(layout: Layout, members: IntArray, size: int) -> FloatArray:
+    """(size,): which share of the set each zone holds: of all groups together by amounts, of each by what nodes take.
+
+    `members`: each node's zone.
+    """
     problem = layout.problem
-    zones, members = np.unique(problem.places[0], return_inverse=True)
     usable = np.flatnonzero(problem.asked)
     admitting: BoolArray = np.logical_or.reduce(problem.allowed)
     room = np.maximum(layout.room, 0.0)[:, usable] * admitting[:, None]
     needed = np.maximum(problem.counts @ problem.demand[:, usable], 1e-9)
-    shares = np.stack([np.bincount(members, weights=row, minlength=len(zones)) for row in room.T]) / needed[:, None]
-    for zone in np.argsort(-shares.min(axis=0, initial=np.inf), kind="stable").tolist():
-        construct(layout, _remaining(layout, sequence), within=members == zone)
+    groups = np.flatnonzero(problem.counts)
+    taken = [layout.capacity(group) / problem.counts[group] for group in groups.tolist()]
+    rows = [*(room / needed).T, *taken]
+    result: FloatArray = np.stack([np.bincount(members, weights=row, minlength=size) for row in rows]).min(axis=0)
+    return result
 
 
 def _remaining(layout: Layout, sequence: Sequence[int]) -> list[int]:

@@ -116,7 +116,7 @@ def _first_look(view: PlacementView, sequence: Sequence[int], effort: Effort) ->
         widest = problem(view, nodes)
         for order in _orders(widest, sequence, effort):
             best = _better(best, _constructed(widest, order), effort)
-        if not compare and best is not None and not best.missing.any():
+        if not compare and best is not None and not best.missing.any() and not _split(best):
             return best
     if best is not None and widest is not None and _split(best):
         # A component at a time where there is little time: sorted, groups of one component stand together.

@@ -91,6 +91,18 @@ def test_a_set_too_large_for_any_zone_is_spread_over_as_few_as_hold_it() -> None
     assert sorted(zones(placed(small, 16, max_executors_per_node_ratio=1.0)).values()) == [8, 8]
 
 
+@pytest.mark.parametrize("thorough", [True, False])
+@pytest.mark.parametrize("cores", [pytest.param(2.0, id="as many cores"), pytest.param(2.9, id="more cores")])
+def test_of_zones_that_do_not_hold_the_set_the_one_that_takes_most_is_filled(cores: float, *, thorough: bool) -> None:
+    """z0 takes 20 executors of one core, and the driver is there; z1 takes 21."""
+    sizes = {"z0": [cores] * 10, "z1": [2.0] * 9 + [3.0]}
+    nodes = [a_node(f"{zone}-{n}", zone=zone, cores=each) for zone, all_ in sizes.items() for n, each in enumerate(all_)]
+    topology = a_topology(driver=Anchor(("z0", None, None), 1.0))
+    effort = Effort(steps=20, thorough=thorough)
+    placements = placed(nodes, 24, topology=topology, effort=effort, max_executors_per_node_ratio=1.0)
+    assert zones(placements) == {"z1": 21, "z0": 3}
+
+
 def test_components_drawn_to_two_zones_are_parted_where_that_is_cheaper() -> None:
     ends = [Component(f"kafka-{z}", external=True, anchors=(Anchor((z, None, None), 1.0),)) for z in ("z0", "z1")]
     topology = a_topology(
@@ -308,7 +320,7 @@ def test_earlier_figures_weigh_more_and_lower_ones_are_better() -> None:
 
 
 def test_places_are_equal_when_only_room_differs() -> None:
-    found = standing((0, 1, 2, 3, 4, 5), (0, 1, 9, 3, 9, 9), (0, 1, 2, 4, 4, 5), (0, 2, 2, 3, 4, 5))
+    found = standing((0, 1, 2, 3, 4, 5), (0, 1, 9, 9, 4, 9), (0, 1, 2, 3, 5, 5), (0, 2, 2, 3, 4, 5))
     assert found.equals(0, 1)
     assert not found.equals(0, 2)
     assert not found.equals(0, 3)

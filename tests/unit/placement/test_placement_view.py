@@ -102,6 +102,15 @@ def test_the_driver_pulls_everyone_by_an_equal_part_of_a_small_share() -> None:
     assert 0 < view.workload.traffic.driver_rate < 0.1
 
 
+def test_the_driver_pulls_less_where_no_zone_holds_the_set() -> None:
+    near_b1 = a_topology(driver=Anchor(("b", "r1", "b1"), 1.0))
+    whole, divided = (a_view(*some(count), topologies=(near_b1,)) for count in (4, 40))
+    assert (whole.divided, divided.divided) == (False, True)
+    each = divided.workload.traffic.driver_rate / 40
+    pull = divided.pull(np.arange(4))
+    assert 0 < (pull - pull[:, 3:])[0].max() < 10 * each
+
+
 def test_a_node_at_a_hundred_costs_half_of_leaving_the_node_next_to_one_at_zero() -> None:
     busy = {"a1": 0.0, "a2": 50.0, "a3": 100.0}
     view = a_view(*some(4, requests=Resources(0.0)), scores=busy, tier=2)
