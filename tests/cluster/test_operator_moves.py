@@ -113,9 +113,9 @@ def test_who_failed_counts_although_its_pod_is_deleted_before_anybody_lists_it(i
         assert on.outcome("asked") == ("Refused", "FailureBudget")
 
 
-def _failures_of(on: Stage, failed: Sequence[Failure]) -> set[str]:
-    """Pods of this stage: the watch sees those of others, too."""
-    return {each.uid for each in failed if each.application[0] == on.mine.name}
+def _failures_of(on: Stage, failed: Sequence[Failure]) -> set[int]:
+    """Executors of this stage: the watch sees those of others, too."""
+    return {each.executor for each in failed if each.application[0] == on.mine.name}
 
 
 def _fail(on: Stage, number: int) -> None:

@@ -181,6 +181,19 @@ class Attempt(StatusModel):
     """When it was last."""
 
 
+class ApplicationFailures(StatusModel):
+    """An application of which executors failed."""
+
+    namespace: Word
+    """The application's namespace."""
+    application: Word
+    """The application's id."""
+    count: Count = 0
+    """How many executors failed. Those whose pods were deleted first, as by a move, do not count."""
+    executors: Annotated[tuple[Annotated[int, Field(ge=0, le=2**31 - 1)], ...], Field(max_length=25), ATOMIC] = ()
+    """Ids of the latest of them, so that none is counted twice."""
+
+
 class PolicyStatus(StatusModel):
     """The state of the pool, what counts towards moves, and what was refused."""
 
@@ -211,6 +224,9 @@ class PolicyStatus(StatusModel):
     """Where the executors of applications without a SparkTopology are, the latest ones."""
     attempts: Annotated[tuple[Attempt, ...], Field(max_length=64), map_by("topology", "component")] = ()
     """Components whose executors had to be placed again lately."""
+    failures: Annotated[tuple[ApplicationFailures, ...], Field(max_length=32), map_by("namespace", "application")] = ()
+    """Applications of which executors failed, so that a restarted operator goes on counting; see
+    moves.maxFailurePercent. Of too many, those with the most failures in each namespace."""
     state: Annotated[dict[str, Annotated[str, Field(max_length=32_768)]], Field(max_length=8)] = Field(
         default_factory=dict
     )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ballast.api import BalancingPolicy
 from ballast.controller.cluster_objects import ClusterObjects, OpenMove, Read, planner_moves, read_moves
 from ballast.controller.context import Context
-from ballast.controller.failures import Failures
+from ballast.controller.failures import Application, Failed, Failures
 from ballast.controller.gateclock import GateClock
 from ballast.controller.membership import Membership
 from ballast.controller.metrics_reader import MetricsReader
@@ -79,8 +79,14 @@ class ClusterView:
             reading=reading,
             findings=seen.findings,
             pods=pods,
+            failures=self._failures_in(Pool.of(read.resource.spec)),
             others=others,
         )
+
+    def _failures_in(self, pool: Pool) -> dict[Application, Failed]:
+        failed, labels = self.failures.applications, self.objects.lists.namespaces
+        about = pool.namespaces({namespace: labels.get(namespace, {}) for namespace, _ in failed})
+        return {application: each for application, each in failed.items() if application[0] in about}
 
     def _held_by_others(self, snapshot: Snapshot, policy: str, pods: Mapping[str, Pod]) -> dict[str, str]:
         """By uid of gated executors, the policy that answers for them where it is another one."""

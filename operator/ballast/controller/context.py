@@ -10,6 +10,7 @@ from functools import cached_property
 from ballast.api import BalancingPolicy
 from ballast.controller.cluster_objects import ClusterObjects, Read
 from ballast.controller.ends import Finding
+from ballast.controller.failures import Application, Failed
 from ballast.controller.membership import key_of
 from ballast.kube import kinds, names
 from ballast.kube.document import JSON
@@ -41,6 +42,8 @@ class Context:
     findings: tuple[Finding, ...]
     pods: Mapping[str, Pod]
     """Executors' pods by uid."""
+    failures: Mapping[Application, Failed] = field(default_factory=dict)
+    """Of the applications in the policy's namespaces."""
     others: Mapping[str, str] = field(default_factory=dict)
     """By uid of held executors that this policy includes, too: the policy that answers for them."""
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ballast.kube import names
 from ballast.kube.pods import Pod
 
-_MOST = 100_000
+_MOST_REPORTS = 100_000
+_MOST_KNOWN = 1000
+"""Executors of one application that are known by their ids."""
+LARGEST_ID = 2**31 - 1
 
 Application = tuple[str, str]
 """Namespace and id."""
@@ -19,42 +22,80 @@ Application = tuple[str, str]
 class Failure:
     """An executor that ended in failure, not because its pod was deleted: Spark counts no others."""
 
-    uid: str
     application: Application
+    executor: int
+    """Its id, which Spark gives to no other executor of the application."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Executors of one application: the latest ones by their ids, so that none counts twice, the others by number."""
+
+    latest: frozenset[int] = frozenset()
+    earlier: int = 0
+
+    @property
+    def count(self) -> int:
+        return self.earlier + len(self.latest)
+
+    def joined(self, executors: Iterable[int], *, most: int = _MOST_KNOWN) -> Failed:
+        """With these as well. Where some are known by number only, an id below the others' is taken to be theirs."""
+        floor = min(self.latest, default=-1) if self.earlier else -1
+        known = self.latest | {each for each in executors if each > floor}
+        latest = sorted(known)[-most:]
+        return Failed(frozenset(latest), self.earlier + len(known) - len(latest))
+
+    def together(self, other: Failed) -> Failed:
+        """What two processes counted that may have seen the same failures."""
+        more, fewer = (self, other) if self.count >= other.count else (other, self)
+        return more.joined(fewer.latest)
 
 
 @dataclass(frozen=True, slots=True)
 class Failures:
     """What is known of failed executors of the applications that are there."""
 
-    applications: Mapping[str, Application] = field(default_factory=dict)
-    """By pod uid, in the order in which they became known."""
+    applications: Mapping[Application, Failed] = field(default_factory=dict)
 
-    def after(self, pods: Iterable[Pod], reported: Iterable[Failure] = ()) -> Failures:
-        """The failures after these pods, which are all. `reported`: what the watch has seen since.
+    def after(
+        self,
+        pods: Iterable[Pod],
+        reported: Iterable[Failure] = (),
+        recalled: Mapping[Application, Failed] | None = None,
+    ) -> Failures:
+        """The failures after these pods, which are all.
 
-        An application without a pod but an ended driver is forgotten; of too many failures, the first ones are.
+        `reported`: what the watch has seen since; `recalled`: what another process counted. An application without a
+        pod but an ended driver is forgotten.
         """
-        there, failed = set(), {failure.uid: failure.application for failure in reported}
+        there: set[Application] = set()
+        failed: dict[Application, set[int]] = defaultdict(set)
+        for report in reported:
+            failed[report.application].add(report.executor)
         for pod in pods:
             application = _application(pod)
             if application is not None and not (pod.is_driver and pod.ended):
                 there.add(application)
             found = failure(pod)
             if found is not None:
-                failed[found.uid] = found.application
-        known = {uid: each for uid, each in self.applications.items() if each in there} | failed
-        return Failures(dict(list(known.items())[-_MOST:]))
+                failed[found.application].add(found.executor)
+        known = {application: each for application, each in self.applications.items() if application in there}
+        for application, each in (recalled or {}).items():
+            if application in there:
+                known[application] = known.get(application, Failed()).together(each)
+        for application, executors in failed.items():
+            known[application] = known.get(application, Failed()).joined(executors)
+        return Failures(known)
 
     def counts(self) -> Counter[Application]:
-        return Counter(self.applications.values())
+        return Counter({application: each.count for application, each in self.applications.items()})
 
 
 class FailureReports:
     """On their way from the watch to the rounds: put in by one thread, taken out by another."""
 
     def __init__(self) -> None:
-        self._waiting: deque[Failure] = deque(maxlen=_MOST)
+        self._waiting: deque[Failure] = deque(maxlen=_MOST_REPORTS)
 
     def put(self, failure: Failure) -> None:
         self._waiting.append(failure)
@@ -69,7 +110,9 @@ def failure(pod: Pod) -> Failure | None:
     application = _application(pod)
     if pod.executor is None or application is None or pod.status_phase != "Failed" or pod.leaving:
         return None
-    return Failure(pod.uid, application)
+    executor = pod.executor.executor_id
+    known = executor.isascii() and executor.isdecimal() and int(executor) <= LARGEST_ID
+    return Failure(application, int(executor)) if known else None
 
 
 def _application(pod: Pod) -> Application | None:

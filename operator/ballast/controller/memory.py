@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import base64
 import zlib
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
-from ballast.api.policy_status import ApplicationPlacement, PolicyStatus
+from ballast.api.policy import BalancingPolicy
+from ballast.api.policy_status import ApplicationFailures, ApplicationPlacement, PolicyStatus
 from ballast.api.policy_status import Attempt as AttemptStatus
 from ballast.api.policy_status import NodeHits as HitsStatus
 from ballast.api.topology import SparkTopology
+from ballast.controller.failures import Application, Failed
 from ballast.controller.membership import key_of
+from ballast.controller.observe import Pool
 from ballast.model import Attempts, Memory, NodeHits
 
 Places = tuple[tuple[str, str, tuple[tuple[str, int], ...]], ...]
@@ -25,6 +29,9 @@ PLACEMENT_BYTES = 40_000
 _STATE_BYTES = 16_000
 _PUNCTUATION_BYTES = 4
 _MOST_ATTEMPTS = 32
+_MOST_FAILING = 32
+_MOST_FAILED = 25
+_LARGEST_COUNT = 1_000_000
 _PLACING = "Placement."
 """Tells the state of a placement strategy from that of a shedding strategy of the same name."""
 
@@ -67,6 +74,42 @@ def attempts_status(memory: Memory) -> tuple[AttemptStatus, ...]:
         )
         for each in sorted(latest, key=lambda each: (each.topology, each.component))
     )
+
+
+def failures_status(failures: Mapping[Application, Failed]) -> tuple[ApplicationFailures, ...]:
+    """Of too many applications those with the most failures in their namespace: no tenant crowds others out."""
+    by_namespace: dict[str, list[Application]] = defaultdict(list)
+    for application in sorted(failures, key=lambda each: (-failures[each].count, each)):
+        by_namespace[application[0]].append(application)
+    turns = sorted((turn, each) for mine in by_namespace.values() for turn, each in enumerate(mine))
+    return tuple(
+        ApplicationFailures(
+            namespace=namespace,
+            application=application,
+            count=min(failures[namespace, application].count, _LARGEST_COUNT),
+            executors=tuple(sorted(failures[namespace, application].latest)[-_MOST_FAILED:]),
+        )
+        for namespace, application in sorted(each for _, each in turns[:_MOST_FAILING])
+    )
+
+
+def recalled_failures(
+    policies: Iterable[BalancingPolicy], namespaces: Mapping[str, Mapping[str, str]]
+) -> dict[Application, Failed]:
+    """What an earlier process counted. A policy's status is believed about the namespaces that it selects.
+
+    `namespaces`: labels of each.
+    """
+    found: dict[Application, Failed] = {}
+    for policy in policies:
+        told_of = {entry.namespace for entry in policy.status.failures} & namespaces.keys()
+        about = Pool.of(policy.spec).namespaces({name: namespaces[name] for name in told_of})
+        for entry in policy.status.failures:
+            if entry.namespace in about:
+                key = (entry.namespace, entry.application)
+                told = Failed(frozenset(entry.executors), max(0, entry.count - len(set(entry.executors))))
+                found[key] = told.together(found.get(key, Failed()))
+    return found
 
 
 def _packed(text: str) -> str:

@@ -74,7 +74,7 @@ class Reporter:
     ) -> None:
         self._client, self._events, self._clock, self._stays_off = client, events, clock, stays_off
         self._unplaced = _Unplaced()
-        self._written: dict[str, float] = {}
+        self._written: dict[str, _Written] = {}
         self._told: set[str] = set()
         self._advisers: dict[str, Adviser] = {}
         self._changes = Changes()
@@ -110,6 +110,7 @@ class Reporter:
             context.findings,
             self._stays_off(),
             self._unplaced.counts(context.name, now),
+            context.failures,
         )
         resource = context.read.resource
         status: StatusModel
@@ -180,7 +181,7 @@ class Reporter:
         self._changes.keep(policies)
         self._advisers = {name: adviser for name, adviser in self._advisers.items() if name in policies}
         # The wall clock may have stepped backwards.
-        self._written = {uid: at for uid, at in self._written.items() if 0 <= now - at < QUIET_SECONDS}
+        self._written = {uid: last for uid, last in self._written.items() if 0 <= now - last.at < QUIET_SECONDS}
 
     def _find(self, context: Context, finding: Finding) -> None:
         regarding = context.topology(finding.topology)
@@ -200,12 +201,13 @@ class Reporter:
         Returns when those that had to wait, or were not taken, may go.
         """
         uid, now, before = seen["metadata"]["uid"], self._clock(), seen.get("status") or {}
-        quiet_until = self._written.get(uid, 0.0) + QUIET_SECONDS
-        if now < quiet_until and not _urgent(before, status):
+        last = self._written.get(uid)
+        quiet_until = QUIET_SECONDS + (last.at if last else 0.0)
+        if last and now < quiet_until and not _urgent(before, status, last):
             return quiet_until if difference(before, status) else None
         try:
             if write_status(self._client, kind, seen, status) is not None:
-                self._written[uid] = now
+                self._written[uid] = _Written(now, _counted(status))
         except Conflict as error:
             _LOG.debug("status of %s was not written: %s", seen["metadata"]["name"], error)
             return now + _RETRY_SECONDS
@@ -219,13 +221,29 @@ class Reporter:
         return None
 
 
-def _urgent(before: JSON, after: JSON) -> bool:
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What this process wrote last of an object's status."""
+
+    at: float
+    """Seconds since the epoch."""
+    counted: JSON
+
+
+def _urgent(before: JSON, after: JSON, last: _Written) -> bool:
+    """What the last write has brought no nearer is no reason for another: an older CRD drops fields."""
     if before.get("observedGeneration") != after.get("observedGeneration"):
         return True
-    # How often something was tried must outlive a crash, or it would be tried for ever.
-    if (before.get("attempts") or []) != (after.get("attempts") or []):
+    if _counted(after) not in (_counted(before), last.counted):
         return True
     return _verdicts(before) != _verdicts(after)
+
+
+def _counted(status: JSON) -> JSON:
+    """What must outlive a crash at any moment: how often something was tried, or it would be tried for ever, and how
+    much of Spark's patience is used up.
+    """
+    return {field: status.get(field) or [] for field in ("attempts", "failures")}
 
 
 def _verdicts(status: JSON) -> set[tuple[str, str]]:

@@ -18,7 +18,7 @@ from ballast.controller.context import Context
 from ballast.controller.failures import Failure, Failures
 from ballast.controller.gateclock import GateClock
 from ballast.controller.loop import earliest
-from ballast.controller.memory import recalled
+from ballast.controller.memory import recalled, recalled_failures
 from ballast.controller.metrics_reader import MetricsReader
 from ballast.controller.movers import Movers
 from ballast.controller.observe import Pool
@@ -127,7 +127,8 @@ class Rounds:
         self._patient_until = self._monotonic() + self._patience_seconds
         objects = self._parts.observer.look()
         self._gates = self._gates.after(objects.lists.pods, self._clock())
-        self._failures = self._failures.after(objects.lists.pods, self._reported())
+        recalled = recalled_failures((read.resource for read in objects.policies), objects.lists.namespaces)
+        self._failures = self._failures.after(objects.lists.pods, self._reported(), recalled)
         if not self._leading():
             return self._clock()
         pools = pools_of(objects.policies, objects.lists.nodes)

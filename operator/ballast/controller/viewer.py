@@ -13,7 +13,7 @@ from ballast.controller.cluster_view import ClusterView, blocked, pools_of
 from ballast.controller.context import Context
 from ballast.controller.failures import Failures
 from ballast.controller.gateclock import GateClock
-from ballast.controller.memory import recalled
+from ballast.controller.memory import recalled, recalled_failures
 from ballast.controller.metrics_reader import MetricsReader
 from ballast.controller.observe import Lists, Metrics, Pool, observe
 from ballast.errors import BallastError
@@ -95,7 +95,9 @@ class Viewer:
             raise NoSuchPolicyError(f"there is no BalancingPolicy {policy}; there are: {names or 'none'}")
         now = self._clock()
         pods = objects.lists.pods
-        cluster_view = ClusterView(objects, pools, GateClock().after(pods, now), now, Failures().after(pods))
+        counted = recalled_failures((read.resource for read in objects.policies), objects.lists.namespaces)
+        failures = Failures().after(pods, recalled=counted)
+        cluster_view = ClusterView(objects, pools, GateClock().after(pods, now), now, failures)
         contexts = [self._context(cluster_view, read, moves) for read in chosen if _name(read) not in why_not]
         if not contexts:
             raise NoSuchPolicyError("; ".join(problems))

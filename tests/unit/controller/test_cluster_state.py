@@ -201,7 +201,7 @@ def test_an_executor_that_fails_is_reported_although_its_pod_goes_at_once() -> N
         watch.send("DELETED", identified(executor(1, node="node-1", phase="Failed"), 201))
         found.await_notice()
         found.await_notice()
-        assert found.failures == [Failure("uid-spark-1-exec-1", ("analytics", "spark-1"))]
+        assert found.failures == [Failure(("analytics", "spark-1"), 1)]
 
 
 def test_claims_and_volumes_are_watched_from_the_first_executor_on_that_mounts_one() -> None:

@@ -226,7 +226,7 @@ def test_failed_executors_count_for_the_topology_that_they_belong_to(
 
 def test_executors_that_failed_count_for_their_application_although_their_pods_are_gone() -> None:
     failed = tuple(
-        Failure(f"uid-{number}", application)
+        Failure(application, number)
         for number, application in enumerate(
             [("analytics", "spark-1"), ("analytics", "spark-1"), ("analytics", "spark-2"), ("other", "spark-1")]
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from ballast.api.policy_status import NodeScore
 from ballast.controller.cluster_objects import ClusterObjects, Read
 from ballast.controller.context import Context
 from ballast.controller.ends import Finding
+from ballast.controller.failures import Application, Failed
 from ballast.controller.observe import Lists
 from ballast.controller.reporter import QUIET_SECONDS, Candidate, Reporter, owner_of
 from ballast.controller.status import Outlook
@@ -56,11 +58,14 @@ class Stage:
         topologies: tuple[Topology, ...] = (),
         executors: tuple[Executor, ...] = (),
         metrics: MetricsHealth = AVAILABLE,
+        failures: Mapping[Application, Failed] | None = None,
     ) -> float | None:
         """One pass over two nodes, of which the one named `node` is at `cpu`. When to write what had to wait."""
         nodes = (a_node("a", cpu=0.1), a_node(node, usage=NodeUsage(cpu_ratio=cpu)))
         context = self._context(
-            a_snapshot(*nodes, topologies=topologies, executors=executors, metrics=metrics, taken_at=self.now), findings
+            a_snapshot(*nodes, topologies=topologies, executors=executors, metrics=metrics, taken_at=self.now),
+            findings,
+            failures or {},
         )
         decided, after = plan(context.snapshot, context.policy, memory or Memory(), self.now)
         count = len(self.patches())
@@ -73,7 +78,9 @@ class Stage:
             self.status = {**self.status, **change}
         return min((at for at in waiting if at is not None), default=None)
 
-    def _context(self, snapshot: Snapshot, findings: tuple[Finding, ...]) -> Context:
+    def _context(
+        self, snapshot: Snapshot, findings: tuple[Finding, ...], failures: Mapping[Application, Failed]
+    ) -> Context:
         raw: JSON = {
             "apiVersion": "ballast.dev/v1alpha1",
             "kind": "BalancingPolicy",
@@ -92,6 +99,7 @@ class Stage:
             reading=Reading(),
             findings=findings,
             pods={},
+            failures=failures,
         )
 
     def events(self) -> list[tuple[str, str, str]]:
@@ -193,6 +201,22 @@ def test_an_attempt_is_told_at_once_lest_it_be_made_for_ever(stage: Stage) -> No
     stage.report()
     stage.report(memory=Memory(attempts=(Attempts("team/clicks", "ingest", 1, NOW),)))
     assert stage.patches()[1]["attempts"][0]["count"] == 1
+
+
+def test_an_executor_that_failed_is_told_at_once_lest_it_be_forgotten(stage: Stage) -> None:
+    stage.report()
+    stage.report(failures={("team", "spark-1"): Failed(frozenset({7}))})
+    (failed,) = stage.patches()[1]["failures"]
+    assert failed == {"namespace": "team", "application": "spark-1", "count": 1, "executors": [7]}
+
+
+def test_what_an_older_crd_drops_is_not_told_again_and_again(stage: Stage) -> None:
+    for _ in range(3):
+        stage.report(failures={("team", "spark-1"): Failed(frozenset({7}))})
+        stage.status.pop("failures", None)
+    assert len(stage.patches()) == 1
+    stage.report(failures={("team", "spark-1"): Failed(frozenset({7, 8}))})
+    assert stage.patches()[1]["failures"][0]["count"] == 2
 
 
 @pytest.mark.parametrize(("status", "due"), [(409, NOW + 1.0), (404, None)])

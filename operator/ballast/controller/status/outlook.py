@@ -13,6 +13,7 @@ from ballast.api.condition import Condition, ConditionStatus, drop_condition, se
 from ballast.api.policy_status import PolicyStatus
 from ballast.api.topology_status import Recommendation, TopologyStatus
 from ballast.controller.ends import Finding
+from ballast.controller.failures import Application, Failed
 from ballast.model import ConditionReason, Executor, LocalityView, Memory, Phase, Plan, Policy, Reason, Snapshot
 
 
@@ -31,6 +32,8 @@ class Outlook:
     """Whether the gate switch stays off although an operator leads."""
     unplaced: Mapping[Reason, int] = field(default_factory=dict)
     """Executors that were released without a decided place in the last hour, by reason."""
+    failures: Mapping[Application, Failed] = field(default_factory=dict)
+    """Of the applications in the policy's namespaces."""
     executors: Mapping[str, list[Executor]] = field(init=False)
     """Those that have not ended, by topology key."""
     locality: Mapping[str, LocalityView] = field(init=False)

@@ -21,7 +21,7 @@ from ballast.api.policy_status import (
 )
 from ballast.api.policy_status import Refusal as RefusalStatus
 from ballast.api.policy_status import Refusals as RefusalsStatus
-from ballast.controller.memory import application_status, attempts_status, hits_status, state_status
+from ballast.controller.memory import application_status, attempts_status, failures_status, hits_status, state_status
 from ballast.controller.status.limited import moves_limited
 from ballast.controller.status.outlook import Judge, Outlook, Verdict
 from ballast.kube import names
@@ -75,6 +75,7 @@ def policy_status(resource: BalancingPolicy, outlook: Outlook) -> PolicyStatus:
         moved=_moved(outlook),
         applications=application_status(outlook.memory, declared),
         attempts=attempts_status(outlook.memory),
+        failures=failures_status(outlook.failures),
         state=state_status(outlook.memory),
     )
 
