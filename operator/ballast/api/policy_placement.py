@@ -51,7 +51,7 @@ class Proximity(Model):
     search_time: Annotated[Duration, Between("0s", "10s")] = Duration.parse("500ms")
     """How much a placement is improved by local search, up to 10s.
 
-    Counted in steps, 6000 for a second, so that every machine finds the same: it may take longer or less.
+    Counted in steps, 6000 or more for a second, so that every machine finds the same: it may take longer or less.
     """
 
 

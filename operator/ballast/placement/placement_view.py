@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
 
@@ -128,6 +128,22 @@ class PlacementView:
     node_limit: IntArray
     zone_limit: IntArray
     apart: tuple[tuple[int, IntArray], ...]
+    tier: int
+    within: BoolArray | None
+
+    def after(self, placed: IntArray, rows: Sequence[int]) -> PlacementView:
+        """What these groups find once others have gone where `placed` (G, N) says."""
+        pool, workload = self.pool, self.workload
+        if placed.any():
+            pool = replace(pool, room=pool.room.copy())
+            workload = replace(workload, present=workload.present.copy())
+        for row, node in np.argwhere(placed).tolist():
+            members, count = workload.groups[int(self.groups[row])], int(placed[row, node])
+            demand = pool.room.vector(members.requests)
+            pool.room.take(node, demand, count=count, load_cores=members.load_cores)
+            workload.present[members.component, node] += count
+        counts = {int(self.groups[row]): int(self.counts[row]) for row in rows}
+        return placement_view(pool, workload, counts, self.tier, within=self.within)
 
     @cached_property
     def weights(self) -> FloatArray:
@@ -266,6 +282,8 @@ def placement_view(
         node_limit=node_limit,
         zone_limit=zone_limit,
         apart=apart,
+        tier=tier,
+        within=within,
     )
 
 

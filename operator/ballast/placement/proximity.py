@@ -17,53 +17,13 @@ from ballast.model.arrays import FloatArray, IntArray
 from ballast.placement.domain import domains, settles_for_one_place
 from ballast.placement.node_locations import NodeLocations
 from ballast.placement.packing import Fill, pack, pack_freely
+from ballast.placement.parts import orders, parts
 from ballast.placement.placement_view import PlacementView
 from ballast.placement.problem import Layout, Problem, construct, construct_by_zone, hardest_first
 from ballast.placement.refinement import Budget, descend, refine
 from ballast.placement.spreading import spread
 from ballast.placement.strategy import Seats
 from ballast.placement.workload import TopologyWorkload
-
-# Parts of a topology that exchange nothing with each other need not be near each other.
-
-
-def parts(workload: TopologyWorkload) -> list[list[int]]:
-    """The workload's groups by connected part; indices ascend within a part.
-
-    The part with most traffic comes first, or with most CPU where rates are unknown: a later one gets what is left.
-    """
-    leader = list(range(len(workload.components)))
-    for one in range(len(leader)):
-        for other in range(one):
-            if workload.traffic.between[one, other] > 0:
-                _join(leader, one, other)
-    by_leader: dict[int, list[int]] = {}
-    for index, group in enumerate(workload.groups):
-        by_leader.setdefault(leader[group.component], []).append(index)
-    return sorted(
-        by_leader.values(), key=lambda indices: (-_traffic(workload, indices), -_demand(workload, indices), indices)
-    )
-
-
-def _join(leader: list[int], one: int, other: int) -> None:
-    kept, gone = sorted((leader[one], leader[other]))
-    for position, current in enumerate(leader):
-        if current == gone:
-            leader[position] = kept
-
-
-def _traffic(workload: TopologyWorkload, indices: list[int]) -> float:
-    """What the part exchanges within itself, as far as it is known."""
-    if not workload.traffic.known:
-        return 0.0
-    components = sorted({workload.groups[index].component for index in indices})
-    return float(np.triu(workload.traffic.between[np.ix_(components, components)]).sum())
-
-
-def _demand(workload: TopologyWorkload, indices: list[int]) -> float:
-    groups = (workload.groups[index] for index in indices)
-    return sum(group.requests.cpu_cores * len(group.executors) for group in groups)
-
 
 # From a view to a layout: look where it is best first, wider when that does not hold the set.
 
@@ -96,11 +56,47 @@ def search(view: PlacementView, sequence: Sequence[int], effort: Effort) -> Layo
     if not view.capacity.any():
         return None
     best = _first_look(view, sequence, effort)
-    if best is None or not effort.steps or _settled(best, effort):
-        return best
-    steps = effort.steps * (_PACKING if effort.thorough and _may_hold_more(best) else 1)
+    return best if best is None or _settled(best, effort) else _refined(best, effort)
+
+
+def _refined(layout: Layout, effort: Effort) -> Layout:
+    if not effort.steps:
+        return layout
+    steps = effort.steps * (_PACKING if effort.thorough and _may_hold_more(layout) else 1)
     # Seeded by the caller: the same question always has the same answer.
-    return refine(best, steps, Random(effort.seed))  # noqa: S311 -- draws, no secrets
+    return refine(layout, steps, Random(effort.seed))  # noqa: S311 -- draws, no secrets
+
+
+def together(view: PlacementView, sequence: Sequence[int], effort: Effort) -> Layout | None:
+    """As `search`, of several parts: one after the other in several orders; the best is improved as a whole."""
+    rows = {int(group): row for row, group in enumerate(view.groups)}
+    found = [[rows[group] for group in part if group in rows] for part in parts(view.workload)]
+    found = [part for part in found if part]
+    if len(found) < 2:
+        return search(view, sequence, effort)
+    quick = replace(effort, steps=min(effort.steps, _FIRST_LOOK))
+    tried = [layout for order in orders(found) if (layout := _in_turn(view, order, sequence, quick)) is not None]
+    return _refined(min(tried, key=_rank), effort) if tried else None
+
+
+def _in_turn(view: PlacementView, order: Sequence[list[int]], sequence: Sequence[int], effort: Effort) -> Layout | None:
+    """Each part where it is best for it, given those before it."""
+    placed = np.zeros_like(view.capacity)
+    looked = np.zeros(placed.shape[1], dtype=np.bool_)
+    for part in order:
+        own = {row: position for position, row in enumerate(part)}
+        layout = search(view.after(placed, part), [own[row] for row in sequence if row in own], effort)
+        if layout is not None:
+            looked[layout.problem.nodes] = True
+            for row, counts in zip(part, layout.placed, strict=True):
+                placed[row, layout.problem.nodes] = counts
+    if not looked.any():
+        return None
+    whole = Layout(problem(view, np.flatnonzero(looked)))
+    placed = placed[:, whole.problem.nodes]
+    for row, column in np.argwhere(placed).tolist():
+        whole.add(row, column, count=int(placed[row, column]))
+    return whole
 
 
 def _settled(layout: Layout, effort: Effort) -> bool:
@@ -269,9 +265,19 @@ _STEPS_PER_SECOND = 6000
 _MOST_SHARE = 2 / 3
 """Of a pass's steps, for one topology."""
 _STEPS_OF_AN_EXECUTOR = 100
+"""For each kind (component and size) in its set: the more kinds, the more there is to exchange."""
+_SMALL, _SMALL_POOL = 24, 64
+"""Executors and nodes up to which a step takes a third of its ordinary time, or less."""
+_QUICKER = 3
 _LEAST_STEPS = 10
 _FEW = 200
+_FEW_PARTS = 5
+"""Of one topology, up to which they are weighed against each other."""
 _MANY = 5000
+
+
+def _small(view: PlacementView) -> bool:
+    return int(view.counts.sum()) <= _SMALL and len(view.pool.locations.nodes) <= _SMALL_POOL
 
 
 class Proximity:
@@ -280,8 +286,15 @@ class Proximity:
     def __init__(self, executors: int, *, search_seconds: float, effort: Effort | None = None) -> None:
         self._executors, self._search_seconds, self._effort = executors, search_seconds, effort
 
+    def sets(self, workload: TopologyWorkload) -> list[list[int]]:
+        """Groups to place together: those that exchange something, or all where there is time to weigh them jointly."""
+        found = parts(workload)
+        few = sum(len(group.executors) for group in workload.groups) <= _FEW
+        thorough = self._executors <= _FEW if self._effort is None else self._effort.thorough
+        return [[*range(len(workload.groups))]] if few and thorough and len(found) <= _FEW_PARTS else found
+
     def seats(self, view: PlacementView, turns: Sequence[int]) -> Seats:
-        layout = search(view, turns, self._effort or self._shared(view))
+        layout = together(view, turns, self._effort or self._shared(view))
         if layout is None:
             return [[] for _ in view.groups]
         layout = _within_racks(view, layout)
@@ -298,9 +311,10 @@ class Proximity:
 
         Of very many executors in small sets, each set's share is none: then sets are constructed and nothing more.
         """
-        own = int(view.counts.sum())
-        steps = round(_STEPS_PER_SECOND * self._search_seconds)
-        share = min(steps * own // max(1, self._executors), round(steps * _MOST_SHARE), _STEPS_OF_AN_EXECUTOR * own)
+        own, kinds = int(view.counts.sum()), len(view.groups)
+        steps = round(_STEPS_PER_SECOND * self._search_seconds * (_QUICKER if _small(view) else 1))
+        most = _STEPS_OF_AN_EXECUTOR * own * kinds
+        share = min(steps * own // max(1, self._executors), round(steps * _MOST_SHARE), most)
         return Effort(
             steps=share if self._executors > _MANY else max(min(steps, _LEAST_STEPS), share),
             thorough=self._executors <= _FEW,

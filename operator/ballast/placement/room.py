@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 
 import numpy as np
 
@@ -69,6 +70,12 @@ class Room:
 
     def heat(self, node: int, load_cores: float) -> None:
         self.scores[node] += self.points_per_core[node] * load_cores
+
+    def copy(self) -> Room:
+        """One that changes by itself."""
+        other = copy(self)
+        other.free, other.scores = self.free.copy(), self.scores.copy()
+        return other
 
 
 def counts_that_fit(free: FloatArray, demand: FloatArray, slack: FloatArray) -> IntArray:

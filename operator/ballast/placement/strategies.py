@@ -18,7 +18,7 @@ from ballast.model import Executor, MovePhase, Phase, Snapshot
 from ballast.model.arrays import FloatArray, IntArray
 from ballast.placement.node_locations import NodeLocations
 from ballast.placement.placement_view import PlacementView, Pool
-from ballast.placement.proximity import Effort, Proximity, parts
+from ballast.placement.proximity import Effort, Proximity
 from ballast.placement.resource_aware import ResourceAware
 from ballast.placement.strategy import ROUNDING, NodeValues, Seats, Strategy, draw, one_by_one
 from ballast.placement.workload import TopologyWorkload
@@ -244,8 +244,8 @@ def chosen(
 
 
 def sets(strategy: Strategy, workload: TopologyWorkload) -> list[list[int]]:
-    """Groups to place together; Proximity solves parts that exchange nothing independently."""
-    return parts(workload) if isinstance(strategy, Proximity) else [list(range(len(workload.groups)))]
+    """Groups to place together."""
+    return strategy.sets(workload) if isinstance(strategy, Proximity) else [list(range(len(workload.groups)))]
 
 
 def after(strategy: Strategy, state: PlacementState) -> PlacementState:

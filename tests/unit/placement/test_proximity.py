@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from ballast.model import Anchor, Component, Executor, PlacementPolicy, Resources, Stream, Topology
+from ballast.placement.parts import parts
 from ballast.placement.placement_view import PlacementView
 from ballast.placement.problem import Layout
-from ballast.placement.proximity import Effort, parts, problem, search
+from ballast.placement.proximity import Effort, problem, search
 from tests.builders import GIB, a_node, a_topology, an_executor, gated
 from tests.unit.placement.situations import situation, the_view
 
