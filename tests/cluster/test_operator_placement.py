@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 
 from ballast.kube import names
 from ballast.kube.kinds import BALANCING_POLICY, POD
-from tests.cluster.chart.installation import Installation
+from tests.cluster.chart.installation import NAMESPACE, RELEASE, Installation
 from tests.cluster.controller.pool import (
     OURS,
     RACK_LABEL,
@@ -60,6 +61,21 @@ def test_a_complete_set_is_placed_at_once(installed: Installation) -> None:
         assert {node[0] for node in nodes} in ({"a"}, {"b"}), nodes
         assert set(nodes.values()) == {2}
         assert required_labels(mine.pod(placed[0])) == {ZONE_LABEL: [next(iter(nodes))[0]]}
+
+
+def test_next_to_pods_that_wait_for_nodes_executors_are_nominated_before_any_of_them_is_released(
+    installed: Installation,
+) -> None:
+    with pool(installed.testbed, "contended", zones()) as mine:
+        mine.policy(placement={**TWO_A_NODE, "debounce": "1s"})
+        mine.executor(1, application="waiting", role="driver", gates=(), cpu="100")
+        placed = mine.executors(2)
+        mine.await_released(placed)
+        asked = [each for each in installed.testbed.requests_of(NAMESPACE, RELEASE) if each.name in placed]
+        patches = [each for each in asked if each.namespace == mine.name and each.verb == "patch"]
+        assert [(each.resource, each.status) for each in patches] == [("pods/status", 200)] * 2 + [("pods", 200)] * 2
+        chosen = {each.name: each.body[-1]["value"] for each in patches[:2]}
+        assert mine.nodes_of(placed) == Counter(node.removeprefix(f"{mine.name}-") for node in chosen.values())
 
 
 def test_a_policy_may_name_another_strategy_and_what_it_remembers_is_kept(installed: Installation) -> None:

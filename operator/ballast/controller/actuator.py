@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -12,7 +13,7 @@ from ballast.api.names import decimal
 from ballast.controller import logs
 from ballast.controller.context import Context
 from ballast.controller.telemetry import Telemetry
-from ballast.kube import actions, kinds
+from ballast.kube import actions, kinds, nomination
 from ballast.kube.client import Client
 from ballast.kube.document import JSON
 from ballast.kube.errors import KubeError
@@ -21,6 +22,7 @@ from ballast.kube.kinds import Kind
 from ballast.kube.objects import ensure_created
 from ballast.kube.pods import Pod
 from ballast.model import (
+    Displaced,
     EventReason,
     Levels,
     Move,
@@ -38,6 +40,9 @@ from ballast.moves.eligibility import cause
 _MOST_EVENTS = 20
 """Pods released without a place, at a time: each is a request that the reconcile waits for."""
 
+_REFUSED_SECONDS = 600.0
+"""Until nominations are tried again after all of a set were refused, as they are where the right is missing."""
+
 _Told = tuple[actions.Release, actions.ReleaseOutcome]
 
 
@@ -48,6 +53,8 @@ class Actuator:
         self, client: Client, *, events: EventRecorder, telemetry: Telemetry, clock: Callable[[], float]
     ) -> None:
         self._client, self._events, self._telemetry, self._clock = client, events, telemetry, clock
+        self._nominates_from = 0.0
+        """Not before: the API server has refused it."""
 
     def release(self, context: Context, plan: Plan) -> None:
         """Release placed executors at once; then those without a place, so that they don't take the others' room."""
@@ -56,6 +63,7 @@ class Actuator:
             [order for order in found if (order.placement.node is not None) is with_place]
             for with_place in (True, False)
         )
+        placed = self._nominated(context, placed)
         orders = [*placed, *surplus]
         levels = context.policy.levels
         outcomes = [
@@ -69,6 +77,43 @@ class Actuator:
         ]
         self._telemetry.count_unplaced(context.name, logs.note_releases(context.name, told))
         self._tell(context, orders, outcomes)
+
+    def _nominated(self, context: Context, orders: list[actions.Release]) -> list[actions.Release]:
+        """Nominate those of them that are to be, all before any is released; the orders as they are to be done then."""
+        wanted = [
+            (pod, each.placement.node)
+            for each in orders
+            if each.placement.nominated and each.placement.node and (pod := context.pods.get(each.uid)) is not None
+        ]
+        if not wanted or self._clock() < self._nominates_from:
+            return orders
+        outcomes = nomination.nominate_many(self._client, wanted)
+        for outcome in outcomes:
+            self._telemetry.writes.labels("nomination", type(outcome).__name__).inc()
+        if all(isinstance(outcome, actions.Refused) for outcome in outcomes):
+            self._nominates_from = self._clock() + _REFUSED_SECONDS
+        fresh = {each.pod.uid: each.pod.held for each in outcomes if isinstance(each, nomination.Nominated)}
+        return [replace(each, held=fresh.get(each.uid) or each.held) for each in orders]
+
+    def clear_nominations(self, context: Context, plan: Plan) -> None:
+        """Of executors that found no room, so that an autoscaler sees them."""
+        for uid in plan.overdue_nominations:
+            if (pod := context.pods.get(uid)) is not None:
+                outcome = nomination.clear_nomination(self._client, pod)
+                self._telemetry.writes.labels("nomination", type(outcome).__name__).inc()
+
+    def tell_displaced(self, context: Context, plan: Plan) -> None:
+        """Report which executors are not on the nodes chosen for them: one line and Event for each topology."""
+        found: dict[str, list[Displaced]] = defaultdict(list)
+        for each in plan.displaced:
+            found[each.topology].append(each)
+        for topology, displaced in sorted(found.items()):
+            logs.note_displaced(context.name, topology, displaced)
+            shown = [f"{each.executor.split('/')[1]} on {each.node} instead of {each.chosen}" for each in displaced]
+            subject = context.topology(topology) or _driver(context, topology)
+            if subject is not None:
+                words = f"{len(displaced)} executors found no room on their nodes: {', '.join(shown[:12])}"
+                self._post(subject, EventReason.DISPLACED, "Place", words)
 
     def release_strays(self, pods: Sequence[Pod], failed: Mapping[str, str]) -> None:
         """Let those of `pods` go, as they are, that our gate holds although no policy places them.

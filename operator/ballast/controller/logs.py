@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -17,7 +17,7 @@ from pythonjsonlogger.core import RESERVED_ATTRS
 from pythonjsonlogger.json import JsonFormatter
 
 from ballast.kube import actions
-from ballast.model import Pin, Plan, PlannedMove
+from ballast.model import Displaced, Pin, Plan, PlannedMove
 from ballast.moves import MoveState
 from ballast.moves.state import narrowed
 
@@ -44,6 +44,8 @@ class Line(Enum):
 
     PLACED = _Kind("Placed", ("policy", "topology", "executors", "places", "reason"))
     """Executors of one topology were released together. `places`: how many for which node, or for which zone."""
+    DISPLACED = _Kind("Displaced", ("policy", "topology", "executors", "nodes"))
+    """kube-scheduler bound executors to other nodes than those chosen. `nodes`: how many each chosen node lost."""
     UNPLACED = _Kind("ReleasedUnplaced", ("policy", "topology", "executors", "reason", "detail"), logging.WARNING)
     """Executors were released without a place."""
     NOT_RELEASED = _Kind("NotReleased", ("policy", "topology", "executors", "reason", "detail"), logging.WARNING)
@@ -115,6 +117,13 @@ def note_releases(policy: str, releases: Iterable[Outcome]) -> list[str]:
         values = {"topology": topology, "executors": count, "reason": reason, "detail": detail}
         note(line, words, {"policy": policy, **values})
     return [reason for line, _, reason, _ in others if line is Line.UNPLACED]
+
+
+def note_displaced(policy: str, topology: str, displaced: Sequence[Displaced]) -> None:
+    lost = Counter(each.chosen for each in displaced)
+    words = f"{len(displaced)} executors of {topology} are not on the nodes chosen for them, {len(lost)} nodes"
+    values = {"executors": len(displaced), "nodes": dict(sorted(lost.items()))}
+    note(Line.DISPLACED, words, {"policy": policy, "topology": topology, **values})
 
 
 def note_decided(policy: str, move: PlannedMove, name: str) -> None:

@@ -126,7 +126,7 @@ def _pod(pod: SeenPod, views: Mapping[str, Executor]) -> Pod:
         unschedulable_since=facts.unschedulable_since if facts else None,
         running_since=facts.running_since if facts else None,
         pinned=facts is not None and facts.pinned_at is not None,
-        nominated=pod.nomination is not None and pod.nomination.ours and pod.node is None,
+        nominated=pod.nominated is not None,
         deadline=pod.deadline,
         exit_code=facts.exit_code if facts else None,
     )

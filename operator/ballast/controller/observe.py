@@ -229,6 +229,7 @@ class _Pass:
                 last_gate_since=self._clock.alone_since.get(pod.uid),
                 running_since=facts.running_since,
                 unschedulable_since=facts.unschedulable_since,
+                nominated=pod.nominated,
                 scheduler=pod.scheduler,
                 graceful=facts.graceful,
                 allocator_direct=facts.allocator_direct,

@@ -229,6 +229,8 @@ class Rounds:
         confirmed = self._confirmed_placements(decided)
         self._parts.actuator.release(context, confirmed)
         self._parts.actuator.delete_stranded(context, decided)
+        self._parts.actuator.clear_nominations(context, decided)
+        self._parts.actuator.tell_displaced(context, decided)
         self.release_at = earliest((self.release_at, decided.wake_at))
         mine, moves_wake = self._parts.movers.run(context, cluster_view.own_moves(moves, name), until=self.release_at)
         context = _with_moves(context, mine)

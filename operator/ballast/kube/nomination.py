@@ -6,6 +6,8 @@ the pod is gated. Only one nomination per pod is possible: that of another contr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from ballast.kube.actions import Changed, Refused, Vanished
@@ -13,7 +15,7 @@ from ballast.kube.client import Client
 from ballast.kube.document import JSON
 from ballast.kube.errors import Conflict, Invalid, KubeError, NotFound, Unavailable
 from ballast.kube.kinds import POD
-from ballast.kube.pods import Pod, held
+from ballast.kube.pods import Nomination, Pod, held
 
 _PATH = "/status/nominatedNodeName"
 
@@ -44,7 +46,16 @@ def nominate(client: Client, pod: Pod, node: str) -> NominationOutcome:
     if isinstance(found, Changed | Vanished | Refused):
         return found
     fresh = held(found)
-    return Nominated(replace(pod, held=fresh)) if fresh is not None else Changed("it was released meanwhile")
+    if fresh is None:
+        return Changed("it was released meanwhile")
+    nominated = Nomination(node, ours=True)
+    return Nominated(replace(pod, held=fresh, resource_version=fresh.resource_version, nomination=nominated))
+
+
+def nominate_many(client: Client, pods: Sequence[tuple[Pod, str]]) -> list[NominationOutcome]:
+    """The same for pods, each with its node, over as many connections as the client has."""
+    with ThreadPoolExecutor(max(1, min(client.connections, len(pods))), "nominate") as pool:
+        return list(pool.map(lambda each: nominate(client, *each), pods))
 
 
 def clear_nomination(client: Client, pod: Pod) -> ClearingOutcome:

@@ -91,6 +91,11 @@ class Pod:
         return f"{self.namespace}/{self.name}"
 
     @property
+    def nominated(self) -> str | None:
+        """The node that Ballast has nominated it to; None once it is bound."""
+        return self.nomination.node if self.node is None and self.nomination and self.nomination.ours else None
+
+    @property
     def leaving(self) -> bool:
         return self.deadline is not None
 

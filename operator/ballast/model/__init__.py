@@ -5,6 +5,7 @@ from ballast.model.executor import Executor, ExecutorUsage, Phase
 from ballast.model.location import DEFAULT_LEVELS, Level, Levels, Location, Scope
 from ballast.model.move import Gap, Move
 from ballast.model.plan import (
+    Displaced,
     Hold,
     LocalityView,
     NodeView,
@@ -53,6 +54,7 @@ __all__ = [
     "ConditionReason",
     "Constraints",
     "Demand",
+    "Displaced",
     "EventReason",
     "Executor",
     "ExecutorOrder",

@@ -67,6 +67,8 @@ class Executor:
     """Since when ours is the last gate; None while others hold it too, or when it is not gated."""
     running_since: float | None = None
     unschedulable_since: float | None = None
+    nominated: str | None = None
+    """The node that Ballast has nominated it to; None once it is bound."""
     scheduler: str = "default-scheduler"
     graceful: bool = False
     """Spark's decommissioning hook is in the pod (preStop)."""

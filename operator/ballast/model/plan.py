@@ -28,6 +28,8 @@ class Placement:
     detail: str = ""
     move: str | None = None
     """`namespace/name` of the ExecutorMove whose replacement this is."""
+    nominated: bool = False
+    """Whether it is nominated to its node before it is released, so that kube-scheduler looks there first."""
 
     @property
     def namespace(self) -> str:
@@ -36,6 +38,17 @@ class Placement:
     @property
     def pod(self) -> str:
         return self.executor.split("/", 1)[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Displaced:
+    """An executor that kube-scheduler bound to another node than the one chosen for it."""
+
+    executor: str
+    """`namespace/pod`."""
+    topology: str
+    chosen: str
+    node: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +161,9 @@ class Plan:
     holds: tuple[Hold, ...] = ()
     replacements: tuple[Placement, ...] = ()
     """Pending pods whose pin can't be met: to be deleted and placed again (node None), or left alone."""
+    overdue_nominations: tuple[str, ...] = ()
+    """Uids of executors that found no room although they are nominated: their nominations are to be cleared."""
+    displaced: tuple[Displaced, ...] = ()
     moves: tuple[PlannedMove, ...] = ()
     """Suggested and approved by the arbiter; what is done with them is the policy's `moves.mode`."""
     refusals: tuple[Refusal, ...] = ()

@@ -129,6 +129,7 @@ class EventReason(StrEnum):
 
     PLACED = "Placed"
     PLACED_AGAIN = "PlacedAgain"
+    DISPLACED = "Displaced"
     RELEASED = "Released"
     RELEASE_REFUSED = "ReleaseRefused"
     MOVE_DECIDED = "MoveDecided"

@@ -122,21 +122,33 @@ def expected(snapshot: Snapshot, levels: Levels) -> dict[str, Resources]:
     """Amounts by node of pods that are pending and not bound, put where kube-scheduler would put them.
 
     They are foreign demands, and executors that were released earlier. Nothing is kept free of them for moves under
-    way: kube-scheduler knows of none.
+    way: kube-scheduler knows of none. Nominated executors keep the room of their nodes.
     """
-    waiting = [*snapshot.pending, *_released(snapshot.executors)]
+    released = _released(snapshot.executors)
+    waiting = [*snapshot.pending, *(Demand(each.requests, each.constraints) for each in released)]
     if not waiting:
         return {}
     places = node_locations(snapshot.nodes, levels)
     admission = Admission(places.nodes)
     space = Room(places, kinds(demand.requests for demand in waiting))
     result: dict[str, Resources] = {}
-    for (requests, constraints), count in _by_shape(waiting):
+    others = [*snapshot.pending]
+    for executor in released:
+        position, demand = places.index.get(executor.nominated or ""), space.vector(executor.requests)
+        if position is None or not fits(space.free[position : position + 1], demand, space.slack)[0]:
+            others.append(Demand(executor.requests, executor.constraints))
+        else:
+            space.take(position, demand)
+            _add(result, places.nodes[position].name, executor.requests)
+    for (requests, constraints), count in _by_shape(others):
         bound = _bind(space, space.vector(requests), admission.mask(constraints), count)
         for position, times in bound.items():
-            name = places.nodes[position].name
-            result[name] = result.get(name, Resources()).plus(requests.times(times))
+            _add(result, places.nodes[position].name, requests.times(times))
     return result
+
+
+def _add(amounts: dict[str, Resources], node: str, more: Resources) -> None:
+    amounts[node] = amounts.get(node, Resources()).plus(more)
 
 
 def short_of_room(
@@ -181,12 +193,8 @@ def _take_off(space: Room, places: NodeLocations, amounts: Mapping[str, Resource
             space.free[places.index[name]] -= space.vector(taken)
 
 
-def _released(executors: Iterable[Executor]) -> list[Demand]:
-    return [
-        Demand(executor.requests, executor.constraints)
-        for executor in executors
-        if executor.phase is Phase.PENDING and executor.node is None
-    ]
+def _released(executors: Iterable[Executor]) -> list[Executor]:
+    return [executor for executor in executors if executor.phase is Phase.PENDING and executor.node is None]
 
 
 def kinds(demands: Iterable[Resources]) -> list[str]:

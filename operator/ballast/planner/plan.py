@@ -33,8 +33,9 @@ from ballast.placement.room import expected, in_flight, short_of_room
 from ballast.placement.scope import next_scopes
 from ballast.placement.strategies import PlacementState, headings
 from ballast.planner.leveling import Leveling, TrafficState, level
+from ballast.planner.nominations import overdue_nominations, with_nominations
 from ballast.planner.release import Releases, given_up, hurried, releases, unschedulable, waiting_sets
-from ballast.planner.strategy_state import USAGE, kept, observed, recalled, restored
+from ballast.planner.strategy_state import USAGE, displaced, kept, observed, recalled, restored
 from ballast.shedding.avg_shedder_usage import UsageMemory
 from ballast.shedding.strategies import hit_counts
 
@@ -140,16 +141,19 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
         scopes=next_scopes(snapshot, policy, memory),
     )
     stuck, remembering = unschedulable(snapshot, remembering, now)
+    overdue, clear_at = overdue_nominations(snapshot, now)
     decided = Plan(
-        placements=placements,
+        placements=with_nominations(placements, snapshot, policy.levels),
         holds=letting_go.holds,
         replacements=stuck,
+        overdue_nominations=overdue,
+        displaced=displaced(memory, policy, snapshot),
         moves=leveling.moves,
         refusals=(*leveling.refusals, *_unplaced(placements)),
         pool=_pool(inputs, leveling),
         locality=_localities(inputs),
         paused=tuple(sorted(inputs.resting.paused)),
-        wake_at=_wake_at(letting_go),
+        wake_at=_wake_at(letting_go, clear_at),
     )
     return decided, remembering
 
@@ -262,9 +266,9 @@ def _localities(inputs: _Inputs) -> tuple[LocalityView, ...]:
     )
 
 
-def _wake_at(letting_go: Releases) -> float | None:
-    ends = [hold.until for hold in letting_go.holds if hold.until is not None]
-    return min(ends) if ends else None
+def _wake_at(letting_go: Releases, clear_at: float | None) -> float | None:
+    ends = [hold.until for hold in letting_go.holds]
+    return min((at for at in (*ends, clear_at) if at is not None), default=None)
 
 
 # How often in a row nodes were part of too wide a gap, as the policy's strategy remembers it.

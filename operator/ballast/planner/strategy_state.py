@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from ballast.model import Memory, Phase, Policy, Snapshot
+from ballast.model import Displaced, Memory, Phase, Policy, Snapshot
 from ballast.moves.candidates import Candidates
 from ballast.moves.score import loads
 from ballast.placement import strategies
@@ -71,12 +71,24 @@ def candidates(snapshot: Snapshot, policy: Policy, memory: Memory, *, now: float
 
 def recalled(memory: Memory, policy: Policy, snapshot: Snapshot) -> PlacementState:
     """What the policy's strategy knew after the pass before; those that are bound by now, or gone, are forgotten."""
-    text = dict(memory.placement_state).get(policy.placement.strategy)
-    state = None if text is None else decoded(text, PlacementState)
-    if state is None:
-        return PlacementState()
+    state = _stored(memory, policy)
     unbound = {e.uid for e in snapshot.executors if e.phase is Phase.PENDING and e.node is None}
     return replace(state, sent=tuple((uid, node) for uid, node in state.sent if uid in unbound))
+
+
+def displaced(memory: Memory, policy: Policy, snapshot: Snapshot) -> tuple[Displaced, ...]:
+    """The executors that were bound since the pass before, and not to the node that was chosen for them."""
+    chosen = dict(_stored(memory, policy).sent)
+    return tuple(
+        Displaced(executor.key, executor.topology, chosen[executor.uid], executor.node)
+        for executor in (snapshot.executors if chosen else ())
+        if executor.node is not None and chosen.get(executor.uid, executor.node) != executor.node
+    )
+
+
+def _stored(memory: Memory, policy: Policy) -> PlacementState:
+    text = dict(memory.placement_state).get(policy.placement.strategy)
+    return (None if text is None else decoded(text, PlacementState)) or PlacementState()
 
 
 def observed(

@@ -15,10 +15,10 @@ from ballast.controller.cluster_objects import Read
 from ballast.controller.context import Context
 from ballast.kube.events import EventRecorder
 from ballast.kube.pods import PodReader
-from ballast.model import Move, MovePhase, Pin, Placement, Plan, PlannedMove
+from ballast.model import Displaced, Move, MovePhase, Pin, Placement, Plan, PlannedMove
 from tests.builders import a_move
 from tests.unit.controller.stage import NOW, Stage, stage, streaming
-from tests.unit.kube.builders import GATE, driver
+from tests.unit.kube.builders import GATE, NOMINATED_BY_US, driver
 from tests.unit.kube.scripted import Answer
 
 JSON = dict[str, Any]
@@ -153,6 +153,60 @@ def test_one_event_about_a_topology_tells_how_many_executors_went_where(
     regarding = event["regarding"]
     assert (event["reason"], event["type"], (regarding["kind"], regarding["name"])) == ("Placed", "Normal", subject)
     assert event["note"] == "3 executors: 2 on cold, 1 on mild"
+
+
+def sent(pool: Stage) -> list[str]:
+    return [asked.path.split("?")[0].split("/pods/")[1] for asked in pool.script.writes if "/pods/" in asked.path]
+
+
+def nominating(pool: Stage, tmp_path: Path, *numbers: int) -> Actuator:
+    """Ran for executors that are gated and to be nominated to node cold."""
+    pool.add(driver(), *(streaming(number, gates=[GATE]) for number in numbers))
+    actuator, context = acting(pool, tmp_path)
+    actuator.release(context, Plan(placements=tuple(replace(placed(n, "cold"), nominated=True) for n in numbers)))
+    return actuator
+
+
+def test_the_room_of_a_whole_set_is_kept_before_any_executor_is_released(pool: Stage, tmp_path: Path) -> None:
+    nominating(pool, tmp_path, 2, 3)
+    kept, released = sent(pool)[:2], sent(pool)[2:]
+    assert sorted(kept) == ["spark-1-exec-2/status", "spark-1-exec-3/status"]
+    assert sorted(released) == ["spark-1-exec-2", "spark-1-exec-3"]
+    versions = [asked.body[0]["value"] for asked in pool.script.writes if asked.path.split("?")[0][-1] in "23"]
+    assert versions == ["8", "8"], "the version that the nomination has made"
+
+
+def test_without_the_right_to_nominate_executors_are_released_all_the_same_and_it_is_not_tried_again_soon(
+    pool: Stage, tmp_path: Path
+) -> None:
+    for number in (2, 3):
+        pool.refusals[f"/pods/spark-1-exec-{number}/status"] = Answer(403, {"message": "no such right"})
+    actuator = nominating(pool, tmp_path, 2, 3)
+    assert sorted(sent(pool)[2:]) == ["spark-1-exec-2", "spark-1-exec-3"]
+    before = len(sent(pool))
+    actuator.release(pool.context([]), Plan(placements=(replace(placed(2, "cold"), nominated=True),)))
+    assert sent(pool)[before:] == ["spark-1-exec-2"]
+
+
+def test_a_nomination_that_is_overdue_is_cleared(pool: Stage, tmp_path: Path) -> None:
+    pool.add(streaming(2, status={"nominatedNodeName": "cold"}, managed_fields=[NOMINATED_BY_US]))
+    actuator, context = acting(pool, tmp_path)
+    actuator.clear_nominations(context, Plan(overdue_nominations=("uid-spark-1-exec-2", "uid-gone")))
+    assert sent(pool) == ["spark-1-exec-2/status"]
+    assert "nominatedNodeName" not in pool.pods["spark-1-exec-2"]["status"]
+
+
+def test_one_event_about_a_topology_names_the_executors_that_found_no_room(pool: Stage, tmp_path: Path) -> None:
+    pool.add(driver())
+    lost = tuple(Displaced(f"analytics/spark-1-exec-{n}", "analytics/spark-1", "cold", "mild") for n in (2, 3))
+    actuator, context = acting(pool, tmp_path)
+    actuator.tell_displaced(context, Plan(displaced=lost))
+    (event,) = posted(pool)
+    assert (event["reason"], event["regarding"]["name"]) == ("Displaced", "spark-1-driver")
+    assert event["note"] == (
+        "2 executors found no room on their nodes: spark-1-exec-2 on mild instead of cold, "
+        "spark-1-exec-3 on mild instead of cold"
+    )
 
 
 def test_who_was_let_go_by_somebody_else_is_neither_told_nor_counted(pool: Stage, tmp_path: Path) -> None:

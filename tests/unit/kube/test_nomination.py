@@ -59,7 +59,8 @@ def test_it_is_guarded_by_uid_and_version_and_the_pod_has_its_new_version(tmp_pa
         outcome = nominate(script.client(tmp_path), read(), "n1")
     assert isinstance(outcome, Nominated)
     assert outcome.pod.held is not None
-    assert outcome.pod.held.resource_version == "8"
+    assert outcome.pod.held.resource_version == outcome.pod.resource_version == "8"
+    assert outcome.pod.nominated == "n1"
     (asked,) = script.asked
     assert asked.path.split("?")[0].endswith("/pods/spark-1-exec-1/status")
     assert [(each["op"], each["path"], each["value"]) for each in asked.body] == [

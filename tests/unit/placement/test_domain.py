@@ -96,7 +96,9 @@ def test_a_set_too_large_for_any_zone_is_spread_over_as_few_as_hold_it() -> None
 def test_of_zones_that_do_not_hold_the_set_the_one_that_takes_most_is_filled(cores: float, *, thorough: bool) -> None:
     """z0 takes 20 executors of one core, and the driver is there; z1 takes 21."""
     sizes = {"z0": [cores] * 10, "z1": [2.0] * 9 + [3.0]}
-    nodes = [a_node(f"{zone}-{n}", zone=zone, cores=each) for zone, all_ in sizes.items() for n, each in enumerate(all_)]
+    nodes = [
+        a_node(f"{zone}-{n}", zone=zone, cores=each) for zone, all_ in sizes.items() for n, each in enumerate(all_)
+    ]
     topology = a_topology(driver=Anchor(("z0", None, None), 1.0))
     effort = Effort(steps=20, thorough=thorough)
     placements = placed(nodes, 24, topology=topology, effort=effort, max_executors_per_node_ratio=1.0)

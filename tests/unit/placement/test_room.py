@@ -57,6 +57,23 @@ def test_executors_that_were_released_but_not_bound_keep_room() -> None:
     assert room_of(a_snapshot(a_node("n1"), executors=(released,))) == {"n1": 3.0}
 
 
+@pytest.mark.parametrize(
+    ("nominated", "left"),
+    [
+        (None, {"n1": 4.0, "n2": 2.0}),
+        ("n2", {"n1": 5.0, "n2": 1.0}),
+        ("full", {"n1": 4.0, "n2": 2.0}),
+        ("gone", {"n1": 4.0, "n2": 2.0}),
+    ],
+)
+def test_a_nominated_executor_keeps_the_room_of_its_node_as_long_as_that_has_any(
+    nominated: str | None, left: dict[str, float]
+) -> None:
+    released = an_executor("e-1", phase=Phase.PENDING, node=None, nominated=nominated)
+    nodes = (a_node("n1", cores=5.0), a_node("n2", cores=2.0), a_node("full", cores=0.5))
+    assert room_of(a_snapshot(*nodes, executors=(released,))) == {**left, "full": 0.5}
+
+
 def test_what_pods_that_are_not_bound_yet_will_take_is_said_node_by_node() -> None:
     nodes, levels = (a_node("n1"), a_node("n2", cores=2.0)), Policy("p").levels
     pending = (Demand(Resources(1.0, GIB, 1, ((GPU, 0.0),))), Demand(Resources(2.0, GIB, 1)))

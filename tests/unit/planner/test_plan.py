@@ -510,3 +510,15 @@ def test_one_that_has_ended_is_not_waited_for() -> None:
 
 def test_a_topology_that_exists_no_more_is_forgotten() -> None:
     assert remembered(a_snapshot(topologies=()), Memory(placements=BEFORE)) == ()
+
+
+def test_an_executor_that_another_pod_took_the_room_of_is_reported_once() -> None:
+    waiting = a_snapshot(a_node("a"), a_node("b"), executors=(gated("e-1", since=NOW - 60.0),))
+    first, memory = plan(waiting, POLICY, Memory(), NOW)
+    (chosen,) = [placement.node for placement in first.placements]
+    other = "b" if chosen == "a" else "a"
+    for node, lost in ((chosen, ()), (other, (("e-1", chosen, other),))):
+        bound = a_snapshot(a_node("a"), a_node("b"), executors=(an_executor("e-1", node=node),))
+        second, after = plan(bound, POLICY, memory, NOW + 1)
+        assert tuple((each.executor.split("/")[1], each.chosen, each.node) for each in second.displaced) == lost
+        assert plan(bound, POLICY, after, NOW + 2)[0].displaced == ()

@@ -1,0 +1,56 @@
+"""Nominations (status.nominatedNodeName) of executors that are placed.
+
+Of many nodes that can take a pod kube-scheduler scores only some, so that the preferred node may not be among them. A
+nominated node it looks at first, and keeps its room from other pods of equal or lower priority. It costs a second
+request for each executor, so where neither matters there is none.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from ballast.model import Levels, Pin, Placement, Snapshot
+from ballast.moves.arriving import NOMINATED_SECONDS
+
+
+def scored_nodes(nodes: int) -> int:
+    """How many nodes kube-scheduler looks for that can take a pod, in a cluster of so many.
+
+    With percentageOfNodesToScore unset. Source: `numFeasibleNodesToFind` of kube-scheduler.
+    """
+    return min(nodes, max(100, nodes * max(5, 50 - nodes // 125) // 100))
+
+
+def with_nominations(placements: tuple[Placement, ...], snapshot: Snapshot, levels: Levels) -> tuple[Placement, ...]:
+    """Nominate executors where kube-scheduler may not look at their node, or others are about to take its room.
+
+    A nomination to another node, as an operator that crashed leaves it, is replaced, too.
+    """
+    if not any(placement.node is not None for placement in placements):
+        return placements
+    depths = {pin: index + 1 if (index := levels.index_of(pin)) is not None else 0 for pin in Pin}
+    sizes = Counter(node.location[:depth] for depth in set(depths.values()) for node in snapshot.nodes if node.open)
+    before = {executor.uid for executor in snapshot.executors if executor.nominated is not None}
+    scored = scored_nodes(len(snapshot.nodes))
+
+    def matters(placement: Placement) -> bool:
+        choice = sizes[placement.location[: depths[placement.pin]]]
+        return choice > scored or bool(snapshot.pending) or placement.uid in before
+
+    return tuple(replace(each, nominated=matters(each)) if each.node is not None else each for each in placements)
+
+
+def overdue_nominations(snapshot: Snapshot, now: float) -> tuple[tuple[str, ...], float | None]:
+    """The uids of executors whose nomination is to be cleared, and when the next one may be.
+
+    Karpenter provides no node for a pod that is nominated. Moves clear those of their replacements themselves.
+    """
+    of_moves = {move.replacement_uid for move in snapshot.moves if move.phase.in_flight}
+    since = [
+        (executor.unschedulable_since, executor.uid)
+        for executor in snapshot.executors
+        if executor.nominated and executor.unschedulable_since is not None and executor.uid not in of_moves
+    ]
+    overdue = tuple(sorted(uid for at, uid in since if now - at >= NOMINATED_SECONDS))
+    return overdue, min((at + NOMINATED_SECONDS for at, _ in since if now - at < NOMINATED_SECONDS), default=None)

@@ -1,0 +1,80 @@
+"""Which executors are nominated to their nodes, and for how long."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ballast.model import Demand, Memory, MovePhase, Phase, Pin, Placement, Reason, Resources, Snapshot
+from ballast.planner.nominations import scored_nodes, with_nominations
+from ballast.planner.plan import plan
+from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, an_executor, gated
+
+LEVELS = a_policy().levels
+
+
+@pytest.mark.parametrize(
+    ("nodes", "scored"),
+    [(0, 0), (100, 100), (101, 100), (200, 100), (500, 230), (1000, 420), (5000, 500), (20000, 1000)],
+)
+def test_kube_scheduler_scores_a_share_of_many_nodes(nodes: int, scored: int) -> None:
+    assert scored_nodes(nodes) == scored
+
+
+def wide_pool(nodes: int, **changes: Any) -> Snapshot:
+    """One zone of racks of 50 nodes."""
+    return a_snapshot(*(a_node(f"n{n:03d}", rack=f"r{n // 50}") for n in range(nodes)), **changes)
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "pin", "nominated"),
+    [
+        pytest.param(wide_pool(100), Pin.ZONE, False, id="not where kube-scheduler scores every node"),
+        pytest.param(wide_pool(101), Pin.ZONE, True, id="in a zone of which it may score a sample"),
+        pytest.param(wide_pool(101), Pin.RACK, False, id="not in a required rack of few nodes"),
+        pytest.param(wide_pool(101), Pin.NONE, True, id="where nothing is required and the pool is large"),
+        pytest.param(wide_pool(3, pending=(Demand(Resources(1.0)),)), Pin.ZONE, True, id="next to other pods"),
+        pytest.param(
+            wide_pool(3, executors=(gated("e-1", nominated="n002"),)), Pin.ZONE, True, id="instead of an earlier one"
+        ),
+    ],
+)
+def test_an_executor_is_nominated_to_its_node(snapshot: Snapshot, pin: Pin, *, nominated: bool) -> None:
+    chosen = Placement("team/e-1", gated("e-1").uid, "n001", ("z1", "r0", "n001"), pin)
+    (found,) = with_nominations((chosen,), snapshot, LEVELS)
+    assert found == replace(chosen, nominated=nominated)
+
+
+def test_an_executor_without_a_node_is_not_nominated() -> None:
+    nowhere = Placement("team/e-1", "uid-e-1", None, (), Pin.NONE, Reason.NO_ROOM)
+    assert with_nominations((nowhere,), wide_pool(101), LEVELS) == (nowhere,)
+
+
+def unbound(**changes: Any) -> Snapshot:
+    executor = an_executor("e-1", phase=Phase.PENDING, node=None, nominated="a", **changes)
+    return a_snapshot(a_node("a"), a_node("b"), executors=(executor,))
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "overdue", "wake_at"),
+    [
+        pytest.param(unbound(), False, None, id="none while kube-scheduler has not tried"),
+        pytest.param(unbound(unschedulable_since=NOW - 4.0), False, NOW + 1.0, id="none within five seconds"),
+        pytest.param(unbound(unschedulable_since=NOW - 5.0), True, None, id="an autoscaler must see the pod"),
+        pytest.param(
+            replace(
+                unbound(unschedulable_since=NOW - 5.0),
+                moves=(a_move(phase=MovePhase.ARRIVING, replacement_uid=unbound().executors[0].uid),),
+            ),
+            False,
+            None,
+            id="none of a move's replacement",
+        ),
+    ],
+)
+def test_a_nomination_that_came_to_nothing_is_overdue(
+    snapshot: Snapshot, *, overdue: bool, wake_at: float | None
+) -> None:
+    decided, _ = plan(snapshot, a_policy(), Memory(), NOW)
+    assert decided.overdue_nominations == ((snapshot.executors[0].uid,) if overdue else ())
+    assert decided.wake_at == wake_at
