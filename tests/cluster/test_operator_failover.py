@@ -5,10 +5,12 @@ from __future__ import annotations
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ballast.kube import names
+from ballast.kube.kinds import BALANCING_POLICY, POD
 from tests.cluster.chart.installation import Installation
 from tests.cluster.controller.pool import Pool, gates_of, pool, required_labels, zones
 from tests.cluster.controller.process import Replica, release, replica, switch
@@ -16,6 +18,8 @@ from tests.testbed.nodes import ZONE_LABEL
 from tests.testbed.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
+
+JSON = dict[str, Any]
 
 LEASE_SECONDS = 6.0
 GATE_TIMEOUT_SECONDS = 10.0
@@ -74,6 +78,56 @@ def _everything_of_ours_dies(installed: Installation, mine: Pool, last: Replica)
 def _released(installed: Installation) -> str | None:
     said = release(installed.testbed, "--stale")
     return said if "released 2 of 2" in said else None
+
+
+FAILING = "spark-failing"
+
+
+def test_a_new_leader_goes_on_counting_the_executors_that_failed(installed: Installation, tmp_path: Path) -> None:
+    """No replica was there before: what the first one saw is known to the second one by status alone."""
+    plane = installed.testbed
+    with pool(plane, "failing", zones(1)) as mine:
+        mine.topology("clicks", {"name": "ingest", "workload": "Streaming", "executors": 2})
+        mine.policy(placement=HOLD)
+        _, *doomed = (_running(mine, number) for number in range(2, 6))
+        with replica(plane, "first", tmp_path) as first:
+            _leads(first)
+            _fails_and_is_gone(mine, doomed[0])
+            wait_until(lambda: _failed(mine) == (1, [3]), what="the first failure is in status", timeout_seconds=20.0)
+            _fails_and_is_gone(mine, doomed[1])
+            wait_until(lambda: _failed(mine) == (2, [3, 4]), what="the second one is", timeout_seconds=20.0)
+            first.kill()
+        with replica(plane, "second", tmp_path) as second:
+            _leads(second)
+            _fails_and_is_gone(mine, doomed[2])
+            wait_until(lambda: _failed(mine) == (3, [3, 4, 5]), what="the third one counts, too", timeout_seconds=20.0)
+            second.stop()
+
+
+def _running(mine: Pool, number: int) -> JSON:
+    labels = {names.TOPOLOGY: "clicks"}
+    node = mine.node("a1" if number % 2 else "a2")
+    (name,) = mine.executors(1, first=number, application=FAILING, labels=labels, gates=(), nodeName=node)
+    mine.nodes_of([name])
+    return mine.pod(name)
+
+
+def _leads(one: Replica) -> None:
+    one.await_ready()
+    wait_until(one.leads, what=f"{one.identity} leads", timeout_seconds=3 * LEASE_SECONDS)
+
+
+def _fails_and_is_gone(mine: Pool, pod: JSON) -> None:
+    """As Spark has it: it deletes a failed executor's pod at once."""
+    name = pod["metadata"]["name"]
+    mine.admin.patch(POD, name, {"status": {"phase": "Failed"}}, namespace=mine.name, subresource="status")
+    mine.delete(POD, name)
+
+
+def _failed(mine: Pool) -> tuple[int, list[int]] | None:
+    """How many and which, as the policy's status has it."""
+    told = (mine.read(BALANCING_POLICY).get("status") or {}).get("failures") or ()
+    return next(((entry["count"], entry["executors"]) for entry in told if entry["application"] == FAILING), None)
 
 
 def test_while_the_leader_hangs_and_keeps_its_lease_the_standby_releases_each_set_into_one_zone(

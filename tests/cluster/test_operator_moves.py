@@ -111,6 +111,9 @@ def test_who_failed_counts_although_its_pod_is_deleted_before_anybody_lists_it(i
         assert len(on.driver.pods()) == 2
         on.ask("asked", on.executor(HOT))
         assert on.outcome("asked") == ("Refused", "FailureBudget")
+        on.succeeded_by(hand(installed.testbed, clock=on.clock, metrics=on.figures))
+        on.ask("asked-again", on.executor(HOT))
+        assert on.outcome("asked-again") == ("Refused", "FailureBudget"), "the next leader has forgotten them"
 
 
 def _failures_of(on: Stage, failed: Sequence[Failure]) -> set[int]:
@@ -139,7 +142,7 @@ def test_an_executor_is_placed_and_stays_where_its_volume_is(installed: Installa
         driver.start(volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}])
         clock.ahead_seconds += 5.0
         operator = hand(installed.testbed, clock=clock, metrics=figures)
-        on = Stage(mine, operator, clock, driver)
+        on = Stage(mine, operator, clock, driver, figures)
         try:
             operator.round()
             driver.await_running()

@@ -34,8 +34,13 @@ ENDED = ("Succeeded", "Failed", "Refused", "Expired")
 class Stage:
     """An executor on a hot node, another next to it, and an operator whose figures and clock are the test's own."""
 
-    def __init__(self, mine: Pool, operator: Hand, clock: Clock, driver: Driver) -> None:
-        self.mine, self.operator, self.clock, self.driver = mine, operator, clock, driver
+    def __init__(self, mine: Pool, operator: Hand, clock: Clock, driver: Driver, figures: FakeFigures) -> None:
+        self.mine, self.operator, self.clock, self.driver, self.figures = mine, operator, clock, driver, figures
+
+    def succeeded_by(self, operator: Hand) -> None:
+        """Another process leads from now on."""
+        self.operator.close()
+        self.operator = operator
 
     def ask(self, name: str, pod: JSON, **spec: Any) -> None:
         """An approved move, made by hand."""
@@ -101,8 +106,9 @@ def stage(
         driver.await_running()
         driver.grow_old()
         operator = hand(installed.testbed, clock=clock, metrics=figures, reported=reported)
+        found = Stage(mine, operator, clock, driver, figures)
         try:
-            yield Stage(mine, operator, clock, driver)
+            yield found
         finally:
-            operator.close()
+            found.operator.close()
             installed.switch(gating=False)
