@@ -48,16 +48,25 @@ def test_after_a_fault_everything_ends_as_undisturbed(scene: Scene, play: Play, 
     assert len(witness.evicted()) == 1, "one eviction for one move"
 
 
-def test_a_prometheus_that_is_away_is_said_in_a_condition_and_sets_are_placed(scene: Scene, play: Play) -> None:
-    mine = scene.stage.moving
+@pytest.mark.parametrize(
+    ("field", "fault", "reason"),
+    [
+        pytest.param("down", True, "Unreachable", id="away"),
+        pytest.param("ahead_seconds", 3600.0, "ClocksDisagree", id="clock-ahead"),
+    ],
+)
+def test_a_prometheus_that_fails_is_said_in_a_condition_and_sets_are_placed(
+    scene: Scene, play: Play, field: str, fault: float, reason: str
+) -> None:
+    mine, right = scene.stage.moving, getattr(scene.stage.metrics, field)
     with scene.watched() as witness:
-        scene.stage.metrics.down = True
+        setattr(scene.stage.metrics, field, fault)
         try:
-            await_said(mine, "MetricsAvailable", "False", "Unreachable")
+            await_said(mine, "MetricsAvailable", "False", reason)
             play.begin(moving=False)
             assert play.ends(moving=False) == play.aim(moving=False)
         finally:
-            scene.stage.metrics.down = False
+            setattr(scene.stage.metrics, field, right)
         await_said(mine, "MetricsAvailable", "True", "Available")
         assert witness.evicted() == []
 

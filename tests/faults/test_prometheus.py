@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -91,6 +92,23 @@ def test_samples_that_are_stale_or_of_a_clock_that_is_an_hour_behind_are_not_use
         found = read(prometheus)
         assert known(found) == {}
         assert found.health.reason is ConditionReason.NO_NODE_METRICS
+
+
+@pytest.mark.parametrize(
+    ("ahead_seconds", "said"),
+    [(HOUR_SECONDS, "Prometheus is 3[56].. s ahead"), (-HOUR_SECONDS, "Prometheus is 3[56].. s behind")],
+    ids=["ahead", "behind"],
+)
+def test_a_prometheus_whose_clock_is_another_is_not_used_and_said_to_disagree(
+    prometheus: Values, ahead_seconds: float, said: str
+) -> None:
+    honest = known(read(prometheus))
+    for ahead, expected in ((ahead_seconds, {}), (2.0, honest), (0.0, honest)):
+        prometheus.ahead_seconds = ahead
+        found = read(prometheus)
+        assert known(found) == expected
+        assert (found.health.reason is ConditionReason.CLOCKS_DISAGREE) == (not expected)
+        assert bool(re.search(said, found.health.message)) == (not expected)
 
 
 def test_a_hundred_thousand_series_of_others_take_no_value_away(prometheus: Values) -> None:

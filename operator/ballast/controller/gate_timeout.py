@@ -67,8 +67,9 @@ class GateTimeout:
 
     def run(self) -> Overdue:
         """Release what is overdue. Raises KubeError when the gated pods are not known."""
-        now = self._clock()
         pods = [pod for pod in self._gated() if not pod.leaving]
+        # Not before the first list: until then the API server's clock may not be known.
+        now = self._clock()
         self._gates = self._gates.after(pods, now)
         return self.release([pod for pod in pods if self._overdue(pod, now)])
 

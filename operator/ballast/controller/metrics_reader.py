@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from ballast.api import BalancingPolicy
@@ -27,6 +28,7 @@ from ballast.prometheus import (
     Prometheus,
     Queries,
     Reading,
+    clock_ahead_seconds,
     queries,
     reading,
     settled,
@@ -45,11 +47,19 @@ class SecretNotReadError(BallastError):
 class MetricsReader:
     """Asks each policy's Prometheus server. `namespace`: the operator's own, the only one whose secrets are read.
 
-    `more`: queries in addition to those of the policy's preset.
+    `more`: queries in addition to those of the policy's preset. `clock`: seconds since the epoch; where a server's
+    clock disagrees with it, the server's metrics are not used.
     """
 
-    def __init__(self, client: Client, *, namespace: str, more: Queries | None = None) -> None:
-        self._client, self._namespace, self._more = client, namespace, more or Queries()
+    def __init__(
+        self,
+        client: Client,
+        *,
+        namespace: str,
+        more: Queries | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._client, self._namespace, self._more, self._clock = client, namespace, more or Queries(), clock
         self._servers: dict[str, tuple[Endpoint, Prometheus]] = {}
 
     def read(self, policy: BalancingPolicy, nodes: list[NodeFacts], pods: list[Pod], *, now: float) -> Reading:
@@ -98,6 +108,8 @@ class MetricsReader:
             )
         except BallastError:
             return {}
+        if clock_ahead_seconds(answers.values()) is not None:
+            return {}
         values = {tuple(name.split("\n", 1)): answer for name, answer in answers.items()}
         found = {(key, text): single(answer) for (key, text), answer in values.items()}
         return {asked: figure for asked, figure in found.items() if figure is not None}
@@ -115,7 +127,7 @@ class MetricsReader:
         endpoint = self._endpoint(spec)
         known = self._servers.get(policy)
         if known is None or known[0] != endpoint:
-            known = self._servers[policy] = endpoint, Prometheus(endpoint)
+            known = self._servers[policy] = endpoint, Prometheus(endpoint, clock=self._clock)
         return known[1]
 
     def _endpoint(self, spec: PrometheusSpec) -> Endpoint:

@@ -30,6 +30,7 @@ from ballast.controller.switch import Switch
 from ballast.controller.telemetry import HealthServer, Pulse, Telemetry
 from ballast.errors import BallastError
 from ballast.kube.client import Client
+from ballast.kube.clock import ServerClock
 from ballast.kube.connection import Connection
 from ballast.kube.document import JSON
 from ballast.kube.errors import KubeError
@@ -80,15 +81,18 @@ class Operator:
         self._lease = LeaseSettings.of_duration(
             settings.lease_seconds, namespace=settings.namespace, name=settings.name, identity=settings.identity
         )
-        self._election_client = Client(connection, ELECTION_LIMITS, observer=self._telemetry.count_request)
-        self._election = Election(self._election_client, self._lease, clock=time.time, monotonic=time.monotonic)
+        self._clock = ServerClock(time.time)
+        self._election_client = Client(
+            connection, ELECTION_LIMITS, observer=self._telemetry.count_request, clock=self._clock
+        )
+        self._election = Election(self._election_client, self._lease, clock=self._clock, monotonic=time.monotonic)
         self._stopped = False
         """A round that was left behind must not act any more."""
-        named = partial(Switch, name=settings.name, identity=settings.identity, clock=time.time)
+        named = partial(Switch, name=settings.name, identity=settings.identity, clock=self._clock)
         self._switch = named(self._client)
         self._parting_switch = named(self._election_client)
         """With short timeouts, for turning it off at the end."""
-        self._metrics = MetricsReader(self._client, namespace=settings.namespace)
+        self._metrics = MetricsReader(self._client, namespace=settings.namespace, clock=self._clock)
         self._failed = FailureReports()
         self._work = LoopThread(self._live)
         self._framework: Framework | None = None
@@ -97,15 +101,15 @@ class Operator:
         self._events = QueuedEventRecorder(
             self._client,
             instance=settings.identity,
-            clock=time.time,
+            clock=self._clock,
             on_error=lambda error: _LOG.warning("an event was lost: %s", error),
         )
         self._reporter = Reporter(
-            self._client, events=self._events, clock=time.time, stays_off=lambda: self._switch.stays_off
+            self._client, events=self._events, clock=self._clock, stays_off=lambda: self._switch.stays_off
         )
         self._rounds = self._build_rounds()
-        places = Fallback(partial(self._state.look, patience_seconds=_FALLBACK_SECONDS), clock=time.time)
-        self._gates = GateTimeout(self._client, gated=self._state.gated, places=places, clock=time.time)
+        places = Fallback(partial(self._state.look, patience_seconds=_FALLBACK_SECONDS), clock=self._clock)
+        self._gates = GateTimeout(self._client, gated=self._state.gated, places=places, clock=self._clock)
 
     def _build_rounds(self) -> Rounds:
         parts = Parts(
@@ -115,17 +119,17 @@ class Operator:
                 self._client,
                 events=self._events,
                 telemetry=self._telemetry,
-                clock=time.time,
+                clock=self._clock,
                 reread=self._state.reread,
             ),
-            actuator=Actuator(self._client, events=self._events, telemetry=self._telemetry, clock=time.time),
+            actuator=Actuator(self._client, events=self._events, telemetry=self._telemetry, clock=self._clock),
             reporter=self._reporter,
             switch=self._switch,
             telemetry=self._telemetry,
         )
         return Rounds(
             parts,
-            clock=time.time,
+            clock=self._clock,
             monotonic=time.monotonic,
             leading=lambda: self._election.leading and not self._stopped,
             reported=self._failed.take,
@@ -208,6 +212,7 @@ class Operator:
                 self._agenda.mark()
             led = leading
             self._telemetry.leading.set(int(leading))
+            self._telemetry.clock_behind.set(self._clock.behind_seconds)
             await pause(ended, self._lease.retry_seconds if failed else self._lease.renew_seconds)
 
     def _note_leading(self, *, leading: bool) -> None:
@@ -220,7 +225,7 @@ class Operator:
             self._agenda,
             self._pulse,
             leading=lambda: self._election.leading,
-            clock=time.time,
+            clock=self._clock,
             look_again_seconds=self._lease.retry_seconds,
             promised=lambda: self._rounds.release_at,
         )

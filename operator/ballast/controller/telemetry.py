@@ -92,6 +92,11 @@ class Telemetry:
             "ballast_executor_info", "1 while the executor is on the node", ["policy", *_Place._fields],
             registry=registry,
         )  # fmt: skip
+        self.clock_behind = Gauge(
+            "ballast_clock_behind_seconds",
+            "By how much this machine's clock is behind the API server's, where it is corrected; negative: ahead",
+            registry=registry,
+        )
         self.leading = Gauge("ballast_leading", "1 while this replica leads", registry=registry)
         self.switched_off = Gauge(
             "ballast_gate_switched_off", "1 while `ballast release --all` keeps the gate switch off", registry=registry

@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 import msgspec
 import urllib3
 
+from ballast.kube.clock import ServerClock
 from ballast.kube.connection import Connection, close
 from ballast.kube.document import JSON, Page, parsed
 from ballast.kube.errors import KubeError, Unavailable, error_of
@@ -100,9 +101,11 @@ class Client:
         *,
         sleep: Callable[[float], None] = time.sleep,
         observer: Observer = _ignore,
+        clock: ServerClock | None = None,
     ) -> None:
+        """`clock`: hears of every answer."""
         self._limits = limits or Limits()
-        self._connection, self._observer = connection, observer
+        self._connection, self._observer, self._clock = connection, observer, clock
         self._pool = connection.pool(self._limits.connections)
         self._timeout = urllib3.Timeout(connect=self._limits.connect_seconds, read=self._limits.read_seconds)
         self._sleep = sleep
@@ -256,6 +259,7 @@ class Client:
     ) -> urllib3.BaseHTTPResponse:
         """`at_once`: with the whole answer read."""
         server, status = self._connection.server, 0
+        asked_at = self._clock() if self._clock else 0.0
         try:
             response = pool.request(
                 request.method,
@@ -267,6 +271,8 @@ class Client:
                 preload_content=at_once,
             )
             status = response.status
+            if self._clock is not None:
+                self._clock.heard(response.headers, asked_at=asked_at)
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise Unavailable(str(request.action), f"no answer from {server}: {_in_plain_words(error)}") from error
         finally:

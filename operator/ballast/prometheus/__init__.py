@@ -5,7 +5,7 @@ from ballast.prometheus.client import Prometheus, parsed, settled
 from ballast.prometheus.preset import SHUFFLE, Queries, queries
 from ballast.prometheus.series import Answer, Series, single
 from ballast.prometheus.transport import Endpoint, PrometheusError
-from ballast.prometheus.usage import DROPPED, ExecutorFrame, NodeFrame, Reading, reading
+from ballast.prometheus.usage import DROPPED, ExecutorFrame, NodeFrame, Reading, clock_ahead_seconds, reading
 
 __all__ = [
     "DROPPED",
@@ -20,6 +20,7 @@ __all__ = [
     "Queries",
     "Reading",
     "Series",
+    "clock_ahead_seconds",
     "parsed",
     "queries",
     "reading",

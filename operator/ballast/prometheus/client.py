@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from math import floor
 
 import msgspec
@@ -25,16 +27,17 @@ def settled(now: float) -> float:
 
 
 class Prometheus:
-    """A server that is asked instant queries. Thread-safe."""
+    """A server that is asked instant queries. Thread-safe. `clock`: seconds since the epoch."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Endpoint, *, clock: Callable[[], float] = time.time) -> None:
         """Raises PrometheusError for an endpoint that can't be used."""
-        self._transport = Transport(endpoint)
+        self._transport = Transport(endpoint, clock=clock)
 
     def query(self, text: str, *, at: float | None = None) -> Answer:
         """The result of one instant query, as of `at` (seconds since the epoch) or now. Raises PrometheusError."""
         moment = {} if at is None else {"time": f"{at:.3f}"}
-        return parsed(self._transport.get("/api/v1/query", {"query": text, **moment}))
+        body, ahead_seconds = self._transport.get("/api/v1/query", {"query": text, **moment})
+        return replace(parsed(body), ahead_seconds=ahead_seconds)
 
     def query_all(
         self, texts: Mapping[str, str], *, at: float | None = None

@@ -54,6 +54,8 @@ class Answer:
     series: tuple[Series, ...] = ()
     malformed: int = 0
     """Series that could not be read."""
+    ahead_seconds: float = 0.0
+    """By how much the server's clock is ahead of ours, at least; negative: behind."""
 
 
 @dataclass(frozen=True, slots=True)

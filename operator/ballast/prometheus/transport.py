@@ -17,13 +17,14 @@ from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from queue import Empty, Queue
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import SplitResult, urlencode, urlsplit
 
 import certifi
 import msgspec
 
 from ballast.errors import BallastError
+from ballast.http_date import ahead_seconds
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -55,19 +56,33 @@ class Endpoint:
     """The certificate authority to trust instead of the usual ones, in PEM."""
 
 
+class Fetched(NamedTuple):
+    body: bytes
+    ahead_seconds: float
+    """By how much the server's clock is ahead of ours, at least; negative: behind. 0 if it does not say."""
+
+
 class Transport:
-    """Thread-safe: every request has its own connection. `monotonic`: seconds that only go forward."""
+    """Thread-safe: every request has its own connection.
+
+    `monotonic`: seconds that only go forward; `clock`: seconds since the epoch.
+    """
 
     def __init__(
-        self, endpoint: Endpoint, *, monotonic: Callable[[], float] = time.monotonic, most_bytes: int = MOST_BYTES
+        self,
+        endpoint: Endpoint,
+        *,
+        clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+        most_bytes: int = MOST_BYTES,
     ) -> None:
         """Raises PrometheusError for an address, headers or an authority that can't be used."""
         _check(endpoint.headers)
-        self._endpoint, self._monotonic, self._most_bytes = endpoint, monotonic, most_bytes
+        self._endpoint, self._clock, self._monotonic, self._most_bytes = endpoint, clock, monotonic, most_bytes
         self._url = _address(endpoint.url)
         self._tls = _trusting(endpoint.authority) if self._url.scheme == "https" else None
 
-    def get(self, path: str, fields: Mapping[str, str]) -> bytes:
+    def get(self, path: str, fields: Mapping[str, str]) -> Fetched:
         """The body of a successful answer. Raises PrometheusError."""
         deadline = _Deadline(self._monotonic, self._endpoint.timeout_seconds)
         host, port = self._url.hostname or "", self._url.port or (443 if self._tls else 80)
@@ -77,8 +92,11 @@ class Transport:
         try:
             with self._connected(host, port, deadline) as plain:
                 connection.sock = _Timed(plain, deadline)
+                asked_at = self._clock()
                 connection.request("GET", target, headers=_joined(headers, self._endpoint.headers))
-                return self._read(connection.getresponse())
+                answer = connection.getresponse()
+                ahead = self._ahead(answer, asked_at)
+                return Fetched(self._read(answer), ahead)
         except (OSError, HTTPException) as error:
             raise PrometheusError(_cause(error)) from error
 
@@ -96,6 +114,11 @@ class Transport:
                 plain.close()
                 last = error
         raise last
+
+    def _ahead(self, answer: HTTPResponse, asked_at: float) -> float:
+        """An answer from a cache has the time at which it was made."""
+        date = None if answer.getheader("Age") else answer.getheader("Date")
+        return ahead_seconds(date, asked_at=asked_at, answered_at=self._clock()) or 0.0
 
     def _read(self, answer: HTTPResponse) -> bytes:
         if 300 <= answer.status < 400:

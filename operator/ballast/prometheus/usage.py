@@ -67,6 +67,11 @@ class ExecutorFrame:
         return self.namespace, self.application
 
 
+CLOCK_TOLERANCE_SECONDS = 10.0
+"""By which Prometheus' clock may be ahead of ours, or behind. Asked about our present, one that is ahead answers with
+samples that are older than they seem.
+"""
+
 _OUTLIVED = MetricsHealth(
     available=False,
     reason=ConditionReason.NO_NODE_METRICS,
@@ -116,6 +121,8 @@ def reading(
     `drivers`: names of the driver pods of each application that has some. Whatever the answers hold, this raises
     nothing, and every value is finite and within its signal's bounds.
     """
+    if (ahead := clock_ahead_seconds(answers.values())) is not None:
+        return Reading(health=_out_of_step(ahead))
     frames, members = list(nodes), list(executors)
     sound = {signal: admitted(signal, answer) for signal, answer in answers.items()}
     vectors = {signal: found.series for signal, found in sound.items()}
@@ -133,6 +140,21 @@ def reading(
         health=_health(usages, problems, answered=bool(answers)),
         dropped=_dropped(sound.values(), spark.values()),
     )
+
+
+def clock_ahead_seconds(answers: Iterable[Answer]) -> float | None:
+    """By how much the server's clock is ahead (negative: behind), where that is too much to use its answers."""
+    furthest = max((answer.ahead_seconds for answer in answers), key=abs, default=0.0)
+    return furthest if abs(furthest) > CLOCK_TOLERANCE_SECONDS else None
+
+
+def _out_of_step(ahead_seconds: float) -> MetricsHealth:
+    side = "ahead" if ahead_seconds > 0 else "behind"
+    message = (
+        f"clocks disagree: by the header Date of its answers, Prometheus is {abs(ahead_seconds):.0f} s {side}. Its "
+        "metrics are not used, and nothing is moved, until the clocks are synchronized (NTP)"
+    )
+    return MetricsHealth(available=False, reason=ConditionReason.CLOCKS_DISAGREE, message=message)
 
 
 def _health(usages: Mapping[str, NodeUsage], problems: list[str], *, answered: bool) -> MetricsHealth:
