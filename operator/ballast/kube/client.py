@@ -16,7 +16,7 @@ import urllib3
 
 from ballast.kube.clock import ServerClock
 from ballast.kube.connection import Connection, close
-from ballast.kube.document import JSON, Page, parsed
+from ballast.kube.document import JSON, PAGE, Page, parsed
 from ballast.kube.errors import KubeError, Unavailable, error_of
 from ballast.kube.kinds import Kind
 from ballast.kube.names import FIELD_MANAGER
@@ -294,16 +294,20 @@ def _object(data: bytes) -> JSON:
 
 
 def _page(data: bytes) -> Page:
-    return msgspec.json.decode(data, type=Page)
+    return PAGE.decode(data)
 
 
 class _Unread(msgspec.Struct):
     """Any object: its fields are skipped."""
 
 
+_UNREAD = msgspec.json.Decoder(_Unread)
+"""Built when this module is loaded, as in `document`."""
+
+
 def _nothing(data: bytes) -> JSON:
     if data:
-        msgspec.json.decode(data, type=_Unread)
+        _UNREAD.decode(data)
     return {}
 
 

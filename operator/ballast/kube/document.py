@@ -23,6 +23,10 @@ class Page(msgspec.Struct, frozen=True):
     items: tuple[msgspec.Raw, ...] | None = None
 
 
+# Built when this module is loaded: msgspec 0.22 crashes where several threads are the first to decode a type at once.
+PAGE = msgspec.json.Decoder(Page)
+
+
 def parsed(raw: bytes | msgspec.Raw) -> JSON:
     """Raises msgspec.DecodeError where this is no JSON object."""
     return msgspec.json.decode(raw, type=JSON)

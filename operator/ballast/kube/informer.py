@@ -51,6 +51,10 @@ class _Event(msgspec.Struct, frozen=True):
     object: msgspec.Raw
 
 
+_EVENT = msgspec.json.Decoder(_Event)
+"""Built when this module is loaded, as in `document`."""
+
+
 class Informer(Generic[T]):
     """Runs in its own thread from `start` to `stop`. `monotonic`: seconds that nothing sets back."""
 
@@ -192,7 +196,7 @@ class Informer(Generic[T]):
 
     def _heard(self, line: bytes) -> None:
         try:
-            event = msgspec.json.decode(line, type=_Event)
+            event = _EVENT.decode(line)
             body = parsed(event.object)
         except msgspec.DecodeError as error:
             raise Unavailable(f"watch {self.plural}", f"an event is not the API server's: {error}") from error
@@ -218,6 +222,9 @@ class _Identity(msgspec.Struct, frozen=True):
     """As much of an object as tells whether it has to be read."""
 
     metadata: _Metadata
+
+
+_IDENTITY = msgspec.json.Decoder(_Identity)
 
 
 class Store(Generic[T]):
@@ -299,7 +306,7 @@ class Store(Generic[T]):
         """
         differing, there = set(), set()
         for raw in listed:
-            metadata = msgspec.json.decode(raw, type=_Identity).metadata
+            metadata = _IDENTITY.decode(raw).metadata
             there.add(metadata.uid)
             if number(metadata.resource_version) > self.version(metadata.uid):
                 differing.add(metadata.uid)

@@ -75,13 +75,15 @@ class _Envelope(msgspec.Struct):
     error: str = ""
 
 
+# Built when this module is loaded: msgspec 0.22 crashes where several threads are the first to decode a type at once.
+_ENVELOPE, _SAMPLE = msgspec.json.Decoder(_Envelope), msgspec.json.Decoder(_Sample)
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def parsed(body: bytes) -> Answer:
     """The series of a query's answer; what of it is malformed is counted. Raises PrometheusError if all of it is."""
     try:
-        envelope = msgspec.json.decode(body, type=_Envelope)
+        envelope = _ENVELOPE.decode(body)
         if envelope.status != "success" or envelope.data is None:
             raise PrometheusError(shown(envelope.error) or "its answer is not one of Prometheus")
         if envelope.data.result_type not in ("vector", "matrix"):
@@ -96,7 +98,7 @@ def parsed(body: bytes) -> Answer:
 
 def _series(raw: msgspec.Raw) -> Series | None:
     try:
-        sample = msgspec.json.decode(raw, type=_Sample)
+        sample = _SAMPLE.decode(raw)
         points = [sample.value] if sample.value is not None else sample.values
         if points is None:
             return None

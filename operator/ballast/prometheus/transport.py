@@ -260,7 +260,7 @@ def _redirected(answer: HTTPResponse) -> str:
 
 def _refused(status: int, body: bytes) -> str:
     try:
-        told: Any = msgspec.json.decode(body, type=_Refusal).error
+        told: Any = _REFUSAL.decode(body).error
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         told = ""
     if status in (401, 403) and not told:
@@ -272,6 +272,10 @@ def _refused(status: int, body: bytes) -> str:
 
 class _Refusal(msgspec.Struct):
     error: str = ""
+
+
+_REFUSAL = msgspec.json.Decoder(_Refusal)
+"""Built when this module is loaded, as in `client`."""
 
 
 def shown(text: str) -> str:
