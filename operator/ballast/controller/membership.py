@@ -105,9 +105,11 @@ class Membership:
 
     def _implicit(self, pod: Pod, *, named: str) -> Belonging:
         application = pod.executor.application if pod.executor else ""
+        # A misspelled topology must not take an executor out of its component's limit.
+        component = pod.labels.get(names.COMPONENT) if named else None
         return Belonging(
             f"{pod.namespace}/{application}",
-            profile_component(pod),
+            component or profile_component(pod),
             None,
             opted_in=bool(named) or self._labeled(pod) or names.GATE in pod.gates,
             unknown_topology=named,

@@ -31,6 +31,12 @@ def belonging(namespaces: dict[str, dict[str, str]] | None = None, **changes: An
         pytest.param({"app": "sessions"}, "analytics/clicks", "sessions", id="selector alone"),
         pytest.param({"ballast.dev/topology": "single"}, "analytics/single", "only", id="the only component"),
         pytest.param({"ballast.dev/topology": "nowhere"}, "analytics/spark-1", "profile-0", id="nothing of that name"),
+        pytest.param(
+            {"ballast.dev/topology": "nowhere", "ballast.dev/component": "ingest"},
+            "analytics/spark-1",
+            "ingest",
+            id="the component's limits hold although nothing has that name",
+        ),
         pytest.param({}, "analytics/spark-1", "profile-0", id="nothing said"),
     ],
 )
