@@ -25,7 +25,7 @@ OPERATOR_EVERYWHERE = {
     "sparktopologies/status.ballast.dev": PATCH,
     "executormoves.ballast.dev": READ | {"create", "delete"},
     "executormoves/status.ballast.dev": PATCH,
-    "gateswitches.ballast.dev": frozenset({"create"}),
+    "gateswitches.ballast.dev": frozenset({"create", "list"}),
     "gateswitches.ballast.dev ballast": frozenset({"get", "patch"}),
     "gateswitches/status.ballast.dev ballast": PATCH,
     "events.events.k8s.io": frozenset({"create", "patch"}),

@@ -43,6 +43,7 @@ class Fault(Enum):
     SLOW = "lists take seconds"
     UNAUTHORIZED = "401: the token has expired"
     CONFLICT = "409 to every write of something that exists"
+    READ_ONLY = "500 to every write, as when etcd's space is used up"
 
 
 _STATUS = {
@@ -51,7 +52,10 @@ _STATUS = {
     Fault.OVERLOADED: (503, "ServiceUnavailable"),
     Fault.UNAUTHORIZED: (401, "Unauthorized"),
     Fault.CONFLICT: (409, "Conflict"),
+    Fault.READ_ONLY: (500, "InternalError"),
 }
+_MET = {Fault.CONFLICT: ("PUT", "PATCH"), Fault.READ_ONLY: ("POST", "PUT", "PATCH", "DELETE")}
+"""Methods that a fault meets, where it does not meet all."""
 _HOP_HEADERS = frozenset({"host", "connection", "keep-alive", "transfer-encoding", "content-length", "accept-encoding"})
 
 
@@ -121,7 +125,7 @@ class Gateway:
     def _set(self, fault: Fault | None) -> None:
         with self._changed:
             self._fault = fault
-            if fault not in (None, Fault.STALLED, Fault.STALE, Fault.SLOW, Fault.CONFLICT):
+            if fault not in (None, Fault.STALLED, Fault.STALE, Fault.SLOW, *_MET):
                 for watch in list(self._watches):
                     watch.interrupt()
             self._changed.notify_all()
@@ -233,7 +237,7 @@ class _Handler(BaseHTTPRequestHandler):
             )
             self._send(b"")
             return
-        elif fault in _STATUS and not (fault is Fault.CONFLICT and self.command not in ("PUT", "PATCH")):
+        elif fault in _STATUS and self.command in _MET.get(fault, (self.command,)):
             self._refuse(*_STATUS[fault])
             return
         self._forward(body, fault, watching=watching)

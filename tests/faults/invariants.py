@@ -14,7 +14,7 @@ from typing import Any
 
 from ballast.kube.client import Client, Limits
 from ballast.kube.connection import Connection
-from ballast.kube.errors import KubeError
+from ballast.kube.errors import KubeError, NotFound
 from ballast.kube.kinds import BALANCING_POLICY, EXECUTOR_MOVE, POD, Kind
 from ballast.kube.names import GATE
 from ballast.kube.objects import Query, read_list
@@ -113,7 +113,10 @@ class Witness:
                 self.moves[move["metadata"]["uid"]] = move
 
     def _listed(self, kind: Kind, namespace: str) -> list[JSON]:
-        return read_list(self.client, Query(kind, namespace=namespace), lambda each: each).items
+        try:
+            return read_list(self.client, Query(kind, namespace=namespace), lambda each: each).items
+        except NotFound:
+            return []  # its definition is deleted
 
     def check(self, *, most_under_way: int | None = None) -> None:
         """Raises AssertionError with everything that was violated."""

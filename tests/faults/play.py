@@ -128,13 +128,16 @@ class Play:
             found = self.picture()
             return found if found == aim else None
 
-        return wait_until(
+        began = time.monotonic()
+        found = wait_until(
             ended,
             what="everything is as without the fault",
             timeout_seconds=RECOVERY_SECONDS,
             poll_seconds=0.1,
             explain=lambda: f"{self.picture()}",
         )
+        print(f"recovered in {time.monotonic() - began:.1f} s")  # for `python -m benchmarks faults`
+        return found
 
     def aim(self, *, moving: bool = True) -> JSON:
         """As it is undisturbed."""

@@ -10,10 +10,14 @@ from typing import Any
 import pytest
 import yaml
 
+from ballast.api.crd import KINDS
+from ballast.kube.kinds import POD
 from tests.cluster.chart.installation import NAMESPACE, RELEASE, Installation
 from tests.faults.behind import Scene, behind_a_gateway
 from tests.faults.etcd import compact
 from tests.faults.gateway import Fault
+from tests.faults.invariants import GATED_SECONDS, await_said
+from tests.faults.older_version import KEPT
 from tests.faults.play import Play
 from tests.testbed.waiting import stays
 
@@ -21,8 +25,6 @@ pytestmark = pytest.mark.cluster
 
 JSON = dict[str, Any]
 DEFINITIONS = sorted((Path(__file__).parents[2] / "crds").glob("*.yaml"))
-KEPT = ("observedGeneration", "conditions", "phase", "reason", "timings", "subject", "replacement", "targetNodeName")
-"""What the status of an older version has."""
 MOST_WRITES = 12
 """Of status in CALM_SECONDS, while nothing happens."""
 CALM_SECONDS = 4.0
@@ -94,3 +96,24 @@ def test_definitions_of_an_older_version_keep_no_executor_gated_and_bring_no_end
 def _status_writes(scene: Scene) -> int:
     asked = scene.testbed.requests_of(NAMESPACE, RELEASE)
     return sum(each.resource.endswith("/status") and each.verb == "patch" for each in asked)
+
+
+def test_definitions_that_are_deleted_and_applied_again_keep_no_executor_gated_and_new_objects_are_found(
+    scene: Scene,
+) -> None:
+    stage = scene.stage
+    with scene.watched() as witness:
+        gated = stage.placing.executors(2, application="forgotten")
+        scene.testbed.kubectl("delete", "crd", *(kind.crd_name for kind in KINDS))
+        stage.placing.await_released(gated, seconds=GATED_SECONDS)
+        scene.installed.upgrade()
+        scene.installed.await_definitions()
+        stage.policies()
+        for mine in (stage.moving, stage.placing):
+            await_said(mine, "Ready", "True", "Reconciled")
+        for name in gated:
+            stage.placing.delete(POD, name)
+        with stage.play() as play:
+            play.begin()
+            assert play.ends() == play.aim()
+    assert len(witness.evicted()) == 1

@@ -9,8 +9,9 @@ import pytest
 from tests.cluster.chart.installation import Installation
 from tests.faults.behind import Scene, behind_a_gateway
 from tests.faults.gateway import Fault
-from tests.faults.invariants import await_said
+from tests.faults.invariants import RECOVERY_SECONDS, SAID_SECONDS, await_said
 from tests.faults.play import Play
+from tests.testbed.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 
@@ -69,6 +70,18 @@ def test_a_prometheus_that_fails_is_said_in_a_condition_and_sets_are_placed(
             setattr(scene.stage.metrics, field, right)
         await_said(mine, "MetricsAvailable", "True", "Available")
         assert witness.evicted() == []
+
+
+def test_an_api_server_that_refuses_writes_is_said_by_the_probe_the_log_and_a_metric(scene: Scene) -> None:
+    """No status can be written meanwhile, so no condition says it."""
+    operator = scene.operator
+    with scene.gateway.failing(Fault.READ_ONLY):
+        operator.await_unready("election: update leases", seconds=SAID_SECONDS)
+        assert "election: update leases" in operator.log.read_text()
+        assert not operator.leads()
+        assert operator.metric('ballast_api_requests_total{code="500",resource="leases",verb="update"}')
+    wait_until(operator.leads, what="it leads again", timeout_seconds=RECOVERY_SECONDS)
+    operator.await_ready()
 
 
 def test_an_authority_that_is_rotated_is_trusted_at_once(scene: Scene, play: Play) -> None:

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.cluster.chart.installation import Installation
-from tests.faults import shifted_clock
+from tests.cluster.controller.process import replica
+from tests.faults import growing, older_version, shifted_clock
 from tests.faults.behind import Scene, behind_a_gateway
+from tests.faults.invariants import watched
+from tests.faults.metrics import serving
+from tests.faults.play import MOST_UNDER_WAY, stage
+from tests.testbed.kubelet import cgroups
+from tests.testbed.kubelet.cgroups import Cgroups
 
 pytestmark = pytest.mark.cluster
 
 HOUR_SECONDS = 3600
+MEMORY_BYTES = 512 << 20
+OLDER = (sys.executable, older_version.__file__)
 
 
 @contextmanager
@@ -38,3 +47,69 @@ def test_with_a_clock_that_is_wrong_by_an_hour_sets_are_placed_and_executors_mov
         assert len(witness.evicted()) == 1
         behind_seconds = scene.operator.metric("ballast_clock_behind_seconds")
         assert behind_seconds == pytest.approx(-seconds, abs=3.0)
+
+
+@contextmanager
+def limited(installed: Installation, name: str) -> Iterator[tuple[Cgroups, str]]:
+    """A cgroup with as much memory as the chart gives a container of the operator."""
+    groups = cgroups.detect(Path("/proc/self/mounts").read_text())
+    group = f"{installed.testbed.instance.cgroup_prefix}/{name}"
+    groups.create(group)
+    try:
+        groups.set_memory_limit(group, MEMORY_BYTES)
+        yield groups, group
+    finally:
+        groups.remove(group)
+
+
+def test_killed_at_its_limit_of_memory_it_goes_on_when_it_is_started_again(
+    installed: Installation, tmp_path: Path
+) -> None:
+    program = [sys.executable, growing.__file__]
+    plane = installed.testbed
+    with ExitStack() as stack:
+        groups, group = stack.enter_context(limited(installed, "memory"))
+        on = stack.enter_context(stage(plane, "memory", stack.enter_context(serving())))
+        first = stack.enter_context(replica(plane, "limited", tmp_path, program=program))
+        for entry in groups.entry_files(group):
+            Path(entry).write_text(str(first.process.pid))
+        first.await_ready()
+        witness = stack.enter_context(watched(plane, on.moving.name, on.placing.name, most_under_way=MOST_UNDER_WAY))
+        with on.play() as play:
+            play.begin()
+            with witness.outage():
+                first.process.send_signal(signal.SIGUSR1)
+                assert first.process.wait(timeout=60) == -signal.SIGKILL
+                assert groups.oom_kills(group) == 1
+                again = stack.enter_context(replica(plane, "limited", tmp_path))
+                again.await_ready()
+            assert play.ends() == play.aim()
+            assert len(witness.evicted()) == 1
+        assert again.stop() == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [("upgrade", OLDER, ()), ("rollback", (), OLDER)],
+    ids=["upgrade", "rollback"],
+)
+def test_of_two_versions_one_acts_and_the_other_carries_on_what_it_began(
+    installed: Installation, tmp_path: Path, name: str, before: Sequence[str], after: Sequence[str]
+) -> None:
+    plane = installed.testbed
+    with ExitStack() as stack:
+        on = stack.enter_context(stage(plane, name, stack.enter_context(serving())))
+        first = stack.enter_context(replica(plane, "first", tmp_path, program=before))
+        first.await_ready()
+        witness = stack.enter_context(watched(plane, on.moving.name, on.placing.name, most_under_way=MOST_UNDER_WAY))
+        with on.play() as play:
+            second = stack.enter_context(replica(plane, "second", tmp_path, program=after))
+            second.await_ready()
+            assert (first.leads(), second.leads()) == (True, False)
+            play.begin()
+            play.last(0.0, until=lambda: play.picture()["phase"] in ("Leaving", "Arriving"))
+            assert first.stop() == 0
+            assert play.ends() == play.aim()
+            assert second.leads()
+            assert len(witness.evicted()) == 1
+        assert second.stop() == 0

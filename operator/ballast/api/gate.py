@@ -33,11 +33,11 @@ class GateStatus(StatusModel):
     heartbeat_time: datetime | None = None
     """When it was last written."""
     reason: Word = ""
-    """Why it stands as it does, as one stable word."""
+    """Why it stands as it does: Leading, Stopped, LeaseStale, Uninstalled, or AnotherRelease, which leads."""
 
 
 class GateSwitch(Resource):
-    """The switch that turns holding of executors on and off. Written by Ballast alone; there is one."""
+    """The switch that turns holding of executors on and off. Written by Ballast alone; each release has one."""
 
     api_version: Literal["ballast.dev/v1alpha1"] = API_VERSION
     kind: Literal["GateSwitch"] = "GateSwitch"

@@ -177,6 +177,10 @@ class ClusterState:
         """Of an object of ours; 0 without one."""
         return max(store.version(uid) for store in self._ours.values())
 
+    @property
+    def has_policies(self) -> bool:
+        return bool(self._policies.uids())
+
     def confirm(self) -> bool:
         """List our own kinds and the namespaces; whether they are as the state had them."""
         namespaces = Objects(self._client, Query(kinds.NAMESPACE, metadata_only=True))

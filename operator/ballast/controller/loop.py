@@ -11,8 +11,9 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
+from ballast.controller.other_releases import AnotherReleaseError
 from ballast.controller.telemetry import Pulse
-from ballast.kube.errors import KubeError
+from ballast.errors import BallastError
 
 # Work next to an event loop: calls that block, and a second loop in its own thread.
 
@@ -225,9 +226,9 @@ class Loop:
             try:
                 due, cpu_seconds = await in_background(_timed, work)
             except Exception as error:  # noqa: BLE001 -- a defect must not end the process: every replica would have it
-                if not isinstance(error, KubeError):
+                if not isinstance(error, BallastError):
                     _LOG.exception("a round failed")
-                backoff = self._after_failure(str(error) or type(error).__name__, backoff)
+                backoff = self._after_failure(error, backoff)
                 # Events can't bring the next one sooner: a server in trouble would be asked for everything at each.
                 await pause(stop, _FIRST_BACKOFF_SECONDS)
                 continue
@@ -241,9 +242,10 @@ class Loop:
                 # Not at once, so that gates that never end take half of a core at most.
                 self._agenda.promise(after_seconds=max(CALM_SECONDS, cpu_seconds, release_at - self._clock()))
 
-    def _after_failure(self, why: str, backoff: float) -> float:
+    def _after_failure(self, error: Exception, backoff: float) -> float:
+        why = str(error) or type(error).__name__
         _LOG.warning("the round ended early, the next one comes in %.0f s: %s", backoff, why)
-        self._pulse.failing = why
+        self._pulse.fail(why, alive=isinstance(error, AnotherReleaseError))
         self._agenda.mark(after_seconds=backoff)
         return min(2 * backoff, _LONGEST_BACKOFF_SECONDS)
 

@@ -24,6 +24,7 @@ from ballast.controller.gate_timeout import Fallback, GateTimeout
 from ballast.controller.loop import CALM_SECONDS, Agenda, Loop, LoopThread, in_background, pause
 from ballast.controller.metrics_reader import MetricsReader
 from ballast.controller.movers import Movers
+from ballast.controller.other_releases import OtherReleases
 from ballast.controller.reporter import Reporter
 from ballast.controller.rounds import Parts, Rounds
 from ballast.controller.switch import Switch
@@ -40,10 +41,14 @@ from ballast.kube.lease import ELECTION_LIMITS, Election, LeaseSettings
 
 _LOG = logging.getLogger(__name__)
 _GATES_EVERY_SECONDS = 1.0
-_COMPARE_EVERY_SECONDS = 120.0
-"""How often our own kinds are listed, to see whether kopf still hears of every change."""
-_STANDBY_TURNS = 5
-"""A standby compares at every so many of the leader's turns: only its fallback places depend on them."""
+_COMPARE_EVERY_SECONDS = 10.0
+"""How often our own kinds are listed while no policy is known: definitions that were deleted may be applied again, and
+kopf may miss the new objects.
+"""
+_LEADER_TURNS, _STANDBY_TURNS = 12, 60
+"""At every so many of these times they are listed also while policies are known, to see whether kopf still hears of
+every change. Of a standby, only its fallback places depend on them.
+"""
 _FALLBACK_SECONDS = 1.0
 """For the cluster's state when executors are overdue; then they are released as they are."""
 _LATE_SECONDS = 5.0
@@ -90,6 +95,7 @@ class Operator:
         """A round that was left behind must not act any more."""
         named = partial(Switch, name=settings.name, identity=settings.identity, clock=self._clock)
         self._switch = named(self._client)
+        self._others = OtherReleases(self._client, self._switch, name=settings.name, monotonic=time.monotonic)
         self._parting_switch = named(self._election_client)
         """With short timeouts, for turning it off at the end."""
         self._metrics = MetricsReader(self._client, namespace=settings.namespace, clock=self._clock)
@@ -133,6 +139,7 @@ class Operator:
             monotonic=time.monotonic,
             leading=lambda: self._election.leading and not self._stopped,
             reported=self._failed.take,
+            check_alone=self._others.check,
         )
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -200,12 +207,15 @@ class Operator:
             failed = self._election.last_error is not None
             if failed:
                 _LOG.warning("election: %s", self._election.last_error)
+                if not leading:
+                    self._pulse.fail(f"election: {self._election.last_error}")
             elif not leading:
                 self._pulse.beat()
             if leading and not led:
                 self._note_leading(leading=True)
                 self._state.distrust()
                 self._rounds.forget()
+                self._others.forget()
                 self._agenda.mark()
             elif led and not leading:
                 self._note_leading(leading=False)
@@ -257,7 +267,7 @@ class Operator:
             await pause(stop, _COMPARE_EVERY_SECONDS)
             if stop.is_set():
                 return
-            if not self._election.leading and turn % _STANDBY_TURNS:
+            if self._state.has_policies and turn % (_LEADER_TURNS if self._election.leading else _STANDBY_TURNS):
                 continue
             try:
                 missed = await in_background(self._state.verify)

@@ -22,6 +22,7 @@ from ballast.controller.memory import recalled, recalled_failures
 from ballast.controller.metrics_reader import MetricsReader
 from ballast.controller.movers import Movers
 from ballast.controller.observe import Pool
+from ballast.controller.other_releases import AnotherReleaseError
 from ballast.controller.reporter import Reporter
 from ballast.controller.rota import Rota
 from ballast.controller.switch import Switch, wanted
@@ -71,6 +72,7 @@ class Rounds:
     """Runs passes. `clock`: seconds since the epoch; `monotonic`: seconds that are never set back.
 
     `leading`: asked before everything that acts; `reported`: executors that were seen to fail since it was last asked;
+    `check_alone`: raises AnotherReleaseError where another release acts;
     `patience_seconds`: how long a round waits for metrics, over all policies.
     """
 
@@ -82,10 +84,11 @@ class Rounds:
         monotonic: Callable[[], float],
         leading: Callable[[], bool],
         reported: Callable[[], Iterable[Failure]] = tuple,
+        check_alone: Callable[[], object] = tuple,
         patience_seconds: float = 1.0,
     ) -> None:
         self._parts, self._clock, self._monotonic, self._leading = parts, clock, monotonic, leading
-        self._reported, self._patience_seconds = reported, patience_seconds
+        self._reported, self._check_alone, self._patience_seconds = reported, check_alone, patience_seconds
         self._gates, self._failures = GateClock(), Failures()
         self._move_reader, self._rota = MoveReader(), Rota()
         self._kept: dict[str, _Kept] = {}
@@ -124,6 +127,11 @@ class Rounds:
         if self._forgetful:
             self._forgetful = False
             self._put_down()
+        try:
+            self._check_alone()
+        except AnotherReleaseError:
+            self._put_down()
+            raise
         self._patient_until = self._monotonic() + self._patience_seconds
         objects = self._parts.observer.look()
         self._gates = self._gates.after(objects.lists.pods, self._clock())

@@ -21,6 +21,10 @@ COMPARE_SECONDS = 60.0
 """How often the switch is read, in case another program turned it."""
 MOST_NAMESPACES = 2000
 """That a switch can name; executors of further ones are not held."""
+LEADING = "Leading"
+"""Reason of a switch whose release acts."""
+ASIDE = "AnotherRelease"
+"""Reason of a switch whose release stands aside for another one."""
 UNINSTALLED = "Uninstalled"
 """Reason of a switch that was turned off because Ballast is being removed."""
 
@@ -69,26 +73,31 @@ class Switch:
         # The wall clock may have stepped backwards.
         if want == self._kept and 0 <= now - self._compared_at < COMPARE_SECONDS:
             return
+        # A write that fails is tried again at once: the definition may have been deleted, and be applied again.
+        self._kept = None
         seen = gate_switch(self._client, self._name) or {}
         if self._uninstalled(seen):
-            self._kept = None
             self._tell()
             return
         if not self._says(seen, want):
-            status = {"leader": self._identity, "heartbeatTime": text(now), "reason": "Leading"}
+            status = {"leader": self._identity, "heartbeatTime": text(now), "reason": LEADING}
             try:
                 set_gate_switch(self._client, want.spec(), status=status, name=self._name)
             except Conflict:
-                self._kept = None
                 return
         self._kept, self._compared_at, self.stays_off = want, now, False
 
     def _says(self, seen: JSON, want: Wanted) -> bool:
         status = seen.get("status") or {}
         said = (status.get("leader"), status.get("reason"))
-        return (
-            bool(seen) and not difference(seen.get("spec") or {}, want.spec()) and said == (self._identity, "Leading")
-        )
+        return bool(seen) and not difference(seen.get("spec") or {}, want.spec()) and said == (self._identity, LEADING)
+
+    def stand_aside(self) -> None:
+        """Off, and its reason says why; without a switch there is one then. Written once."""
+        self._kept = None
+        seen = gate_switch(self._client, self._name) or {}
+        if (seen.get("status") or {}).get("reason") != ASIDE or (seen.get("spec") or {}).get("gating"):
+            self._turn_off(ASIDE)
 
     def forget(self) -> None:
         """Another replica or a user may have turned it: read it before relying on the last written value."""
@@ -114,5 +123,8 @@ class Switch:
         seen = gate_switch(self._client, self._name)
         if seen is None or self._uninstalled(seen):
             return
+        self._turn_off(reason)
+
+    def _turn_off(self, reason: str) -> None:
         status = {"leader": self._identity, "heartbeatTime": text(self._clock()), "reason": reason}
         set_gate_switch(self._client, Wanted(gating=False).spec(), status=status, name=self._name)

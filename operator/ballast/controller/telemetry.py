@@ -237,6 +237,12 @@ class Pulse:
         self.beaten_at, self.failing = self.clock(), ""
         self.expected_seconds = max(60.0, next_in_seconds)
 
+    def fail(self, why: str, *, alive: bool = False) -> None:
+        """Not ready until the next beat. `alive`: a restart would not help."""
+        self.failing = why
+        if alive:
+            self.beaten_at = self.clock()
+
     @property
     def alive(self) -> bool:
         since = self.beaten_at if self.beaten_at is not None else self.started_at
@@ -244,7 +250,8 @@ class Pulse:
 
     @property
     def ready(self) -> bool:
-        return self.beaten_at is not None and self.alive
+        """Also the last thing that it did went well."""
+        return self.beaten_at is not None and self.alive and not self.failing
 
 
 class HealthServer:

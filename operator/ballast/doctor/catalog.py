@@ -155,8 +155,9 @@ CLUSTER: Mapping[str, Entry] = {
     ),
     "ClockSkew": Entry(
         Severity.WARNING,
-        "The age of samples, the gate timeout and the operator's lease are measured by clocks that must agree. A "
-        "skew longer than metrics.maxAge makes every sample stale, and then nothing is moved.",
+        "The operator counts by the API server's clock, whatever its own machine's says. It uses no metrics of a "
+        "Prometheus whose clock differs by more than 10 s, and then nothing is moved. This command counts by its "
+        "machine's clock.",
         "Synchronize the clocks with NTP.",
     ),
     "LevelLabelMissing": Entry(

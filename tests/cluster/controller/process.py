@@ -43,6 +43,17 @@ class Replica:
             return None
         return found.text if found.ok else None
 
+    def await_unready(self, words: str, *, seconds: float) -> None:
+        """Until its probe fails and says so."""
+        wait_until(lambda: words in self._unready(), what=words, timeout_seconds=seconds, explain=self._unready)
+
+    def _unready(self) -> str:
+        try:
+            found = requests.get(f"http://127.0.0.1:{self.health_port}/readyz", timeout=5)
+        except requests.ConnectionError:
+            return ""
+        return found.text if found.status_code == 503 else ""
+
     def metric(self, series: str) -> float | None:
         for line in (self.answers("/metrics", port=self.metrics_port) or "").splitlines():
             if line.startswith(f"{series} "):
@@ -70,10 +81,17 @@ class Replica:
         return self.process.wait(timeout=30)
 
 
-def command(testbed: Testbed, *arguments: str, account: str = RELEASE, config: Path | None = None) -> list[str]:
-    """The program with that ServiceAccount's rights, or as whoever `config` says."""
-    config = config or testbed.service_account_kubeconfig(NAMESPACE, account)
-    return [str(BALLAST), *arguments, f"--name={RELEASE}", f"--namespace={NAMESPACE}", f"--kubeconfig={config}"]
+def command(
+    testbed: Testbed,
+    *arguments: str,
+    account: str = "",
+    config: Path | None = None,
+    name: str = RELEASE,
+    namespace: str = NAMESPACE,
+) -> list[str]:
+    """The program of that release, with that ServiceAccount's rights (by default its own), or as `config` says."""
+    config = config or testbed.service_account_kubeconfig(namespace, account or name)
+    return [str(BALLAST), *arguments, f"--name={name}", f"--namespace={namespace}", f"--kubeconfig={config}"]
 
 
 @contextmanager
@@ -85,11 +103,16 @@ def replica(
     lease_seconds: int = 6,
     config: Path | None = None,
     program: Sequence[str] = (),
+    name: str = RELEASE,
+    namespace: str = NAMESPACE,
 ) -> Iterator[Replica]:
-    """Started, not yet ready; killed in the end if it still runs. `program`: what runs it, instead of `ballast`."""
+    """Started, not yet ready; killed in the end if it still runs. `program`: what runs it, instead of `ballast`.
+
+    `name`, `namespace`: of the release.
+    """
     health_port, metrics_port = free_port("127.0.0.1"), free_port("127.0.0.1")
     log = folder / f"{identity}.log"
-    line = command(testbed, "run", config=config)
+    line = command(testbed, "run", config=config, name=name, namespace=namespace)
     line = [*program, *line[1:]] if program else line
     line += [f"--identity={identity}", "--host=127.0.0.1", "--log-format=json", f"--lease-duration={lease_seconds}s"]
     line += [f"--health-port={health_port}", f"--metrics-port={metrics_port}"]

@@ -46,9 +46,11 @@ def test_it_is_dead_after_three_rounds_that_did_not_come(time: Time, interval: f
 
 def test_a_round_that_ends_well_clears_what_failed_before(time: Time) -> None:
     pulse = Pulse(time)
-    pulse.failing = "list pods: no answer"
     pulse.beat()
-    assert pulse.failing == ""
+    pulse.fail("list pods: no answer")
+    assert (pulse.alive, pulse.ready) == (True, False)
+    pulse.beat()
+    assert (pulse.failing, pulse.ready) == ("", True)
 
 
 async def test_probes_are_answered_with_the_reason(time: Time) -> None:
@@ -62,7 +64,8 @@ async def test_probes_are_answered_with_the_reason(time: Time) -> None:
         async with aiohttp.ClientSession(base_url=f"http://127.0.0.1:{port}") as session:
             assert await _get(session, "/healthz") == (200, "ok\n")
             assert await _get(session, "/readyz") == (503, "no round has finished yet\n")
-            pulse.failing = "list pods: no answer"
+            pulse.fail("list pods: no answer")
+            assert await _get(session, "/readyz") == (503, "list pods: no answer\n")
             time.now += 1000
             assert await _get(session, "/healthz") == (503, "list pods: no answer\n")
     finally:

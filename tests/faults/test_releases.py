@@ -1,0 +1,85 @@
+"""Two releases of the chart in one cluster: one acts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from ballast.kube.kinds import GATE_SWITCH
+from tests.cluster.chart.installation import CHART, RELEASE, Installation
+from tests.cluster.controller.pool import Pool, pool, required_labels, zones
+from tests.cluster.controller.process import replica, switch
+from tests.faults.invariants import GATED_SECONDS, RECOVERY_SECONDS, watched
+from tests.testbed.errors import TestbedError
+from tests.testbed.waiting import wait_until
+
+pytestmark = pytest.mark.cluster
+
+SECOND, THERE = "second-ballast", "second-system"
+OWN = {"leases", "gateswitches", "gateswitches/status"}
+"""What a release that stands aside writes."""
+
+
+@contextmanager
+def second_release(installed: Installation) -> Iterator[None]:
+    plane, where = installed.testbed, f"--namespace={THERE}"
+    plane.create_namespace(THERE)
+    plane.helm("install", SECOND, str(CHART), where, "--set=crds.install=false")
+    try:
+        yield
+    finally:
+        plane.helm("uninstall", SECOND, where, "--no-hooks", "--wait")
+        installed.admin.delete(GATE_SWITCH, SECOND)
+
+
+def assert_placed(mine: Pool, *, first: int) -> None:
+    """A set that is created now is gated, and released into one zone."""
+    placed = mine.executors(2, first=first, application=f"spark-{first}", gates=())
+    assert all(mine.gated(name) for name in placed)
+    mine.await_released(placed, seconds=GATED_SECONDS)
+    assert len({str(required_labels(mine.pod(name))) for name in placed}) == 1
+    assert required_labels(mine.pod(placed[0]))
+
+
+def gating(installed: Installation, name: str) -> tuple[bool, str]:
+    found = installed.admin.read(GATE_SWITCH, name).body
+    return found["spec"]["gating"], found["status"]["reason"]
+
+
+def test_a_second_release_is_refused_by_helm_since_the_definitions_are_the_first_ones(installed: Installation) -> None:
+    installed.testbed.create_namespace(THERE)
+    with pytest.raises(TestbedError, match=r"ballast\.dev"):
+        installed.testbed.helm("install", SECOND, str(CHART), f"--namespace={THERE}")
+
+
+def test_a_second_release_stands_aside_until_the_first_has_stopped(installed: Installation, tmp_path: Path) -> None:
+    plane = installed.testbed
+    with (
+        pool(plane, "releases", zones()) as mine,
+        watched(plane, mine.name),
+        replica(plane, "first", tmp_path) as first,
+        second_release(installed),
+        replica(plane, "second", tmp_path, name=SECOND, namespace=THERE) as second,
+    ):
+        first.await_ready()
+        mine.policy()
+        wait_until(lambda: switch(installed)["gating"], what="the first gates")
+        second.await_unready(f"the Ballast release {RELEASE} acts in this cluster", seconds=RECOVERY_SECONDS)
+        assert gating(installed, SECOND) == (False, "AnotherRelease")
+        assert_placed(mine, first=1)
+        written = {
+            each.resource for each in plane.requests_of(THERE, SECOND) if each.verb not in ("get", "list", "watch")
+        }
+        assert written <= OWN
+        assert first.stop() == 0
+        wait_until(
+            lambda: gating(installed, SECOND) == (True, "Leading"),
+            what="the second gates",
+            timeout_seconds=RECOVERY_SECONDS,
+        )
+        second.await_ready()
+        assert_placed(mine, first=11)
+        assert second.stop() == 0
