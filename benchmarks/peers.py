@@ -6,7 +6,8 @@ brokers; one that fits in no rack; one that fits in no zone; one that grows and 
 chart starts it. Judged is what each application's executors and its traffic end up with; where a peer is better in a
 figure, and not worse in one that weighs more, the aim is missed.
 
-`python -m benchmarks.peers --seeds 1` is a short form; `--nodes 1000` a long one.
+`python -m benchmarks.peers --seeds 1` is a short form. `--nodes 1000` plays one background and leaves out what takes
+long there; `--seeds` and `--cases` ask for more.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import product
 from pathlib import Path
 
 from benchmarks.compared.arena import Arena
-from benchmarks.compared.case import cases
+from benchmarks.compared.case import CASES, cases
 from benchmarks.compared.figures import Figures, mean
 from benchmarks.compared.judging import verdicts
 from benchmarks.compared.peers import GROUP_API, GROUP_GATES, OURS, PEERS, SCHEDULER_PROFILES, Peer
@@ -58,7 +60,12 @@ Table = dict[str, dict[str, list[Figures]]]
 """By row and peer, what each seed came to."""
 
 
-def run(pools: Sequence[FilledPool], peers: Sequence[Peer]) -> Table:
+MANY_NODES = 1000
+FEW_CASES = ("one", "near", "apart", "rackless", "zoneless")
+"""On many nodes, unless others are asked for."""
+
+
+def run(pools: Sequence[FilledPool], peers: Sequence[Peer], names: Sequence[str]) -> Table:
     testbed = Testbed(progress=lambda text: print(text, flush=True))
     testbed.up(
         nodes=[],
@@ -78,7 +85,7 @@ def run(pools: Sequence[FilledPool], peers: Sequence[Peer]) -> Table:
         arena.open_to(peers)
         with tempfile.TemporaryDirectory() as folder, replica(testbed, "replica-1", Path(folder)) as operator:
             wait_until(operator.leads, what="the operator leads", timeout_seconds=120.0)
-            table = _played(arena, pools, peers)
+            table = _played(arena, pools, peers, names)
             operator.check()
             return table
     finally:
@@ -86,14 +93,12 @@ def run(pools: Sequence[FilledPool], peers: Sequence[Peer]) -> Table:
         testbed.down()
 
 
-def _played(arena: Arena, pools: Sequence[FilledPool], peers: Sequence[Peer]) -> Table:
+def _played(arena: Arena, pools: Sequence[FilledPool], peers: Sequence[Peer], names: Sequence[str]) -> Table:
     table: Table = defaultdict(lambda: defaultdict(list))
     for pool in pools:
         arena.fill(pool)
-        for case in cases(pool):
-            for peer in peers:
-                if not peer.takes_part(case):
-                    continue
+        for case, peer in product([each for each in cases(pool) if each.name in names], peers):
+            if peer.takes_part(case):
                 started = time.monotonic()
                 for row, figures in arena.play(peer, pool, case).items():
                     table[row][peer.name].append(figures)
@@ -142,14 +147,16 @@ def _keep(table: Table, size: int) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
     parser.add_argument("--nodes", type=int, default=96, choices=sorted(SHAPES))
-    parser.add_argument("--seeds", type=int, default=3, help="how many backgrounds")
+    parser.add_argument("--seeds", type=int, help="how many backgrounds; 3 by default, 1 with 1000 nodes")
+    parser.add_argument("--cases", nargs="+", choices=CASES, help="by default all, fewer with 1000 nodes")
     parser.add_argument("--peers", default="", help="only peers whose names contain one of these, separated by commas")
     asked = parser.parse_args()
     before = machine()
     wanted = [each for each in asked.peers.split(",") if each]
     peers = [peer for peer in PEERS if peer is OURS or not wanted or any(each in peer.name for each in wanted)]
-    pools = [FilledPool(SHAPES[asked.nodes], seed) for seed in range(asked.seeds)]
-    table = run(pools, peers)
+    many = asked.nodes == MANY_NODES
+    pools = [FilledPool(SHAPES[asked.nodes], seed) for seed in range(asked.seeds or (1 if many else 3))]
+    table = run(pools, peers, asked.cases or (FEW_CASES if many else CASES))
     _keep(table, asked.nodes)
     results = judged(table, asked.nodes)
     write("peers", results, before=before)

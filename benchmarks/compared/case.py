@@ -51,6 +51,10 @@ class Case:
         return found
 
 
+CASES = ("one", "many", "near", "apart", "rackless", "zoneless", "elastic")
+"""Their names."""
+
+
 def cases(pool: FilledPool) -> list[Case]:
     too_many_for_a_rack = max(45, pool.largest_rack + 1)
     too_many_for_a_zone = pool.largest_zone * 11 // 10
