@@ -1,24 +1,34 @@
 """The operator's process ends before or after each of its writes; started again, it comes to the same end.
 
-Everything is real but the process: rounds run in this one, and end at the n-th write of a placement and of a move.
+Everything is real but the process: rounds run in this one, and end at the n-th write of a placement and of a move. At
+the end of the module it is processes that are killed, two in a run, at a sample of writes.
 """
 
 from __future__ import annotations
 
 import itertools
+import signal
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ballast.kube.kinds import SPARK_TOPOLOGY
 from tests.cluster.chart.installation import Installation
+from tests.cluster.controller import killed
 from tests.cluster.controller.hand import FakeFigures, Fate, When
 from tests.cluster.controller.pool import ENFORCE, Pool, pool, zones
+from tests.cluster.controller.process import replica
 from tests.cluster.controller.scene import Scene
 from tests.testbed.nodes import ZONE_LABEL
+from tests.testbed.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 
+PATIENCE_SECONDS = 60.0
+"""For processes that start, and a lease that has to end first, on a machine with much to do."""
 JSON = dict[str, Any]
 Play = Callable[[Installation, Pool, str, Fate], JSON]
 
@@ -118,3 +128,39 @@ def _ends(undisturbed: Fate) -> list[tuple[int, When]]:
     first = {count + 1 for count in undisturbed.rounds}
     every = itertools.product(range(1, len(undisturbed.writes) + 1), When)
     return [(at, when) for at, when in every if when is When.AFTER or at in first]
+
+
+@pytest.mark.parametrize(("first_at", "second_at"), [(("3", "after"), ("2", "before"))])
+def test_it_ends_alike_when_two_leaders_are_killed_one_after_the_other(
+    installed: Installation, mine: Pool, tmp_path: Path, first_at: tuple[str, str], second_at: tuple[str, str]
+) -> None:
+    """Real processes, by SIGKILL: each leaves its lease behind, and the next one must wait until it is over.
+
+    Whether a pass places the executors or the gate timeout does depends on how fast processes start, and what was
+    to be told by Events is lost with a process; so neither is asked for.
+    """
+    scene = Scene(installed, mine, "killed", executors=3)
+    mine.topology("killed", {"name": "ingest", "executors": 3})
+    mine.policy("killed", placement=TWO_OF_THREE)
+    for _ in range(3):
+        scene.driver.start()
+    for number, (at, when) in enumerate((first_at, second_at)):
+        program = [sys.executable, str(killed.__file__), at, when]
+        with replica(installed.testbed, f"killed-{number}", tmp_path, program=program) as one:
+            assert one.process.wait(timeout=PATIENCE_SECONDS) == -signal.SIGKILL, one.log.read_text()[-4000:]
+    with replica(installed.testbed, "last", tmp_path) as last:
+        last.await_ready()
+        wait_until(lambda: _all_run(scene), what="everybody runs", timeout_seconds=PATIENCE_SECONDS)
+        wait_until(lambda: _told(mine), what="the topology says so", timeout_seconds=PATIENCE_SECONDS)
+        last.stop()
+    found = scene.picture()
+    assert_placed(found)
+    assert scene.driver.created == 3, "executors were deleted on the way"
+    assert len({str(place) for place in found["required"]}) == 1, "not one zone"
+    assert found["gates"] == [[], [], []]
+    scene.clear()
+
+
+def _told(mine: Pool) -> bool:
+    placed = mine.condition(SPARK_TOPOLOGY, "Placed", "killed") or {}
+    return placed.get("status") == "True"
