@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from ballast.simulation.scenario import Scenario
+from benchmarks.leveled.contestants import NOTHING, OURS, Contestant
 from benchmarks.report import Aim, Baseline, Result, machine, write
 from tests.reference.pulsar.comparison import (
     COLUMNS,
@@ -18,9 +19,11 @@ from tests.reference.pulsar.comparison import (
     beaten,
     combinations,
     judged,
+    rows,
     run,
     table,
 )
+from tests.reference.pulsar.uncoupled import Placement
 
 PAGE = Path("docs/comparison.md")
 INTRODUCTION = """# How strategies compare
@@ -44,7 +47,7 @@ NOTES = """
   budgets, no minimum gain, and no least score or throughput (`avgShedder.minHotScore`,
   `thresholdShedder.minThroughput`). The noisy day: scores over a minute, six moves at once, no cooldown, no budgets.
   Pulsar's way knows no such limits of moves. Thresholds and hits are as by default. "The default" is thus the default
-  strategy with its thresholds and hits, not with the limits of a policy that says nothing, under which moves are fewer.
+  strategy with its thresholds and hits. [Below](#without-any-setting) is the policy that says nothing, with its limits.
 - **Unequal machines:** three nodes and one four times as large. How many points hottest and coldest are apart at the
   end, beyond the 15 that count as level.
 - **Over placement, over unloading:** moves, over all runs, whose destination ended too far above the mean, or whose
@@ -54,7 +57,8 @@ NOTES = """
 - **Minutes**, in the mean over the examples that were leveled, are judged among the combinations that move nothing on
   the noisy day. A strategy that acts on a single look is quick where nothing is noisy; the moves of a noisy day are the
   price.
-
+"""
+WORST = """
 ## Worst cases
 
 `make bench BENCH=adversary` searches for the pools and loads in which Ballast does worst. It writes each to a file that
@@ -75,6 +79,45 @@ NOTES = """
   optimum.
 """
 
+AS_THEY_COME = {
+    "No moves": NOTHING,
+    "Default policy of Ballast": OURS,
+    "Defaults of Pulsar: ThresholdShedder + LeastLongTermRate": Contestant(
+        "ThresholdShedder", Placement.LEAST_LONG_TERM_RATE
+    ),
+    "Defaults of Pulsar: AvgShedder": Contestant("AvgShedder/Traffic", Placement.AVG_SHEDDER),
+    "Defaults of Pulsar: TransferShedder": Contestant("TransferShedder", Placement.LEAST_RESOURCE_USAGE),
+}
+DEFAULTS = """
+## Without any setting
+
+The same examples and the same noisy day without any setting: the policy that users of Ballast get by default,
+all limits of moves included, and strategies of Pulsar with the thresholds, and the minute from one look to the next,
+that Pulsar ships. Nothing is bold here: a policy with limits is to do little within the hour or two of an example.
+
+"""
+DEFAULTS_NOTES = """
+- By default Ballast waits longer and moves less at a time: it unloads nodes above `avgShedder.minHotScore` only, by
+  scores over minutes, within `moves.budgets`, `maxConcurrent` and `cooldown`. So most examples end before they are
+  level. `profile: Aggressive` sets wider limits.
+- Pulsar has no such limits: ThresholdShedder levels half of the examples, and moves 140 times on a day that needs none.
+"""
+
+
+def as_they_come() -> str:
+    """The table of those without any setting."""
+    judgments: dict[str, Judgment] = {}
+    for title, contestant in AS_THEY_COME.items():
+        print(title, flush=True)
+        judgments[title] = judged({name: contestant.run(bare(name), bare(name).spec.seed) for name in SCENARIOS})
+    return rows(judgments)
+
+
+def bare(name: str) -> Scenario:
+    """A scenario without figures of a policy."""
+    found = Scenario.read(Path(f"examples/scenarios/{name}.yaml"))
+    return found.model_copy(update={"spec": found.spec.model_copy(update={"policy": {}})})
+
 
 def main() -> int:
     before = machine()
@@ -83,7 +126,8 @@ def main() -> int:
     for combination in combinations():
         print(combination.name if combination.placement else f"Ballast: {combination.name}", flush=True)
         judgments[combination] = judged({name: run(combination, world) for name, world in scenarios.items()})
-    PAGE.write_text(INTRODUCTION + table(judgments) + NOTES, encoding="utf-8")
+    without_settings = DEFAULTS + as_they_come() + DEFAULTS_NOTES
+    PAGE.write_text(INTRODUCTION + table(judgments) + NOTES + without_settings + WORST, encoding="utf-8")
     write("comparison", [_result(column, judgments) for column in COLUMNS], before=before)
     lost = beaten(judgments)
     if lost:

@@ -44,6 +44,7 @@ from ballast.model import (
     Workload,
 )
 from ballast.planner.plan import plan
+from ballast.simulation.ranking import Estimate
 from benchmarks.listing.pages import executor, node, pages
 from benchmarks.load.large_pools import CASES, ENFORCED
 from benchmarks.report import Aim, Result, machine, write
@@ -53,6 +54,8 @@ T = TypeVar("T")
 NOW = 1_000_000.0
 GIB = float(1 << 30)
 SIZES = ((100, 1_000), (1_000, 10_000), (5_000, 100_000))
+RUNS = 5
+"""Of each case that has an aim for CPU seconds."""
 SET = 50
 """Executors of one topology."""
 POLICY = Policy(
@@ -204,9 +207,13 @@ def run() -> list[Result]:
 def _large() -> list[Result]:
     results: list[Result] = []
     for case in CASES:
-        seconds, left_out, empty = _apart("large", case)
+        runs = [_apart("large", case) for _ in range(RUNS)]
+        seconds, (_, left_out, empty) = Estimate.of([each[0] for each in runs]), runs[0]
         results += [
-            Result(f"all at once: {case}", "CPU seconds", seconds, "s", aim=Aim(2.0)),
+            Result(f"all at once: {case}", "CPU seconds", seconds.mean, "s"),
+            Result(
+                f"all at once: {case}", "CPU seconds, upper end of a 95 % interval", seconds.high, "s", aim=Aim(2.0)
+            ),
             Result(f"all at once: {case}", "left out", left_out, "executors", aim=Aim(0)),
             Result(f"all at once: {case}", "nodes without an executor", empty, "nodes"),
         ]

@@ -1,4 +1,4 @@
-"""Instances of our own: rates on the streams, zones, an external end, load; and what kube-scheduler would do."""
+"""Instances of our own: rates on the streams, zones, an external end, load; and what LeastAllocated would do."""
 
 from __future__ import annotations
 

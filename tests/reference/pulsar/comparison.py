@@ -88,6 +88,7 @@ _HEADINGS = (
     "Slow balancing: rounds, not leveled",
     "Minutes",
 )
+_NO_BEST: Mapping[str, Any] = {}
 COLUMNS = ("unequal_points", "jitter_moves", "wrong_placements", "over_unloadings", "slowness", "quiet_minutes")
 
 
@@ -140,16 +141,21 @@ def beaten(judgments: Mapping[Combination, Judgment]) -> list[str]:
 def table(judgments: Mapping[Combination, Judgment]) -> str:
     """The judgments as Markdown; the best of each column in bold."""
     best = {column: min(getattr(each, column) for each in judgments.values()) for column in COLUMNS}
+    return rows({_title(combination): judgment for combination, judgment in judgments.items()}, best)
+
+
+def rows(judgments: Mapping[str, Judgment], best: Mapping[str, Any] = _NO_BEST) -> str:
+    """The judgments as Markdown, by title; bold where one equals the best of its column."""
     lines = [f"| {' | '.join(_HEADINGS)} |", "|---|---:|---:|---:|---:|---:|---:|"]
-    for combination, judgment in judgments.items():
+    for title, judgment in judgments.items():
         cells = [_cell(judgment, column, best=_is_best(judgment, column, best)) for column in COLUMNS]
-        lines.append(f"| {_title(combination)} | {' | '.join(cells)} |")
+        lines.append(f"| {title} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
 def _is_best(judgment: Judgment, column: str, best: Mapping[str, Any]) -> bool:
     """None is the best where none is judged."""
-    return bool(getattr(judgment, column) == best[column] != inf)
+    return bool(getattr(judgment, column) == best.get(column) != inf)
 
 
 def _title(combination: Combination) -> str:
