@@ -7,11 +7,12 @@ server takes any; names are as long as it takes.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
+from uuid import UUID
 
 from ballast.kube import names
 from ballast.kube.kinds import EXECUTOR_MOVE, POD, SPARK_TOPOLOGY, Kind
@@ -23,7 +24,7 @@ WORDS = ('"} or {__name__=~".+', "<script>alert(1)</script>", "\x1b[2J\x1b]0;x\x
 LONGEST_NAME = 253
 LONGEST_ANNOTATIONS = 250_000
 """Bytes of them in one object: the API server takes 256 KiB, the words included."""
-CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps")
+KINDS = (EXECUTOR_MOVE, SPARK_TOPOLOGY, POD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +46,6 @@ def junk(amounts: Amounts) -> list[tuple[Kind, JSON]]:
         *((index / amounts.pods, POD, _executor(index)) for index in range(amounts.pods)),
     ]
     return [(kind, body) for _, kind, body in sorted(made, key=lambda each: each[0])]
-
-
-def harmless(wicked: Sequence[tuple[Kind, JSON]]) -> Iterator[tuple[Kind, JSON]]:
-    """As many objects as long as these, that nobody watches: what the API server itself makes of so many writes."""
-    for index, (_, body) in enumerate(wicked):
-        data = {"padding": "x" * len(str(body))}
-        yield CONFIG_MAP, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"long-{index}"}, "data": data}
 
 
 def pour(server: Server, namespace: str, bodies: Sequence[tuple[Kind, JSON]], *, seconds: float) -> None:
@@ -83,7 +77,7 @@ def _move(index: int) -> JSON:
         "metadata": _metadata("junk", index),
         "spec": {
             "topologyName": "no-such",
-            "executor": {"pod": f"no-such-{index}", "uid": WORDS[index % len(WORDS)]},
+            "executor": {"pod": f"no-such-{index}", "uid": str(UUID(int=index))},
             "sourceNodeName": "node-0000",
             "targetNodeName": "node-0001",
             "approved": True,

@@ -57,7 +57,7 @@ def _hold(config: Path) -> None:
 
     with seldom_sought():
         client = Client(Connection.from_kubeconfig(config))
-        state = ClusterState(client, monotonic=time.monotonic, notify=_nothing, failed=_nothing)
+        state = ClusterState(client, monotonic=time.monotonic, notify=_nothing, gated=_nothing, failed=_nothing)
         state.start()
         lists = state.look().lists
         print(len(lists.pods), len(lists.others.requested), flush=True)

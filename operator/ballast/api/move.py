@@ -9,7 +9,7 @@ from pydantic import Field
 
 from ballast.api.condition import Conditions
 from ballast.api.meta import Model, Resource, StatusModel
-from ballast.api.names import Count, Decimal, DnsLabel, Number, ObjectName, Score, Text, Word
+from ballast.api.names import Count, Decimal, DnsLabel, Number, ObjectName, Score, Text, Uid, Word
 from ballast.api.rule import Rule
 from ballast.api.version import API_VERSION
 from ballast.enums import MovePhase
@@ -29,7 +29,7 @@ class ExecutorRef(Model):
 
     pod: ObjectName
     """The pod's name."""
-    uid: Annotated[str, Field(min_length=1, max_length=64)]
+    uid: Uid
     """The pod's uid, so that no namesake is ever moved."""
 
 

@@ -34,6 +34,15 @@ ObjectName = Annotated[
 ]
 """Name of a node, a pod, a topology, a secret."""
 
+Uid = Annotated[
+    str,
+    Field(min_length=1, max_length=64),
+    matching(
+        "[A-Za-z0-9-]+", "write the uid as `kubectl get -o yaml` shows it under metadata.uid: letters, digits, '-'"
+    ),
+]
+"""What the API server names an object by: a UUID."""
+
 LabelKey = Annotated[
     str,
     Field(min_length=1, max_length=317),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from ballast.api import BalancingPolicy, SparkTopology
@@ -138,6 +138,8 @@ def oldest_first(policies: list[Read[BalancingPolicy]]) -> tuple[Read[BalancingP
 class OpenMove:
     raw: JSON
     state: MoveState
+    _planned: dict[float, Move] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """The last answer of `planned`: a user may leave thousands of moves behind, of which every pass asks this."""
 
     @property
     def key(self) -> str:
@@ -145,7 +147,12 @@ class OpenMove:
 
     def planned(self, points_per_core: Mapping[str, float]) -> Move:
         """As the planner reads it. `points_per_core`: of score, by node; nodes that are gone are absent."""
-        return record.to_move(self.state, source_points_per_core=points_per_core.get(self.state.orders.source, 0.0))
+        points = points_per_core.get(self.state.orders.source, 0.0)
+        known = self._planned.get(points)
+        if known is None:
+            self._planned.clear()
+            known = self._planned[points] = record.to_move(self.state, source_points_per_core=points)
+        return known
 
 
 def read_moves(raw: tuple[JSON, ...]) -> tuple[list[OpenMove], list[BallastError]]:

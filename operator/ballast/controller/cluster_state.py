@@ -50,7 +50,8 @@ class _Namespace:
 class ClusterState:
     """Start it, ask it for objects, stop it. `monotonic`: seconds that nothing sets back.
 
-    `notify`: called, from any thread, when something changed that a pass can act on.
+    `gated`: called, from any thread, when a pod has come to our gate; `notify`: when something else changed that a pass
+    can act on.
     `failed`: called when an executor was seen to fail; Spark deletes its pod at once.
     """
 
@@ -60,12 +61,13 @@ class ClusterState:
         *,
         monotonic: Callable[[], float],
         notify: Callable[[], None],
+        gated: Callable[[], None],
         failed: Callable[[Failure], None],
         timing: Timing | None = None,
     ) -> None:
         self._client, self._monotonic, self._timing = client, monotonic, timing or Timing()
         self._notify = notify
-        self._index = PodIndex(notify=notify, failed=failed)
+        self._index = PodIndex(notify=notify, gated=gated, failed=failed)
         reader, nodes = PodReader(), NodeReader()
         self._pods = self._informer(
             Query(kinds.POD), lambda raw: self._index.slim(reader.read(raw)), self._index.changed
@@ -76,7 +78,7 @@ class ClusterState:
         )
         self._claims = self._informer(Query(kinds.CLAIM), read_claim, _unnoticed)
         self._volumes = self._informer(Query(kinds.VOLUME), read_volume, _unnoticed)
-        self._moves: Store[JSON] = Store(_as_it_is, self._move_changed)
+        self._moves: Store[JSON] = Store(_lean, self._move_changed)
         self._policies: Store[Read[BalancingPolicy] | InvalidResource] = Store(
             partial(_parsed, kinds.BALANCING_POLICY, BalancingPolicy), self._spec_changed
         )
@@ -293,11 +295,14 @@ def _without_gate(pod: Pod) -> Pod:
     return replace(pod, gates=tuple(gate for gate in pod.gates if gate != names.GATE), held=None)
 
 
-def _as_it_is(raw: JSON) -> JSON:
-    return raw
+def _lean(raw: JSON) -> JSON:
+    """Without annotations, on which nothing depends: a user may put 256 KiB of them on each of thousands of objects."""
+    kept = {key: value for key, value in raw["metadata"].items() if key not in ("annotations", "managedFields")}
+    return {**raw, "metadata": kept}
 
 
 def _parsed(kind: Kind, model: type[R], raw: JSON) -> Read[R] | InvalidResource:
+    raw = _lean(raw)
     try:
         return Read(raw, model.parse({"apiVersion": kind.api_version, "kind": kind.kind, **raw}))
     except InvalidResource as error:

@@ -127,7 +127,7 @@ class Agenda:
         self._clock = clock
         self._due = float("inf")
         self._promised = float("inf")
-        self._rested = -float("inf")
+        self._rested = self._paused = -float("inf")
         self._changed = asyncio.Event()
 
     def mark(self, *, after_seconds: float = 0.0) -> None:
@@ -138,13 +138,18 @@ class Agenda:
             self._changed.set()
 
     def promise(self, *, after_seconds: float) -> None:
-        """Have a round after a delay, also while others rest: an executor is to be released then."""
-        self._promised = min(self._promised, self._clock() + after_seconds)
-        self._changed.set()
+        """Have a round after a delay, also while others rest: an executor has come to its gate, or leaves it."""
+        at = self._clock() + after_seconds
+        if at < self._promised:
+            self._promised = at
+            self._changed.set()
 
-    def rest(self, seconds: float) -> None:
-        """Have no round before so many seconds are over, whatever is marked, but those that are promised."""
-        self._rested = self._clock() + seconds
+    def rest(self, seconds: float, *, promised_seconds: float = 0.0) -> None:
+        """Have no round before so many seconds are over, whatever is marked; of those promised, none before
+        `promised_seconds`.
+        """
+        now = self._clock()
+        self._rested, self._paused = now + seconds, now + promised_seconds
 
     def take(self) -> bool:
         """Whether a round is due; if so it is off the agenda until it is marked again."""
@@ -167,7 +172,7 @@ class Agenda:
 
     @property
     def _next(self) -> float:
-        return min(max(self._due, self._rested), self._promised)
+        return min(max(self._due, self._rested), max(self._promised, self._paused))
 
 
 def earliest(times: Iterable[float | None]) -> float | None:
@@ -233,14 +238,17 @@ class Loop:
                 await pause(stop, _FIRST_BACKOFF_SECONDS)
                 continue
             backoff = _FIRST_BACKOFF_SECONDS
-            self._agenda.rest(min(_REST_RATIO * cpu_seconds, _LONGEST_REST_SECONDS))
+            self._agenda.rest(
+                min(_REST_RATIO * cpu_seconds, _LONGEST_REST_SECONDS),
+                # Not at once, so that gates that never end take half of a core at most.
+                promised_seconds=max(CALM_SECONDS, min(cpu_seconds, _LONGEST_REST_SECONDS)),
+            )
             delay = _IDLE_SECONDS if due is None else max(CALM_SECONDS, due - self._clock())
             self._pulse.beat(next_in_seconds=delay)
             self._agenda.mark(after_seconds=delay)
             release_at = self._promised()
             if release_at is not None:
-                # Not at once, so that gates that never end take half of a core at most.
-                self._agenda.promise(after_seconds=max(CALM_SECONDS, cpu_seconds, release_at - self._clock()))
+                self._agenda.promise(after_seconds=release_at - self._clock())
 
     def _after_failure(self, error: Exception, backoff: float) -> float:
         why = str(error) or type(error).__name__

@@ -140,12 +140,13 @@ def _gate_since(pod: SeenPod, view: Executor | None) -> float | None:
 
 
 def _rivals(each: OpenMove, known: Mapping[str, OpenMove], kin: Kin) -> tuple[Rival, ...]:
-    found = []
-    for other in known.values():
-        rival = Rival.of(other.state) if other.key != each.key else None
-        if rival is not None and _kin(other, None) == kin:
-            found.append(rival)
-    return tuple(sorted(found, key=lambda rival: rival.key))
+    # What has not begun comes first: of a flood of moves ("junk flood") nothing else is looked at.
+    found = (
+        Rival.of(other.state)
+        for other in known.values()
+        if other.state.timings.leaving_at is not None and _kin(other, None) == kin and other.key != each.key
+    )
+    return tuple(sorted((rival for rival in found if rival is not None), key=lambda rival: rival.key))
 
 
 def _expected(each: OpenMove, context: Context) -> int | None:
@@ -217,10 +218,13 @@ class Movers:
         self._reread = reread
         self._answers, self._turns = _Answers(), Turns()
 
-    def keep(self, moves: Sequence[OpenMove]) -> None:
-        """A reconcile begins with these moves, which are all that there are: what is known of others is forgotten."""
+    def keep(self, moves: Sequence[OpenMove], *, gated: bool = False) -> None:
+        """A reconcile begins with these moves, which are all that there are: what is known of others is forgotten.
+
+        `gated`: whether executors are at their gates.
+        """
         self._answers.keep({each.key for each in moves})
-        self._turns.begin(moves)
+        self._turns.begin(moves, gated=gated)
 
     def run(
         self, context: Context, moves: list[OpenMove], *, until: float | None = None

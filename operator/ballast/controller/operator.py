@@ -102,7 +102,13 @@ class Operator:
         self._failed = FailureReports()
         self._work = LoopThread(self._live)
         self._framework: Framework | None = None
-        self._state = ClusterState(self._client, monotonic=time.monotonic, notify=self._notify, failed=self._failed.put)
+        self._state = ClusterState(
+            self._client,
+            monotonic=time.monotonic,
+            notify=self._notify,
+            gated=self._gated,
+            failed=self._failed.put,
+        )
         self._client.written = self._state.wrote
         self._events = QueuedEventRecorder(
             self._client,
@@ -198,6 +204,10 @@ class Operator:
     def _notify(self) -> None:
         """From any thread."""
         self._work.call(partial(self._agenda.mark, after_seconds=CALM_SECONDS))
+
+    def _gated(self) -> None:
+        """Executors at their gates do not wait until the loop has rested from a flood of other changes."""
+        self._work.call(partial(self._agenda.promise, after_seconds=CALM_SECONDS))
 
     async def _elect(self, stop: asyncio.Event, ended: asyncio.Event) -> None:
         """Until `ended`: a leader goes on leading until its last round is over, and then turns the switch off."""

@@ -32,11 +32,14 @@ class OtherPods:
 class PodIndex:
     """Follows a Store of pods by `changed`; readers hold the store's lock.
 
-    `notify`: called when something changed that a pass can act on; `failed`: when an executor was seen to fail.
+    `gated`: called when a pod has come to our gate; `notify`: when something else changed that a pass can act on;
+    `failed`: when an executor was seen to fail.
     """
 
-    def __init__(self, *, notify: Callable[[], None], failed: Callable[[Failure], None]) -> None:
-        self._notify, self._failed = notify, failed
+    def __init__(
+        self, *, notify: Callable[[], None], gated: Callable[[], None], failed: Callable[[Failure], None]
+    ) -> None:
+        self._notify, self._gated, self._failed = notify, gated, failed
         self._single: dict[str, Pod] = {}
         self._others: dict[str, dict[str, Pod]] = defaultdict(dict)
         self._on_node: dict[str, dict[str, Pod]] = defaultdict(dict)
@@ -49,7 +52,9 @@ class PodIndex:
             self._forget(before)
         if after is not None:
             self._learn(after)
-        if _of_interest(before) != _of_interest(after):
+        if after is not None and after.held is not None and (before is None or before.gates != after.gates):
+            self._gated()
+        elif _of_interest(before) != _of_interest(after):
             self._notify()
         found = None if after is None else failure(after)
         if found is not None:

@@ -148,7 +148,7 @@ class Rounds:
             ClusterView(objects, pools, self._gates, self._clock(), self._failures, moves, self._rota),
             self._monotonic(),
         )
-        self._parts.movers.keep(moves)
+        self._parts.movers.keep(moves, gated=gated)
         names = {read.resource.metadata.name for read in objects.policies}
         self._parts.reporter.begin(names, [*objects.broken, *broken])
         self._seen, self._failed, self.release_at = set(), {}, None
@@ -234,8 +234,7 @@ class Rounds:
         self._seen |= {executor.uid for executor in context.snapshot.executors}
         decided, memory = plan(context.snapshot, context.policy, context.memory, cluster_view.now)
         # Executors first: nothing that a move does, or waits for, may delay one at its gate.
-        confirmed = self._confirmed_placements(decided)
-        self._parts.actuator.release(context, confirmed)
+        confirmed = self._release(context, decided)
         self._parts.actuator.delete_stranded(context, decided)
         self._parts.actuator.clear_nominations(context, decided)
         self._parts.actuator.tell_displaced(context, decided)
@@ -252,18 +251,26 @@ class Rounds:
         status_due = self._parts.reporter.report(context, decided, memory, renew=full)
         full_pass_in = kept.full_pass_at + interval - self._looked_at
         metrics_in = full_pass_in if kept.asked is None else self._patience_seconds
-        unconfirmed_due = cluster_view.now if confirmed is not decided else None
+        unconfirmed_due = None if confirmed else cluster_view.now
         return earliest((cluster_view.now + metrics_in, status_due, decided.wake_at, moves_wake, unconfirmed_due))
 
-    def _confirmed_placements(self, decided: Plan) -> Plan:
-        """The plan without executors that would be released because nothing opted them in, unless that is certain.
+    def _release(self, context: Context, decided: Plan) -> bool:
+        """Executors that would be released because nothing opted them in come last, and only if that is certain.
 
         Our gate is in them, so admission saw a label, on the pod or its namespace, that what was read may not have yet.
+        Other executors do not wait while it is read again. Returns whether all of the plan was released.
         """
-        doubtful = {each.uid for each in decided.placements if each.reason is Reason.NOT_ENFORCED}
-        if self._confirm(doubtful):
-            return decided
-        return replace(decided, placements=tuple(each for each in decided.placements if each.uid not in doubtful))
+        certain, doubtful = (
+            tuple(each for each in decided.placements if (each.reason is Reason.NOT_ENFORCED) is doubt)
+            for doubt in (False, True)
+        )
+        self._parts.actuator.release(context, replace(decided, placements=certain))
+        if not doubtful:
+            return True
+        confirmed = self._confirm(each.uid for each in doubtful)
+        if confirmed:
+            self._parts.actuator.release(context, replace(decided, placements=doubtful))
+        return confirmed
 
     def _confirm(self, uids: Iterable[str]) -> bool:
         """Whether what was read of these pods is known to be right. False: it has changed since."""

@@ -18,6 +18,8 @@ K = TypeVar("K", bound=tuple[Any, ...])
 
 MOST = 20
 """Moves that have not begun, and as many deletions of ended moves, in one reconcile."""
+MOST_WHILE_GATED = 3
+"""While executors are at their gates: each is two requests that they may wait for."""
 MOST_SECONDS = 0.25
 """Spent on moves, after which no further ones of these have their turn: the API server may be slow."""
 AGAIN_SECONDS = 5.0
@@ -30,6 +32,7 @@ class Turns:
     def __init__(self) -> None:
         self._reconciles = 0
         self._spent_seconds = 0.0
+        self._most = MOST
         self._seen: dict[tuple[str, int], int] = {}
         """By uid and generation, the reconcile that last looked at it."""
         self._served: dict[str, int] = {}
@@ -39,7 +42,9 @@ class Turns:
         self._deletions = 0
         self._passed_over: list[OpenMove] = []
 
-    def begin(self, moves: Iterable[OpenMove]) -> None:
+    def begin(self, moves: Iterable[OpenMove], *, gated: bool = False) -> None:
+        """`gated`: whether executors are at their gates."""
+        self._most = MOST_WHILE_GATED if gated else MOST
         waiting = [each for each in moves if not (each.state.phase.in_flight or each.state.phase.ended)]
         known = {_version(each) for each in waiting}
         self._seen = {version: at for version, at in self._seen.items() if version in known}
@@ -58,7 +63,7 @@ class Turns:
         rank = self._rank.get(each.key)
         if rank is None:
             return True
-        if rank >= MOST or (self._late and rank > 0):
+        if rank >= self._most or (self._late and rank > 0):
             self._passed_over.append(each)
             return False
         self._seen[_version(each)] = self._served[each.state.orders.namespace] = self._reconciles
@@ -75,7 +80,7 @@ class Turns:
     def may_delete(self) -> bool:
         """Whether one more ended move may be deleted in this reconcile."""
         self._deletions += 1
-        return self._deletions <= MOST and not self._late
+        return self._deletions <= self._most and not self._late
 
     def again_at(self, now: float) -> float | None:
         """When to look at the moves that had no turn: at once where one of them was never looked at.
@@ -83,7 +88,7 @@ class Turns:
         Times are seconds since the epoch.
         """
         if not self._passed_over:
-            return now + AGAIN_SECONDS if self._deletions > MOST else None
+            return now + AGAIN_SECONDS if self._deletions > self._most else None
         unseen = any(_version(each) not in self._seen for each in self._passed_over)
         return now if unseen else now + AGAIN_SECONDS
 

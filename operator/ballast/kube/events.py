@@ -23,6 +23,9 @@ _NOTE_LIMIT_BYTES = 1024
 _KEPT = 4096
 _MOST_WAITING = 2048
 """Notices that wait to be posted."""
+_BURST, _REFILL_SECONDS = 25, 1.0
+"""Events that the objects of one namespace may bring about at once, and until they may bring about one more."""
+_MOST_ALLOWANCES = 10_000
 _HUSH_SECONDS = 10.0
 """Nothing is posted for so long after the server had no time for an event: executors wait while it is asked."""
 
@@ -54,6 +57,23 @@ class Notice:
 
 
 @dataclass(slots=True)
+class _Allowance:
+    """A token bucket."""
+
+    left: float
+    at: float
+
+    def take(self, now: float) -> bool:
+        # The wall clock may have stepped backwards.
+        self.left = min(float(_BURST), self.left + max(0.0, now - self.at) / _REFILL_SECONDS)
+        self.at = now
+        if self.left < 1.0:
+            return False
+        self.left -= 1.0
+        return True
+
+
+@dataclass(slots=True)
 class _Posted:
     namespace: str
     name: str
@@ -65,7 +85,10 @@ class EventRecorder:
     """Posts notices. A lost event is no reason to fail or to wait, so errors go to `on_error`. Safe for threads.
 
     A notice equal to one posted within `quiet_seconds` is only counted; the first one after that writes the count
-    into the event's series. `instance`: this replica's name. `clock`: seconds since the epoch.
+    into the event's series. Of too many about objects of one namespace, most are dropped: the API server has others to
+    serve. client-go's spam filter does so for each object, but a user can create thousands.
+
+    `instance`: this replica's name. `clock`: seconds since the epoch.
     """
 
     def __init__(
@@ -80,6 +103,7 @@ class EventRecorder:
         self._client, self._instance, self._clock, self._on_error = client, instance[:128], clock, on_error
         self._quiet_seconds = quiet_seconds
         self._posted: OrderedDict[Notice, _Posted] = OrderedDict()
+        self._allowances: OrderedDict[str, _Allowance] = OrderedDict()
         self._numbers = itertools.count()
         self._hushed_at: float | None = None
         self._lock = threading.Lock()
@@ -92,7 +116,7 @@ class EventRecorder:
                 posted.count += 1
                 if _within(self._quiet_seconds, posted.written_at, now):
                     return
-            if _within(_HUSH_SECONDS, self._hushed_at, now):
+            if _within(_HUSH_SECONDS, self._hushed_at, now) or not self._allowed(notice.regarding.namespace or "", now):
                 return
         try:
             if posted is None or not self._extended(posted, now):
@@ -101,6 +125,13 @@ class EventRecorder:
             if error.of_server:
                 self._hushed_at = now
             self._on_error(error)
+
+    def _allowed(self, namespace: str, now: float) -> bool:
+        allowance = self._allowances.setdefault(namespace, _Allowance(float(_BURST), now))
+        self._allowances.move_to_end(namespace)
+        while len(self._allowances) > _MOST_ALLOWANCES:
+            self._allowances.popitem(last=False)
+        return allowance.take(now)
 
     def _create(self, notice: Notice, now: float) -> None:
         namespace = notice.regarding.namespace or "default"

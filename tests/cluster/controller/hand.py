@@ -205,7 +205,7 @@ def hand(
 def watching(testbed: Testbed, failed: Callable[[Failure], None]) -> Iterator[None]:
     """The operator's own watches; they wake nothing."""
     client = Client(Connection.from_kubeconfig(testbed.service_account_kubeconfig(NAMESPACE, RELEASE)))
-    state = ClusterState(client, monotonic=time.monotonic, notify=lambda: None, failed=failed)
+    state = ClusterState(client, monotonic=time.monotonic, notify=lambda: None, gated=lambda: None, failed=failed)
     state.start()
     state.look()
     try:

@@ -53,14 +53,20 @@ class Observed:
     state: ClusterState
     failures: list[Failure] = field(default_factory=list)
     noticed: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    gated: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    """What came to a gate is not in `noticed`."""
     now: float = 0.0
 
     def await_notice(self) -> None:
         assert self.noticed.acquire(timeout=30)
 
+    def await_gated(self) -> None:
+        assert self.gated.acquire(timeout=30)
+
     def quiet(self) -> None:
-        while self.noticed.acquire(blocking=False):
-            pass
+        for each in (self.noticed, self.gated):
+            while each.acquire(blocking=False):
+                pass
 
     def pods(self) -> dict[str, tuple[str, ...]]:
         """Gates, by name."""
@@ -75,6 +81,7 @@ def observed(*pods: JSON, **objects: list[JSON]) -> Iterator[Observed]:
         cluster,  # type: ignore[arg-type]
         monotonic=lambda: found.now,
         notify=found.noticed.release,
+        gated=found.gated.release,
         failed=found.failures.append,
     )
     found.state.start()
@@ -90,8 +97,19 @@ def test_a_pod_that_the_watch_brings_is_noticed_and_seen() -> None:
     with observed() as found:
         watch = found.cluster.server("pods").next_watch()
         watch.send("ADDED", identified(executor(1, gates=[GATE]), 200))
-        found.await_notice()
+        found.await_gated()
         assert found.pods() == {"spark-1-exec-1": ("ballast.dev/placement",)}
+
+
+def test_an_executor_at_its_gate_is_told_from_other_changes_which_may_be_a_flood() -> None:
+    with observed(executor(1, gates=[GATE, {"name": "kueue.x-k8s.io/admission"}]), executor(2, gates=[GATE])) as found:
+        watch = found.cluster.server("pods").next_watch()
+        watch.send("MODIFIED", identified(executor(1, gates=[GATE]), 200))
+        found.await_gated()
+        assert not found.noticed.acquire(blocking=False)
+        watch.send("MODIFIED", identified(executor(2), 201))
+        found.await_notice()
+        assert not found.gated.acquire(blocking=False)
 
 
 def test_other_pods_are_summed_up_by_node_and_wake_nothing() -> None:
@@ -100,10 +118,27 @@ def test_other_pods_are_summed_up_by_node_and_wake_nothing() -> None:
         watch.send("ADDED", identified(pod("web-2", node="node-1"), 200))
         watch.send("DELETED", identified(pod("web-1", node="node-1"), 201))
         watch.send("ADDED", identified(executor(1, gates=[GATE]), 202))
-        found.await_notice()
+        found.await_gated()
         others = found.state.look().lists.others
         assert {name: requested.pods for name, requested in others.requested.items()} == {"node-1": 1}
         assert not found.noticed.acquire(blocking=False)
+
+
+def test_annotations_of_a_users_objects_are_not_kept() -> None:
+    """A user who may create ExecutorMoves and SparkTopologies can fill 256 KiB of each, and thousands of them."""
+    asked, clicks = identified(move(1), 250), identified(CLICKS, 251)
+    with observed() as found:
+        for kind, raw in ((kinds.EXECUTOR_MOVE, asked), (kinds.SPARK_TOPOLOGY, clicks)):
+            metadata = {
+                **raw["metadata"],
+                "annotations": {"much": "x" * 1000},
+                "managedFields": [{"manager": "kubectl"}],
+            }
+            found.state.heard(kind, {**raw, "metadata": metadata})
+        objects = found.state.look()
+        assert objects.moves == (asked,)
+        assert [read.raw for read in objects.topologies] == [clicks]
+        assert not objects.topologies[0].resource.metadata.annotations
 
 
 def test_a_released_executor_is_not_released_again_before_its_event_comes() -> None:

@@ -216,6 +216,16 @@ async def test_what_is_promised_first_comes_first_and_what_is_marked_rests() -> 
     assert agenda.take()
 
 
+def test_gates_that_never_end_leave_a_pause_between_rounds() -> None:
+    time = Time()
+    agenda = Agenda(time)
+    agenda.rest(60.0, promised_seconds=1.0)
+    agenda.promise(after_seconds=0.0)
+    assert not agenda.take()
+    time.now = 1.0
+    assert agenda.take()
+
+
 async def test_a_round_promises_the_next_release() -> None:
     stage = Stage()
     stage.release_at = NOW

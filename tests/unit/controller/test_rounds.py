@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 from ballast.api import BalancingPolicy
 from ballast.api.topology import SparkTopology
 from ballast.controller.actuator import Actuator
-from ballast.controller.cluster_objects import ClusterLister
+from ballast.controller.cluster_objects import ClusterLister, Observer
 from ballast.controller.ends import Rates
 from ballast.controller.metrics_reader import MetricsReader
 from ballast.controller.movers import Movers
@@ -24,6 +24,7 @@ from ballast.controller.reporter import QUIET_SECONDS, Reporter
 from ballast.controller.rounds import Parts, Rounds
 from ballast.controller.switch import Switch
 from ballast.controller.telemetry import Telemetry
+from ballast.kube.client import Client
 from ballast.kube.document import text
 from ballast.kube.errors import Unavailable
 from ballast.kube.events import EventRecorder
@@ -121,12 +122,13 @@ def operating(
     monotonic: Callable[[], float] = time.monotonic,
     leading: Callable[[], bool] = lambda: True,
     clock: Callable[[], float] = lambda: NOW,
+    observer: Callable[[Client], Observer] = ClusterLister,
 ) -> Iterator[Rounds]:
     client = script.client(folder)
     events = EventRecorder(client, instance="one", clock=clock, on_error=_fail)
     telemetry = telemetry or Telemetry(CollectorRegistry())
     parts = Parts(
-        observer=ClusterLister(client),
+        observer=observer(client),
         metrics=metrics or MetricsReader(client, namespace="ballast-system"),
         movers=Movers(client, events=events, telemetry=telemetry, clock=clock),
         actuator=Actuator(client, events=events, telemetry=telemetry, clock=clock),
@@ -185,6 +187,29 @@ def test_everybody_is_placed_whatever_cannot_be_written(
     assert released(script) == BOTH
     told = [asked.path for asked in script.writes if "/executormoves/of-web/status" in asked.path]
     assert told, "the other team's move was not looked at"
+
+
+@pytest.mark.parametrize("confirmed", [True, False])
+def test_who_is_placed_does_not_wait_while_it_is_read_again_whether_others_opted_in(
+    server: tuple[Server, Scripted], tmp_path: Path, confirmed: bool
+) -> None:
+    """A tenant's pods that carry the gate although nothing opted them in would make every release wait for lists."""
+    found, script = server
+    stranger = executor(1, application="stranger", namespace="ads", gates=[GATE])
+    stranger["metadata"]["annotations"] = {"ballast.dev/gate": "disabled"}
+    found.lists["pods"].append(stranger)
+    before = list[dict[str, bool]]()
+
+    class Lister(ClusterLister):
+        def confirm(self) -> bool:
+            before.append(released(script))
+            return confirmed
+
+    with operating(script, tmp_path, observer=Lister) as rounds:
+        due = rounds.run()
+    assert before == [{"ads-exec-1": True}]
+    assert released(script) == BOTH | ({"stranger-exec-1": False} if confirmed else {})
+    assert confirmed or due == NOW
 
 
 @pytest.mark.parametrize("recommending", TEAMS)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ballast.controller.cluster_objects import OpenMove, read_moves
-from ballast.controller.turns import AGAIN_SECONDS, MOST, MOST_SECONDS, Turns
+from ballast.controller.turns import AGAIN_SECONDS, MOST, MOST_SECONDS, MOST_WHILE_GATED, Turns
 from tests.unit.controller.stage import NOW, Stage, move, stage, streaming
 
 JSON = dict[str, Any]
@@ -115,6 +115,13 @@ def test_a_reconcile_deletes_few_of_those_that_ended(pool: Stage) -> None:
     pool.begin()
     assert pool.run() == NOW + AGAIN_SECONDS
     assert len(pool.moves) == MOST
+
+
+def test_while_executors_are_gated_fewer_moves_have_their_turn() -> None:
+    turns = Turns()
+    turns.begin(JUNK, gated=True)
+    assert len([each for each in turns.order(JUNK) if turns.comes(each)]) == MOST_WHILE_GATED
+    assert turns.again_at(NOW) == NOW
 
 
 def test_when_executors_are_to_be_released_one_move_has_its_turn_and_the_others_wait() -> None:

@@ -15,8 +15,8 @@ BUSY = Answer(429, {"message": "limit reached on type Namespace"}, {"Retry-After
 FORBIDDEN = Answer(403, {"message": "the namespace is being terminated"})
 
 
-def notice(number: int) -> Notice:
-    return Notice(Regarding(POD, f"exec-{number}", f"uid-{number}", "analytics"), "Placed", "Place", "on node-1")
+def notice(number: int, namespace: str = "analytics") -> Notice:
+    return Notice(Regarding(POD, f"exec-{number}", f"uid-{number}", namespace), "Placed", "Place", "on node-1")
 
 
 class Told:
@@ -27,9 +27,9 @@ class Told:
         self.errors: list[KubeError] = []
         self.recorder = EventRecorder(client, instance="one", clock=lambda: self.now, on_error=self.errors.append)
 
-    def post(self, *numbers: int) -> None:
+    def post(self, *numbers: int, namespace: str = "analytics") -> None:
         for number in numbers:
-            self.recorder.post(notice(number))
+            self.recorder.post(notice(number, namespace))
 
 
 def test_a_server_that_throttles_events_is_asked_once_and_nobody_waits_for_it(tmp_path: Path) -> None:
@@ -47,6 +47,21 @@ def test_a_series_that_is_throttled_is_not_waited_for_either(tmp_path: Path) -> 
         told.post(1, 2)
     assert [asked.method for asked in script.asked] == ["POST", "PATCH"]
     assert script.slept == []
+
+
+def test_a_flood_of_events_about_one_namespace_is_cut_short_and_others_have_theirs(tmp_path: Path) -> None:
+    with scripted(*[OK] * 200) as script:
+        told = Told(script.client(tmp_path))
+        told.post(*range(100), namespace="junk")
+        flooded = len(script.asked)
+        told.post(1)
+        told.now += 5.0
+        told.post(*range(100, 200), namespace="junk")
+        told.now -= 3600.0
+        told.post(*range(200, 300), namespace="junk")
+    assert flooded == 25
+    assert [asked.path.split("/")[5] for asked in script.asked[25:]] == ["analytics", *["junk"] * 5]
+    assert told.errors == []
 
 
 @pytest.mark.parametrize("later_seconds", [11.0, -3600.0], ids=["soon", "although the clock was set back"])
