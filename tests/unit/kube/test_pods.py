@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from ballast.kube.pods import Nomination, Pod, PodReader, SparkExecutor
-from ballast.model import Phase, Requirement, Toleration
+from ballast.kube.pods import Nomination, Pod, PodReader, Requested, SparkExecutor
+from ballast.model import Phase, Requirement, Resources, Toleration
 from tests.unit.kube.builders import (
     CREATED_AT,
     GATE,
@@ -222,3 +222,25 @@ def test_our_gate_is_seen_in_any_pod() -> None:
 
 def test_an_ended_pod_holds_nothing() -> None:
     assert read(pod(node="node-1", phase="Succeeded")).requests.cpu_cores == 0
+
+
+def gpus(number: int, amount: str, **more: Any) -> Pod:
+    asked = {"requests": {"cpu": "500m", "memory": "1Gi", "example.com/gpu": amount}}
+    return read(executor(number, containers=[container(resources=asked)], **more))
+
+
+def test_what_is_requested_on_a_node_is_the_sum_of_those_that_hold_something_there() -> None:
+    before = {"node-1": Resources(1.0, 2.0**30, 1.0), "node-2": Resources(4.0)}
+    found = Requested(before)
+    for each in (
+        gpus(1, "1", node="node-1"),
+        gpus(2, "2", node="node-1", leaving=True),
+        gpus(3, "4", node="node-1", phase="Succeeded"),
+        gpus(4, "8"),
+        gpus(5, "16", node="node-3"),
+    ):
+        found.add(each)
+    assert found.on("node-1") == Resources(2.0, 3 * 2.0**30, 3.0, (("example.com/gpu", 3.0),))
+    assert found.on("node-2") == Resources(4.0)
+    assert found.on("node-3").extended == (("example.com/gpu", 16.0),)
+    assert found.on("nowhere") == Resources()
