@@ -43,6 +43,7 @@ NODES = 60
 ALONE, POURED, STANDS = "alone", "a tenant pours junk", "all junk stands"
 CASES = (ALONE, POURED, STANDS)
 MOST_RATIO = 1.10
+SETTLE_SECONDS = 30.0
 OPTED_IN = {"ballast.dev/gate": "enabled"}
 POLICY = """
 apiVersion: ballast.dev/v1alpha1
@@ -109,7 +110,7 @@ class Bench:
             gated, bare = (load.result() for load in loads)
         seconds = time.monotonic() - began
         cores = {what: (meter.cpu_seconds() - used[what]) / seconds for what, meter in meters.items()}
-        time.sleep(self.pace.debounce_seconds + 1.0)  # the last sets' releases are yet to be seen
+        self._settle(seen[ours], gated)
         executors = _of(seen[ours], gated)
         waits = [each.released_at - each.created_at for each in executors if each.released_at is not None]
         bound = [each.bound_at - each.created_at for each in _of(seen[others], bare) if each.bound_at is not None]
@@ -118,6 +119,13 @@ class Bench:
         for space in (ours, others):
             self.testbed.kubectl("delete", "pods", "--all", f"--namespace={space}", "--wait=false")
         return Waits(waits, bound, sum(each.placed for each in executors), len(executors) - len(waits), cores)
+
+    def _settle(self, sightings: Sightings, churned: Churned) -> None:
+        """The last sets' releases are yet to be seen."""
+        pods = [pod for each in churned.sets for pod in each]
+        until = time.monotonic() + SETTLE_SECONDS
+        while time.monotonic() < until and not sightings.released(pods):
+            time.sleep(0.2)
 
     def clear(self, namespace: str) -> None:
         for kind in KINDS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -34,6 +35,22 @@ def test_both_streams_are_guarded_while_a_command_runs(capsys: pytest.CaptureFix
     printed = capsys.readouterr()
     assert printed.out.count("approved") == printed.err.count("approved") == 2
     assert not obeyed(printed.out + printed.err)
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_an_operators_log_does_not_control_the_terminal_either(as_json: bool) -> None:
+    """Its root handler would outlive this test in this process."""
+    program = f"""
+import logging
+from ballast.cli.terminal import guarded
+from ballast.controller.logs import configure
+with guarded():
+    configure(as_json={as_json}, level=logging.INFO)
+    logging.getLogger("ballast").warning("left alone: %s", {HOSTILE!r}, extra={{"detail": {HOSTILE!r}}})
+"""
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert done.stderr.count("owned") == 2
+    assert not obeyed(done.stdout + done.stderr)
 
 
 @pytest.mark.parametrize("command", ["status", "approve --all -A", "release --stale"])
