@@ -273,6 +273,8 @@ _LEAST_STEPS = 10
 _FEW = 200
 _FEW_PARTS = 5
 """Of one topology, up to which they are weighed against each other."""
+_FEW_TOPOLOGIES = 4
+"""Of a pass, up to which each may have its parts weighed."""
 _MANY = 5000
 
 
@@ -289,7 +291,9 @@ class Proximity:
     def sets(self, workload: TopologyWorkload) -> list[list[int]]:
         """Groups to place together: those that exchange something, or all where there is time to weigh them jointly."""
         found = parts(workload)
-        few = sum(len(group.executors) for group in workload.groups) <= _FEW
+        own = sum(len(group.executors) for group in workload.groups)
+        # Of many small topologies in a pass, trying orders of each would take longer than the pass may.
+        few = own <= _FEW and own * _FEW_TOPOLOGIES >= self._executors
         thorough = self._executors <= _FEW if self._effort is None else self._effort.thorough
         return [[*range(len(workload.groups))]] if few and thorough and len(found) <= _FEW_PARTS else found
 
