@@ -273,6 +273,8 @@ _LEAST_STEPS = 10
 _FEW = 200
 _FEW_PARTS = 5
 """Of one topology, up to which they are weighed against each other."""
+_FEW_CELLS = 10_000
+"""Executors of a topology times nodes, up to which its parts are weighed."""
 _FEW_TOPOLOGIES = 4
 """Of a pass, up to which each may have its parts weighed."""
 _MANY = 5000
@@ -292,8 +294,8 @@ class Proximity:
         """Groups to place together: those that exchange something, or all where there is time to weigh them jointly."""
         found = parts(workload)
         own = sum(len(group.executors) for group in workload.groups)
-        # Of many small topologies in a pass, trying orders of each would take longer than the pass may.
-        few = own <= _FEW and own * _FEW_TOPOLOGIES >= self._executors
+        # In a large pool, or for many topologies in a pass, trying orders would take longer than the pass may.
+        few = own * workload.present.shape[1] <= _FEW_CELLS and own * _FEW_TOPOLOGIES >= self._executors
         thorough = self._executors <= _FEW if self._effort is None else self._effort.thorough
         return [[*range(len(workload.groups))]] if few and thorough and len(found) <= _FEW_PARTS else found
 
