@@ -48,13 +48,18 @@ def left(move: Move) -> bool:
     return move.phase not in _NEVER_LEFT
 
 
-def resting(moves: Iterable[Move], policy: MovesPolicy, subject: str, now: float) -> Objection | None:
-    """Why `subject`, the topology or node of all these moves, rests at `now`."""
-    for move in moves:
-        until = (move.ended_at if move.ended_at is not None else move.started_at) + policy.cooldown_seconds
-        if left(move) and now < until:
-            return Reason.COOLDOWN, f"{subject} rests {until - now:.0f} s more after {move.name}"
-    return None
+def resting(moves: Iterable[Move], policy: MovesPolicy, subject: str, now: float, *, most: int = 1) -> Objection | None:
+    """Why `subject`, the topology or node of all these moves, rests at `now`: `most` of them began or ended lately."""
+    ends = (
+        ((move.ended_at if move.ended_at is not None else move.started_at) + policy.cooldown_seconds, move.name)
+        for move in moves
+        if left(move)
+    )
+    recent = sorted(each for each in ends if now < each[0])
+    if len(recent) < most:
+        return None
+    until, name = recent[-most]
+    return Reason.COOLDOWN, f"{subject} rests {until - now:.0f} s more after {name}"
 
 
 def precedent(
@@ -137,14 +142,13 @@ def topology_objection(
 ) -> Objection | None:
     """Why no further move of this topology may start now, whatever the nodes."""
     own = [move for move in moves if move.topology == topology]
-    flying = sum(_flying(move) for move in own)
-    if flying >= policy.max_concurrent_per_topology:
-        most = policy.max_concurrent_per_topology
+    flying, most = sum(_flying(move) for move in own), policy.max_concurrent_per_topology
+    if flying >= most:
         words = f"{flying} moves of {topology} are under way, moves.maxConcurrentPerTopology is {most}"
         return Reason.MAX_CONCURRENT, words
     executors = counts.by_topology.get(topology, 0)
     spent = _spent_budget(own, policy, "Topology", where=f"in {topology}", executors=executors, now=now)
-    return resting(own, policy, topology, now) or spent
+    return resting(own, policy, topology, now, most=most) or spent
 
 
 def node_objection(

@@ -3,7 +3,8 @@
 What the application gained decides: the slowness of the executor, and the median and the 95th percentile of the batch
 times. The gap between the scores of the two nodes decides only where the application shows no change.
 
-The gap (`ballast.model.Gap`) is signed: the score of the node that was left minus the score of the destination.
+The gap (`ballast.model.Gap`) is signed: the score of the node that was left minus the score of the destination. A gap
+that narrowed by less than a third of what the move had predicted counts as unchanged: so much comes of other load, too.
 
 Samples of the metric window must all be newer than the replacement's start-up. `moves.settle` is at least the window
 plus the interval, so that at least one interval is left out. Where the application is slower than before at that time,
@@ -30,6 +31,8 @@ class Tolerance:
     """Share of the value before."""
     gap_points: float = 2.0
     """For the gap, at least so many points of score."""
+    predicted_share: float = 1.0 / 3.0
+    """For the gap to count as narrower: the share of the predicted gain that was measured."""
 
 
 TOLERANCE = Tolerance()
@@ -41,13 +44,20 @@ class Change(Enum):
     WORSE = auto()
 
 
-def verdict(before: MoveMetrics, after: MoveMetrics, tolerance: Tolerance = TOLERANCE) -> MoveReason:
+def verdict(
+    before: MoveMetrics,
+    after: MoveMetrics,
+    *,
+    predicted_points: float | None = None,
+    tolerance: Tolerance = TOLERANCE,
+) -> MoveReason:
     """Helped, DidNotHelp, Inconclusive or NotJudged, by what is known on both sides.
 
+    `predicted_points`: by which the gap was to narrow; None: nothing was predicted.
     Inconclusive: the application's signals contradict each other, or the application gained while the gap widened.
     NotJudged: nothing is known on both sides.
     """
-    felt, gap = set(_felt(before, after, tolerance)), _gap(before, after, tolerance)
+    felt, gap = set(_felt(before, after, tolerance)), _gap(before, after, predicted_points, tolerance)
     if not felt and gap is None:
         return MoveReason.NOT_JUDGED
     if Change.BETTER in felt:
@@ -76,11 +86,16 @@ def _felt(before: MoveMetrics, after: MoveMetrics, tolerance: Tolerance) -> Iter
             yield _change(then - now, noise=tolerance.ratio * then)
 
 
-def _gap(before: MoveMetrics, after: MoveMetrics, tolerance: Tolerance) -> Change | None:
+def _gap(
+    before: MoveMetrics, after: MoveMetrics, predicted_points: float | None, tolerance: Tolerance
+) -> Change | None:
     if before.gap is None or after.gap is None:
         return None
     noise = max(tolerance.gap_points, tolerance.ratio * abs(before.gap.points))
-    return _change(before.gap.narrowed(after.gap), noise=noise)
+    gain = before.gap.narrowed(after.gap)
+    found = _change(gain, noise=noise)
+    short = predicted_points is not None and gain < tolerance.predicted_share * predicted_points
+    return Change.SAME if found is Change.BETTER and short else found
 
 
 def _change(gain: float, *, noise: float) -> Change:
@@ -122,7 +137,7 @@ def _metrics(at: Situation, claim: Replacement) -> MoveMetrics:
 
 def _judge(at: Situation, claim: Replacement, after: MoveMetrics, *, last: float) -> Step:
     before = at.move.before
-    found = verdict(before, after)
+    found = verdict(before, after, predicted_points=narrowed(at.move.orders.decided, at.move.orders.predicted))
     if at.now < last and (found is MoveReason.NOT_JUDGED or slower(before, after)):
         return wait(at, last)
     phase = MovePhase.FAILED if found is MoveReason.DID_NOT_HELP else MovePhase.SUCCEEDED

@@ -142,6 +142,16 @@ def astray(snapshot: Snapshot, policy: Policy) -> dict[str, float]:
     return {node: fsum(amounts) for node, amounts in strayed.items()}
 
 
+def foreign(snapshot: Snapshot, policy: Policy) -> dict[str, float]:
+    """By node, points of its measured score that its executors don't make."""
+    points = points_per_core(snapshot, policy)
+    used: dict[str, list[float]] = defaultdict(list)
+    for executor in snapshot.executors:
+        if executor.node in points and executor.usage is not None and executor.usage.cpu_cores is not None:
+            used[executor.node].append(executor.usage.cpu_cores * points[executor.node])
+    return {name: max(0.0, score - fsum(used[name])) for name, score in measured(snapshot, policy).by_node.items()}
+
+
 def projected(snapshot: Snapshot, policy: Policy, loads: Loads, measured: Mapping[str, float]) -> dict[str, float]:
     """Measured scores (percent) plus what is arriving minus what is leaving.
 

@@ -29,7 +29,7 @@ from ballast.model import (
 from ballast.moves.budget import Rest, left
 from ballast.moves.candidates import Candidates
 from ballast.moves.rules import weightless
-from ballast.moves.score import Loads, astray
+from ballast.moves.score import Loads, astray, foreign
 from ballast.planner.arbiter import Arbiter, ArbiterTerms, planned
 from ballast.planner.strategy_state import USAGE, restored, stored
 from ballast.shedding.avg_shedder_usage import PairState, UsageMemory, UsageSettings, avg_shedder_usage
@@ -122,11 +122,12 @@ class _Moment:
         nodes = (node for node in self.snapshot.nodes if node.name in self.scores)
         silent = frozenset(node.name for node in self.snapshot.nodes if node.name not in self.scores)
         open_to = destinations(self.snapshot)
-        strayed = astray(self.snapshot, self.policy)
+        strayed, others = astray(self.snapshot, self.policy), foreign(self.snapshot, self.policy)
         seen = (
             replace(
                 self._node(node, residents.get(node.name, ()), from_score, receives=node.name in open_to),
                 astray=strayed.get(node.name, 0.0),
+                foreign=others.get(node.name, 0.0),
             )
             for node in nodes
         )

@@ -4,9 +4,9 @@ The pairs, thresholds and hits are those of Pulsar's AvgShedder (PIP-364). What 
 metric window, and only while the node stays on the same side; those of a node without metrics, and of the partner it
 had, stay as they are; hits count as a reason only when the node strayed farther than the pool's own noise explains;
 points that come from executors which differ from their applications' means count only as far as they have lasted
-(`lasting`); executors are chosen as the combination that comes closest to leveling the two nodes without making the
-cold one the hotter or taking the hot one far below the pool's level, fewer and cheaper moves first; and every
-suggestion says which scores it should end in.
+(`lasting`); gaps have to be wider by what the load of others comes and goes by (`unrest`); executors are chosen as the
+combination that comes closest to leveling the two nodes without making the cold one the hotter or taking the hot one
+far below the pool's level, fewer and cheaper moves first; and every suggestion says which scores it should end in.
 
 Give it scores that include what is arriving and leaving: hits are kept until the gap itself is gone, so a suggestion
 that was not followed comes again, and one that was is seen in the scores.
@@ -22,6 +22,7 @@ from ballast.model.reason import Reason
 from ballast.shedding.lasting import Lasting, calmed, observed
 from ballast.shedding.load import AnythingGoes, Suggestion, Terms, UsageNode, UsagePool
 from ballast.shedding.noise import Noise, observe
+from ballast.shedding.unrest import Unrest, experienced
 from ballast.shedding.victims_and_destination import Effect, Leveling, Refused, Search
 
 # How long a node has been on the hot or the cold side of a pair that is apart, and how far out it was meanwhile.
@@ -91,6 +92,8 @@ class UsageSettings:
     """Suggestions in one pass."""
     max_moves_per_node: int = 1
     """Suggestions in one pass for one hot node."""
+    unrest: float = 0.0
+    """Points by which the thresholds have been raised, since load of others comes and goes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,7 @@ class UsageMemory:
     noise: Noise = field(default_factory=Noise)
     last_at_seconds: float | None = None
     lasting: Lasting = ()
+    unrest: Unrest = field(default_factory=Unrest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +145,8 @@ def avg_shedder_usage(
     if len(pool.nodes) < 2:
         return UsageResult((), (), (), memory)
     lasting = _lasting(pool, settings, memory, now_seconds=now_seconds)
+    unrest = _unrest(pool, settings, memory, now_seconds=now_seconds)
+    settings = _raised(settings, unrest)
     measured = {node.name: node.score for node in pool.nodes}
     pool = _calmed(pool, dict(lasting))
     # At the middle, to which nodes are calmed, the order remains that of what was measured.
@@ -151,7 +157,7 @@ def avg_shedder_usage(
     streaks = {**watch.resting(pool.silent), **watch.streaks(ranked)}
     pairs = [_state(cold, hot, streaks, noise.extreme, settings) for cold, hot in _pairs(ranked)]
     suggestions, refused = _decide(pool, pairs, settings, terms or AnythingGoes())
-    remembered = UsageMemory(_farthest(streaks), noise, watch.observed_at_seconds, lasting)
+    remembered = UsageMemory(_farthest(streaks), noise, watch.observed_at_seconds, lasting, unrest)
     return UsageResult(tuple(suggestions), tuple(refused), tuple(pairs), remembered)
 
 
@@ -166,6 +172,25 @@ def _lasting(pool: UsagePool, settings: UsageSettings, memory: UsageMemory, *, n
         return memory.lasting
     elapsed = settings.window_seconds if last is None or now_seconds < last else now_seconds - last
     return observed(memory.lasting, pool.nodes, silent=pool.silent, elapsed_seconds=elapsed)
+
+
+def _unrest(pool: UsagePool, settings: UsageSettings, memory: UsageMemory, *, now_seconds: float) -> Unrest:
+    last = memory.last_at_seconds
+    if last is not None and 0 <= now_seconds - last < settings.window_seconds / 4.0:
+        return memory.unrest
+    elapsed = settings.window_seconds if last is None or now_seconds < last else now_seconds - last
+    foreign = {node.name: node.foreign for node in pool.nodes if node.name not in pool.unsettled}
+    return experienced(memory.unrest, foreign, silent=pool.silent | pool.unsettled, elapsed_seconds=elapsed)
+
+
+def _raised(settings: UsageSettings, unrest: Unrest) -> UsageSettings:
+    """With gaps that have to be wider by what comes and goes."""
+    return replace(
+        settings,
+        low_threshold=settings.low_threshold + unrest.points,
+        high_threshold=settings.high_threshold + unrest.points,
+        unrest=unrest.points,
+    )
 
 
 def _farthest(streaks: Mapping[str, Streak]) -> tuple[tuple[str, Streak], ...]:
@@ -271,7 +296,7 @@ def _waiting(
             "applications' means, which has not lasted"
         )
     if difference < settings.low_threshold:
-        return Reason.BALANCED, f"{difference:.1f} points apart, below lowThreshold {settings.low_threshold:g}"
+        return Reason.BALANCED, f"{difference:.1f} points apart, below lowThreshold {_threshold(settings)}"
     if hot.score < settings.min_hot_score:
         return Reason.BELOW_MIN_HOT_SCORE, f"at {hot.score:.1f}, below minHotScore {settings.min_hot_score:g}"
     due = [each for each in sides if each.low >= settings.low_hits or each.high >= settings.high_hits]
@@ -282,6 +307,11 @@ def _waiting(
         strayed = max(each.deviation for each in due)
         return Reason.WAITING_FOR_HITS, f"{strayed:.1f} points out, which the pool's noise of {extreme:.1f} explains"
     return None, ""
+
+
+def _threshold(settings: UsageSettings) -> str:
+    set_to = f"{settings.low_threshold - settings.unrest:g}"
+    return f"{set_to} + {settings.unrest:.1f} that others' load comes and goes by" if settings.unrest else set_to
 
 
 def _beyond_noise(streak: Streak, extreme: float, settings: UsageSettings) -> bool:
@@ -300,6 +330,8 @@ def _decide(
         max_unload_ratio=settings.max_unload_ratio,
         # Farther below the pool's level than half a gap, a node would have to be filled again.
         floor=_level(pool) - settings.low_threshold / 2.0,
+        # At both nodes so much comes and goes without any move.
+        left=2.0 * settings.unrest,
     )
     suggestions: list[Suggestion] = []
     refused: list[Refused] = []

@@ -137,6 +137,8 @@ class UsageNode:
     """False: nothing that runs there could be moved, so its partner is better paired with another hot node."""
     astray: float = 0.0
     """Points of its score by which its executors differ from the means of their applications."""
+    foreign: float = 0.0
+    """Points of its score that its executors don't make."""
     passing: float = 0.0
     """Points by which the score was brought nearer the pool's middle, since they are not known to last."""
 

@@ -45,6 +45,13 @@ class Noise:
     """Name, own middle, deviation in the last pass; points."""
 
 
+def watched(deviations: Mapping[str, float]) -> list[str]:
+    """A sample that stays the same when nodes come and go."""
+    if len(deviations) <= _WATCHED:
+        return sorted(deviations)
+    return sorted(sorted(deviations, key=lambda name: (crc32(name.encode()), name))[:_WATCHED])
+
+
 def observe(noise: Noise, deviations: Mapping[str, float], *, elapsed_seconds: float, memory_seconds: float) -> Noise:
     """Learns from one pass.
 
@@ -57,11 +64,11 @@ def observe(noise: Noise, deviations: Mapping[str, float], *, elapsed_seconds: f
         return replace(noise, nodes=())
     passes = noise.passes + 1
     known = {name: (middle, last) for name, middle, last in noise.nodes}
-    watched = _watched(deviations)
-    if len(known.keys() ^ set(watched)) > _MOST_CHANGED * len(watched):
+    names = watched(deviations)
+    if len(known.keys() ^ set(names)) > _MOST_CHANGED * len(names):
         # The middle has moved with them: how the others stood to it before says nothing now.
         known = {}
-    seen = [(deviations[name], *known[name]) for name in watched if name in known]
+    seen = [(deviations[name], *known[name]) for name in names if name in known]
     weight = max(1.0 / passes, 1.0 / _HORIZON_PASSES)
     learned = noise
     if seen and passes > _APPRENTICE_PASSES:
@@ -69,17 +76,10 @@ def observe(noise: Noise, deviations: Mapping[str, float], *, elapsed_seconds: f
     elif seen:
         learned = _apprentice(noise, seen, likeness=exp(-elapsed_seconds / memory_seconds))
     nodes = []
-    for name in watched:
+    for name in names:
         middle = known.get(name, (deviations[name], 0.0))[0]
         nodes.append((name, round(middle + weight * (deviations[name] - middle), 3), round(deviations[name], 3)))
     return replace(learned, passes=passes, nodes=tuple(nodes))
-
-
-def _watched(deviations: Mapping[str, float]) -> list[str]:
-    """A sample that stays the same when nodes come and go."""
-    if len(deviations) <= _WATCHED:
-        return sorted(deviations)
-    return sorted(sorted(deviations, key=lambda name: (crc32(name.encode()), name))[:_WATCHED])
 
 
 def _tracked(extreme: float, distances: list[float]) -> float:

@@ -153,6 +153,8 @@ class Search:
     max_unload_ratio: float
     floor: float
     """No source is to end below this score, unless a single executor takes it there."""
+    left: float = 0.0
+    """Points of a gap that are not closed, unless a single executor closes them."""
 
     def best(
         self, source: UsageNode, targets: Iterable[UsageNode], most: int
@@ -202,8 +204,9 @@ class Search:
         """Cores that are to leave: half of what lies between the two, but no more than the source has to spare."""
         half = meeting * min(1.0, 2.0 * self.max_unload_ratio)
         surplus = (self.scores[source.name] - self.floor) / effect.source_points
+        spare = min(surplus, meeting - effect.meeting_load(self.left))
         lightest = min((item.load for item in items), default=0.0)
-        return min(half, max(surplus, lightest))
+        return min(half, max(spare, lightest))
 
     def _items(
         self, source: UsageNode, target: UsageNode, before: Gap, meeting: float

@@ -53,6 +53,27 @@ def test_a_proposed_move_counts_as_under_way() -> None:
     assert _why([a_move(phase=MovePhase.PROPOSED, ended_at=None)], FREE) is Reason.MAX_CONCURRENT
 
 
+@pytest.mark.parametrize(
+    ("ages", "reason"),
+    [
+        ([100], None),
+        ([100, 150], Reason.COOLDOWN),
+        ([100, 200], None),
+        ([100, 150, 199], Reason.COOLDOWN),
+    ],
+)
+def test_a_topology_rests_after_as_many_moves_as_may_be_under_way(ages: list[float], reason: Reason | None) -> None:
+    policy = MovesPolicy(cooldown_seconds=200.0, max_concurrent_per_topology=2)
+    moves = [a_move(f"m-{age}", source="n8", target="n9", ended_at=NOW - age) for age in ages]
+    assert _why(moves, policy) is reason
+
+
+def test_a_topology_rests_until_fewer_moves_are_recent() -> None:
+    policy = MovesPolicy(cooldown_seconds=200.0, max_concurrent_per_topology=2)
+    moves = [a_move(f"m-{age}", source="n8", target="n9", ended_at=NOW - age) for age in (10, 100, 150)]
+    assert ruled(moves, policy) == (Reason.COOLDOWN, "team/clicks rests 100 s more after m-100")
+
+
 def test_a_topology_rests_after_a_move() -> None:
     policy = MovesPolicy(cooldown_seconds=200.0)
     assert _why([a_move(ended_at=NOW - 100)], policy) is Reason.COOLDOWN

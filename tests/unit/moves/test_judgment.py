@@ -85,7 +85,34 @@ def test_the_tolerance_is_a_parameter() -> None:
     assert slower(BEFORE, measured, Tolerance(ratio=0.01))
     narrower = MoveMetrics(hot_score=88.5, cold_score=30.0)
     assert verdict(BEFORE, narrower) is MoveReason.DID_NOT_HELP
-    assert verdict(BEFORE, narrower, Tolerance(ratio=0.01, gap_points=1.0)) is MoveReason.HELPED
+    assert verdict(BEFORE, narrower, tolerance=Tolerance(ratio=0.01, gap_points=1.0)) is MoveReason.HELPED
+
+
+@pytest.mark.parametrize(
+    ("predicted", "expected"),
+    [
+        pytest.param(None, MoveReason.HELPED, id="nothing was predicted"),
+        pytest.param(20.0, MoveReason.HELPED, id="half of it"),
+        pytest.param(30.0, MoveReason.HELPED, id="a third of it"),
+        pytest.param(31.0, MoveReason.DID_NOT_HELP, id="less than a third of it"),
+        pytest.param(-10.0, MoveReason.HELPED, id="more than was predicted"),
+    ],
+)
+def test_a_gap_counts_as_narrower_by_a_third_of_what_was_predicted(
+    predicted: float | None, expected: MoveReason
+) -> None:
+    narrower = MoveMetrics(hot_score=80.0, cold_score=30.0)
+    assert verdict(BEFORE, narrower, predicted_points=predicted) is expected
+
+
+def test_an_application_that_is_faster_needs_no_narrower_gap() -> None:
+    narrower = MoveMetrics(hot_score=85.0, cold_score=30.0, slowness=1.0)
+    assert verdict(BEFORE, narrower, predicted_points=60.0) is MoveReason.HELPED
+
+
+def test_a_gap_that_widened_is_worse_whatever_was_predicted() -> None:
+    wider = MoveMetrics(hot_score=97.0, cold_score=30.0, slowness=1.0)
+    assert verdict(BEFORE, wider, predicted_points=60.0) is MoveReason.INCONCLUSIVE
 
 
 def judge(since: float, measured: Facts) -> Step:
