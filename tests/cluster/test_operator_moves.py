@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from tests.cluster.chart.caller import Caller, user
 from tests.cluster.chart.installation import CHART, NAMESPACE, RELEASE, Installation, grant
 from tests.cluster.chart.objects import gates_of, move
 from tests.cluster.controller.hand import Clock, FakeFigures, hand, watching
-from tests.cluster.controller.ordered import CLICKS, COLD, EAGER, HOT, MOVES, WARM, Stage, stage, traveling
+from tests.cluster.controller.ordered import CLICKS, COLD, EAGER, HOT, MOVES, WARM, Stage, stage, take_places, traveling
 from tests.cluster.controller.pool import ENFORCE, POOL_LABEL, ZONE_LABEL, Pool, pool, required_labels, zones
 from tests.cluster.controller.scene import Driver
 from tests.testbed.testbed import Testbed
@@ -45,6 +45,36 @@ def test_a_host_name_is_required_where_the_policy_asks_for_it(installed: Install
         on.ask("asked", on.executor(HOT))
         assert on.outcome("asked")[0] in ("Succeeded", "Failed")
         assert required_labels(on.executor(COLD)) == {"kubernetes.io/hostname": [on.mine.node(COLD)]}
+
+
+def test_the_nomination_of_a_replacement_that_finds_no_node_is_cleared_after_five_seconds(
+    installed: Installation,
+) -> None:
+    with stage(installed, "taken") as on:
+        take_places(on.mine, on.driver)
+        on.ask("asked", on.executor(HOT))
+        refused = _rounds_until(on, _unschedulable, "kube-scheduler finds no node for the replacement")
+        assert refused["status"]["nominatedNodeName"] == on.mine.node(COLD), "kube-scheduler leaves it"
+        cleared = _rounds_until(on, lambda pod: not pod["status"].get("nominatedNodeName"), "the nomination is cleared")
+        assert cleared["metadata"]["uid"] == refused["metadata"]["uid"]
+        assert _unschedulable(cleared), "now an autoscaler sees it"
+
+
+def _rounds_until(on: Stage, holds: Callable[[JSON], bool], what: str) -> JSON:
+    """The replacement, once this holds for it; it is not awaited that it runs."""
+
+    def look() -> JSON | None:
+        on.operator.round()
+        on.driver.step()
+        on.clock.ahead_seconds += 1.0
+        return next((pod for pod in on.driver.pods() if not pod["spec"].get("nodeName") and holds(pod)), None)
+
+    return wait_until(look, what=what, timeout_seconds=30.0)
+
+
+def _unschedulable(pod: JSON) -> bool:
+    conditions = pod["status"].get("conditions") or ()
+    return any(each["type"] == "PodScheduled" and each.get("reason") == "Unschedulable" for each in conditions)
 
 
 @contextmanager

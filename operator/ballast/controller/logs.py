@@ -17,7 +17,7 @@ from pythonjsonlogger.core import RESERVED_ATTRS
 from pythonjsonlogger.json import JsonFormatter
 
 from ballast.kube import actions
-from ballast.model import Displaced, Pin, Plan, PlannedMove
+from ballast.model import Displaced, Pin, Plan, PlannedMove, Reason
 from ballast.moves import MoveState
 from ballast.moves.state import narrowed
 
@@ -101,7 +101,7 @@ def note_releases(policy: str, releases: Iterable[Outcome]) -> list[str]:
                 continue
             case actions.Refused():
                 others[Line.NOT_RELEASED, each.topology, "ReleaseRefused", outcome.detail] += 1
-            case actions.Released() if outcome.pin is not Pin.NONE:
+            case actions.Released() if outcome.pin is not Pin.NONE and placement.reason is not Reason.POOL_FULL:
                 place = placement.node or "/".join(filter(None, placement.location))
                 places[each.topology, str(placement.reason or "")].append(place)
             case actions.Released():

@@ -14,6 +14,7 @@ import numpy as np
 
 from ballast.model import (
     Executor,
+    Location,
     Memory,
     Phase,
     Pin,
@@ -26,6 +27,7 @@ from ballast.model import (
 from ballast.model.arrays import BoolArray, FloatArray
 from ballast.placement.admission import Admission, refusal
 from ballast.placement.executor_order import sequence
+from ballast.placement.growth import awaited_zones, requires_zone
 from ballast.placement.node_locations import NodeLocations, node_locations
 from ballast.placement.placement_view import TIERS, PlacementView, Pool, hot_score, placement_view, would_be_unloaded
 from ballast.placement.proximity import Effort
@@ -73,8 +75,8 @@ def place(
     its way included; `measured`: without that, the same if None. `reserved`: amounts by node set aside for moves
     in flight. `unbound`: amounts that pods will take which are not bound yet, as `expected` says; worked out if None.
     `loads`: expected CPU cores by executor uid, its request otherwise. An executor that can't be placed within the
-    limits has node None, Pin.NONE and a reason; in its location stand the zone and racks that it should prefer, where
-    they are known.
+    limits has node None and a reason; in its location stand the zone and racks that it should prefer, where they are
+    known. Its pin is Zone if an autoscaler can provide a node for it there, otherwise None.
     """
     if not gated:
         return Placed([], state)
@@ -88,7 +90,8 @@ def place(
     known = scores if measured is None else measured
     strategy = chosen(pool, snapshot, state, gated=gated, measured=known, effort=effort)
     pins = decided(snapshot, gated) if policy.placement.strategy == "AvgShedder" else {}
-    work = _Pass(pool, policy, strategy, memory=memory, loads=loads, pins=pins)
+    awaited = awaited_zones(snapshot.executors, policy.levels)
+    work = _Pass(pool, policy, strategy, memory=memory, loads=loads, pins=pins, awaited=awaited)
     sent = work.foresee(snapshot, state)
     free = [e for e in sorted(gated, key=lambda e: (e.key, e.uid)) if e.uid not in pins or not work.pin(e)]
     bound = headings(snapshot, sent.items()) | _nodes(work.placements)
@@ -123,6 +126,8 @@ class _Pass:
     memory: Memory
     loads: Mapping[str, float]
     pins: Mapping[str, str]
+    awaited: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """By topology and component: the zone in which executors wait for nodes."""
     placements: list[Placement] = field(default_factory=list)
     seats: dict[str, int] = field(default_factory=dict)
     """Position of the node by uid, of executors that the strategy or stickiness placed."""
@@ -248,10 +253,17 @@ class _Pass:
         self.placements.append(Placement(executor.key, executor.uid, node.name, node.location, pin, reason, detail))
 
     def _release(self, workload: TopologyWorkload, group: int, executors: Sequence[Executor]) -> None:
-        """Release executors of a group unpinned, with the reason."""
+        """Release executors of a group without a node, with the reason."""
         if not executors:
             return
         reason, detail = why_not(self.pool, workload, group)
-        location = preferred_location(self.pool, workload, group)
+        location, pin = self._near(workload, group), Pin.NONE
+        if reason is Reason.POOL_FULL and self.policy.placement.pin is not Pin.NONE:
+            pin = Pin.ZONE if requires_zone(self.pool, workload, group, location) else Pin.NONE
         for executor in executors:
-            self.placements.append(Placement(executor.key, executor.uid, None, location, Pin.NONE, reason, detail))
+            self.placements.append(Placement(executor.key, executor.uid, None, location, pin, reason, detail))
+
+    def _near(self, workload: TopologyWorkload, group: int) -> Location:
+        component = workload.components[workload.groups[group].component]
+        awaited = self.awaited.get((workload.topology.key, component))
+        return preferred_location(self.pool, workload, group, awaited=awaited)

@@ -109,21 +109,34 @@ def common_refusal(executor: Executor, nodes: Sequence[Node]) -> tuple[Reason, s
     return reason, f"{example}; {count} of {len(nodes)} nodes say the same" if count > 1 else example
 
 
-def preferred_location(pool: Pool, workload: TopologyWorkload, group_index: int) -> Location:
+def preferred_location(
+    pool: Pool, workload: TopologyWorkload, group_index: int, *, awaited: str | None = None
+) -> Location:
     """Zone and racks in which most of the component is, else most of its topology, else the driver or most traffic.
 
-    If none of these is anywhere, the zone with most nodes that admit the group: an autoscaler then provides the nodes
-    of a set in one zone. Never a node; None where nothing is known.
+    `awaited`: the zone in which the component's executors wait for nodes; it counts if none of the component is on one.
+    If the pool has no node for the group in the driver's zone, or if nothing is known, it is the zone with most nodes
+    that admit the group: an autoscaler then provides the nodes of a set in one zone. Never a node; None where nothing
+    is known.
     """
-    group = workload.groups[group_index]
-    for counts in (workload.present[group.component], workload.present.sum(axis=0)):
+    group, depth = workload.groups[group_index], len(pool.locations.steps)
+    present = workload.present[group.component]
+    if not present.any() and awaited is not None:
+        return (awaited, *(None for _ in range(depth - 1)))
+    for counts in (present, workload.present.sum(axis=0)):
         if counts.any():
             return _center(pool, counts.astype(np.float64))
-    location = _outer_end(workload, len(pool.locations.steps))
+    location, driver = _outer_end(workload, depth), workload.traffic.driver
     admitted = pool.admission.mask(group.constraints)
-    if any(location) or not admitted.any():
+    known = any(location) and (driver is None or _has_place(pool, location[0], admitted))
+    if known or not admitted.any():
         return location
-    return (_center(pool, admitted.astype(np.float64))[0], *location[1:])
+    return (_center(pool, admitted.astype(np.float64))[0], *(None for _ in range(depth - 1)))
+
+
+def _has_place(pool: Pool, zone: str | None, admitted: BoolArray) -> bool:
+    labels, values = pool.locations.labels[0], pool.locations.values[0]
+    return zone is None or bool((admitted & (labels == values.get(zone, -2))).any())
 
 
 def _outer_end(workload: TopologyWorkload, depth: int) -> Location:

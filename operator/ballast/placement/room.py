@@ -113,8 +113,8 @@ def room(
     for name, score in scores.items():
         if name in locations.index:
             result.scores[locations.index[name]] = score
-    _take_off(result, locations, reserved)
-    _take_off(result, locations, expected(snapshot, locations.levels) if unbound is None else unbound)
+    take_off(result, locations, reserved)
+    take_off(result, locations, expected(snapshot, locations.levels) if unbound is None else unbound)
     return result
 
 
@@ -167,8 +167,8 @@ def short_of_room(
     sets = list(sets)
     places = node_locations(snapshot.nodes, levels)
     space, admission = Room(places, kinds(e.requests for members in sets for e in members)), Admission(places.nodes)
-    _take_off(space, places, reserved)
-    _take_off(space, places, unbound)
+    take_off(space, places, reserved)
+    take_off(space, places, unbound)
     for executor in snapshot.executors:
         if executor.phase is Phase.LEAVING and executor.node in places.index:
             space.free[places.index[executor.node]] += space.vector(executor.requests)
@@ -187,7 +187,7 @@ def _fill(space: Room, admission: Admission, members: Iterable[Executor]) -> int
     return placed
 
 
-def _take_off(space: Room, places: NodeLocations, amounts: Mapping[str, Resources]) -> None:
+def take_off(space: Room, places: NodeLocations, amounts: Mapping[str, Resources]) -> None:
     for name, taken in amounts.items():
         if name in places.index:
             space.free[places.index[name]] -= space.vector(taken)

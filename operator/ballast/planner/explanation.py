@@ -18,6 +18,8 @@ from ballast.model import (
     MovesMode,
     Node,
     Phase,
+    Pin,
+    Placement,
     Plan,
     Policy,
     Reason,
@@ -164,12 +166,17 @@ def _verdict(executor: Executor, decided: Plan, mode: MovesMode) -> str:
             return f"{moves}: the gap narrows by {move.gain:.1f} points; {why}"
     for placement in (*decided.placements, *decided.replacements):
         if placement.uid == executor.uid:
-            where = placement.node or "any node that kube-scheduler finds"
-            return f"is released to {where}" + (f" ({placement.reason})" if placement.reason else "")
+            return f"is released to {_where(placement)}" + (f" ({placement.reason})" if placement.reason else "")
     for hold in decided.holds:
         if hold.uid == executor.uid:
             return f"is held ({hold.reason})"
     return "stays"
+
+
+def _where(placement: Placement) -> str:
+    if placement.node is None and placement.pin is not Pin.NONE:
+        return f"a node that an autoscaler provides in {placement.location[0]}"
+    return placement.node or "any node that kube-scheduler finds"
 
 
 def standing(executor: Executor, *, candidates: Candidates, rules: Rules, resting: Rest) -> Iterator[Objection]:

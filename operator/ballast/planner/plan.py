@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import hypot, sqrt
 
@@ -34,7 +34,15 @@ from ballast.placement.scope import next_scopes
 from ballast.placement.strategies import PlacementState, headings
 from ballast.planner.leveling import Leveling, TrafficState, level
 from ballast.planner.nominations import overdue_nominations, with_nominations
-from ballast.planner.release import Releases, given_up, hurried, releases, unschedulable, waiting_sets
+from ballast.planner.release import (
+    Releases,
+    given_up,
+    hurried,
+    releases,
+    tried_lately,
+    unschedulable,
+    waiting_sets,
+)
 from ballast.planner.strategy_state import USAGE, displaced, kept, observed, recalled, restored
 from ballast.shedding.avg_shedder_usage import UsageMemory
 from ballast.shedding.strategies import hit_counts
@@ -140,7 +148,7 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
         placements=remembered(snapshot, memory),
         scopes=next_scopes(snapshot, policy, memory),
     )
-    stuck, remembering = unschedulable(snapshot, remembering, now)
+    stuck, remembering = unschedulable(snapshot, policy.levels, remembering, now, unbound=inputs.unbound)
     overdue, clear_at = overdue_nominations(snapshot, now)
     decided = Plan(
         placements=with_nominations(placements, snapshot, policy.levels),
@@ -215,13 +223,23 @@ def _with_places(inputs: _Inputs, gated: list[Executor]) -> Placed:
         measured=measured,
         state=observed(before, inputs.snapshot, inputs.policy, measured=measured, now=inputs.now),
     )
-    return replace(found, placements=_tied(found.placements, gated))
+    tried = tried_lately(inputs.memory, inputs.now)
+    in_vain = {e.uid for e in gated if (e.topology, e.component) in tried}
+    return replace(found, placements=_tied(found.placements, gated, in_vain))
 
 
-def _tied(placements: list[Placement], gated: list[Executor]) -> list[Placement]:
-    """Don't pin executors that must not be deleted: an unschedulable pin could not be undone."""
+def _tied(placements: list[Placement], gated: list[Executor], in_vain: Collection[str]) -> list[Placement]:
+    """Don't pin executors that must not be deleted: an unschedulable pin could not be undone.
+
+    `in_vain`: those that should not wait for a node in their zone, since others of their component have.
+    """
     loose = {executor.uid for executor in gated if not executor.labeled}
-    return [replace(p, pin=Pin.NONE, detail=p.detail or _PREFERRED) if p.uid in loose else p for p in placements]
+    return [
+        replace(p, pin=Pin.NONE, detail=p.detail or _PREFERRED)
+        if p.uid in loose or (p.node is None and p.uid in in_vain)
+        else p
+        for p in placements
+    ]
 
 
 def _leveled(inputs: _Inputs, placements: tuple[Placement, ...], state: PlacementState) -> Leveling:

@@ -7,13 +7,14 @@ first batches ran, so a set is released at once or the early ones keep everythin
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ballast.model import (
     Attempts,
     Executor,
     Hold,
+    Levels,
     Memory,
     MovePhase,
     Phase,
@@ -22,9 +23,11 @@ from ballast.model import (
     PlacementMode,
     PlacementPolicy,
     Reason,
+    Resources,
     Snapshot,
 )
 from ballast.moves.score import profile_of
+from ballast.placement.growth import awaiting_nodes
 
 # Executors that were pinned to a place where nothing can run them.
 #
@@ -33,6 +36,10 @@ from ballast.moves.score import profile_of
 
 PATIENCE_SECONDS = 20.0
 """How long a pinned pod may stay unschedulable: the room may be freed by one that is just leaving."""
+NODE_SECONDS = 120.0
+"""The same where an autoscaler may provide a node and no other place has room: then a new pod would not be better off.
+Once, for then the autoscaler can't: the successors' zone is only preferred.
+"""
 MOST_ATTEMPTS = 3
 FORGET_SECONDS = 900.0
 """After this long without a further attempt a component is pinned again."""
@@ -40,14 +47,27 @@ FORGET_SECONDS = 900.0
 Key = tuple[str, str]
 
 
-def unschedulable(snapshot: Snapshot, memory: Memory, now: float) -> tuple[tuple[Placement, ...], Memory]:
-    """The pods to delete, as placements without a node, and the memory with the attempts counted."""
-    found = sorted((e for e in snapshot.executors if _hopeless(e, now)), key=lambda e: e.key)
+def unschedulable(
+    snapshot: Snapshot, levels: Levels, memory: Memory, now: float, *, unbound: Mapping[str, Resources]
+) -> tuple[tuple[Placement, ...], Memory]:
+    """The pods to delete, as placements without a node, and the memory with the attempts counted.
+
+    `unbound`: amounts by node that pending pods will take.
+    """
     known = {(a.topology, a.component): a for a in memory.attempts if now - a.last_at < FORGET_SECONDS}
+    stuck = [executor for executor in snapshot.executors if _waits(executor, now, PATIENCE_SECONDS)]
+    hopeful = [e for e in stuck if (e.topology, e.component) not in known and not _waits(e, now, NODE_SECONDS)]
+    awaiting = awaiting_nodes(snapshot, levels, hopeful, unbound=unbound)
+    found = sorted((e for e in stuck if e.uid not in awaiting), key=lambda e: e.key)
     for key in sorted({(e.topology, e.component) for e in found}):
         known[key] = _counted(known.get(key), key, now)
     attempts = tuple(known[key] for key in sorted(known))
     return tuple(_delete(executor) for executor in found), replace(memory, attempts=attempts)
+
+
+def tried_lately(memory: Memory, now: float) -> frozenset[Key]:
+    """Components whose executors could not run in their place lately: one without room requires none."""
+    return frozenset((a.topology, a.component) for a in memory.attempts if now - a.last_at < FORGET_SECONDS)
 
 
 def given_up(memory: Memory, now: float) -> frozenset[Key]:
@@ -68,7 +88,8 @@ def _counted(before: Attempts | None, key: Key, now: float) -> Attempts:
     return replace(before, count=before.count + 1, last_at=now)
 
 
-def _hopeless(executor: Executor, now: float) -> bool:
+def _waits(executor: Executor, now: float, seconds: float) -> bool:
+    """Whether it has been unschedulable in its place for so long."""
     since = executor.unschedulable_since
     return (
         executor.pinned
@@ -76,7 +97,7 @@ def _hopeless(executor: Executor, now: float) -> bool:
         and executor.phase is Phase.PENDING
         and executor.node is None
         and since is not None
-        and now - since >= PATIENCE_SECONDS
+        and now - since >= seconds
     )
 
 

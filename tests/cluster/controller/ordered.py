@@ -79,6 +79,38 @@ class Stage:
         return found
 
 
+MEEK = "preempts-none"
+_PORT = 7079
+
+
+def take_places(mine: Pool, driver: Driver) -> None:
+    """Let replacements find no node in the zone of the hot and the cold one, which Ballast can't know.
+
+    They use a port of the host that pods on both nodes have. They may preempt no pod: kube-scheduler removes the
+    nomination of those that may.
+    """
+    mine.testbed.apply(
+        {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": MEEK},
+            "value": 0,
+            "preemptionPolicy": "Never",
+            "description": "pods that preempt no other",
+        }
+    )
+    container = {
+        "name": "spark-kubernetes-executor",
+        "image": "spark",
+        "resources": {"requests": {"cpu": "1", "memory": "64Mi"}},
+        "ports": [{"containerPort": _PORT, "hostPort": _PORT}],
+        "lifecycle": {"preStop": {"exec": {"command": ["/opt/decom.sh"]}}},
+    }
+    driver.options = {"containers": [container], "priorityClassName": MEEK}
+    for number, node in enumerate((HOT, COLD)):
+        mine.executor(number, role="other", application="service", gates=(), nodeName=mine.node(node), **driver.options)
+
+
 def traveling(on: Stage, name: str) -> JSON | None:
     """The move's status while its executor is on the way."""
     status: JSON = on.move(name).get("status") or {}

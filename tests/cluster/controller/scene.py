@@ -31,6 +31,8 @@ class Driver:
     target: int
     labels: dict[str, str]
     created: int = 0
+    options: JSON = field(default_factory=dict)
+    """What executors ask for that do not say so themselves."""
 
     def step(self) -> None:
         there = [pod for pod in self.pods() if "deletionTimestamp" not in pod["metadata"]]
@@ -39,7 +41,8 @@ class Driver:
 
     def start(self, **options: Any) -> None:
         self.created += 1
-        self.mine.executor(self.created, application=self.application, labels=self.labels, **options)
+        asked = {**self.options, **options}
+        self.mine.executor(self.created, application=self.application, labels=self.labels, **asked)
 
     def pods(self) -> list[JSON]:
         chosen = f"{names.SPARK_APPLICATION}={self.application}"

@@ -21,6 +21,7 @@ from ballast.model import (
     Memory,
     MovePhase,
     Node,
+    Phase,
     Pin,
     Placement,
     PlacementPolicy,
@@ -206,10 +207,72 @@ def test_the_surplus_of_a_full_pool_is_released_with_the_zone_it_should_prefer()
     assert [(p.reason, p.pin, p.location) for p in surplus] == [(Reason.POOL_FULL, Pin.NONE, ("z1", "r1", None))]
 
 
+def grown(**changes: Any) -> Node:
+    """A node of a group that an autoscaler can enlarge, with room for two executors."""
+    return a_node("n1", **{"cores": 2.0, "labels": {"karpenter.sh/nodepool": "spark"}, **changes})
+
+
+@pytest.mark.parametrize(
+    ("nodes", "changes", "pin"),
+    [
+        pytest.param([grown()], {}, Pin.ZONE, id="an autoscaler provides nodes in the zone"),
+        pytest.param([grown(labels={"cloud.google.com/gke-nodepool": "x"})], {}, Pin.ZONE, id="whichever it is"),
+        pytest.param([grown(labels={})], {}, Pin.NONE, id="none does"),
+        pytest.param([grown(zone=None)], {}, Pin.NONE, id="the zone has no name"),
+        pytest.param([grown()], {"pin": Pin.NONE}, Pin.NONE, id="the policy requires nothing"),
+        pytest.param([grown()], {"pin": Pin.NODE}, Pin.ZONE, id="never nearer than the zone"),
+        pytest.param(
+            [grown(), a_node("b1", zone="z2", cores=0.5)],
+            {"max_executors_per_zone_ratio": 0.8},
+            Pin.NONE,
+            id="a limit may forbid the zone",
+        ),
+    ],
+)
+def test_the_zone_of_the_surplus_is_required_where_an_autoscaler_can_provide_a_node(
+    nodes: list[Node], changes: dict[str, Any], pin: Pin
+) -> None:
+    placements = placed(nodes, some(3), policy=placing(**{**NO_LIMITS, **changes}))
+    assert {p.pin for p in placements if p.node is None} == {pin}
+
+
+def test_the_zone_of_the_surplus_is_not_required_where_zones_separate_components() -> None:
+    topology = a_topology(Component("ingest"), Component("x"), separate=(Separation(("ingest", "x"), "Zone"),))
+    placements = placed([grown()], some(3), topology=topology, policy=placing(**NO_LIMITS))
+    assert {p.pin for p in placements if p.node is None} == {Pin.NONE}
+
+
+def test_a_zone_whose_nodes_do_not_admit_the_surplus_is_not_required() -> None:
+    asks = Constraints(node_selector=(("disk", "fast"),))
+    other = a_node("n2", zone="z2", cores=0.5, labels={"disk": "fast", "karpenter.sh/nodepool": "spark"})
+    running = [an_executor("r", node="n1")]
+    (placement,) = placed([grown(), other], some(1, constraints=asks), running=running)
+    assert (placement.location[0], placement.pin) == ("z1", Pin.NONE)
+
+
 def test_a_surplus_that_nobody_runs_next_to_should_prefer_the_drivers_zone() -> None:
     topology = a_topology(driver=Anchor(("z7", "r3", "n9"), 1.0))
-    (placement,) = placed([a_node("n1", cores=0.5)], some(1), topology=topology)
+    nodes = [a_node("n1", cores=0.5), a_node("n2", cores=0.5), a_node("n9", zone="z7", rack="r3", cores=0.5)]
+    (placement,) = placed(nodes, some(1), topology=topology)
     assert (placement.reason, placement.location) == (Reason.POOL_FULL, ("z7", "r3", None))
+
+
+def test_a_zone_of_the_driver_in_which_the_pool_has_no_node_counts_only_for_an_empty_pool() -> None:
+    topology = a_topology(driver=Anchor(("z7", "r3", "n9"), 1.0))
+    (placement,) = placed([a_node("n1", cores=0.5)], some(1), topology=topology)
+    assert placement.location == ("z1", None, None)
+    (placement,) = placed([], some(1), topology=topology)
+    assert placement.location == ("z7", "r3", None)
+
+
+def test_a_surplus_follows_those_of_its_component_that_wait_for_nodes() -> None:
+    there = Constraints(affinity_terms=((Requirement("topology.kubernetes.io/zone", "In", ("z2",)),),))
+    waiting = [an_executor("w", phase=Phase.PENDING, node=None, constraints=there)]
+    nodes = [a_node("n1", cores=0.5), a_node("n2", cores=0.5), a_node("n3", zone="z2", cores=0.5)]
+    (placement,) = placed(nodes, some(1), running=waiting)
+    assert placement.location == ("z2", None, None)
+    (placement,) = placed(nodes, some(1), running=[*waiting, an_executor("r", node="n1")])
+    assert placement.location == ("z1", "r1", None), "unless some of it runs"
 
 
 @pytest.mark.parametrize(

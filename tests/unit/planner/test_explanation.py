@@ -248,6 +248,12 @@ def test_one_that_no_node_takes_is_released_to_wherever_it_may_go() -> None:
     assert told(big, policy=PLACING).verdict == "is released to any node that kube-scheduler finds (PoolFull)"
 
 
+def test_one_that_no_node_takes_waits_in_its_zone_where_an_autoscaler_provides_nodes() -> None:
+    nodes = (a_node("n1", zone="z1", cores=0.5, labels={"karpenter.sh/nodepool": "spark"}),)
+    verdict = told(gated("e1"), policy=PLACING, nodes=nodes).verdict
+    assert verdict == "is released to a node that an autoscaler provides in z1 (PoolFull)"
+
+
 def test_the_places_of_other_components_are_no_grounds() -> None:
     memory = Memory(placements=(("team/clicks", "report", (("hot", 1),)), ("team/clicks", "ingest", (("cold", 1),))))
     assert not any("(sticky)" in words for words in told(busy(), memory=memory).grounds)

@@ -6,6 +6,7 @@ import pytest
 from ballast.api.policy_placement import PlacementStrategy
 from ballast.model import (
     Anchor,
+    Attempts,
     AvgShedderPolicy,
     Component,
     ComponentLimit,
@@ -320,6 +321,19 @@ def test_a_set_that_waits_is_not_released_early_for_the_lack_of_another() -> Non
     found, _ = plan(a_snapshot(a_node("a", cores=2.0), executors=(*small, *large)), POLICY, Memory(), NOW)
     assert {p.executor for p in found.placements} == {f"team/l-{i}" for i in range(4)}
     assert [hold.executor for hold in found.holds] == ["team/s-0"]
+
+
+@pytest.mark.parametrize(
+    ("labeled", "attempts", "pin"), [(True, 0, Pin.ZONE), (False, 0, Pin.NONE), (True, 1, Pin.NONE)]
+)
+def test_a_zone_is_required_for_a_new_node_unless_that_was_in_vain_or_the_pod_must_not_be_deleted(
+    attempts: int, pin: Pin, *, labeled: bool
+) -> None:
+    full = a_node("a", cores=0.5, labels={"karpenter.sh/nodepool": "spark"})
+    memory = Memory(attempts=(Attempts("team/clicks", "ingest", attempts, NOW - 300),) if attempts else ())
+    snapshot = a_snapshot(full, executors=(gated("e-1", since=NOW, labeled=labeled),))
+    (placement,) = plan(snapshot, POLICY, memory, NOW)[0].placements
+    assert (placement.node, placement.pin, placement.location[0]) == (None, pin, "z1")
 
 
 def test_a_pinned_pod_that_stays_unschedulable_is_placed_again_a_few_times_only() -> None:

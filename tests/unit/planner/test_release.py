@@ -1,22 +1,28 @@
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from ballast.model import (
+    DEFAULT_LEVELS,
     Attempts,
     Component,
+    Constraints,
     Executor,
     Memory,
     MovePhase,
+    Node,
     Phase,
     Pin,
     PlacementMode,
     PlacementPolicy,
     Reason,
+    Requirement,
+    Resources,
 )
-from ballast.planner.release import given_up, releases, unschedulable
-from tests.builders import NOW, a_move, a_snapshot, a_topology, an_executor, gated
+from ballast.planner.release import given_up, releases, tried_lately, unschedulable
+from tests.builders import GIB, NOW, a_move, a_node, a_snapshot, a_topology, an_executor, gated
 
 ENFORCE = PlacementPolicy(mode=PlacementMode.ENFORCE)
 
@@ -123,8 +129,11 @@ def waiting(name: str = "e1", **changes: Any) -> Executor:
     return an_executor(name, **{**stuck, **changes})
 
 
-def found(*executors: Executor, memory: Memory | None = None) -> tuple[list[str], tuple[Attempts, ...]]:
-    deleted, after = unschedulable(a_snapshot(executors=executors), memory or Memory(), NOW)
+def found(
+    *executors: Executor, nodes: Sequence[Node] = (), memory: Memory | None = None
+) -> tuple[list[str], tuple[Attempts, ...]]:
+    snapshot = a_snapshot(*nodes, executors=executors)
+    deleted, after = unschedulable(snapshot, DEFAULT_LEVELS, memory or Memory(), NOW, unbound={})
     return [placement.executor for placement in deleted], after.attempts
 
 
@@ -139,7 +148,7 @@ def test_who_waits_too_long_where_it_was_tied_is_to_be_deleted_and_counted_once_
 
 
 def test_it_is_deleted_with_a_reason() -> None:
-    ((placement,), _) = unschedulable(a_snapshot(executors=(waiting(),)), Memory(), NOW)
+    ((placement,), _) = unschedulable(a_snapshot(executors=(waiting(),)), DEFAULT_LEVELS, Memory(), NOW, unbound={})
     assert (placement.node, placement.pin, placement.reason) == (None, Pin.NONE, Reason.NO_ROOM)
 
 
@@ -173,3 +182,48 @@ def test_after_three_attempts_a_component_is_given_up_for_a_while() -> None:
     memory = Memory(attempts=(tried(3, 899.0), tried(2, 0.0, "report")))
     assert given_up(memory, NOW) == {("team/clicks", "ingest")}
     assert given_up(replace(memory, attempts=(tried(4, 900.0),)), NOW) == frozenset()
+
+
+ZONE = "topology.kubernetes.io/zone"
+IN_A = Constraints(affinity_terms=((Requirement(ZONE, "In", ("a",)),),))
+
+
+def provided(zone: str, *, full: bool, labels: Sequence[str] = ("karpenter.sh/nodepool",)) -> Node:
+    """A node of a group that an autoscaler can enlarge."""
+    known = {ZONE: zone, **dict.fromkeys(labels, "spark")}
+    return a_node(f"{zone}-1", zone=zone, labels=known, requested=Resources(4.0, GIB, 1) if full else Resources())
+
+
+def without_node(seconds: float) -> Executor:
+    return waiting(constraints=IN_A, unschedulable_since=NOW - seconds)
+
+
+FULL, ROOMY = provided("a", full=True), provided("b", full=False)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "nodes", "deleted"),
+    [
+        pytest.param(119.0, [FULL], False, id="an autoscaler has time to provide a node"),
+        pytest.param(120.0, [FULL], True, id="but not for ever"),
+        pytest.param(20.0, [FULL, ROOMY], True, id="another zone has room"),
+        pytest.param(20.0, [FULL, provided("b", full=True)], False, id="the other zone has none"),
+        pytest.param(119.0, [provided("a", full=False)], False, id="its node has just come"),
+        pytest.param(20.0, [provided("a", full=True, labels=())], True, id="no autoscaler provides nodes there"),
+        pytest.param(20.0, [provided("b", full=True)], True, id="nor does it in its zone"),
+        pytest.param(19.0, [ROOMY], False, id="as long as any"),
+    ],
+)
+def test_an_executor_that_an_autoscaler_can_help_is_deleted_later(
+    seconds: float, nodes: list[Node], *, deleted: bool
+) -> None:
+    assert found(without_node(seconds), nodes=nodes)[0] == (["team/e1"] if deleted else [])
+
+
+def test_it_waits_so_long_only_once() -> None:
+    assert found(without_node(20.0), nodes=[FULL], memory=Memory(attempts=(tried(1, 899.0),)))[0] == ["team/e1"]
+
+
+def test_a_component_has_been_tried_lately_for_a_while() -> None:
+    memory = Memory(attempts=(tried(1, 899.0), tried(3, 900.0, "report")))
+    assert tried_lately(memory, NOW) == {("team/clicks", "ingest")}
