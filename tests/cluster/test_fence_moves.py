@@ -44,6 +44,15 @@ def test_who_may_not_evict_may_not_ask_for_a_move(people: dict[str, Caller], app
     assert REMEDY.format("exec-1") in answer.message
 
 
+def test_nobody_passes_a_move_off_as_one_of_the_operators(people: dict[str, Caller]) -> None:
+    """The operator counts its own proposals, and believes their predictions."""
+    asked = move("asked", pod="exec-1")
+    for strategy, allowed in (("Manual", True), ("AvgShedder", False)):
+        asked["spec"]["reason"] = {"strategy": strategy}
+        answer = people["mover"].create(EXECUTOR_MOVE, asked, namespace=HERE, dry=True)
+        assert (answer.ok, answer.refused_by(f"{RELEASE}-move")) == (allowed, not allowed), answer
+
+
 @pytest.mark.parametrize("name", ["mover", "editor"])
 def test_who_may_evict_may_ask_for_a_move(people: dict[str, Caller], name: str) -> None:
     answer = people[name].create(EXECUTOR_MOVE, move("asked", pod="exec-1"), namespace=HERE, dry=True)

@@ -203,6 +203,15 @@ def _volume(mine: Pool, name: str, *, zone: str) -> Iterator[None]:
         mine.delete(VOLUME, volume)
 
 
+def test_moves_that_a_user_only_asks_for_hold_up_no_other(installed: Installation) -> None:
+    """Anyone who may evict in one namespace may ask, for executors and nodes of any name, and never approve."""
+    with stage(installed, "only-asked", shedding=EAGER, moves={**MOVES, "maxConcurrent": 1}) as on:
+        on.ask("asked", on.executor(WARM), approved=False)
+        name = on.until(lambda: _first(on, besides="asked"), "the operator makes its own")["metadata"]["name"]
+        assert on.outcome(name)[0] in ("Succeeded", "Failed")
+        assert on.move("asked")["status"]["phase"] == "Proposed"
+
+
 @pytest.mark.parametrize("mode", ["Recommend", "Disabled"])
 def test_nobody_leaves_where_placement_is_not_enforced(installed: Installation, mode: str) -> None:
     with stage(installed, f"unheld-{mode.lower()}", placement={**ENFORCE, "mode": mode}, shedding=EAGER) as on:
@@ -338,8 +347,8 @@ def _moves(on: Stage) -> list[JSON]:
     return read_list(on.mine.admin, Query(EXECUTOR_MOVE, namespace=on.mine.name), lambda move: move).items
 
 
-def _first(on: Stage) -> JSON | None:
-    return next(iter(_moves(on)), None)
+def _first(on: Stage, *, besides: str = "") -> JSON | None:
+    return next((move for move in _moves(on) if move["metadata"]["name"] != besides), None)
 
 
 def _figures(on: Stage) -> dict[tuple[str, tuple[str, ...]], float]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ballast.api.labels import LabelSelector
@@ -14,6 +14,10 @@ from ballast.kube.pods import Pod
 Labels = Mapping[str, str]
 
 _LIMIT = 50_000
+MOST_TRIED = 20_000
+"""Times that selectors of one namespace are tried on its executors: both are a tenant's to create, and gated executors
+of others wait for the pass.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,8 @@ def profile_component(pod: Pod) -> str:
 class Membership:
     """Looks up executors; executors that differ by their number alone are looked up once.
 
-    `namespaces`: labels of each namespace.
+    `namespaces`: labels of each namespace. In one with too many selectors (MOST_TRIED), executors that come late are
+    looked up by their label alone.
     """
 
     def __init__(self, topologies: Iterable[SparkTopology], namespaces: Mapping[str, Labels]) -> None:
@@ -59,6 +64,12 @@ class Membership:
                     row = (topology, component, component.selector)
                     self._selecting[topology.metadata.namespace or ""].append(row)
         self._known: dict[tuple[str, ...], Belonging] = {}
+        self._tried: Counter[str] = Counter()
+        """By namespace."""
+
+    def overtaxed(self, namespace: str) -> bool:
+        """Whether some of its executors were looked up without its selectors."""
+        return self._tried[namespace] > MOST_TRIED
 
     def of(self, pod: Pod) -> Belonging:
         key = _key(pod)
@@ -70,25 +81,33 @@ class Membership:
         return known
 
     def _looked_up(self, pod: Pod) -> Belonging:
-        found = self._find(pod)
-        selecting = (key_of(row[0]) for row in self._selecting[pod.namespace] if row[2].matches(pod.labels))
-        lost_by = tuple(dict.fromkeys(key for key in selecting if key != found.topology))
+        selecting = self._matching(pod)
+        found = self._find(pod, selecting)
+        keys = (key_of(topology) for topology, _ in selecting)
+        lost_by = tuple(dict.fromkeys(key for key in keys if key != found.topology))
         return replace(found, labeled=self._labeled(pod), lost_by=lost_by)
+
+    def _matching(self, pod: Pod) -> list[tuple[SparkTopology, Component]]:
+        """Those whose selectors match it."""
+        rows = self._selecting.get(pod.namespace, ())
+        self._tried[pod.namespace] += len(rows)
+        if self.overtaxed(pod.namespace):
+            return []
+        return [(topology, component) for topology, component, selector in rows if selector.matches(pod.labels)]
 
     def _labeled(self, pod: Pod) -> bool:
         return (
             names.TOPOLOGY in pod.labels or self._namespaces.get(pod.namespace, {}).get(names.GATE_CHOICE) == "enabled"
         )
 
-    def _find(self, pod: Pod) -> Belonging:
+    def _find(self, pod: Pod, selecting: Sequence[tuple[SparkTopology, Component]]) -> Belonging:
         named = pod.labels.get(names.TOPOLOGY)
         declared = self._declared.get((pod.namespace, named)) if named else None
         if declared is not None:
             return self._component_of(declared, pod)
-        if not named:
-            for topology, component, selector in self._selecting[pod.namespace]:
-                if selector.matches(pod.labels):
-                    return Belonging(key_of(topology), component.name, topology, opted_in=True)
+        if not named and selecting:
+            topology, component = selecting[0]
+            return Belonging(key_of(topology), component.name, topology, opted_in=True)
         return self._implicit(pod, named=named or "")
 
     def _component_of(self, topology: SparkTopology, pod: Pod) -> Belonging:

@@ -301,9 +301,19 @@ class _Pass:
         said = [
             *_stray_findings(key, strays),
             *_lost_findings(key, self._lost[key]),
+            *self._untried_findings(topology),
             *remarks(topology, rates=rates, queries_allowed=self._pool.topology_queries),
         ]
         return replace(view, components=(*view.components, *extra)), [*found, *said]
+
+    def _untried_findings(self, topology: SparkTopology) -> Iterator[Finding]:
+        selects = any(component.selector is not None for component in topology.spec.components)
+        if selects and self._membership.overtaxed(topology.metadata.namespace or ""):
+            message = (
+                "the namespace has too many topologies with components[].selector for its executors, and not all were "
+                f"tried: delete some, or label executors with {names.TOPOLOGY}"
+            )
+            yield Finding(key_of(topology), ConditionReason.SELECTORS_OVERLAP, message)
 
     def _failures(self, topology: str) -> int:
         """Of all the applications whose executors belong to it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +15,8 @@ from ballast.model import Constraints, Phase, Resources
 _ENDED = ("Succeeded", "Failed")
 _UNCONSTRAINED = Constraints()
 _SPARK_CONTAINER = "spark-kubernetes-executor"
+_MOST_SLOTS = 10_000.0
+"""More than any executor has: sums of slots stay far from what a float can't hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +184,9 @@ class PodReader:
         container = _spark_container(spec)
         for entry in container.get("env") or ():
             if entry["name"] == "SPARK_EXECUTOR_CORES":
-                return _positive(entry.get("value")) or 1.0
+                return _slots(entry.get("value"))
         asked = (container.get("resources") or {}).get("requests") or {}
-        return self._amounts.quantity(asked["cpu"]) if "cpu" in asked else 1.0
+        return min(self._amounts.quantity(asked["cpu"]), _MOST_SLOTS) if "cpu" in asked else 1.0
 
 
 def _opted_out(metadata: JSON) -> bool:
@@ -285,12 +286,13 @@ def _pinned_at(metadata: JSON) -> float | None:
     return None
 
 
-def _positive(text: Any) -> float | None:
+def _slots(text: Any) -> float:
+    """Spark writes a whole number. A user who creates pods may write anything else, which counts as one slot."""
     try:
         number = float(text)
     except (TypeError, ValueError):
-        return None
-    return number if 0 < number < math.inf else None
+        return 1.0
+    return number if 1 <= number <= _MOST_SLOTS else 1.0
 
 
 class Requested:

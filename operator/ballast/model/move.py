@@ -65,3 +65,10 @@ class Move:
     """When the replacement began to run on the target."""
     left_at: float | None = None
     """When the executor was gone from the source."""
+    by_hand: bool = False
+    """A user asked for it, and may have written anything about nodes and scores."""
+
+    @property
+    def only_asked_for(self) -> bool:
+        """By hand, and not revalidated yet: it must limit no other move."""
+        return self.by_hand and self.phase in (MovePhase.PROPOSED, MovePhase.APPROVED)

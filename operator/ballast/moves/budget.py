@@ -45,21 +45,20 @@ _NEVER_LEFT = frozenset({MovePhase.PROPOSED, MovePhase.REFUSED, MovePhase.EXPIRE
 
 def left(move: Move) -> bool:
     """Whether its executor was, or is about to be, asked to go: only such moves use up a budget."""
-    return move.phase not in _NEVER_LEFT
+    return move.phase not in _NEVER_LEFT and not move.only_asked_for
 
 
 def resting(moves: Iterable[Move], policy: MovesPolicy, subject: str, now: float, *, most: int = 1) -> Objection | None:
     """Why `subject`, the topology or node of all these moves, rests at `now`: `most` of them began or ended lately."""
     ends = (
-        ((move.ended_at if move.ended_at is not None else move.started_at) + policy.cooldown_seconds, move.name)
+        (move.ended_at if move.ended_at is not None else move.started_at) + policy.cooldown_seconds
         for move in moves
         if left(move)
     )
-    recent = sorted(each for each in ends if now < each[0])
+    recent = sorted(until for until in ends if now < until)
     if len(recent) < most:
         return None
-    until, name = recent[-most]
-    return Reason.COOLDOWN, f"{subject} rests {until - now:.0f} s more after {name}"
+    return Reason.COOLDOWN, f"{subject} rests {recent[-most] - now:.0f} s more after a move"
 
 
 def precedent(
@@ -78,7 +77,7 @@ def precedent(
         recent = other.ended_at is None or now - other.ended_at < REVERSE_COOLDOWNS * policy.cooldown_seconds
         opposite = other.source == target and other.target == source
         if recent and opposite and left(other):
-            return Reason.REVERSE, f"{other.name} has lately moved {other.component} the other way"
+            return Reason.REVERSE, "a move has lately gone the other way between these nodes"
     return None
 
 
@@ -171,7 +170,7 @@ def node_objection(
 
 
 def _flying(move: Move) -> bool:
-    return move.phase.in_flight or move.phase is MovePhase.PROPOSED
+    return (move.phase.in_flight or move.phase is MovePhase.PROPOSED) and not move.only_asked_for
 
 
 def _spent_budget(

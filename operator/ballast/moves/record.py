@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ballast.api.condition import Condition, ConditionStatus, find_condition, set_condition
-from ballast.api.move import ExecutorMove, MoveStatus
+from ballast.api.move import ExecutorMove, MoveSpec, MoveStatus
 from ballast.model import Move, MovePhase
 from ballast.moves.state import MoveMetrics, MoveState, Orders, Replacement, Subject, Timings
 
@@ -96,12 +96,13 @@ def to_move(move: MoveState, *, source_points_per_core: float) -> Move:
         started_at=orders.created_at if timings.approved_at is None else timings.approved_at,
         ended_at=timings.ended_at if move.phase.ended else None,
         helped=move.helped,
-        load_cores=_shed_points(orders) / source_points_per_core if source_points_per_core > 0 else 0.0,
+        load_cores=_load_cores(orders, source_points_per_core),
         application=move.subject.application,
         resource_profile=move.subject.resource_profile,
         replacement_uid=move.replacement.uid if move.replacement else None,
         arrived_at=timings.settling_at,
         left_at=timings.arriving_at,
+        by_hand=orders.by_hand,
     )
 
 
@@ -127,10 +128,23 @@ def _ready(move: MoveState) -> bool | None:
     return move.phase is MovePhase.SUCCEEDED if move.phase.ended else None
 
 
+def _load_cores(orders: Orders, points_per_core: float) -> float:
+    """Nothing by hand: a prediction that a user wrote would heat or cool nodes in all tenants' decisions."""
+    return 0.0 if orders.by_hand or points_per_core <= 0 else _shed_points(orders) / points_per_core
+
+
 def _shed_points(orders: Orders) -> float:
     """Points of score that the source is predicted to lose."""
     decided, predicted = orders.decided.hot_score, orders.predicted.hot_score
     return max(0.0, decided - predicted) if decided is not None and predicted is not None else 0.0
+
+
+BY_HAND = "Manual"
+"""The strategy of moves that users create. The chart's policy `ballast-move` lets them name no other."""
+
+
+def _strategy(spec: MoveSpec) -> str:
+    return (spec.reason.strategy if spec.reason else None) or BY_HAND
 
 
 def _orders(move: ExecutorMove) -> Orders:
@@ -150,6 +164,7 @@ def _orders(move: ExecutorMove) -> Orders:
         created_at=created.timestamp() if created else 0.0,
         approved=spec.approved,
         policy=spec.policy_name or "",
+        by_hand=_strategy(spec) == BY_HAND,
         decided=MoveMetrics(
             hot_score=scores.from_ if scores else None,
             cold_score=scores.to if scores else None,

@@ -166,11 +166,15 @@ def _unseen_cores(snapshot: Snapshot, policy: Policy, loads: Loads) -> dict[str,
     cores: dict[str, float] = defaultdict(float)
     now, window = snapshot.taken_at, policy.window_seconds
     counted = {move.replacement_uid for move in snapshot.moves if _reaches(move)}
+    whole = {node.name: node.allocatable.cpu_cores for node in snapshot.nodes}
     for move in snapshot.moves:
         _count_move(cores, move, now=now, window_seconds=window)
     for executor in snapshot.executors:
         if executor.uid not in counted:
-            _count_newcomer(cores, executor, loads, now=now, window_seconds=window)
+            unseen = _newcomers_cores(executor, loads, now=now, window_seconds=window)
+            node = executor.node or ""
+            # An executor that claims more task slots than its node has cores still brings no more than the whole node.
+            cores[node] += min(unseen, whole.get(node, 0.0))
     return cores
 
 
@@ -193,11 +197,8 @@ def _unseen_share(since: float | None, now: float, window_seconds: float) -> flo
     return 1.0 if since is None else min(1.0, max(0.0, 1.0 - (now - since) / window_seconds))
 
 
-def _count_newcomer(
-    cores: dict[str, float], executor: Executor, loads: Loads, *, now: float, window_seconds: float
-) -> None:
+def _newcomers_cores(executor: Executor, loads: Loads, *, now: float, window_seconds: float) -> float:
     if executor.node is None or executor.phase not in (Phase.PENDING, Phase.RUNNING):
-        return
+        return 0.0
     unseen = _unseen_share(executor.running_since, now, window_seconds)
-    if unseen > 0:
-        cores[executor.node] += loads.expected(executor) * unseen
+    return loads.expected(executor) * unseen if unseen > 0 else 0.0

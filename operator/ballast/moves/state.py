@@ -84,6 +84,8 @@ class Orders:
     approved: bool = False
     policy: str = ""
     """Whose budgets it counts against; empty: that of the node's pool."""
+    by_hand: bool = False
+    """No strategy suggested it: a user asks for it."""
     decided: MoveMetrics = field(default_factory=MoveMetrics)
     """Values at the time of the decision."""
     predicted: MoveMetrics = field(default_factory=MoveMetrics)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ballast.controller.membership import Belonging, Membership
+from ballast.controller.membership import MOST_TRIED, Belonging, Membership
 from ballast.kube.pods import PodReader
 from tests.unit.kube.builders import GATE, executor, topology
 
@@ -93,3 +93,22 @@ def test_executors_that_differ_by_their_number_alone_are_looked_up_once() -> Non
     membership, reader = Membership([CLICKS], {}), PodReader()
     found = [membership.of(reader.read(executor(n))) for n in (1, 2)]
     assert found[0] is found[1]
+
+
+def test_selectors_of_one_namespace_are_tried_so_often_and_no_more() -> None:
+    """A tenant creates both the selectors and the executors that they are tried on."""
+    each = 100
+    several = [{"name": f"c{n}", "selector": {"matchLabels": {"app": f"a{n}"}}} for n in range(each)]
+    flood = [topology(f"t{n}", namespace="tenant", components=several) for n in range(MOST_TRIED // each)]
+    membership, reader = Membership([CLICKS, *flood], {}), PodReader()
+
+    def owner(number: int, app: str, namespace: str) -> str:
+        labels = {"app": app, "batch": str(number)}
+        return membership.of(reader.read(executor(number, namespace=namespace, labels=labels))).topology
+
+    assert owner(1, "a7", "tenant") == "tenant/t0"
+    assert not membership.overtaxed("tenant")
+    assert owner(2, "a7", "tenant") == "tenant/spark-1"
+    assert membership.overtaxed("tenant")
+    assert owner(3, "sessions", "analytics") == "analytics/clicks"
+    assert not membership.overtaxed("analytics")

@@ -115,8 +115,8 @@ def test_cores_are_task_slots_else_the_cpu_request() -> None:
     assert facts(containers=[container(cpu="1500m")]).cores == 1.5
 
 
-@pytest.mark.parametrize("value", ["inf", "nan", "0", "-1", "four", "", None])
-def test_task_slots_that_are_no_number_count_as_one(value: str | None) -> None:
+@pytest.mark.parametrize("value", ["inf", "nan", "0", "-1", "1e-320", "1e308", "four", "", None])
+def test_task_slots_that_no_executor_has_count_as_one(value: str | None) -> None:
     slots = container(cpu="2", env=[{"name": "SPARK_EXECUTOR_CORES", "value": value}])
     assert facts(containers=[slots]).cores == 1.0
 

@@ -71,7 +71,7 @@ def test_a_topology_rests_after_as_many_moves_as_may_be_under_way(ages: list[flo
 def test_a_topology_rests_until_fewer_moves_are_recent() -> None:
     policy = MovesPolicy(cooldown_seconds=200.0, max_concurrent_per_topology=2)
     moves = [a_move(f"m-{age}", source="n8", target="n9", ended_at=NOW - age) for age in (10, 100, 150)]
-    assert ruled(moves, policy) == (Reason.COOLDOWN, "team/clicks rests 100 s more after m-100")
+    assert ruled(moves, policy) == (Reason.COOLDOWN, "team/clicks rests 100 s more after a move")
 
 
 def test_a_topology_rests_after_a_move() -> None:

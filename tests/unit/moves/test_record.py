@@ -147,6 +147,13 @@ class TestThePlannersView:
         assert to_move(leaving(), source_points_per_core=12.5).load_cores == pytest.approx(2.0)
         assert to_move(leaving(), source_points_per_core=0.0).load_cores == 0.0
 
+    @pytest.mark.parametrize("reason", [None, {"strategy": "Manual", "scores": {"from": "1000000", "to": "0"}}])
+    def test_believes_no_prediction_of_a_user(self, reason: dict[str, Any] | None) -> None:
+        asked = stored()
+        asked["spec"] |= {"reason": reason, "predicted": {"hotAfter": "0", "coldAfter": "1000000"}}
+        seen = to_move(read(asked), source_points_per_core=1.0)
+        assert (seen.by_hand, seen.load_cores) == (True, 0.0)
+
     def test_counts_budgets_from_approval(self) -> None:
         assert to_move(approved(since=30), source_points_per_core=100.0).started_at == NOW - 30
         assert to_move(proposed(), source_points_per_core=100.0).started_at == NOW - 10

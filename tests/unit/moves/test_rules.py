@@ -7,7 +7,17 @@ from typing import Any
 
 import pytest
 
-from ballast.model import Gap, MovePhase, MovesMode, MovesPolicy, PlacementMode, PlacementPolicy, Reason, Weights
+from ballast.model import (
+    Budget,
+    Gap,
+    MovePhase,
+    MovesMode,
+    MovesPolicy,
+    PlacementMode,
+    PlacementPolicy,
+    Reason,
+    Weights,
+)
 from ballast.moves.budget import ExecutorCounts, rest
 from ballast.moves.rules import Rules, Way, overshoot, worth
 from tests.builders import NOW, a_move, a_policy
@@ -85,3 +95,20 @@ def test_a_move_that_has_begun_counts_against_the_next() -> None:
     found = rules.with_move(begun).objection(WAY)
     assert found is not None
     assert found[0] is Reason.MAX_CONCURRENT
+
+
+@pytest.mark.parametrize(
+    ("phase", "reason"),
+    [(MovePhase.PROPOSED, None), (MovePhase.APPROVED, None), (MovePhase.LEAVING, Reason.MAX_CONCURRENT)],
+)
+def test_a_move_made_by_hand_counts_once_its_executor_leaves(phase: MovePhase, reason: Reason | None) -> None:
+    """Before that nobody has checked what it says, and a user may ask for any number."""
+    budgets = (Budget(moves=1, per_seconds=3600.0, scope="Pool"), Budget(moves=1, per_seconds=3600.0, scope="Node"))
+    moves = replace(ACTING, max_concurrent=1, max_concurrent_per_node=1, budgets=budgets)
+    asked = a_move("m1", topology="tenant/x", source=WAY.source, target=WAY.target, phase=phase, ended_at=None)
+    known = (replace(asked, by_hand=True),)
+    rules = Rules(
+        replace(POLICY, moves=moves), known, resting=rest(known, moves, NOW), counts=ExecutorCounts(), now=NOW
+    )
+    found = rules.objection(WAY)
+    assert (found[0] if found else None) is reason

@@ -139,7 +139,7 @@ def test_a_node_that_would_become_the_hotter_one_is_no_destination() -> None:
 @pytest.mark.parametrize(
     ("move", "reason", "words"),
     [
-        (a_move(topology="team/o", source="cold", target="n9"), "Cooldown", "cold rests 500 s more after m1"),
+        (a_move(topology="team/o", source="cold", target="n9"), "Cooldown", "cold rests 500 s more after a move"),
         (
             a_move(topology="team/o", source="n9", phase=MovePhase.LEAVING, ended_at=None),
             "MaxConcurrent",

@@ -307,7 +307,7 @@ def test_a_node_that_rests_takes_no_room_from_others() -> None:
     assert [(each.subject, each.reason, each.target) for each in decided.refusals] == [
         ("team/e-h1", Reason.COOLDOWN, "cold")
     ]
-    assert decided.refusals[0].detail == "h1 rests 500 s more after before"
+    assert decided.refusals[0].detail == "h1 rests 500 s more after a move"
 
 
 def test_avg_shedder_keeps_no_cold_node_for_a_hot_one_that_rests() -> None:
@@ -315,7 +315,7 @@ def test_avg_shedder_keeps_no_cold_node_for_a_hot_one_that_rests() -> None:
     decided = two_hot_nodes(before, shedding=AT_ONCE, others=(a_node("mild", cores=8.0, cpu=0.5),))
     assert [(move.source, move.target) for move in decided.moves] == [("h2", "cold")]
     resting = {(each.subject, each.detail) for each in decided.refusals if each.reason is Reason.COOLDOWN}
-    assert resting == {(f"team/{name}-h1", "h1 rests 500 s more after before") for name in ("e", "small")}
+    assert resting == {(f"team/{name}-h1", "h1 rests 500 s more after a move") for name in ("e", "small")}
 
 
 def test_of_two_that_would_go_to_one_node_the_second_waits_and_says_for_what() -> None:
