@@ -356,7 +356,8 @@ def settling(*, hot: float, cold: float) -> JSON:
 
 
 @pytest.mark.parametrize(
-    ("hot", "cold", "phase", "gain"), [(95.0, 10.0, "Succeeded", 15.0), (85.0, 20.0, "Failed", -5.0)]
+    ("hot", "cold", "phase", "gain"),
+    [(105.0, 10.0, "Succeeded", 25.0), (95.0, 10.0, "Failed", 15.0), (85.0, 20.0, "Failed", -5.0)],
 )
 def test_what_a_move_came_to_is_counted_and_its_measured_gain_is_told(
     pool: Stage, *, hot: float, cold: float, phase: str, gain: float
