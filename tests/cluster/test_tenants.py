@@ -66,25 +66,26 @@ def clicks(brokers: str) -> JSON:
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "clicks"}, "spec": spec}
 
 
-def test_task_slots_that_a_tenant_claims_fail_no_pass(installed: Installation, mine: Pool, others: Pool) -> None:
+def test_task_slots_that_a_tenant_claims_fail_no_pass(installed: Installation) -> None:
     """Their sum is more than a float holds. The victim's pods run in another namespace of the same policy."""
-    mine.policy(namespaceSelector={"matchLabels": {names.GATE_CHOICE: "enabled"}})
-    claimed = {"name": "x", "image": "x", "env": [{"name": "SPARK_EXECUTOR_CORES", "value": "1e308"}]}
-    running: JSON = {"gates": (), "nodeName": mine.node("b2"), "nodeSelector": {POOL_LABEL: mine.name}}
-    mine.nodes_of(mine.executors(2, application="claiming", containers=[claimed], **running))
-    clock = Clock(ahead_seconds=5.0)
-    operator = hand(installed.testbed, clock=clock, metrics=FakeFigures({mine.node(n): 0.1 for n in ("a1", "b2")}))
-    try:
-        placed = others.executors(2, nodeSelector={POOL_LABEL: mine.name})
-        operator.round()
-        others.nodes_of(placed)
-        assert all(ZONE_LABEL in required_labels(others.pod(name)) for name in placed)
-        condition = mine.condition(BALANCING_POLICY, "Ready")
-        assert condition is not None
-        assert condition["status"] == "True", condition
-    finally:
-        operator.close()
-        installed.switch(gating=False)
+    with pool(installed.testbed, "claiming", zones()) as mine, pool(installed.testbed, "claimed") as others:
+        mine.policy(namespaceSelector={"matchLabels": {names.GATE_CHOICE: "enabled"}})
+        claimed = {"name": "x", "image": "x", "env": [{"name": "SPARK_EXECUTOR_CORES", "value": "1e308"}]}
+        running: JSON = {"gates": (), "nodeName": mine.node("b2"), "nodeSelector": {POOL_LABEL: mine.name}}
+        mine.nodes_of(mine.executors(2, application="claiming", containers=[claimed], **running))
+        metrics = FakeFigures({mine.node(name): 0.1 for name in ("a1", "b2")})
+        operator = hand(installed.testbed, clock=Clock(ahead_seconds=5.0), metrics=metrics)
+        try:
+            placed = others.executors(2, nodeSelector={POOL_LABEL: mine.name})
+            operator.round()
+            others.nodes_of(placed)
+            assert all(ZONE_LABEL in required_labels(others.pod(name)) for name in placed)
+            condition = mine.condition(BALANCING_POLICY, "Ready")
+            assert condition is not None
+            assert condition["status"] == "True", condition
+        finally:
+            operator.close()
+            installed.switch(gating=False)
 
 
 def test_a_topology_reaches_beyond_its_namespace_only_as_the_policy_allows(
