@@ -114,6 +114,12 @@ def test_only_its_own_switch_and_lease_are_its_to_write(chart: Installation, cal
         off = {"spec": {"gating": False}}
         assert callers[name].patch(GATE_SWITCH, RELEASE, off).ok
         assert callers[name].patch(GATE_SWITCH, "somebody", off).code == 403
+        for part in ({"finalizers": ["ballast.dev/x"]}, {"labels": {"x": "y"}}, {"annotations": {"x": "y"}}):
+            answer = callers[name].patch(GATE_SWITCH, RELEASE, {"metadata": part}, dry=True)
+            assert answer.refused_by(f"{RELEASE}-switch"), (name, part)
+    on = {"spec": {"gating": True}}
+    assert callers["operator"].patch(GATE_SWITCH, RELEASE, on, dry=True).ok
+    assert callers["release"].patch(GATE_SWITCH, RELEASE, on, dry=True).refused_by(f"{RELEASE}-switch")
     chart.remove_switch()
     switch = {"apiVersion": GATE_SWITCH.api_version, "kind": GATE_SWITCH.kind, "spec": {"gating": True}}
     own, foreign = ({**switch, "metadata": {"name": name}} for name in (RELEASE, "somebody"))
