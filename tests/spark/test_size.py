@@ -74,7 +74,9 @@ def test_rate_cost_and_cores_of_a_running_stream_come_from_prometheus(measured: 
     assert amount("executorCores") == CORES
     # The source gives whole seconds of records: on a busy machine batches hold one or two of them, and rates vary.
     assert amount("rate") == pytest.approx(RECORDS_PER_SECOND, rel=0.3)
-    assert 0.0 < values["rate"]["low"] <= RECORDS_PER_SECOND <= values["rate"]["high"]
+    # On an idle machine all rates are alike, each a millisecond of the trigger below what the source gives.
+    assert 0.0 < values["rate"]["low"] <= RECORDS_PER_SECOND * 1.01
+    assert values["rate"]["high"] >= RECORDS_PER_SECOND * 0.99
     # Tasks of a busy machine also wait for it, at their begin and end.
     assert RECORD_SECONDS <= amount("recordSeconds") < 2.0 * RECORD_SECONDS
     # The stream asks for 0.8 of a core and has two.
