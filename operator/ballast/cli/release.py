@@ -73,7 +73,7 @@ def release(
         if hook is not None and not _of_helm(client, hook, namespace=namespace or connection.namespace):
             typer.echo(_NOT_OF_HELM.format(hook))
             return
-        switch = Switch(client, name=name, identity="ballast-release", clock=time.time)
+        switch = Switch(client, name=name, identity="ballast-release", clock=time.time, monotonic=time.monotonic)
         gates = StaleGates(client, clock=time.time)
         if everybody:
             is_off = _turned_off(switch, UNINSTALLED, "the gate switch is off: restart the Deployment to gate again")

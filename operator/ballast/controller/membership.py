@@ -6,12 +6,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ballast.api.labels import LabelSelector
 from ballast.api.topology import Component, SparkTopology
 from ballast.kube import names
 from ballast.kube.pods import Pod
 
 Labels = Mapping[str, str]
+Pair = tuple[str, str]
+_Row = tuple[SparkTopology, Component]
 
 _LIMIT = 50_000
 MOST_TRIED = 20_000
@@ -57,17 +58,18 @@ class Membership:
     def __init__(self, topologies: Iterable[SparkTopology], namespaces: Mapping[str, Labels]) -> None:
         self._declared = {(t.metadata.namespace, t.metadata.name): t for t in topologies}
         self._namespaces = namespaces
-        self._selecting: dict[str, list[tuple[SparkTopology, Component, LabelSelector]]] = defaultdict(list)
+        self._selecting: dict[str, dict[Pair | None, list[_Row]]] = defaultdict(lambda: defaultdict(list))
+        """By namespace, then by one label that the selector asks for, if any: most rows need not be tried."""
         for _, topology in sorted(self._declared.items(), key=lambda item: key_of(item[1])):
             for component in topology.spec.components:
                 if component.selector is not None and component.external is None:
-                    row = (topology, component, component.selector)
-                    self._selecting[topology.metadata.namespace or ""].append(row)
+                    pair = next(iter(sorted(component.selector.match_labels.items())), None)
+                    self._selecting[topology.metadata.namespace or ""][pair].append((topology, component))
         self._known: dict[tuple[str, ...], Belonging] = {}
         self._tried: Counter[str] = Counter()
         """By namespace."""
 
-    def overtaxed(self, namespace: str) -> bool:
+    def exceeds_limit(self, namespace: str) -> bool:
         """Whether some of its executors were looked up without its selectors."""
         return self._tried[namespace] > MOST_TRIED
 
@@ -89,11 +91,13 @@ class Membership:
 
     def _matching(self, pod: Pod) -> list[tuple[SparkTopology, Component]]:
         """Those whose selectors match it."""
-        rows = self._selecting.get(pod.namespace, ())
+        by_pair = self._selecting.get(pod.namespace, {})
+        rows = [row for pair in (None, *pod.labels.items()) for row in by_pair.get(pair, ())]
         self._tried[pod.namespace] += len(rows)
-        if self.overtaxed(pod.namespace):
+        if self.exceeds_limit(pod.namespace):
             return []
-        return [(topology, component) for topology, component, selector in rows if selector.matches(pod.labels)]
+        matching = [row for row in rows if row[1].selector is not None and row[1].selector.matches(pod.labels)]
+        return sorted(matching, key=lambda row: (key_of(row[0]), row[0].spec.components.index(row[1])))
 
     def _labeled(self, pod: Pod) -> bool:
         return (

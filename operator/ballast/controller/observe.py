@@ -308,7 +308,7 @@ class _Pass:
 
     def _untried_findings(self, topology: SparkTopology) -> Iterator[Finding]:
         selects = any(component.selector is not None for component in topology.spec.components)
-        if selects and self._membership.overtaxed(topology.metadata.namespace or ""):
+        if selects and self._membership.exceeds_limit(topology.metadata.namespace or ""):
             message = (
                 "the namespace has too many topologies with components[].selector for its executors, and not all were "
                 f"tried: delete some, or label executors with {names.TOPOLOGY}"

@@ -93,7 +93,9 @@ class Operator:
         self._election = Election(self._election_client, self._lease, clock=self._clock, monotonic=time.monotonic)
         self._stopped = False
         """A round that was left behind must not act any more."""
-        named = partial(Switch, name=settings.name, identity=settings.identity, clock=self._clock)
+        named = partial(
+            Switch, name=settings.name, identity=settings.identity, clock=self._clock, monotonic=time.monotonic
+        )
         self._switch = named(self._client)
         self._others = OtherReleases(self._client, self._switch, name=settings.name, monotonic=time.monotonic)
         self._parting_switch = named(self._election_client)

@@ -13,7 +13,7 @@ from ballast.controller.switch import LEADING, Switch
 from ballast.errors import BallastError
 from ballast.kube.client import Client
 from ballast.kube.document import JSON
-from ballast.kube.errors import Forbidden, NotFound
+from ballast.kube.errors import Forbidden, KubeError, NotFound
 from ballast.kube.kinds import GATE_SWITCH
 from ballast.kube.objects import Query, read_list
 
@@ -42,10 +42,20 @@ class OtherReleases:
         now = self._monotonic()
         if self._looked_at is not None and now - self._looked_at < COMPARE_SECONDS:
             return
-        rival = acting(self._switches(), self._name)
+        try:
+            rival = acting(self._switches(), self._name)
+        except KubeError as error:
+            # Gated executors do not wait for an answer that was given before.
+            if error.of_server or self._looked_at is None:
+                raise
+            _LOG.warning("whether another release of Ballast acts now is not known: %s", error)
+            return
         if rival is not None:
             self._looked_at = None
-            self._switch.stand_aside()
+            try:
+                self._switch.stand_aside()
+            except KubeError as error:
+                _LOG.warning("the gate switch %s stays as it is: %s", self._name, error)
             raise AnotherReleaseError(
                 f"the Ballast release {rival} acts in this cluster, so {self._name} does nothing: uninstall one of "
                 f"them, or, if nothing is left of {rival}, delete the GateSwitch {rival}"
@@ -62,7 +72,7 @@ class OtherReleases:
 
 
 def acting(switches: Iterable[JSON], name: str) -> str | None:
-    """Name of another release that comes before `name`: it leads while this one does not, or has for longer."""
+    """Name of another release that comes before `name`: it leads and this one does not, or its GateSwitch is older."""
     leading = {raw["metadata"]["name"]: raw for raw in switches if (raw.get("status") or {}).get("reason") == LEADING}
     first = min(leading.values(), key=_age, default=None) if name in leading else None
     if first is not None:

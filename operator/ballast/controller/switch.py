@@ -53,13 +53,24 @@ def wanted(policies: Iterable[BalancingPolicy], namespaces: Mapping[str, Mapping
 
 
 class Switch:
-    """Keeps the one GateSwitch. `clock`: seconds since the epoch."""
+    """Keeps this release's GateSwitch. `clock`: seconds since the epoch; `monotonic`: seconds that are never set back.
 
-    def __init__(self, client: Client, *, name: str, identity: str, clock: Callable[[], float]) -> None:
+    The age of this process is counted by the latter, because `clock` may be corrected after the process began.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        name: str,
+        identity: str,
+        clock: Callable[[], float],
+        monotonic: Callable[[], float],
+    ) -> None:
         self._client, self._name, self._identity, self._clock = client, name, identity, clock
         self._kept: Wanted | None = None
         self._compared_at = 0.0
-        self._began_at = clock()
+        self._monotonic, self._began = monotonic, monotonic()
         self.stays_off = False
         """Whether an uninstallation or a user has turned it off since this process began."""
 
@@ -93,9 +104,14 @@ class Switch:
         return bool(seen) and not difference(seen.get("spec") or {}, want.spec()) and said == (self._identity, LEADING)
 
     def stand_aside(self) -> None:
-        """Off, and its reason says why; without a switch there is one then. Written once."""
+        """Off, and its reason says why; without a switch there is one then. Written once.
+
+        One that an uninstallation has turned off keeps saying so.
+        """
         self._kept = None
         seen = gate_switch(self._client, self._name) or {}
+        if self._uninstalled(seen):
+            return
         if (seen.get("status") or {}).get("reason") != ASIDE or (seen.get("spec") or {}).get("gating"):
             self._turn_off(ASIDE)
 
@@ -106,7 +122,8 @@ class Switch:
     def _uninstalled(self, seen: JSON) -> bool:
         status = seen.get("status") or {}
         at = seconds(status.get("heartbeatTime"))
-        return status.get("reason") == UNINSTALLED and at is not None and at >= int(self._began_at)
+        began_at = self._clock() - (self._monotonic() - self._began)
+        return status.get("reason") == UNINSTALLED and at is not None and at >= int(began_at)
 
     def _tell(self) -> None:
         if not self.stays_off:

@@ -136,8 +136,10 @@ def _metrics(at: Situation, claim: Replacement) -> MoveMetrics:
 
 
 def _judge(at: Situation, claim: Replacement, after: MoveMetrics, *, last: float) -> Step:
-    before = at.move.before
-    found = verdict(before, after, predicted_points=narrowed(at.move.orders.decided, at.move.orders.predicted))
+    before, orders = at.move.before, at.move.orders
+    # What the author of a move by hand predicted is no measure.
+    predicted = None if orders.by_hand else narrowed(orders.decided, orders.predicted)
+    found = verdict(before, after, predicted_points=predicted)
     if at.now < last and (found is MoveReason.NOT_JUDGED or slower(before, after)):
         return wait(at, last)
     phase = MovePhase.FAILED if found is MoveReason.DID_NOT_HELP else MovePhase.SUCCEEDED

@@ -165,7 +165,8 @@ def projected(snapshot: Snapshot, policy: Policy, loads: Loads, measured: Mappin
 def _unseen_cores(snapshot: Snapshot, policy: Policy, loads: Loads) -> dict[str, float]:
     cores: dict[str, float] = defaultdict(float)
     now, window = snapshot.taken_at, policy.window_seconds
-    counted = {move.replacement_uid for move in snapshot.moves if _reaches(move)}
+    # A move by hand predicts nothing that counts: its replacement is a newcomer as any other.
+    counted = {move.replacement_uid for move in snapshot.moves if _reaches(move) and not move.by_hand}
     whole = {node.name: node.allocatable.cpu_cores for node in snapshot.nodes}
     for move in snapshot.moves:
         _count_move(cores, move, now=now, window_seconds=window)

@@ -194,7 +194,7 @@ def hand(
         movers=Movers(client, events=events, telemetry=telemetry, clock=clock),
         actuator=Actuator(client, events=events, telemetry=telemetry, clock=clock),
         reporter=Reporter(client, events=events, clock=clock),
-        switch=Switch(client, name=RELEASE, identity=identity, clock=clock),
+        switch=Switch(client, name=RELEASE, identity=identity, clock=clock, monotonic=clock),
         telemetry=telemetry,
     )
     rounds = Rounds(parts, clock=clock, monotonic=clock, leading=lambda: True, reported=reported)

@@ -95,20 +95,26 @@ def test_executors_that_differ_by_their_number_alone_are_looked_up_once() -> Non
     assert found[0] is found[1]
 
 
+def selected(part: int) -> dict[str, Any]:
+    chosen = {"key": "part", "operator": "In", "values": [f"p{part}"]}
+    return {"name": f"c{part}", "selector": {"matchLabels": {"app": "a"}, "matchExpressions": [chosen]}}
+
+
 def test_selectors_of_one_namespace_are_tried_so_often_and_no_more() -> None:
     """A tenant creates both the selectors and the executors that they are tried on."""
     each = 100
-    several = [{"name": f"c{n}", "selector": {"matchLabels": {"app": f"a{n}"}}} for n in range(each)]
+    several = [selected(n) for n in range(each)]
     flood = [topology(f"t{n}", namespace="tenant", components=several) for n in range(MOST_TRIED // each)]
     membership, reader = Membership([CLICKS, *flood], {}), PodReader()
 
     def owner(number: int, app: str, namespace: str) -> str:
-        labels = {"app": app, "batch": str(number)}
+        labels = {"app": app, "part": "p7", "batch": str(number)}
         return membership.of(reader.read(executor(number, namespace=namespace, labels=labels))).topology
 
-    assert owner(1, "a7", "tenant") == "tenant/t0"
-    assert not membership.overtaxed("tenant")
-    assert owner(2, "a7", "tenant") == "tenant/spark-1"
-    assert membership.overtaxed("tenant")
-    assert owner(3, "sessions", "analytics") == "analytics/clicks"
-    assert not membership.overtaxed("analytics")
+    assert owner(1, "other", "tenant") == "tenant/spark-1"
+    assert owner(2, "a", "tenant") == "tenant/t0"
+    assert not membership.exceeds_limit("tenant")
+    assert owner(3, "a", "tenant") == "tenant/spark-1"
+    assert membership.exceeds_limit("tenant")
+    assert owner(4, "sessions", "analytics") == "analytics/clicks"
+    assert not membership.exceeds_limit("analytics")

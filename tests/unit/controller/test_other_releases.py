@@ -69,7 +69,7 @@ def test_a_release_that_stands_aside_says_so_once_and_acts_when_the_other_has_st
     with scripted() as server:
         serve(server, switches)
         client, time = server.client(tmp_path), Time()
-        own = Switch(client, name="ballast", identity="one", clock=lambda: 1e9)
+        own = Switch(client, name="ballast", identity="one", clock=lambda: 1e9, monotonic=lambda: 0.0)
         others = OtherReleases(client, own, name="ballast", monotonic=time)
         for _ in range(3):
             with pytest.raises(
@@ -98,9 +98,20 @@ def test_where_switches_can_not_be_seen_a_release_acts(tmp_path: Path, status: i
     """Their definition was deleted, or the roles are of an older chart."""
     with scripted(Answer(status)) as server:
         client = server.client(tmp_path)
-        own = Switch(client, name="ballast", identity="one", clock=lambda: 1e9)
+        own = Switch(client, name="ballast", identity="one", clock=lambda: 1e9, monotonic=lambda: 0.0)
         OtherReleases(client, own, name="ballast", monotonic=Time()).check()
         assert server.writes == []
+
+
+def test_an_answer_that_fails_later_keeps_no_release_from_acting(tmp_path: Path) -> None:
+    with scripted(Answer(body={"metadata": {}, "items": []}), Answer(422, {"message": "no"})) as server:
+        client, time = server.client(tmp_path), Time()
+        own = Switch(client, name="ballast", identity="one", clock=lambda: 1e9, monotonic=lambda: 0.0)
+        others = OtherReleases(client, own, name="ballast", monotonic=time)
+        others.check()
+        time.now += COMPARE_SECONDS
+        others.check()
+        assert len(server.asked) == 2
 
 
 def test_a_replica_that_stands_aside_is_alive_and_not_ready() -> None:

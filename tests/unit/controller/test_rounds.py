@@ -133,7 +133,7 @@ def operating(
         movers=Movers(client, events=events, telemetry=telemetry, clock=clock),
         actuator=Actuator(client, events=events, telemetry=telemetry, clock=clock),
         reporter=Reporter(client, events=events, clock=clock),
-        switch=Switch(client, name="ballast", identity="one", clock=clock),
+        switch=Switch(client, name="ballast", identity="one", clock=clock, monotonic=clock),
         telemetry=telemetry,
     )
     rounds = Rounds(parts, clock=clock, monotonic=monotonic, leading=leading, patience_seconds=PATIENCE_SECONDS)

@@ -81,7 +81,7 @@ def stored(want: Wanted, *, leader: str = "") -> Answer:
 def test_it_is_written_when_it_changes_and_not_to_say_the_same_again(tmp_path: Path) -> None:
     off = Wanted(gating=False)
     with scripted(stored(off), stored(off), stored(ON), stored(ON, leader="one")) as script:
-        switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=(time := Time()))
+        switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=(time := Time()), monotonic=time)
         switch.keep(ON)
         assert [asked.path.split("?")[0].rsplit("/", 1)[-1] for asked in script.writes] == ["ballast", "status"]
         assert script.writes[1].body["status"]["leader"] == "one"
@@ -94,7 +94,7 @@ def test_it_is_written_when_it_changes_and_not_to_say_the_same_again(tmp_path: P
 
 def test_it_is_read_only_now_and_then(tmp_path: Path) -> None:
     with scripted(stored(ON, leader="one")) as script:
-        switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=(time := Time()))
+        switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=(time := Time()), monotonic=time)
         switch.keep(ON)
         time.now += COMPARE_SECONDS - 1
         switch.keep(ON)
@@ -107,7 +107,7 @@ def test_it_is_read_only_now_and_then(tmp_path: Path) -> None:
 
 def test_one_that_another_program_turned_is_turned_back(tmp_path: Path) -> None:
     with scripted(stored(ON, leader="one"), stored(Wanted(gating=False), leader="ballast-release")) as script:
-        switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=(time := Time()))
+        switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=(time := Time()), monotonic=time)
         switch.keep(ON)
         time.now += COMPARE_SECONDS
         switch.keep(ON)
@@ -116,7 +116,7 @@ def test_one_that_another_program_turned_is_turned_back(tmp_path: Path) -> None:
 
 def test_a_clock_that_is_set_back_does_not_end_the_comparing(tmp_path: Path) -> None:
     with scripted(stored(ON, leader="one")) as script:
-        switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=(time := Time()))
+        switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=(time := Time()), monotonic=time)
         switch.keep(ON)
         time.now -= 3600.0
         switch.keep(ON)
@@ -125,7 +125,7 @@ def test_a_clock_that_is_set_back_does_not_end_the_comparing(tmp_path: Path) -> 
 
 def test_after_another_replica_may_have_turned_it_it_is_read_at_once(tmp_path: Path) -> None:
     with scripted(stored(ON, leader="one"), stored(Wanted(gating=False), leader="two")) as script:
-        switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=Time())
+        switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=Time(), monotonic=Time())
         switch.keep(ON)
         switch.forget()
         switch.keep(ON)
@@ -134,7 +134,7 @@ def test_after_another_replica_may_have_turned_it_it_is_read_at_once(tmp_path: P
 
 def test_after_a_conflict_it_is_written_again(tmp_path: Path) -> None:
     with scripted(stored(ON), stored(ON), Answer(409, {"message": "changed"}), stored(ON)) as script:
-        switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=Time())
+        switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=Time(), monotonic=Time())
         switch.keep(Wanted(gating=False))
         switch.keep(Wanted(gating=False))
         assert [asked.body["spec"]["gating"] for asked in script.writes if "spec" in asked.body] == [False, False]
@@ -148,7 +148,7 @@ def test_a_switch_that_an_uninstallation_turned_off_stays_off(
     gone = stored(Wanted(gating=False))
     gone.body["status"] = {"reason": "Uninstalled", "heartbeatTime": text(CREATED_AT + since_seconds)}
     with scripted(gone) as script:
-        switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=Time())
+        switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=Time(), monotonic=Time())
         for _ in range(3):
             switch.keep(ON)
         assert bool(script.writes) is writes_it
@@ -157,9 +157,36 @@ def test_a_switch_that_an_uninstallation_turned_off_stays_off(
     assert len(told) == (0 if writes_it else 1)
 
 
+@pytest.mark.parametrize("wrong_by_seconds", [3600.0, -3600.0])
+def test_an_uninstallation_is_not_missed_by_a_clock_that_was_wrong_at_first(
+    tmp_path: Path, wrong_by_seconds: float
+) -> None:
+    gone, time, since_start = stored(Wanted(gating=False)), Time(), Time()
+    time.now = CREATED_AT + wrong_by_seconds
+    with scripted(gone) as script:
+        switch = Switch(script.client(tmp_path), name="ballast", identity="one", clock=time, monotonic=since_start)
+        time.now, since_start.now = CREATED_AT + 20.0, since_start.now + 20.0
+        gone.body["status"] = {"reason": "Uninstalled", "heartbeatTime": text(CREATED_AT - 60.0)}
+        switch.keep(ON)
+        assert script.writes, "that was before this process began"
+        script.asked.clear()
+        gone.body["status"] = {"reason": "Uninstalled", "heartbeatTime": text(CREATED_AT + 10.0)}
+        switch.forget()
+        switch.keep(ON)
+        assert script.writes == []
+
+
+def test_a_release_that_stands_aside_leaves_what_an_uninstallation_wrote(tmp_path: Path) -> None:
+    gone = stored(Wanted(gating=False))
+    gone.body["status"] = {"reason": "Uninstalled", "heartbeatTime": text(CREATED_AT + 1.0)}
+    with scripted(gone) as script:
+        Switch(script.client(tmp_path), name="ballast", identity="one", clock=Time(), monotonic=Time()).stand_aside()
+        assert script.writes == []
+
+
 def test_where_there_is_no_switch_there_is_nothing_to_turn_off(tmp_path: Path) -> None:
     with scripted(Answer(404, {"message": "not found"})) as script:
-        Switch(script.client(tmp_path), name="ballast", identity="one", clock=Time()).off("Stopped")
+        Switch(script.client(tmp_path), name="ballast", identity="one", clock=Time(), monotonic=Time()).off("Stopped")
         assert script.writes == []
 
 
@@ -170,5 +197,5 @@ def test_an_operator_that_stops_leaves_what_an_uninstallation_wrote(
     gone = stored(Wanted(gating=False))
     gone.body["status"] = {"reason": "Uninstalled", "heartbeatTime": text(CREATED_AT + since_seconds)}
     with scripted(gone) as script:
-        Switch(script.client(tmp_path), name="ballast", identity="one", clock=Time()).off("Stopped")
+        Switch(script.client(tmp_path), name="ballast", identity="one", clock=Time(), monotonic=Time()).off("Stopped")
         assert bool(script.writes) is writes_it

@@ -166,6 +166,15 @@ def test_only_a_clear_outcome_counts_as_help_or_failure(measured: dict[str, Any]
     assert judge(360, facts(measured)).move.helped is helped
 
 
+@pytest.mark.parametrize(("by_hand", "helped"), [(False, False), (True, True)])
+def test_what_the_author_of_a_move_by_hand_predicted_is_no_measure(*, by_hand: bool, helped: bool) -> None:
+    move = settling(since=360)
+    wide, level = MoveMetrics(hot_score=1000.0, cold_score=0.0), MoveMetrics(hot_score=500.0, cold_score=500.0)
+    orders = replace(move.orders, by_hand=by_hand, decided=wide, predicted=level)
+    found = advance(replace(move, orders=orders, before=BEFORE), facts(LEVEL), SETTINGS, NOW).move
+    assert found.helped is helped
+
+
 def test_a_move_of_an_application_that_has_ended_is_not_judged() -> None:
     found = judge(10, replace(facts({}), application_ended=True)).move
     assert (found.phase, found.reason, found.helped) == (MovePhase.SUCCEEDED, MoveReason.APPLICATION_ENDED, None)

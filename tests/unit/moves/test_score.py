@@ -104,6 +104,16 @@ def test_a_replacement_counts_once_with_its_move_or_when_that_failed_by_itself(
     assert _after(moves=(move,), executors=(newcomer,))["cold"] == pytest.approx(cold)
 
 
+def test_a_replacement_of_a_move_by_hand_counts_as_any_newcomer() -> None:
+    move = replace(
+        a_move(phase=MovePhase.SETTLING, load_cores=0.0, left_at=NOW, arrived_at=NOW, replacement_uid="uid-new-1"),
+        by_hand=True,
+    )
+    newcomer = an_executor("new-1", node="cold", running_since=NOW, requests=Resources(0.2))
+    assert _after(moves=(move,), executors=(newcomer,))["cold"] == pytest.approx(_after(executors=(newcomer,))["cold"])
+    assert _after(moves=(move,), executors=(newcomer,))["cold"] > _after()["cold"]
+
+
 class TestAstray:
     """Points by which the executors of a node differ from the means of their applications."""
 
