@@ -54,7 +54,7 @@ def unschedulable(
 
     `unbound`: amounts by node that pending pods will take.
     """
-    known = {(a.topology, a.component): a for a in memory.attempts if now - a.last_at < FORGET_SECONDS}
+    known = _remembered(memory, now)
     stuck = [executor for executor in snapshot.executors if _waits(executor, now, PATIENCE_SECONDS)]
     hopeful = [e for e in stuck if (e.topology, e.component) not in known and not _waits(e, now, NODE_SECONDS)]
     awaiting = awaiting_nodes(snapshot, levels, hopeful, unbound=unbound)
@@ -67,16 +67,16 @@ def unschedulable(
 
 def tried_lately(memory: Memory, now: float) -> frozenset[Key]:
     """Components whose executors could not run in their place lately: one without room requires none."""
-    return frozenset((a.topology, a.component) for a in memory.attempts if now - a.last_at < FORGET_SECONDS)
+    return frozenset(_remembered(memory, now))
 
 
 def given_up(memory: Memory, now: float) -> frozenset[Key]:
     """Components whose executors are released unpinned for now."""
-    return frozenset(
-        (a.topology, a.component)
-        for a in memory.attempts
-        if a.count >= MOST_ATTEMPTS and now - a.last_at < FORGET_SECONDS
-    )
+    return frozenset(key for key, each in _remembered(memory, now).items() if each.count >= MOST_ATTEMPTS)
+
+
+def _remembered(memory: Memory, now: float) -> dict[Key, Attempts]:
+    return {(a.topology, a.component): a for a in memory.attempts if now - a.last_at < FORGET_SECONDS}
 
 
 def _counted(before: Attempts | None, key: Key, now: float) -> Attempts:

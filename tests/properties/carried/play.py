@@ -40,7 +40,7 @@ BEFORE = {HOT: 0.9, MILD: 0.5, COLD: 0.2}
 AFTER = {HOT: 0.8, MILD: 0.5, COLD: 0.3}
 STEP_SECONDS = 5.0
 GATE_SECONDS = 12.0
-"""After which another thread of the operator lets go whom no move has placed."""
+"""After which the gate timeout releases executors that no move has placed."""
 NO_ROOM_SECONDS = 60.0
 ROUNDS = 120
 """In which a play comes to its end."""
@@ -323,7 +323,7 @@ def _created(pod: JSON) -> float:
 
 
 def _whatever(request: Callable[[], object]) -> None:
-    """Nobody hears the answer."""
+    """The answer is lost."""
     with suppress(KubeError):
         request()
 

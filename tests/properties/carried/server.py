@@ -51,7 +51,7 @@ class ApiServer:
     before_last: Stored = field(default_factory=Stored)
     """What a watch that lags behind still shows."""
     blocked: bool = False
-    """A disruption budget lets nobody go."""
+    """A disruption budget allows no eviction."""
     version: int = 100
     evicted: list[str] = field(default_factory=list)
     """Uids, in order."""

@@ -119,13 +119,13 @@ TEAMS = {"analytics": {"team": "a"}, "other": {"team": "b"}}
 
 
 def told(failures: Mapping[Application, Failed]) -> dict[Application, Failed]:
-    """What the next process is told by a status with these."""
+    """What the next process reads from a status with these."""
     entries = [each.to_dict() for each in failures_status(failures)]
     return recalled_failures([policy(*entries, team="a"), policy(*entries, team="b")], TEAMS)
 
 
 def counted(before: Collection[int], after: Collection[int]) -> int:
-    """By a leader whom one told that saw those before, and who saw those after."""
+    """Those that one leader saw and wrote, joined by those that the next leader saw."""
     first = Failures().after(read(ALIVE), [Failure(OURS, number) for number in before])
     second = Failures().after(read(ALIVE), [Failure(OURS, number) for number in after], told(first.applications))
     assert second.after(read(ALIVE), recalled=told(first.applications)) == second, "told twice"

@@ -1,4 +1,4 @@
-"""Which applications go on making gated executors once nobody releases them."""
+"""Which applications still create gated executors after Ballast is gone."""
 
 from __future__ import annotations
 
