@@ -92,6 +92,8 @@ class ClusterState:
         }
         self._heard: dict[str, int] = {}
         """Versions of our own objects, by uid, as kopf told of them."""
+        self._uids: dict[tuple[str, str, str], str] = {}
+        """Of what kopf has told of, by resource, namespace and name."""
         self._hearing = threading.Lock()
         self._verified_at: float | None = None
         self._mounting = threading.Lock()
@@ -124,17 +126,27 @@ class ClusterState:
 
     def heard(self, kind: Kind, raw: JSON, *, deleted: bool = False) -> None:
         """Take in what kopf tells of an object of ours."""
-        store, uid = self._ours[kind], raw["metadata"]["uid"]
-        version = number(raw["metadata"].get("resourceVersion"))
+        store, metadata = self._ours[kind], raw["metadata"]
+        uid, version = metadata["uid"], number(metadata.get("resourceVersion"))
+        name = (kind.plural, metadata.get("namespace") or "", metadata["name"])
         if deleted:
             store.remove(uid, version)
         else:
             store.put(raw)
         with self._hearing:
+            former = self._uids.get(name, uid)
             if deleted:
                 self._heard.pop(uid, None)
-            else:
-                self._heard[uid] = version
+                if former == uid:
+                    self._uids.pop(name, None)
+                return
+            self._heard[uid] = version
+            if former == uid or store.version(former) < version:
+                self._uids[name] = uid
+            if former != uid:
+                # A name is one object's: the event of the other one's deletion was lost, as with its definition.
+                older = min(uid, former, key=store.version)
+                store.remove(older, store.version(older))
 
     def wrote(self, kind: Kind, raw: JSON) -> None:
         """The answer to a write of this process. Of a pod it may be the metadata alone: our gate has left it."""
@@ -161,6 +173,7 @@ class ClusterState:
         with self._hearing:
             known = differing.union(*(store.uids() for store in self._ours.values()))
             self._heard = {uid: version for uid, version in self._heard.items() if uid in known}
+            self._uids = {name: uid for name, uid in self._uids.items() if uid in known}
         return {uid: self._version(uid) for uid in differing}
 
     def unheard(self, missed: Mapping[str, int]) -> bool:

@@ -294,10 +294,7 @@ class Store(Generic[T]):
         with self.lock:
             if version < self.version(uid):
                 return
-            self._deleted[uid] = max(version, self._deleted.get(uid, 0))
-            while len(self._deleted) > _MOST_DELETED:
-                del self._deleted[next(iter(self._deleted))]
-            self._drop(uid)
+            self._bury(uid, version)
 
     def replace_all(self, listed: Objects) -> frozenset[str]:
         """Take over a whole list, reading only objects whose version is not known.
@@ -315,8 +312,14 @@ class Store(Generic[T]):
         with self.lock:
             gone = [uid for uid in self._versions.keys() - there if self.version(uid) <= version]
             for uid in gone:
-                self._drop(uid)
+                self._bury(uid, version)
         return frozenset(differing.union(gone))
+
+    def _bury(self, uid: str, version: int) -> None:
+        self._deleted[uid] = max(version, self._deleted.get(uid, 0))
+        while len(self._deleted) > _MOST_DELETED:
+            del self._deleted[next(iter(self._deleted))]
+        self._drop(uid)
 
     def _keep(self, uid: str, version: int, value: T) -> None:
         before = self._values.get(uid)

@@ -204,6 +204,17 @@ def test_a_deletion_that_kopf_missed_is_found_by_a_list_and_one_that_it_told_of_
         assert not found.state.unheard(missed)
 
 
+@pytest.mark.parametrize("first", ["the older", "the newer"])
+def test_of_two_objects_with_one_name_the_older_is_gone_whichever_is_told_of_first(first: str) -> None:
+    """Its deletion is never told of when its definition is deleted, too, and both are made again."""
+    older, newer = identified(POLICY, 50), identified(POLICY, 60)
+    newer["metadata"]["uid"] = "uid-made-again"
+    with observed() as found:
+        for raw in (older, newer) if first == "the older" else (newer, older):
+            found.state.heard(kinds.BALANCING_POLICY, raw)
+        assert [read.raw["metadata"]["uid"] for read in found.state.look().policies] == ["uid-made-again"]
+
+
 def test_a_policy_that_came_after_the_pod_makes_the_objects_unconfirmed_once() -> None:
     with observed(executor(1, gates=[GATE])) as found:
         found.cluster.servers["balancingpolicies"] = WatchedCluster(other=[POLICY]).server("other")

@@ -280,6 +280,8 @@ def test_a_list_takes_out_what_it_does_not_have_unless_that_is_newer_than_the_li
     differing = kept.replace_all(listed([thing("same", 3), thing("new", 9)], 10))
     assert differing == {"gone", "new"}
     assert kept.uids() == {"written-meanwhile", "same", "new"}
+    kept.put(thing("gone", 8))
+    assert "gone" not in kept.uids(), "an event from before the list came late"
 
 
 def test_a_list_reads_only_objects_that_have_changed() -> None:
