@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from itertools import product
 from pathlib import Path
@@ -27,6 +28,7 @@ from benchmarks.compared.arena import Arena
 from benchmarks.compared.case import CASES, cases
 from benchmarks.compared.figures import Figures, mean
 from benchmarks.compared.judging import verdicts
+from benchmarks.compared.kueue import kueue
 from benchmarks.compared.peers import GROUP_API, GROUP_GATES, OURS, PEERS, SCHEDULER_PROFILES, Peer
 from benchmarks.compared.pool import SHAPES, FilledPool
 from benchmarks.load.replicas import install, replica
@@ -83,7 +85,12 @@ def run(pools: Sequence[FilledPool], peers: Sequence[Peer], names: Sequence[str]
         testbed.add_fake_nodes(list(pools[0].nodes.values()))
         arena = Arena(testbed, server)
         arena.open_to(peers)
-        with tempfile.TemporaryDirectory() as folder, replica(testbed, "replica-1", Path(folder)) as operator:
+        with ExitStack() as stack:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            for peer in peers:
+                if peer.queued_by:
+                    stack.enter_context(kueue(testbed, folder, namespace=peer.namespace))
+            operator = stack.enter_context(replica(testbed, "replica-1", folder))
             wait_until(operator.leads, what="the operator leads", timeout_seconds=120.0)
             table = _played(arena, pools, peers, names)
             operator.check()

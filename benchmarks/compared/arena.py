@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import count
 
+from benchmarks.compared import kueue
 from benchmarks.compared.case import BROKERS, Case, Step
 from benchmarks.compared.figures import Figures, Homes, figures, mean
 from benchmarks.compared.peers import GROUP_API, Asked, Peer
@@ -93,12 +94,17 @@ class Arena:
         if run.peer.gated and run.case.flows:
             path = f"/apis/ballast.dev/v1alpha1/namespaces/{run.peer.namespace}/sparktopologies"
             self.server.delete(f"{path}/{run.asked('', Counter()).topology}")
-        for namespace in (run.peer.namespace, BROKERS):
-            self._empty(namespace)
+        also = kueue.WORKLOADS if run.peer.queued_by else ""
+        self._empty(run.peer.namespace, also=also)
+        self._empty(BROKERS)
 
-    def _empty(self, namespace: str) -> None:
+    def _empty(self, namespace: str, *, also: str = "") -> None:
+        """Without its pods, and without the objects of the API `also`, which keep pods from going."""
         path = f"/api/v1/namespaces/{namespace}/pods"
         self.server.delete(f"{path}?{_AT_ONCE}")
+        if also:
+            group, kind = also.rsplit("/", 1)
+            self.server.delete(f"/apis/{group}/namespaces/{namespace}/{kind}")
         wait_until(
             lambda: not self.server.get(f"{path}?limit=1")["items"],
             what=f"{namespace} is empty",
@@ -138,7 +144,7 @@ class Arena:
                 driver_uid=run.drivers[application],
                 gated=False,
             )
-            _adapt(body, run.specs[application], asked.labels(run.peer))
+            _adapt(body, run.specs[application], asked.metadata(run.peer, size=len(numbers)))
             run.executors.setdefault(application, {})[number] = body["metadata"]["name"]
             bodies.append(body)
         return bodies
@@ -176,9 +182,10 @@ class Arena:
         return figures(homes, run.case.flows, run.pool.nodes, seconds=seconds)
 
 
-def _adapt(body: JSON, spec: JSON, labels: JSON) -> None:
+def _adapt(body: JSON, spec: JSON, metadata: Mapping[str, Mapping[str, str]]) -> None:
     """Make a pod as Spark's driver creates it one as the peer's pod template makes it."""
-    body["metadata"]["labels"] |= labels
+    for name, added in metadata.items():
+        body["metadata"].setdefault(name, {}).update(added)
     selector = {**body["spec"]["nodeSelector"], **spec.get("nodeSelector", {})}
     body["spec"] |= {**spec, "nodeSelector": selector}
     resources = {"requests": {"cpu": f"{int(1000 * EXECUTOR_CORES)}m", "memory": "4Gi"}}

@@ -42,6 +42,12 @@ class Case:
     """Nodes with a broker on them."""
 
     @property
+    def changes(self) -> bool:
+        """Whether an application grows or shrinks after its start."""
+        started = [name for step in self.steps for name in step.starts]
+        return any(step.ends for step in self.steps) or len(started) != len(set(started))
+
+    @property
     def sizes(self) -> dict[str, int]:
         """The most executors that each application asks for."""
         found: dict[str, int] = {}

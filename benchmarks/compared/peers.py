@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ballast.kube import names
+from benchmarks.compared import kueue
 from benchmarks.compared.case import BROKERS, Case
 from benchmarks.compared.pool import FilledPool
 from benchmarks.load.pods import JSON
@@ -49,8 +50,14 @@ class Asked:
     taken: Counter[str]
     """Executors by node, of those that are there."""
 
-    def labels(self, peer: Peer) -> dict[str, str]:
-        """Of the application's executors: Ballast's only where it is to place them, for it gates what has them."""
+    def metadata(self, peer: Peer, *, size: int) -> Mapping[str, Mapping[str, str]]:
+        """Labels and annotations of so many executors that are created at once."""
+        if peer.queued_by:
+            return kueue.grouped(self.spark_application, size=size, label=peer.queued_by)
+        return {"labels": self._labels(peer)}
+
+    def _labels(self, peer: Peer) -> dict[str, str]:
+        """Ballast's only where it is to place them, for it gates what has them."""
         if not self.case.flows:
             return {}
         if peer.gated:
@@ -78,8 +85,12 @@ class Peer:
     grouped_by: str = ""
     """The node label of whose places one takes the whole application, by kube-scheduler's own PodGroups; none if
     empty."""
+    queued_by: str = ""
+    """The node label in one of whose places Kueue should admit the whole application; not through Kueue if empty."""
 
     def takes_part(self, case: Case) -> bool:
+        if self.queued_by and case.changes:
+            return False  # the size of Kueue's pod groups is fixed
         return self.communicating is None or self.communicating is bool(case.flows)
 
     @property
@@ -137,4 +148,5 @@ PEERS: Sequence[Peer] = (
     Peer("MostAllocated", _packed),
     Peer("in-tree TAS, rack", _nothing, grouped_by=RACK_LABEL),
     Peer("in-tree TAS, zone", _nothing, grouped_by=ZONE_LABEL),
+    Peer("Kueue TAS", _nothing, queued_by=RACK_LABEL),
 )

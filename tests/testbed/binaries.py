@@ -129,8 +129,15 @@ OTHERS = (
         minimum=(1, 14, 1),
         stamps=("sigs.k8s.io/karpenter/pkg/operator.Version=1.14.1",),
     ),
+    Suite(
+        module="kueue",
+        version="v0.15.0",
+        packages={"kueue": "sigs.k8s.io/kueue/cmd/kueue"},
+        minimum=(0, 15, 0),
+        stamps=("sigs.k8s.io/kueue/pkg/version.GitVersion=v0.15.0",),
+    ),
 )
-"""Built when a benchmark asks for them: together they take about ten minutes."""
+"""Built when a benchmark asks for them."""
 _ALL = SUITES + OTHERS
 
 
@@ -185,6 +192,12 @@ def karpenter_definitions(*, progress: Progress = silent, cache: Path | None = N
     return _manifests(
         "karpenter", "sigs.k8s.io/karpenter", folders, title="definitions", progress=progress, cache=cache
     )
+
+
+def kueue_manifests(*, progress: Progress = silent, cache: Path | None = None) -> Path:
+    """A file with the definitions and webhooks of Kueue, taken from its pinned module."""
+    folders = ["config/components/crd/bases", "config/components/webhook"]
+    return _manifests("kueue", "sigs.k8s.io/kueue", folders, title="manifests", progress=progress, cache=cache)
 
 
 def _manifests(

@@ -92,10 +92,10 @@ class Pki:
 def create_pki(folder: Path, *, control_hosts: Sequence[str], node_hosts: Sequence[str]) -> Pki:
     """Make everything below `folder`; servers are known as `control_hosts`, kubelets as `node_hosts`."""
     folder.mkdir(mode=0o700)
-    cluster = _authority(folder, "ca")
-    etcd_ca = _authority(folder, "etcd-ca")
-    front_proxy_ca = _authority(folder, "front-proxy-ca")
-    kubelet_client_ca = _authority(folder, "kubelet-client-ca")
+    cluster = create_authority(folder, "ca")
+    etcd_ca = create_authority(folder, "etcd-ca")
+    front_proxy_ca = create_authority(folder, "front-proxy-ca")
+    kubelet_client_ca = create_authority(folder, "kubelet-client-ca")
     manager, scheduler = "system:kube-controller-manager", "system:kube-scheduler"
     return Pki(
         cluster_ca=cluster,
@@ -118,7 +118,8 @@ def create_pki(folder: Path, *, control_hosts: Sequence[str], node_hosts: Sequen
     )
 
 
-def _authority(folder: Path, name: str) -> Authority:
+def create_authority(folder: Path, name: str) -> Authority:
+    """An authority that only those trust who are given its certificate; its files are in `folder`."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _subject(f"ballast-testbed-{name}", ())
     builder = _builder(subject, key, issuer=subject).add_extension(
