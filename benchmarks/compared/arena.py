@@ -16,7 +16,7 @@ from benchmarks.compared.peers import GROUP_API, Asked, Peer
 from benchmarks.compared.pool import EXECUTOR_CORES, FilledPool
 from benchmarks.load.churn import create_all
 from benchmarks.load.pods import JSON, driver, executor, foreign
-from benchmarks.load.server import Server
+from benchmarks.load.server import RefusedError, Server
 from benchmarks.load.sightings import EXECUTORS
 from tests.testbed.testbed import Testbed
 from tests.testbed.waiting import wait_until
@@ -147,7 +147,22 @@ class Arena:
             _adapt(body, run.specs[application], asked.metadata(run.peer, size=len(numbers)))
             run.executors.setdefault(application, {})[number] = body["metadata"]["name"]
             bodies.append(body)
+        if run.peer.queued_by and bodies:
+            self._await_driver_known(namespace, bodies[0])
         return bodies
+
+    def _await_driver_known(self, namespace: str, body: JSON) -> None:
+        """Kueue's webhook asks its cache for an executor's owner, and refuses the executor until the driver is there.
+        Spark's driver is there for seconds before it asks for executors."""
+
+        def accepted() -> bool:
+            try:
+                self.server.post(f"/api/v1/namespaces/{namespace}/pods?dryRun=All", body)
+            except RefusedError:
+                return False
+            return True
+
+        wait_until(accepted, what="Kueue knows the driver", timeout_seconds=PATIENCE_SECONDS)
 
     def _settled_after(self, run: Run, created: float) -> float:
         """Seconds until the last one was bound; returns when no more are going to be."""
