@@ -199,7 +199,7 @@ class _Pass:
                 if self._pool.topology_selector is None or belonging.declared is not None:
                     self._take(pod, facts, belonging)
                     continue
-            if pod.node is None and not (pod.gates or pod.leaving or pod.ended):
+            if pod.about_to_be_bound:
                 self.pending.append(Demand(pod.requests, self._constraints(pod)))
 
     def _take(self, pod: Pod, facts: SparkExecutor, belonging: Belonging) -> None:

@@ -13,6 +13,7 @@ from ballast.kube.document import JSON, seconds
 from ballast.model import Constraints, Phase, Resources
 
 _ENDED = ("Succeeded", "Failed")
+KUBE_SCHEDULER = "default-scheduler"
 _UNCONSTRAINED = Constraints()
 _SPARK_CONTAINER = "spark-kubernetes-executor"
 _MOST_SLOTS = 10_000.0
@@ -77,6 +78,8 @@ class Pod:
     requests: Resources
     """Nothing once it has ended."""
     scheduler: str
+    unschedulable: bool = False
+    """Its scheduler has tried it, and no node can take it."""
     constraints: Constraints = _UNCONSTRAINED
     """Without volumes. Not read of bound pods that are no executors: nothing depends on them."""
     claims: tuple[str, ...] = ()
@@ -103,6 +106,16 @@ class Pod:
     @property
     def ended(self) -> bool:
         return self.status_phase in _ENDED
+
+    @property
+    def about_to_be_bound(self) -> bool:
+        """Whether kube-scheduler is going to look for a node for it next.
+
+        A pod that it has found none for may wait for good. So may one for any other scheduler: whoever creates the
+        pod names it, and it need not exist.
+        """
+        waits = self.node is None and not (self.gates or self.leaving or self.ended)
+        return waits and not self.unschedulable and self.scheduler == KUBE_SCHEDULER
 
     @property
     def is_driver(self) -> bool:
@@ -151,7 +164,8 @@ class PodReader:
             node=node,
             gates=gates,
             requests=Resources() if phase in _ENDED else self._amounts.requests(pod),
-            scheduler=spec.get("schedulerName") or "default-scheduler",
+            scheduler=spec.get("schedulerName") or KUBE_SCHEDULER,
+            unschedulable=_unschedulable(status) is not None,
             constraints=self._constraints.read(spec) if asks else _UNCONSTRAINED,
             claims=_claims(pod) if asks else (),
             held=_held(pod, gates),
@@ -267,12 +281,17 @@ def _unschedulable_since(status: JSON, released_at: float | None) -> float | Non
 
     So for a pod that we released the count begins there.
     """
+    condition = _unschedulable(status)
+    since = seconds(condition.get("lastTransitionTime")) if condition else None
+    return since if since is None or released_at is None else max(since, released_at)
+
+
+def _unschedulable(status: JSON) -> JSON | None:
+    """The condition that says so."""
     for condition in status.get("conditions") or ():
         if condition["type"] == "PodScheduled":
-            if condition["status"] != "False" or condition.get("reason") != "Unschedulable":
-                return None
-            since = seconds(condition.get("lastTransitionTime"))
-            return since if since is None or released_at is None else max(since, released_at)
+            refused = condition["status"] == "False" and condition.get("reason") == "Unschedulable"
+            return condition if refused else None
     return None
 
 

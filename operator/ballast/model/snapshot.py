@@ -160,7 +160,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """A pod that is not ours, pending and ungated: kube-scheduler will bind it before what we release now."""
+    """A pod that is not ours and that kube-scheduler is about to bind, before what we release now."""
 
     requests: Resources
     constraints: Constraints = field(default_factory=Constraints)

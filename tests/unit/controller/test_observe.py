@@ -95,6 +95,16 @@ def test_pending_demand_is_what_the_scheduler_will_bind_before_us() -> None:
     assert [demand.constraints.node_selector for demand in found.snapshot.pending] == [(("disk", "ssd"),), ()]
 
 
+def test_pods_that_kube_scheduler_will_not_bind_take_no_room_from_executors() -> None:
+    refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    found = look(
+        pod("of-no-scheduler", schedulerName="nosuch"),
+        pod("fits-nowhere", status={"conditions": [refused]}),
+        pod("waiting"),
+    )
+    assert len(found.snapshot.pending) == 1
+
+
 def test_executors_are_those_of_the_policys_namespaces_wherever_they_run() -> None:
     pool = Pool(namespace_selector=LabelSelector(match_labels={"tier": "dev"}))
     found = look(executor(1, node="node-1"), executor(2, namespace="other", node="far-away"), driver(), pool=pool)
