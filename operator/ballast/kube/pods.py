@@ -111,8 +111,8 @@ class Pod:
     def about_to_be_bound(self) -> bool:
         """Whether kube-scheduler is going to look for a node for it next.
 
-        A pod that it has found none for may wait for good. So may one for any other scheduler: whoever creates the
-        pod names it, and it need not exist.
+        A pod that it has found none for may wait for good. So may one for any other scheduler: the pod's spec names
+        it, and it need not exist.
         """
         waits = self.node is None and not (self.gates or self.leaving or self.ended)
         return waits and not self.unschedulable and self.scheduler == KUBE_SCHEDULER
