@@ -8,12 +8,22 @@ from typing import Any
 import pytest
 
 from ballast.controller.turns import MOST
-from ballast.kube.kinds import BALANCING_POLICY, DISRUPTION_BUDGET, EXECUTOR_MOVE, NAMESPACE, NODE, POD, Kind
+from ballast.kube.kinds import (
+    BALANCING_POLICY,
+    DISRUPTION_BUDGET,
+    EXECUTOR_MOVE,
+    NAMESPACE,
+    NODE,
+    POD,
+    SPARK_TOPOLOGY,
+    Kind,
+)
 from tests.cluster.chart.installation import Installation
 from tests.cluster.controller.ordered import COLD, EAGER, HOT, WARM, Stage, stage
 from tests.cluster.controller.pool import Pool, pool, required_labels, zones
 from tests.faults.invariants import watched
 from tests.faults.webhook import Webhook, webhook
+from tests.testbed.errors import TestbedError
 from tests.testbed.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
@@ -155,6 +165,46 @@ def test_a_flood_of_junk_moves_delays_no_executor_at_its_gate(installed: Install
             on.operator.round()
             assert on.move("asked")["status"]["phase"] == "Leaving", "another namespace's move has its turn at once"
             assert len(witness.evicted()) == 1
+
+
+def test_a_topology_as_long_as_etcd_takes_delays_no_other_namespace(
+    installed: Installation, caplog: pytest.LogCaptureFixture
+) -> None:
+    with stage(installed, "long") as on, pool(installed.testbed, "long-others", zones()) as others:
+        others.policy()
+        with watched(installed.testbed, on.mine.name, others.name):
+            path = SPARK_TOPOLOGY.path(namespace=on.mine.name)
+            installed.testbed.api.post(path, _long(_longest(on, path)))
+            assert_placed(on, others)
+            assert "status of long was not written" in caplog.text
+            assert on.mine.read(SPARK_TOPOLOGY, "clicks").get("status"), "the others' statuses are written"
+
+
+def _longest(on: Stage, path: str) -> int:
+    """The most bytes of labels and annotations that a topology may have."""
+    fits, too_many = 1 << 20, 1 << 21
+    while too_many - fits > 60:
+        tried = (fits + too_many) // 2
+        try:
+            on.mine.testbed.api.post(path, _long(tried))
+        except TestbedError:
+            too_many = tried
+        else:
+            on.mine.delete(SPARK_TOPOLOGY, "long")
+            fits = tried
+    return fits
+
+
+def _long(size: int) -> JSON:
+    label = f"{'x' * 40}/{'y' * 60}"
+    each = len(label) + 73
+    labels = {f"l{number:06d}.{label}": "z" * 63 for number in range(size // each)}
+    return {
+        "apiVersion": SPARK_TOPOLOGY.api_version,
+        "kind": SPARK_TOPOLOGY.kind,
+        "metadata": {"name": "long", "labels": labels, "annotations": {"rest": "a" * (size % each)}},
+        "spec": {"components": [{"name": "a", "executors": 3}]},
+    }
 
 
 def _junk(number: int) -> JSON:

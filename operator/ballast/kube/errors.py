@@ -82,11 +82,15 @@ def error_of(action: str, status: int, body: dict[str, Any]) -> KubeError:
     """The error that an answer with this HTTP status and Status object stands for."""
     message = str(body.get("message") or f"HTTP {status}")
     kind = _BY_STATUS.get(status, Unavailable if status >= 500 else Invalid)
+    if _TOO_LARGE in message:
+        kind = Invalid
     if status == 409 and body.get("reason") == "AlreadyExists":
         kind = AlreadyExists
     return kind(action, message, status=status, body=body)
 
 
+_TOO_LARGE = "etcdserver: request is too large"
+"""Comes with status 500, and is about the one object: its owner may have made it as long as etcd takes."""
 _BY_STATUS: dict[int, type[KubeError]] = {
     401: NotConnected,
     403: Forbidden,

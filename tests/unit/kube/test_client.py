@@ -98,6 +98,8 @@ def test_a_server_that_stays_away_is_given_up_with_its_words(tmp_path: Path) -> 
         (422, {}, Invalid),
         (400, {}, Invalid),
         (500, {}, Unavailable),
+        (500, {"message": "etcdserver: request is too large"}, Invalid),
+        (413, {}, Invalid),
     ],
 )
 def test_refusals_have_kinds(status: int, body: dict[str, str], error: type[KubeError], tmp_path: Path) -> None:
