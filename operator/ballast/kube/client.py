@@ -233,16 +233,16 @@ class Client:
         return written
 
     def _call(self, request: _Request, read: Callable[[bytes], T]) -> T:
-        pause = self._limits.first_pause_seconds
-        for attempt in range(1, self._limits.attempts + 1):
+        pause, attempts_left = self._limits.first_pause_seconds, self._limits.attempts
+        while True:
+            attempts_left -= 1
             try:
                 return self._once(request, read)
             except Unavailable as error:
-                if attempt == self._limits.attempts or not _may_repeat(request, error):
+                if attempts_left <= 0 or not _may_repeat(request, error):
                     raise
                 self._sleep(min(error.retry_after_seconds or pause, _LONGEST_PAUSE_SECONDS))
                 pause *= 2
-        raise AssertionError("unreachable: the last attempt returns or raises")
 
     def _once(self, request: _Request, read: Callable[[bytes], T]) -> T:
         response = self._send(self._pool, request, self._timeout, at_once=True)

@@ -108,7 +108,10 @@ class Connection:
         return cls.from_kubeconfig(path, context=context, environ=environ)
 
     def pool(self, connections: int) -> urllib3.PoolManager:
-        """Keeps so many connections open. It repeats nothing by itself and follows no redirect."""
+        """Keeps so many connections open. It repeats nothing by itself and follows no redirect.
+
+        Raises NotConnected for a SOCKS proxy without the package that speaks to one.
+        """
         tls = self.tls
         options: dict[str, Any] = {
             "maxsize": connections,
@@ -123,8 +126,10 @@ class Connection:
         if self.proxy is None:
             return urllib3.PoolManager(**options)
         if urlsplit(self.proxy).scheme.startswith("socks"):
-            from urllib3.contrib.socks import SOCKSProxyManager  # noqa: PLC0415 -- it needs its own package
-
+            try:
+                from urllib3.contrib.socks import SOCKSProxyManager  # noqa: PLC0415 -- it needs its own package
+            except ImportError as error:
+                raise NotConnected("connect", "its proxy speaks SOCKS: install the Python package pysocks") from error
             return SOCKSProxyManager(self.proxy, **options)
         return urllib3.ProxyManager(self.proxy, **options)
 

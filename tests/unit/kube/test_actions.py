@@ -17,6 +17,7 @@ from ballast.kube.actions import (
     Release,
     Released,
     ReleasePatch,
+    Scheduled,
     Vanished,
     delete_unscheduled,
     evict,
@@ -53,6 +54,9 @@ def pinned(zone: str) -> dict[str, Any]:
 
 
 PLACED, ELSEWHERE = pinned("a"), pinned("b")
+KUEUE, OURS = "kueue.x-k8s.io/admission", GATE["name"]
+ALSO_KUEUES = executor(gates=[{"name": KUEUE}, GATE])
+TIGHTENED = gated(affinity=required({"matchExpressions": [expression("disk", "ssd")]}))
 
 
 def order() -> Release:
@@ -75,6 +79,10 @@ def order() -> Release:
         pytest.param([Answer(404)], Vanished(), id="deleted"),
         pytest.param([STALE, Answer(404)], Vanished(), id="touched, then deleted"),
         pytest.param([STALE, Answer(body=gated(leaving=True))], Vanished(), id="being deleted"),
+        pytest.param(
+            [STALE, Answer(body=ALSO_KUEUES)], Changed(f"its gates are now {KUEUE}, {OURS}"), id="gated again"
+        ),
+        pytest.param([STALE, Answer(body=TIGHTENED)], Changed("its affinity was changed"), id="tightened by its owner"),
     ],
 )
 def test_a_release_ends_in(answers: list[Answer], outcome: object, tmp_path: Path) -> None:
@@ -136,6 +144,23 @@ def test_deleting_is_guarded_by_uid_and_by_the_version_that_was_unscheduled(tmp_
     with scripted(Answer(body=gated("9")), OK) as script:
         delete_unscheduled(script.client(tmp_path), namespace="n", name="p", uid="uid-spark-1-exec-1")
         assert script.asked[1].body["preconditions"] == {"uid": "uid-spark-1-exec-1", "resourceVersion": "9"}
+
+
+@pytest.mark.parametrize(
+    ("found", "outcome"),
+    [
+        pytest.param(executor(node="node-1"), Scheduled("node-1"), id="bound meanwhile"),
+        pytest.param(gated(leaving=True), Vanished(), id="being deleted"),
+        pytest.param({**gated(), "metadata": {**gated()["metadata"], "uid": "another"}}, Vanished(), id="another pod"),
+    ],
+)
+def test_a_pod_that_is_not_the_unscheduled_one_is_not_deleted(
+    found: dict[str, Any], outcome: object, tmp_path: Path
+) -> None:
+    with scripted(Answer(body=found), OK) as script:
+        client = script.client(tmp_path)
+        assert delete_unscheduled(client, namespace="n", name="p", uid="uid-spark-1-exec-1") == outcome
+        assert script.writes == []
 
 
 ZONE, RACK, HOST = (level.label for level in DEFAULT_LEVELS.ordered)

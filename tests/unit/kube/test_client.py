@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ballast.kube.client import Client, Limits
+from ballast.kube.connection import Connection
 from ballast.kube.errors import (
     AlreadyExists,
     Conflict,
@@ -19,7 +21,7 @@ from ballast.kube.errors import (
     Unavailable,
 )
 from ballast.kube.kinds import EXECUTOR_MOVE, NODE, POD
-from tests.unit.kube.scripted import Answer, scripted
+from tests.unit.kube.scripted import Answer, kubeconfig, scripted
 
 OK = Answer(body={"metadata": {"name": "p"}})
 BUSY = Answer(429, {"message": "too many requests"}, {"Retry-After": "2"})
@@ -132,6 +134,46 @@ def test_an_answer_that_is_not_the_servers_is_no_answer(body: Any, tmp_path: Pat
             client.get_page(NODE, {})
         with pytest.raises(Unavailable, match=r"patch pods ns/p: the answer is not the API server.s: it is no JSON"):
             client.patch(POD, "p", [], namespace="ns", answer=False)
+
+
+def test_a_deletion_without_conditions_is_sent_once(tmp_path: Path) -> None:
+    with scripted(LOST) as script:
+        with pytest.raises(Unavailable):
+            script.client(tmp_path).delete(POD, "p", namespace="ns")
+        assert [asked.body for asked in script.asked] == [{"apiVersion": "v1", "kind": "DeleteOptions"}]
+
+
+def test_every_request_impersonates_the_user_that_was_named(tmp_path: Path) -> None:
+    with scripted(OK) as script:
+        connection = Connection.from_kubeconfig(kubeconfig(tmp_path, script.url))
+        for user in (None, "ann"):
+            client = Client(replace(connection, impersonated=user))
+            read(client)
+            patch(client)
+        sent = [asked.headers.get("Impersonate-User") for asked in script.asked]
+    assert sent == [None, None, "ann", "ann"]
+
+
+def through(proxy: str) -> Client:
+    connection = Connection("http://cluster.example", "ns", lambda: None, proxy=proxy)
+    return Client(connection, Limits(attempts=1))
+
+
+def test_a_cluster_behind_a_proxy_is_asked_through_it(tmp_path: Path) -> None:
+    with scripted(OK) as script:
+        read(through(script.url))
+        assert [asked.path for asked in script.asked] == ["http://cluster.example/api/v1/namespaces/ns/pods/p"]
+
+
+def test_a_proxy_that_does_not_answer_is_named() -> None:
+    with pytest.raises(Unavailable) as raised:
+        read(through("http://127.0.0.1:1"))
+    assert str(raised.value) == "get pods ns/p: no answer from http://cluster.example: the proxy gave none"
+
+
+def test_a_server_whose_name_no_resolver_knows_is_told_as_that() -> None:
+    with pytest.raises(Unavailable, match=r"no answer from http://ballast\.invalid: its name can't be resolved"):
+        read(Client(Connection("http://ballast.invalid", "ns", lambda: None), Limits(attempts=1)))
 
 
 def test_writes_are_signed_and_sent_in_the_patchs_own_type(tmp_path: Path) -> None:

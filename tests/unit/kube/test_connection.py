@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -122,3 +123,10 @@ def test_a_proxy_is_used_where_it_is_named(
     server: str, environ: dict[str, str], named: str | None, proxy: str | None
 ) -> None:
     assert proxy_for(server, environ, named) == proxy
+
+
+def test_a_socks_proxy_without_the_package_for_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "urllib3.contrib.socks", None)
+    with pytest.raises(NotConnected, match="install the Python package pysocks") as raised:
+        Client(Connection("https://c", "ns", lambda: None, proxy="socks5://ann:s3cret@proxy:1080"))
+    assert "s3cret" not in str(raised.value)

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from ballast.kube import events
 from ballast.kube.client import Client
 from ballast.kube.errors import KubeError
 from ballast.kube.events import EventRecorder, Notice, QueuedEventRecorder, Regarding
-from ballast.kube.kinds import POD
+from ballast.kube.kinds import NODE, POD
 from tests.unit.kube.scripted import Answer, scripted
 
 OK = Answer(201)
@@ -108,3 +111,39 @@ def test_a_notice_that_brings_about_an_unforeseen_error_does_not_keep_back_the_n
         recorder.post(notice(2))
         recorder.close(within_seconds=30)
     assert len(script.asked) == 1
+
+
+def test_an_event_about_a_move_names_the_node_that_it_relates_to(tmp_path: Path) -> None:
+    target = Regarding(NODE, "node-2", "uid-node-2")
+    with scripted(OK) as script:
+        told = Told(script.client(tmp_path))
+        told.recorder.post(replace(notice(1), related=target))
+        told.post(1)
+    bodies = [asked.body for asked in script.asked]
+    assert [body.get("related") for body in bodies] == [
+        {"apiVersion": "v1", "kind": "Node", "name": "node-2", "uid": "uid-node-2"},
+        None,
+    ]
+
+
+def test_what_is_remembered_of_events_has_an_end_and_the_latest_stays(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(events, "_KEPT", 3)
+    with scripted(OK) as script:
+        told = Told(script.client(tmp_path))
+        told.post(1, 2, 3, 4)
+        told.post(4, 1)
+    assert [asked.body["regarding"]["name"] for asked in script.asked] == [f"exec-{n}" for n in (1, 2, 3, 4, 1)]
+
+
+def test_the_namespace_that_was_heard_of_longest_ago_is_the_first_to_be_forgotten(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(events, "_MOST_ALLOWANCES", 2)
+    with scripted(OK) as script:
+        told = Told(script.client(tmp_path))
+        for namespace in ("flooding", "second", "flooding", "third", "flooding"):
+            told.post(*range(25), namespace=namespace)
+        posted = Counter(asked.path.split("/")[5] for asked in script.asked)
+    assert posted == {"flooding": 25, "second": 25, "third": 25}

@@ -84,6 +84,20 @@ def test_it_lists_once_and_follows_the_watch_from_there() -> None:
         assert known.server.listed == 1
 
 
+def test_it_lists_and_watches_only_what_it_was_asked_for() -> None:
+    server, wanted = WatchedServer([]), {"labelSelector": "spark-role", "fieldSelector": "spec.nodeName=node-1"}
+    query = Query(POD, labels=wanted["labelSelector"], fields=wanted["fieldSelector"])
+    store: Store[str] = Store(str, lambda _, __: None)
+    informer = Informer(server, query, store, monotonic=lambda: 0.0, timing=AT_ONCE)  # type: ignore[arg-type]
+    informer.start()
+    try:
+        watch = server.next_watch()
+    finally:
+        informer.stop()
+        informer.join(30)
+    assert [asked.items() >= wanted.items() for asked in (server.asked[0], watch.parameters)] == [True, True]
+
+
 def test_a_watch_that_ends_is_resumed_after_what_was_last_heard_and_nothing_is_listed() -> None:
     with followed([]) as (known, _):
         watch = known.server.next_watch()
@@ -271,6 +285,16 @@ def test_an_amended_object_stays_so_until_the_event_of_that_write() -> None:
     assert kept.get("a") == "at 1, released"
     kept.put(thing("a", 5))
     assert kept.get("a") == "at 5"
+
+
+def test_a_late_answer_to_a_write_amends_neither_an_object_that_is_gone_nor_one_that_is_newer() -> None:
+    kept, changes = store()
+    kept.amend("a", 5, str.upper)
+    kept.put(thing("a", 7))
+    kept.amend("a", 5, str.upper)
+    kept.remove("a", 8)
+    kept.amend("a", 9, str.upper)
+    assert changes == [(None, "at 7"), ("at 7", None)]
 
 
 def test_a_list_takes_out_what_it_does_not_have_unless_that_is_newer_than_the_list() -> None:

@@ -4,6 +4,7 @@ import base64
 import json
 import ssl
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,22 @@ def test_a_client_certificate_in_the_file_is_shown_and_the_servers_checked(
     connection = Connection.from_kubeconfig(tmp_path / "config")
     assert Client(connection).get(NODE, "n") == {"metadata": {"name": "n"}}
     assert Path(str(connection.tls.key_path)).parent.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "passes"), [("kubernetes.default.svc", True), ("elsewhere.example", False)], ids=["its own", "another's"]
+)
+def test_the_name_that_the_file_expects_is_looked_for_in_the_servers_certificate(
+    name: str, secure: Scripted, pki: Pki, tmp_path: Path, *, passes: bool
+) -> None:
+    text = by_certificate(server=secure.url, ca=pki.cluster_ca.files.certificate, client=pki.admin)
+    config = yaml.safe_load(text)
+    config["clusters"][0]["cluster"]["tls-server-name"] = name
+    (tmp_path / "config").write_text(yaml.safe_dump(config))
+    client = Client(Connection.from_kubeconfig(tmp_path / "config"), Limits(attempts=1))
+    with nullcontext() if passes else pytest.raises(Unavailable, match=r"certificate is not trusted: .*elsewhere"):
+        client.get(NODE, "n")
+    assert len(secure.asked) == passes
 
 
 @pytest.mark.parametrize("client", ["admin", "etcd"])

@@ -153,6 +153,16 @@ def test_giving_up_what_one_does_not_hold_changes_nothing() -> None:
     assert world.leaders == [0]
 
 
+def test_a_leader_that_stops_leaves_a_lease_alone_that_another_has_taken() -> None:
+    world = World(1)
+    (one,) = world.elections
+    one.tick()
+    taken = world.store.lease = {**lease("another"), "version": world.store.version}
+    one.release()
+    assert world.store.lease == taken
+    assert world.leaders == []
+
+
 def test_a_leader_renews_its_lease_without_reading_it() -> None:
     world = World(1)
     (one,) = world.elections

@@ -7,6 +7,7 @@ import pytest
 from ballast.kube.pods import Nomination, Pod, PodReader, Requested, SparkExecutor
 from ballast.model import Phase, Requirement, Resources, Toleration
 from tests.unit.kube.builders import (
+    CREATED,
     CREATED_AT,
     GATE,
     NOMINATED_BY_US,
@@ -110,7 +111,7 @@ def test_one_opts_out_by_label_or_annotation(where: str) -> None:
 
 
 def test_cores_are_task_slots_else_the_cpu_request() -> None:
-    slots = container(cpu="500m", env=[{"name": "SPARK_EXECUTOR_CORES", "value": "4"}])
+    slots = container(cpu="500m", env=[{"name": "TZ", "value": "2"}, {"name": "SPARK_EXECUTOR_CORES", "value": "4"}])
     assert facts(containers=[slots]).cores == 4.0
     assert facts(containers=[container(cpu="1500m")]).cores == 1.5
 
@@ -124,7 +125,10 @@ def test_task_slots_that_no_executor_has_count_as_one(value: str | None) -> None
 def unschedulable(reason: str = "Unschedulable", status: str = "False") -> dict[str, Any]:
     at = "2026-11-21T10:00:30Z"
     return {
-        "conditions": [{"type": "PodScheduled", "status": status, "reason": reason, "lastTransitionTime": at}],
+        "conditions": [
+            {"type": "Initialized", "status": status, "reason": reason, "lastTransitionTime": CREATED},
+            {"type": "PodScheduled", "status": status, "reason": reason, "lastTransitionTime": at},
+        ],
     }
 
 

@@ -63,12 +63,15 @@ class WatchedServer:
         self.version = 100
         """Of the next list."""
         self.listed = 0
+        self.asked: list[dict[str, str]] = []
+        """With what each page was asked for."""
         self.opened: queue.Queue[Watch] = queue.Queue()
         self.refusals: list[KubeError] = []
         """What the next requests for a watch are answered."""
 
     def get_page(self, kind: Kind, parameters: Mapping[str, str], **options: Any) -> Page:
-        del kind, parameters, options
+        del kind, options
+        self.asked.append(dict(parameters))
         self.listed += 1
         items = self._lists.pop(0) if len(self._lists) > 1 else self._lists[0]
         raws = tuple(msgspec.Raw(json.dumps(item).encode()) for item in items)
