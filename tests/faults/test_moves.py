@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ballast.controller.turns import MOST
+from ballast.kube.constraint_reader import REQUIRED
 from ballast.kube.kinds import (
     BALANCING_POLICY,
     DISRUPTION_BUDGET,
@@ -18,9 +19,10 @@ from ballast.kube.kinds import (
     SPARK_TOPOLOGY,
     Kind,
 )
+from ballast.kube.pods import PodReader
 from tests.cluster.chart.installation import Installation
 from tests.cluster.controller.ordered import COLD, EAGER, HOT, WARM, Stage, stage
-from tests.cluster.controller.pool import Pool, pool, required_labels, zones
+from tests.cluster.controller.pool import POOL_LABEL, Pool, pool, required_labels, zones
 from tests.faults.invariants import watched
 from tests.faults.webhook import Webhook, webhook
 from tests.testbed.errors import TestbedError
@@ -31,6 +33,7 @@ pytestmark = pytest.mark.cluster
 JSON = dict[str, Any]
 QUOTA = Kind("v1", "ResourceQuota", "resourcequotas")
 JUNK = 300
+NEXT_TO_NONE = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"no": "such"}}}
 
 
 def until_phase(on: Stage, name: str, *phases: str) -> None:
@@ -165,6 +168,34 @@ def test_a_flood_of_junk_moves_delays_no_executor_at_its_gate(installed: Install
             on.operator.round()
             assert on.move("asked")["status"]["phase"] == "Leaving", "another namespace's move has its turn at once"
             assert len(witness.evicted()) == 1
+
+
+@pytest.mark.parametrize(
+    "asking",
+    [
+        {"schedulerName": "nosuch"},
+        {"affinity": {"podAffinity": {REQUIRED: [NEXT_TO_NONE]}}},
+    ],
+    ids=["no scheduler", "no node"],
+)
+def test_pods_that_will_never_be_bound_take_no_room_from_another_namespace(
+    installed: Installation, asking: JSON
+) -> None:
+    name = "never-scheduled" if "schedulerName" in asking else "never-fits"
+    with stage(installed, name) as on, pool(installed.testbed, f"{name}-others", zones()) as others:
+        others.policy()
+        with watched(installed.testbed, on.mine.name, others.name):
+            larger = {"cpu": "3500m", "gates": (), "nodeSelector": {POOL_LABEL: others.name}, **asking}
+            pods = on.mine.executors(2 * len(zones()), role="other", application="larger", **larger)
+            wait_until(
+                lambda: not any(_may_be_bound(on.mine.pod(name)) for name in pods),
+                what="kube-scheduler has tried those that are its own",
+            )
+            assert_placed(on, others)
+
+
+def _may_be_bound(pod: JSON) -> bool:
+    return PodReader().read(pod).about_to_be_bound
 
 
 def test_a_topology_as_long_as_etcd_takes_delays_no_other_namespace(

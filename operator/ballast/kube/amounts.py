@@ -8,10 +8,15 @@ from typing import Any
 
 from ballast.api.quantity import Quantity
 from ballast.kube.document import JSON, ReadOnlyJSON
+from ballast.kube.shared_values import SharedValues
 from ballast.model import Resources
 
 _Amounts = dict[str, float]
-_CACHE_LIMIT = 50_000
+MOST_KINDS = 100
+"""Of extended resources that are read of one pod or node. No node has so many, so a pod that asks for more fits into
+none, whichever are read."""
+_MOST_QUANTITIES = 50_000
+_LONGEST_QUANTITY = 32
 
 
 class AmountReader:
@@ -22,7 +27,7 @@ class AmountReader:
 
     def __init__(self) -> None:
         self._quantities: dict[str, float] = {}
-        self._requests: dict[bytes, Resources] = {}
+        self._requests: SharedValues[Resources] = SharedValues()
 
     def amounts(self, written: ReadOnlyJSON | None) -> _Amounts:
         return {name: self.quantity(value) for name, value in (written or {}).items()}
@@ -31,9 +36,11 @@ class AmountReader:
         text = str(written)
         known = self._quantities.get(text)
         if known is None:
-            if len(self._quantities) > _CACHE_LIMIT:
-                self._quantities.clear()
-            known = self._quantities[text] = float(Quantity.parse(text))
+            known = float(Quantity.parse(text))
+            if len(text) <= _LONGEST_QUANTITY:
+                if len(self._quantities) >= _MOST_QUANTITIES:
+                    self._quantities.clear()
+                self._quantities[text] = known
         return known
 
     def allocatable(self, node: JSON) -> Resources:
@@ -47,14 +54,8 @@ class AmountReader:
         sidecars started before it; plus overhead. Amounts set for the whole pod replace the sum. While a container
         is being resized in place, the larger of the old and the new amount counts.
         """
-        spec = pod["spec"]
-        key = _key(spec, pod.get("status") or {})
-        known = self._requests.get(key)
-        if known is None:
-            if len(self._requests) > _CACHE_LIMIT:
-                self._requests.clear()
-            known = self._requests[key] = _resources(self._pod_amounts(spec, pod.get("status") or {}), pods=1.0)
-        return known
+        spec, status = pod["spec"], pod.get("status") or {}
+        return self._requests.of(_key(spec, status), lambda: _resources(self._pod_amounts(spec, status), pods=1.0))
 
     def _pod_amounts(self, spec: JSON, status: JSON) -> _Amounts:
         actual = {
@@ -106,9 +107,6 @@ def _largest(one: _Amounts, other: _Amounts) -> _Amounts:
 
 
 def _resources(amounts: _Amounts, *, pods: float) -> Resources:
-    return Resources(
-        cpu_cores=amounts.pop("cpu", 0.0),
-        memory_bytes=amounts.pop("memory", 0.0),
-        pods=pods,
-        extended=tuple(sorted((name, amount) for name, amount in amounts.items() if amount)),
-    )
+    cpu_cores, memory_bytes = amounts.pop("cpu", 0.0), amounts.pop("memory", 0.0)
+    extended = sorted((name, amount) for name, amount in amounts.items() if amount)
+    return Resources(cpu_cores, memory_bytes, pods, tuple(extended[:MOST_KINDS]))

@@ -10,35 +10,58 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ballast.kube.document import JSON
+from ballast.kube.shared_values import SharedValues
 from ballast.model import Constraints, Requirement, Toleration
 
 Term = tuple[Requirement, ...]
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-_CACHE_LIMIT = 50_000
+MOST_DEMANDS = 100
+"""Node labels that are selected, requirements of affinity and tolerations of one pod."""
+MOST_VALUES = 2_000
+"""Of all its requirements."""
+_UNREAD = Constraints(
+    unread=f"more than {MOST_DEMANDS} demands or {MOST_VALUES} values are in its node selector, node affinity and "
+    "tolerations: Ballast reads none of them"
+)
 
 
 class ConstraintReader:
     """Not safe for threads: one reader belongs to one pass at a time."""
 
     def __init__(self) -> None:
-        self._known: dict[bytes, Constraints] = {}
+        self._shared: SharedValues[Constraints] = SharedValues()
 
     def read(self, spec: JSON) -> Constraints:
-        """Node selector, required node affinity and tolerations of a pod's spec; no volumes."""
-        affinity = (spec.get("affinity") or {}).get("nodeAffinity")
-        key = marshal.dumps([spec.get("nodeSelector"), affinity, spec.get("tolerations")], 2)
-        known = self._known.get(key)
-        if known is None:
-            if len(self._known) > _CACHE_LIMIT:
-                self._known.clear()
-            known = self._known[key] = Constraints(
-                node_selector=tuple(sorted((spec.get("nodeSelector") or {}).items())),
-                affinity_terms=terms((affinity or {}).get(REQUIRED)),
-                tolerations=tuple(_toleration(entry) for entry in spec.get("tolerations") or ()),
-            )
-        return known
+        """Node selector, required node affinity and tolerations of a pod's spec; no volumes.
+
+        Unread where they are too many: each costs time in every pass, and any user may create pods.
+        """
+        selector, tolerations = spec.get("nodeSelector") or {}, spec.get("tolerations") or ()
+        affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+        required = affinity.get(REQUIRED) or {}
+        demands, values = _size(required)
+        if len(selector) + len(tolerations) + demands > MOST_DEMANDS or values > MOST_VALUES:
+            return _UNREAD
+        return self._shared.of(
+            marshal.dumps([selector, required, tolerations], 2),
+            lambda: Constraints(
+                node_selector=tuple(sorted(selector.items())),
+                affinity_terms=terms(required),
+                tolerations=tuple(_toleration(entry) for entry in tolerations),
+            ),
+        )
+
+
+def _size(node_selector: JSON) -> tuple[int, int]:
+    """Its requirements, and their values. An empty term counts, too."""
+    demands = values = 0
+    for term in node_selector.get("nodeSelectorTerms") or ():
+        entries = [*(term.get("matchExpressions") or ()), *(term.get("matchFields") or ())]
+        demands += max(1, len(entries))
+        values += sum(len(entry.get("values") or ()) for entry in entries)
+    return demands, values
 
 
 def terms(node_selector: JSON | None) -> tuple[Term, ...]:

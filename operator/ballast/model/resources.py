@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -73,19 +73,23 @@ class Requirement:
     """A matchFields expression (metadata.name) instead of a label."""
 
     def met_by(self, labels: Mapping[str, str], name: str) -> bool:
-        value = name if self.on_field else labels.get(self.key)
+        return self.accepts([name if self.on_field else labels.get(self.key)])[0]
+
+    def accepts(self, values: Sequence[str | None]) -> list[bool]:
+        """Which of these values of its label or field it accepts; None: there is no such label."""
+        named = frozenset(self.values)
         match self.operator:
             case "In":
-                return value is not None and value in self.values
+                return [value in named for value in values]
             case "NotIn":
-                return value is None or value not in self.values
+                return [value not in named for value in values]
             case "Exists":
-                return value is not None
+                return [value is not None for value in values]
             case "DoesNotExist":
-                return value is None
+                return [value is None for value in values]
             case "Gt" | "Lt":
-                return _compares(self.operator, value, self.values)
-        return False
+                return [_compares(self.operator, value, self.values) for value in values]
+        return [False] * len(values)
 
 
 def _compares(operator: str, value: str | None, bounds: tuple[str, ...]) -> bool:
@@ -129,10 +133,12 @@ class Constraints:
     volume_terms: tuple[tuple[tuple[Requirement, ...], ...], ...] = ()
     """Node affinity of each bound or reusable persistent volume: every volume, any term of it."""
     tolerations: tuple[Toleration, ...] = ()
+    unread: str = ""
+    """Why what it demands was not read; then no node is known to meet it."""
 
     def selects(self, labels: Mapping[str, str], name: str) -> bool:
         """Whether node selector and required affinity admit the node."""
-        if any(labels.get(key) != value for key, value in self.node_selector):
+        if self.unread or any(labels.get(key) != value for key, value in self.node_selector):
             return False
         return _any_term(self.affinity_terms, labels, name)
 

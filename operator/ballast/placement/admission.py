@@ -1,7 +1,7 @@
 """Whether a node would admit an executor at all, room and spread apart.
 
 `refusal` answers for one executor and one node, with the reason. `Admission` answers for all nodes of a pool at
-once: what it computes is kept per distinct requirement, so that many executors of few templates cost next to nothing.
+once: what it computes is kept per distinct template, so that many executors of few templates cost next to nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ballast.model import Constraints, Executor, Node, Reason, Requirement, Taint, Toleration
-from ballast.model.arrays import BoolArray
+from ballast.model.arrays import BoolArray, IntArray
 
 _Terms = tuple[tuple[Requirement, ...], ...]
 
@@ -23,6 +23,8 @@ def refusal(executor: Executor, node: Node) -> tuple[Reason, str] | None:
 
 def constraint_refusal(constraints: Constraints, node: Node) -> tuple[Reason, str] | None:
     """As `refusal`, by the pod's own wishes alone."""
+    if constraints.unread:
+        return Reason.NOT_ADMITTED, constraints.unread
     if not constraints.selects(node.labels, node.name):
         return Reason.NOT_ADMITTED, f"{node.name} does not match the pod's node selector or affinity"
     if not constraints.volumes_reach(node.labels, node.name):
@@ -49,7 +51,8 @@ class Admission:
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._nodes = nodes
         self._open = np.array([node.open for node in nodes], dtype=np.bool_)
-        self._requirements: dict[Requirement, BoolArray] = {}
+        self._fields: dict[tuple[str, bool], tuple[list[str | None], IntArray]] = {}
+        self._known = frozenset(key for node in nodes for key in node.labels)
         self._labels: dict[tuple[str, str], BoolArray] = {}
         self._tolerated: dict[tuple[Toleration, ...], BoolArray] = {}
         self._masks: dict[Constraints, BoolArray] = {}
@@ -62,6 +65,8 @@ class Admission:
         return known
 
     def _compute(self, constraints: Constraints) -> BoolArray:
+        if constraints.unread:
+            return np.zeros(len(self._nodes), dtype=np.bool_)
         mask = self._open & self._tolerates(constraints.tolerations)
         for label in constraints.node_selector:
             mask &= self._labeled(label)
@@ -83,9 +88,24 @@ class Admission:
         return self._labels[label]
 
     def _meets(self, requirement: Requirement) -> BoolArray:
-        if requirement not in self._requirements:
-            self._requirements[requirement] = self._where(lambda node: requirement.met_by(node.labels, node.name))
-        return self._requirements[requirement]
+        values, which = self._values(requirement)
+        accepted: BoolArray = np.array(requirement.accepts(values), dtype=np.bool_)[which]
+        return accepted
+
+    def _values(self, requirement: Requirement) -> tuple[list[str | None], IntArray]:
+        """The distinct values of its label or field, and which one each node has.
+
+        Pods may name any number of labels that no node has; those share one answer.
+        """
+        on_field = requirement.on_field
+        label = requirement.key if requirement.key in self._known else ""
+        kept = ("", True) if on_field else (label, False)
+        if kept not in self._fields:
+            own = [node.name if on_field else node.labels.get(label) for node in self._nodes]
+            values = list(dict.fromkeys(own))
+            index = {value: number for number, value in enumerate(values)}
+            self._fields[kept] = values, np.array([index[value] for value in own], dtype=np.int64)
+        return self._fields[kept]
 
     def _tolerates(self, tolerations: tuple[Toleration, ...]) -> BoolArray:
         if tolerations not in self._tolerated:

@@ -21,16 +21,24 @@ from ballast.placement.node_locations import NodeLocations, node_locations
 
 UNBOUNDED = 1 << 40
 """Stands for `as many as you like` where counts are compared."""
+_NOT_OFFERED = "what no node offers"
+"""Stands for all kinds of which no node has any: pods may ask for any number of them."""
 _PLAIN = Weights()
 _FORGIVEN = {"cpu": 1e-6, "memory": 1.0}
 _FORGIVEN_OTHERWISE = 1e-6
 
 
 class Room:
-    """Amounts by node (in the locations's order) and kind of resource; changes while a pass places executors."""
+    """Amounts by node (in the locations's order) and kind of resource; changes while a pass places executors.
+
+    `kinds`: those that may be asked for, as `kinds` returns them. Those that no node offers share one column.
+    """
 
     def __init__(self, locations: NodeLocations, kinds: Sequence[str], weights: Weights = _PLAIN) -> None:
-        self.kinds = tuple(kinds)
+        offered = {name for node in locations.nodes for name, _ in node.allocatable.extended}
+        self.kinds = (*kinds[:3], *(kind for kind in kinds[3:] if kind in offered))
+        if len(self.kinds) < len(kinds):
+            self.kinds += (_NOT_OFFERED,)
         self.slack = np.array([_FORGIVEN.get(kind, _FORGIVEN_OTHERWISE) for kind in self.kinds])
         nodes = locations.nodes
         self.offered = self._table([node.allocatable for node in nodes])
@@ -40,7 +48,7 @@ class Room:
         self.points_per_core = np.array([weights.points_per_core(node.allocatable.cpu_cores) for node in nodes])
 
     def vector(self, amounts: Resources) -> FloatArray:
-        extended = dict(amounts.extended)
+        extended = {name if name in self.kinds else _NOT_OFFERED: amount for name, amount in amounts.extended}
         fixed = {"cpu": amounts.cpu_cores, "memory": amounts.memory_bytes, "pods": amounts.pods}
         return np.array([fixed[kind] if kind in fixed else extended.get(kind, 0.0) for kind in self.kinds])
 

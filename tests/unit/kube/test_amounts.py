@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ballast.kube.amounts import AmountReader
+from ballast.kube.amounts import MOST_KINDS, AmountReader
 from ballast.model import Resources
 from tests.unit.kube.builders import container, node, pod
 
@@ -94,6 +94,12 @@ def test_while_a_container_is_resized_in_place_the_larger_amount_counts() -> Non
 def test_pods_of_one_template_share_one_value() -> None:
     reader = AmountReader()
     assert reader.requests(pod("a")) is reader.requests(pod("b"))
+
+
+def test_of_made_up_resources_only_so_many_are_read() -> None:
+    asked = {f"made.up/r{number}": "1" for number in range(10 * MOST_KINDS)}
+    found = AmountReader().requests(pod(containers=[{"name": "c", "resources": {"requests": asked}}]))
+    assert len(found.extended) == MOST_KINDS
 
 
 def test_allocatable_is_what_the_node_offers() -> None:

@@ -2,8 +2,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ballast.kube.constraint_reader import Volumes, read_claim, read_volume
-from ballast.model import Requirement
+import pytest
+
+from ballast.kube.constraint_reader import MOST_DEMANDS, MOST_VALUES, ConstraintReader, Volumes, read_claim, read_volume
+from ballast.kube.constraint_reader import REQUIRED as REQUIRED_TERMS
+from ballast.model import Constraints, Requirement
 from tests.unit.kube.builders import expression
 
 
@@ -41,3 +44,31 @@ def test_a_zone_label_stands_in_for_node_affinity() -> None:
     assert found.node_terms("analytics", ("data",)) == (
         ((Requirement("topology.kubernetes.io/zone", "In", ("a", "b")),),),
     )
+
+
+def asking(*terms: list[dict[str, Any]], **more: Any) -> Constraints:
+    required = {"nodeSelectorTerms": [{"matchExpressions": term} for term in terms]}
+    return ConstraintReader().read({"affinity": {"nodeAffinity": {REQUIRED_TERMS: required}}, **more})
+
+
+def test_as_many_demands_as_templates_have_are_read() -> None:
+    found = asking([expression(f"key-{number}", "a") for number in range(MOST_DEMANDS)])
+    assert not found.unread
+    assert len(found.affinity_terms[0]) == MOST_DEMANDS
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        asking(*([expression(f"key-{number}", "a")] for number in range(MOST_DEMANDS + 1))),
+        asking(*([] for _ in range(MOST_DEMANDS + 1))),
+        asking([expression("key", *(f"value-{number}" for number in range(MOST_VALUES + 1)))]),
+        asking(nodeSelector={f"key-{number}": "a" for number in range(MOST_DEMANDS + 1)}),
+        asking(tolerations=[{"key": f"key-{number}"} for number in range(MOST_DEMANDS + 1)]),
+    ],
+    ids=["terms", "empty terms", "values", "selector", "tolerations"],
+)
+def test_of_a_pod_with_more_demands_nothing_is_read_and_it_says_so(found: Constraints) -> None:
+    assert "Ballast reads none of them" in found.unread
+    assert found == Constraints(unread=found.unread), "what is kept does not grow with the pod"
+    assert not found.selects({"key": "value-0"}, "node-1")

@@ -29,6 +29,7 @@ ZONE_A = (Requirement("zone", "In", ("a",)),)
         (a_node("n", labels={"zone": "a"}), Constraints(affinity_terms=((),)), Reason.NOT_ADMITTED),
         (a_node("n", labels={"zone": "b"}), Constraints(volume_terms=((ZONE_A,),)), Reason.VOLUME_PINNED),
         (a_node("n", labels={"zone": "a"}), Constraints(volume_terms=((ZONE_A,),)), None),
+        (a_node("n"), Constraints(unread="too much"), Reason.NOT_ADMITTED),
     ],
 )
 def test_a_refusal_names_what_stands_in_the_way(node: Node, constraints: Constraints, reason: Reason | None) -> None:
@@ -40,6 +41,20 @@ def test_a_refusal_names_what_stands_in_the_way(node: Node, constraints: Constra
 def test_a_refusal_tells_the_node_by_name() -> None:
     found = refusal(an_executor("e-1"), a_node("n-17", ready=False))
     assert found == (Reason.NODE_UNAVAILABLE, "n-17 is not ready")
+
+
+def test_demands_that_are_not_read_are_told_as_the_reason() -> None:
+    assert refusal(an_executor("e-1", constraints=Constraints(unread="too much")), a_node("n")) == (
+        Reason.NOT_ADMITTED,
+        "too much",
+    )
+
+
+def test_labels_that_no_node_has_are_looked_up_once() -> None:
+    admission = Admission([a_node("n", labels={"zone": "a"})])
+    absent = tuple((Requirement(f"made-up-{number}", "DoesNotExist", ()),) for number in range(1000))
+    assert admission.mask(Constraints(affinity_terms=absent)).tolist() == [True]
+    assert len(admission._fields) == 1
 
 
 def test_a_mask_is_computed_once_for_equal_constraints() -> None:

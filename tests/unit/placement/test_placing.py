@@ -35,10 +35,12 @@ from ballast.model import (
     Taint,
     Topology,
 )
+from ballast.placement.node_locations import node_locations
 from ballast.placement.placement_view import PlacementView
 from ballast.placement.placing import place
 from ballast.placement.problem import Layout
 from ballast.placement.proximity import problem
+from ballast.placement.room import Room, kinds
 from ballast.placement.strategy import Openings
 from benchmarks.load.large_pools import CASES, ENFORCED, apart, chain, pool
 from tests.builders import GIB, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
@@ -396,6 +398,17 @@ def test_gpu_executors_go_where_the_gpus_are() -> None:
     wanted = Resources(1.0, GIB, 1, extended=(("nvidia.com/gpu", 1.0),))
     placements = placed(nodes, some(3, requests=wanted), policy=placing(**NO_LIMITS))
     assert Counter(nodes_of(placements)) == {"gpu": 2, None: 1}
+
+
+def test_resources_that_no_node_offers_keep_nobody_else_from_a_place_and_take_no_memory() -> None:
+    made_up = tuple((f"made.up/r{number}", 1.0) for number in range(1000))
+    nodes = [a_node("plain"), a_node("other")]
+    hopeless = an_executor("hopeless", requests=Resources(1.0, GIB, 1, extended=made_up))
+    placements = placed(nodes, [hopeless, *some(2)], policy=placing(**NO_LIMITS))
+    assert {each.executor: each.node is None for each in placements}["team/hopeless"]
+    assert sum(each.node is not None for each in placements) == 2
+    space = Room(node_locations(nodes, placing().levels), kinds([hopeless.requests]))
+    assert space.free.shape == (2, 4), "all of them share one column"
 
 
 def test_executors_of_an_application_that_nobody_described_are_kept_together() -> None:
