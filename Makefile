@@ -5,7 +5,7 @@ RUN := .venv/bin/python
 BENCH ?= all
 # It takes all of the machine from whatever runs next to it.
 STARVED := tests/cluster/test_operator_starved.py
-CORE := model placement shedding grouping sizing moves planner kube prometheus simulation
+CORE := model placement shedding grouping sizing moves planner kube controller prometheus simulation
 
 .PHONY: help setup demo backtest test check unit spark cluster e2e bench comparison dependencies generate format image clean
 # The steps of `test` share the machine, and what some of them measure is time.

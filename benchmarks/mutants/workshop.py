@@ -29,7 +29,7 @@ _PYPROJECT = """\
 [tool.mutmut]
 source_paths = ["src"]
 only_mutate = [{mutated}]
-also_copy = ["conftest.py"]
+also_copy = ["conftest.py", "docs"]
 pytest_add_cli_args_test_selection = ["tests"]
 pytest_add_cli_args = ["-p", "no:cacheprovider", "--hypothesis-profile=mutation"]
 use_git_change_detection = false
@@ -69,8 +69,11 @@ class Workshop:
         if set(packages) & set(RECORDED):
             self._copy("tests/reference")
             self._copy("tests/vectors")
-        for package in packages:
-            self._copy(f"tests/unit/{package}")
+        for folder in (REPOSITORY / "tests" / "unit").iterdir():
+            if (folder / "__init__.py").is_file():
+                # Tests of one package use builders of others.
+                self._copy(f"tests/unit/{folder.name}", leave="" if folder.name in packages else "test_*")
+        self._copy("docs")
         for path in _properties(packages):
             self._copy(str(path.relative_to(REPOSITORY)))
         for path in self.folder.glob("tests/vectors/data/**/*.jsonl"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 import platform
 import threading
@@ -275,7 +274,9 @@ class Operator:
 
     async def _compare(self, stop: asyncio.Event) -> None:
         """Start kopf again when it no longer hears of what lists show. A standby looks less often."""
-        for turn in itertools.count(1):
+        turn = 0
+        while True:
+            turn += 1
             await pause(stop, _COMPARE_EVERY_SECONDS)
             if stop.is_set():
                 return

@@ -124,8 +124,7 @@ def _of_interest(pod: Pod | None) -> tuple[object, ...] | None:
 
 
 def _take_out(groups: dict[str, dict[str, Pod]], key: str, uid: str) -> None:
-    group = groups.get(key)
-    if group is not None:
-        group.pop(uid, None)
-        if not group:
-            del groups[key]
+    group = groups[key]
+    del group[uid]
+    if not group:
+        del groups[key]

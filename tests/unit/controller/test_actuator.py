@@ -13,6 +13,7 @@ from ballast.api.topology import SparkTopology
 from ballast.controller.actuator import Actuator, move_name
 from ballast.controller.cluster_objects import Read
 from ballast.controller.context import Context
+from ballast.kube.errors import Unavailable
 from ballast.kube.events import EventRecorder
 from ballast.kube.pods import PodReader
 from ballast.model import Displaced, Move, MovePhase, Pin, Placement, Plan, PlannedMove
@@ -207,6 +208,44 @@ def test_one_event_about_a_topology_names_the_executors_that_found_no_room(pool:
         "2 executors found no room on their nodes: spark-1-exec-2 on mild instead of cold, "
         "spark-1-exec-3 on mild instead of cold"
     )
+
+
+def test_executors_without_a_topology_or_a_driver_in_the_cluster_bring_no_event(
+    pool: Stage, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "ballast.journal")
+    actuator, context = acting(pool, tmp_path)
+    lost = (Displaced("analytics/spark-1-exec-2", "analytics/spark-1", "cold", "mild"),)
+    actuator.tell_displaced(context, Plan(displaced=lost))
+    assert posted(pool) == []
+    assert "1 executors of analytics/spark-1 are not on the nodes chosen for them" in caplog.text
+
+
+def test_a_pod_that_was_bound_before_it_could_be_deleted_stays_and_nothing_is_told(pool: Stage, tmp_path: Path) -> None:
+    actuator, context = acting(pool, tmp_path)
+    answer = pool.script.by
+    assert answer is not None
+    pool.script.by = lambda asked: Answer(body=pool.pods["spark-1-exec-1"]) if asked.method == "GET" else answer(asked)
+    actuator.delete_stranded(context, Plan(replacements=(placed(1, "cold"),)))
+    assert pool.script.writes == []
+
+
+def test_a_gated_driver_is_released_and_its_event_says_that_only_executors_are_placed(
+    pool: Stage, tmp_path: Path
+) -> None:
+    actuator, _ = acting(pool, tmp_path)
+    actuator.release_strays([PodReader().read(driver(node=None, gates=[GATE]))], {})
+    assert sent(pool) == ["spark-1-driver"]
+    assert [event["note"] for event in posted(pool)] == ["only executors are placed"]
+
+
+def test_a_server_in_trouble_ends_the_creation_of_moves_and_no_move_is_told_of_as_refused(
+    pool: Stage, tmp_path: Path
+) -> None:
+    pool.refusals["/executormoves"] = Answer(503, {"message": "etcd is away"})
+    with pytest.raises(Unavailable, match="etcd is away"):
+        ordered(pool, tmp_path)
+    assert posted(pool) == []
 
 
 def test_who_was_let_go_by_somebody_else_is_neither_told_nor_counted(pool: Stage, tmp_path: Path) -> None:

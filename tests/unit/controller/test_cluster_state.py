@@ -6,7 +6,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 from hypothesis import given
@@ -19,11 +21,13 @@ from ballast.controller.gateclock import GateClock
 from ballast.controller.observe import Lists, Pool, observe
 from ballast.kube import kinds
 from ballast.kube.errors import Unavailable
+from ballast.kube.kinds import Kind
 from ballast.kube.nodes import NodeReader
 from ballast.kube.pods import PodReader
 from ballast.model import Policy
 from tests.unit.controller.stage import move
 from tests.unit.kube.builders import CREATED_AT, GATE, driver, executor, node, pod
+from tests.unit.kube.scripted import Answer, scripted
 from tests.unit.kube.watched_server import WatchedCluster, identified
 
 JSON = dict[str, Any]
@@ -155,6 +159,63 @@ def test_a_released_executor_is_not_released_again_before_its_event_comes() -> N
         assert found.pods() == {"spark-1-exec-1": (), "spark-1-exec-2": ()}
 
 
+def test_an_executor_that_was_only_nominated_is_still_gated() -> None:
+    """The answer to a write of a pod's status has all of the pod; that to the removal of a gate has its metadata."""
+    with observed(executor(1, gates=[GATE])) as found:
+        found.state.wrote(kinds.POD, identified(executor(1, gates=[GATE]), 300))
+        assert [pod.name for pod in found.state.gated()] == ["spark-1-exec-1"]
+
+
+@pytest.mark.parametrize(
+    ("application", "asked"),
+    [
+        ("spark-1", ("/api/v1/namespaces/analytics/pods", ["spark-app-selector=spark-1"])),
+        ("", ("/api/v1/namespaces/analytics/pods/spark-1-exec-1", None)),
+    ],
+)
+def test_what_a_move_is_about_is_read_from_the_server_and_no_more_than_that(
+    application: str, asked: tuple[str, list[str] | None], tmp_path: Path
+) -> None:
+    one = executor(1)
+    with scripted(Answer(body={**one, "items": [one]}), Answer(404)) as script:
+        client = script.client(tmp_path)
+        state = ClusterState(client, monotonic=lambda: 0.0, notify=_nothing, gated=_nothing, failed=_fail)
+        assert [pod.name for pod in state.reread("analytics", application, "spark-1-exec-1")] == ["spark-1-exec-1"]
+        path, _, parameters = script.asked[0].path.partition("?")
+        assert (path, parse_qs(parameters).get("labelSelector")) == asked
+        if not application:
+            assert state.reread("analytics", "", "spark-1-exec-1") == [], "it is gone"
+
+
+def _nothing() -> None:
+    """Something changed."""
+
+
+def _fail(failure: Failure) -> None:
+    pytest.fail(str(failure))
+
+
+def labeled(raw: JSON, label: str) -> JSON:
+    return {**raw, "metadata": {**raw["metadata"], "labels": {**raw["metadata"].get("labels", {}), label: "new"}}}
+
+
+@pytest.mark.parametrize(("plural", "raw"), [("nodes", NODES[0]), ("namespaces", NAMESPACES[0])])
+def test_news_of_a_node_or_a_namespace_that_change_nothing_a_pass_reads_wake_nothing(plural: str, raw: JSON) -> None:
+    """A kubelet reports its node every ten seconds."""
+    heartbeat = (
+        {**raw, "metadata": {**raw["metadata"], "annotations": {"heartbeat": "2"}}} if plural != "nodes" else raw
+    )
+    with observed() as found:
+        watch = found.cluster.server(plural).next_watch()
+        watch.send("MODIFIED", identified(heartbeat, 200))
+        watch.send("MODIFIED", identified(labeled(raw, "example.org/new"), 201))
+        found.await_notice()
+        lists = found.state.look().lists
+        known = {node.name: node.labels for node in lists.nodes} | dict(lists.namespaces)
+        assert known[raw["metadata"]["name"]]["example.org/new"] == "new"
+        assert not found.noticed.acquire(blocking=False)
+
+
 def test_a_move_that_this_process_made_is_in_the_next_objects_whatever_kopf_has_heard() -> None:
     with observed() as found:
         found.state.wrote(kinds.EXECUTOR_MOVE, identified(move(1), 300))
@@ -163,12 +224,12 @@ def test_a_move_that_this_process_made_is_in_the_next_objects_whatever_kopf_has_
         assert known["metadata"]["resourceVersion"] == "300"
 
 
-def test_a_write_of_status_is_no_news_and_a_change_of_spec_is() -> None:
-    with observed(balancingpolicies=[POLICY]) as found:
-        found.state.heard(kinds.BALANCING_POLICY, identified({**POLICY, "status": {"hits": []}}, 300))
+@pytest.mark.parametrize(("kind", "raw"), [(kinds.BALANCING_POLICY, POLICY), (kinds.EXECUTOR_MOVE, move(1))])
+def test_a_write_of_status_is_no_news_and_a_change_of_spec_is(kind: Kind, raw: JSON) -> None:
+    with observed(**{kind.plural: [raw]}) as found:
+        found.state.heard(kind, identified({**raw, "status": {"message": "ours"}}, 300))
         assert not found.noticed.acquire(blocking=False)
-        changed = {**POLICY, "metadata": {**POLICY["metadata"], "generation": 2}}
-        found.state.heard(kinds.BALANCING_POLICY, identified(changed, 301))
+        found.state.heard(kind, identified({**raw, "metadata": {**raw["metadata"], "generation": 2}}, 301))
         found.await_notice()
 
 
@@ -215,6 +276,18 @@ def test_of_two_objects_with_one_name_the_older_is_gone_whichever_is_told_of_fir
         assert [read.raw["metadata"]["uid"] for read in found.state.look().policies] == ["uid-made-again"]
 
 
+def test_the_late_news_that_the_older_of_two_is_gone_does_not_hide_a_third() -> None:
+    first, second, third = (identified(POLICY, version) for version in (50, 60, 70))
+    second["metadata"]["uid"], third["metadata"]["uid"] = "uid-second", "uid-third"
+    with observed() as found:
+        found.state.heard(kinds.BALANCING_POLICY, first)
+        found.state.heard(kinds.BALANCING_POLICY, second)
+        found.state.heard(kinds.BALANCING_POLICY, first, deleted=True)
+        assert [read.raw["metadata"]["uid"] for read in found.state.look().policies] == ["uid-second"]
+        found.state.heard(kinds.BALANCING_POLICY, third)
+        assert [read.raw["metadata"]["uid"] for read in found.state.look().policies] == ["uid-third"]
+
+
 def test_a_policy_that_came_after_the_pod_makes_the_objects_unconfirmed_once() -> None:
     with observed(executor(1, gates=[GATE])) as found:
         found.cluster.servers["balancingpolicies"] = WatchedCluster(other=[POLICY]).server("other")
@@ -259,6 +332,8 @@ def test_claims_and_volumes_are_watched_from_the_first_executor_on_that_mounts_o
         found.await_notice()
         assert ("analytics", "data") in found.state.look().lists.volumes.claims
         assert "persistentvolumeclaims" in found.state.ages()
+        found.state.look()
+        assert found.cluster.server("persistentvolumeclaims").listed == 1
 
 
 PODS = st.lists(
@@ -271,6 +346,7 @@ PODS = st.lists(
             pod("web", node="node-1"),
             pod("waiting"),
             pod("done", node="node-1", phase="Succeeded"),
+            pod("evicted-unbound", phase="Failed"),
             pod("broker", namespace="kafka", node="node-2", labels={"app": "kafka"}),
             pod("held", gates=[GATE]),
         ]

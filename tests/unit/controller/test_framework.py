@@ -207,3 +207,13 @@ async def test_kopf_is_started_again_when_the_authority_of_the_api_server_is_rot
                 await asyncio.sleep(0.05)
             heard.stop.set()
     assert framework.restarts == 1
+
+
+async def test_a_process_that_is_to_end_before_kopf_has_begun_does_not_start_it(tmp_path: Path) -> None:
+    heard = Heard()
+    with scripted() as script:
+        script.by = ApiServer(NOTHING_NEW)
+        framework = heard.framework(script, tmp_path)
+        heard.stop.set()
+        await framework.run()
+    assert (heard.started, framework.restarts, script.asked) == (0, 0, [])

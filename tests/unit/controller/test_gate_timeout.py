@@ -114,3 +114,11 @@ def test_an_executor_that_no_policy_may_place_is_released_as_it_is(script: Scrip
     script.by.lists["balancingpolicies"] = []  # type: ignore[union-attr]
     found = gates(script, tmp_path, now=CREATED_AT + 12.0).run()
     assert (found.placed, found.bare) == (0, 4)
+
+
+def test_a_policy_that_cannot_be_followed_places_nothing(script: Scripted, tmp_path: Path) -> None:
+    budget = {"moves": 0, "duration": "2h", "schedule": "0 8 * * *", "timeZone": "Mars/Olympus"}
+    broken = {**POLICY, "spec": {**POLICY["spec"], "moves": {"budgets": [budget]}}}
+    script.by.lists["balancingpolicies"] = [broken]  # type: ignore[union-attr]
+    found = gates(script, tmp_path, now=CREATED_AT + 12.0).run()
+    assert (found.placed, found.bare) == (0, 4)

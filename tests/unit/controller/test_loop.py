@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
 
 import pytest
 
-from ballast.controller.loop import Agenda, Loop
+from ballast.controller.loop import Agenda, Loop, LoopThread
 from ballast.controller.telemetry import Pulse
 from ballast.kube.errors import Unavailable
 
@@ -232,3 +233,45 @@ async def test_a_round_promises_the_next_release() -> None:
     stage.agenda.mark()
     await stage.run(nothing_due, nothing_due)
     assert stage.rounds == 2
+
+
+def test_the_work_of_a_thread_begins_once_and_ends_when_it_is_told_to_however_often() -> None:
+    begun, called = list[bool](), threading.Event()
+
+    async def work(stop: asyncio.Event) -> None:
+        begun.append(True)
+        thread.call(called.set)
+        await stop.wait()
+
+    thread = LoopThread(work)
+    lost = threading.Event()
+    thread.call(lost.set)
+    thread.start()
+    thread.start()
+    assert called.wait(30)
+    thread.stop()
+    thread.stop()
+    assert thread.ended.result(30) is None
+    assert (begun, lost.is_set()) == ([True], False)
+    thread.call(lost.set)
+    assert not lost.is_set()
+
+
+def test_work_that_was_never_begun_has_ended_when_it_is_stopped() -> None:
+    async def work(_: asyncio.Event) -> None:
+        pytest.fail("it was not to begin")
+
+    thread = LoopThread(work)
+    thread.stop()
+    thread.stop()
+    assert thread.ended.result(0) is None
+
+
+def test_the_error_of_the_work_is_raised_where_its_end_is_awaited() -> None:
+    async def work(_: asyncio.Event) -> None:
+        raise KeyError("spec")
+
+    thread = LoopThread(work)
+    thread.start()
+    with pytest.raises(KeyError, match="spec"):
+        thread.ended.result(30)

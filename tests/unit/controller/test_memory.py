@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -104,3 +105,9 @@ def test_a_placement_keeps_to_its_bytes_however_long_the_names_of_its_components
     kept = bounded_placement({f"{'c' * 59}-{number:03}": counts for number in range(100)}, most_bytes=most_bytes)
     assert all(kept.values())
     assert len(json.dumps(kept, separators=(",", ":"))) <= most_bytes
+
+
+def test_state_that_is_more_than_a_status_may_hold_is_left_out_and_other_state_is_kept() -> None:
+    noise = Random(1).randbytes(200_000).hex()
+    kept = state_status(Memory(shedding=(("Large", noise), ("Small", "{}"))))
+    assert kept.keys() == {"Small"}

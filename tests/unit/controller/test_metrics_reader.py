@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlparse
@@ -16,9 +17,10 @@ from ballast.kube import kinds
 from ballast.kube.errors import error_of
 from ballast.kube.kinds import Kind
 from ballast.kube.nodes import NodeReader
+from ballast.kube.pods import PodReader
 from ballast.model import MetricsHealth
 from tests.testbed.pki import Pki, create_pki
-from tests.unit.kube.builders import node, topology
+from tests.unit.kube.builders import driver, executor, node, pod, topology
 from tests.unit.kube.scripted import Answer, Scripted, scripted
 from tests.unit.prometheus.server import Server, serving
 
@@ -244,6 +246,34 @@ def test_what_is_not_one_finite_figure_is_no_rate(tmp_path: Path, given: Answer)
     with scripted(given) as server:
         assert rates(server, tmp_path, topologyQueries="Allow") == {}
         assert server.asked
+
+
+def test_a_prometheus_whose_clock_disagrees_gives_no_rates(tmp_path: Path) -> None:
+    with scripted(vector("7")) as server:
+        client = server.client(tmp_path)
+        figures = MetricsReader(client, namespace="ballast-system", clock=lambda: time.time() - 3600.0)
+        assert figures.rates(policy_asking(server, topologyQueries="Allow"), [ASKING], now=NOW) == {}
+        figures.close()
+        assert server.asked
+
+
+@pytest.mark.parametrize(
+    ("source", "counts"),
+    [("spark-1-driver", True), ("stranger", False)],
+    ids=["its driver", "another pod of the namespace"],
+)
+def test_the_batch_times_of_an_application_are_those_that_were_scraped_from_its_driver(
+    source: str, tmp_path: Path, *, counts: bool
+) -> None:
+    reader = PodReader()
+    pods = [reader.read(each) for each in (executor(1, node="node-1"), driver(), pod("web", node="node-1"))]
+    series = {"metric": {"namespace": "analytics", "pod": source, "application_id": "spark-1"}, "value": [NOW, "4"]}
+    with scripted(answer("vector", [series])) as server:
+        figures = MetricsReader(server.client(tmp_path), namespace="ballast-system")
+        asking = policy_asking(server, advanced={"queries": {"batchSeconds": "max(x)"}})
+        found = figures.read(asking, NODES, pods, now=NOW)
+        figures.close()
+    assert found.batch_p95_seconds == ({("analytics", "spark-1"): 4.0} if counts else {})
 
 
 @pytest.mark.parametrize("given", [SCALAR, RANGE])

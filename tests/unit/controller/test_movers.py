@@ -8,18 +8,23 @@ from typing import Any
 
 import pytest
 
-from ballast.controller.cluster_objects import OpenMove
-from ballast.controller.movers import facts
+from ballast.controller.cluster_objects import OpenMove, read_moves
+from ballast.controller.movers import Movers, facts
 from ballast.kube.document import text
+from ballast.kube.events import EventRecorder
+from ballast.kube.pods import Pod
 from ballast.moves import Facts
+from ballast.moves.arriving import UNSCHEDULABLE_SECONDS
 from tests.unit.controller.stage import NOW, Stage, move, stage, streaming
-from tests.unit.kube.builders import GATE, NOMINATED_BY_US
+from tests.unit.kube.builders import GATE, NOMINATED_BY_US, driver, pod
 from tests.unit.kube.scripted import Answer
 
 JSON = dict[str, Any]
 BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
 EVICT = "POST pods/spark-1-exec-1/eviction"
 WRITE = "PATCH executormoves/m1/status"
+DELETE = "DELETE pods/spark-1-exec-4"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 @pytest.fixture
@@ -85,6 +90,27 @@ def test_a_move_whose_pod_name_and_uid_are_of_two_pods_is_refused(pool: Stage, f
     pool.order(mixed)
     pool.run()
     assert pool.phase("m1") == ("Refused", "Misdescribed")
+    assert pool.done() == [WRITE]
+
+
+@pytest.mark.parametrize(
+    ("named", "reason", "message"),
+    [
+        (pod("web-1", node="hot"), "NotOptedIn", "web-1 is no Spark executor: only those are moved"),
+        (driver(node="hot"), "Driver", "spark-1-driver is a driver: drivers are never moved"),
+    ],
+    ids=["no executor", "a driver"],
+)
+def test_a_move_of_a_pod_that_is_no_executor_is_refused_with_what_it_is(
+    pool: Stage, named: JSON, reason: str, message: str
+) -> None:
+    pool.add(named)
+    asked = move(1)
+    asked["spec"]["executor"] = {"pod": named["metadata"]["name"], "uid": named["metadata"]["uid"]}
+    pool.order(asked)
+    pool.run()
+    assert pool.phase("m1") == ("Refused", reason)
+    assert pool.moves["m1"]["status"]["message"] == message
     assert pool.done() == [WRITE]
 
 
@@ -312,6 +338,29 @@ def test_a_replacement_whose_pin_is_refused_is_released_without_one(pool: Stage)
     ]
 
 
+def test_a_replacement_that_cannot_be_scheduled_where_it_is_pinned_is_deleted_so_that_spark_creates_another(
+    pool: Stage,
+) -> None:
+    pool.run()
+    gone(pool)
+    fields: JSON = {"f:spec": {"f:affinity": {"f:nodeAffinity": {f"f:{REQUIRED}": {}}}}}
+    ours = {"manager": "ballast", "operation": "Update", "time": text(NOW), "fieldsV1": fields}
+    since = {"lastTransitionTime": text(NOW), "status": "False", "reason": "Unschedulable", "type": "PodScheduled"}
+    pool.add(streaming(4, created=NOW, managed_fields=[ours], status={"conditions": [since]}))
+    answer = pool.script.by
+    assert answer is not None
+    there = Answer(body=pool.pods["spark-1-exec-4"])
+    pool.script.by = lambda asked: there if asked.method == "GET" else answer(asked)
+    pool.run()
+    assert DELETE not in pool.done()
+    pool.now += UNSCHEDULABLE_SECONDS
+    pool.run()
+    assert pool.phase("m1") == ("Arriving", "Discarding")
+    assert pool.done()[-2:] == [WRITE, DELETE], "the intent is on record first"
+    version = pool.pods["spark-1-exec-4"]["metadata"]["resourceVersion"]
+    assert pool.script.writes[-1].body["preconditions"] == {"uid": "uid-spark-1-exec-4", "resourceVersion": version}
+
+
 def test_an_ended_move_is_kept_for_its_time_and_then_deleted(pool: Stage) -> None:
     pool.spec = {"mode": "Recommend", "ttlAfterFinished": "25h"}
     pool.run()
@@ -322,6 +371,40 @@ def test_an_ended_move_is_kept_for_its_time_and_then_deleted(pool: Stage) -> Non
     pool.now += 2 * 3600
     pool.run()
     assert pool.moves == {}
+
+
+def test_of_moves_whose_policy_is_gone_those_that_ended_long_ago_are_deleted(pool: Stage) -> None:
+    ended = {"phase": "Succeeded", "timings": {"ended": text(NOW)}}
+    pool.order({**move(1), "status": ended}, move(2))
+
+    def turned_away_after(hours: float) -> None:
+        pool.now = NOW + 3600.0 * hours
+        found, _ = read_moves(tuple(pool.moves.values()))
+        pool.movers.keep(found)
+        pool.movers.turn_away(found)
+
+    turned_away_after(1.0)
+    assert (pool.phase("m1")[0], pool.phase("m2")) == ("Succeeded", ("Refused", "NoPolicy"))
+    turned_away_after(25.5)
+    assert set(pool.moves) == {"m2"}, "it was refused an hour later"
+
+
+def test_an_executor_that_the_server_no_longer_has_is_not_evicted_although_the_watch_shows_it(
+    pool: Stage, tmp_path: Path
+) -> None:
+    asked = list[tuple[str, str, str]]()
+
+    def reread(namespace: str, application: str, name: str) -> list[Pod]:
+        asked.append((namespace, application, name))
+        return []
+
+    client = pool.script.client(tmp_path)
+    events = EventRecorder(client, instance="one", clock=lambda: NOW, on_error=lambda error: pytest.fail(str(error)))
+    pool.movers = Movers(client, events=events, telemetry=pool.telemetry, clock=lambda: NOW, reread=reread)
+    pool.run()
+    assert pool.phase("m1") == ("Expired", "ExecutorGone")
+    assert EVICT not in pool.done()
+    assert asked == [("analytics", "spark-1", "spark-1-exec-1")], "once, before the first step"
 
 
 def test_an_executor_that_went_by_itself_needs_no_eviction(pool: Stage) -> None:

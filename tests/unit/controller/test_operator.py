@@ -6,17 +6,23 @@ import asyncio
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 
-from ballast.controller.operator import Operator, Settings
+from ballast.controller.gate_timeout import Overdue
+from ballast.controller.operator import _COMPARE_EVERY_SECONDS, Operator, Settings
 from ballast.kube.connection import Connection
 from ballast.kube.document import text
+from ballast.kube.errors import KubeError, Unavailable
+from ballast.model import Reason
+from tests.unit.controller.test_framework import NOTHING_NEW, ApiServer
 from tests.unit.kube.builders import GATE, executor, node
 from tests.unit.kube.scripted import Answer, Asked, kubeconfig, scripted
 
@@ -83,9 +89,10 @@ async def test_a_stop_does_not_wait_for_a_server_that_hangs(tmp_path: Path) -> N
 
 
 class Slow:
-    """Keeps one lease and one switch at once; all lists are empty, and come when they are let go. Hangs up on kopf."""
+    """Keeps one lease and one switch at once; all lists are empty, and come when they are let go. Kopf sees nothing."""
 
     def __init__(self) -> None:
+        self.of_kopf = ApiServer(NOTHING_NEW)
         self.kept: dict[str, Any] = {
             "leases": {"metadata": {"resourceVersion": "1"}, "spec": {}},
             "gateswitches": {"metadata": {"resourceVersion": "1", "name": "ballast"}, "spec": {"gating": True}},
@@ -94,7 +101,7 @@ class Slow:
 
     def __call__(self, asked: Asked) -> Answer:
         if asked.headers["User-Agent"].startswith("kopf"):
-            return Answer(hang_up=True)
+            return self.of_kopf(asked)
         path = asked.path.partition("?")[0].removesuffix("/status")
         kind = path.split("/")[-2]
         if kind in self.kept:
@@ -147,9 +154,10 @@ async def test_a_clean_stop_turns_the_switch_off_although_the_last_round_takes_l
 
 
 class Gated:
-    """A pool with one executor that is gated. Watches are refused, and kopf is hung up on."""
+    """A pool with one executor that is gated. Watches are refused, and kopf sees nothing."""
 
     def __init__(self) -> None:
+        self.of_kopf = ApiServer(NOTHING_NEW)
         self.lists: dict[str, list[dict[str, Any]]] = {
             "pods": [executor(1, gates=[GATE])],
             "nodes": [node()],
@@ -159,7 +167,7 @@ class Gated:
 
     def __call__(self, asked: Asked) -> Answer:
         if asked.headers["User-Agent"].startswith("kopf"):
-            return Answer(hang_up=True)
+            return self.of_kopf(asked)
         if "watch=true" in asked.path:
             return Answer(503, {"message": "not now"})
         kind = asked.path.partition("?")[0].rsplit("/", 1)[-1]
@@ -178,3 +186,209 @@ async def test_a_process_that_fails_releases_what_it_gates_and_says_why(tmp_path
             await asyncio.wait_for(operator.run(asyncio.Event()), 30)
         released = [asked.path for asked in script.writes if "/pods/" in asked.path]
     assert released == ["/api/v1/namespaces/analytics/pods/spark-1-exec-1?fieldManager=ballast"]
+
+
+@contextmanager
+def built(folder: Path) -> Iterator[Operator]:
+    """Not run: for its single tasks."""
+    settings = Settings("ballast", "ballast-system", "one", host="127.0.0.1", health_port=0, metrics_port=0)
+    operator = Operator(Connection.from_kubeconfig(kubeconfig(folder, "http://127.0.0.1:1")), settings)
+    try:
+        yield operator
+    finally:
+        for each in (operator._rounds, operator._events, operator._metrics):
+            each.close()
+
+
+AWAY = Unavailable("get leases", "away")
+
+
+@dataclass
+class Ballot:
+    """Stands in for an election: at each tick, whether this replica leads then, and why that is not known."""
+
+    ticks: list[tuple[bool, KubeError | None]]
+    leading: bool = False
+    last_error: KubeError | None = None
+
+    def tick(self) -> bool:
+        self.leading, self.last_error = self.ticks.pop(0)
+        return self.leading
+
+
+async def elected(operator: Operator, *ticks: tuple[bool, KubeError | None]) -> list[tuple[bool, str]]:
+    """Whether the replica was ready, and why not, after each of its election's ticks."""
+    stop, ended, found = asyncio.Event(), asyncio.Event(), list[tuple[bool, str]]()
+    ballot = Ballot(list(ticks))
+
+    async def note(_: asyncio.Event, seconds: float) -> None:
+        del seconds
+        found.append((operator._pulse.ready, operator._pulse.failing))
+        if not ballot.ticks:
+            ended.set()
+
+    with (
+        patch.object(operator, "_election", ballot),
+        patch("ballast.controller.operator.pause", note),
+    ):
+        await operator._elect(stop, ended)
+    return found
+
+
+async def test_a_standby_is_ready_unless_it_cannot_reach_the_lease(tmp_path: Path) -> None:
+    with built(tmp_path) as operator:
+        found = await elected(operator, (False, None), (False, AWAY), (False, None))
+    assert found == [(True, ""), (False, "election: get leases: away"), (True, "")]
+
+
+async def test_a_leader_that_cannot_reach_the_lease_for_a_moment_is_not_failing(tmp_path: Path) -> None:
+    with built(tmp_path) as operator:
+        assert [failing for _, failing in await elected(operator, (True, None), (True, AWAY))] == ["", ""]
+
+
+async def test_a_replica_that_gains_or_loses_the_lease_says_so_and_has_a_round_at_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with built(tmp_path) as operator:
+        await elected(operator, (True, None))
+        assert operator._agenda.take()
+        await elected(operator, (True, None), (False, None))
+        assert operator._agenda.take()
+        leading = operator._telemetry.registry.get_sample_value("ballast_leading")
+    led = [vars(each)["leading"] for each in caplog.records if vars(each).get("event") == "LeadershipChanged"]
+    assert (led, leading) == ([True, True, False], 0.0)
+
+
+async def test_executors_that_only_the_gate_timeout_released_are_told_and_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    late = Overdue(2, 1, 1, {"streaming": (Reason.GATE_TIMEOUT, Reason.GATE_TIMEOUT, Reason.NO_ROOM)})
+    stop, outcomes = asyncio.Event(), [Overdue(), late]
+
+    def run() -> Overdue:
+        if len(outcomes) == 1:
+            stop.set()
+        return outcomes.pop(0)
+
+    with (
+        built(tmp_path) as operator,
+        patch.object(operator, "_gates", SimpleNamespace(run=run)),
+        patch("ballast.controller.operator._GATES_EVERY_SECONDS", 0.0),
+    ):
+        await operator._watch_gates(stop)
+        registry = operator._telemetry.registry
+        counted = {
+            cause: registry.get_sample_value("ballast_unplaced_sets_total", {"policy": "streaming", "cause": cause})
+            for cause in ("GateTimeout", "NoRoom")
+        }
+    assert [record.message for record in caplog.records] == [
+        "gate timeout: 2 executors released with a zone, 1 without a place, 1 still gated"
+    ]
+    assert counted == {"GateTimeout": 1.0, "NoRoom": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [(AWAY, "overdue gates were not looked for: get leases: away"), (KeyError("x"), "overdue gates were not released")],
+)
+async def test_a_look_for_overdue_gates_that_fails_is_told_and_made_again(
+    error: Exception, words: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    stop, failures = asyncio.Event(), [error]
+
+    def run() -> Overdue:
+        if failures:
+            raise failures.pop()
+        stop.set()
+        return Overdue()
+
+    with (
+        built(tmp_path) as operator,
+        patch.object(operator, "_gates", SimpleNamespace(run=run)),
+        patch("ballast.controller.operator._GATES_EVERY_SECONDS", 0.0),
+    ):
+        await operator._watch_gates(stop)
+    assert [record.message for record in caplog.records] == [words]
+
+
+@dataclass
+class Kinds:
+    """Stands in for the cluster's state: what its lists show to be missing, one list after the other."""
+
+    lists: list[Mapping[str, int] | Exception]
+    stop: asyncio.Event
+    loop: asyncio.AbstractEventLoop
+    still_unheard: bool = True
+    has_policies: bool = False
+    turns: int = 0
+    listed_at: list[int] = field(default_factory=list)
+
+    def verify(self) -> Mapping[str, int]:
+        self.listed_at.append(self.turns)
+        found = self.lists.pop(0)
+        if not self.lists:
+            self.loop.call_soon_threadsafe(self.stop.set)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def unheard(self, missed: Mapping[str, int]) -> bool:
+        assert missed == MISSED
+        return self.still_unheard
+
+
+MISSED = {"uid-clicks": 7}
+
+
+async def compared(operator: Operator, kinds: Kinds, *, leads: bool = False) -> int:
+    """How often kopf was started again."""
+    restarts = list[bool]()
+
+    async def turn(_: asyncio.Event, seconds: float) -> None:
+        kinds.turns += seconds == _COMPARE_EVERY_SECONDS
+        await asyncio.sleep(0)
+
+    with (
+        patch.object(operator, "_state", kinds),
+        patch.object(operator, "_election", SimpleNamespace(leading=leads)),
+        patch.object(operator, "_framework", SimpleNamespace(restart=lambda: restarts.append(True))),
+        patch("ballast.controller.operator.pause", turn),
+    ):
+        await asyncio.wait_for(operator._compare(kinds.stop), 30)
+    return len(restarts)
+
+
+@pytest.mark.parametrize(
+    ("lists", "still_unheard", "restarts"),
+    [
+        pytest.param([{}], True, 0, id="nothing is missing"),
+        pytest.param([MISSED], True, 1, id="a change that kopf has missed"),
+        pytest.param([MISSED], False, 0, id="a change whose event was only late"),
+        pytest.param([AWAY, MISSED], True, 1, id="after a list that failed"),
+        pytest.param([KeyError("x"), MISSED], True, 1, id="after a defect"),
+    ],
+)
+async def test_kopf_is_started_again_when_it_has_missed_a_change(
+    lists: list[Mapping[str, int] | Exception], tmp_path: Path, *, still_unheard: bool, restarts: int
+) -> None:
+    kinds = Kinds(list(lists), asyncio.Event(), asyncio.get_running_loop(), still_unheard)
+    with built(tmp_path) as operator:
+        assert await compared(operator, kinds) == restarts
+        assert operator._agenda.take() is (MISSED in lists), "what was missing is acted on at once"
+
+
+@pytest.mark.parametrize(
+    ("has_policies", "leads", "listed_at"),
+    [
+        pytest.param(False, False, [1, 2], id="without a policy: definitions may be applied again"),
+        pytest.param(True, True, [12, 24], id="a leader"),
+        pytest.param(True, False, [60, 120], id="a standby"),
+    ],
+)
+async def test_our_kinds_are_listed_as_often_as_decisions_depend_on_them(
+    tmp_path: Path, *, has_policies: bool, leads: bool, listed_at: list[int]
+) -> None:
+    kinds = Kinds([{}, {}], asyncio.Event(), asyncio.get_running_loop(), has_policies=has_policies)
+    with built(tmp_path) as operator:
+        await compared(operator, kinds, leads=leads)
+    assert kinds.listed_at == listed_at

@@ -10,6 +10,7 @@ import pytest
 from ballast.controller.other_releases import COMPARE_SECONDS, AnotherReleaseError, OtherReleases, acting
 from ballast.controller.switch import Switch
 from ballast.controller.telemetry import Pulse
+from ballast.kube.errors import Invalid
 from tests.unit.kube.scripted import Answer, Asked, Scripted, scripted
 
 JSON = dict[str, Any]
@@ -123,3 +124,26 @@ def test_a_replica_that_stands_aside_is_alive_and_not_ready() -> None:
         time.now += 30.0
     pulse.beat()
     assert pulse.ready
+
+
+def test_before_it_is_known_once_whether_another_release_acts_none_does(tmp_path: Path) -> None:
+    with scripted(Answer(422, {"message": "no"})) as server:
+        client = server.client(tmp_path)
+        own = Switch(client, name="ballast", identity="one", clock=lambda: 1e9, monotonic=lambda: 0.0)
+        with pytest.raises(Invalid):
+            OtherReleases(client, own, name="ballast", monotonic=Time()).check()
+
+
+def test_a_switch_that_can_not_be_turned_off_does_not_keep_a_release_from_standing_aside(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with scripted() as server:
+        serve(server, {"other": switch("other", "Leading")})
+        answer = server.by
+        assert answer is not None
+        server.by = lambda asked: answer(asked) if asked.method == "GET" else Answer(403, {"message": "no right"})
+        client = server.client(tmp_path)
+        own = Switch(client, name="ballast", identity="one", clock=lambda: 1e9, monotonic=lambda: 0.0)
+        with pytest.raises(AnotherReleaseError):
+            OtherReleases(client, own, name="ballast", monotonic=Time()).check()
+    assert "the gate switch ballast stays as it is" in caplog.text

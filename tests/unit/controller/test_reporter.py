@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from ballast.controller.observe import Lists
 from ballast.controller.reporter import QUIET_SECONDS, Candidate, Reporter, owner_of
 from ballast.controller.status import Outlook
 from ballast.errors import BallastError
+from ballast.kube.errors import Unavailable
 from ballast.kube.events import EventRecorder
 from ballast.model import ConditionReason, Executor, Memory, MetricsHealth, NodeUsage, Phase, Reason, Snapshot, Topology
 from ballast.model.snapshot import Attempts
@@ -373,3 +375,25 @@ def test_a_topology_that_stalls_is_told_of_whoever_is_in_pool() -> None:
     found = owner_of([candidate("old", 3), candidate("new", 0, STALLS)], last="old")
     assert found is not None
     assert found.stalls is STALLS
+
+
+def test_a_topology_that_stalls_says_in_its_status_what_to_mend(stage: Stage) -> None:
+    stage.report(findings=(STALLS,), topologies=(a_topology(),))
+    (written,) = (a.body["status"] for a in stage.script.asked if "/sparktopologies/" in a.path)
+    assert condition(written, "Ready") == ("False", "SelectorMatchesDriver", "mend it")
+    assert condition(written, "Stalled") == ("True", "SelectorMatchesDriver", "mend it")
+
+
+def test_a_finding_about_a_topology_that_is_gone_brings_no_event(stage: Stage) -> None:
+    stage.report(findings=(Finding("team/gone", ConditionReason.UNKNOWN_COMPONENT, "add it"),))
+    assert stage.events() == []
+
+
+@pytest.mark.parametrize(
+    ("status", "error"), [(503, Unavailable), (422, None)], ids=["a server in trouble", "a status that it refuses"]
+)
+def test_only_a_server_in_trouble_ends_a_round_when_a_status_is_not_written(
+    tmp_path: Path, status: int, error: type[Exception] | None
+) -> None:
+    with scripted(Answer(status, {"message": "no"})) as script, pytest.raises(error) if error else nullcontext():
+        Stage(script, tmp_path).report()

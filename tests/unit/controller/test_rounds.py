@@ -228,9 +228,41 @@ def test_who_only_recommends_takes_nobody_from_who_enforces(
     assert len(patches) == len(BOTH), "somebody was released twice"
 
 
-def test_a_server_that_does_not_answer_ends_the_round(server: tuple[Server, Scripted], tmp_path: Path) -> None:
+def test_an_executor_of_no_policy_is_not_released_before_it_is_read_again_that_none_has_come(
+    server: tuple[Server, Scripted], tmp_path: Path
+) -> None:
     found, script = server
-    found.refused["/executormoves/of-ads/status"] = Answer(503, {"message": "etcd is down"})
+    found.lists["pods"] = [executor(1, application="stray", namespace="stray", gates=[GATE])]
+    answers = [False, True]
+
+    class Lister(ClusterLister):
+        def confirm(self) -> bool:
+            return answers.pop(0)
+
+    with operating(script, tmp_path, observer=Lister) as rounds:
+        assert rounds.run() == NOW
+        assert released(script) == {}
+        rounds.run()
+        assert released(script) == {"stray-exec-1": False}
+
+
+def test_a_policy_that_is_deleted_is_told_of_no_longer(server: tuple[Server, Scripted], tmp_path: Path) -> None:
+    found, script = server
+    telemetry = Telemetry(CollectorRegistry())
+    with operating(script, tmp_path, telemetry=telemetry) as rounds:
+        rounds.run()
+        assert policies_told(telemetry) == set(TEAMS)
+        found.lists["balancingpolicies"] = [policy("ads")]
+        rounds.run()
+        assert policies_told(telemetry) == {"ads"}
+
+
+@pytest.mark.parametrize("ending", ["/executormoves/of-ads/status", "/gateswitches/ballast"])
+def test_a_server_that_does_not_answer_ends_the_round(
+    server: tuple[Server, Scripted], tmp_path: Path, ending: str
+) -> None:
+    found, script = server
+    found.refused[ending] = Answer(503, {"message": "etcd is down"})
     with pytest.raises(Unavailable, match="etcd is down"):
         one_round(script, tmp_path)
 

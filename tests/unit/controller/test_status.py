@@ -166,6 +166,29 @@ def test_a_limit_that_keeps_a_pool_from_being_level_is_a_condition_with_its_figu
     assert topology.message.endswith(f"1 by Budget ({SPENT}); raise moves or percent of that budget, or wait")
 
 
+@pytest.mark.parametrize(
+    ("reason", "remedy"),
+    [
+        (Reason.COOLDOWN, "shorten moves.cooldown"),
+        (Reason.BUDGET, "raise moves or percent of that budget"),
+        (Reason.MAX_CONCURRENT, "raise that field"),
+    ],
+)
+def test_the_condition_of_a_limit_says_what_to_change(reason: Reason, remedy: str) -> None:
+    policy, _ = moves_limited((Refusal("team/exec-1", reason, "2 of 2, moves.maxConcurrent"),))
+    assert (policy.reason, policy.message.endswith(f"; {remedy}, or wait")) == (reason, True)
+
+
+def test_topologies_whose_moves_rest_since_they_did_not_help_are_a_condition() -> None:
+    seen = outlook(a_snapshot(a_node("a")))
+    paused = tuple(f"team/t{number}" for number in range(9))
+    found = policy_status(policy_resource(), replace(seen, plan=replace(seen.plan, paused=paused)))
+    (verdict,) = (c for c in found.conditions if c.type == "Paused")
+    assert (verdict.status.value, verdict.reason) == ("True", "MovesDidNotHelp")
+    assert verdict.message.startswith("moves rest in team/t0, team/t1")
+    assert verdict.message.endswith("more")
+
+
 def test_what_is_about_to_be_moved_or_stays_for_another_reason_is_not_limited() -> None:
     budget = Refusal("team/exec-1", Reason.BUDGET, SPENT)
     assert moves_limited((replace(budget, reason=Reason.NO_ROOM),)) == (None, None)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ballast.controller.viewer import NoSuchPolicyError, View, Viewer
+from ballast.controller.viewer import NoPolicyError, NoSuchPolicyError, View, Viewer, look
 from tests.unit.controller.stage import NAMESPACES, NOW
-from tests.unit.kube.builders import GATE, executor, node
-from tests.unit.kube.scripted import Answer, Asked, scripted
+from tests.unit.kube.builders import GATE, driver, executor, node, pod
+from tests.unit.kube.scripted import Answer, Asked, Scripted, scripted
 
 JSON = dict[str, Any]
 IMPOSSIBLE = {"schedule": "0 8 * * *", "timeZone": "Mars/Olympus"}
@@ -24,20 +25,34 @@ def policy(name: str, pool: str, **budget: str) -> JSON:
     return {"metadata": {"name": name, "uid": f"uid-{name}", "resourceVersion": "1"}, "spec": spec}
 
 
-def view(folder: Path, policies: Sequence[JSON], *, only: str | None = None) -> View:
+PODS = [executor(1, node="node-1"), executor(2, gates=[GATE])]
+
+
+@contextmanager
+def cluster(*policies: JSON, pods: Sequence[JSON] = PODS, no_volumes: bool = False) -> Iterator[Scripted]:
+    """Answers as its Prometheus, too: with no series."""
     lists: dict[str, list[JSON]] = {
         "balancingpolicies": list(policies),
         "nodes": [node("node-1", labels={"pool": "one"}), node("node-2", labels={"pool": "two"})],
         "namespaces": [{"metadata": {"name": name, "labels": labels}} for name, labels in NAMESPACES.items()],
-        "pods": [executor(1, node="node-1"), executor(2, gates=[GATE])],
+        "pods": list(pods),
     }
 
     def answer(asked: Asked) -> Answer:
         kind = asked.path.split("?")[0].rsplit("/", 1)[-1]
+        if asked.path.startswith("/api/v1/query"):
+            return Answer(body={"status": "success", "data": {"resultType": "vector", "result": []}})
+        if no_volumes and kind.startswith("persistentvolume"):
+            return Answer(403, {"message": "no right to list them"})
         return Answer(body={"items": lists.get(kind, []), "metadata": {}})
 
     with scripted() as script:
         script.by = answer
+        yield script
+
+
+def view(folder: Path, policies: Sequence[JSON], *, only: str | None = None, pods: Sequence[JSON] = PODS) -> View:
+    with cluster(*policies, pods=pods) as script:
         client = script.client(folder)
         viewer = Viewer(client, clock=lambda: NOW)
         try:
@@ -69,3 +84,83 @@ def test_who_asks_one_policy_for_an_executor_that_another_holds_is_told_which(tm
     assert seen.why_absent("analytics", "spark-1-exec-2") == (
         "analytics/spark-1-exec-2: BalancingPolicy old answers for it; ask with --policy old"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("absent", "analytics/absent: there is no such pod; say its namespace with -n"),
+        ("spark-1-driver", "analytics/spark-1-driver is a driver: drivers are never placed or moved"),
+        (
+            "web-1",
+            "analytics/web-1 is no Spark executor (label spark-role=executor): Ballast never touches it",
+        ),
+        (
+            "spark-1-exec-1",
+            "analytics/spark-1-exec-1: no policy's namespaceSelector and topologySelector include it",
+        ),
+    ],
+)
+def test_why_a_pod_is_in_no_pool_is_told_with_what_to_do(name: str, why: str, tmp_path: Path) -> None:
+    elsewhere = policy("elsewhere", "one")
+    elsewhere["spec"]["namespaceSelector"] = {"matchLabels": {"team": "ads"}}
+    seen = view(tmp_path, [elsewhere], pods=[*PODS, driver(node="node-2"), pod("web-1", node="node-1")])
+    assert seen.why_absent("analytics", name) == why
+
+
+def test_without_any_policy_that_is_what_is_told(tmp_path: Path) -> None:
+    with pytest.raises(NoPolicyError, match="there is no BalancingPolicy yet"):
+        view(tmp_path, [])
+
+
+def test_a_policy_that_is_not_there_is_told_with_those_that_are(tmp_path: Path) -> None:
+    with pytest.raises(NoSuchPolicyError, match="there is no BalancingPolicy old; there are: one, two"):
+        view(tmp_path, [policy("one", "one"), policy("two", "two")], only="old")
+
+
+@pytest.mark.parametrize("known", [None, {"url": "http://127.0.0.1:1", "timeout": "2s"}], ids=["no other", "another"])
+def test_who_names_a_prometheus_has_that_one_asked_instead_of_the_policys(known: JSON | None, tmp_path: Path) -> None:
+    asking = policy("one", "one")
+    asking["spec"]["metrics"] = {"prometheus": known} if known else {}
+    with cluster(asking) as script:
+        client = script.client(tmp_path)
+        viewer = Viewer(client, clock=lambda: NOW, prometheus=script.url)
+        (context,) = viewer.look().contexts
+        viewer.close()
+        client.close()
+    assert context.reading.health.reason == "NoNodeMetrics", "it has answered"
+    assert [asked for asked in script.asked if asked.path.startswith("/api/v1/query")]
+
+
+CLAIM: JSON = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
+LEFT_OUT = "volumes are left out, which may tie executors to zones: no right to list them"
+
+
+def test_a_cluster_without_a_policy_is_seen_as_one_pool_by_the_defaults(tmp_path: Path) -> None:
+    with cluster() as script:
+        found = look(script.client(tmp_path), prometheus=None, rack_label=None, clock=lambda: NOW)
+    assert [each.name for each in found.snapshot.nodes] == ["node-1", "node-2"]
+    assert [each.name for each in found.snapshot.executors] == ["spark-1-exec-1", "spark-1-exec-2"]
+    assert found.snapshot.metrics.reason == "NotConfigured"
+    assert not [asked for asked in script.asked if "persistentvolume" in asked.path], "nothing mounts a claim"
+
+
+def test_its_racks_and_its_prometheus_are_those_that_are_named(tmp_path: Path) -> None:
+    with cluster() as script:
+        found = look(script.client(tmp_path), prometheus=script.url, rack_label="example.org/rack", clock=lambda: NOW)
+    assert [(each.label, each.distance) for each in found.policy.levels.ordered] == [
+        ("topology.kubernetes.io/zone", 10.0),
+        ("example.org/rack", 3.0),
+        ("kubernetes.io/hostname", 1.0),
+    ]
+    assert found.snapshot.metrics.reason == "NoNodeMetrics"
+
+
+@pytest.mark.parametrize(("forbidden", "problems"), [(True, (LEFT_OUT,)), (False, ())])
+def test_volumes_that_may_not_be_listed_are_left_out_and_that_is_told(
+    tmp_path: Path, *, forbidden: bool, problems: tuple[str, ...]
+) -> None:
+    with cluster(pods=[executor(1, node="node-1", **CLAIM)], no_volumes=forbidden) as script:
+        found = look(script.client(tmp_path), prometheus=None, rack_label=None, clock=lambda: NOW)
+    assert found.problems == problems
+    assert len(found.snapshot.executors) == 1

@@ -115,6 +115,8 @@ def test_a_refused_right_names_verb_and_resource(tmp_path: Path) -> None:
         client = script.client(tmp_path)
         with pytest.raises(Forbidden, match=r"not allowed to patch executormoves/status ns/m: no \(grant"):
             client.patch(EXECUTOR_MOVE, "m", {}, namespace="ns", subresource="status")
+        with pytest.raises(Forbidden, match=r"not allowed to create pods/eviction ns/p: no"):
+            client.act(POD, "p", subresource="eviction", body={}, namespace="ns")
         with pytest.raises(Forbidden, match=r"not allowed to list nodes: no"):
             client.get_page(NODE, {})
 

@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from ballast.kube.constraint_reader import MOST_DEMANDS, MOST_VALUES, ConstraintReader, Volumes, read_claim, read_volume
-from ballast.kube.constraint_reader import REQUIRED as REQUIRED_TERMS
-from ballast.model import Constraints, Requirement
-from tests.unit.kube.builders import expression
+from ballast.model import Constraints, Requirement, Toleration
+from tests.unit.kube.builders import expression, required
 
 
 def claim(name: str = "data", *, volume: str | None = "pv-1") -> dict[str, Any]:
@@ -47,8 +46,8 @@ def test_a_zone_label_stands_in_for_node_affinity() -> None:
 
 
 def asking(*terms: list[dict[str, Any]], **more: Any) -> Constraints:
-    required = {"nodeSelectorTerms": [{"matchExpressions": term} for term in terms]}
-    return ConstraintReader().read({"affinity": {"nodeAffinity": {REQUIRED_TERMS: required}}, **more})
+    affinity = required(*({"matchExpressions": term} for term in terms))
+    return ConstraintReader().read({"affinity": affinity, **more})
 
 
 def test_as_many_demands_as_templates_have_are_read() -> None:
@@ -72,3 +71,27 @@ def test_of_a_pod_with_more_demands_nothing_is_read_and_it_says_so(found: Constr
     assert "Ballast reads none of them" in found.unread
     assert found == Constraints(unread=found.unread), "what is kept does not grow with the pod"
     assert not found.selects({"key": "value-0"}, "node-1")
+
+
+def test_pods_that_differ_in_one_constraint_only_are_told_apart() -> None:
+    tolerations = [{"key": "spot", "operator": "Exists"}, {"key": "gpu", "value": "yes", "effect": "NoSchedule"}]
+    specs: list[dict[str, Any]] = [
+        {},
+        {"nodeSelector": {"pool": "streaming"}},
+        {"affinity": required({"matchExpressions": [expression("zone", "a")]})},
+        {"tolerations": tolerations},
+    ]
+    reader = ConstraintReader()
+    found = [reader.read(spec) for spec in specs]
+    assert found == [
+        Constraints(),
+        Constraints(node_selector=(("pool", "streaming"),)),
+        Constraints(affinity_terms=ZONE_A),
+        Constraints(tolerations=(Toleration("spot", "Exists"), Toleration("gpu", "Equal", "yes", "NoSchedule"))),
+    ]
+    assert all(reader.read(spec) is value for spec, value in zip(specs, found, strict=True)), "read once"
+
+
+def test_a_toleration_without_an_effect_tolerates_every_one() -> None:
+    (found,) = ConstraintReader().read({"tolerations": [{"key": "spot"}]}).tolerations
+    assert (found.operator, found.value, found.effect) == ("Equal", "", "")

@@ -92,6 +92,7 @@ def test_the_same_event_is_counted_again_when_the_clock_was_set_back(tmp_path: P
         told.now -= 3600
         told.post(1)
     assert [asked.method for asked in script.asked] == ["POST", "PATCH"]
+    assert script.asked[1].body["series"]["count"] == 3
 
 
 def test_a_notice_that_brings_about_an_unforeseen_error_does_not_keep_back_the_next(tmp_path: Path) -> None:

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ballast.kube.objects import difference
+from ballast.kube.kinds import EXECUTOR_MOVE
+from ballast.kube.objects import delete_object, difference, ensure_created
+from tests.unit.kube.scripted import Answer, scripted
 
 JSON = dict[str, Any]
 
@@ -56,3 +59,33 @@ def test_the_patch_leads_from_the_old_to_the_new(old: JSON, new: JSON) -> None:
 @given(OBJECTS)
 def test_equal_objects_need_no_patch(one: JSON) -> None:
     assert difference(one, one) == {}
+
+
+SEEN: JSON = {"metadata": {"name": "m", "namespace": "ns", "uid": "u-1", "resourceVersion": "7"}}
+
+
+@pytest.mark.parametrize(("answer", "deleted"), [(Answer(), True), (Answer(404), False)], ids=["there", "gone"])
+def test_exactly_the_object_that_was_seen_is_deleted(answer: Answer, tmp_path: Path, *, deleted: bool) -> None:
+    with scripted(answer) as script:
+        assert delete_object(script.client(tmp_path), EXECUTOR_MOVE, SEEN) is deleted
+    (asked,) = script.asked
+    assert asked.path == "/apis/ballast.dev/v1alpha1/namespaces/ns/executormoves/m"
+    assert asked.body["preconditions"] == {"uid": "u-1"}
+
+
+@pytest.mark.parametrize(
+    ("answers", "found"),
+    [
+        pytest.param([Answer(201, SEEN)], (SEEN, True), id="it was created"),
+        pytest.param([Answer(409, {"reason": "AlreadyExists"}), Answer(body=SEEN)], (SEEN, False), id="it was there"),
+    ],
+)
+def test_an_object_is_created_unless_one_of_its_name_is_there(
+    answers: list[Answer], found: tuple[JSON, bool], tmp_path: Path
+) -> None:
+    body = {"metadata": {"name": "m", "namespace": "ns"}}
+    with scripted(*answers) as script:
+        assert ensure_created(script.client(tmp_path), EXECUTOR_MOVE, body) == found
+    assert {asked.path.split("?")[0].removesuffix("/m") for asked in script.asked} == {
+        "/apis/ballast.dev/v1alpha1/namespaces/ns/executormoves"
+    }
