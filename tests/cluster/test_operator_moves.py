@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import yaml
@@ -127,6 +128,27 @@ def test_nobody_is_evicted_whom_the_arbiter_would_not_let_go(installed: Installa
         on.clock.ahead_seconds += 60.0
         assert on.outcome("from-nowhere") == ("Refused", "NoPolicy")
         assert {pod["metadata"]["uid"] for each in (on.mine, others) for pod in each.pods()} == before
+
+
+def test_a_move_of_a_pod_in_another_namespace_is_told_nothing_of_whether_that_exists(installed: Installation) -> None:
+    with stage(installed, "guesses") as on, pool(installed.testbed, "guesses-of") as others:
+        there: JSON = {"gates": (), "nodeName": on.mine.node(HOT), "nodeSelector": {POOL_LABEL: on.mine.name}}
+        pods = [others.executor(7, **there), others.executor(8, role="other", **there)]
+        pods.append(others.executor(9, role="driver", **there))
+        uids = [*(str(pod["metadata"]["uid"]) for pod in pods), str(uuid4())]
+        with evicting(installed, on.mine, "guessed") as tenant:
+            for number, uid in enumerate(uids):
+                body = move(f"guess-{number}", pod="guessed", approved=True)
+                body["spec"]["executor"]["uid"] = uid
+                body["spec"] |= {"sourceNodeName": on.mine.node(HOT), "targetNodeName": on.mine.node(COLD)}
+                created = tenant.create(EXECUTOR_MOVE, body, namespace=on.mine.name)
+                assert created.ok, created
+        told = set()
+        for number in range(len(uids)):
+            outcome = on.outcome(f"guess-{number}")
+            told.add((*outcome, on.mine.read(EXECUTOR_MOVE, f"guess-{number}")["status"]["message"]))
+        assert told == {("Expired", "ExecutorGone", "guessed went by itself; nothing was evicted")}
+        assert {pod["metadata"]["uid"] for pod in others.pods()} == set(uids[:-1])
 
 
 def test_who_failed_counts_although_its_pod_is_deleted_before_anybody_lists_it(installed: Installation) -> None:

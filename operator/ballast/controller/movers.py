@@ -45,7 +45,7 @@ from ballast.moves.rules import DRIFT_POINTS
 
 def facts(each: OpenMove, context: Context, known: Mapping[str, OpenMove], now: float) -> Facts:
     """`known`: every move of the pool by its key, as it was last written."""
-    executor = context.pods.get(each.state.orders.executor_uid)
+    executor = _in_its_namespace(each, context.pods.get(each.state.orders.executor_uid))
     kin = _kin(each, executor)
     return Facts(
         executor=_pod(executor, context.executors) if executor else None,
@@ -62,10 +62,15 @@ def facts(each: OpenMove, context: Context, known: Mapping[str, OpenMove], now: 
     )
 
 
+def _in_its_namespace(each: OpenMove, pod: SeenPod | None) -> SeenPod | None:
+    """A pod of another namespace counts as none: what a move's author is told must not show whether it exists."""
+    return pod if pod is not None and pod.namespace == each.state.orders.namespace else None
+
+
 def _misnamed(each: OpenMove, executor: SeenPod) -> Refusal | None:
-    """A right to move one pod must not move another: namespace, name and uid have to be those of one pod."""
+    """A right to move one pod must not move another: name and uid have to be those of one pod."""
     orders = each.state.orders
-    if (executor.namespace, executor.name) == (orders.namespace, orders.executor_name):
+    if executor.name == orders.executor_name:
         return None
     words = f"the uid {orders.executor_uid} is that of another pod, not of {orders.namespace}/{orders.executor_name}"
     return Refusal(orders.executor_name, Reason.MISDESCRIBED, words)
@@ -76,7 +81,7 @@ def _stranger(each: OpenMove, context: Context) -> Refusal | None:
     orders, phase = each.state.orders, each.state.phase
     if phase not in (MovePhase.PROPOSED, MovePhase.APPROVED):
         return None
-    pod = context.objects.lists.pod(orders.executor_uid)
+    pod = _in_its_namespace(each, context.objects.lists.pod(orders.executor_uid))
     if pod is None:
         return None
     if pod.is_driver:
