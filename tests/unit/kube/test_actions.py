@@ -133,11 +133,12 @@ def test_a_busy_server_is_no_budget(tmp_path: Path) -> None:
 
 
 def test_an_eviction_says_which_pod_it_means_and_a_budget_in_its_own_words_why_not(tmp_path: Path) -> None:
-    words = {"details": {"causes": [{"reason": "DisruptionBudget", "message": "needs 3 and has 3"}]}}
+    causes = [{"reason": "DisruptionBudget", "message": "needs 3 and has 3"}, {"message": "try again"}, {}]
+    words = {"details": {"causes": causes}}
     with scripted(Answer(429, words)) as script:
         outcome = evict(script.client(tmp_path), namespace="n", name="p", uid="u-1")
         assert script.asked[0].body["deleteOptions"]["preconditions"] == {"uid": "u-1"}
-    assert outcome == Blocked("needs 3 and has 3")
+    assert outcome == Blocked("needs 3 and has 3 try again")
 
 
 def test_deleting_is_guarded_by_uid_and_by_the_version_that_was_unscheduled(tmp_path: Path) -> None:
@@ -161,6 +162,23 @@ def test_a_pod_that_is_not_the_unscheduled_one_is_not_deleted(
         client = script.client(tmp_path)
         assert delete_unscheduled(client, namespace="n", name="p", uid="uid-spark-1-exec-1") == outcome
         assert script.writes == []
+
+
+VERSION_DIFFERS = "Precondition failed: ResourceVersion in precondition: 7"
+
+
+@pytest.mark.parametrize(
+    ("message", "outcome"),
+    [
+        ("Precondition failed: UID in precondition: u", Vanished()),
+        (VERSION_DIFFERS, Changed(VERSION_DIFFERS)),
+    ],
+    ids=["another pod of the name", "changed since it was read"],
+)
+def test_a_pod_that_is_not_as_it_was_read_is_not_deleted(message: str, outcome: object, tmp_path: Path) -> None:
+    with scripted(Answer(body=gated()), Answer(409, {"reason": "Conflict", "message": message})) as script:
+        found = delete_unscheduled(script.client(tmp_path), namespace="n", name="p", uid="uid-spark-1-exec-1")
+    assert found == outcome
 
 
 ZONE, RACK, HOST = (level.label for level in DEFAULT_LEVELS.ordered)

@@ -77,6 +77,8 @@ def test_it_lists_once_and_follows_the_watch_from_there() -> None:
         assert informer.synced
         assert watch.parameters["resourceVersion"] == "100"
         assert watch.parameters["allowWatchBookmarks"] == "true"
+        longest_seconds = Timing().server_seconds
+        assert 0.8 * longest_seconds - 1 <= int(watch.parameters["timeoutSeconds"]) <= longest_seconds
         watch.send("ADDED", pod("b", 101))
         known.until("a", "b")
         watch.send("DELETED", pod("a", 102))
