@@ -56,7 +56,9 @@ class Moves(Profiled):
     max_concurrent_per_node: _Parallel = by_profile("moves.max_concurrent_per_node")
     """Moves under way at once from or to one node."""
     max_concurrent_per_topology: _Parallel = 1
-    """Moves under way at once in one topology, and within one cooldown."""
+    """Moves of one topology that may be under way at the same time, and that may begin within one cooldown."""
+    max_concurrent_per_topology_percent: Percent = by_profile("moves.max_concurrent_per_topology_percent")
+    """The same in percent of the topology's executors; whichever allows more."""
     settle: Annotated[Duration, Between("5s", "6h")] = Duration.parse("3m")
     """Wait so long after the replacement's arrival before judging the move; at least window plus interval.
 
@@ -84,8 +86,8 @@ class Moves(Profiled):
     """No executor of an application is moved once it has had this percentage of the failures at which Spark gives up.
     """
     cooldown: Annotated[Duration, Between("0s", "168h")] = by_profile("moves.cooldown")
-    """A topology that has had maxConcurrentPerTopology moves waits until so long after the first of them has ended. A
-    node that an executor left takes none for so long, and one that took an executor gives none."""
+    """A topology that has had as many moves as may be under way waits until so long after the first of them has ended.
+    A node that an executor left takes none for so long, and one that took an executor gives none."""
     leave_timeout: Annotated[Duration, Between("5s", "1h")] = Duration.parse("2m")
     """How long an executor may take to leave."""
     arrive_timeout: Annotated[Duration, Between("5s", "1h")] = Duration.parse("3m")

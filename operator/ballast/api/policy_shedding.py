@@ -36,8 +36,8 @@ class AvgShedder(Profiled):
     unit: LoadUnit = LoadUnit.USAGE
     """What is leveled: Usage (points of score, by prediction) or Traffic (rates, as Pulsar does)."""
     low_threshold: Points = by_profile("shedding.avg_shedder.low_threshold")
-    """A gap of so many points counts as a low hit. With unit Usage, where the load of others than executors comes and
-    goes, a gap has to be wider by as much, also for highThreshold."""
+    """A gap of so many points counts as a low hit. With unit Usage, the points by which load other than executors'
+    comes and goes are added to lowThreshold and highThreshold."""
     high_threshold: Points = by_profile("shedding.avg_shedder.high_threshold")
     """A gap of so many points counts as a high hit as well."""
     low_hits: Hits = by_profile("shedding.avg_shedder.low_hits")

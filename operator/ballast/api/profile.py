@@ -137,6 +137,7 @@ SETTINGS: Mapping[str, Setting] = {
     "shedding.avg_shedder.min_hot_score": Setting(80, 60, 50),
     "moves.max_concurrent": Setting(1, 6, 12),
     "moves.max_concurrent_per_node": Setting(1, 3, 4),
+    "moves.max_concurrent_per_topology_percent": Setting(0, 15, 25),
     "moves.min_executor_age": _durations("15m", "5m", "2m"),
     "moves.min_gain": Setting(10, 5, 3),
     "moves.min_slowness_percent": Setting(150, 120, 110),

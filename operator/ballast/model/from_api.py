@@ -159,6 +159,7 @@ def _moves(spec: Moves) -> MovesPolicy:
         max_concurrent=spec.max_concurrent,
         max_concurrent_per_node=spec.max_concurrent_per_node,
         max_concurrent_per_topology=spec.max_concurrent_per_topology,
+        max_concurrent_per_topology_percent=spec.max_concurrent_per_topology_percent,
         settle_seconds=spec.settle.seconds,
         min_executor_age_seconds=spec.min_executor_age.seconds,
         min_gain=spec.min_gain,

@@ -135,6 +135,8 @@ class MovesPolicy:
     max_concurrent: int = 6
     max_concurrent_per_node: int = 3
     max_concurrent_per_topology: int = 1
+    max_concurrent_per_topology_percent: int = 15
+    """Of its executors; whichever allows more."""
     settle_seconds: float = 180.0
     min_executor_age_seconds: float = 300.0
     min_gain: float = 5.0

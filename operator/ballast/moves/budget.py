@@ -141,11 +141,12 @@ def topology_objection(
 ) -> Objection | None:
     """Why no further move of this topology may start now, whatever the nodes."""
     own = [move for move in moves if move.topology == topology]
-    flying, most = sum(_flying(move) for move in own), policy.max_concurrent_per_topology
-    if flying >= most:
-        words = f"{flying} moves of {topology} are under way, moves.maxConcurrentPerTopology is {most}"
-        return Reason.MAX_CONCURRENT, words
     executors = counts.by_topology.get(topology, 0)
+    share = executors * policy.max_concurrent_per_topology_percent // 100
+    flying, most = sum(_flying(move) for move in own), max(policy.max_concurrent_per_topology, share)
+    if flying >= most:
+        words = f"{flying} moves of {topology} are under way, moves.maxConcurrentPerTopology allows {most}"
+        return Reason.MAX_CONCURRENT, words
     spent = _spent_budget(own, policy, "Topology", where=f"in {topology}", executors=executors, now=now)
     return resting(own, policy, topology, now, most=most) or spent
 

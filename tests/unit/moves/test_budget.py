@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -66,6 +67,17 @@ def test_a_topology_rests_after_as_many_moves_as_may_be_under_way(ages: list[flo
     policy = MovesPolicy(cooldown_seconds=200.0, max_concurrent_per_topology=2)
     moves = [a_move(f"m-{age}", source="n8", target="n9", ended_at=NOW - age) for age in ages]
     assert _why(moves, policy) is reason
+
+
+@pytest.mark.parametrize(
+    ("executors", "flying", "allowed"),
+    [(6, 0, True), (6, 1, False), (15, 1, True), (15, 2, False), (200, 29, True), (200, 30, False)],
+)
+def test_a_large_topology_may_have_more_moves_under_way(executors: int, flying: int, *, allowed: bool) -> None:
+    policy = replace(FREE, max_concurrent=99, max_concurrent_per_node=99)
+    under_way = [replace(FLYING, name=f"m-{number}", source="n8", target="n9") for number in range(flying)]
+    found = ruled(under_way, policy, counts=ExecutorCounts(by_topology={"team/clicks": executors}))
+    assert (found is None) is allowed
 
 
 def test_a_topology_rests_until_fewer_moves_are_recent() -> None:
