@@ -52,8 +52,18 @@ def verdicts(ours: Seeds, others: Mapping[str, Seeds], *, flows: bool) -> list[V
             break
         best = min(known, key=lambda name: known[name] + noises[name])
         found.append(Verdict(figure, own, best, known[best], noises[best]))
-        left = {name: left[name] for name in known if known[name] <= own + noises[name]}
+        left = {
+            name: left[name]
+            for name in known
+            if known[name] <= own + noises[name] and not _always_worse(left[name], ours, figure)
+        }
     return found
+
+
+def _always_worse(theirs: Seeds, ours: Seeds, figure: str) -> bool:
+    """With every seed, by more than the floor: however much worse with one of them, that is no noise."""
+    pairs = zip(theirs, ours, strict=True)
+    return all(getattr(their, figure) - getattr(our, figure) > FLOORS[figure] for their, our in pairs)
 
 
 def _mean(seeds: Seeds, figure: str) -> float:

@@ -10,6 +10,8 @@ import pytest
 
 from benchmarks import __main__ as benchmarks
 from benchmarks import report
+from benchmarks.compared.figures import Figures
+from benchmarks.compared.judging import verdicts
 
 
 def complaints(monkeypatch: pytest.MonkeyPatch, folder: Path, *, code: int, values: list[float] | None) -> str:
@@ -50,3 +52,24 @@ def test_a_benchmark_that_ends_with_1_and_misses_no_aim_failed(monkeypatch: pyte
 
 def test_nothing_is_said_where_every_aim_is_met(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert complaints(monkeypatch, tmp_path, code=0, values=[0.5]) == ""
+
+
+def figures_of(distance: float, most_on_a_node: float) -> Figures:
+    return Figures(0.0, 0.0, 0.0, distance, most_on_a_node, nodes_used=4.0, seconds=1.0)
+
+
+@pytest.mark.parametrize(
+    ("distances", "better"),
+    [
+        pytest.param([1.6, 1.5, 4.3], False, id="farther with every background, and once by far"),
+        pytest.param([1.4, 1.4, 1.4], True, id="as near"),
+        pytest.param([1.3, 1.3, 1.7], True, id="farther once"),
+    ],
+)
+def test_a_peer_is_better_in_a_figure_only_if_it_has_not_paid_for_it_in_one_that_weighs_more(
+    distances: list[float], *, better: bool
+) -> None:
+    ours = [figures_of(1.4, 3.0) for _ in distances]
+    theirs = [figures_of(distance, 2.0) for distance in distances]
+    found = {each.figure: each for each in verdicts(ours, {"peer": theirs}, flows=True)}
+    assert ("most_on_a_node" in found) is better
