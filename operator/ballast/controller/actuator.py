@@ -90,7 +90,7 @@ class Actuator:
         outcomes = nomination.nominate_many(self._client, wanted)
         for outcome in outcomes:
             self._telemetry.writes.labels("nomination", type(outcome).__name__).inc()
-        if all(isinstance(outcome, actions.Refused) for outcome in outcomes):
+        if all(isinstance(outcome, actions.Refused) and outcome.forbidden for outcome in outcomes):
             self._nominates_from = self._clock() + _REFUSED_SECONDS
         fresh = {each.pod.uid: each.pod.held for each in outcomes if isinstance(each, nomination.Nominated)}
         return [replace(each, held=fresh.get(each.uid) or each.held) for each in orders]
@@ -238,7 +238,8 @@ def move_name(move: PlannedMove, known: Iterable[Move]) -> str:
     Refused or expired ones, and those that failed before it left, are followed by others: what tells these apart is
     when the last one ended. How many have would not: they are deleted in time.
     """
-    ends = (other.ended_at for other in known if other.executor_uid == move.uid and other.phase.ended)
+    own = (other for other in known if (other.namespace, other.executor_uid) == (move.namespace, move.uid))
+    ends = (other.ended_at for other in own if other.phase.ended)
     last_milliseconds = round(1000 * max((end for end in ends if end is not None), default=0.0))
     digest = hashlib.sha256(f"{move.uid}/{move.source}/{move.target}/{last_milliseconds}".encode()).hexdigest()[:10]
     return f"{move.pod[:200].rstrip('-.')}-{digest}"

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from threading import Lock
 
 from ballast.kube import names
 from ballast.kube.pods import Pod
 
-_MOST_REPORTS = 100_000
+_MOST_REPORTS = 10_000
+"""Of one namespace that wait: of more, the oldest are dropped, and those of other namespaces stay."""
 _MOST_KNOWN = 1000
 """Executors of one application that are known by their ids."""
 LARGEST_ID = 2**31 - 1
@@ -95,14 +97,19 @@ class FailureReports:
     """On their way from the watch to the rounds: put in by one thread, taken out by another."""
 
     def __init__(self) -> None:
-        self._waiting: deque[Failure] = deque(maxlen=_MOST_REPORTS)
+        self._lock = Lock()
+        self._waiting: dict[str, deque[Failure]] = {}
 
     def put(self, failure: Failure) -> None:
-        self._waiting.append(failure)
+        namespace, _ = failure.application
+        with self._lock:
+            self._waiting.setdefault(namespace, deque(maxlen=_MOST_REPORTS)).append(failure)
 
     def take(self) -> list[Failure]:
         """Everything that is there, each once."""
-        return [self._waiting.popleft() for _ in range(len(self._waiting))]
+        with self._lock:
+            waiting, self._waiting = self._waiting, {}
+        return [failure for each in waiting.values() for failure in each]
 
 
 def failure(pod: Pod) -> Failure | None:

@@ -27,6 +27,8 @@ _APPLICATIONS_BYTES = 8_000
 PLACEMENT_BYTES = 40_000
 """Of a topology's status; where a placement is recommended, each of the two has half of it."""
 _STATE_BYTES = 16_000
+_MOST_UNPACKED_BYTES = 1 << 20
+"""Of what so much state can be packed from; more is none of Ballast's."""
 _PUNCTUATION_BYTES = 4
 _MOST_ATTEMPTS = 32
 _MOST_FAILING = 32
@@ -117,11 +119,13 @@ def _packed(text: str) -> str:
 
 
 def _unpacked(packed: str) -> str:
-    """Empty for what can't be read: then the strategy starts again."""
+    """Empty for what can't be read, or is longer than any state: then the strategy starts again."""
     try:
-        return zlib.decompress(base64.b64decode(packed)).decode()
+        unpacking = zlib.decompressobj()
+        text = unpacking.decompress(base64.b64decode(packed), _MOST_UNPACKED_BYTES).decode()
     except (ValueError, zlib.error):
         return ""
+    return text if unpacking.eof else ""
 
 
 def hits_status(hits: Mapping[str, NodeHits]) -> tuple[HitsStatus, ...]:

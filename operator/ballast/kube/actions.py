@@ -46,6 +46,8 @@ class Refused:
     """The server said no; `detail` are its words."""
 
     detail: str
+    forbidden: bool = False
+    """For want of a right, which other objects of the kind want as well."""
 
 
 ReleaseOutcome = Released | Changed | Vanished | Refused

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from ballast.kube.actions import Changed, Refused, Vanished
 from ballast.kube.client import Client
 from ballast.kube.document import JSON
-from ballast.kube.errors import Conflict, Invalid, KubeError, NotFound, Unavailable
+from ballast.kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFound, Unavailable
 from ballast.kube.kinds import POD
 from ballast.kube.pods import Nomination, Pod, held
 
@@ -81,4 +81,4 @@ def _patch(client: Client, pod: Pod, change: JSON) -> JSON | Changed | Vanished 
         # A test that fails is a 422 without causes; without an answer it is not known whether it was done.
         return Changed(error.message) if not isinstance(error, Invalid) or not error.causes else Refused(error.message)
     except KubeError as error:
-        return Refused(error.message)
+        return Refused(error.message, forbidden=isinstance(error, Forbidden))

@@ -39,6 +39,8 @@ def allowed(budget: Budget, executors: int) -> int:
 # What rests because of earlier moves: topologies, nodes and single executors.
 
 Objection = tuple[Reason, str]
+ExecutorId = tuple[str, str]
+"""Namespace and uid: a move may name any uid, also one of another namespace."""
 
 _NEVER_LEFT = frozenset({MovePhase.PROPOSED, MovePhase.REFUSED, MovePhase.EXPIRED})
 
@@ -65,14 +67,14 @@ def precedent(
     moves: Iterable[Move],
     policy: MovesPolicy,
     *,
-    executor_uid: str,
+    executor: ExecutorId,
     source: str,
     target: str,
     now: float,
 ) -> Objection | None:
     """Why another move of this executor, or one the other way, forbids this one."""
     for other in moves:
-        if other.executor_uid == executor_uid and not other.phase.ended:
+        if (other.namespace, other.executor_uid) == executor and not other.phase.ended:
             return Reason.IN_FLIGHT, "a move of this executor is already under way"
         recent = other.ended_at is None or now - other.ended_at < REVERSE_COOLDOWNS * policy.cooldown_seconds
         opposite = other.source == target and other.target == source
@@ -85,8 +87,8 @@ def precedent(
 class Rest:
     paused: frozenset[str]
     """Topologies whose last `pause_after_failures` judged moves all failed or did not help."""
-    executors: Mapping[str, Objection]
-    """By uid, executors whose move was refused or expired lately: why no other is suggested yet."""
+    executors: Mapping[ExecutorId, Objection]
+    """Executors whose move was refused or expired lately: why no other is suggested yet."""
 
     def of_topology(self, key: str) -> Objection | None:
         return (Reason.PAUSED, f"moves of {key} are paused") if key in self.paused else None
@@ -117,14 +119,14 @@ def _failing(past: list[Move], count: int) -> bool:
     return len(last) == count and all(m.phase is MovePhase.FAILED or m.helped is False for m in last)
 
 
-def _refused_lately(moves: Iterable[Move], policy: MovesPolicy, now: float) -> dict[str, Objection]:
-    found: dict[str, Objection] = {}
+def _refused_lately(moves: Iterable[Move], policy: MovesPolicy, now: float) -> dict[ExecutorId, Objection]:
+    found: dict[ExecutorId, Objection] = {}
     pause = max(policy.cooldown_seconds, policy.leave_timeout_seconds)
     for move in moves:
         over = None if move.ended_at is None else move.ended_at + pause
         if move.phase in (MovePhase.REFUSED, MovePhase.EXPIRED) and over is not None and now < over:
             words = f"its move {move.name} was {move.phase.lower()}; it rests {over - now:.0f} s more"
-            found[move.executor_uid] = (Reason.COOLDOWN, words)
+            found[move.namespace, move.executor_uid] = (Reason.COOLDOWN, words)
     return found
 
 

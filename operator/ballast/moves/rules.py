@@ -19,7 +19,7 @@ from ballast.model import (
     Reason,
 )
 from ballast.moves import budget
-from ballast.moves.budget import ExecutorCounts, Objection, Rest, precedent
+from ballast.moves.budget import ExecutorCounts, ExecutorId, Objection, Rest, precedent
 
 DRIFT_POINTS = 5.0
 """Scores move between a decision and its effect: a move that was predicted is still good if it overshoots by so much.
@@ -43,6 +43,10 @@ class Way:
     """Growth of the topology's cost of traffic; below 0 is nearer."""
     unmeasured: str = ""
     """The node without fresh metrics, if there is one."""
+
+    @property
+    def executor(self) -> ExecutorId:
+        return self.topology.partition("/")[0], self.executor_uid
 
 
 def worth(way: Way, moves: MovesPolicy, *, tolerance_points: float = 0.0) -> Objection | None:
@@ -157,7 +161,7 @@ class Rules:
         return precedent(
             self._moves,
             self._policy.moves,
-            executor_uid=way.executor_uid,
+            executor=way.executor,
             source=way.source,
             target=way.target,
             now=self._now,

@@ -43,14 +43,14 @@ class Arbiter:
 
     def ruling(self, move: PlannedMove) -> Objection | None:
         """Why it is refused; None: it is approved."""
-        objection = self.on_executor(move.uid) or self._rules.objection(_way(move))
+        objection = self.on_executor(move.namespace, move.uid) or self._rules.objection(_way(move))
         if objection is None:
             self._rules = self._rules.with_move(as_started(move, self._now))
         return objection
 
-    def on_executor(self, executor_uid: str) -> Objection | None:
+    def on_executor(self, namespace: str, uid: str) -> Objection | None:
         """Why no move of this executor is suggested again so soon."""
-        return self._resting.executors.get(executor_uid)
+        return self._resting.executors.get((namespace, uid))
 
     def on_topology(self, key: str) -> Objection | None:
         """Why none of this topology may move now."""
@@ -139,5 +139,5 @@ class ArbiterTerms:
         return self.candidates.locality_delta_ratio(self.candidates.executor(executor), target)
 
     def _objection(self, executor: Executor) -> Objection | None:
-        own = self.candidates.objection(executor) or self._arbiter.on_executor(executor.uid)
+        own = self.candidates.objection(executor) or self._arbiter.on_executor(executor.namespace, executor.uid)
         return own or self._arbiter.on_topology(executor.topology)

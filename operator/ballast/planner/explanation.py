@@ -184,7 +184,7 @@ def standing(executor: Executor, *, candidates: Candidates, rules: Rules, restin
     yield from candidates.objections(executor)
     for objection in (
         rules.of_policy(),
-        resting.executors.get(executor.uid),
+        resting.executors.get((executor.namespace, executor.uid)),
         rules.of_pool(),
         rules.of_topology(executor.topology),
         rules.of_node(executor.node or "", gives=True),
@@ -224,7 +224,7 @@ def _past(executor: Executor, snapshot: Snapshot) -> tuple[Move, ...]:
     mine = [
         move
         for move in snapshot.moves
-        if executor.uid in (move.executor_uid, move.replacement_uid)
+        if (move.namespace == executor.namespace and executor.uid in (move.executor_uid, move.replacement_uid))
         or (move.topology, move.component) == (executor.topology, executor.component)
     ]
     return tuple(sorted(mine, key=lambda move: (-move.started_at, move.name))[:_MOST_PAST])

@@ -189,6 +189,16 @@ def test_without_the_right_to_nominate_executors_are_released_all_the_same_and_i
     assert sent(pool)[before:] == ["spark-1-exec-2"]
 
 
+def test_a_refusal_that_is_about_the_pods_keeps_no_later_set_from_being_nominated(pool: Stage, tmp_path: Path) -> None:
+    for number in (2, 3):
+        answer = Answer(422, {"message": "no", "details": {"causes": [{"field": "status"}]}})
+        pool.refusals[f"/pods/spark-1-exec-{number}/status"] = answer
+    actuator = nominating(pool, tmp_path, 2, 3)
+    before = len(sent(pool))
+    actuator.release(pool.context([]), Plan(placements=(replace(placed(2, "cold"), nominated=True),)))
+    assert sent(pool)[before:] == ["spark-1-exec-2/status", "spark-1-exec-2"]
+
+
 def test_a_nomination_that_is_overdue_is_cleared(pool: Stage, tmp_path: Path) -> None:
     pool.add(streaming(2, status={"nominatedNodeName": "cold"}, managed_fields=[NOMINATED_BY_US]))
     actuator, context = acting(pool, tmp_path)
@@ -295,7 +305,13 @@ def test_a_move_that_came_to_nothing_may_come_again_and_one_that_is_open_may_not
     for phases in ((), (MovePhase.LEAVING,), (MovePhase.REFUSED,), (MovePhase.REFUSED, MovePhase.EXPIRED)):
         pool.script.asked.clear()
         moves = tuple(
-            a_move(f"m{i}", executor_uid=MOVE.uid, phase=phase, ended_at=NOW + i if phase.ended else None)
+            a_move(
+                f"m{i}",
+                namespace=MOVE.namespace,
+                executor_uid=MOVE.uid,
+                phase=phase,
+                ended_at=NOW + i if phase.ended else None,
+            )
             for i, phase in enumerate(phases)
         )
         (created,) = ordered(pool, tmp_path, moves=moves)
@@ -315,7 +331,9 @@ def test_no_name_comes_again_while_the_move_that_had_it_is_kept() -> None:
         kept = {name: move for name, move in kept.items() if now - (move.ended_at or 0.0) < TTL_SECONDS}
         name = move_name(MOVE, kept.values())
         assert name not in kept, f"after {(now - NOW) / 3600:.1f} h"
-        kept[name] = a_move(name, executor_uid=MOVE.uid, phase=MovePhase.EXPIRED, ended_at=now + 3600.0)
+        kept[name] = a_move(
+            name, namespace=MOVE.namespace, executor_uid=MOVE.uid, phase=MovePhase.EXPIRED, ended_at=now + 3600.0
+        )
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.api import BalancingPolicy
-from ballast.controller.failures import Application, Failed, Failure, FailureReports, Failures, failure
+from ballast.controller.failures import _MOST_REPORTS, Application, Failed, Failure, FailureReports, Failures, failure
 from ballast.controller.memory import failures_status, recalled_failures
 from ballast.kube.pods import Pod, PodReader
 from tests.unit.kube.builders import driver, executor, pod
@@ -98,6 +98,16 @@ def test_reports_are_taken_once_in_their_order() -> None:
         reports.put(Failure(OURS, number))
     assert [each.executor for each in reports.take()] == [2, 1]
     assert reports.take() == []
+
+
+def test_a_flood_of_reports_of_one_namespace_drops_none_of_another() -> None:
+    reports = FailureReports()
+    reports.put(Failure(("victims", "spark-1"), 7))
+    for number in range(_MOST_REPORTS + 5):
+        reports.put(Failure(OURS, number))
+    found = reports.take()
+    assert Failure(("victims", "spark-1"), 7) in found
+    assert next(each.executor for each in found if each.application == OURS) == 5
 
 
 # What a new leader makes of it

@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 from ballast.api.policy_status import PolicyStatus
 from ballast.api.topology import SparkTopology
 from ballast.controller.memory import (
+    _MOST_UNPACKED_BYTES,
+    _packed,
+    _unpacked,
     application_status,
     attempts_status,
     bounded_placement,
@@ -83,6 +86,13 @@ def test_how_far_components_may_spread_is_read_from_their_topologys_status() -> 
 
 def test_state_that_cannot_be_read_starts_again() -> None:
     assert recalled(PolicyStatus(state={"AvgShedder": "not base64 of zlib"}), []).shedding == ()
+
+
+def test_state_that_unpacks_to_more_than_any_state_starts_again() -> None:
+    bomb = _packed("0" * (20 * _MOST_UNPACKED_BYTES))
+    assert len(bomb) < 1 << 16
+    assert _unpacked(bomb) == ""
+    assert _unpacked(_packed("0" * (_MOST_UNPACKED_BYTES - 1))) != ""
 
 
 def test_of_too_many_hits_the_highest_are_kept() -> None:

@@ -239,5 +239,15 @@ def test_an_executor_rests_until_its_move_may_be_suggested_again(phase: MovePhas
     policy = MovesPolicy(cooldown_seconds=200.0, leave_timeout_seconds=120.0)
     refused = a_move(executor_uid="uid-e", phase=phase, ended_at=NOW - 150)
     words = f"its move m1 was {phase.lower()}; it rests 50 s more"
-    assert rest([refused], policy, NOW).executors == {"uid-e": (Reason.COOLDOWN, words)}
+    assert rest([refused], policy, NOW).executors == {("team", "uid-e"): (Reason.COOLDOWN, words)}
     assert rest([refused], policy, NOW + 50).executors == {}
+
+
+def test_a_move_that_names_an_executor_of_another_namespace_keeps_it_from_nothing() -> None:
+    policy = MovesPolicy(cooldown_seconds=200.0)
+    theirs = a_move(namespace="other", topology="other/clicks", executor_uid="uid-new", source="n8", target="n9")
+    expired = replace(theirs, phase=MovePhase.EXPIRED, ended_at=NOW - 10)
+    assert ("team", "uid-new") not in rest([expired], policy, NOW).executors
+    open_one = replace(theirs, phase=MovePhase.LEAVING, ended_at=None)
+    assert _why([open_one], policy) is None
+    assert _why([replace(open_one, namespace="team")], policy) is Reason.IN_FLIGHT
