@@ -104,12 +104,14 @@ def test_a_gate_of_the_pods_template_is_told_from_one_that_admission_added(chart
     file = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "clicks-podspec"}}
     file |= {"data": {"podspec-configmap-key": yaml.safe_dump(template)}}
     assert chart.admin.create(CONFIG_MAP, file, namespace=HERE).ok
+    checked = ("uninstall", "--check", "-o", "json", "--kubeconfig", str(chart.testbed.kubeconfig))
     try:
-        ended = run("uninstall", "--check", "-o", "json", "--kubeconfig", str(chart.testbed.kubeconfig))
+        ended = run(*checked)
         found = json.loads(ended.out)
     finally:
         for name in (*gated, "clicks-driver"):
             assert chart.admin.delete(POD, name, namespace=HERE).ok
+    wait_until(lambda: run(*checked).code == 0, what="it is safe once they are gone")
     assert (ended.code, found["safe"]) == (1, False)
     assert {f"{HERE}/clicks", f"{HERE}/notebook"} <= set(found["gatedByTemplate"])
     by_template = {pod["name"]: pod["byTemplate"] for pod in found["gatedPods"] if pod["namespace"] == HERE}
