@@ -7,16 +7,15 @@ that it asks for.
 
 from __future__ import annotations
 
+import marshal
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ballast.controller.failures import Failure, failure
 from ballast.kube.pods import Pod, Requested
+from ballast.kube.shared_values import SharedValues
 from ballast.model import Resources
-
-_MOST_LABELS = 20_000
-"""Sets of labels that are kept to be shared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,7 @@ class PodIndex:
         self._on_node: dict[str, dict[str, Pod]] = defaultdict(dict)
         self._sums: dict[str, Resources] = {}
         self._stale_sums: set[str] = set()
-        self._labels: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
+        self._labels: SharedValues[Mapping[str, str]] = SharedValues()
 
     def changed(self, before: Pod | None, after: Pod | None) -> None:
         if before is not None:
@@ -79,10 +78,8 @@ class PodIndex:
         """The pod, with labels that it shares with others of its template: there may be 100 000 pods."""
         if _is_single(pod):
             return pod
-        if len(self._labels) > _MOST_LABELS:
-            self._labels.clear()
-        key = tuple(sorted(pod.labels.items()))
-        return replace(pod, labels=self._labels.setdefault(key, pod.labels))
+        key = marshal.dumps(sorted(pod.labels.items()), 2)
+        return replace(pod, labels=self._labels.of(key, lambda: pod.labels))
 
     def _learn(self, pod: Pod) -> None:
         if _is_single(pod):
