@@ -11,8 +11,9 @@ from ballast.api.topology import External, Rate, SparkTopology, zone_ratios
 from ballast.controller.membership import key_of
 from ballast.kube import names
 from ballast.kube.pods import Pod
-from ballast.model import Anchor, Component, ConditionReason, Location, Separation, Stream, Topology, Workload
+from ballast.model import Anchor, Component, ConditionReason, Location, Phase, Separation, Stream, Topology, Workload
 
+_STAYING = (Phase.PENDING, Phase.RUNNING)
 Rates = Mapping[tuple[str, str], float]
 """Bytes per second by topology key and query, where queries are allowed and had an answer."""
 
@@ -137,16 +138,17 @@ def _anchors(
     anchors = _pod_anchors(external, around.pods.get(namespace, ()), around)
     if anchors:
         return anchors, []
-    message = f"component {name}: no running pod in {namespace} matches external.selector"
+    message = f"component {name}: no pod in {namespace} that runs or starts on a node matches external.selector"
     return (), [Finding(key_of(topology), ConditionReason.EXTERNAL_NOT_FOUND, message)]
 
 
 def _pod_anchors(external: External, pods: Sequence[Pod], around: Surroundings) -> tuple[Anchor, ...]:
+    """Pods that only start yet count, too: executors that come with them talk to them where they will be."""
     selector = external.selector
     on_nodes = Counter(
         pod.node
         for pod in pods
-        if pod.node and pod.phase.value == "Running" and selector is not None and selector.matches(pod.labels)
+        if pod.node and pod.phase in _STAYING and selector is not None and selector.matches(pod.labels)
     )
     located = [(node, count, around.locate(node)) for node, count in sorted(on_nodes.items())]
     total = sum(count for _, count, location in located if location is not None)

@@ -151,6 +151,7 @@ def observe(
         topologies=tuple(views),
         moves=tuple(moves),
         pending=tuple(pass_.pending),
+        contended=pass_.contended,
         metrics=known.health,
     )
     return Observation(snapshot, tuple(findings))
@@ -183,6 +184,7 @@ class _Pass:
         self._failed = failures.counts()
         self.executors: list[Executor] = []
         self.pending: list[Demand] = []
+        self.contended = False
         self._walk()
 
     def _walk(self) -> None:
@@ -199,6 +201,7 @@ class _Pass:
                 if self._pool.topology_selector is None or belonging.declared is not None:
                     self._take(pod, facts, belonging)
                     continue
+            self.contended |= pod.waits_for_a_node
             if pod.about_to_be_bound:
                 self.pending.append(Demand(pod.requests, self._constraints(pod)))
 

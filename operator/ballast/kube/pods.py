@@ -114,8 +114,11 @@ class Pod:
         A pod that it has found none for may wait for good. So may one for any other scheduler: the pod's spec names
         it, and it need not exist.
         """
-        waits = self.node is None and not (self.gates or self.leaving or self.ended)
-        return waits and not self.unschedulable and self.scheduler == KUBE_SCHEDULER
+        return self.waits_for_a_node and not self.unschedulable and self.scheduler == KUBE_SCHEDULER
+
+    @property
+    def waits_for_a_node(self) -> bool:
+        return self.node is None and not (self.gates or self.leaving or self.ended)
 
     @property
     def is_driver(self) -> bool:

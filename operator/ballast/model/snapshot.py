@@ -191,4 +191,6 @@ class Snapshot:
     topologies: tuple[Topology, ...] = ()
     moves: tuple[Move, ...] = ()
     pending: tuple[Demand, ...] = ()
+    contended: bool = False
+    """Pods of others wait for room, and may take what becomes free before an executor is bound."""
     metrics: MetricsHealth = field(default_factory=MetricsHealth)

@@ -36,7 +36,7 @@ def with_nominations(placements: tuple[Placement, ...], snapshot: Snapshot, leve
 
     def matters(placement: Placement) -> bool:
         choice = sizes[placement.location[: depths[placement.pin]]]
-        return choice > scored or bool(snapshot.pending) or placement.uid in before
+        return choice > scored or snapshot.contended or bool(snapshot.pending) or placement.uid in before
 
     return tuple(replace(each, nominated=matters(each)) if each.node is not None else each for each in placements)
 

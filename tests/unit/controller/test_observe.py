@@ -103,6 +103,9 @@ def test_pods_that_kube_scheduler_will_not_bind_take_no_room_from_executors() ->
         pod("waiting"),
     )
     assert len(found.snapshot.pending) == 1
+    only_refused = look(pod("fits-nowhere", status={"conditions": [refused]})).snapshot
+    assert (only_refused.pending, only_refused.contended) == ((), True)
+    assert not look(pod("bound", node="node-1")).snapshot.contended
 
 
 def test_executors_are_those_of_the_policys_namespaces_wherever_they_run() -> None:
@@ -258,13 +261,15 @@ def brokers(namespace: str) -> list[dict[str, Any]]:
     return [
         pod("kafka-0", namespace=namespace, node="node-1", labels=labels),
         pod("kafka-1", namespace=namespace, node="node-2", labels=labels),
-        pod("kafka-2", namespace=namespace, node="node-2", labels=labels),
+        pod("kafka-2", namespace=namespace, node="node-2", labels=labels, phase="Pending"),
         pod("kafka-3", namespace=namespace, labels=labels),
+        pod("kafka-4", namespace=namespace, node="node-1", labels=labels, leaving=True),
+        pod("kafka-5", namespace=namespace, node="node-1", labels=labels, phase="Failed"),
         pod("other", namespace=namespace, node="node-1"),
     ]
 
 
-def test_external_ends_are_where_their_running_pods_are() -> None:
+def test_external_ends_are_where_their_pods_run_or_start() -> None:
     pool = Pool(external_namespaces=frozenset({"kafka"}))
     found = look(*brokers("kafka"), topologies=[observed("kafka")], pool=pool)
     assert found.snapshot.topologies[0].components[0].anchors == (
