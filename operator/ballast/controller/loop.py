@@ -144,6 +144,10 @@ class Agenda:
             self._promised = at
             self._changed.set()
 
+    def release_due(self) -> bool:
+        """Whether a promised round is due. From any thread."""
+        return self._promised <= self._clock()
+
     def rest(self, seconds: float, *, promised_seconds: float = 0.0) -> None:
         """Have no round before so many seconds are over, whatever is marked; of those promised, none before
         `promised_seconds`.

@@ -232,23 +232,23 @@ class Movers:
         self._turns.begin(moves, gated=gated)
 
     def run(
-        self, context: Context, moves: list[OpenMove], *, until: float | None = None
+        self, context: Context, moves: list[OpenMove], *, release_due: Callable[[], bool] = lambda: False
     ) -> tuple[list[OpenMove], float | None]:
         """Advance each of the pool's open moves that has its turn as far as it goes now.
 
-        `until`: when executors are next to be released. Returns all of them in their new state, and when to look again
-        although nothing happens.
+        `release_due`: whether executors are to be released now. Returns all of them in their new state, and when to
+        look again although nothing happens.
         """
         known = {each.key: each for each in moves}
         wake = [
             self._guarded(each, lambda move: self._advance(move, context, known))
-            for each in self._in_turn(moves, until)
+            for each in self._in_turn(moves, release_due)
         ]
         return list(known.values()), earliest([*wake, self._turns.again_at(self._clock())])
 
-    def _in_turn(self, moves: Iterable[OpenMove], until: float | None) -> Iterator[OpenMove]:
+    def _in_turn(self, moves: Iterable[OpenMove], release_due: Callable[[], bool]) -> Iterator[OpenMove]:
         for each in self._turns.order(moves):
-            if until is not None and self._clock() >= until:
+            if release_due():
                 self._turns.hurry()
             if self._turns.comes(each):
                 began = self._clock()
@@ -275,9 +275,9 @@ class Movers:
             return None
         return self._carry(each, context, known)
 
-    def turn_away(self, moves: Iterable[OpenMove], *, until: float | None = None) -> float | None:
+    def turn_away(self, moves: Iterable[OpenMove], *, release_due: Callable[[], bool] = lambda: False) -> float | None:
         """End orphaned moves, unless they have begun: a policy may come back for them. Returns when to look again."""
-        for each in self._in_turn(moves, until):
+        for each in self._in_turn(moves, release_due):
             self._guarded(each, self._turn_away)
         return self._turns.again_at(self._clock())
 

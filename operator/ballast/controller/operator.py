@@ -147,6 +147,7 @@ class Operator:
             leading=lambda: self._election.leading and not self._stopped,
             reported=self._failed.take,
             check_alone=self._others.check,
+            release_promised=self._agenda.release_due,
         )
 
     async def run(self, stop: asyncio.Event) -> None:

@@ -7,7 +7,8 @@ are worked out. Topologies with executors always come, and so do those of which 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Collection, Iterable
 
 from ballast.api import SparkTopology
 from ballast.controller.membership import key_of
@@ -54,6 +55,14 @@ class Rota:
     def coming(self, memory: Memory) -> frozenset[str]:
         """Keys of those that come in a pass with this memory, also if they have no executors."""
         return self._coming.union(key for key, _, _ in (*memory.placements, *memory.scopes))
+
+    def postpone(self, keys: Collection[str]) -> None:
+        """Topologies that came, and of which nothing could be done yet: they are as those that never came."""
+        left = {version for version in self._seen if version[0] in keys}
+        for version in left:
+            del self._seen[version]
+        if left:
+            self._oldest = -math.inf
 
     def again_at(self, now: float) -> float | None:
         """When to look at those that had no turn: at once where one of them was never looked at."""

@@ -18,6 +18,7 @@ from ballast.controller.context import Context
 from ballast.controller.failures import Failure, Failures
 from ballast.controller.gateclock import GateClock
 from ballast.controller.loop import earliest
+from ballast.controller.membership import key_of
 from ballast.controller.memory import recalled, recalled_failures
 from ballast.controller.metrics_reader import MetricsReader
 from ballast.controller.movers import Movers
@@ -73,6 +74,7 @@ class Rounds:
 
     `leading`: asked before everything that acts; `reported`: executors that were seen to fail since it was last asked;
     `check_alone`: raises AnotherReleaseError where another release acts;
+    `release_promised`: whether executors that came to their gates during a round are due for the next one;
     `patience_seconds`: how long a round waits for metrics, over all policies.
     """
 
@@ -85,10 +87,12 @@ class Rounds:
         leading: Callable[[], bool],
         reported: Callable[[], Iterable[Failure]] = tuple,
         check_alone: Callable[[], object] = tuple,
+        release_promised: Callable[[], bool] = lambda: False,
         patience_seconds: float = 1.0,
     ) -> None:
         self._parts, self._clock, self._monotonic, self._leading = parts, clock, monotonic, leading
         self._reported, self._check_alone, self._patience_seconds = reported, check_alone, patience_seconds
+        self._release_promised = release_promised
         self._gates, self._failures = GateClock(), Failures()
         self._move_reader, self._rota = MoveReader(), Rota()
         self._kept: dict[str, _Kept] = {}
@@ -150,7 +154,8 @@ class Rounds:
         )
         self._parts.movers.keep(moves, gated=gated)
         names = {read.resource.metadata.name for read in objects.policies}
-        self._parts.reporter.begin(names, [*objects.broken, *broken])
+        topologies = {key_of(read.resource) for read in objects.topologies}
+        self._parts.reporter.begin(names, [*objects.broken, *broken], topologies)
         self._seen, self._failed, self.release_at = set(), {}, None
         due = self._visit_all(cluster_view, moves)
         if due is None:
@@ -160,16 +165,22 @@ class Rounds:
             return self._clock()
         self._parts.actuator.release_strays(strays, self._failed)
         self._confirmed &= {pod.uid for pod in objects.lists.pods if pod.held is not None}
-        due.append(self._parts.movers.turn_away(cluster_view.own_moves(moves, None), until=self.release_at))
-        due.append(self._rota.again_at(self._clock()))
+        due.append(self._parts.movers.turn_away(cluster_view.own_moves(moves, None), release_due=self._release_due))
         for name in self._kept.keys() - names:
             del self._kept[name]
             self._parts.telemetry.forget(name)
             self._parts.metrics.forget(name)
-        due.append(self._parts.reporter.conclude())
+        due.append(self._parts.reporter.conclude(self._release_due))
+        self._rota.postpone(self._parts.reporter.postponed)
+        due.append(self._rota.again_at(self._clock()))
         # A clock that was set back meanwhile must not put the next round off.
         set_back_seconds = min(0.0, self._clock() - cluster_view.now)
         return earliest(at + set_back_seconds for at in due if at is not None)
+
+    def _release_due(self) -> bool:
+        """Whether executors are to be released now: what they need not wait for is left to the next round."""
+        planned = self.release_at is not None and self._clock() >= self.release_at
+        return planned or self._release_promised()
 
     def _put_down(self) -> None:
         """Another may lead meanwhile: it tells of the policies then, and turns the switch."""
@@ -239,7 +250,9 @@ class Rounds:
         self._parts.actuator.clear_nominations(context, decided)
         self._parts.actuator.tell_displaced(context, decided)
         self.release_at = earliest((self.release_at, decided.wake_at))
-        mine, moves_wake = self._parts.movers.run(context, cluster_view.own_moves(moves, name), until=self.release_at)
+        mine, moves_wake = self._parts.movers.run(
+            context, cluster_view.own_moves(moves, name), release_due=self._release_due
+        )
         context = _with_moves(context, mine)
         if full:
             self._parts.actuator.create_moves(context, decided)

@@ -217,6 +217,19 @@ async def test_what_is_promised_first_comes_first_and_what_is_marked_rests() -> 
     assert agenda.take()
 
 
+def test_a_round_that_runs_can_see_that_the_next_release_is_due() -> None:
+    time = Time()
+    agenda = Agenda(time)
+    agenda.mark()
+    assert not agenda.release_due()
+    agenda.promise(after_seconds=1.0)
+    assert not agenda.release_due()
+    time.now = 1.0
+    assert agenda.release_due()
+    assert agenda.take()
+    assert not agenda.release_due()
+
+
 def test_gates_that_never_end_leave_a_pause_between_rounds() -> None:
     time = Time()
     agenda = Agenda(time)

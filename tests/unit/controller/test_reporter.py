@@ -303,10 +303,10 @@ def test_a_policy_owner_of_a_topology_that_is_its_own(
 
 def test_what_is_gone_is_forgotten(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     broken = BallastError("SparkTopology team/odd is not valid")
-    stage.report()
+    stage.report(topologies=(a_topology(),))
     for _ in range(3):
-        stage.reporter.begin({"streaming"}, [broken])
-    assert len(stage.reporter) == 5
+        stage.reporter.begin({"streaming"}, [broken], {"team/clicks"})
+    assert len(stage.reporter) == 8
     assert [record.message for record in caplog.records].count(f"left alone: {broken}") == 1
     stage.now += QUIET_SECONDS
     stage.reporter.begin(set(), [])

@@ -99,9 +99,15 @@ class Server:
         for ending, answer in self.refused.items():
             if path.endswith(ending):
                 return answer
-        return Answer(
-            body={"metadata": {"name": path.removesuffix("/status").rsplit("/", 1)[-1], "resourceVersion": "2"}}
-        )
+        name = path.removesuffix("/status").rsplit("/", 1)[-1]
+        if path.endswith("/status") and "/sparktopologies/" in path:
+            self._keep_status(name, asked)
+        return Answer(body={"metadata": {"name": name, "resourceVersion": "2"}})
+
+    def _keep_status(self, topology: str, asked: Asked) -> None:
+        for each in self.lists["sparktopologies"]:
+            if each["metadata"]["name"] == topology and f"/namespaces/{each['metadata']['namespace']}/" in asked.path:
+                each["status"] = {**each.get("status", {}), **asked.body["status"]}
 
 
 @pytest.fixture
@@ -123,6 +129,7 @@ def operating(
     leading: Callable[[], bool] = lambda: True,
     clock: Callable[[], float] = lambda: NOW,
     observer: Callable[[Client], Observer] = ClusterLister,
+    release_promised: Callable[[], bool] = lambda: False,
 ) -> Iterator[Rounds]:
     client = script.client(folder)
     events = EventRecorder(client, instance="one", clock=clock, on_error=_fail)
@@ -136,7 +143,14 @@ def operating(
         switch=Switch(client, name="ballast", identity="one", clock=clock, monotonic=clock),
         telemetry=telemetry,
     )
-    rounds = Rounds(parts, clock=clock, monotonic=monotonic, leading=leading, patience_seconds=PATIENCE_SECONDS)
+    rounds = Rounds(
+        parts,
+        clock=clock,
+        monotonic=monotonic,
+        leading=leading,
+        release_promised=release_promised,
+        patience_seconds=PATIENCE_SECONDS,
+    )
     try:
         yield rounds
     finally:
@@ -455,6 +469,48 @@ def test_a_status_that_had_to_wait_gets_a_round_of_its_own(server: tuple[Server,
         found.lists["balancingpolicies"][0]["status"] = written
         found.lists["nodes"].append(node("node-new", labels={"team": "ads"}))
         assert rounds.run() == NOW + QUIET_SECONDS
+
+
+def topology(team: str, number: int) -> JSON:
+    metadata = {"name": f"t{number}", "namespace": team, "uid": f"{team}/{number}", "resourceVersion": "1"}
+    return {"metadata": {**metadata, "generation": 1}, "spec": {"components": [{"name": "ingest"}]}}
+
+
+def topologies_told(script: Scripted) -> list[str]:
+    """Keys of those whose status was written."""
+    paths = [asked.path.split("/") for asked in script.writes if "/sparktopologies/" in asked.path]
+    return [f"{path[path.index('namespaces') + 1]}/{path[path.index('sparktopologies') + 1]}" for path in paths]
+
+
+def test_while_executors_come_to_their_gates_few_statuses_of_topologies_are_written_in_each_namespace_in_turn(
+    server: tuple[Server, Scripted], tmp_path: Path
+) -> None:
+    found, script = server
+    found.lists["pods"] = found.lists["executormoves"] = []
+    found.lists["sparktopologies"] = [*(topology("ads", number) for number in range(10)), topology("web", 0)]
+    coming = threading.Event()
+    coming.set()
+    with operating(script, tmp_path, release_promised=coming.is_set) as rounds:
+        assert rounds.run() == NOW
+        assert topologies_told(script) == ["ads/t0", "web/t0", "ads/t1"]
+        rounds.run()
+        assert topologies_told(script)[3:] == ["ads/t2", "ads/t3"]
+        coming.clear()
+        assert rounds.run() != NOW
+        assert len(topologies_told(script)) == 11
+
+
+def test_what_had_no_turn_among_many_topologies_comes_before_those_that_had_one(
+    server: tuple[Server, Scripted], tmp_path: Path
+) -> None:
+    """So many that a round without executors at their gates looks at a part of them only."""
+    found, script = server
+    found.lists["pods"] = found.lists["executormoves"] = []
+    found.lists["sparktopologies"] = [topology("ads", number) for number in range(30)]
+    with operating(script, tmp_path, release_promised=lambda: True) as rounds:
+        for _ in range(10):
+            rounds.run()
+    assert len(set(topologies_told(script))) == 30
 
 
 INTERVAL_SECONDS = 15.0
