@@ -30,6 +30,10 @@ class GateClock:
         gated = (pod for pod in pods if names.GATE in pod.gates and not pod.ended)
         return GateClock({pod.uid: self._since(pod, now) for pod in gated})
 
+    def holds_alone(self, pods: Iterable[Pod]) -> bool:
+        """Whether one of these pods, which it has seen, waits for Ballast and for nothing else."""
+        return any(self.alone_since.get(pod.uid) is not None and not pod.leaving for pod in pods)
+
     def _since(self, pod: Pod, now: float) -> float | None:
         if len(pod.gates) > 1:
             return None

@@ -37,7 +37,7 @@ class Rota:
         """When that of the others came that has waited longest: negative infinity for one that never did."""
 
     def begin(self, topologies: Iterable[SparkTopology], now: float, *, gated: bool = False) -> None:
-        """`gated`: whether executors are at their gates."""
+        """`gated`: whether executors wait for Ballast alone."""
         most = MOST_WHILE_GATED if gated else MOST
         versions = {_version(each): each for each in topologies}
         # The wall clock may have stepped backwards.

@@ -146,7 +146,7 @@ class Rounds:
         pools = pools_of(objects.policies, objects.lists.nodes)
         self._keep_switch(objects, pools)
         moves, broken = self._move_reader.read(objects.moves)
-        gated = any(pod.held is not None for pod in objects.lists.pods)
+        gated = self._gates.holds_alone(objects.lists.pods)
         self._rota.begin((read.resource for read in objects.topologies), self._clock(), gated=gated)
         cluster_view, self._looked_at = (
             ClusterView(objects, pools, self._gates, self._clock(), self._failures, moves, self._rota),

@@ -43,7 +43,7 @@ class Turns:
         self._passed_over: list[OpenMove] = []
 
     def begin(self, moves: Iterable[OpenMove], *, gated: bool = False) -> None:
-        """`gated`: whether executors are at their gates."""
+        """`gated`: whether executors wait for Ballast alone."""
         self._most = MOST_WHILE_GATED if gated else MOST
         waiting = [each for each in moves if not (each.state.phase.in_flight or each.state.phase.ended)]
         known = {_version(each) for each in waiting}

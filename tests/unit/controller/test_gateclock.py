@@ -9,7 +9,7 @@ from ballast.controller.gateclock import GateClock, StaleGates
 from ballast.kube.actions import Released
 from ballast.kube.pods import Pod, PodReader
 from ballast.model import Reason
-from tests.unit.kube.builders import CREATED_AT, GATE, driver, executor
+from tests.unit.kube.builders import CREATED, CREATED_AT, GATE, driver, executor
 from tests.unit.kube.scripted import Answer, Scripted, scripted
 
 FOREIGN = {"name": "kueue.x-k8s.io/admission"}
@@ -46,6 +46,21 @@ def test_nobody_waits_until_a_clock_that_is_behind_has_caught_up() -> None:
 def test_the_clock_forgets_pods_that_are_not_gated_any_more() -> None:
     released = [PodReader().read(executor())]
     assert GateClock().after(gated(), CREATED_AT).after(released, CREATED_AT + 1).alone_since == {}
+
+
+@pytest.mark.parametrize(
+    ("gates", "leaving", "alone"),
+    [((GATE,), False, True), ((FOREIGN, GATE), False, False), ((GATE,), True, False), ((), False, False)],
+    ids=["our gate alone", "another gate, too", "a pod that is leaving", "no gate"],
+)
+def test_a_pod_waits_for_ballast_alone_unless_something_else_keeps_it(
+    gates: tuple[dict[str, Any], ...], leaving: bool, alone: bool
+) -> None:
+    pod = executor(gates=list(gates))
+    if leaving:
+        pod["metadata"] |= {"deletionTimestamp": CREATED, "deletionGracePeriodSeconds": 30}
+    pods = [PodReader().read(pod)]
+    assert GateClock().after(pods, CREATED_AT).holds_alone(pods) is alone
 
 
 def stale_gates(script: Scripted, folder: Path, *, waited_seconds: float) -> StaleGates:

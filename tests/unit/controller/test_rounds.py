@@ -500,6 +500,19 @@ def test_while_executors_come_to_their_gates_few_statuses_of_topologies_are_writ
         assert len(topologies_told(script)) == 11
 
 
+@pytest.mark.parametrize(("gates", "told"), [([GATE, {"name": "quota"}], 10), ([GATE], 3)], ids=["two gates", "ours"])
+def test_a_pod_that_another_gate_holds_as_well_slows_nobody_down(
+    server: tuple[Server, Scripted], tmp_path: Path, gates: list[JSON], told: int
+) -> None:
+    """A user may leave such a pod there for good."""
+    found, script = server
+    found.lists["pods"] = [executor(1, application="ads", namespace="ads", gates=gates)]
+    found.lists["executormoves"] = []
+    found.lists["sparktopologies"] = [topology("web", number) for number in range(10)]
+    one_round(script, tmp_path)
+    assert len(topologies_told(script)) == told
+
+
 def test_what_had_no_turn_among_many_topologies_comes_before_those_that_had_one(
     server: tuple[Server, Scripted], tmp_path: Path
 ) -> None:
