@@ -226,7 +226,7 @@ class Movers:
     def keep(self, moves: Sequence[OpenMove], *, gated: bool = False) -> None:
         """A reconcile begins with these moves, which are all that there are: what is known of others is forgotten.
 
-        `gated`: whether executors are at their gates.
+        `gated`: whether executors wait for Ballast alone.
         """
         self._answers.keep({each.key for each in moves})
         self._turns.begin(moves, gated=gated)
@@ -288,6 +288,9 @@ class Movers:
             self._write(each, step, "")
 
     def _expire(self, each: OpenMove, settings: MovesPolicy) -> None:
+        if "deletionTimestamp" in each.raw["metadata"]:
+            # A finalizer may keep it for good: it must not use up other moves' turns.
+            return
         outlived = record.outlived(each.state, ttl_seconds=settings.ttl_seconds, now=self._clock())
         if outlived and self._turns.may_delete():
             delete_object(self._client, kinds.EXECUTOR_MOVE, each.raw)

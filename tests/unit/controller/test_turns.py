@@ -117,6 +117,18 @@ def test_a_reconcile_deletes_few_of_those_that_ended(pool: Stage) -> None:
     assert len(pool.moves) == MOST
 
 
+def test_moves_that_are_being_deleted_take_no_turn_of_those_that_ended(pool: Stage) -> None:
+    timings = {"ended": "2020-01-01T00:00:00Z"}
+    for number in range(2, 2 + 2 * MOST):
+        ended = {**move(number), "status": {"phase": "Refused", "reason": "TooYoung", "timings": timings}}
+        if number < 2 + MOST:
+            ended["metadata"] |= {"deletionTimestamp": "2020-01-02T00:00:00Z", "finalizers": ["example.com/kept"]}
+        pool.order(ended)
+    pool.begin()
+    assert pool.run() is None
+    assert sorted(pool.moves) == sorted(f"m{number}" for number in range(2, 2 + MOST))
+
+
 def test_while_executors_are_gated_fewer_moves_have_their_turn() -> None:
     turns = Turns()
     turns.begin(JUNK, gated=True)
