@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,16 +14,29 @@ import yaml
 from ballast.errors import InvalidField
 
 STANDARD_INPUT = Path("-")
+MOST_MIB = 64
+"""That are read of a file, unless its reader expects more."""
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def text_of(path: Path, *, option: str, remedy: str) -> str:
-    """The whole file, or standard input for `-`. Raises InvalidField."""
+def text_of(path: Path, *, option: str, remedy: str, most_mib: int = MOST_MIB) -> str:
+    """The whole file, or standard input for `-`. Raises InvalidField, also for more than `most_mib`."""
+    most = most_mib << 20
     try:
-        return sys.stdin.read() if path == STANDARD_INPUT else path.read_text(encoding="utf-8")
+        if path == STANDARD_INPUT:
+            text, size = sys.stdin.read(most + 1), 0
+        else:
+            with path.open(encoding="utf-8") as file:
+                # Of a device, a pipe or a socket it is 0, whatever comes.
+                size = os.fstat(file.fileno()).st_size
+                text = file.read(most + 1) if size <= most else ""
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidField(option, str(path), f"{in_plain_words(error)}; {remedy}") from error
+    if size > most or len(text) > most:
+        has = f"{size / (1 << 20):.1f} MiB" if size > most else f"more than {most_mib} MiB"
+        raise InvalidField(option, str(path), f"it has {has}, and at most {most_mib} MiB are read; {remedy}")
+    return text
 
 
 def documents(path: Path, *, option: str, remedy: str) -> list[Any]:

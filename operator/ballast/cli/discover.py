@@ -58,6 +58,8 @@ _QUERIES = {
 }
 """Bytes per second, and how many queries, by the driver's pod: a series of another pod counts for no application."""
 
+_MOST_MIB = 1024
+"""Of a list of all pods, and of what queries reported in many days."""
 _PODS_REMEDY = "write it with `kubectl get pods -A -o json`"
 _AS_KUBECTL = "as `kubectl get pods -A -o json` does"
 
@@ -130,7 +132,7 @@ def discover(
 def _of_file(path: Path, namespace: str | None) -> tuple[list[Json], list[Json]]:
     """Pods of the namespace, and of all. Raises InvalidField."""
     remedy = _PODS_REMEDY
-    text = text_of(path, option="--filename", remedy=remedy)
+    text = text_of(path, option="--filename", remedy=remedy, most_mib=_MOST_MIB)
     try:
         document = json.loads(text)
     except ValueError as error:
@@ -257,7 +259,7 @@ def _queries(options: Sequence[str], found: Sequence[Application]) -> Iterator[t
         if len(owners) != 1:
             told = f"{len(owners)} applications are meant; write APPLICATION=FILE"
             raise InvalidField("--progress", option, told)
-        text = text_of(Path(file), option="--progress", remedy="name a file that can be read")
+        text = text_of(Path(file), option="--progress", remedy="name a file that can be read", most_mib=_MOST_MIB)
         yield owners[0], query_of(text.splitlines(), file)
 
 
