@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ballast.api.topology import Component as DeclaredComponent
 from ballast.api.topology import External, Rate, SparkTopology, zone_ratios
 from ballast.controller.membership import key_of
-from ballast.kube import names
-from ballast.kube.pods import Pod
-from ballast.model import Anchor, Component, ConditionReason, Location, Phase, Separation, Stream, Topology, Workload
+from ballast.controller.surroundings import Surroundings, TooManyTriedError
+from ballast.model import Anchor, Component, ConditionReason, Separation, Stream, Topology, Workload
 
-_STAYING = (Phase.PENDING, Phase.RUNNING)
 Rates = Mapping[tuple[str, str], float]
 """Bytes per second by topology key and query, where queries are allowed and had an answer."""
 
@@ -27,17 +24,6 @@ class Finding:
     message: str
     stalls: bool = False
     """Nothing of this topology is acted on."""
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """Where things are. `locate`: a node's location by its name, None for an unknown node."""
-
-    pods: Mapping[str, Sequence[Pod]]
-    """Pods that could be external ends, and drivers, by namespace."""
-    locate: Callable[[str], Location | None]
-    levels: int
-    external_namespaces: frozenset[str]
 
 
 def declared(
@@ -60,7 +46,7 @@ def declared(
         components=tuple(components),
         streams=tuple(streams),
         separate=tuple(Separation(group, by) for group in topology.spec.separate),
-        driver=driver_anchor(namespace, applications, around),
+        driver=around.driver(namespace, applications),
         failed_executors=failed,
     )
     return view, findings
@@ -80,20 +66,9 @@ def implicit(
         name=application,
         components=tuple(Component(name, workload=_workload(workloads.get(name))) for name in sorted(components)),
         implicit=True,
-        driver=driver_anchor(namespace, [application], around),
+        driver=around.driver(namespace, [application]),
         failed_executors=failed,
     )
-
-
-def driver_anchor(namespace: str, applications: Iterable[str], around: Surroundings) -> Anchor | None:
-    """Where the driver is: of several applications, the first one's by name that is on a known node."""
-    wanted = set(applications)
-    drivers = [p for p in around.pods.get(namespace, ()) if p.is_driver and not p.ended and p.node]
-    for pod in sorted(drivers, key=lambda pod: pod.name):
-        location = around.locate(pod.node or "")
-        if pod.labels.get(names.SPARK_APPLICATION) in wanted and location is not None:
-            return Anchor(location, 1.0, pod.node)
-    return None
 
 
 def _component(component: DeclaredComponent, anchors: tuple[Anchor, ...], *, rates: Rates, key: str) -> Component:
@@ -135,33 +110,28 @@ def _anchors(
             "ask the owner of the policy to add it"
         )
         return (), [Finding(key_of(topology), ConditionReason.EXTERNAL_NAMESPACE_NOT_ALLOWED, message)]
-    anchors = _pod_anchors(external, around.pods.get(namespace, ()), around)
-    if anchors:
-        return anchors, []
     message = f"component {name}: no pod in {namespace} that runs or starts on a node matches external.selector"
+    try:
+        anchors = around.anchors(external.selector, namespace, asking=own) if external.selector is not None else ()
+        if anchors:
+            return anchors, []
+    except TooManyTriedError:
+        message = (
+            f"component {name}: not looked for, because topologies of namespace {own} select among too many pods: "
+            "delete some, or let external.selector name a label that few pods have"
+        )
     return (), [Finding(key_of(topology), ConditionReason.EXTERNAL_NOT_FOUND, message)]
 
 
-def _pod_anchors(external: External, pods: Sequence[Pod], around: Surroundings) -> tuple[Anchor, ...]:
-    """Pods that only start yet count, too: executors that come with them talk to them where they will be."""
-    selector = external.selector
-    on_nodes = Counter(
-        pod.node
-        for pod in pods
-        if pod.node and pod.phase in _STAYING and selector is not None and selector.matches(pod.labels)
-    )
-    located = [(node, count, around.locate(node)) for node, count in sorted(on_nodes.items())]
-    total = sum(count for _, count, location in located if location is not None)
-    return tuple(Anchor(location, count / total, node) for node, count, location in located if location is not None)
-
-
 def _drivers_selected(topology: SparkTopology, around: Surroundings) -> list[Finding]:
-    drivers = [p for p in around.pods.get(topology.metadata.namespace or "", ()) if p.is_driver and not p.ended]
     findings = []
     for component in topology.spec.components:
         if component.selector is None:
             continue
-        hit = next((pod for pod in drivers if component.selector.matches(pod.labels)), None)
+        try:
+            hit = around.selected_driver(component.selector, topology.metadata.namespace or "")
+        except TooManyTriedError:
+            continue
         if hit is not None:
             message = (
                 f"component {component.name}: its selector matches the driver {hit.name}, and drivers are never "

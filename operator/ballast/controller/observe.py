@@ -13,11 +13,12 @@ from ballast.api.labels import LabelSelector
 from ballast.api.policy import PolicySpec
 from ballast.api.policy_metrics import Permission
 from ballast.api.topology import SparkTopology
-from ballast.controller.ends import Finding, Rates, Surroundings, declared, implicit
+from ballast.controller.ends import Finding, Rates, declared, implicit
 from ballast.controller.failures import Failures
 from ballast.controller.gateclock import GateClock
 from ballast.controller.membership import Belonging, Membership, key_of
 from ballast.controller.pod_index import OtherPods
+from ballast.controller.surroundings import Surroundings
 from ballast.kube import names
 from ballast.kube.constraint_reader import Volumes
 from ballast.kube.nodes import NodeFacts, model_node
@@ -329,7 +330,9 @@ class _Pass:
         def locate(name: str) -> Location | None:
             return facts[name].location(levels) if name in facts else None
 
-        return Surroundings(self._ends, locate, len(levels.ordered), self._pool.external_namespaces)
+        return Surroundings(
+            self._ends, locate, levels=len(levels.ordered), external_namespaces=self._pool.external_namespaces
+        )
 
 
 def _stray_findings(key: str, strays: set[str]) -> list[Finding]:

@@ -414,3 +414,17 @@ def test_what_goes_to_an_external_component_and_comes_back_is_no_cycle() -> None
     components = [{"name": "kafka", "external": {"zones": {"a": 1}}}, {"name": "ingest"}]
     streams = [{"from": "kafka", "to": "ingest"}, {"from": "ingest", "to": "kafka"}]
     assert said(components=components, streams=streams) == []
+
+
+def test_an_external_component_that_is_not_looked_for_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ballast.controller.surroundings.MOST_TRIED", 4)
+    components = [{"name": "ingest"}] + [
+        {"name": f"kafka-{each}", "external": {"selector": {"matchLabels": {"app": each}}}} for each in ("many", "one")
+    ]
+    found = look(
+        *(pod(f"many-{number}", node="node-1", labels={"app": "many"}) for number in range(2)),
+        pod("one", node="node-1", labels={"app": "one"}),
+        topologies=[topology(components=components)],
+    )
+    (finding,) = found.findings
+    assert finding.message.startswith("component kafka-many: not looked for, because topologies of namespace analytics")
