@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import math
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -47,14 +49,24 @@ _Told = tuple[actions.Release, actions.ReleaseOutcome]
 
 
 class Actuator:
-    """The one place that acts on pods and creates moves for a plan. `clock`: seconds since the epoch."""
+    """The one place that acts on pods and creates moves for a plan.
+
+    `clock`: seconds since the epoch; `monotonic`: seconds that are never set back.
+    """
 
     def __init__(
-        self, client: Client, *, events: EventRecorder, telemetry: Telemetry, clock: Callable[[], float]
+        self,
+        client: Client,
+        *,
+        events: EventRecorder,
+        telemetry: Telemetry,
+        clock: Callable[[], float],
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._client, self._events, self._telemetry, self._clock = client, events, telemetry, clock
-        self._nominates_from = 0.0
-        """Not before: the API server has refused it."""
+        self._client, self._events, self._telemetry = client, events, telemetry
+        self._clock, self._monotonic = clock, monotonic
+        self._nominates_from = -math.inf
+        """Not before (monotonic seconds): the API server has refused it."""
 
     def release(self, context: Context, plan: Plan) -> None:
         """Release placed executors at once; then those without a place, so that they don't take the others' room."""
@@ -85,13 +97,13 @@ class Actuator:
             for each in orders
             if each.placement.nominated and each.placement.node and (pod := context.pods.get(each.uid)) is not None
         ]
-        if not wanted or self._clock() < self._nominates_from:
+        if not wanted or self._monotonic() < self._nominates_from:
             return orders
         outcomes = nomination.nominate_many(self._client, wanted)
         for outcome in outcomes:
             self._telemetry.writes.labels("nomination", type(outcome).__name__).inc()
         if all(isinstance(outcome, actions.Refused) and outcome.forbidden for outcome in outcomes):
-            self._nominates_from = self._clock() + _REFUSED_SECONDS
+            self._nominates_from = self._monotonic() + _REFUSED_SECONDS
         fresh = {each.pod.uid: each.pod.held for each in outcomes if isinstance(each, nomination.Nominated)}
         return [replace(each, held=fresh.get(each.uid) or each.held) for each in orders]
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -58,10 +59,12 @@ def ordered(pool: Stage, folder: Path, *, topology: str | None = None, moves: tu
     return [asked.body for asked in pool.script.writes if asked.path.split("?")[0].endswith("/executormoves")]
 
 
-def acting(pool: Stage, folder: Path, *, topology: str | None = None) -> tuple[Actuator, Context]:
+def acting(
+    pool: Stage, folder: Path, *, topology: str | None = None, monotonic: Callable[[], float] = time.monotonic
+) -> tuple[Actuator, Context]:
     client = pool.script.client(folder)
     events = EventRecorder(client, instance="one", clock=lambda: NOW, on_error=_fail)
-    actuator = Actuator(client, events=events, telemetry=pool.telemetry, clock=lambda: NOW)
+    actuator = Actuator(client, events=events, telemetry=pool.telemetry, clock=lambda: pool.now, monotonic=monotonic)
     context = pool.context([])
     if topology is not None:
         context = replace(context, objects=replace(context.objects, topologies=(_read(topology),)))
@@ -160,10 +163,10 @@ def sent(pool: Stage) -> list[str]:
     return [asked.path.split("?")[0].split("/pods/")[1] for asked in pool.script.writes if "/pods/" in asked.path]
 
 
-def nominating(pool: Stage, tmp_path: Path, *numbers: int) -> Actuator:
+def nominating(pool: Stage, tmp_path: Path, *numbers: int, monotonic: Callable[[], float] = time.monotonic) -> Actuator:
     """Ran for executors that are gated and to be nominated to node cold."""
     pool.add(driver(), *(streaming(number, gates=[GATE]) for number in numbers))
-    actuator, context = acting(pool, tmp_path)
+    actuator, context = acting(pool, tmp_path, monotonic=monotonic)
     actuator.release(context, Plan(placements=tuple(replace(placed(n, "cold"), nominated=True) for n in numbers)))
     return actuator
 
@@ -187,6 +190,22 @@ def test_without_the_right_to_nominate_executors_are_released_all_the_same_and_i
     before = len(sent(pool))
     actuator.release(pool.context([]), Plan(placements=(replace(placed(2, "cold"), nominated=True),)))
     assert sent(pool)[before:] == ["spark-1-exec-2"]
+
+
+@pytest.mark.parametrize("stepped_seconds", [-86_400.0, 86_400.0])
+def test_nominations_are_tried_again_after_ten_minutes_however_the_wall_clock_steps(
+    pool: Stage, tmp_path: Path, stepped_seconds: float
+) -> None:
+    passed = [0.0]
+    pool.refusals["/pods/spark-1-exec-2/status"] = Answer(403, {"message": "no such right"})
+    actuator = nominating(pool, tmp_path, 2, monotonic=lambda: passed[0])
+    pool.now += stepped_seconds
+    tried = []
+    for passed[0] in (599.0, 600.0):
+        before = len(sent(pool))
+        actuator.release(pool.context([]), Plan(placements=(replace(placed(2, "cold"), nominated=True),)))
+        tried.append("spark-1-exec-2/status" in sent(pool)[before:])
+    assert tried == [False, True]
 
 
 def test_a_refusal_that_is_about_the_pods_keeps_no_later_set_from_being_nominated(pool: Stage, tmp_path: Path) -> None:
