@@ -11,6 +11,7 @@ import typer
 
 from ballast.cli.access import ANYHOW, Access, reads_cluster
 from ballast.controller.gateclock import STALE_AFTER_SECONDS, StaleGates
+from ballast.controller.other_releases import acting_instead
 from ballast.controller.switch import UNINSTALLED, Switch
 from ballast.kube import kinds
 from ballast.kube.actions import Changed, Refused, Released, ReleaseOutcome
@@ -30,6 +31,8 @@ _NOT_OF_HELM = (
     "chart with --no-hooks. To release all executors and stop gating: ballast release --all"
 )
 _LEASE_GRACE_SECONDS = 4.0
+_OTHERS_SECONDS = STALE_AFTER_SECONDS + 0.5
+"""For another release to release the executors that it holds."""
 _PROPAGATION_SECONDS = 3.0
 """Until every API server has surely seen that the switch is off; nothing tells when that is."""
 
@@ -63,7 +66,9 @@ def release(
 
     For when no operator runs. With --stale, the gate switch is also turned off if there is no leader, so that no new
     executor is gated. After --all, a running operator gates no executors: restart its Deployment to gate executors
-    again. Exits with 1 if an executor is still gated, or the switch could not be turned off.
+    again. While another release of Ballast acts in the cluster, only executors are released that it has left gated for
+    longer than any gate timeout; name that release (--name) to release its executors. Exits with 1 if an executor is
+    still gated, or the switch could not be turned off.
     """
     if stale == everybody:
         raise typer.BadParameter("say --stale or --all", param_hint="--stale/--all")
@@ -75,17 +80,16 @@ def release(
             return
         switch = Switch(client, name=name, identity="ballast-release", clock=time.time, monotonic=time.monotonic)
         gates = StaleGates(client, clock=time.time)
+        # Asked before the switch is turned off: of two that are on, one acts.
+        other = _acting_instead(client, name)
         if everybody:
             is_off = _turned_off(switch, UNINSTALLED, "the gate switch is off: restart the Deployment to gate again")
             # A gate that was removed leaves no trace of where it came from.
             _warn(client)
-            first = gates.release_all()
-            time.sleep(_PROPAGATION_SECONDS)
-            # This also retries the executors that could not be released at first.
-            outcomes = [each for each in first if isinstance(each, Released)] + gates.release_all()
+            outcomes = _all(gates) if other is None else _left_by(other, gates)
         elif _nobody_leads(client, namespace=namespace or connection.namespace, name=name):
             is_off = _turned_off(switch, "LeaseStale", "no leader elected: the gate switch is off")
-            outcomes = gates.release(older_than_seconds=0.0)
+            outcomes = gates.release(older_than_seconds=0.0 if other is None else STALE_AFTER_SECONDS)
         else:
             is_off, outcomes = True, gates.release(older_than_seconds=STALE_AFTER_SECONDS)
     finally:
@@ -93,6 +97,33 @@ def release(
     _tell(outcomes)
     if not is_off:
         raise typer.Exit(1)
+
+
+def _acting_instead(client: Client, name: str) -> str | None:
+    """Nothing that can't be read must block a release."""
+    try:
+        return acting_instead(client, name)
+    except KubeError as error:
+        typer.echo(f"whether another release of Ballast acts in this cluster is not known: {error}", err=True)
+        return None
+
+
+def _all(gates: StaleGates) -> list[ReleaseOutcome]:
+    first = gates.release_all()
+    time.sleep(_PROPAGATION_SECONDS)
+    # This also retries the executors that could not be released at first.
+    return [each for each in first if isinstance(each, Released)] + gates.release_all()
+
+
+def _left_by(other: str, gates: StaleGates) -> list[ReleaseOutcome]:
+    """Pods do not show which release gated them. Those that the one that acts releases in time are its own."""
+    typer.echo(
+        f"the Ballast release {other} acts in this cluster, and has {_OTHERS_SECONDS:.0f} s to place its executors; "
+        f"those that are still gated then are released. To release all of them, say --name {other}"
+    )
+    gates.look()
+    time.sleep(_OTHERS_SECONDS)
+    return gates.release(older_than_seconds=STALE_AFTER_SECONDS)
 
 
 def _of_helm(client: Client, job: str, *, namespace: str) -> bool:

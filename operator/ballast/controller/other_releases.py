@@ -7,6 +7,7 @@ count the other's moves in its budgets. Each release has its GateSwitch, which i
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterable
 
 from ballast.controller.switch import LEADING, Switch
@@ -20,6 +21,8 @@ from ballast.kube.objects import Query, read_list
 _LOG = logging.getLogger(__name__)
 COMPARE_SECONDS = 30.0
 """How often to look: for so long may two act that have begun at the same moment."""
+RETRY_SECONDS = 5.0
+"""Until it is asked again after an error."""
 
 
 class AnotherReleaseError(BallastError):
@@ -31,27 +34,31 @@ class OtherReleases:
 
     def __init__(self, client: Client, switch: Switch, *, name: str, monotonic: Callable[[], float]) -> None:
         self._client, self._switch, self._name, self._monotonic = client, switch, name, monotonic
-        self._looked_at: float | None = None
+        self._known = False
+        """Whether no other release acted when this was last asked, if it was."""
+        self._next_at = -math.inf
+        """Monotonic seconds at which to look again."""
 
     def forget(self) -> None:
         """Look again before anything is done: this replica did not lead."""
-        self._looked_at = None
+        self._known, self._next_at = False, -math.inf
 
     def check(self) -> None:
         """Raises AnotherReleaseError as long as another release acts; this one's switch is off then, and says so."""
         now = self._monotonic()
-        if self._looked_at is not None and now - self._looked_at < COMPARE_SECONDS:
+        if now < self._next_at:
             return
         try:
-            rival = acting(self._switches(), self._name)
+            rival = acting_instead(self._client, self._name)
         except KubeError as error:
             # Gated executors do not wait for an answer that was given before.
-            if error.of_server or self._looked_at is None:
+            if error.of_server or not self._known:
                 raise
             _LOG.warning("whether another release of Ballast acts now is not known: %s", error)
+            self._next_at = now + RETRY_SECONDS
             return
         if rival is not None:
-            self._looked_at = None
+            self.forget()
             try:
                 self._switch.stand_aside()
             except KubeError as error:
@@ -60,15 +67,19 @@ class OtherReleases:
                 f"the Ballast release {rival} acts in this cluster, so {self._name} does nothing: uninstall one of "
                 f"them, or, if nothing is left of {rival}, delete the GateSwitch {rival}"
             )
-        self._looked_at = now
+        self._known, self._next_at = True, now + COMPARE_SECONDS
 
-    def _switches(self) -> list[JSON]:
-        """None where they can't be seen: their definition is missing, or the ClusterRole is that of an older chart."""
-        try:
-            return read_list(self._client, Query(GATE_SWITCH), lambda raw: raw).items
-        except (NotFound, Forbidden) as error:
-            _LOG.warning("whether another release of Ballast acts in this cluster is not known: %s", error)
-            return []
+
+def acting_instead(client: Client, name: str) -> str | None:
+    """Name of another release that acts in this cluster, and not `name`.
+
+    None also if that can't be seen: the definition is missing, or the ClusterRole is that of an older chart.
+    """
+    try:
+        return acting(read_list(client, Query(GATE_SWITCH), lambda raw: raw).items, name)
+    except (NotFound, Forbidden) as error:
+        _LOG.warning("whether another release of Ballast acts in this cluster is not known: %s", error)
+        return None
 
 
 def acting(switches: Iterable[JSON], name: str) -> str | None:

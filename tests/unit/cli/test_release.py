@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,31 +12,35 @@ import pytest
 from ballast.cli import release
 from ballast.cli.release import gated
 from ballast.kube.actions import Changed, Refused, Released, Vanished
+from ballast.kube.document import text
 from tests.unit.cli.program import Ended, run
-from tests.unit.kube.builders import GATE, executor
+from tests.unit.kube.builders import CREATED, GATE, executor
 from tests.unit.kube.scripted import Answer, Asked, kubeconfig, scripted
 
 JSON = dict[str, Any]
 SWITCH = {"metadata": {"name": "ballast", "resourceVersion": "1"}, "spec": {"gating": True, "allNamespaces": True}}
 CONFLICT = Answer(409, {"message": "the object has been modified"})
+INVALID = Answer(422, {"message": "no"})
 DENIED = Answer(403, {"message": "admission webhook denied the request"})
 
 
 class Cluster:
     """No replica leads, the switch is on and one executor is gated."""
 
-    def __init__(self, switch_write: Answer | None = None) -> None:
-        self.switch_write = switch_write or Answer(body=SWITCH)
+    def __init__(self, switch_write: Answer | None = None, *, others: Sequence[JSON] = ()) -> None:
+        self.switch_write, self.others = switch_write or Answer(body=SWITCH), others
         self.held = [executor(1, gates=[GATE])]
 
     def answer(self, asked: Asked) -> Answer:
         path = asked.path.split("?")[0]
-        if path.endswith("/leases/ballast"):
+        if "/leases/" in path:
             return Answer(404, {"message": "no such lease"})
-        if "/gateswitches/ballast" in path:
+        if path.endswith("/gateswitches"):
+            return Answer(body={"metadata": {}, "items": [SWITCH, *self.others]})
+        if "/gateswitches/" in path:
             return Answer(body=SWITCH) if asked.method == "GET" else self.switch_write
         if asked.method == "PATCH":
-            self.held.clear()
+            self.held = [pod for pod in self.held if pod["metadata"]["name"] != path.rsplit("/", 1)[-1]]
             return Answer()
         return Answer(body={"metadata": {}, "items": list(self.held)})
 
@@ -69,6 +75,48 @@ def test_it_says_that_the_switch_is_off(tmp_path: Path, monkeypatch: pytest.Monk
     ended = released(mode, Cluster(), tmp_path)
     assert (ended.code, ended.err) == (0, "")
     assert words in ended.out
+
+
+@pytest.fixture
+def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(release, "_PROPAGATION_SECONDS", 0.0)
+    monkeypatch.setattr(release, "_OTHERS_SECONDS", 0.0)
+
+
+OTHER = {**SWITCH, "metadata": {"name": "other", "creationTimestamp": CREATED}, "status": {"reason": "Leading"}}
+
+
+@pytest.mark.parametrize(
+    ("others", "name", "left"),
+    [([], "ballast", []), ([OTHER], "ballast", ["spark-1-exec-2"]), ([OTHER], "other", [])],
+    ids=["alone", "next to another release", "the other release"],
+)
+@pytest.mark.parametrize("mode", ["--stale", "--all"])
+@pytest.mark.usefixtures("without_pauses")
+def test_executors_are_left_to_another_release_that_acts_unless_it_leaves_them_gated(
+    tmp_path: Path, mode: str, others: list[JSON], name: str, left: list[str]
+) -> None:
+    cluster = Cluster(others=others)
+    fresh = executor(2, gates=[GATE])
+    fresh["metadata"]["creationTimestamp"] = text(time.time())
+    cluster.held.append(fresh)
+    with scripted() as script:
+        script.by = cluster.answer
+        ended = run("release", mode, "--name", name, "--kubeconfig", str(kubeconfig(tmp_path, script.url)))
+    assert (ended.code, ended.err) == (0, "")
+    assert [pod["metadata"]["name"] for pod in cluster.held] == left
+    assert ("the Ballast release other acts in this cluster" in ended.out) is bool(left and mode == "--all")
+
+
+@pytest.mark.usefixtures("without_pauses")
+def test_executors_are_released_also_when_it_is_not_known_whether_another_release_acts(tmp_path: Path) -> None:
+    cluster = Cluster()
+    with scripted() as script:
+        script.by = lambda asked: INVALID if "/gateswitches?" in asked.path else cluster.answer(asked)
+        ended = run("release", "--all", "--kubeconfig", str(kubeconfig(tmp_path, script.url)))
+    assert ended.code == 0
+    assert "whether another release of Ballast acts in this cluster is not known: " in ended.err
+    assert not cluster.held
 
 
 def job(*managers: str) -> Answer:
