@@ -4,9 +4,9 @@ Executors come at a steady pace, three times in each round: alone; while a tenan
 which a process of its own does; and once all of that junk stands. Two replicas run, with the chart's rights and a
 policy that moves.
 
-At the same pace, bare pods come that nobody gates: what they wait until they are bound is what the API server, which
-has few cores here, makes of any tenant's writes. The aim is about what executors wait beyond that, over all rounds;
-the lowest and the highest ratio of a single round are told next to it.
+At the same pace, pods without a gate are created. Their time until they are bound shows how much the API server, which
+has few cores here, slows down with any tenant's writes. The aim is about how much longer executors wait, over all
+rounds; the lowest and the highest ratio of a single round are shown next to it.
 
 `python -m benchmarks.junk --rounds 1 --seconds 30 --moves 300 --topologies 200 --pods 20` is a short form, for trying.
 """

@@ -45,7 +45,7 @@ _MOST_EVENTS = 20
 _REFUSED_SECONDS = 600.0
 """Until nominations are tried again after all of a set were refused, as they are where the right is missing."""
 
-_Told = tuple[actions.Release, actions.ReleaseOutcome]
+_Done = tuple[actions.Release, actions.ReleaseOutcome]
 
 
 class Actuator:
@@ -83,12 +83,12 @@ class Actuator:
         ]
         self._measure(context, orders, outcomes)
         topology_of = {e.uid: e.topology for e in context.snapshot.executors}
-        told = [
+        noted = [
             logs.Outcome(topology_of.get(order.uid, ""), order, outcome)
             for order, outcome in zip(orders, outcomes, strict=True)
         ]
-        self._telemetry.count_unplaced(context.name, logs.note_releases(context.name, told))
-        self._tell(context, orders, outcomes)
+        self._telemetry.count_unplaced(context.name, logs.note_releases(context.name, noted))
+        self._report(context, orders, outcomes)
 
     def _nominated(self, context: Context, orders: list[actions.Release]) -> list[actions.Release]:
         """Nominate those of them that are to be, all before any is released; the orders as they are to be done then."""
@@ -114,7 +114,7 @@ class Actuator:
                 outcome = nomination.clear_nomination(self._client, pod)
                 self._telemetry.writes.labels("nomination", type(outcome).__name__).inc()
 
-    def tell_displaced(self, context: Context, plan: Plan) -> None:
+    def report_displaced(self, context: Context, plan: Plan) -> None:
         """Report which executors are not on the nodes chosen for them: one line and Event for each topology."""
         found: dict[str, list[Displaced]] = defaultdict(list)
         for each in plan.displaced:
@@ -137,9 +137,9 @@ class Actuator:
         outcomes = actions.release_many(self._client, orders, Levels(()))
         for outcome in outcomes:
             self._telemetry.writes.labels("release", type(outcome).__name__).inc()
-        told = list(zip(orders, outcomes, strict=True))
-        logs.note_releases("", [logs.Outcome("", order, outcome) for order, outcome in told])
-        self._tell_unpinned(told)
+        done = list(zip(orders, outcomes, strict=True))
+        logs.note_releases("", [logs.Outcome("", order, outcome) for order, outcome in done])
+        self._report_unpinned(done)
 
     def _measure(self, context: Context, orders: list[actions.Release], outcomes: list[actions.ReleaseOutcome]) -> None:
         now = self._clock()
@@ -213,25 +213,25 @@ class Actuator:
             words = f"ExecutorMove {found['metadata']['name']} is in its place and has ended; delete it"
             self._post(pod, EventReason.MOVE_NOT_CREATED, "Move", words, warning=True)
 
-    def _tell(self, context: Context, orders: list[actions.Release], outcomes: list[actions.ReleaseOutcome]) -> None:
+    def _report(self, context: Context, orders: list[actions.Release], outcomes: list[actions.ReleaseOutcome]) -> None:
         """One Event a topology about those that were placed; one a pod about those that were not."""
         placed: dict[str, list[str]] = defaultdict(list)
-        unpinned: list[_Told] = []
+        unpinned: list[_Done] = []
         topology_of = {e.uid: e.topology for e in context.snapshot.executors}
         for order, outcome in zip(orders, outcomes, strict=True):
             if isinstance(outcome, actions.Released) and outcome.pin is not Pin.NONE and order.placement.node:
                 placed[topology_of.get(order.uid, "")].append(order.placement.node)
             else:
                 unpinned.append((order, outcome))
-        self._tell_unpinned(unpinned)
+        self._report_unpinned(unpinned)
         for key, nodes in sorted(placed.items()):
-            self._tell_topology(context, key, nodes)
+            self._report_topology(context, key, nodes)
 
-    def _tell_unpinned(self, pods: Iterable[_Told]) -> None:
-        for order, outcome in islice((told for told in pods if _is_news(told[1])), _MOST_EVENTS):
+    def _report_unpinned(self, pods: Iterable[_Done]) -> None:
+        for order, outcome in islice((done for done in pods if _is_news(done[1])), _MOST_EVENTS):
             self._post(_pod(order.placement), *_unpinned_words(order.placement, outcome))
 
-    def _tell_topology(self, context: Context, key: str, nodes: list[str]) -> None:
+    def _report_topology(self, context: Context, key: str, nodes: list[str]) -> None:
         where = ", ".join(f"{count} on {node}" for node, count in sorted(Counter(nodes).items())[:12])
         words = f"{len(nodes)} executors: {where}"
         subject = context.topology(key) or _driver(context, key)

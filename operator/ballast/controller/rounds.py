@@ -248,7 +248,7 @@ class Rounds:
         confirmed = self._release(context, decided)
         self._parts.actuator.delete_stranded(context, decided)
         self._parts.actuator.clear_nominations(context, decided)
-        self._parts.actuator.tell_displaced(context, decided)
+        self._parts.actuator.report_displaced(context, decided)
         self.release_at = earliest((self.release_at, decided.wake_at))
         mine, moves_wake = self._parts.movers.run(
             context, cluster_view.own_moves(moves, name), release_due=self._release_due

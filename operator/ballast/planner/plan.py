@@ -37,11 +37,11 @@ from ballast.planner.nominations import overdue_nominations, with_nominations
 from ballast.planner.release import (
     Releases,
     given_up,
-    hurried,
     releases,
     tried_lately,
     unschedulable,
     waiting_sets,
+    without_waiting,
 )
 from ballast.planner.strategy_state import USAGE, displaced, kept, observed, recalled, restored
 from ballast.shedding.avg_shedder_usage import UsageMemory
@@ -189,7 +189,7 @@ def _releases(inputs: _Inputs) -> Releases:
         reserved=inputs.reserved,
         unbound=inputs.unbound,
     )
-    return hurried(found, [members for members, lacking in zip(waiting, short, strict=True) if lacking])
+    return without_waiting(found, [members for members, lacking in zip(waiting, short, strict=True) if lacking])
 
 
 def _unpinned(letting_go: Releases) -> tuple[Placement, ...]:

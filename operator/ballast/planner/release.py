@@ -152,15 +152,15 @@ def waiting_sets(found: Releases, executors: Iterable[Executor]) -> dict[SetKey,
     return dict(sorted(sets.items(), key=lambda item: (min(e.last_gate_since or 0.0 for e in item[1]), item[0])))
 
 
-def hurried(found: Releases, sets: Iterable[Sequence[Executor]]) -> Releases:
+def without_waiting(found: Releases, sets: Iterable[Sequence[Executor]]) -> Releases:
     """`found`, with these sets placed now: the pool has no room for some of them.
 
     Waiting brings them nothing: all room there is goes to those that are there. An autoscaler provides nodes only for
     pods that kube-scheduler has found no node for, so not for gated ones.
     """
-    hurrying = [executor for members in sets for executor in members]
-    uids = {executor.uid for executor in hurrying}
-    return replace(found, place=(*found.place, *hurrying), holds=tuple(h for h in found.holds if h.uid not in uids))
+    waiting = [executor for members in sets for executor in members]
+    uids = {executor.uid for executor in waiting}
+    return replace(found, place=(*found.place, *waiting), holds=tuple(h for h in found.holds if h.uid not in uids))
 
 
 def _moves_first(snapshot: Snapshot, placement: PlacementPolicy, now: float) -> tuple[list[Executor], list[Executor]]:

@@ -230,7 +230,7 @@ def test_one_event_about_a_topology_names_the_executors_that_found_no_room(pool:
     pool.add(driver())
     lost = tuple(Displaced(f"analytics/spark-1-exec-{n}", "analytics/spark-1", "cold", "mild") for n in (2, 3))
     actuator, context = acting(pool, tmp_path)
-    actuator.tell_displaced(context, Plan(displaced=lost))
+    actuator.report_displaced(context, Plan(displaced=lost))
     (event,) = posted(pool)
     assert (event["reason"], event["regarding"]["name"]) == ("Displaced", "spark-1-driver")
     assert event["note"] == (
@@ -245,7 +245,7 @@ def test_executors_without_a_topology_or_a_driver_in_the_cluster_bring_no_event(
     caplog.set_level("INFO", "ballast.journal")
     actuator, context = acting(pool, tmp_path)
     lost = (Displaced("analytics/spark-1-exec-2", "analytics/spark-1", "cold", "mild"),)
-    actuator.tell_displaced(context, Plan(displaced=lost))
+    actuator.report_displaced(context, Plan(displaced=lost))
     assert posted(pool) == []
     assert "1 executors of analytics/spark-1 are not on the nodes chosen for them" in caplog.text
 
