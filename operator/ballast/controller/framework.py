@@ -191,9 +191,23 @@ class Framework:
 
     def _handler(self, kind: Kind) -> Callable[..., Awaitable[None]]:
         async def on_event(event: Mapping[str, Any], **_: Any) -> None:
-            self.hooks.heard(kind, dict(event["object"]), event["type"] == _DELETED)
+            whole = event["object"]
+            self.hooks.heard(kind, {**whole, "metadata": {**whole["metadata"]}}, event["type"] == _DELETED)
+            _empty(whole)
 
         return on_event
+
+
+def _empty(whole: dict[str, Any]) -> None:
+    """Take out what kopf does not read any more.
+
+    Its views of an object are a reference cycle, and the objects of a user may be long: they would fill the memory
+    until the cycle is found.
+    """
+    for part in ("spec", "status"):
+        whole.pop(part, None)
+    for part in ("labels", "annotations", "managedFields"):
+        whole["metadata"].pop(part, None)
 
 
 def _settings() -> kopf.OperatorSettings:
