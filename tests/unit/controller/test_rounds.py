@@ -500,6 +500,20 @@ def test_while_executors_come_to_their_gates_few_statuses_of_topologies_are_writ
         assert len(topologies_told(script)) == 11
 
 
+@pytest.mark.parametrize(("coming", "looked_at"), [(True, 1), (False, 5)])
+def test_while_executors_come_to_their_gates_one_move_that_has_not_begun_is_looked_at(
+    server: tuple[Server, Scripted], tmp_path: Path, coming: bool, looked_at: int
+) -> None:
+    found, script = server
+    found.lists["pods"] = [driver("ads", namespace="ads", node="node-ads")]
+    found.lists["executormoves"] = [ordered("ads") for _ in range(5)]
+    for number, each in enumerate(found.lists["executormoves"]):
+        each["metadata"] |= {"name": f"of-ads-{number}", "uid": f"uid-{number}"}
+    with operating(script, tmp_path, release_promised=lambda: coming) as rounds:
+        rounds.run()
+    assert len([asked for asked in script.writes if "/executormoves/" in asked.path]) == looked_at
+
+
 @pytest.mark.parametrize(("gates", "told"), [([GATE, {"name": "quota"}], 10), ([GATE], 3)], ids=["two gates", "ours"])
 def test_a_pod_that_another_gate_holds_as_well_slows_nobody_down(
     server: tuple[Server, Scripted], tmp_path: Path, gates: list[JSON], told: int
