@@ -32,9 +32,11 @@ from ballast.model import (
 )
 from ballast.moves.budget import ExecutorCounts, rest
 from ballast.moves.candidates import Candidates
+from ballast.moves.loads import loads
 from ballast.moves.revalidation import revalidate
 from ballast.moves.rules import DRIFT_POINTS, Rules
-from ballast.moves.score import loads, measured, projected
+from ballast.moves.score import measured, projected
+from ballast.moves.speed import node_speeds
 from ballast.planner import strategy_state
 from ballast.planner.arbiter import Arbiter, ArbiterTerms
 from ballast.planner.explanation import alternatives, standing
@@ -196,7 +198,17 @@ def _planned(
     known = strategy_state.candidates(snapshot, policy, Memory(), now=NOW)
     arbiter = Arbiter(snapshot, policy, resting=resting, now=NOW)
     terms = ArbiterTerms(known, arbiter, policy.moves)
-    at = _Moment(snapshot, policy, Memory(), scores, loads(snapshot.executors), known, arbiter, terms, NOW)
+    at = _Moment(
+        snapshot,
+        policy,
+        Memory(),
+        scores,
+        loads(snapshot.executors, node_speeds(snapshot.nodes)),
+        known,
+        arbiter,
+        terms,
+        NOW,
+    )
     suggestion = Suggestion(executor.key, executor.node or "", target, hot_score=0.0)
     _, refused = completed([suggestion], at.pool(from_score=0.0), terms, ruling=at.ruling)
     return refused[0].reason if refused else None

@@ -13,6 +13,8 @@ ANSWERS = [
     ("Where does a policy's YAML become what decisions read?", "model/from_api", "policy_from"),
     ("Where are the reasons listed?", "model/reason", "Reason"),
     ("Where is it decided which gated executors are released together?", "planner/release", "releases"),
+    ("Where is it known how much CPU an executor takes along?", "moves/loads", "Loads"),
+    ("Where are the speeds of machine types learned?", "moves/speed", "observed"),
     ("Where is the room of a node computed?", "placement/room", "Room"),
     ("Where are taints and node affinity checked?", "placement/admission", "Admission"),
     ("Where is the scope of a component chosen?", "placement/scope", "next_scopes"),

@@ -238,14 +238,14 @@ def _node_table(nodes: list[NodeView], policy: Policy, naming: Naming, *, wide: 
             *zone_and_rack(node.location),
             naming.short(node.name),
             bar(node.score, cells=20 if wide else 10),
-            *([points(node.projected)] if wide else []),
+            *([points(node.projected), f"{node.speed:g}"] if wide else []),
             str(node.executors),
             naming.short(_pair(node, score)),
             _hits(node, policy),
         ]
         for node in nodes
     ]
-    projected = ["projected"] if wide else []
+    projected = ["projected", "speed"] if wide else []
     columns = ["zone", "rack", "node", "score", *projected, "executors", "pair", "hits"]
     return table(columns, rows, right=["executors", *projected], cut=["zone", "rack", "node", "pair"])
 
@@ -272,6 +272,7 @@ def _node_document(node: NodeView) -> dict[str, Any]:
         "rack": rack or None,
         "score": rounded(node.score),
         "projected": rounded(node.projected),
+        "speed": node.speed,
         "executors": node.executors,
         "pair": node.pair,
         "lowHits": node.low_hits,

@@ -20,7 +20,7 @@ from ballast.kube.nodes import NodeFacts
 from ballast.kube.pods import Pod
 from ballast.model import ConditionReason, Constraints, Executor, Memory, MovePhase, Phase, PlacementMode, Snapshot
 from ballast.model.from_api import defect, policy_from
-from ballast.moves.score import Profile, profile_of
+from ballast.moves.loads import Profile, profile_of
 from ballast.prometheus import Reading
 
 

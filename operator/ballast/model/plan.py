@@ -119,6 +119,8 @@ class NodeView:
     """With the ledger: measured + arriving − leaving."""
     executors: int
     pair: str | None = None
+    speed: float = 1.0
+    """Work done per second of CPU, against the pool's ordinary machine: as declared, or as learned."""
     low_hits: int = 0
     high_hits: int = 0
 

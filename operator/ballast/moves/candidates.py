@@ -26,8 +26,9 @@ from ballast.model import (
 from ballast.moves import eligibility
 from ballast.moves.budget import Objection
 from ballast.moves.eligibility import Evidence, TaskTimes
+from ballast.moves.loads import Loads
 from ballast.moves.rules import Way
-from ballast.moves.score import Loads, measured
+from ballast.moves.score import measured
 from ballast.placement import admission
 from ballast.placement.limit import most_per_node, separation_level, zone_allowance
 from ballast.placement.locality import Locality, counts_by_topology, locality_delta_ratio, measure
@@ -150,12 +151,11 @@ class Candidates:
 
     def points_on(self, executor: Executor, node: str) -> float:
         """Points of score that its load, as used where it is, makes on that node."""
-        there, here = self._nodes.get(node), self._nodes.get(executor.node or "")
+        there = self._nodes.get(node)
         if there is None:
             return 0.0
-        pace = here.speed / there.speed if here is not None else 1.0
         points = self._policy.weights.points_per_core(there.allocatable.cpu_cores)
-        return self.load_cores(executor) * pace * points
+        return self._loads.expected(executor, on=node) * points
 
     def way(self, executor: Executor, target: str, scores: Mapping[str, float]) -> Way:
         """What moving it to `target` is predicted to bring. `scores`: projected, percent, by node."""

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from ballast.model import Executor, ExecutorUsage, MovesPolicy, Phase, Reason, Topology, Workload
 from ballast.moves.budget import Objection
-from ballast.moves.score import Profile, profile_of
+from ballast.moves.loads import Profile, profile_of
 
 _SPARK_MIN_FAILURES = 3
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import fsum, isfinite
 
 from ballast.model import Executor, Move, Node, NodeUsage, Phase, Policy, Snapshot, Weights
+from ballast.moves.loads import Loads
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,75 +72,10 @@ def _metrics(usage: NodeUsage | None, weighted: Mapping[str, float]) -> dict[str
     return {name: ratio for name, ratio in ratios.items() if name in weighted and ratio is not None and isfinite(ratio)}
 
 
-# The load that travels with an executor.
-#
-# The driver hands tasks to whichever core is free, so what a move takes along is the executor's cores times its
-# application's mean usage per core, not what this one executor happened to use.
-
-Profile = tuple[str, str, str]
-"""Namespace, application, resource profile."""
-
-
-def profile_of(executor: Executor) -> Profile:
-    return (executor.namespace, executor.application, executor.resource_profile)
-
-
-@dataclass(frozen=True, slots=True)
-class Loads:
-    """Mean CPU use per core of each application and resource profile."""
-
-    cores_per_core: Mapping[Profile, float]
-
-    def known(self, executor: Executor) -> float | None:
-        """CPU cores that the executor would use anywhere; None when its application has no fresh metrics."""
-        mean = self.cores_per_core.get(profile_of(executor))
-        return None if mean is None else mean * executor.cores
-
-    def expected(self, executor: Executor) -> float:
-        """The same for one that may be new: without metrics, what it requests."""
-        known = self.known(executor)
-        return executor.requests.cpu_cores if known is None else known
-
-
-def loads(executors: Iterable[Executor]) -> Loads:
-    """Means over the running executors with metrics; exact sums, so that their order does not matter."""
-    used: dict[Profile, list[float]] = defaultdict(list)
-    cores: dict[Profile, list[float]] = defaultdict(list)
-    for executor in executors:
-        usage = executor.usage
-        if executor.phase is Phase.RUNNING and usage is not None and usage.cpu_cores is not None and executor.cores > 0:
-            used[profile_of(executor)].append(usage.cpu_cores)
-            cores[profile_of(executor)].append(executor.cores)
-    return Loads({key: fsum(amounts) / fsum(cores[key]) for key, amounts in used.items()})
-
-
-def astray(snapshot: Snapshot, policy: Policy) -> dict[str, float]:
-    """By node, points of score by which its executors use more (or less) than their applications do in the mean.
-
-    Compared is the work that they do: on a slower node the same work takes more of a core.
-    """
-    speed = {node.name: node.speed for node in snapshot.nodes}
-    measured_here = [
-        (executor, executor.usage.cpu_cores * speed[executor.node])
-        for executor in snapshot.executors
-        if executor.phase is Phase.RUNNING
-        and executor.node in speed
-        and executor.cores > 0
-        and executor.usage is not None
-        and executor.usage.cpu_cores is not None
-    ]
-    work: dict[Profile, list[float]] = defaultdict(list)
-    cores: dict[Profile, list[float]] = defaultdict(list)
-    for executor, done in measured_here:
-        work[profile_of(executor)].append(done)
-        cores[profile_of(executor)].append(executor.cores)
-    mean = {key: fsum(amounts) / fsum(cores[key]) for key, amounts in work.items()}
+def astray(snapshot: Snapshot, policy: Policy, loads: Loads) -> dict[str, float]:
+    """By node, points of score by which its executors use more (or less) than their applications do in the mean."""
     points = points_per_core(snapshot, policy)
-    strayed: dict[str, list[float]] = defaultdict(list)
-    for executor, done in measured_here:
-        node = executor.node or ""
-        strayed[node].append((done - mean[profile_of(executor)] * executor.cores) / speed[node] * points[node])
-    return {node: fsum(amounts) for node, amounts in strayed.items()}
+    return {node: cores * points[node] for node, cores in loads.astray(snapshot.executors).items()}
 
 
 def foreign(snapshot: Snapshot, policy: Policy) -> dict[str, float]:

@@ -55,6 +55,8 @@ class Explanation:
     component: str
     score: float | None
     """Of its node, percent."""
+    speed: float
+    """Of its node: work done per second of CPU, against the pool's ordinary machine."""
     pair: str | None
     low_hits: int
     high_hits: int
@@ -101,6 +103,7 @@ def explain(snapshot: Snapshot, policy: Policy, memory: Memory, now: float, *, e
         topology=found.topology,
         component=found.component,
         score=view.score if view else None,
+        speed=view.speed if view else 1.0,
         pair=view.pair if view else None,
         low_hits=view.low_hits if view else 0,
         high_hits=view.high_hits if view else 0,

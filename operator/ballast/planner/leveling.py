@@ -28,8 +28,9 @@ from ballast.model import (
 )
 from ballast.moves.budget import Rest, left
 from ballast.moves.candidates import Candidates
+from ballast.moves.loads import Loads
 from ballast.moves.rules import weightless
-from ballast.moves.score import Loads, astray, foreign
+from ballast.moves.score import astray, foreign
 from ballast.planner.arbiter import Arbiter, ArbiterTerms, planned
 from ballast.planner.strategy_state import USAGE, restored, stored
 from ballast.shedding.avg_shedder_usage import PairState, UsageMemory, UsageSettings, avg_shedder_usage
@@ -122,7 +123,7 @@ class _Moment:
         nodes = (node for node in self.snapshot.nodes if node.name in self.scores)
         silent = frozenset(node.name for node in self.snapshot.nodes if node.name not in self.scores)
         open_to = destinations(self.snapshot)
-        strayed, others = astray(self.snapshot, self.policy), foreign(self.snapshot, self.policy)
+        strayed, others = astray(self.snapshot, self.policy, self.loads), foreign(self.snapshot, self.policy)
         seen = (
             replace(
                 self._node(node, residents.get(node.name, ()), from_score, receives=node.name in open_to),
@@ -139,7 +140,7 @@ class _Moment:
             name=node.name,
             score=score,
             capacity_cores=max(node.allocatable.cpu_cores / self.policy.weights.cpu, 1e-6),
-            speed=node.speed,
+            speed=self.loads.speed.get(node.name, 1.0),
             receives=receives,
             executors=tuple(UsageExecutor(e.key, self.loads.known(e), self.terms.objection(e)) for e in residents),
             gives=score < from_score or bool(residents),

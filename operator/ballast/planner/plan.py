@@ -26,7 +26,8 @@ from ballast.model import (
     Snapshot,
 )
 from ballast.moves.budget import Rest, rest
-from ballast.moves.score import Loads, Scores, loads, measured, points_per_core, projected
+from ballast.moves.loads import Loads
+from ballast.moves.score import Scores, measured, points_per_core, projected
 from ballast.placement.locality import counts_by_topology, locality
 from ballast.placement.placing import Placed, place
 from ballast.placement.room import expected, in_flight, short_of_room
@@ -43,7 +44,16 @@ from ballast.planner.release import (
     waiting_sets,
     without_waiting,
 )
-from ballast.planner.strategy_state import USAGE, displaced, kept, observed, recalled, restored
+from ballast.planner.strategy_state import (
+    USAGE,
+    displaced,
+    kept,
+    known_loads,
+    observed,
+    recalled,
+    restored,
+    with_speeds,
+)
 from ballast.shedding.avg_shedder_usage import UsageMemory
 from ballast.shedding.strategies import hit_counts
 
@@ -74,7 +84,7 @@ def with_placed(
     for executor in snapshot.executors:
         node = chosen.get(executor.uid)
         if node is not None:
-            ahead[node] += loads.expected(executor) * points[node]
+            ahead[node] += loads.expected(executor, on=node) * points[node]
     return ahead
 
 
@@ -144,7 +154,7 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
     placements = (*_unpinned(letting_go), *left, *placed.placements)
     leveling = _leveled(inputs, placements, placed.state)
     remembering = replace(
-        kept(leveling.memory, policy, placed.state),
+        with_speeds(kept(leveling.memory, policy, placed.state), snapshot, policy, now=now),
         placements=remembered(snapshot, memory),
         scopes=next_scopes(snapshot, policy, memory),
     )
@@ -168,7 +178,7 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
 
 def _inputs(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> _Inputs:
     found = measured(snapshot, policy)
-    known = loads(snapshot.executors)
+    known = known_loads(snapshot, policy, memory)
     ahead = projected(snapshot, policy, known, found.by_node)
     resting = rest(snapshot.moves, policy.moves, now)
     reserved, unbound = in_flight(snapshot), expected(snapshot, policy.levels)
@@ -265,6 +275,7 @@ def _pool(inputs: _Inputs, leveling: Leveling) -> PoolView:
         hits=node_hits(leveling.memory, inputs.policy, [node.name for node in inputs.snapshot.nodes]),
         measured=inputs.measured,
         projected=inputs.projected,
+        speed=inputs.loads.speed,
         pairs=leveling.pairs,
         low_threshold=inputs.policy.shedding.avg_shedder.low_threshold,
     )
@@ -315,6 +326,7 @@ def pool_view(
     hits: Mapping[str, NodeHits],
     measured: Scores,
     projected: Mapping[str, float],
+    speed: Mapping[str, float],
     pairs: Sequence[Pair],
     low_threshold: float,
 ) -> PoolView:
@@ -329,6 +341,7 @@ def pool_view(
             projected=projected.get(node.name),
             executors=executors.get(node.name, 0),
             pair=partner.get(node.name),
+            speed=speed.get(node.name, 1.0),
             low_hits=hits.get(node.name, _NO_HITS).low,
             high_hits=hits.get(node.name, _NO_HITS).high,
         )

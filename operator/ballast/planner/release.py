@@ -26,7 +26,7 @@ from ballast.model import (
     Resources,
     Snapshot,
 )
-from ballast.moves.score import profile_of
+from ballast.moves.loads import profile_of
 from ballast.placement.growth import awaiting_nodes
 
 # Executors that were pinned to a place where nothing can run them.

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 
 from ballast.model import Executor, LocalityView, Memory, Node, Phase, Placement, Policy, Resources, Snapshot, Topology
 from ballast.moves.candidates import untied
-from ballast.moves.score import Loads, loads, measured, points_per_core, projected
+from ballast.moves.loads import Loads
+from ballast.moves.score import measured, points_per_core, projected
 from ballast.placement.locality import counts_by_topology, locality
 from ballast.placement.placing import place
 from ballast.placement.room import in_flight
-from ballast.planner.strategy_state import recalled
+from ballast.planner.strategy_state import known_loads, recalled
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ def replanned(snapshot: Snapshot, policy: Policy, memory: Memory, executors: Col
     """
     chosen = {executor.uid for executor in executors}
     waiting = {e.uid: _waiting(e, policy, snapshot.taken_at) for e in executors}
-    known = loads(snapshot.executors)
+    known = known_loads(snapshot, policy, memory)
     without = replace(
         snapshot,
         nodes=_relieved(snapshot, executors),

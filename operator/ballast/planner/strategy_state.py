@@ -11,10 +11,15 @@ from pydantic import TypeAdapter, ValidationError
 
 from ballast.model import Displaced, Memory, Phase, Policy, Snapshot
 from ballast.moves.candidates import Candidates
-from ballast.moves.score import loads
+from ballast.moves.loads import Loads, loads
+from ballast.moves.score import astray
+from ballast.moves.speed import Speeds, node_speeds
+from ballast.moves.speed import observed as observed_speeds
 from ballast.placement import strategies
 from ballast.placement.room import expected, in_flight
 from ballast.placement.strategies import PlacementState, headings
+from ballast.shedding.avg_shedder_usage import UsageMemory
+from ballast.shedding.lasting import lasting_ratios
 
 # A strategy's own memory as text, so that status can keep it whatever the strategy.
 
@@ -22,6 +27,8 @@ T = TypeVar("T")
 
 USAGE = "AvgShedderUsage"
 """The key of AvgShedder with unit Usage, whose state differs from that with unit Traffic."""
+NODE_SPEED = "NodeSpeed"
+"""The key of what is learned about machine types, whatever the strategy."""
 
 
 def stored(memory: Memory, name: str, state: object) -> Memory:
@@ -61,12 +68,29 @@ def candidates(snapshot: Snapshot, policy: Policy, memory: Memory, *, now: float
     return Candidates(
         snapshot,
         policy,
-        loads(snapshot.executors),
+        known_loads(snapshot, policy, memory),
         reserved=in_flight(snapshot),
         unbound=expected(snapshot, policy.levels),
         sent=headings(snapshot, recalled(memory, policy, snapshot).sent),
         now=now,
     )
+
+
+def known_loads(snapshot: Snapshot, policy: Policy, memory: Memory) -> Loads:
+    """What executors use; what they use beyond their applications' means counts as far as it has lasted by `memory`."""
+    learned = restored(memory, NODE_SPEED, Speeds) or Speeds()
+    found = loads(snapshot.executors, node_speeds(snapshot.nodes, learned))
+    state = restored(memory, USAGE, UsageMemory)
+    if state is None:
+        return found
+    return found.with_lasting(lasting_ratios(state.lasting, astray(snapshot, policy, found)))
+
+
+def with_speeds(memory: Memory, snapshot: Snapshot, policy: Policy, *, now: float) -> Memory:
+    """The memory with what this pass tells about the speed of machine types."""
+    before = restored(memory, NODE_SPEED, Speeds) or Speeds()
+    after = observed_speeds(before, snapshot, window_seconds=policy.window_seconds, now=now)
+    return memory if after == before else stored(memory, NODE_SPEED, after)
 
 
 def recalled(memory: Memory, policy: Policy, snapshot: Snapshot) -> PlacementState:

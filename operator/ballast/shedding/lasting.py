@@ -39,6 +39,15 @@ def observed(
     return tuple(sorted(each for each in farthest if each[1]))
 
 
+def lasting_ratios(lasting: Lasting, astray: Mapping[str, float]) -> dict[str, float]:
+    """By node, which share of its points `astray` has lasted, 0…1; nodes where none has are absent.
+
+    So are nodes whose executors use less than their applications do in the mean: something else may take the CPU that
+    they ask for, and what they would use elsewhere is not known.
+    """
+    return {node: min(past / astray[node], 1.0) for node, past in lasting if past > 0 and astray.get(node, 0.0) > 0}
+
+
 def calmed(node: UsageNode, lasting: Mapping[str, float], *, middle: float) -> UsageNode:
     """The node without what is not known to last, no farther than to the pool's middle.
 

@@ -11,6 +11,7 @@ import numpy as np
 from ballast.api.topology import zone_ratios
 from ballast.model import Anchor, Component, Levels, Location, Resources, Stream, Topology, Workload
 from ballast.model.arrays import FloatArray, IntArray
+from ballast.moves.speed import INSTANCE_TYPE
 from ballast.simulation.scenario import ScenarioSpec
 from ballast.simulation.scenario_models import Application, Machines
 
@@ -64,7 +65,9 @@ class Fleet:
         found = {level.label: self._place(level.label, index) for level in levels.ordered}
         known = self.known_labels[index] if self.known_labels else {}
         placed = {label: value for label, value in found.items() if value is not None}
-        return {_HOST_LABEL: self.names[index], **placed, **known}
+        kind = next((name for name, members in self.groups.items() if index in members), None)
+        typed = {} if kind is None or self.known_labels else {INSTANCE_TYPE: kind}
+        return {_HOST_LABEL: self.names[index], **typed, **placed, **known}
 
     def _place(self, label: str, index: int) -> str | None:
         if self.known_labels and label in self.known_labels[index]:

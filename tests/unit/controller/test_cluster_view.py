@@ -14,7 +14,7 @@ from ballast.kube.nodes import NodeReader
 from ballast.kube.pods import PodReader
 from ballast.model import Constraints, Memory, Requirement, Toleration
 from ballast.moves import MoveState
-from ballast.moves.score import Profile
+from ballast.moves.loads import Profile
 from ballast.prometheus import Reading
 from tests.builders import gated
 from tests.unit.controller.stage import NAMESPACES, NOW

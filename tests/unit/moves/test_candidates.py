@@ -31,7 +31,8 @@ from ballast.model import (
     Workload,
 )
 from ballast.moves.candidates import Candidates, untied
-from ballast.moves.score import loads
+from ballast.moves.loads import loads
+from ballast.moves.speed import node_speeds
 from ballast.planner.plan import plan
 from tests.builders import GIB, NOW, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
 
@@ -53,7 +54,7 @@ def candidates(*others: Executor, policy: Policy | None = None, **changes: Any) 
     told = {key: changes.pop(key, {}) for key in ("reserved", "unbound", "sent")}
     executors = (changes.pop("mover", MOVER), *others)
     snapshot = a_snapshot(*NODES, **{"executors": executors, **changes})
-    return Candidates(snapshot, policy or a_policy(), loads(executors), **told, now=NOW)
+    return Candidates(snapshot, policy or a_policy(), loads(executors, node_speeds(snapshot.nodes)), **told, now=NOW)
 
 
 def refusal(target: str, *others: Executor, arriving: tuple[str, ...] = (), **changes: Any) -> Reason | None:

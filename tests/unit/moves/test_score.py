@@ -3,7 +3,9 @@ from dataclasses import replace
 import pytest
 
 from ballast.model import Executor, ExecutorUsage, MovePhase, Node, NodeUsage, Resources, Weights
-from ballast.moves.score import astray, loads, projected, scores
+from ballast.moves.loads import loads
+from ballast.moves.score import astray, projected, scores
+from ballast.moves.speed import node_speeds
 from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, an_executor
 
 CPU_AND_MEMORY = Weights(cpu=1.0, memory=0.5)
@@ -42,7 +44,7 @@ MEASURED = {"hot": 80.0, "cold": 20.0}
 
 def _after(**changes: object) -> dict[str, float]:
     snapshot = a_snapshot(*NODES, **changes)
-    return projected(snapshot, POLICY, loads(snapshot.executors), MEASURED)
+    return projected(snapshot, POLICY, loads(snapshot.executors, node_speeds(snapshot.nodes)), MEASURED)
 
 
 @pytest.mark.parametrize("phase", [MovePhase.APPROVED, MovePhase.LEAVING, MovePhase.ARRIVING])
@@ -118,7 +120,8 @@ class TestAstray:
     """Points by which the executors of a node differ from the means of their applications."""
 
     def strayed(self, *executors: Executor, nodes: tuple[Node, ...] = NODES) -> dict[str, float]:
-        return astray(a_snapshot(*nodes, executors=executors), POLICY)
+        snapshot = a_snapshot(*nodes, executors=executors)
+        return astray(snapshot, POLICY, loads(snapshot.executors, node_speeds(snapshot.nodes)))
 
     def test_an_executor_counts_by_what_it_uses_beyond_its_applications_mean(self) -> None:
         found = self.strayed(using("a", 1.0, node="hot"), using("b", 0.4, node="cold"))

@@ -35,7 +35,7 @@ from ballast.model import (
     Weights,
 )
 from ballast.model.shedders import ThresholdSettings, TransferSettings, UniformSettings
-from ballast.moves.score import loads
+from ballast.moves.loads import loads
 from ballast.planner.plan import plan, remembered, reservations, with_placed
 from tests.builders import GIB, NOW, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
 
@@ -478,7 +478,7 @@ def _on(name: str, node: str | None) -> Placement:
 
 
 def _ahead(*placements: Placement) -> dict[str, float]:
-    return with_placed({"a": 10.0, "b": 20.0}, SNAPSHOT, a_policy(), loads(WAITING), placements)
+    return with_placed({"a": 10.0, "b": 20.0}, SNAPSHOT, a_policy(), loads(WAITING, {}), placements)
 
 
 def test_what_a_pass_places_is_spoken_for_node_by_node() -> None:

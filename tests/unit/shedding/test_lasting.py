@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from ballast.shedding.lasting import Lasting, calmed, observed
+from ballast.shedding.lasting import Lasting, calmed, lasting_ratios, observed
 from ballast.shedding.load import UsageNode
 from tests.unit.shedding.builders import used
 
@@ -62,3 +62,14 @@ def test_a_node_that_does_not_stray_is_not_remembered() -> None:
 
 def test_what_is_known_of_a_node_without_metrics_stays() -> None:
     assert observed((("gone", 9.0), ("silent", 5.0)), (), silent={"silent"}, elapsed_seconds=HOUR) == (("silent", 5.0),)
+
+
+@pytest.mark.parametrize(
+    ("lasted", "astray", "ratio"),
+    [(10.0, 20.0, 0.5), (20.0, 10.0, 1.0), (-10.0, -20.0, None), (10.0, -20.0, None), (10.0, 0.0, None)],
+    ids=["half", "never more than all", "starved executors", "now below the mean", "none now"],
+)
+def test_of_what_executors_use_beyond_their_means_the_share_that_lasted_counts(
+    lasted: float, astray: float, ratio: float | None
+) -> None:
+    assert lasting_ratios((("n", lasted),), {"n": astray}) == ({} if ratio is None else {"n": ratio})
