@@ -129,7 +129,8 @@ def _reread(client: Client, order: Release, sent: ReleasePatch) -> Held | Releas
         return Released(sent.pin, sent.reason) if _carries(pod, sent) else Released(already=True)
     if fresh.gates != order.held.gates:
         return Changed(f"its gates are now {', '.join(fresh.gates)}")
-    return fresh if fresh.affinity == order.held.affinity else Changed("its affinity was changed")
+    same = fresh == replace(order.held, resource_version=fresh.resource_version)
+    return fresh if same else Changed("its affinity was changed")
 
 
 def _carries(pod: JSON, sent: ReleasePatch) -> bool:
@@ -244,8 +245,10 @@ def release_patch(pod: Held, placement: Placement, levels: Levels) -> ReleasePat
     Levels for which the location has no value are left out. A placement without a node requires at most the zone and
     racks of its location.
     """
-    node_affinity: Mapping[str, Any] = (pod.affinity or {}).get("nodeAffinity") or {}
+    node_affinity: Mapping[str, Any] = pod.node_affinity or {}
     pin, reason = placement.pin, placement.reason
+    if pod.unread:
+        placement, reason = replace(placement, location=(), pin=Pin.NONE), reason or Reason.NOT_ADMITTED
     required = _required(placement, levels)
     if required and _has_empty_term(node_affinity):
         required, pin, reason = _Demands(), Pin.NONE, Reason.EMPTY_AFFINITY_TERM
@@ -255,7 +258,7 @@ def release_patch(pod: Held, placement: Placement, levels: Levels) -> ReleasePat
     operations: list[JSON] = [{"op": "test", "path": "/metadata/resourceVersion", "value": pod.resource_version}]
     written = _tightened(node_affinity, required, preferred) if required or preferred else None
     if written is not None:
-        operations.append(_affinity_operation(pod.affinity, written))
+        operations.append(_affinity_operation(written, into=pod.has_affinity))
     operations.append({"op": "remove", "path": f"/spec/schedulingGates/{pod.gates.index(names.GATE)}"})
     return ReleasePatch(operations, pin, reason, written)
 
@@ -332,8 +335,8 @@ def _with(term: JSON, required: _Demands) -> JSON:
     return {key: value for key, value in joined.items() if value}
 
 
-def _affinity_operation(affinity: Mapping[str, Any] | None, node_affinity: JSON) -> JSON:
-    """`add` sets a member that is there already, too."""
-    if affinity:
+def _affinity_operation(node_affinity: JSON, *, into: bool) -> JSON:
+    """`add` sets a member that is there already, too; `into`: the pod has an affinity already."""
+    if into:
         return {"op": "add", "path": "/spec/affinity/nodeAffinity", "value": node_affinity}
     return {"op": "add", "path": "/spec/affinity", "value": {"nodeAffinity": node_affinity}}

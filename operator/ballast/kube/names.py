@@ -25,3 +25,11 @@ SPARK_INDIRECT_ID = "EXECID"
 """Executor id in pods of Spark's statefulset and deployment allocators."""
 
 KUEUE = "kueue.x-k8s.io/"
+
+_DOMAIN = GATE.partition("/")[0]
+_SPARK = frozenset({SPARK_ROLE, SPARK_APPLICATION, SPARK_EXECUTOR_ID, SPARK_RESOURCE_PROFILE})
+
+
+def known(label: str) -> bool:
+    """Whether Ballast or Spark gives the label a meaning."""
+    return label.partition("/")[0] == _DOMAIN or label in _SPARK

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,8 @@ _ENDED = ("Succeeded", "Failed")
 KUBE_SCHEDULER = "default-scheduler"
 _UNCONSTRAINED = Constraints()
 _SPARK_CONTAINER = "spark-kubernetes-executor"
+_LONGEST_AFFINITY_BYTES = 16 << 10
+"""Of a gated pod's node affinity: it is kept for as long as the pod is gated, and any user may create such pods."""
 _MOST_SLOTS = 10_000.0
 """More than any executor has: sums of slots stay far from what a float can't hold."""
 
@@ -27,8 +30,12 @@ class Held:
     resource_version: str
     gates: tuple[str, ...]
     """All of them, ours included, in the pod's order."""
-    affinity: Mapping[str, Any] | None
-    """The pod's `spec.affinity` as it is."""
+    node_affinity: Mapping[str, Any] | None
+    """The pod's `spec.affinity.nodeAffinity` as it is; None where there is none, or where it is too long to be kept."""
+    has_affinity: bool = False
+    """Whether the pod has a `spec.affinity`."""
+    unread: bool = False
+    """Whether its node affinity is too long to be kept: nothing may be written into it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +223,11 @@ def _opted_out(metadata: JSON) -> bool:
 def _held(pod: JSON, gates: tuple[str, ...]) -> Held | None:
     if names.GATE not in gates:
         return None
-    return Held(pod["metadata"].get("resourceVersion") or "", gates, pod["spec"].get("affinity"))
+    affinity = pod["spec"].get("affinity") or {}
+    node_affinity = affinity.get("nodeAffinity")
+    unread = node_affinity is not None and len(marshal.dumps(node_affinity, 2)) > _LONGEST_AFFINITY_BYTES
+    version = pod["metadata"].get("resourceVersion") or ""
+    return Held(version, gates, None if unread else node_affinity, has_affinity=bool(affinity), unread=unread)
 
 
 def held(pod: JSON) -> Held | None:

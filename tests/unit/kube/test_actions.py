@@ -245,6 +245,15 @@ def test_a_pin_is_required_down_to_its_level(pin: Pin, keys: list[str], preferre
     assert [p["preference"]["matchExpressions"][0]["key"] for p in after.get(PREFERRED, [])] == preferred
 
 
+def test_a_node_affinity_that_was_too_long_to_keep_is_left_as_it_is_and_the_pod_released_without_a_place() -> None:
+    before = a_gated_pod(affinity={"nodeAffinity": {PREFERRED: [{"weight": 1, "preference": "p" * 63}] * 500}})
+    patch = patch_of(before, placement())
+    after = released(before, placement())
+    assert (patch.pin, patch.reason, patch.node_affinity) == (Pin.NONE, Reason.NOT_ADMITTED, None)
+    assert after["spec"]["affinity"] == before["spec"]["affinity"]
+    assert "schedulingGates" not in after["spec"] or not after["spec"]["schedulingGates"]
+
+
 def test_a_level_that_the_node_lacks_is_left_out() -> None:
     after = released(a_gated_pod(), placement(Pin.RACK, location=("a", None, "node-1")))
     assert terms(after) == [{"matchExpressions": [expression(ZONE, "a")]}]

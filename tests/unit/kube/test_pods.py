@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ballast.kube.pods import Nomination, Pod, PodReader, Requested, SparkExecutor
+from ballast.kube.pods import Held, Nomination, Pod, PodReader, Requested, SparkExecutor
 from ballast.model import Phase, Requirement, Resources, Toleration
 from tests.unit.kube.builders import (
     CREATED,
@@ -214,8 +214,19 @@ def test_what_a_release_needs_is_kept_of_gated_pods_only() -> None:
     affinity = required({"matchExpressions": [expression("zone", "a")]})
     kept = read(executor(gates=[FOREIGN, GATE], affinity=affinity)).held
     assert kept is not None
-    assert (kept.resource_version, kept.gates, kept.affinity) == ("7", (FOREIGN["name"], GATE["name"]), affinity)
+    assert kept == Held("7", (FOREIGN["name"], GATE["name"]), affinity["nodeAffinity"], has_affinity=True)
     assert read(executor()).held is None
+
+
+def test_of_a_gated_pods_affinity_only_what_a_release_writes_into_is_kept() -> None:
+    affinity = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}] * 9_000}}
+    assert read(executor(gates=[GATE], affinity=affinity)).held == Held("7", (GATE["name"],), None, has_affinity=True)
+
+
+def test_a_node_affinity_that_is_too_long_is_not_kept() -> None:
+    affinity = required({"matchExpressions": [expression("zone", "a" * 63) for _ in range(500)]})
+    kept = read(executor(gates=[GATE], affinity=affinity)).held
+    assert kept == Held("7", (GATE["name"],), None, has_affinity=True, unread=True)
 
 
 def test_our_gate_is_seen_in_any_pod() -> None:

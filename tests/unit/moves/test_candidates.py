@@ -250,12 +250,12 @@ def affinity(terms: list[list[dict[str, object]]]) -> dict[str, object] | None:
     if not terms:
         return None
     required = {"nodeSelectorTerms": [{"matchExpressions": term} for term in terms]}
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    return {"requiredDuringSchedulingIgnoredDuringExecution": required}
 
 
 def released(terms: list[list[dict[str, object]]], pin: Pin, location: tuple[str | None, ...]) -> Constraints:
     """The constraints that a pod of this template has after its release."""
-    held = Held("1", ("ballast.dev/placement",), affinity(terms))
+    held = Held("1", ("ballast.dev/placement",), affinity(terms), has_affinity=bool(terms))
     patch = release_patch(held, Placement("ns/e", "u", "n1", location, pin), DEFAULT_LEVELS)
     (change,) = [op for op in patch.operations if op["op"] == "add"]
     added = change["value"]
@@ -269,7 +269,7 @@ def released(terms: list[list[dict[str, object]]], pin: Pin, location: tuple[str
 def test_whatever_release_ties_is_taken_off_again(
     template: list[list[dict[str, object]]], pin: Pin, location: tuple[str | None, ...]
 ) -> None:
-    own = ConstraintReader().read({"affinity": affinity(template) or {}})
+    own = ConstraintReader().read({"affinity": {"nodeAffinity": affinity(template) or {}}})
     executor = an_executor("e", constraints=released(template, pin, location), pinned=True)
     assert executor.constraints != own
     assert untied(executor, DEFAULT_LEVELS).constraints == own
