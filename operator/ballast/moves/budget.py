@@ -138,6 +138,23 @@ def pool_objection(moves: Sequence[Move], policy: MovesPolicy, counts: ExecutorC
     return _spent_budget(moves, policy, "Pool", where="in the pool", executors=counts.pool, now=now)
 
 
+BY_HAND_SHARE = 2
+"""Moves by hand get one in so many of the pool's: users of one namespace must not use up what levels all of them."""
+
+
+def by_hand_objection(
+    moves: Iterable[Move], policy: MovesPolicy, counts: ExecutorCounts, now: float
+) -> Objection | None:
+    """Why no further move by hand may start now, whatever the strategy may do."""
+    own = [move for move in moves if move.by_hand]
+    flying, most = sum(_flying(move) for move in own), max(1, policy.max_concurrent // BY_HAND_SHARE)
+    if flying >= most:
+        words = f"{flying} moves by hand are under way, half of moves.maxConcurrent {policy.max_concurrent} is theirs"
+        return Reason.MAX_CONCURRENT, words
+    where = "by hand, half of those"
+    return _spent_budget(own, policy, "Pool", where=where, executors=counts.pool, now=now, share=BY_HAND_SHARE)
+
+
 def topology_objection(
     moves: Iterable[Move], policy: MovesPolicy, counts: ExecutorCounts, *, topology: str, now: float
 ) -> Objection | None:
@@ -177,12 +194,13 @@ def _flying(move: Move) -> bool:
 
 
 def _spent_budget(
-    own: Sequence[Move], policy: MovesPolicy, scope: str, *, where: str, executors: int, now: float
+    own: Sequence[Move], policy: MovesPolicy, scope: str, *, where: str, executors: int, now: float, share: int = 1
 ) -> Objection | None:
+    """`share`: only one in so many of the budget's moves is theirs."""
     for index, budget in enumerate(policy.budgets):
         if budget.scope != scope or not active(budget, now):
             continue
-        spent, most = used(budget, own, now), allowed(budget, executors)
+        spent, most = used(budget, own, now), max(1, allowed(budget, executors) // share)
         if spent >= most:
             words = f"{spent} of {most} moves used, {where} {_span(budget)}, moves.budgets[{index}]"
             return Reason.BUDGET, words

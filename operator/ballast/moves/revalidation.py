@@ -119,6 +119,7 @@ class _View:
             counts=ExecutorCounts.of(self.others.executors),
             now=self.now,
             tolerance_points=tolerance_points,
+            by_hand=self.move.by_hand,
         )
 
     @property

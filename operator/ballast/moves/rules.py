@@ -105,7 +105,10 @@ def unheld(policy: Policy) -> Objection | None:
 
 
 class Rules:
-    """The rules of one policy at one moment. `moves`: those that count for the limits; `resting`: after ended ones."""
+    """The rules of one policy at one moment. `moves`: those that count for the limits; `resting`: after ended ones.
+
+    `by_hand`: for moves that a user asks for.
+    """
 
     def __init__(
         self,
@@ -116,9 +119,10 @@ class Rules:
         counts: ExecutorCounts,
         now: float,
         tolerance_points: float = 0.0,
+        by_hand: bool = False,
     ) -> None:
         self._policy, self._moves, self._resting, self._now = policy, tuple(moves), resting, now
-        self._counts, self._tolerance_points = counts, tolerance_points
+        self._counts, self._tolerance_points, self._by_hand = counts, tolerance_points, by_hand
         self._topologies: dict[str, Objection | None] = {}
         self._nodes: dict[tuple[str, bool], Objection | None] = {}
 
@@ -132,6 +136,7 @@ class Rules:
             counts=self._counts,
             now=self._now,
             tolerance_points=self._tolerance_points,
+            by_hand=self._by_hand,
         )
 
     def objection(self, way: Way) -> Objection | None:
@@ -169,7 +174,8 @@ class Rules:
 
     def of_pool(self) -> Objection | None:
         """Why no executor of the pool may move now."""
-        return budget.pool_objection(self._moves, self._policy.moves, self._counts, self._now)
+        asked = (self._moves, self._policy.moves, self._counts, self._now)
+        return budget.pool_objection(*asked) or (budget.by_hand_objection(*asked) if self._by_hand else None)
 
     def of_topology(self, key: str) -> Objection | None:
         """Why no executor of this topology may move now."""

@@ -1,5 +1,6 @@
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -13,12 +14,18 @@ FLYING = a_move("flying", phase=MovePhase.LEAVING, ended_at=None)
 
 
 def ruled(
-    moves: list[Move], policy: MovesPolicy, now: float = NOW, counts: ExecutorCounts | None = None, **where: str
+    moves: list[Move], policy: MovesPolicy, now: float = NOW, counts: ExecutorCounts | None = None, **where: Any
 ) -> Objection | None:
     """By the rules that follow from other moves alone."""
+    by_hand = where.pop("by_hand", False)
     at = {"topology": "team/clicks", "source": "n1", "target": "n2", **where}
     rules = Rules(
-        a_policy(moves=policy), moves, resting=rest(moves, policy, now), counts=counts or ExecutorCounts(), now=now
+        a_policy(moves=policy),
+        moves,
+        resting=rest(moves, policy, now),
+        counts=counts or ExecutorCounts(),
+        now=now,
+        by_hand=by_hand,
     )
     return rules.of_others(
         Way("uid-new", at["topology"], at["source"], at["target"], None, None, locality_delta_ratio=0.0)
@@ -251,3 +258,47 @@ def test_a_move_that_names_an_executor_of_another_namespace_keeps_it_from_nothin
     open_one = replace(theirs, phase=MovePhase.LEAVING, ended_at=None)
     assert _why([open_one], policy) is None
     assert _why([replace(open_one, namespace="team")], policy) is Reason.IN_FLIGHT
+
+
+def by_hand(*names: str, **changes: Any) -> list[Move]:
+    """Of one tenant, all of its own executors."""
+    return [
+        replace(a_move(name, topology="tenant/own", source=f"s-{name}", target=f"t-{name}", **changes), by_hand=True)
+        for name in names
+    ]
+
+
+UNDER_WAY: dict[str, Any] = {"phase": MovePhase.LEAVING, "ended_at": None}
+MANY = MovesPolicy(max_concurrent=4, max_concurrent_per_topology=4, cooldown_seconds=0.0)
+
+
+def test_moves_by_hand_get_half_of_those_under_way_at_once_and_the_strategy_the_rest() -> None:
+    moves = by_hand("a", "b", **UNDER_WAY)
+    refused = ruled(moves, MANY, by_hand=True, topology="tenant/own")
+    assert refused is not None
+    assert refused[0] is Reason.MAX_CONCURRENT
+    assert "half of moves.maxConcurrent 4" in refused[1]
+    assert ruled(moves, MANY) is None
+    assert ruled(moves[:1], MANY, by_hand=True, topology="tenant/own") is None
+
+
+def test_moves_by_hand_get_half_of_the_pools_budget_and_the_strategy_the_rest() -> None:
+    policy = replace(MANY, budgets=(Budget(moves=4, per_seconds=3600.0, scope="Pool"),))
+    moves = by_hand("a", "b", phase=MovePhase.SUCCEEDED)
+    refused = ruled(moves, policy, by_hand=True)
+    assert refused is not None
+    assert refused[0] is Reason.BUDGET
+    assert "2 of 2 moves used, by hand" in refused[1]
+    assert ruled(moves, policy) is None
+
+
+def test_a_policy_that_allows_one_move_allows_one_by_hand() -> None:
+    one = MovesPolicy(
+        max_concurrent=1, cooldown_seconds=0.0, budgets=(Budget(moves=1, per_seconds=60.0, scope="Pool"),)
+    )
+    assert ruled([], one, by_hand=True) is None
+
+
+def test_the_strategys_own_moves_use_up_nothing_of_what_is_for_moves_by_hand() -> None:
+    others = [a_move(f"m{n}", topology=f"team/{n}", source=f"s{n}", target=f"t{n}", **UNDER_WAY) for n in range(3)]
+    assert ruled(others, MANY, by_hand=True) is None
