@@ -200,7 +200,8 @@ def _spent_budget(
     for index, budget in enumerate(policy.budgets):
         if budget.scope != scope or not active(budget, now):
             continue
-        spent, most = used(budget, own, now), max(1, allowed(budget, executors) // share)
+        spent, whole = used(budget, own, now), allowed(budget, executors)
+        most = min(whole, max(1, whole // share))
         if spent >= most:
             words = f"{spent} of {most} moves used, {where} {_span(budget)}, moves.budgets[{index}]"
             return Reason.BUDGET, words
