@@ -60,4 +60,4 @@ def test_the_answer_is_in_the_module(question: str, module: str, name: str) -> N
 
 
 def test_no_two_questions_are_the_same() -> None:
-    assert len({question for question, _, _ in ANSWERS}) == len(ANSWERS) == 25
+    assert len({question for question, _, _ in ANSWERS}) == len(ANSWERS) == 27

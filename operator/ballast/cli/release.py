@@ -80,14 +80,15 @@ def release(
             return
         switch = Switch(client, name=name, identity="ballast-release", clock=time.time, monotonic=time.monotonic)
         gates = StaleGates(client, clock=time.time)
-        # Asked before the switch is turned off: of two that are on, one acts.
-        other = _acting_instead(client, name)
         if everybody:
+            # Asked before the switch is turned off: of two that are on, one acts.
+            other = _acting_instead(client, name)
             is_off = _turned_off(switch, UNINSTALLED, "the gate switch is off: restart the Deployment to gate again")
             # A gate that was removed leaves no trace of where it came from.
             _warn(client)
             outcomes = _all(gates) if other is None else _left_by(other, gates)
         elif _nobody_leads(client, namespace=namespace or connection.namespace, name=name):
+            other = _acting_instead(client, name)
             is_off = _turned_off(switch, "LeaseStale", "no leader elected: the gate switch is off")
             outcomes = gates.release(older_than_seconds=0.0 if other is None else STALE_AFTER_SECONDS)
         else:

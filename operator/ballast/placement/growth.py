@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from ballast.placement.admission import Admission
 from ballast.placement.node_locations import NodeLocations, node_locations
 from ballast.placement.placement_view import Pool
 from ballast.placement.room import Room, fits, kinds, take_off
+from ballast.placement.tie import untied
 from ballast.placement.workload import TopologyWorkload
 
 GROUP_LABELS = (
@@ -92,19 +92,8 @@ def awaiting_nodes(
     found = set()
     for executor in executors:
         required = admission.mask(executor.constraints)
-        others = admission.mask(_without_place(executor.constraints, levels)) & ~required
+        others = admission.mask(untied(executor, levels).constraints) & ~required
         roomy = fits(space.free, space.vector(executor.requests), space.slack)
         if (growing & required).any() and not (roomy & others).any():
             found.add(executor.uid)
     return frozenset(found)
-
-
-def _without_place(constraints: Constraints, levels: Levels) -> Constraints:
-    """Without the requirements of a single place, which are Ballast's."""
-    labels = {level.label for level in levels.ordered}
-    terms = tuple(
-        tuple(each for each in term if each.key not in labels or each.operator != "In" or len(each.values) != 1)
-        for term in constraints.affinity_terms
-    )
-    # A term without requirements would select nothing; without Ballast's there was none.
-    return replace(constraints, affinity_terms=terms if all(terms) else ())

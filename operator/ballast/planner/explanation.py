@@ -29,10 +29,11 @@ from ballast.model import (
     Topology,
 )
 from ballast.moves.budget import ExecutorCounts, Objection, Rest, rest
-from ballast.moves.candidates import Candidates, untied
+from ballast.moves.candidates import Candidates
 from ballast.moves.eligibility import cause
 from ballast.moves.rules import Rules, worth
 from ballast.placement import admission
+from ballast.placement.tie import untied
 from ballast.planner import strategy_state
 from ballast.planner.plan import plan
 from ballast.planner.replan import replanned

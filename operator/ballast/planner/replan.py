@@ -7,12 +7,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from ballast.model import Executor, LocalityView, Memory, Node, Phase, Placement, Policy, Resources, Snapshot, Topology
-from ballast.moves.candidates import untied
 from ballast.moves.loads import Loads
 from ballast.moves.score import measured, points_per_core, projected
 from ballast.placement.locality import counts_by_topology, locality
 from ballast.placement.placing import place
 from ballast.placement.room import in_flight
+from ballast.placement.tie import untied
 from ballast.planner.strategy_state import known_loads, recalled
 
 

@@ -7,9 +7,6 @@ from typing import Any
 
 import pytest
 
-from ballast.kube.actions import release_patch
-from ballast.kube.constraint_reader import ConstraintReader
-from ballast.kube.pods import Held
 from ballast.model import (
     DEFAULT_LEVELS,
     AvgShedderPolicy,
@@ -19,8 +16,6 @@ from ballast.model import (
     Executor,
     Memory,
     Phase,
-    Pin,
-    Placement,
     PlacementPolicy,
     Policy,
     Reason,
@@ -30,7 +25,7 @@ from ballast.model import (
     SheddingPolicy,
     Workload,
 )
-from ballast.moves.candidates import Candidates, untied
+from ballast.moves.candidates import Candidates
 from ballast.moves.loads import loads
 from ballast.moves.speed import node_speeds
 from ballast.planner.plan import plan
@@ -46,8 +41,7 @@ NODES = (
 )
 MOVER = an_executor("e1", node="hot", cpu=0.5)
 
-ZONE, RACK, HOST = (level.label for level in DEFAULT_LEVELS.ordered)
-WHOLE = ("a", "a-1", "n1")
+HOST = DEFAULT_LEVELS.ordered[-1].label
 
 
 def candidates(*others: Executor, policy: Policy | None = None, **changes: Any) -> Candidates:
@@ -230,55 +224,6 @@ def test_the_weightiest_objection_is_the_one_that_counts() -> None:
     assert [reason for reason, _ in every] == [Reason.NO_DECOMMISSIONING, Reason.TOO_YOUNG]
     assert found.objection(found.executor(MOVER.key)) == every[0]
     assert candidates().objection(MOVER) is None
-
-
-def one(key: str, value: str) -> dict[str, object]:
-    return {"key": key, "operator": "In", "values": [value]}
-
-
-TEMPLATES = [
-    [],
-    [[one("disk", "ssd")]],
-    [[one(ZONE, "a")]],
-    [[one(HOST, "n1")]],
-    [[one(RACK, "a-1"), one(ZONE, "a")]],
-    [[{"key": ZONE, "operator": "In", "values": ["a", "b"]}], [one("disk", "ssd")]],
-]
-
-
-def affinity(terms: list[list[dict[str, object]]]) -> dict[str, object] | None:
-    if not terms:
-        return None
-    required = {"nodeSelectorTerms": [{"matchExpressions": term} for term in terms]}
-    return {"requiredDuringSchedulingIgnoredDuringExecution": required}
-
-
-def released(terms: list[list[dict[str, object]]], pin: Pin, location: tuple[str | None, ...]) -> Constraints:
-    """The constraints that a pod of this template has after its release."""
-    held = Held("1", ("ballast.dev/placement",), affinity(terms), has_affinity=bool(terms))
-    patch = release_patch(held, Placement("ns/e", "u", "n1", location, pin), DEFAULT_LEVELS)
-    (change,) = [op for op in patch.operations if op["op"] == "add"]
-    added = change["value"]
-    tied = added if change["path"] == "/spec/affinity" else {"nodeAffinity": added}
-    return ConstraintReader().read({"affinity": tied})
-
-
-@pytest.mark.parametrize("template", TEMPLATES)
-@pytest.mark.parametrize("pin", [Pin.ZONE, Pin.RACK, Pin.NODE])
-@pytest.mark.parametrize("location", [WHOLE, ("a", None, "n1"), ("a", "a-1", None)])
-def test_whatever_release_ties_is_taken_off_again(
-    template: list[list[dict[str, object]]], pin: Pin, location: tuple[str | None, ...]
-) -> None:
-    own = ConstraintReader().read({"affinity": {"nodeAffinity": affinity(template) or {}}})
-    executor = an_executor("e", constraints=released(template, pin, location), pinned=True)
-    assert executor.constraints != own
-    assert untied(executor, DEFAULT_LEVELS).constraints == own
-
-
-def test_an_executor_that_ballast_did_not_tie_keeps_its_affinity() -> None:
-    own = Constraints(affinity_terms=((Requirement(ZONE, "In", ("a",)),),))
-    executor = an_executor("e", constraints=own)
-    assert untied(executor, DEFAULT_LEVELS) is executor
 
 
 def test_an_executor_that_a_move_tied_to_its_node_can_be_moved_again() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ballast.model import DEFAULT_LEVELS, Constraints, Executor, Levels, Phase, Requirement
-from ballast.placement.growth import awaited_zones
-from tests.builders import an_executor, gated
+from ballast.model import DEFAULT_LEVELS, Constraints, Executor, Levels, Node, Phase, Requirement
+from ballast.placement.growth import GROUP_LABELS, awaited_zones, awaiting_nodes
+from tests.builders import a_node, a_snapshot, an_executor, gated
 
 ZONE = "topology.kubernetes.io/zone"
 Term = tuple[Requirement, ...]
@@ -39,3 +39,32 @@ def test_executors_that_have_no_node_yet_tell_by_what_they_require(executors: li
 
 def test_without_a_level_above_the_node_there_are_no_zones() -> None:
     assert awaited_zones([waiting("e1", in_zones("a"))], Levels(())) == {}
+
+
+def grown(name: str, zone: str, *, cores: float) -> Node:
+    labels = {"kubernetes.io/hostname": name, ZONE: zone, GROUP_LABELS[0]: "general"}
+    return a_node(name, zone=zone, labels=labels, cores=cores)
+
+
+@pytest.mark.parametrize(
+    ("terms", "others", "awaits"),
+    [
+        pytest.param([(Requirement(ZONE, "In", ("a",)),)], "full", True, id="no other zone has room"),
+        pytest.param([(Requirement(ZONE, "In", ("a",)),)], "empty", False, id="a new pod could go to another zone"),
+        pytest.param(
+            [(Requirement(ZONE, "In", ("a",)), Requirement(ZONE, "In", ("a",)))],
+            "empty",
+            True,
+            id="its template allows no other zone",
+        ),
+    ],
+)
+def test_an_executor_waits_for_a_node_where_a_new_pod_would_have_no_room_either(
+    terms: list[Term], others: str, awaits: bool
+) -> None:
+    executor = waiting("e1", *terms)
+    tied = an_executor("e1", phase=Phase.PENDING, node=None, constraints=executor.constraints, pinned=True)
+    snapshot = a_snapshot(
+        grown("n1", "a", cores=0.5), grown("n2", "b", cores=0.5 if others == "full" else 4.0), executors=(tied,)
+    )
+    assert (tied.uid in awaiting_nodes(snapshot, DEFAULT_LEVELS, [tied], unbound={})) is awaits
