@@ -75,7 +75,8 @@ def test_our_nomination_is_cleared_and_not_that_of_another(cluster: Cluster) -> 
     stale = cluster.pod("ours")
     cluster.patch("ours", {"metadata": {"annotations": {"touched": "yes"}}})
     assert isinstance(clear_nomination(cluster.client, stale), Changed), "it is guarded by the version"
-    assert clear_nomination(cluster.client, cluster.pod("ours")) == Cleared()
+    cleared = clear_nomination(cluster.client, cluster.pod("ours"))
+    assert cleared == Cleared(cluster.pod("ours").held), "as the release after it needs it"
     assert cluster.pod("ours").nomination is None
     theirs = cluster.executor("theirs")["metadata"]["name"]
     cluster.testbed.kubectl(

@@ -79,6 +79,11 @@ class Rules:
         if "deletionTimestamp" in pod["metadata"] and "deletionTimestamp" not in old["metadata"]:
             orders = [(_phase(move), move["spec"]["executor"]) for move in after.moves.values()]
             assert ("Leaving", {"pod": name, "uid": uid}) in orders, f"{name} was evicted for no open move: {orders}"
+        if old["spec"].get("schedulingGates") and not pod["spec"].get("schedulingGates"):
+            nominated = pod["status"].get("nominatedNodeName")
+            assert not nominated or pod["spec"].get("affinity"), (
+                f"{name} was released as it is, nominated to {nominated}"
+            )
         if pod["spec"].get("affinity") and not old["spec"].get("affinity"):
             claims = [_claim(move) for move in after.moves.values() if _phase(move) == "Arriving"]
             assert uid in claims, f"{name} was placed for no move"

@@ -76,6 +76,7 @@ class Actuator:
             for with_place in (True, False)
         )
         placed = self._nominated(context, placed)
+        surplus = [self._not_nominated(context, order) for order in surplus]
         orders = [*placed, *surplus]
         levels = context.policy.levels
         outcomes = [
@@ -106,6 +107,16 @@ class Actuator:
             self._nominates_from = self._monotonic() + _REFUSED_SECONDS
         fresh = {each.pod.uid: each.pod.held for each in outcomes if isinstance(each, nomination.Nominated)}
         return [replace(each, held=fresh.get(each.uid) or each.held) for each in orders]
+
+    def _not_nominated(self, context: Context, order: actions.Release) -> actions.Release:
+        """Without the nomination that a crash before its release has left: this plan gives that room to others."""
+        pod = context.pods.get(order.uid)
+        if pod is None or pod.nominated is None:
+            return order
+        outcome = nomination.clear_nomination(self._client, pod)
+        self._telemetry.writes.labels("nomination", type(outcome).__name__).inc()
+        held = outcome.held if isinstance(outcome, nomination.Cleared) else None
+        return replace(order, held=held or order.held)
 
     def clear_nominations(self, context: Context, plan: Plan) -> None:
         """Of executors that found no room, so that an autoscaler sees them."""

@@ -375,9 +375,10 @@ class Movers:
                 self._pin(effect, key, context)
             case ReleaseUnpinned():
                 if (pod := context.pods.get(effect.uid)) is not None:
-                    self._release(pod, None, Pin.NONE, key, context)
+                    self._release(self._not_nominated(pod, key), None, Pin.NONE, key, context)
             case ClearNomination():
-                self._clear(effect.uid, context)
+                if (pod := context.pods.get(effect.uid)) is not None:
+                    self._clear(pod)
 
     def _note_eviction(self, each: OpenMove, policy: str, outcome: actions.EvictionOutcome) -> None:
         """Once: a budget that blocks it is asked again and again."""
@@ -400,11 +401,21 @@ class Movers:
             pod = outcome.pod
         self._release(pod, pin.node, pin.pin, key, context)
 
-    def _clear(self, uid: str, context: Context) -> None:
-        pod = context.pods.get(uid)
-        if pod is not None:
-            outcome = nomination.clear_nomination(self._client, pod)
-            self._telemetry.writes.labels("nomination", type(outcome).__name__).inc()
+    def _not_nominated(self, pod: SeenPod, key: str) -> SeenPod:
+        """Without the nomination that a crash before its release has left: its node may not be the right one any more.
+
+        If only its affinity could not be written, the nomination is what still leads it there.
+        """
+        if pod.nominated is None or key in self._answers.pin:
+            return pod
+        outcome = self._clear(pod)
+        held = outcome.held if isinstance(outcome, nomination.Cleared) else None
+        return replace(pod, held=held or pod.held, nomination=None)
+
+    def _clear(self, pod: SeenPod) -> nomination.ClearingOutcome:
+        outcome = nomination.clear_nomination(self._client, pod)
+        self._telemetry.writes.labels("nomination", type(outcome).__name__).inc()
+        return outcome
 
     def _release(self, pod: SeenPod, node: str | None, pin: Pin, key: str, context: Context) -> None:
         location = next((n.location for n in context.snapshot.nodes if n.name == node), ())

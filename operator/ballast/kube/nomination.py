@@ -15,7 +15,7 @@ from ballast.kube.client import Client
 from ballast.kube.document import JSON
 from ballast.kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFound, Unavailable
 from ballast.kube.kinds import POD
-from ballast.kube.pods import Nomination, Pod, held
+from ballast.kube.pods import Held, Nomination, Pod, held
 
 _PATH = "/status/nominatedNodeName"
 
@@ -28,7 +28,8 @@ class Nominated:
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
-    pass
+    held: Held | None = None
+    """At its present version, if it is gated."""
 
 
 NominationOutcome = Nominated | Changed | Vanished | Refused
@@ -64,7 +65,7 @@ def clear_nomination(client: Client, pod: Pod) -> ClearingOutcome:
     if now is None or not now.ours:
         return Changed("it has no nomination by Ballast")
     found = _patch(client, pod, {"op": "remove", "path": _PATH})
-    return found if isinstance(found, Changed | Vanished | Refused) else Cleared()
+    return found if isinstance(found, Changed | Vanished | Refused) else Cleared(held(found))
 
 
 def _patch(client: Client, pod: Pod, change: JSON) -> JSON | Changed | Vanished | Refused:

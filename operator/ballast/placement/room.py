@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
 
 import numpy as np
@@ -261,3 +261,17 @@ def in_flight(snapshot: Snapshot) -> dict[str, Resources]:
         if requests is not None:
             reserved[move.target] = reserved.get(move.target, Resources()).plus(requests)
     return reserved
+
+
+def nominated_while_gated(snapshot: Snapshot, leaving: Collection[str]) -> dict[str, Resources]:
+    """What kube-scheduler keeps free on nodes for executors that are nominated and stay gated.
+
+    An operator that crashed between the two writes leaves them so. `leaving`: uids of those that are released in this
+    pass, which replaces or clears their nominations. Replacements of moves count in `in_flight`.
+    """
+    others = {move.replacement_uid for move in snapshot.moves if move.phase.traveling}.union(leaving)
+    kept: dict[str, Resources] = {}
+    for executor in snapshot.executors:
+        if executor.phase is Phase.GATED and executor.nominated is not None and executor.uid not in others:
+            _add(kept, executor.nominated, executor.requests)
+    return kept

@@ -30,7 +30,7 @@ from ballast.moves.loads import Loads
 from ballast.moves.score import Scores, measured, points_per_core, projected
 from ballast.placement.locality import counts_by_topology, locality
 from ballast.placement.placing import Placed, place
-from ballast.placement.room import expected, in_flight, short_of_room
+from ballast.placement.room import expected, in_flight, nominated_while_gated, short_of_room
 from ballast.placement.scope import next_scopes
 from ballast.placement.strategies import PlacementState, headings
 from ballast.planner.leveling import Leveling, TrafficState, level
@@ -136,7 +136,7 @@ class _Inputs:
     loads: Loads
     projected: Mapping[str, float]
     reserved: Mapping[str, Resources]
-    """Amounts by node that moves under way will need."""
+    """Amounts by node that moves under way will need, and what executors that stay gated are nominated to."""
     unbound: Mapping[str, Resources]
     """Those that pods will take which are pending and not bound."""
     resting: Rest
@@ -150,6 +150,7 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
     """
     inputs = _inputs(snapshot, policy, memory, now)
     letting_go = _releases(inputs)
+    inputs = replace(inputs, reserved=_with_nominated(inputs, letting_go))
     left, placed = _placed(inputs, letting_go)
     placements = (*_unpinned(letting_go), *left, *placed.placements)
     leveling = _leveled(inputs, placements, placed.state)
@@ -200,6 +201,14 @@ def _releases(inputs: _Inputs) -> Releases:
         unbound=inputs.unbound,
     )
     return without_waiting(found, [members for members, lacking in zip(waiting, short, strict=True) if lacking])
+
+
+def _with_nominated(inputs: _Inputs, letting_go: Releases) -> Mapping[str, Resources]:
+    leaving = {executor.uid for executor in (*letting_go.place, *(each for each, _ in letting_go.unpinned))}
+    found = dict(inputs.reserved)
+    for node, amounts in nominated_while_gated(inputs.snapshot, leaving).items():
+        found[node] = found.get(node, Resources()).plus(amounts)
+    return found
 
 
 def _unpinned(letting_go: Releases) -> tuple[Placement, ...]:

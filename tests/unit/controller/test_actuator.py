@@ -218,6 +218,40 @@ def test_a_refusal_that_is_about_the_pods_keeps_no_later_set_from_being_nominate
     assert sent(pool)[before:] == ["spark-1-exec-2/status", "spark-1-exec-2"]
 
 
+@pytest.mark.parametrize(
+    ("status", "managed", "nominated"),
+    [
+        pytest.param({"nominatedNodeName": "cold"}, [NOMINATED_BY_US], None, id="ours is cleared before any release"),
+        pytest.param({"nominatedNodeName": "cold"}, [], "cold", id="that of another controller stays"),
+        pytest.param({}, [], None, id="without one there is nothing to clear"),
+    ],
+)
+def test_of_an_executor_that_is_released_without_a_place(
+    pool: Stage, tmp_path: Path, *, status: JSON, managed: list[JSON], nominated: str | None
+) -> None:
+    """A crash before its release has left the nomination, and the room that it keeps is another's by now."""
+    pool.add(driver(), streaming(2, gates=[GATE]), streaming(3, gates=[GATE], status=status, managed_fields=managed))
+    actuator, context = acting(pool, tmp_path)
+    surplus = replace(placed(3, "cold"), node=None, location=(), pin=Pin.NONE)
+    actuator.release(context, Plan(placements=(surplus, placed(2, "cold"))))
+    cleared = ["spark-1-exec-3/status"] if managed else []
+    assert sent(pool) == [*cleared, "spark-1-exec-2", "spark-1-exec-3"]
+    assert pool.pods["spark-1-exec-3"]["status"].get("nominatedNodeName") == nominated
+    version = pool.pods["spark-1-exec-3"]["metadata"]["resourceVersion"]
+    assert [asked.body[0]["value"] for asked in pool.script.writes if "exec-3?" in asked.path] == [version]
+
+
+@pytest.mark.parametrize("code", [403, 409, 422, 500])
+def test_it_is_released_although_its_nomination_can_not_be_cleared(pool: Stage, tmp_path: Path, code: int) -> None:
+    pool.add(
+        driver(), streaming(3, gates=[GATE], status={"nominatedNodeName": "cold"}, managed_fields=[NOMINATED_BY_US])
+    )
+    pool.refusals["/pods/spark-1-exec-3/status"] = Answer(code, {"message": "no"})
+    actuator, context = acting(pool, tmp_path)
+    actuator.release(context, Plan(placements=(replace(placed(3, "cold"), node=None, location=(), pin=Pin.NONE),)))
+    assert sent(pool)[-1] == "spark-1-exec-3"
+
+
 def test_a_nomination_that_is_overdue_is_cleared(pool: Stage, tmp_path: Path) -> None:
     pool.add(streaming(2, status={"nominatedNodeName": "cold"}, managed_fields=[NOMINATED_BY_US]))
     actuator, context = acting(pool, tmp_path)

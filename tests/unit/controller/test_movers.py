@@ -264,6 +264,18 @@ def test_after_a_crash_between_the_two_it_is_not_nominated_again(pool: Stage) ->
     assert NOMINATE not in pool.done()
 
 
+def test_after_such_a_crash_it_is_released_without_its_nomination_if_its_destination_may_not_take_it_any_more(
+    pool: Stage,
+) -> None:
+    nominated: JSON = {"status": {"nominatedNodeName": "cold"}, "managed_fields": [NOMINATED_BY_US]}
+    awaited(pool, nodeSelector={"disk": "none-has-it"}, **nominated)
+    pool.run()
+    assert pool.done()[-2:] == [NOMINATE, RELEASE]
+    assert "nominatedNodeName" not in pool.pods["spark-1-exec-4"]["status"]
+    version, gate = pool.script.writes[-1].body
+    assert (version["value"], gate["op"]) == (pool.pods["spark-1-exec-4"]["metadata"]["resourceVersion"], "remove")
+
+
 def test_the_nomination_of_another_controller_stays_and_the_replacement_is_released_at_once(pool: Stage) -> None:
     awaited(pool, status={"nominatedNodeName": "elsewhere"})
     pool.run()
@@ -342,6 +354,7 @@ def test_a_replacement_whose_pin_is_refused_is_released_without_one(pool: Stage)
         "/metadata/resourceVersion",
         "/spec/schedulingGates/0",
     ]
+    assert pool.pods["spark-1-exec-4"]["status"]["nominatedNodeName"] == "cold", "which still leads it there"
 
 
 def test_a_replacement_that_cannot_be_scheduled_where_it_is_pinned_is_deleted_so_that_spark_creates_another(

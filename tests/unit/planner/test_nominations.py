@@ -5,12 +5,27 @@ from typing import Any
 
 import pytest
 
-from ballast.model import Demand, Memory, MovePhase, Phase, Pin, Placement, Reason, Resources, Snapshot
+from ballast.model import (
+    Demand,
+    Executor,
+    Memory,
+    Move,
+    MovePhase,
+    Phase,
+    Pin,
+    Placement,
+    PlacementMode,
+    PlacementPolicy,
+    Reason,
+    Resources,
+    Snapshot,
+)
 from ballast.planner.nominations import scored_nodes, with_nominations
 from ballast.planner.plan import plan
 from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, an_executor, gated
 
 LEVELS = a_policy().levels
+ENFORCING = a_policy(placement=PlacementPolicy(mode=PlacementMode.ENFORCE))
 
 
 @pytest.mark.parametrize(
@@ -48,6 +63,38 @@ def test_an_executor_is_nominated_to_its_node(snapshot: Snapshot, pin: Pin, *, n
 def test_an_executor_without_a_node_is_not_nominated() -> None:
     nowhere = Placement("team/e-1", "uid-e-1", None, (), Pin.NONE, Reason.NO_ROOM)
     assert with_nominations((nowhere,), wide_pool(101), LEVELS) == (nowhere,)
+
+
+def left_gated(**changes: Any) -> Executor:
+    """The operator crashed after it had nominated it, and more of its set has come since, so it waits again."""
+    return gated("e-1", **{"application": "spark-2", "topology": "team/waiting", "nominated": "a", **changes})
+
+
+OF_A_MOVE = (a_move(phase=MovePhase.ARRIVING, target="a", replacement_uid=left_gated().uid),)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "moves", "cores", "chosen"),
+    [
+        pytest.param(left_gated(), (), (1.0, 1.0), "b", id="which kube-scheduler keeps for it"),
+        pytest.param(left_gated(nominated=None), (), (1.0, 1.0), "a", id="but none without a nomination"),
+        pytest.param(left_gated(nominated="gone"), (), (1.0, 1.0), "a", id="but none of a node that is gone"),
+        pytest.param(left_gated(), OF_A_MOVE, (2.0, 0.5), "a", id="once, if its move keeps that room as well"),
+    ],
+)
+def test_an_executor_that_stays_gated_keeps_the_room_of_the_node_that_it_is_nominated_to(
+    waiting: Executor, moves: tuple[Move, ...], cores: tuple[float, float], chosen: str
+) -> None:
+    ready = gated("e-2", since=NOW - 60.0)
+    nodes = a_node("a", cores=cores[0]), a_node("b", cores=cores[1])
+    decided, _ = plan(a_snapshot(*nodes, executors=(waiting, ready), moves=moves), ENFORCING, Memory(), NOW)
+    assert [(placement.uid, placement.node) for placement in decided.placements] == [(ready.uid, chosen)]
+
+
+def test_an_executor_that_is_placed_takes_the_room_that_its_earlier_nomination_kept() -> None:
+    ready = left_gated(since=NOW - 60.0)
+    decided, _ = plan(a_snapshot(a_node("a", cores=1.0), executors=(ready,)), ENFORCING, Memory(), NOW)
+    assert [placement.node for placement in decided.placements] == ["a"]
 
 
 def unbound(**changes: Any) -> Snapshot:
