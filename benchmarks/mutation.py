@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from benchmarks.mutants.workshop import Workshop
 from benchmarks.report import FOLDER, Aim, Result, machine, write
 
-PACKAGES = ("placement", "shedding", "grouping", "planner", "moves", "kube", "prometheus")
+PACKAGES = ("placement", "shedding", "grouping", "planner", "moves", "kube", "controller", "prometheus")
 SURVIVORS = FOLDER / "mutation-survivors.txt"
 MOST_SURVIVING = 0.15
 UNNOTICED = ("survived", "no tests")
