@@ -39,8 +39,8 @@ def test_all_that_it_makes(defaults: Manifests) -> None:
         "Job": 1,
         "MutatingAdmissionPolicy": 1,
         "MutatingAdmissionPolicyBinding": 2,
-        "ValidatingAdmissionPolicy": 6,
-        "ValidatingAdmissionPolicyBinding": 6,
+        "ValidatingAdmissionPolicy": 7,
+        "ValidatingAdmissionPolicyBinding": 7,
     }
 
 

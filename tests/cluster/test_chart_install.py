@@ -38,7 +38,9 @@ def test_no_policy_has_a_mistake_that_the_server_can_see(installed: Installation
         for policy in json.loads(found)["items"]
         if policy["metadata"]["name"].startswith(f"{RELEASE}-")
     }
-    assert ours == {f"{RELEASE}-{name}": {} for name in ("patch", "nominate", "delete", "evict", "switch", "move")}
+    assert ours == {
+        f"{RELEASE}-{name}": {} for name in ("patch", "nominate", "delete", "evict", "own", "switch", "move")
+    }
 
 
 def test_its_pods_are_let_into_a_restricted_namespace(installed: Installation) -> None:

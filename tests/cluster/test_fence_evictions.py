@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ballast.kube.kinds import EXECUTOR_MOVE, POD
-from tests.cluster.chart.caller import Caller
-from tests.cluster.chart.installation import RELEASE, Installation
+from tests.cluster.chart.caller import Caller, account
+from tests.cluster.chart.installation import NAMESPACE, RELEASE, Installation
 from tests.cluster.chart.objects import eviction, move
 from tests.cluster.kube.cluster import Cluster
 from tests.testbed.waiting import wait_until
@@ -66,6 +66,33 @@ def test_without_a_uid_it_is_refused(here: Cluster, operator: Caller, installed:
         assert "Ballast evicts a pod by its uid: set deleteOptions.preconditions.uid" in answer.message
     code, words = asked(installed.admin, pod, uid=None)
     assert code == 201, words
+
+
+@pytest.mark.parametrize(
+    ("options", "allowed"),
+    [
+        ({}, True),
+        ({"dryRun": ["All"]}, True),
+        ({"gracePeriodSeconds": 0}, False),
+        ({"gracePeriodSeconds": 600}, False),
+        ({"propagationPolicy": "Foreground"}, False),
+        ({"orphanDependents": True}, False),
+    ],
+    ids=str,
+)
+def test_an_executor_ends_as_its_own_pod_says(
+    here: Cluster, operator: Caller, installed: Installation, options: dict[str, Any], allowed: bool
+) -> None:
+    """With a grace period of 0, it would lose the state that it hands on when it is decommissioned."""
+    pod = here.running("patient", NODE)
+    body = eviction("patient", HERE, uid=pod["metadata"]["uid"])
+    body["deleteOptions"].update(options)
+    answer = operator.act(POD, "patient", subresource="eviction", body=body, namespace=HERE, dry=True)
+    assert (answer.ok, answer.refused_by(f"{RELEASE}-evict")) == (allowed, not allowed), answer
+    with account(installed.testbed, NAMESPACE, f"{RELEASE}-release") as releasing:
+        assert releasing.act(POD, "patient", subresource="eviction", body=body, namespace=HERE, dry=True).code == 403
+    assert installed.admin.act(POD, "patient", subresource="eviction", body=body, namespace=HERE, dry=True).ok
+    assert installed.admin.delete(POD, "patient", namespace=HERE).ok
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
-from ballast.kube.kinds import EXECUTOR_MOVE
+from ballast.kube.kinds import EXECUTOR_MOVE, SPARK_TOPOLOGY
 from tests.cluster.chart.caller import Caller, user
 from tests.cluster.chart.installation import RELEASE, Installation, grant
 from tests.cluster.chart.objects import move
@@ -91,6 +92,49 @@ def test_the_operator_proposes_and_others_who_may_evict_approve(
     approved = people["mover"].patch(EXECUTOR_MOVE, "proposed", APPROVE, namespace=HERE)
     assert approved.body["spec"]["approved"] is True
     assert installed.admin.delete(EXECUTOR_MOVE, "proposed", namespace=HERE).ok
+
+
+TOPOLOGY = {"apiVersion": SPARK_TOPOLOGY.api_version, "kind": SPARK_TOPOLOGY.kind, "name": "clicks", "uid": "1"}
+DRIVER = {"apiVersion": "v1", "kind": "Pod", "name": "clicks-driver", "uid": "2"}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "allowed"),
+    [
+        ({}, True),
+        ({"ownerReferences": []}, True),
+        ({"ownerReferences": [TOPOLOGY]}, True),
+        ({"ownerReferences": [DRIVER]}, True),
+        ({"ownerReferences": [TOPOLOGY, DRIVER]}, False),
+        ({"ownerReferences": [{**TOPOLOGY, "name": "another"}]}, False),
+        ({"ownerReferences": [{**TOPOLOGY, "controller": True}]}, False),
+        ({"ownerReferences": [{**DRIVER, "blockOwnerDeletion": True}]}, False),
+        ({"ownerReferences": [{**DRIVER, "kind": "ConfigMap"}]}, False),
+        ({"finalizers": ["example.com/forever"]}, False),
+        ({"finalizers": ["foregroundDeletion"]}, False),
+    ],
+    ids=str,
+)
+def test_a_move_of_the_operators_keeps_nothing_from_being_deleted(
+    installed: Installation, people: dict[str, Caller], metadata: dict[str, Any], allowed: bool
+) -> None:
+    """With its token, a finalizer would keep every namespace, and a chart's definitions, from ending."""
+    asked = move("kept", pod="exec-1")
+    asked["metadata"].update(metadata)
+    with installed.operator() as operator:
+        answer = operator.create(EXECUTOR_MOVE, asked, namespace=HERE, dry=True)
+    assert (answer.ok, answer.refused_by(f"{RELEASE}-own")) == (allowed, not allowed), answer
+    assert people["mover"].create(EXECUTOR_MOVE, asked, namespace=HERE, dry=True).ok
+
+
+def test_with_a_status_nothing_else_of_a_move_is_written(installed: Installation, people: dict[str, Caller]) -> None:
+    assert installed.admin.create(EXECUTOR_MOVE, move("stated", pod="exec-1"), namespace=HERE).ok
+    more = {"metadata": {"finalizers": ["example.com/forever"]}, "status": {"phase": "Refused"}}
+    with installed.operator() as operator:
+        written = operator.patch(EXECUTOR_MOVE, "stated", more, namespace=HERE, subresource="status")
+        assert (written.ok, "finalizers" in written.body["metadata"]) == (True, False), written
+        assert operator.patch(EXECUTOR_MOVE, "stated", more, namespace=HERE).code == 403
+    assert installed.admin.delete(EXECUTOR_MOVE, "stated", namespace=HERE).ok
 
 
 def test_a_move_may_be_labeled_without_the_right_to_evict(installed: Installation, people: dict[str, Caller]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ballast.kube.kinds import BALANCING_POLICY, GATE_SWITCH, LEASE, SECRET, SPARK_TOPOLOGY, Kind
+from ballast.kube.kinds import BALANCING_POLICY, EVENT, GATE_SWITCH, LEASE, SECRET, SPARK_TOPOLOGY, Kind
 from tests.cluster.chart.caller import Caller, account, user
 from tests.cluster.chart.installation import NAMESPACE, RELEASE, Installation
 from tests.testbed.waiting import wait_until
@@ -17,6 +17,7 @@ pytestmark = pytest.mark.cluster
 
 TENANT, NEIGHBOR = "rights-tenant", "rights-neighbor"
 SPEC = {"spec": {"interval": "30s"}}
+OWNER = {"apiVersion": "v1", "kind": "Pod", "name": "driver", "uid": "1"}
 REVIEW = Kind("authorization.k8s.io/v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False)
 
 
@@ -41,6 +42,21 @@ def callers(chart: Installation) -> Iterator[dict[str, Caller]]:
 
 def secret(name: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {"token": "t"}}
+
+
+def event(name: str) -> dict[str, Any]:
+    return {
+        "apiVersion": EVENT.api_version,
+        "kind": EVENT.kind,
+        "metadata": {"name": name},
+        "eventTime": "2026-01-01T00:00:00.000000Z",
+        "reportingController": "ballast.dev/operator",
+        "reportingInstance": "replica-1",
+        "action": "Place",
+        "reason": "Placed",
+        "regarding": {"kind": "Namespace", "namespace": TENANT, "name": TENANT},
+        "type": "Normal",
+    }
 
 
 def topology(name: str) -> dict[str, Any]:
@@ -129,6 +145,46 @@ def test_only_its_own_switch_and_lease_are_its_to_write(chart: Installation, cal
     lease = {"apiVersion": LEASE.api_version, "kind": LEASE.kind, "metadata": {"name": RELEASE}, "spec": {}}
     assert callers["operator"].create(LEASE, lease, namespace=NAMESPACE, dry=True).ok
     assert callers["operator"].create(LEASE, lease, namespace="kube-system", dry=True).code == 403
+
+
+def test_what_it_creates_keeps_nothing_from_being_deleted(chart: Installation, callers: dict[str, Caller]) -> None:
+    """Events are created in every namespace: a finalizer of one would keep its namespace from ending."""
+    operator = callers["operator"]
+    lease = {"apiVersion": LEASE.api_version, "kind": LEASE.kind, "metadata": {"name": RELEASE}, "spec": {}}
+    switch = {"apiVersion": GATE_SWITCH.api_version, "kind": GATE_SWITCH.kind, "metadata": {"name": RELEASE}}
+    asked: list[tuple[Kind, dict[str, Any], str | None]] = [
+        (EVENT, event("told"), TENANT),
+        (LEASE, lease, NAMESPACE),
+        (GATE_SWITCH, {**switch, "spec": {"gating": True}}, None),
+    ]
+    for kind, plain, namespace in asked:
+        assert operator.create(kind, plain, namespace=namespace, dry=True).ok
+        for part in ({"finalizers": ["example.com/forever"]}, {"ownerReferences": [OWNER]}):
+            body = {**plain, "metadata": {**plain["metadata"], **part}}
+            answer = operator.create(kind, body, namespace=namespace, dry=True)
+            assert answer.refused_by(f"{RELEASE}-own"), (kind, part, answer)
+            assert callers["release"].create(kind, body, namespace=namespace, dry=True).code == 403
+    finalizer = {"metadata": {"finalizers": ["example.com/forever"]}}
+    assert operator.create(EVENT, event("told"), namespace=TENANT).ok
+    assert operator.patch(EVENT, "told", finalizer, namespace=TENANT, dry=True).refused_by(f"{RELEASE}-own")
+    series = {"series": {"count": 2, "lastObservedTime": "2026-01-01T00:00:01.000000Z"}}
+    assert operator.patch(EVENT, "told", series, namespace=TENANT, dry=True).ok
+
+
+def test_the_lease_is_renewed_though_another_client_has_written_a_finalizer(
+    chart: Installation, callers: dict[str, Caller]
+) -> None:
+    metadata = {"name": RELEASE, "finalizers": ["example.com/kept"]}
+    lease = {"apiVersion": LEASE.api_version, "kind": LEASE.kind, "metadata": metadata, "spec": {}}
+    assert chart.admin.create(LEASE, lease, namespace=NAMESPACE).ok
+    operator, seen = callers["operator"], chart.admin.read(LEASE, RELEASE, namespace=NAMESPACE).body
+    renewed = {**seen, "spec": {"holderIdentity": "replica-1"}}
+    assert operator.replace(LEASE, RELEASE, renewed, namespace=NAMESPACE, dry=True).ok
+    renewed["metadata"] = {**seen["metadata"], "finalizers": ["example.com/kept", "example.com/more"]}
+    answer = operator.replace(LEASE, RELEASE, renewed, namespace=NAMESPACE, dry=True)
+    assert answer.refused_by(f"{RELEASE}-own"), answer
+    assert chart.admin.patch(LEASE, RELEASE, {"metadata": {"finalizers": None}}, namespace=NAMESPACE).ok
+    assert chart.admin.delete(LEASE, RELEASE, namespace=NAMESPACE).ok
 
 
 def may(caller: Caller, verb: str, resource: str, namespace: str) -> bool:

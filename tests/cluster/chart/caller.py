@@ -64,6 +64,9 @@ class Caller:
         form = "merge-patch" if isinstance(patch, Mapping) else "json-patch"
         return self._ask("PATCH", path, patch, form=form, dry=dry)
 
+    def replace(self, kind: Kind, name: str, body: JSON, *, namespace: str | None = None, dry: bool = False) -> Answer:
+        return self._ask("PUT", kind.path(namespace=namespace, name=name), body, dry=dry)
+
     def delete(self, kind: Kind, name: str, *, namespace: str | None = None, dry: bool = False) -> Answer:
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
         return self._ask("DELETE", kind.path(namespace=namespace, name=name), options, dry=dry)

@@ -106,11 +106,14 @@ class Installation:
         with self.operator() as ours:
             label = {"metadata": {"labels": {"probe": "true"}}}
             evict = eviction(PROBE, PROBES)
+            tied = move("p", pod=PROBE)
+            tied["metadata"]["finalizers"] = ["example.com/forever"]
             foreign = {"apiVersion": GATE_SWITCH.api_version, "kind": GATE_SWITCH.kind, "metadata": {"name": "foreign"}}
             asks: dict[str, Callable[[], Answer]] = {
                 "patch": lambda: ours.patch(POD, PROBE, label, namespace=PROBES, dry=True),
                 "delete": lambda: ours.delete(POD, PROBE, namespace=PROBES, dry=True),
                 "evict": lambda: ours.act(POD, PROBE, subresource="eviction", body=evict, namespace=PROBES, dry=True),
+                "own": lambda: ours.create(EXECUTOR_MOVE, tied, namespace=PROBES, dry=True),
                 "switch": lambda: ours.create(GATE_SWITCH, foreign, dry=True),
                 "move": lambda: self.nosy.create(EXECUTOR_MOVE, move("p", pod=PROBE), namespace=PROBES, dry=True),
             }
