@@ -79,7 +79,8 @@ def test_the_load_that_a_move_takes_along_nears_the_executors_own_the_longer_it_
     assert first < 0.6 * GREEDY
     assert ended > 2.0
     assert last > 0.8 * GREEDY
-    assert [load for _, load in greedy] == pytest.approx(sorted(load for _, load in greedy), abs=0.05)
+    later = [load for at, load in greedy if at > 1.0]
+    assert min(later) > max(load for at, load in greedy if at < 1.0)
 
 
 @pytest.fixture(scope="module")

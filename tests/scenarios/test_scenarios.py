@@ -144,7 +144,7 @@ def test_the_executors_of_a_dead_node_run_elsewhere_and_the_node_is_filled_when_
     assert {move.target for move in trace.moves if move.decided_at >= back_at} == {"node-2"}
     assert all(move.hot_score >= 90.0 for move in trace.moves if move.decided_at < back_at), "of a saturated node only"
     assert found.seconds_to_balance is not None
-    assert found.moves_beyond_optimum <= 1
+    assert found.moves_beyond_optimum <= 2, "the last one closes a gap of 12 points that has persisted"
 
 
 def test_no_executor_is_lost_in_a_rolling_restart() -> None:

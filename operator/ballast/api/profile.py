@@ -135,6 +135,7 @@ SETTINGS: Mapping[str, Setting] = {
     "shedding.avg_shedder.low_hits": Setting(12, 8, 4),
     "shedding.avg_shedder.high_hits": Setting(3, 2, 1),
     "shedding.avg_shedder.min_hot_score": Setting(80, 60, 50),
+    "shedding.avg_shedder.persistent_hits": Setting(0, 15, 10),
     "moves.max_concurrent": Setting(1, 6, 12),
     "moves.max_concurrent_per_node": Setting(1, 3, 4),
     "moves.max_concurrent_per_topology_percent": Setting(0, 15, 25),

@@ -144,6 +144,7 @@ def _avg_shedder(spec: AvgShedder) -> AvgShedderPolicy:
         low_hits=spec.low_hits,
         high_hits=spec.high_hits,
         min_hot_score=spec.min_hot_score,
+        persistent_hits=spec.persistent_hits,
         max_unload_ratio=spec.max_unload_percent / 100,
         min_rate=float(spec.min_rate),
         min_throughput_bytes=float(spec.min_throughput),

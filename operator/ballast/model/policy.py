@@ -65,6 +65,7 @@ class AvgShedderPolicy:
     low_hits: int = 8
     high_hits: int = 2
     min_hot_score: float = 60.0
+    persistent_hits: int = 15
     max_unload_ratio: float = 0.5
     min_rate: float = 1000.0
     """Records per second."""

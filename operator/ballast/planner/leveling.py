@@ -15,6 +15,7 @@ from ballast.model import (
     Move,
     MovesMode,
     Node,
+    Packing,
     Phase,
     PlannedMove,
     Policy,
@@ -171,8 +172,9 @@ def _idle(snapshot: Snapshot, policy: Policy, scores: Mapping[str, float]) -> Re
 def _by_usage(at: _Moment) -> Leveling:
     shedder = at.policy.shedding.avg_shedder
     before = restored(at.memory, USAGE, UsageMemory) or UsageMemory()
-    pool = at.pool(from_score=shedder.min_hot_score)
-    found = avg_shedder_usage(pool, _usage_settings(at.policy), before, now_seconds=at.now, terms=at.terms)
+    settings = _usage_settings(at.policy)
+    pool = at.pool(from_score=settings.least_hot_score)
+    found = avg_shedder_usage(pool, settings, before, now_seconds=at.now, terms=at.terms)
     passed_over = [_refusal(each, at.terms) for each in found.refused]
     made, refused = completed(found.suggestions, pool, at.terms, ruling=at.ruling)
     refusals = [_pair_refusal(pair) for pair in found.pairs if pair.reason not in (None, Reason.BALANCED)]
@@ -180,7 +182,9 @@ def _by_usage(at: _Moment) -> Leveling:
         moves=tuple(at.planned(each) for each in made),
         refusals=(*refusals, *passed_over, *(_refusal(each, at.terms) for each in refused)),
         pairs=tuple(
-            (p.hot.name, p.cold.name, p.difference) for p in found.pairs if p.difference >= shedder.low_threshold
+            (p.hot.name, p.cold.name, p.difference)
+            for p in found.pairs
+            if p.reason is None or p.difference >= shedder.low_threshold
         ),
         memory=stored(at.memory, USAGE, found.memory),
     )
@@ -194,6 +198,8 @@ def _usage_settings(policy: Policy) -> UsageSettings:
         low_hits=shedder.low_hits,
         high_hits=shedder.high_hits,
         min_hot_score=shedder.min_hot_score,
+        # Pack fills nodes up to minHotScore, and leaves others empty on purpose.
+        persistent_hits=0 if policy.placement.packing is Packing.PACK else shedder.persistent_hits,
         max_unload_ratio=shedder.max_unload_ratio,
         window_seconds=policy.window_seconds,
         max_moves=max(moves.max_concurrent, _SUGGESTED),

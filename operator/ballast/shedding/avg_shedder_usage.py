@@ -4,9 +4,10 @@ The pairs, thresholds and hits are those of Pulsar's AvgShedder (PIP-364). What 
 metric window, and only while the node stays on the same side; those of a node without metrics, and of the partner it
 had, stay as they are; hits count as a reason only when the node strayed farther than the pool's own noise explains;
 points that come from executors which differ from their applications' means count only as far as they have lasted
-(`lasting`); gaps have to be wider by what the load of others comes and goes by (`unrest`); executors are chosen as the
-combination that comes closest to leveling the two nodes without making the cold one the hotter or taking the hot one
-far below the pool's level, fewer and cheaper moves first; and every suggestion says which scores it should end in.
+(`lasting`); gaps have to be wider by what the load of others comes and goes by (`unrest`); a gap too small for hits is
+acted on once it has persisted; executors are chosen as the combination that comes closest to leveling the two nodes
+without making the cold one the hotter or taking the hot one far below the pool's level, fewer and cheaper moves first;
+and every suggestion says which scores it should end in.
 
 Give it scores that include what is arriving and leaving: hits are kept until the gap itself is gone, so a suggestion
 that was not followed comes again, and one that was is seen in the scores.
@@ -42,25 +43,31 @@ class Streak:
     """Hits over the low threshold; at most one a metric window."""
     high: int = 0
     """Hits in a row over the high threshold, likewise."""
+    persistent: int = 0
+    """Windows without a break in which the gap was wide enough to be leveled if it persists; not less than `low`."""
     last_at_seconds: float = 0.0
-    """When the last hit was counted."""
+    """When the last hit or window was counted."""
     passes: int = 0
     deviation: float = 0.0
     """Points outwards from the pool's middle, mean over the streak or its last fifteen passes."""
 
-    def hit(self, *, partner: str, high: bool, deviation: float, now_seconds: float, window_seconds: float) -> Streak:
-        """The streak with one more pass in which the pair was apart."""
+    def hit(
+        self, *, partner: str, low: bool, high: bool, deviation: float, now_seconds: float, window_seconds: float
+    ) -> Streak:
+        """The streak with one more pass in which the pair was apart; `low`, `high`: over which thresholds."""
         # A time in the future: the wall clock stepped backwards.
-        counts = self.low == 0 or not 0 <= now_seconds - self.last_at_seconds < window_seconds
+        counts = self.persistent == 0 or not 0 <= now_seconds - self.last_at_seconds < window_seconds
+        counts_low = low and (counts or self.low == 0)
         counts_high = high and (counts or self.high == 0)
         passes = self.passes + 1
         weight = 1.0 / min(passes, _HORIZON_PASSES)
         return Streak(
             hot=self.hot,
             partner=partner,
-            low=self.low + counts,
+            low=self.low + counts_low if low else 0,
             high=self.high + counts_high if high else 0,
-            last_at_seconds=now_seconds if counts or counts_high else self.last_at_seconds,
+            persistent=self.persistent + counts,
+            last_at_seconds=now_seconds if counts or counts_low or counts_high else self.last_at_seconds,
             passes=passes,
             deviation=round(self.deviation + weight * (deviation - self.deviation), 3),
         )
@@ -70,6 +77,13 @@ _LASTING = 1.4
 """A lasting deviation must exceed the pool's extreme by this factor to be more than noise."""
 _SUDDEN = 2.0
 """The same for a deviation seen a few times only, over the high threshold."""
+_SMALL = 2.0
+"""The same for a gap below the low threshold that has persisted, and by how many times the unrest it has to be wider:
+there is less to gain than in a wide one."""
+_PERSISTENT_GAP_RATIO = 0.6
+"""Of the low threshold."""
+_PERSISTENT_HOT_RATIO = 0.75
+"""Of the least hot score."""
 _REMEMBERED = 64
 """Streaks kept from pass to pass."""
 _MEMORY_SECONDS = 300.0
@@ -84,6 +98,8 @@ class UsageSettings:
     low_hits: int = 8
     high_hits: int = 2
     min_hot_score: float = 70.0
+    persistent_hits: int = 0
+    """Windows for which a gap has to persist that is too small, or too cool, for hits; 0: such gaps stay."""
     max_unload_ratio: float = 0.5
     """Share of the difference that leaves the hot node; 0.5 levels the two, more is not done."""
     window_seconds: float = 120.0
@@ -94,6 +110,19 @@ class UsageSettings:
     """Suggestions in one pass for one hot node."""
     unrest: float = 0.0
     """Points by which the thresholds have been raised, since load of others comes and goes."""
+
+    @property
+    def least_gap(self) -> float:
+        """Points between two nodes below which nothing is done."""
+        if not self.persistent_hits:
+            return self.low_threshold
+        usual = self.low_threshold - self.unrest
+        return min(_PERSISTENT_GAP_RATIO * usual + _SMALL * self.unrest, self.low_threshold)
+
+    @property
+    def least_hot_score(self) -> float:
+        """The score of a hot node below which nothing is done."""
+        return self.min_hot_score * (_PERSISTENT_HOT_RATIO if self.persistent_hits else 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +144,8 @@ class PairState:
     cold: UsageNode
     low_hits: int
     high_hits: int
+    persistent: int
+    """Windows for which the gap has persisted."""
     reason: Reason | None
     """Why nothing is done about them; None = it is acted on."""
     detail: str = ""
@@ -156,6 +187,9 @@ def avg_shedder_usage(
     noise = watch.noise([node for node in ranked if node.name not in pool.unsettled])
     streaks = {**watch.resting(pool.silent), **watch.streaks(ranked)}
     pairs = [_state(cold, hot, streaks, noise.extreme, settings) for cold, hot in _pairs(ranked)]
+    # Leveling a wide gap may close or open small ones, so those have to wait.
+    if settings.persistent_hits and not _any_apart(pairs, settings):
+        pairs = [_with_persistence(pair, streaks, noise.extreme, settings) for pair in pairs]
     suggestions, refused = _decide(pool, pairs, settings, terms or AnythingGoes())
     remembered = UsageMemory(_farthest(streaks), noise, watch.observed_at_seconds, lasting, unrest)
     return UsageResult(tuple(suggestions), tuple(refused), tuple(pairs), remembered)
@@ -253,17 +287,19 @@ class _Watch:
     def streaks(self, ranked: list[UsageNode]) -> dict[str, Streak]:
         found: dict[str, Streak] = {}
         for cold, hot in _pairs(ranked):
-            if _apart(cold, hot, self.settings):
-                high = hot.score - cold.score >= self.settings.high_threshold
-                found[hot.name] = self._hit(hot, cold.name, hot=True, high=high)
-                found[cold.name] = self._hit(cold, hot.name, hot=False, high=high)
+            if _may_be_leveled(cold, hot, self.settings):
+                low = _apart(cold, hot, self.settings)
+                high = low and hot.score - cold.score >= self.settings.high_threshold
+                found[hot.name] = self._hit(hot, cold.name, hot=True, low=low, high=high)
+                found[cold.name] = self._hit(cold, hot.name, hot=False, low=low, high=high)
         return found
 
-    def _hit(self, node: UsageNode, partner: str, *, hot: bool, high: bool) -> Streak:
+    def _hit(self, node: UsageNode, partner: str, *, hot: bool, low: bool, high: bool) -> Streak:
         before = self.known.get(node.name)
         streak = before if before is not None and before.hot == hot else Streak(hot)
         return streak.hit(
             partner=partner,
+            low=low,
             high=high,
             deviation=node.score - self.middle if hot else self.middle - node.score,
             now_seconds=self.now_seconds,
@@ -271,8 +307,16 @@ class _Watch:
         )
 
 
+def _may_be_leveled(cold: UsageNode, hot: UsageNode, settings: UsageSettings) -> bool:
+    return hot.score - cold.score >= settings.least_gap and hot.score >= settings.least_hot_score
+
+
 def _apart(cold: UsageNode, hot: UsageNode, settings: UsageSettings) -> bool:
     return hot.score - cold.score >= settings.low_threshold and hot.score >= settings.min_hot_score
+
+
+def _any_apart(pairs: list[PairState], settings: UsageSettings) -> bool:
+    return any(_apart(pair.cold, pair.hot, settings) for pair in pairs)
 
 
 def _state(
@@ -280,8 +324,9 @@ def _state(
 ) -> PairState:
     sides = [streaks[node.name] for node in (hot, cold) if node.name in streaks]
     low, high = max((each.low for each in sides), default=0), max((each.high for each in sides), default=0)
+    persistent = max((each.persistent for each in sides), default=0)
     reason, detail = _waiting(cold, hot, sides, extreme, settings)
-    return PairState(hot, cold, low, high, reason, detail)
+    return PairState(hot, cold, low, high, persistent, reason, detail)
 
 
 def _waiting(
@@ -309,6 +354,19 @@ def _waiting(
     return None, ""
 
 
+def _with_persistence(
+    pair: PairState, streaks: Mapping[str, Streak], extreme: float, settings: UsageSettings
+) -> PairState:
+    """The pair, acted on if its gap has persisted."""
+    sides = [streaks[node.name] for node in (pair.hot, pair.cold) if node.name in streaks]
+    if not sides or not _may_be_leveled(pair.cold, pair.hot, settings):
+        return pair
+    if any(each.persistent >= settings.persistent_hits and each.deviation >= _SMALL * extreme for each in sides):
+        return replace(pair, reason=None, detail="")
+    seen = f"; has persisted for {pair.persistent} of {settings.persistent_hits} windows (persistentHits)"
+    return replace(pair, detail=pair.detail + seen)
+
+
 def _threshold(settings: UsageSettings) -> str:
     set_to = f"{settings.low_threshold - settings.unrest:g}"
     return f"{set_to} + {settings.unrest:.1f} that others' load comes and goes by" if settings.unrest else set_to
@@ -326,7 +384,7 @@ def _decide(
     search = Search(
         scores={node.name: node.score for node in pool.nodes},
         terms=terms,
-        low_threshold=settings.low_threshold,
+        low_threshold=settings.low_threshold if _any_apart(pairs, settings) else settings.least_gap,
         max_unload_ratio=settings.max_unload_ratio,
         # Farther below the pool's level than half a gap, a node would have to be filled again.
         floor=_level(pool) - settings.low_threshold / 2.0,
@@ -391,7 +449,7 @@ def _suggestions(leveling: Leveling, pair: PairState) -> Iterator[Suggestion]:
             hot_score=hot,
             cold_score=cold,
             difference=hot - cold,
-            hits=max(pair.low_hits, pair.high_hits),
+            hits=max(pair.low_hits, pair.high_hits) or pair.persistent,
             hot_after=hot_after,
             cold_after=cold_after,
         )

@@ -20,6 +20,7 @@ from ballast.model import (
     MovesPolicy,
     Node,
     NodeUsage,
+    Packing,
     Phase,
     PlacementMode,
     PlacementPolicy,
@@ -219,6 +220,22 @@ def test_a_hot_node_that_takes_nothing_still_gives(shedding: SheddingPolicy, sta
     nodes = (a_node("closed", cpu=0.95, **state), a_node("cold", cpu=0.3), a_node("mild", cpu=0.5))
     found = several_passes(with_traffic(nodes, on="closed"), shedding)
     assert {(move.source, move.target) for each in found for move in each.moves} == {("closed", "cold")}
+
+
+@pytest.mark.parametrize(("packing", "acts"), [(Packing.SPREAD, True), (Packing.PACK, False)])
+def test_a_small_gap_that_has_persisted_is_closed_unless_nodes_are_filled_on_purpose(
+    packing: Packing, acts: bool
+) -> None:
+    shedding = SheddingPolicy(avg_shedder=AvgShedderPolicy(persistent_hits=3))
+    moves = MovesPolicy(mode=MovesMode.RECOMMEND, max_locality_loss=1.0)
+    placement = PlacementPolicy(packing=packing)
+    policy = a_policy(window_seconds=30.0, shedding=shedding, placement=placement, moves=moves)
+    snapshot, memory, made = with_traffic((a_node("hot", cpu=0.55), a_node("cold", cpu=0.2)), on="hot"), Memory(), []
+    for at in range(4):
+        now = NOW + 60.0 * at
+        decided, memory = plan(replace(snapshot, taken_at=now), policy, memory, now)
+        made.append(bool(decided.moves))
+    assert made == [False, False, acts, acts]
 
 
 def test_a_node_without_figures_for_one_pass_keeps_its_hits() -> None:

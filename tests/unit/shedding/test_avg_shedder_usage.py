@@ -154,6 +154,57 @@ class TestHits:
         assert (back.noise, back.last_at_seconds) == (on.noise, 0.0)
 
 
+class TestPersistence:
+    SETTINGS = UsageSettings(min_hot_score=60.0, persistent_hits=15)
+
+    @pytest.mark.parametrize(
+        ("hot", "cold", "acts"),
+        [
+            pytest.param(60.0, 51.0, True, id="a gap of 60 % of lowThreshold"),
+            pytest.param(60.0, 51.1, False, id="a smaller one"),
+            pytest.param(45.0, 20.0, True, id="a node at 75 % of minHotScore"),
+            pytest.param(44.9, 20.0, False, id="a cooler one"),
+        ],
+    )
+    def test_a_gap_too_small_for_hits_is_acted_on_once_it_has_persisted(
+        self, hot: float, cold: float, acts: bool
+    ) -> None:
+        made = passes(usage_pool(used("hot", hot, [0.1]), used("cold", cold)), 31, self.SETTINGS)
+        assert [bool(result.suggestions) for result in made] == [*[False] * 28, acts, acts, acts]
+        assert not passes(usage_pool(used("hot", hot, [0.1]), used("cold", cold)), 99, UsageSettings())[-1].suggestions
+
+    def test_a_break_starts_it_again(self) -> None:
+        before = passes(usage_pool(used("hot", 60, [0.1]), used("cold", 50)), 28, self.SETTINGS)[-1].memory
+        level = usage_pool(used("hot", 56, [0.1]), used("cold", 50))
+        after = avg_shedder_usage(level, self.SETTINGS, before, now_seconds=1680.0).memory
+        assert (len(before.streaks), after.streaks) == (2, ())
+
+    def test_a_small_gap_waits_while_another_is_wide(self) -> None:
+        small, wide = [used("h1", 62, [0.1]), used("c1", 50)], [used("h2", 70, [0.1]), used("c2", 40)]
+        made = passes(usage_pool(*small, *wide), 31, self.SETTINGS)[-1]
+        assert moves(made) == [("h2/0", "c2")]
+        alone = avg_shedder_usage(usage_pool(*small), self.SETTINGS, made.memory, now_seconds=1860.0)
+        assert moves(alone) == [("h1/0", "c1")]
+        (suggestion,) = alone.suggestions
+        assert suggestion.hits == 16
+
+    def test_noise_has_to_be_half_as_large_as_for_a_wide_gap(self) -> None:
+        """Ten points apart, five on each side of the middle."""
+        before = passes(usage_pool(used("hot", 60, [0.1]), used("cold", 50)), 31, self.SETTINGS)[-1].memory
+        pool = usage_pool(used("hot", 60, [0.1]), used("cold", 50))
+        for extreme, acts in ((2.4, True), (2.6, False)):
+            noisy = replace(before, noise=replace(before.noise, passes=999, extreme=extreme))
+            result = avg_shedder_usage(pool, self.SETTINGS, noisy, now_seconds=1861.0)
+            assert bool(result.suggestions) is acts, extreme
+
+    def test_a_gap_that_persists_is_told(self) -> None:
+        (pair,) = passes(usage_pool(used("hot", 58), used("cold", 50 - 8)), 5, self.SETTINGS)[-1].pairs
+        assert (pair.reason, pair.detail) == (
+            Reason.BELOW_MIN_HOT_SCORE,
+            "at 58.0, below minHotScore 60; has persisted for 3 of 15 windows (persistentHits)",
+        )
+
+
 class TestPairs:
     def test_a_node_with_nothing_to_give_leaves_its_partner_to_the_next_hottest(self) -> None:
         foreign = replace(used("foreign", 90), gives=False)
@@ -375,7 +426,9 @@ def after(times: list[float], *, high: bool = False, deviations: list[float] | N
     streak = Streak(hot=True)
     for index, now in enumerate(times):
         deviation = deviations[index] if deviations else 10.0
-        streak = streak.hit(partner="b", high=high, deviation=deviation, now_seconds=now, window_seconds=120.0)
+        streak = streak.hit(
+            partner="b", low=True, high=high, deviation=deviation, now_seconds=now, window_seconds=120.0
+        )
     return streak
 
 
@@ -397,12 +450,12 @@ def test_a_hit_counts_once_a_window(times: list[float], hits: int) -> None:
 
 def test_the_high_count_starts_again_below_its_threshold() -> None:
     streak = after([0.0, 120.0], high=True)
-    narrower = streak.hit(partner="b", high=False, deviation=5.0, now_seconds=240.0, window_seconds=120.0)
+    narrower = streak.hit(partner="b", low=True, high=False, deviation=5.0, now_seconds=240.0, window_seconds=120.0)
     assert (narrower.low, narrower.high) == (3, 0)
 
 
 def test_the_first_high_hit_need_not_wait_for_the_window() -> None:
-    streak = after([0.0]).hit(partner="b", high=True, deviation=5.0, now_seconds=60.0, window_seconds=120.0)
+    streak = after([0.0]).hit(partner="b", low=True, high=True, deviation=5.0, now_seconds=60.0, window_seconds=120.0)
     assert (streak.low, streak.high) == (1, 1)
 
 

