@@ -42,6 +42,9 @@ from ballast.moves.eligibility import cause
 _MOST_EVENTS = 20
 """Pods released without a place, at a time: each is a request that the reconcile waits for."""
 
+_LONGEST_REASON = 300
+"""Characters; a namespace's webhook may answer anything."""
+
 _REFUSED_SECONDS = 600.0
 """Until nominations are tried again after all of a set were refused, as they are where the right is missing."""
 
@@ -67,6 +70,8 @@ class Actuator:
         self._clock, self._monotonic = clock, monotonic
         self._nominates_from = -math.inf
         """Not before (monotonic seconds): the API server has refused it."""
+        self._closed: dict[str, tuple[float, str]] = {}
+        """Namespaces in which no move could be created: until when none is tried again (monotonic), and why."""
 
     def release(self, context: Context, plan: Plan) -> None:
         """Release placed executors at once; then those without a place, so that they don't take the others' room."""
@@ -176,6 +181,12 @@ class Actuator:
                 logs.note_done(logs.Line.DELETED, context.name, **about, outcome=outcome)
                 self._post(_pod(placement), EventReason.PLACED_AGAIN, "Place", placement.detail, warning=True)
 
+    def closed(self) -> dict[str, str]:
+        """Namespaces in which moves could lately not be created, and why."""
+        now = self._monotonic()
+        self._closed = {namespace: each for namespace, each in self._closed.items() if now < each[0]}
+        return {namespace: why for namespace, (_, why) in self._closed.items()}
+
     def create_moves(self, context: Context, plan: Plan) -> None:
         """Create an ExecutorMove for each approved suggestion, if the policy's mode says so."""
         mode = context.policy.moves.mode
@@ -213,6 +224,7 @@ class Actuator:
             if error.of_server:
                 raise
             self._telemetry.writes.labels("create", type(error).__name__).inc()
+            self._close(context, move, f"{name} could not be created: {error}"[:_LONGEST_REASON])
             self._post(pod, EventReason.MOVE_NOT_CREATED, "Move", str(error), warning=True)
             return
         if created:
@@ -220,9 +232,15 @@ class Actuator:
             logs.note_decided(context.name, move, f"{move.namespace}/{name}")
             words = f"{_sentence(move)}; {'leaves now' if approved else 'waits for approval'}"
             self._post(pod, EventReason.MOVE_DECIDED, "Move", words)
-        elif _has_ended(found):
-            words = f"ExecutorMove {found['metadata']['name']} is in its place and has ended; delete it"
+        elif _has_ended(found) or (found.get("spec") or {}).get("policyName") != context.name:
+            words = f"ExecutorMove {name} is in its place, and has ended or is another policy's; delete it"
+            self._close(context, move, words)
             self._post(pod, EventReason.MOVE_NOT_CREATED, "Move", words, warning=True)
+
+    def _close(self, context: Context, move: PlannedMove, why: str) -> None:
+        """Else the planner would choose the same executors in every pass, and no others."""
+        until = self._monotonic() + context.policy.moves.cooldown_seconds
+        self._closed[move.namespace] = (until, why)
 
     def _report(self, context: Context, orders: list[actions.Release], outcomes: list[actions.ReleaseOutcome]) -> None:
         """One Event a topology about those that were placed; one a pod about those that were not."""

@@ -242,6 +242,7 @@ class Rounds:
         kept = self._recall(read, cluster_view)
         full = self._renewed(read, cluster_view, kept)
         context = cluster_view.context(read, kept.memory, _usable(read, cluster_view, kept), moves)
+        context = replace(context, snapshot=replace(context.snapshot, closed=self._parts.actuator.closed()))
         self._seen |= {executor.uid for executor in context.snapshot.executors}
         decided, memory = plan(context.snapshot, context.policy, context.memory, cluster_view.now)
         # Executors first: nothing that a move does, or waits for, may delay one at its gate.

@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from ballast.kube.client import Client
 from ballast.kube.document import JSON, ReadOnlyJSON, parsed
-from ballast.kube.errors import AlreadyExists, Gone, NotFound
+from ballast.kube.errors import AlreadyExists, Conflict, Gone, NotFound
 from ballast.kube.kinds import EXECUTOR_MOVE, GATE_SWITCH, Kind
 
 SWITCH = "ballast"
@@ -30,18 +30,34 @@ def difference(old: ReadOnlyJSON, new: ReadOnlyJSON) -> JSON:
     return changes
 
 
-def write_status(client: Client, kind: Kind, seen: ReadOnlyJSON, status: ReadOnlyJSON) -> JSON | None:
+def write_status(
+    client: Client, kind: Kind, seen: ReadOnlyJSON, status: ReadOnlyJSON, *, tries: int = 4
+) -> JSON | None:
     """Make `status` the object's whole status, if it differs from that of `seen`, the object as it was read.
 
-    Returns the object as it is now, or None when there was nothing to write. Raises Conflict when the object was
-    changed since it was read, NotFound when it is gone.
+    Returns the object as it is now, or None when there was nothing to write. Raises NotFound when it is gone, and
+    Conflict when its spec, its status or its deletion was changed since it was read, or all `tries` met other changes.
+    Those do not count: a user who may make them could make every write fail by making many.
     """
     changes = difference(seen.get("status") or {}, status)
     if not changes:
         return None
     metadata = seen["metadata"]
+    name, namespace = metadata["name"], metadata.get("namespace")
     guarded = {"metadata": {"resourceVersion": metadata["resourceVersion"]}, "status": changes}
-    return client.patch(kind, metadata["name"], guarded, namespace=metadata.get("namespace"), subresource="status")
+    try:
+        return client.patch(kind, name, guarded, namespace=namespace, subresource="status")
+    except Conflict:
+        now = client.get(kind, name, namespace=namespace)
+        if tries <= 1 or _substance(now) != _substance(seen):
+            raise
+    return write_status(client, kind, now, status, tries=tries - 1)
+
+
+def _substance(read: ReadOnlyJSON) -> tuple[object, ...]:
+    metadata = read["metadata"]
+    known = (metadata.get(each) for each in ("uid", "generation", "deletionTimestamp"))
+    return (*known, read.get("status") or {})
 
 
 def ensure_created(client: Client, kind: Kind, body: ReadOnlyJSON) -> tuple[JSON, bool]:

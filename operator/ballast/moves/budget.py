@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -89,14 +89,24 @@ class Rest:
     """Topologies whose last `pause_after_failures` judged moves all failed or did not help."""
     executors: Mapping[ExecutorId, Objection]
     """Executors whose move was refused or expired lately: why no other is suggested yet."""
+    namespaces: Mapping[str, Objection] = field(default_factory=dict)
+    """Namespaces in which a move could lately not be created, or its executor not be evicted: why none is suggested
+    yet. One after the other, their executors would keep those of other namespaces from being moved."""
+
+    def of_executor(self, namespace: str, uid: str) -> Objection | None:
+        return self.executors.get((namespace, uid)) or self.namespaces.get(namespace)
 
     def of_topology(self, key: str) -> Objection | None:
         return (Reason.PAUSED, f"moves of {key} are paused") if key in self.paused else None
 
 
-def rest(moves: Iterable[Move], policy: MovesPolicy, now: float) -> Rest:
+def rest(moves: Iterable[Move], policy: MovesPolicy, now: float, *, closed: Mapping[str, str] | None = None) -> Rest:
+    """`closed`: namespaces in which moves could lately not be created, and why."""
     known = tuple(moves)
-    return Rest(_paused(known, policy.pause_after_failures), _refused_lately(known, policy, now))
+    resting = _blocked_lately(known, policy, now)
+    for namespace, why in (closed or {}).items():
+        resting[namespace] = Reason.COOLDOWN, f"moves in {namespace} rest: {why}"
+    return Rest(_paused(known, policy.pause_after_failures), _refused_lately(known, policy, now), resting)
 
 
 def _paused(moves: Iterable[Move], count: int) -> frozenset[str]:
@@ -121,13 +131,28 @@ def _failing(past: list[Move], count: int) -> bool:
 
 def _refused_lately(moves: Iterable[Move], policy: MovesPolicy, now: float) -> dict[ExecutorId, Objection]:
     found: dict[ExecutorId, Objection] = {}
+    for move, left_seconds in _unbegun(moves, policy, now):
+        words = f"its move {move.name} was {move.phase.lower()}; it rests {left_seconds:.0f} s more"
+        found[move.namespace, move.executor_uid] = (Reason.COOLDOWN, words)
+    return found
+
+
+def _blocked_lately(moves: Iterable[Move], policy: MovesPolicy, now: float) -> dict[str, Objection]:
+    found: dict[str, Objection] = {}
+    for move, left_seconds in _unbegun(moves, policy, now):
+        if move.blocked:
+            why = f"{move.executor_name} could not be evicted"
+            found[move.namespace] = Reason.COOLDOWN, f"moves in {move.namespace} rest {left_seconds:.0f} s more: {why}"
+    return found
+
+
+def _unbegun(moves: Iterable[Move], policy: MovesPolicy, now: float) -> Iterator[tuple[Move, float]]:
+    """Moves that were refused or expired lately, and for how many seconds more what they were about rests."""
     pause = max(policy.cooldown_seconds, policy.leave_timeout_seconds)
     for move in moves:
         over = None if move.ended_at is None else move.ended_at + pause
         if move.phase in (MovePhase.REFUSED, MovePhase.EXPIRED) and over is not None and now < over:
-            words = f"its move {move.name} was {move.phase.lower()}; it rests {over - now:.0f} s more"
-            found[move.namespace, move.executor_uid] = (Reason.COOLDOWN, words)
-    return found
+            yield move, over - now
 
 
 def pool_objection(moves: Sequence[Move], policy: MovesPolicy, counts: ExecutorCounts, now: float) -> Objection | None:

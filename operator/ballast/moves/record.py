@@ -13,8 +13,8 @@ from typing import Any
 
 from ballast.api.condition import Condition, ConditionStatus, find_condition, set_condition
 from ballast.api.move import ExecutorMove, MoveSpec, MoveStatus
-from ballast.model import Move, MovePhase
-from ballast.moves.state import MoveMetrics, MoveState, Orders, Replacement, Subject, Timings
+from ballast.model import Move, MovePhase, Reason
+from ballast.moves.state import MoveMetrics, MoveReason, MoveState, Orders, Replacement, Subject, Timings
 
 _MAX_MESSAGE = 1024
 JSON = Mapping[str, Any]
@@ -103,6 +103,7 @@ def to_move(move: MoveState, *, source_points_per_core: float) -> Move:
         arrived_at=timings.settling_at,
         left_at=timings.arriving_at,
         by_hand=orders.by_hand,
+        blocked=move.reason in (Reason.DISRUPTION_BUDGET, MoveReason.NOT_EVICTED),
     )
 
 

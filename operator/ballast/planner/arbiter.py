@@ -50,7 +50,7 @@ class Arbiter:
 
     def on_executor(self, namespace: str, uid: str) -> Objection | None:
         """Why no move of this executor is suggested again so soon."""
-        return self._resting.executors.get((namespace, uid))
+        return self._resting.of_executor(namespace, uid)
 
     def on_topology(self, key: str) -> Objection | None:
         """Why none of this topology may move now."""

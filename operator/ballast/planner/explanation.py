@@ -94,7 +94,7 @@ def explain(snapshot: Snapshot, policy: Policy, memory: Memory, now: float, *, e
     view = next((node for node in decided.pool.nodes if node.name == found.node), None)
     ahead = {node.name: node.projected for node in decided.pool.nodes if node.projected is not None}
     destination = next((p.node for p in replanned(snapshot, policy, memory, [found])), None)
-    past, resting = _past(found, snapshot), rest(snapshot.moves, policy.moves, now)
+    past, resting = _past(found, snapshot), rest(snapshot.moves, policy.moves, now, closed=snapshot.closed)
     rules = Rules(policy, snapshot.moves, resting=resting, counts=ExecutorCounts.of(snapshot.executors), now=now)
     return Explanation(
         executor=executor,
@@ -188,7 +188,7 @@ def standing(executor: Executor, *, candidates: Candidates, rules: Rules, restin
     yield from candidates.objections(executor)
     for objection in (
         rules.of_policy(),
-        resting.executors.get((executor.namespace, executor.uid)),
+        resting.of_executor(executor.namespace, executor.uid),
         rules.of_pool(),
         rules.of_topology(executor.topology),
         rules.of_node(executor.node or "", gives=True),

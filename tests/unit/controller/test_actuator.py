@@ -353,6 +353,17 @@ def test_a_move_that_its_namespace_does_not_take_is_told_and_hinders_nobody(
     assert "exceeded quota: moves" in event["note"]
 
 
+def test_moves_rest_for_a_cooldown_in_a_namespace_that_does_not_take_one(pool: Stage, tmp_path: Path) -> None:
+    now = [100.0]
+    pool.refusals["/executormoves"] = Answer(403, {"message": "exceeded quota: moves"})
+    actuator, context = acting(pool, tmp_path, monotonic=lambda: now[0])
+    actuator.create_moves(context, Plan(moves=(MOVE,)))
+    (why,) = actuator.closed().values()
+    assert "exceeded quota: moves" in why
+    now[0] += context.policy.moves.cooldown_seconds
+    assert actuator.closed() == {}
+
+
 def test_a_move_that_came_to_nothing_may_come_again_and_one_that_is_open_may_not(pool: Stage, tmp_path: Path) -> None:
     names = []
     for phases in ((), (MovePhase.LEAVING,), (MovePhase.REFUSED,), (MovePhase.REFUSED, MovePhase.EXPIRED)):
@@ -390,13 +401,20 @@ def test_no_name_comes_again_while_the_move_that_had_it_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("phase", "events"), [("Expired", ["MoveNotCreated"]), ("Approved", []), (None, [])], ids=["ended", "open", "new"]
+    ("policy", "phase", "events"),
+    [
+        pytest.param("streaming", "Expired", ["MoveNotCreated"], id="ended"),
+        pytest.param("streaming", "Approved", [], id="open"),
+        pytest.param("streaming", None, [], id="new"),
+        pytest.param("another", None, ["MoveNotCreated"], id="another policy's"),
+    ],
 )
-def test_a_move_of_that_name_that_is_there_is_not_counted_and_told_of_if_it_has_ended(
-    pool: Stage, tmp_path: Path, phase: str | None, events: list[str]
+def test_a_move_of_that_name_that_is_there_is_not_counted_and_told_of_if_it_is_in_the_way(
+    pool: Stage, tmp_path: Path, policy: str, phase: str | None, events: list[str]
 ) -> None:
     pool.refusals["/executormoves"] = Answer(409, {"reason": "AlreadyExists", "message": "already exists"})
-    there = Answer(body={"metadata": {"name": "m1"}, **({"status": {"phase": phase}} if phase else {})})
+    status = {"status": {"phase": phase}} if phase else {}
+    there = Answer(body={"metadata": {"name": "m1"}, "spec": {"policyName": policy}, **status})
     answer = pool.script.by
     assert answer is not None
     pool.script.by = lambda asked: there if asked.method == "GET" else answer(asked)

@@ -225,7 +225,8 @@ def test_what_an_older_crd_drops_is_not_told_again_and_again(stage: Stage) -> No
 def test_a_status_that_somebody_else_wrote_comes_again_soon_and_one_that_is_gone_with_the_next_pass(
     tmp_path: Path, status: int, due: float | None
 ) -> None:
-    with scripted(Answer(status, {"message": "changed"}), Answer()) as script:
+    theirs = Answer(body={"metadata": {"uid": "another"}})
+    with scripted(Answer(status, {"message": "changed"}), *([theirs] if due else []), Answer()) as script:
         stage = Stage(script, tmp_path)
         assert stage.report() == due
         stage.status = {}

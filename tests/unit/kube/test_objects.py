@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ballast.kube.errors import Conflict
 from ballast.kube.kinds import EXECUTOR_MOVE
-from ballast.kube.objects import delete_object, difference, ensure_created
+from ballast.kube.objects import delete_object, difference, ensure_created, write_status
 from tests.unit.kube.scripted import Answer, scripted
 
 JSON = dict[str, Any]
@@ -62,6 +63,44 @@ def test_equal_objects_need_no_patch(one: JSON) -> None:
 
 
 SEEN: JSON = {"metadata": {"name": "m", "namespace": "ns", "uid": "u-1", "resourceVersion": "7"}}
+
+
+CONFLICT = Answer(409, {"reason": "Conflict", "message": "the object has been modified"})
+
+
+def after(*, version: str, **changes: Any) -> Answer:
+    """The object that was seen, with another version."""
+    return Answer(body={"status": {}, **SEEN, "metadata": {**SEEN["metadata"], "resourceVersion": version}, **changes})
+
+
+def test_a_status_is_written_however_often_the_object_s_other_metadata_change(tmp_path: Path) -> None:
+    written = Answer(body={"metadata": {"name": "m"}, "status": {"phase": "Refused"}})
+    with scripted(CONFLICT, after(version="8"), CONFLICT, after(version="9"), written) as script:
+        found = write_status(script.client(tmp_path), EXECUTOR_MOVE, SEEN, {"phase": "Refused"})
+    assert found == written.body
+    versions = [asked.body["metadata"]["resourceVersion"] for asked in script.writes]
+    assert versions == ["7", "8", "9"]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param({"status": {"phase": "Leaving"}}, id="status"),
+        pytest.param({"metadata": {**SEEN["metadata"], "generation": 2}}, id="spec"),
+        pytest.param({"metadata": {**SEEN["metadata"], "uid": "u-2"}}, id="another object"),
+        pytest.param({"metadata": {**SEEN["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}, id="it goes"),
+    ],
+)
+def test_a_status_is_not_written_over_what_was_not_seen(tmp_path: Path, changed: JSON) -> None:
+    with scripted(CONFLICT, after(version="8", **changed)) as script, pytest.raises(Conflict):
+        write_status(script.client(tmp_path), EXECUTOR_MOVE, SEEN, {"phase": "Refused"})
+    assert len(script.writes) == 1
+
+
+def test_a_status_is_not_written_for_ever(tmp_path: Path) -> None:
+    with scripted(CONFLICT, *[after(version="8"), CONFLICT] * 9) as script, pytest.raises(Conflict):
+        write_status(script.client(tmp_path), EXECUTOR_MOVE, SEEN, {"phase": "Refused"})
+    assert len(script.writes) == 4
 
 
 @pytest.mark.parametrize(("answer", "deleted"), [(Answer(), True), (Answer(404), False)], ids=["there", "gone"])

@@ -250,6 +250,23 @@ def test_an_executor_rests_until_its_move_may_be_suggested_again(phase: MovePhas
     assert rest([refused], policy, NOW + 50).executors == {}
 
 
+def test_a_namespace_rests_after_an_executor_of_it_could_not_be_evicted() -> None:
+    """Else each of its executors would take its turn, and keep those of others from being moved."""
+    policy = MovesPolicy(cooldown_seconds=200.0, leave_timeout_seconds=120.0)
+    blocked = a_move(executor_name="e-1", phase=MovePhase.REFUSED, ended_at=NOW - 150, blocked=True)
+    words = "moves in team rest 50 s more: e-1 could not be evicted"
+    resting = rest([blocked], policy, NOW)
+    assert resting.of_executor("team", "uid-other") == (Reason.COOLDOWN, words)
+    assert resting.of_executor("others", "uid-other") is None
+    assert rest([blocked], policy, NOW + 50).namespaces == {}
+    assert rest([replace(blocked, blocked=False)], policy, NOW).namespaces == {}
+
+
+def test_a_namespace_rests_in_which_moves_can_t_be_created() -> None:
+    resting = rest([], MovesPolicy(), NOW, closed={"team": "exceeded quota"})
+    assert resting.of_executor("team", "uid-e") == (Reason.COOLDOWN, "moves in team rest: exceeded quota")
+
+
 def test_a_move_that_names_an_executor_of_another_namespace_keeps_it_from_nothing() -> None:
     policy = MovesPolicy(cooldown_seconds=200.0)
     theirs = a_move(namespace="other", topology="other/clicks", executor_uid="uid-new", source="n8", target="n9")

@@ -222,6 +222,24 @@ def test_a_hot_node_that_takes_nothing_still_gives(shedding: SheddingPolicy, sta
     assert {(move.source, move.target) for each in found for move in each.moves} == {("closed", "cold")}
 
 
+def test_executors_of_a_namespace_that_takes_no_moves_leave_the_moves_to_those_of_others() -> None:
+    """The best ones to move are there, and there is one move at a time."""
+    theirs = [an_executor(f"t-{i}", namespace="closed", topology="closed/t", node="hot", cpu=1.0) for i in range(2)]
+    ours = [an_executor(f"e-{i}", node="hot", cpu=0.2) for i in range(2)]
+    topologies = (a_topology(), a_topology(key="closed/t", namespace="closed", name="t"))
+    snapshot = a_snapshot(
+        a_node("hot", cpu=0.95), a_node("cold", cpu=0.1), executors=(*theirs, *ours), topologies=topologies
+    )
+    moves = MovesPolicy(mode=MovesMode.RECOMMEND, max_locality_loss=1.0, max_concurrent=1, min_gain=1.0)
+    policy = a_policy(shedding=AT_ONCE, moves=moves)
+    open_to_all, _ = plan(snapshot, policy, Memory(), NOW)
+    assert [move.namespace for move in open_to_all.moves] == ["closed"]
+    decided, _ = plan(replace(snapshot, closed={"closed": "exceeded quota"}), policy, Memory(), NOW)
+    assert [move.namespace for move in decided.moves] == ["team"]
+    told = {refusal.subject: refusal.detail for refusal in decided.refusals}
+    assert told["closed/t-0"] == "moves in closed rest: exceeded quota"
+
+
 @pytest.mark.parametrize(("packing", "acts"), [(Packing.SPREAD, True), (Packing.PACK, False)])
 def test_a_small_gap_that_has_persisted_is_closed_unless_nodes_are_filled_on_purpose(
     packing: Packing, acts: bool
