@@ -1,7 +1,8 @@
 """The operator's process ends before or after each of its writes; started again, it comes to the same end.
 
-Everything is real but the process: rounds run in this one, and end at the n-th write of a placement and of a move. At
-the end of the module it is processes that are killed, two in a run, at a sample of writes.
+Everything is real but the process: rounds run in this one, and end at the n-th write of a placement, of a move, of one
+that gains nothing, and of one that never begins. At the end of the module it is processes that are killed, two in a
+run, at a sample of writes.
 """
 
 from __future__ import annotations
@@ -9,13 +10,17 @@ from __future__ import annotations
 import itertools
 import signal
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ballast.kube.kinds import SPARK_TOPOLOGY
+from ballast.kube import names
+from ballast.kube.kinds import DISRUPTION_BUDGET, SPARK_TOPOLOGY
+from ballast.kube.nodes import NodeFacts
+from ballast.kube.pods import Pod
 from tests.cluster.chart.installation import Installation
 from tests.cluster.controller import killed
 from tests.cluster.controller.hand import FakeFigures, Fate, When
@@ -30,7 +35,9 @@ pytestmark = pytest.mark.cluster
 PATIENCE_SECONDS = 60.0
 """For processes that start, and a lease that has to end first, on a machine with much to do."""
 JSON = dict[str, Any]
-Play = Callable[[Installation, Pool, str, Fate], JSON]
+Told = Counter[tuple[str, str]]
+Play = Callable[[Installation, Pool, str, Fate], tuple[JSON, Told]]
+"""The end state, and of what there were Events."""
 
 
 TWO_OF_THREE = {**ENFORCE, "maxExecutorsPerNodePercent": 67}
@@ -43,7 +50,7 @@ def mine(installed: Installation) -> Iterator[Pool]:
         yield found
 
 
-def placing(installed: Installation, mine: Pool, name: str, fate: Fate) -> JSON:
+def placing(installed: Installation, mine: Pool, name: str, fate: Fate) -> tuple[JSON, Told]:
     """A set of three is placed."""
     scene = Scene(installed, mine, name, executors=3)
     mine.topology(name, {"name": "ingest", "executors": 3})
@@ -51,7 +58,7 @@ def placing(installed: Installation, mine: Pool, name: str, fate: Fate) -> JSON:
     for _ in range(3):
         scene.driver.start()
     scene.live(fate, _all_run)
-    found = scene.picture()
+    found = scene.picture(), scene.told()
     scene.clear()
     return found
 
@@ -71,14 +78,43 @@ MOVES = {
     "allowUnknownState": True,
     "cooldown": "0s",
     "settle": "6s",
+    "leaveTimeout": "5m",
     "budgets": [],
 }
+LEAVE_SECONDS = 300.0
 SHEDDING = {"strategy": "AvgShedder", "avgShedder": {"lowHits": 1, "highHits": 1}}
 
 
-def moving(installed: Installation, mine: Pool, name: str, fate: Fate) -> JSON:
+def moving(installed: Installation, mine: Pool, name: str, fate: Fate) -> tuple[JSON, Told]:
     """The executor on a noisy node is moved to a quiet one."""
-    figures = FakeFigures({mine.node("a1"): 0.7, mine.node("a2"): 0.3, mine.node("b2"): 0.3})
+    return _leveled(installed, mine, name, fate, FakeFigures(_noise(mine)))
+
+
+def moving_in_vain(installed: Installation, mine: Pool, name: str, fate: Fate) -> tuple[JSON, Told]:
+    """The node was not hot because of the executor: nothing is gained."""
+    return _leveled(installed, mine, name, fate, InVain(_noise(mine)))
+
+
+def blocked(installed: Installation, mine: Pool, name: str, fate: Fate) -> tuple[JSON, Told]:
+    """A disruption budget never lets the executor leave."""
+    none = {"maxUnavailable": 0, "selector": {"matchLabels": {names.SPARK_APPLICATION: name}}}
+    mine.apply(DISRUPTION_BUDGET, name, none)
+    try:
+        return _leveled(installed, mine, name, fate, FakeFigures(_noise(mine)))
+    finally:
+        mine.delete(DISRUPTION_BUDGET, name)
+
+
+class InVain(FakeFigures):
+    def _ratio(self, node: NodeFacts, busy: list[Pod]) -> float:
+        return self.noise.get(node.name, 0.0)
+
+
+def _noise(mine: Pool) -> dict[str, float]:
+    return {mine.node("a1"): 0.7, mine.node("a2"): 0.3, mine.node("b2"): 0.3}
+
+
+def _leveled(installed: Installation, mine: Pool, name: str, fate: Fate, figures: FakeFigures) -> tuple[JSON, Told]:
     scene = Scene(installed, mine, name, executors=2, metrics=figures)
     mine.topology(name, {"name": "ingest", "workload": "Streaming", "executors": 2})
     metrics = {"window": "5s"}
@@ -89,15 +125,19 @@ def moving(installed: Installation, mine: Pool, name: str, fate: Fate) -> JSON:
     scene.driver.await_running()
     scene.driver.grow_old()
     scene.live(fate, _moved)
-    found = scene.picture()
+    found = scene.picture(), scene.told()
     scene.clear()
     return found
 
 
 def _moved(scene: Scene) -> bool:
-    phases = [(move.get("status") or {}).get("phase") for move in scene.moves()]
+    """Time passes only while something waits for it."""
+    states = [move.get("status") or {} for move in scene.moves()]
+    phases = [state.get("phase") for state in states]
     if "Settling" in phases:
         scene.clock.ahead_seconds += 7.0
+    if any(state.get("reason") == "DisruptionBudget" and state["phase"] == "Leaving" for state in states):
+        scene.clock.ahead_seconds += LEAVE_SECONDS
     return bool(phases) and all(phase in ("Succeeded", "Failed", "Refused", "Expired") for phase in phases)
 
 
@@ -106,18 +146,34 @@ def assert_moved(found: JSON) -> None:
     assert (move["phase"], move["node"], move["pinned"]) == ("Succeeded", move["to"], True), move
 
 
-@pytest.mark.parametrize(("play", "assert_done"), [(placing, assert_placed), (moving, assert_moved)])
+def assert_in_vain(found: JSON) -> None:
+    (move,) = found["moves"]
+    assert (move["phase"], move["reason"], move["node"]) == ("Failed", "DidNotHelp", move["to"]), move
+
+
+def assert_stayed(found: JSON) -> None:
+    (move,) = found["moves"]
+    assert (move["phase"], move["reason"], found["created"]) == ("Refused", "DisruptionBudget", 2), move
+
+
+@pytest.mark.parametrize(
+    ("play", "assert_done"),
+    [(placing, assert_placed), (moving, assert_moved), (moving_in_vain, assert_in_vain), (blocked, assert_stayed)],
+)
 def test_it_ends_alike_wherever_the_process_ends(
     installed: Installation, mine: Pool, play: Play, assert_done: Callable[[JSON], None]
 ) -> None:
-    undisturbed = Fate()
-    expected = play(installed, mine, f"{play.__name__}-0", undisturbed)
+    """Events of what the process did last may be lost with it; none is of anything else, or posted twice."""
+    undisturbed, label = Fate(), play.__name__.replace("_", "-")
+    expected, told = play(installed, mine, f"{label}-0", undisturbed)
     assert_done(expected)
     assert len(undisturbed.writes) > 8, undisturbed.writes
     for at, when in _ends(undisturbed):
         fate = Fate(at, when)
-        found = play(installed, mine, f"{play.__name__}-{at}-{when.value}", fate)
-        assert found == expected, f"{when.value} write {at}: {fate.writes[-1]}"
+        found, told_now = play(installed, mine, f"{label}-{at}-{when.value}", fate)
+        words = f"{when.value} write {at}: {fate.writes[-1]}"
+        assert found == expected, words
+        assert told_now <= told, words
 
 
 def _ends(undisturbed: Fate) -> list[tuple[int, When]]:

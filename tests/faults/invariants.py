@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -64,6 +65,8 @@ PATCHED = {
     "pods/status": ("/metadata/resourceVersion", "/metadata/uid", "/status/nominatedNodeName"),
 }
 _READS = ("get", "list", "watch")
+MOST_WRITES = 30
+"""Of one object, in the minute or two that a fault test takes: a move is written six times, a status once a minute."""
 
 
 @dataclass(slots=True)
@@ -127,6 +130,7 @@ class Witness:
             *_unordered_evictions(done, self.moves.values()),
             *_too_many_under_way(done, most_under_way),
             *_foreign_writes(done),
+            *_endless_writes(done),
         ]
         assert not found, "\n".join(found)
 
@@ -222,6 +226,18 @@ def _foreign_writes(done: Iterable[Request]) -> Iterator[str]:
             for change in each.body or ():
                 if not change["path"].startswith(PATCHED[each.resource]):
                     yield f"patch of {change['path']} in {each.namespace}/{each.name} at {each.at}"
+
+
+def _endless_writes(done: Iterable[Request]) -> Iterator[str]:
+    """One object written again and again, as a loop does; a lease is renewed all the time."""
+    written = Counter(
+        (each.verb, each.resource, each.namespace, each.name)
+        for each in done
+        if each.verb not in _READS and each.resource != "leases"
+    )
+    for (verb, resource, namespace, name), count in written.items():
+        if count > MOST_WRITES:
+            yield f"{count} times {verb} {resource} {namespace}/{name}"
 
 
 def _ordered(move: Mapping[str, Any]) -> tuple[str, str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.chart.installation import Installation
-from tests.cluster.controller.process import replica
+from tests.cluster.controller.process import Replica, replica
 from tests.faults import growing, older_version, shifted_clock
 from tests.faults.behind import Scene, behind_a_gateway
 from tests.faults.invariants import watched
@@ -19,10 +20,12 @@ from tests.faults.metrics import serving
 from tests.faults.play import MOST_UNDER_WAY, stage
 from tests.testbed.kubelet import cgroups
 from tests.testbed.kubelet.cgroups import Cgroups
+from tests.testbed.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 
 HOUR_SECONDS = 3600
+PAUSE_SECONDS = 60.0
 MEMORY_BYTES = 512 << 20
 OLDER = (sys.executable, older_version.__file__)
 
@@ -113,3 +116,60 @@ def test_of_two_versions_one_acts_and_the_other_carries_on_what_it_began(
             assert second.leads()
             assert len(witness.evicted()) == 1
         assert second.stop() == 0
+
+
+@contextmanager
+def paused(one: Replica) -> Iterator[None]:
+    """For a minute at least, as a machine that is suspended, or one that has no CPU left for it."""
+    began = time.monotonic()
+    one.process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+        time.sleep(max(0.0, began + PAUSE_SECONDS - time.monotonic()))
+    finally:
+        one.process.send_signal(signal.SIGCONT)
+
+
+def test_a_leader_that_is_paused_for_a_minute_is_followed_and_does_nothing_when_it_goes_on(
+    installed: Installation, tmp_path: Path
+) -> None:
+    """Its lease has ended, and all that it knows is of a minute ago: it was about to carry the same move on."""
+    plane = installed.testbed
+    with ExitStack() as stack:
+        on = stack.enter_context(stage(plane, "paused", stack.enter_context(serving())))
+        first, second = (stack.enter_context(replica(plane, name, tmp_path)) for name in ("first", "second"))
+        wait_until(lambda: first.leads() or second.leads(), what="one leads")
+        sleeper, standby = (first, second) if first.leads() else (second, first)
+        standby.await_ready()
+        witness = stack.enter_context(watched(plane, on.moving.name, on.placing.name, most_under_way=MOST_UNDER_WAY))
+        with on.play() as play:
+            play.begin()
+            play.last(0.0, until=lambda: play.picture()["phase"] in ("Leaving", "Arriving"))
+            with paused(sleeper):
+                wait_until(standby.leads, what="the standby takes over", timeout_seconds=PAUSE_SECONDS)
+                assert play.ends() == play.aim()
+            wait_until(lambda: not sleeper.leads(), what="the sleeper knows that it leads no more")
+            with on.play() as again:
+                again.begin()
+                assert again.ends() == again.aim()
+        assert standby.leads()
+        assert len(witness.evicted()) == 2
+        for one in (sleeper, standby):
+            assert one.stop() == 0
+
+
+def test_alone_and_paused_for_a_minute_it_carries_on_what_it_began(installed: Installation, tmp_path: Path) -> None:
+    plane = installed.testbed
+    with ExitStack() as stack:
+        on = stack.enter_context(stage(plane, "suspended", stack.enter_context(serving())))
+        only = stack.enter_context(replica(plane, "only", tmp_path))
+        only.await_ready()
+        witness = stack.enter_context(watched(plane, on.moving.name, on.placing.name, most_under_way=MOST_UNDER_WAY))
+        with on.play() as play:
+            play.begin()
+            play.last(0.0, until=lambda: play.picture()["phase"] in ("Leaving", "Arriving"))
+            with witness.outage(), paused(only):
+                pass
+            assert play.ends() == play.aim()
+        assert len(witness.evicted()) == 1
+        assert only.stop() == 0

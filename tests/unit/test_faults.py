@@ -9,7 +9,15 @@ from typing import Any
 
 import pytest
 
-from tests.faults.invariants import _foreign_writes, _Gated, _gated_too_long, _too_many_under_way, _unordered_evictions
+from tests.faults.invariants import (
+    MOST_WRITES,
+    _endless_writes,
+    _foreign_writes,
+    _Gated,
+    _gated_too_long,
+    _too_many_under_way,
+    _unordered_evictions,
+)
 from tests.testbed.audit import Request
 
 JSON = dict[str, Any]
@@ -93,3 +101,12 @@ def test_more_moves_under_way_than_the_budget_allows_are_found() -> None:
 )
 def test_a_write_to_what_is_a_users_is_found(request_: Request, violations: int) -> None:
     assert len(list(_foreign_writes([request_]))) == violations
+
+
+def test_an_object_that_is_written_without_end_is_found() -> None:
+    again = [written("Leaving", at=1)] * MOST_WRITES
+    others = [asked("update", "leases"), asked("get", "pods")] * (MOST_WRITES + 1)
+    assert list(_endless_writes([*again, written("Leaving", at=2, name="m2"), *others])) == []
+    assert list(_endless_writes([*again, written("Arriving", at=3)])) == [
+        f"{MOST_WRITES + 1} times patch executormoves/status ns/m1"
+    ]

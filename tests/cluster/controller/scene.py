@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ballast.kube import names
-from ballast.kube.kinds import BALANCING_POLICY, EXECUTOR_MOVE, GATE_SWITCH, POD, SPARK_TOPOLOGY
+from ballast.kube.events import CONTROLLER
+from ballast.kube.kinds import BALANCING_POLICY, EVENT, EXECUTOR_MOVE, GATE_SWITCH, POD, SPARK_TOPOLOGY
 from ballast.kube.objects import Query, read_list
 from tests.cluster.chart.installation import RELEASE, Installation
 from tests.cluster.controller.hand import Clock, Died, FakeFigures, Fate, Hand, hand
@@ -133,6 +134,7 @@ class Scene:
             "required": sorted(str(required_labels(pod)) for pod in pods),
             "preferred": sorted(str(sorted(preferred_labels(pod))) for pod in pods),
             "gates": [gates_of(pod) for pod in pods],
+            "created": self.driver.created,
             "moves": [_move_picture(move) for move in self.moves()],
             "topology": {
                 **{key: topology.get(key) for key in ("executors", "locality")},
@@ -146,6 +148,19 @@ class Scene:
             },
             "switch": self.installed.admin.read(GATE_SWITCH, RELEASE).body["spec"],
         }
+
+    def told(self) -> Counter[tuple[str, str]]:
+        """How many Events of each reason there are about each kind of this play's objects; repetitions are one."""
+        events = read_list(self.mine.admin, Query(EVENT, namespace=self.mine.name), lambda each: each).items
+        about = [
+            (each["reason"], each["regarding"]) for each in events if each.get("reportingController") == CONTROLLER
+        ]
+        mine = (self.name, f"{self.name}-")
+        return Counter(
+            (reason, each["kind"])
+            for reason, each in about
+            if each["name"] == mine[0] or each["name"].startswith(mine[1])
+        )
 
     def clear(self) -> None:
         self.mine.delete(BALANCING_POLICY, self.name)

@@ -94,8 +94,8 @@ class Door:
 
 
 class World:
-    def __init__(self, replicas: int = 2) -> None:
-        self.now = 0.0
+    def __init__(self, replicas: int = 2, *, uptime_seconds: float = 0.0) -> None:
+        self.now = uptime_seconds
         self.store = Store()
         self.doors = [Door(self.store, i) for i in range(replicas)]
         self.elections = [
@@ -183,6 +183,17 @@ def test_a_leader_whose_lease_is_not_as_it_was_looks_again(*, there: bool) -> No
     world.now = 1.0
     assert one.tick() is not there
     assert world.store.looks == 2
+
+
+@given(st.sampled_from([0.0, 1e6]), st.lists(st.integers(1, 39), min_size=4, max_size=20))
+def test_a_lease_that_is_renewed_in_time_is_never_taken(uptime_seconds: float, waits: list[int]) -> None:
+    """However long the machine of the other replica has been up, and whenever that looks."""
+    world = World(2, uptime_seconds=uptime_seconds)
+    leader, standby = world.elections
+    for tenths in waits:
+        assert leader.tick()
+        world.now += tenths / 10
+        assert not standby.tick()
 
 
 EVENTS = st.lists(
