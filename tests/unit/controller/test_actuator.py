@@ -75,6 +75,12 @@ def posted(pool: Stage) -> list[JSON]:
     return [asked.body for asked in pool.script.writes if asked.path.split("?")[0].endswith("/events")]
 
 
+def regarding(number: int) -> JSON:
+    """As Events name the pod of an executor."""
+    name = f"spark-1-exec-{number}"
+    return {"apiVersion": "v1", "kind": "Pod", "namespace": "analytics", "name": name, "uid": f"uid-{name}"}
+
+
 def placed(number: int, node: str) -> Placement:
     name = f"spark-1-exec-{number}"
     return Placement(f"analytics/{name}", f"uid-{name}", node, ("a", "a-1", node), Pin.ZONE)
@@ -163,6 +169,11 @@ def sent(pool: Stage) -> list[str]:
     return [asked.path.split("?")[0].split("/pods/")[1] for asked in pool.script.writes if "/pods/" in asked.path]
 
 
+def written(pool: Stage, kind: str, result: str) -> float | None:
+    """How many writes of this kind came to that, as the metric has it."""
+    return pool.telemetry.registry.get_sample_value("ballast_api_writes_total", {"kind": kind, "result": result})
+
+
 def nominating(pool: Stage, tmp_path: Path, *numbers: int, monotonic: Callable[[], float] = time.monotonic) -> Actuator:
     """Ran for executors that are gated and to be nominated to node cold."""
     pool.add(driver(), *(streaming(number, gates=[GATE]) for number in numbers))
@@ -176,6 +187,7 @@ def test_the_room_of_a_whole_set_is_kept_before_any_executor_is_released(pool: S
     kept, released = sent(pool)[:2], sent(pool)[2:]
     assert sorted(kept) == ["spark-1-exec-2/status", "spark-1-exec-3/status"]
     assert sorted(released) == ["spark-1-exec-2", "spark-1-exec-3"]
+    assert (written(pool, "nomination", "Nominated"), written(pool, "release", "Released")) == (2.0, 2.0)
     versions = [asked.body[0]["value"] for asked in pool.script.writes if asked.path.split("?")[0][-1] in "23"]
     assert versions == ["8", "8"], "the version that the nomination has made"
 
@@ -237,6 +249,9 @@ def test_of_an_executor_that_is_released_without_a_place(
     cleared = ["spark-1-exec-3/status"] if managed else []
     assert sent(pool) == [*cleared, "spark-1-exec-2", "spark-1-exec-3"]
     assert pool.pods["spark-1-exec-3"]["status"].get("nominatedNodeName") == nominated
+    assert written(pool, "nomination", "Cleared") == (1.0 if managed else None)
+    assert written(pool, "nomination", "Changed") is None, "what has no nomination of ours is not asked about"
+    assert written(pool, "release", "Released") == 2.0
     version = pool.pods["spark-1-exec-3"]["metadata"]["resourceVersion"]
     assert [asked.body[0]["value"] for asked in pool.script.writes if "exec-3?" in asked.path] == [version]
 
@@ -336,6 +351,7 @@ def test_of_a_crowd_that_nobody_places_all_go_and_a_few_are_told_of(pool: Stage,
     assert [(event["reason"], event["note"]) for event in posted(pool)] == [
         ("NotEnforced", "no policy places executors here")
     ] * 20
+    assert [event["regarding"] for event in posted(pool)] == [regarding(number) for number in range(20)]
 
 
 @pytest.mark.parametrize("status", [403, 404, 422])
@@ -345,11 +361,8 @@ def test_a_move_that_its_namespace_does_not_take_is_told_and_hinders_nobody(
     pool.refusals["/executormoves"] = Answer(status, {"message": "exceeded quota: moves"})
     assert len(ordered(pool, tmp_path)) == 1
     (event,) = posted(pool)
-    assert (event["reason"], event["type"], event["regarding"]["name"]) == (
-        "MoveNotCreated",
-        "Warning",
-        "spark-1-exec-1",
-    )
+    assert (event["reason"], event["type"]) == ("MoveNotCreated", "Warning")
+    assert event["regarding"] == regarding(1)
     assert "exceeded quota: moves" in event["note"]
 
 

@@ -10,8 +10,8 @@ from ballast.api.topology_status import Locality
 from ballast.controller.cluster_objects import ClusterObjects, Read
 from ballast.controller.context import Context
 from ballast.controller.observe import Lists
-from ballast.controller.status.topology import AT_ONCE, Adviser
-from ballast.model import Executor, Memory, Node, PlacementMode, Topology
+from ballast.controller.status.topology import AT_ONCE, Adviser, in_status
+from ballast.model import Executor, LocalityView, Memory, Node, PlacementMode, Topology
 from ballast.prometheus import Reading
 from tests.builders import a_node, a_policy, a_snapshot, a_topology, an_executor
 from tests.unit.controller.crowd import policy_resource
@@ -73,6 +73,24 @@ def test_many_topologies_have_their_turns_with_new_figures() -> None:
     assert sorted(adviser.recommendations(seen, renew=True)) == keys[:AT_ONCE]
     assert sorted(adviser.recommendations(seen, renew=False)) == keys[:AT_ONCE]
     assert sorted(adviser.recommendations(seen, renew=True)) == keys
+
+
+def test_a_status_has_every_value_of_a_topologys_locality_rounded() -> None:
+    view = LocalityView("team/clicks", 0.12345, 0.23456, 1.00001, 1234.5, cost=3.45678, lower_bound=2.34567)
+    assert in_status(view) == Locality(
+        cross_zone_ratio=0.123,
+        cross_rack_ratio=0.235,
+        cross_node_ratio=1.0,
+        cross_zone_bytes_per_second=1234.5,
+        cost=3.457,
+        lower_bound=2.346,
+    )
+
+
+def test_of_a_topology_that_has_lost_its_executors_nothing_is_said_any_more() -> None:
+    adviser = Adviser()
+    assert adviser.recommendations(context(a_topology(), executors=apart()), renew=True)
+    assert adviser.recommendations(context(a_topology()), renew=True) == {}
 
 
 def test_what_is_gone_is_forgotten() -> None:

@@ -94,6 +94,16 @@ def test_a_release_that_stands_aside_says_so_once_and_acts_when_the_other_has_st
             others.check()
 
 
+def test_a_release_does_not_take_its_own_switch_for_anothers(tmp_path: Path) -> None:
+    switches = {"ballast": switch("ballast", "Leading"), "other": switch("other", "Stopped")}
+    with scripted() as server:
+        serve(server, switches)
+        client = server.client(tmp_path)
+        own = Switch(client, name="ballast", identity="one", clock=lambda: 1e9, monotonic=lambda: 0.0)
+        OtherReleases(client, own, name="ballast", monotonic=Time()).check()
+        assert server.writes == []
+
+
 @pytest.mark.parametrize("status", [403, 404])
 def test_where_switches_can_not_be_seen_a_release_acts(tmp_path: Path, status: int) -> None:
     """Their definition was deleted, or the roles are of an older chart."""

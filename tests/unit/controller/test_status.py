@@ -30,7 +30,7 @@ from ballast.model import (
     Weights,
 )
 from ballast.model.policy import SheddingPolicy
-from tests.builders import NOW, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
+from tests.builders import NOW, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
 from tests.unit.controller.crowd import (
     KIB,
     MANY,
@@ -115,6 +115,7 @@ def test_moves_that_act_without_enforced_placement_are_a_condition(mode: MovesMo
 
 
 RACK = Levels((Level("example.com/row", 3.0), Level("kubernetes.io/hostname", 1.0)))
+ROWS = Levels((Level("example.com/hall", 9.0), *RACK.ordered))
 
 
 @pytest.mark.parametrize(
@@ -125,9 +126,18 @@ RACK = Levels((Level("example.com/row", 3.0), Level("kubernetes.io/hostname", 1.
         (DEFAULT_LEVELS, (a_node("a", rack=None),), None),
         (RACK, (replace(a_node("a"), location=(None, "a")),), "example.com/row"),
         (RACK, (replace(a_node("a"), location=("1", "a")),), None),
+        (ROWS, (replace(a_node("a"), location=("1", None, "a")),), "example.com/row"),
         (DEFAULT_LEVELS, (), None),
     ],
-    ids=["some node has it", "the zone", "the default rack", "a written one", "a written one is there", "no nodes"],
+    ids=[
+        "some node has it",
+        "the zone",
+        "the default rack",
+        "a written one",
+        "a written one is there",
+        "a lower written one",
+        "no nodes",
+    ],
 )
 def test_a_level_whose_label_no_node_has_is_a_condition(
     levels: Levels, nodes: tuple[Node, ...], missing: str | None
@@ -256,6 +266,44 @@ def test_refusals_are_counted_by_reason() -> None:
     assert {item.reason: item.count for item in found.items}["NotEnforced"] == 30
 
 
+def test_a_refusal_names_the_first_executor_that_it_is_about_and_its_way() -> None:
+    cases = [Refusal(f"team/exec-{number}", Reason.DATA_SKEW, f"why {number}", target="b") for number in range(3)]
+    seen = outlook(a_snapshot(a_node("a")))
+    found = policy_status(policy_resource(), replace(seen, plan=replace(seen.plan, refusals=tuple(cases)))).refusals
+    assert found is not None
+    (item,) = found.items
+    told = (item.reason, item.namespace, item.executor, item.to, item.message, item.count)
+    assert told == ("DataSkew", "team", "exec-0", "b", "why 0", 3)
+
+
+HOUR = 3600.0
+
+
+@pytest.mark.parametrize(
+    ("budgets", "ages_seconds", "told"),
+    [
+        pytest.param((Budget(4, HOUR),), (), (0, 4, None), id="nothing used"),
+        pytest.param((Budget(4, HOUR),), (60.0, 600.0), (2, 2, 3000.0), id="until the oldest drops out"),
+        pytest.param((Budget(4, HOUR),), (60.0, 4000.0), (1, 3, 3540.0), id="what is older counts no more"),
+        pytest.param((Budget(1, HOUR),), (60.0, 600.0), (2, 0, 3000.0), id="never less than none"),
+        pytest.param((Budget(9, HOUR), Budget(3, 2 * HOUR)), (600.0,), (1, 2, 6600.0), id="the tightest"),
+        pytest.param((Budget(0, HOUR, scope="Topology"),), (600.0,), None, id="none of a topology's"),
+    ],
+)
+def test_a_policys_status_tells_what_is_left_of_its_budget_and_until_when(
+    budgets: tuple[Budget, ...], ages_seconds: tuple[float, ...], told: tuple[int, int, float | None] | None
+) -> None:
+    moves = tuple(a_move(f"m{age}", started_at=NOW - age) for age in ages_seconds)
+    seen = outlook(a_snapshot(a_node("a"), moves=moves), a_policy(moves=MovesPolicy(budgets=budgets)))
+    found = policy_status(policy_resource(), seen).budget
+    if told is None:
+        assert found is None
+        return
+    assert found is not None
+    reset = found.next_reset.timestamp() - NOW if found.next_reset else None
+    assert (found.used, found.remaining, reset) == told
+
+
 def test_a_topologys_status_counts_its_executors() -> None:
     executors = (
         an_executor("exec-1", node="a"),
@@ -328,6 +376,9 @@ def test_a_stalled_topology_keeps_what_was_known_of_it() -> None:
     assert verdicts["Stalled"] == ("True", "SelectorMatchesDriver")
     mended = topology_status(topology_resource(status=stalled.to_dict()), seen)
     assert "Stalled" not in {c.type for c in mended.conditions}
+    policy = policy_resource({"conditions": [c.to_dict() for c in stalled.conditions if c.type == "Stalled"]})
+    assert "Stalled" in {c.type for c in policy.status.conditions}
+    assert "Stalled" not in {c.type for c in policy_status(policy, seen).conditions}
 
 
 def test_a_topology_with_sizing_tells_what_to_change_first() -> None:

@@ -116,6 +116,12 @@ def test_the_page_lists_every_metric_with_its_type_and_labels() -> None:
     assert listed == found
 
 
+def test_every_metric_is_on_the_operators_own_page() -> None:
+    telemetry = Telemetry(CollectorRegistry())
+    mine = {each._name for each in vars(telemetry).values() if isinstance(each, MetricWrapperBase)}
+    assert {family.name for family in telemetry.registry.collect()} >= mine
+
+
 def test_requests_are_counted_by_verb_resource_and_answer() -> None:
     telemetry = Telemetry(CollectorRegistry())
     telemetry.count_request(Action("create", "pods/eviction", "ns/p"), 429)

@@ -137,7 +137,14 @@ def test_an_eviction_says_which_pod_it_means_and_a_budget_in_its_own_words_why_n
     words = {"details": {"causes": causes}}
     with scripted(Answer(429, words)) as script:
         outcome = evict(script.client(tmp_path), namespace="n", name="p", uid="u-1")
-        assert script.asked[0].body["deleteOptions"]["preconditions"] == {"uid": "u-1"}
+        (asked,) = script.asked
+    assert asked.path == "/api/v1/namespaces/n/pods/p/eviction"
+    assert asked.body == {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": "p", "namespace": "n"},
+        "deleteOptions": {"preconditions": {"uid": "u-1"}},
+    }
     assert outcome == Blocked("needs 3 and has 3 try again")
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from ballast.kube.errors import (
     Unavailable,
 )
 from ballast.kube.kinds import EXECUTOR_MOVE, NODE, POD
-from tests.unit.kube.scripted import Answer, kubeconfig, scripted
+from tests.unit.kube.scripted import Answer, Asked, kubeconfig, scripted
 
 OK = Answer(body={"metadata": {"name": "p"}})
 BUSY = Answer(429, {"message": "too many requests"}, {"Retry-After": "2"})
@@ -191,6 +192,60 @@ def test_writes_are_signed_and_sent_in_the_patchs_own_type(tmp_path: Path) -> No
     )
     assert "PartialObjectMetadata" in one.headers["Accept"]
     assert one.headers["Authorization"] == "Bearer secret"
+
+
+BODY: dict[str, Any] = {"metadata": {"name": "p"}, "spec": {}}
+OURS = "/api/v1/namespaces/ns/pods"
+
+
+@pytest.mark.parametrize(
+    ("call", "method", "path", "body"),
+    [
+        (lambda c: c.get(POD, "p", namespace="ns"), "GET", f"{OURS}/p", None),
+        (lambda c: c.create(POD, BODY, namespace="ns"), "POST", f"{OURS}?fieldManager=ballast", BODY),
+        (lambda c: c.create_dry(POD, BODY, namespace="ns"), "POST", f"{OURS}?dryRun=All&fieldManager=ballast", BODY),
+        (lambda c: c.create(NODE, BODY), "POST", "/api/v1/nodes?fieldManager=ballast", BODY),
+        (lambda c: c.replace(POD, "p", BODY, namespace="ns"), "PUT", f"{OURS}/p?fieldManager=ballast", BODY),
+        (
+            lambda c: c.act(POD, "p", subresource="eviction", body=BODY, namespace="ns"),
+            "POST",
+            f"{OURS}/p/eviction",
+            BODY,
+        ),
+        (
+            lambda c: c.delete(POD, "p", namespace="ns", preconditions={"uid": "u"}),
+            "DELETE",
+            f"{OURS}/p",
+            {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": "u"}},
+        ),
+        (lambda c: c.version(), "GET", "/version", None),
+    ],
+    ids=["get", "create", "create dry", "create in the cluster", "replace", "act", "delete", "version"],
+)
+def test_each_call_is_one_request(
+    call: Callable[[Client], object], method: str, path: str, body: object, tmp_path: Path
+) -> None:
+    with scripted(OK) as script:
+        found = call(script.client(tmp_path))
+        assert [(asked.method, asked.path, asked.body) for asked in script.asked] == [(method, path, body)]
+    assert found in (None, OK.body)
+
+
+def test_a_server_that_never_answers_is_left_after_the_time_that_it_has(tmp_path: Path) -> None:
+    ended = Event()
+
+    def much_later(asked: Asked) -> Answer:
+        del asked
+        ended.wait(20.0)
+        return OK
+
+    with scripted(OK) as script:
+        script.by = much_later
+        try:
+            with pytest.raises(Unavailable):
+                read(script.client(tmp_path, Limits(attempts=1, read_seconds=0.2)))
+        finally:
+            ended.set()
 
 
 def test_names_cannot_leave_their_place_in_the_path(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ballast.kube.document import micro_text
 from ballast.kube.errors import AlreadyExists, Conflict, NotFound, Unavailable
 from ballast.kube.lease import Election, LeaseSettings, ObservedLease, Step, decide, lease_is_stale, somebody_leads
 from tests.unit.kube.builders import CREATED_AT
@@ -144,6 +145,24 @@ def test_a_lease_given_up_is_taken_at_the_next_look() -> None:
     one.release()
     two.tick()
     assert world.leaders == [1]
+
+
+def test_the_lease_says_who_took_it_when_and_how_often_it_changed_hands() -> None:
+    world = World(uptime_seconds=CREATED_AT)
+    one, two = world.elections
+    one.tick()
+    one.release()
+    for seconds in (1.0, 2.0):
+        world.now = CREATED_AT + seconds
+        two.tick()
+    assert world.store.lease is not None
+    assert world.store.lease["spec"] == {
+        "holderIdentity": "replica-1",
+        "leaseDurationSeconds": 6,
+        "acquireTime": micro_text(CREATED_AT + 1.0),
+        "renewTime": micro_text(CREATED_AT + 2.0),
+        "leaseTransitions": 1,
+    }
 
 
 def test_giving_up_what_one_does_not_hold_changes_nothing() -> None:
@@ -284,3 +303,4 @@ def test_somebody_leads_who_holds_a_lease_with_the_operators_name_in_its_own(
             client, namespace="ballast-system", name_part="ballast", now=CREATED_AT, grace_seconds=4.0
         )
         assert found is leads
+        assert script.asked[0].path.startswith("/apis/coordination.k8s.io/v1/namespaces/ballast-system/leases?")

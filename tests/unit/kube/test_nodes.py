@@ -49,6 +49,14 @@ def test_what_state_a_node_is_in(changes: dict[str, Any], ready: bool, schedulab
     assert model_node(facts, DEFAULT_LEVELS).open is (ready and schedulable and not leaving)
 
 
+def test_a_node_is_as_old_as_the_server_says() -> None:
+    raw = node("n1")
+    raw["metadata"]["creationTimestamp"] = "1970-01-01T01:00:00Z"
+    assert NodeReader().read(raw).created_at == 3600.0
+    del raw["metadata"]["creationTimestamp"]
+    assert NodeReader().read(raw).created_at == 0.0
+
+
 def test_taints_are_kept_for_tolerations() -> None:
     facts = NodeReader().read(node(taints=[{"key": "spot", "effect": "NoExecute"}]))
     assert facts.taints == (Taint("spot", "", "NoExecute"),)

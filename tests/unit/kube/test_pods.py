@@ -114,6 +114,14 @@ def test_cores_are_task_slots_else_the_cpu_request() -> None:
     slots = container(cpu="500m", env=[{"name": "TZ", "value": "2"}, {"name": "SPARK_EXECUTOR_CORES", "value": "4"}])
     assert facts(containers=[slots]).cores == 4.0
     assert facts(containers=[container(cpu="1500m")]).cores == 1.5
+    sidecar = {"name": "istio-proxy", "env": [{"name": "SPARK_EXECUTOR_CORES", "value": "9"}]}
+    assert facts(containers=[sidecar, slots]).cores == 4.0, "Spark's own container, wherever it stands"
+
+
+@pytest.mark.parametrize(("value", "cores"), [("1", 1.0), ("1.5", 1.5), ("10000", 10_000.0), ("10001", 1.0)])
+def test_task_slots_count_from_one_to_ten_thousand(value: str, cores: float) -> None:
+    slots = container(cpu="2", env=[{"name": "SPARK_EXECUTOR_CORES", "value": value}])
+    assert facts(containers=[slots]).cores == cores
 
 
 @pytest.mark.parametrize("value", ["inf", "nan", "0", "-1", "1e-320", "1e308", "four", "", None])
