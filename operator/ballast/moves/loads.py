@@ -33,6 +33,8 @@ class Loads:
     """By node."""
     strays: Mapping[str, float]
     """By uid of the measured executors on the pool's nodes: cores of its node by which it differs from that mean."""
+    most_cores: Mapping[Profile, float] = field(default_factory=dict)
+    """Of the measured executors of each application and resource profile."""
     lasting_ratio: Mapping[str, float] = field(default_factory=dict)
     """By node, the share of its executors' strays that has lasted, 0…1."""
 
@@ -41,13 +43,16 @@ class Loads:
 
         None when its application has no fresh metrics.
         """
-        work = self.work_per_core.get(profile_of(executor))
+        profile = profile_of(executor)
+        work = self.work_per_core.get(profile)
         if work is None:
             return None
+        # Executors of a profile are alike. One that claims more cores than those could look as heavy as it likes.
+        cores = min(executor.cores, self.most_cores.get(profile, executor.cores))
         home = executor.node or ""
         here = self._speed(home)
         lasting = self.lasting_ratio.get(home, 0.0) * self.strays.get(executor.uid, 0.0)
-        used = max(0.0, work * executor.cores / here + lasting)
+        used = max(0.0, work * cores / here + lasting)
         return used if on is None else used * here / self._speed(on)
 
     def expected(self, executor: Executor, *, on: str | None = None) -> float:
@@ -94,4 +99,4 @@ def loads(executors: Iterable[Executor], speed: Mapping[str, float]) -> Loads:
         for executor, used in measured
         if executor.node in speed
     }
-    return Loads(mean, speed, strays)
+    return Loads(mean, speed, strays, {key: max(found) for key, found in cores.items()})

@@ -134,8 +134,14 @@ def _unseen_share(since: float | None, now: float, window_seconds: float) -> flo
     return 1.0 if since is None else min(1.0, max(0.0, 1.0 - (now - since) / window_seconds))
 
 
+_STARTING_SECONDS = 900.0
+"""After which a pod that does not run yet brings no load any more: its image may never come."""
+
+
 def _newcomers_cores(executor: Executor, loads: Loads, *, now: float, window_seconds: float) -> float:
     if executor.node is None or executor.phase not in (Phase.PENDING, Phase.RUNNING):
+        return 0.0
+    if executor.phase is Phase.PENDING and now - executor.created_at > _STARTING_SECONDS:
         return 0.0
     unseen = _unseen_share(executor.running_since, now, window_seconds)
     return loads.expected(executor) * unseen if unseen > 0 else 0.0

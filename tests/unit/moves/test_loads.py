@@ -33,6 +33,12 @@ def test_where_strays_have_lasted_one_that_uses_less_than_the_mean_counts_by_tha
     assert known(GREEDY, MODEST, slow=1.0).known(MODEST) == pytest.approx(0.4)
 
 
+def test_what_an_executor_claims_beyond_the_cores_of_those_measured_does_not_count() -> None:
+    """Executors of one profile are alike. A user who creates pods could make any node look full by one."""
+    claims = an_executor("c", node="slow", cores=10_000.0, usage=None)
+    assert known(GREEDY, MODEST, claims).expected(claims) == pytest.approx(0.8)
+
+
 def test_no_load_is_below_nothing() -> None:
     idle, busy = using("a", 0.0, cores=1.0), using("b", 2.0, cores=1.0)
     assert known(idle, busy, slow=1.0).known(idle) == 0.0

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from ballast.model import Executor, ExecutorUsage, MovePhase, Node, NodeUsage, Resources, Weights
+from ballast.model import Executor, ExecutorUsage, MovePhase, Node, NodeUsage, Phase, Resources, Weights
 from ballast.moves.loads import loads
 from ballast.moves.score import astray, projected, scores
 from ballast.moves.speed import node_speeds
@@ -83,6 +83,20 @@ def test_by_a_clock_that_is_ahead_nothing_counts_more_than_in_full(ahead: float)
     assert _after(executors=(newcomer,))["cold"] == pytest.approx(50.0)
     move = a_move(phase=MovePhase.SETTLING, ended_at=None, load_cores=0.5, left_at=NOW + ahead, arrived_at=NOW + ahead)
     assert _after(moves=(move,)) == pytest.approx({"hot": 55.0, "cold": 70.0})
+
+
+@pytest.mark.parametrize(("waiting", "cold"), [(60.0, 50.0), (899.0, 50.0), (901.0, 20.0)])
+def test_a_pod_that_never_starts_brings_no_load(waiting: float, cold: float) -> None:
+    """Its image may never come; each node that a user puts one on would look full for ever."""
+    stuck = an_executor(
+        "e-1",
+        node="cold",
+        phase=Phase.PENDING,
+        created_at=NOW - waiting,
+        running_since=None,
+        requests=Resources(0.3),
+    )
+    assert _after(executors=(stuck,))["cold"] == pytest.approx(cold)
 
 
 def test_an_old_pod_is_in_the_metrics_already() -> None:
