@@ -64,6 +64,7 @@ class GateTimeout:
     ) -> None:
         self._client, self._gated, self._places, self._clock = client, gated, places, clock
         self._gates = GateClock()
+        self._unreleasable = actions.Unreleasable(clock)
 
     def run(self) -> Overdue:
         """Release what is overdue. Raises KubeError when the gated pods are not known."""
@@ -89,8 +90,10 @@ class GateTimeout:
                 by_levels[place.levels if place else Levels(())].append(order)
         released: list[Placement] = []
         failed, told = 0, defaultdict[str, list[logs.Outcome]](list)
-        for levels, orders in by_levels.items():
+        for levels, found in by_levels.items():
+            orders = self._unreleasable.left_out(found)
             outcomes = actions.release_many(self._client, orders, levels)
+            self._unreleasable.note(orders, outcomes)
             failed += sum(isinstance(outcome, actions.Refused | actions.Changed) for outcome in outcomes)
             for order, outcome in zip(orders, outcomes, strict=True):
                 place = placed.get(order.uid)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +11,7 @@ from ballast.kube import names
 from ballast.kube.client import Client
 from ballast.kube.constraint_reader import PREFERRED, REQUIRED
 from ballast.kube.document import JSON
-from ballast.kube.errors import Conflict, Invalid, KubeError, NotFound, Unavailable
+from ballast.kube.errors import Conflict, Invalid, KubeError, NotFound, TooLarge, Unavailable
 from ballast.kube.kinds import POD
 from ballast.kube.pods import Held, Pod, held
 from ballast.model import Levels, Pin, Placement, Reason
@@ -48,6 +48,8 @@ class Refused:
     detail: str
     forbidden: bool = False
     """For want of a right, which other objects of the kind want as well."""
+    lasting: bool = False
+    """It will say so again, as long as the object is as it is."""
 
 
 ReleaseOutcome = Released | Changed | Vanished | Refused
@@ -83,7 +85,7 @@ def release(client: Client, order: Release, levels: Levels) -> ReleaseOutcome:
         except NotFound:
             return Vanished()
         except (Conflict, Invalid, Unavailable) as error:
-            fresh = _reread(client, order, patch) if _may_be_stale(error) else Refused(error.message)
+            fresh = _reread(client, order, patch) if _may_be_stale(error) else _refused(error)
             if isinstance(error, Invalid) and fresh == current:
                 # Its test can't have failed: something else refused it, as a webhook may without a cause.
                 return Refused(error.message)
@@ -105,13 +107,45 @@ def release_many(client: Client, orders: Sequence[Release], levels: Levels) -> l
         return list(pool.map(lambda order: release(client, order, levels), orders))
 
 
+_UNRELEASABLE_SECONDS = 60.0
+
+
+class Unreleasable:
+    """Pods that the server does not let be released as they are: tried again after a minute, not in every pass.
+
+    Each is a request of a megabyte and a half, and a user may create many. `monotonic`: seconds that are never set
+    back. Not safe for threads.
+    """
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._until: dict[str, float] = {}
+        """By uid."""
+
+    def left_out(self, orders: Iterable[Release]) -> list[Release]:
+        """The orders without those of such pods."""
+        now = self._monotonic()
+        self._until = {uid: until for uid, until in self._until.items() if now < until}
+        return [order for order in orders if order.uid not in self._until]
+
+    def note(self, orders: Iterable[Release], outcomes: Iterable[ReleaseOutcome]) -> None:
+        until = self._monotonic() + _UNRELEASABLE_SECONDS
+        for order, outcome in zip(orders, outcomes, strict=True):
+            if isinstance(outcome, Refused) and outcome.lasting:
+                self._until[order.uid] = until
+
+
 def _may_be_stale(error: KubeError) -> bool:
     """Whether it is unclear what the pod looks like now.
 
     A patch whose test fails is a 422 without causes (a pod that would not be valid has some); without an answer it
     is not known whether the patch was applied.
     """
-    return isinstance(error, Conflict | Unavailable) or not error.causes
+    return isinstance(error, Conflict | Unavailable) or not (error.causes or isinstance(error, TooLarge))
+
+
+def _refused(error: KubeError) -> Refused:
+    return Refused(error.message, lasting=isinstance(error, TooLarge))
 
 
 def _reread(client: Client, order: Release, sent: ReleasePatch) -> Held | ReleaseOutcome:

@@ -9,7 +9,9 @@ BallastError
     ├── NotFound
     ├── Gone           a continue token or resource version is too old
     ├── Forbidden      a right is missing
-    └── Invalid        the server does not accept the object or the patch
+    ├── Invalid        the server does not accept the object or the patch
+    │   └── TooLarge   the object is as long as etcd takes
+    └── TooLong        more than is read at a time: fewer objects are to be asked for
 """
 
 from __future__ import annotations
@@ -78,12 +80,20 @@ class Invalid(KubeError):  # noqa: N818 -- says what is wrong, reads well when r
     pass
 
 
+class TooLarge(Invalid):
+    """The object would be longer than etcd takes, whatever is changed in it."""
+
+
+class TooLong(KubeError):  # noqa: N818 -- says what is wrong, reads well when raised
+    """The answer has more bytes than the caller takes at a time."""
+
+
 def error_of(action: str, status: int, body: dict[str, Any]) -> KubeError:
     """The error that an answer with this HTTP status and Status object stands for."""
     message = str(body.get("message") or f"HTTP {status}")
     kind = _BY_STATUS.get(status, Unavailable if status >= 500 else Invalid)
     if _TOO_LARGE in message:
-        kind = Invalid
+        kind = TooLarge
     if status == 409 and body.get("reason") == "AlreadyExists":
         kind = AlreadyExists
     return kind(action, message, status=status, body=body)

@@ -111,6 +111,14 @@ def test_a_refusal_is_a_value_with_the_servers_words(answers: list[Answer], tmp_
     assert outcome.detail == answers[0].body["message"]
 
 
+def test_a_pod_as_long_as_etcd_takes_is_refused_and_not_read_again(tmp_path: Path) -> None:
+    """Its author may create many, and each reading is a megabyte and a half."""
+    with scripted(Answer(500, {"message": "etcdserver: request is too large"})) as script:
+        outcome = release(script.client(tmp_path), order(), DEFAULT_LEVELS)
+    assert outcome == Refused("etcdserver: request is too large", lasting=True)
+    assert [asked.method for asked in script.asked] == ["PATCH"]
+
+
 @pytest.mark.parametrize(
     ("answers", "patches"),
     [

@@ -19,6 +19,7 @@ from ballast.kube.errors import (
     KubeError,
     NotConnected,
     NotFound,
+    TooLarge,
     Unavailable,
 )
 from ballast.kube.kinds import EXECUTOR_MOVE, NODE, POD
@@ -101,7 +102,7 @@ def test_a_server_that_stays_away_is_given_up_with_its_words(tmp_path: Path) -> 
         (422, {}, Invalid),
         (400, {}, Invalid),
         (500, {}, Unavailable),
-        (500, {"message": "etcdserver: request is too large"}, Invalid),
+        (500, {"message": "etcdserver: request is too large"}, TooLarge),
         (413, {}, Invalid),
     ],
 )
