@@ -10,6 +10,7 @@ What this process wrote itself is put into the state with the answer to the writ
 
 from __future__ import annotations
 
+import marshal
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -39,6 +40,12 @@ R = TypeVar("R", bound=Resource)
 STALE_SECONDS = 180.0
 """No decision is made on a watch from which nothing was heard for so long, not even a bookmark."""
 _FIRST_LIST_SECONDS = 60.0
+_METADATA = frozenset(
+    ("name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "labels")
+)
+"""Of our own kinds' objects."""
+_LONGEST_LABELS_BYTES = 16 << 10
+"""Of one object of ours: sixty thousand short labels of a user's take nine MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,8 +316,10 @@ def _without_gate(pod: Pod) -> Pod:
 
 
 def _lean(raw: JSON) -> JSON:
-    """Without annotations, on which nothing depends: a user may put 256 KiB of them on each of thousands of objects."""
-    kept = {key: value for key, value in raw["metadata"].items() if key not in ("annotations", "managedFields")}
+    """With the metadata that something depends on: a user may fill a megabyte of the rest, of thousands of objects."""
+    kept = {key: value for key, value in raw["metadata"].items() if key in _METADATA}
+    if len(marshal.dumps(kept.get("labels"), 2)) > _LONGEST_LABELS_BYTES:
+        del kept["labels"]
     return {**raw, "metadata": kept}
 
 

@@ -68,6 +68,8 @@ _ROTATION_SECONDS = 3.0
 """How often the files of the authority and of our certificate are compared with those that kopf logged in with."""
 _STEADY_SECONDS = 60.0
 """After running for so long, kopf is started again without a growing pause."""
+_LISTED_AT_ONCE = 10
+"""Kopf takes a page as a whole, and one object of a user's may take 20 MiB once it is read."""
 _OUTAGE_BACKOFFS_SECONDS = (1.0, 1.0, 2.0, *[5.0] * 720)
 """kopf retries through an outage of the API server of an hour before it gives up and is started again."""
 
@@ -220,7 +222,7 @@ def _settings() -> kopf.OperatorSettings:
     settings.networking.connect_timeout = 10
     settings.networking.error_backoffs = _OUTAGE_BACKOFFS_SECONDS
     settings.watching.server_timeout = 300
-    settings.watching.chunk_size = 500
+    settings.watching.chunk_size = _LISTED_AT_ONCE
     return settings
 
 

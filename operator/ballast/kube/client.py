@@ -17,7 +17,7 @@ import urllib3
 from ballast.kube.clock import ServerClock
 from ballast.kube.connection import Connection, close
 from ballast.kube.document import JSON, PAGE, Page, parsed
-from ballast.kube.errors import KubeError, Unavailable, error_of
+from ballast.kube.errors import KubeError, TooLong, Unavailable, error_of
 from ballast.kube.kinds import Kind
 from ballast.kube.names import FIELD_MANAGER
 from ballast.kube.stream import Stream
@@ -30,6 +30,8 @@ _JSON_PATCH = "application/json-patch+json"
 _MERGE_PATCH = "application/merge-patch+json"
 _LONGEST_PAUSE_SECONDS = 5.0
 _LONGEST_REFUSAL_BYTES = 1 << 16
+LONGEST_PAGE_BYTES = 32 << 20
+"""Of a list. Any user may create objects of a megabyte and a half: five hundred of them are more than our memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,8 @@ class _Request:
     body: Any = None
     repeatable: bool = False
     """Doing it twice is doing it once, so it may be sent again when no answer came."""
+    most_bytes: int | None = None
+    """Of the answer; a longer one is not read to its end."""
     retry_busy: bool = True
     """Try again on 429 and 500; off where these are answers (eviction: budgets), or where no caller may wait."""
 
@@ -126,9 +130,12 @@ class Client:
     def get_page(
         self, kind: Kind, parameters: Mapping[str, str], *, namespace: str | None = None, metadata_only: bool = False
     ) -> Page:
+        """Raises TooLong where it has more than LONGEST_PAGE_BYTES."""
         path = f"{kind.path(namespace=namespace)}?{urlencode(parameters)}"
         headers = {"Accept": METADATA_LIST} if metadata_only else {}
-        return self._call(_Request(Action.on("list", kind, namespace), "GET", path, headers, repeatable=True), _page)
+        action = Action.on("list", kind, namespace)
+        request = _Request(action, "GET", path, headers, repeatable=True, most_bytes=LONGEST_PAGE_BYTES)
+        return self._call(request, _page)
 
     def version(self) -> JSON:
         """The API server's."""
@@ -245,14 +252,27 @@ class Client:
                 pause *= 2
 
     def _once(self, request: _Request, read: Callable[[bytes], T]) -> T:
-        response = self._send(self._pool, request, self._timeout, at_once=True)
+        response = self._send(self._pool, request, self._timeout, at_once=request.most_bytes is None)
+        data = response.data if request.most_bytes is None else self._read(request, response, request.most_bytes)
         if response.status >= 300:
-            raise _refusal(request.action, response.status, response.data, response.headers)
+            raise _refusal(request.action, response.status, data, response.headers)
         try:
-            return read(response.data)
+            return read(data)
         except msgspec.DecodeError as error:
             why = "the answer is not the API server's: it is no JSON object"
             raise Unavailable(str(request.action), why) from error
+
+    def _read(self, request: _Request, response: urllib3.BaseHTTPResponse, most_bytes: int) -> bytes:
+        try:
+            data = response.read(most_bytes + 1)
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            response.close()
+            why = f"no answer from {self._connection.server}: {_in_plain_words(error)}"
+            raise Unavailable(str(request.action), why) from error
+        if len(data) > most_bytes:
+            response.close()
+            raise TooLong(str(request.action), f"the answer has more than {most_bytes >> 20} MiB")
+        return data
 
     def _send(
         self, pool: urllib3.PoolManager, request: _Request, timeout: urllib3.Timeout, *, at_once: bool

@@ -8,9 +8,9 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Raw
 
-from ballast.kube.client import Client
+from ballast.kube.client import LONGEST_PAGE_BYTES, Client
 from ballast.kube.document import JSON, ReadOnlyJSON, parsed
-from ballast.kube.errors import AlreadyExists, Conflict, Gone, NotFound
+from ballast.kube.errors import AlreadyExists, Conflict, Gone, NotFound, TooLong
 from ballast.kube.kinds import EXECUTOR_MOVE, GATE_SWITCH, Kind
 
 SWITCH = "ballast"
@@ -121,6 +121,10 @@ def set_gate_switch(
 
 T = TypeVar("T")
 PAGE = 500
+_SHORTER = 8
+"""By so many times fewer objects are asked for where a page is too long."""
+_GROWTH = 4
+"""By so many times more, up to a whole page, after one that would not have been too long with so many."""
 _RESTARTS = 3
 
 
@@ -172,16 +176,26 @@ class Objects:
 
     def __iter__(self) -> Iterator[Raw]:
         query = self._query
-        parameters = {"limit": str(query.page)}
+        limit, parameters = query.page, dict[str, str]()
         if query.labels:
             parameters["labelSelector"] = query.labels
         if query.fields:
             parameters["fieldSelector"] = query.fields
         while True:
-            page = self._client.get_page(
-                query.kind, parameters, namespace=query.namespace, metadata_only=query.metadata_only
-            )
-            yield from page.items or ()
+            parameters["limit"] = str(limit)
+            try:
+                page = self._client.get_page(
+                    query.kind, parameters, namespace=query.namespace, metadata_only=query.metadata_only
+                )
+            except TooLong:
+                if limit == 1:
+                    raise
+                limit = max(1, limit // _SHORTER)
+                continue
+            items = page.items or ()
+            if _GROWTH * sum(memoryview(item).nbytes for item in items) <= LONGEST_PAGE_BYTES:
+                limit = min(query.page, _GROWTH * limit)
+            yield from items
             if not page.metadata.continue_:
                 self.resource_version = page.metadata.resource_version
                 return

@@ -128,21 +128,31 @@ def test_other_pods_are_summed_up_by_node_and_wake_nothing() -> None:
         assert not found.noticed.acquire(blocking=False)
 
 
-def test_annotations_of_a_users_objects_are_not_kept() -> None:
-    """A user who may create ExecutorMoves and SparkTopologies can fill 256 KiB of each, and thousands of them."""
+def test_of_the_metadata_of_a_users_objects_only_what_is_used_is_kept() -> None:
+    """A user who may create ExecutorMoves and SparkTopologies can fill a megabyte of each, and thousands of them."""
     asked, clicks = identified(move(1), 250), identified(CLICKS, 251)
+    more = {
+        "annotations": {"much": "x" * 1000},
+        "managedFields": [{"manager": "kubectl"}],
+        "finalizers": ["example.com/much"],
+        "ownerReferences": [{"kind": "Pod", "name": "much", "uid": "u"}],
+        "labels": {f"{number:05}": "" for number in range(2000)},
+    }
     with observed() as found:
         for kind, raw in ((kinds.EXECUTOR_MOVE, asked), (kinds.SPARK_TOPOLOGY, clicks)):
-            metadata = {
-                **raw["metadata"],
-                "annotations": {"much": "x" * 1000},
-                "managedFields": [{"manager": "kubectl"}],
-            }
-            found.state.heard(kind, {**raw, "metadata": metadata})
+            found.state.heard(kind, {**raw, "metadata": {**raw["metadata"], **more}})
         objects = found.state.look()
         assert objects.moves == (asked,)
         assert [read.raw for read in objects.topologies] == [clicks]
         assert not objects.topologies[0].resource.metadata.annotations
+
+
+def test_labels_by_which_a_policy_chooses_topologies_are_kept() -> None:
+    chosen = identified({**CLICKS, "metadata": {**CLICKS["metadata"], "labels": {"team": "a"}}}, 251)
+    with observed() as found:
+        found.state.heard(kinds.SPARK_TOPOLOGY, chosen)
+        (read,) = found.state.look().topologies
+        assert read.resource.metadata.labels == {"team": "a"}
 
 
 def test_a_released_executor_is_not_released_again_before_its_event_comes() -> None:

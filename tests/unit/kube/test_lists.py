@@ -1,15 +1,17 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlparse
 
 import pytest
 
-from ballast.kube.errors import Gone
+from ballast.kube.client import LONGEST_PAGE_BYTES
+from ballast.kube.errors import Gone, TooLong
 from ballast.kube.kinds import POD
 from ballast.kube.objects import Query, read_list
-from tests.unit.kube.scripted import Answer, scripted
+from tests.unit.kube.scripted import Answer, Asked, scripted
 
 EXPIRED = Answer(410, {"message": "the provided continue parameter is too old"})
 
@@ -45,3 +47,35 @@ def test_a_list_that_never_ends_is_given_up(tmp_path: Path) -> None:
 def test_no_objects_are_an_empty_list(tmp_path: Path) -> None:
     with scripted(Answer(body={"metadata": {"resourceVersion": "1"}, "items": None})) as script:
         assert read_list(script.client(tmp_path), Query(POD), name).items == []
+
+
+def long_pods(count: int) -> Callable[[Asked], Answer]:
+    """A server with so many pods of a quarter of the longest page, and then as many short ones."""
+
+    def answer(asked: Asked) -> Answer:
+        query = parse_qs(urlparse(asked.path).query)
+        first = int(query.get("continue", ["0"])[0])
+        names = [str(number) for number in range(first, min(2 * count, first + int(query["limit"][0])))]
+        last = first + len(names)
+        whole = page(*names, more=str(last) if last < 2 * count else "")
+        for item in whole.body["items"][: max(0, count - first)]:
+            item["spec"] = "x" * (LONGEST_PAGE_BYTES // 4)
+        return whole
+
+    return answer
+
+
+def test_of_objects_that_are_long_fewer_are_asked_for_at_a_time(tmp_path: Path) -> None:
+    """A user may create hundreds of pods of a megabyte and a half, and a page of them is more than our memory."""
+    with scripted() as script:
+        script.by = long_pods(5)
+        listing = read_list(script.client(tmp_path), Query(POD, page=32), name)
+        limits = [int(parse_qs(urlparse(request.path).query)["limit"][0]) for request in script.asked]
+    assert listing.items == [str(number) for number in range(10)]
+    assert limits == [32, 4, 1, 1, 1, 1, 1, 1, 4]
+
+
+def test_one_object_that_is_too_long_ends_the_list(tmp_path: Path) -> None:
+    text = "x" * (LONGEST_PAGE_BYTES + 1)
+    with scripted(Answer(text=text)) as script, pytest.raises(TooLong, match="more than 32 MiB"):
+        read_list(script.client(tmp_path), Query(POD, page=2), name)
