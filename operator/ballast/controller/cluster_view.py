@@ -18,7 +18,17 @@ from ballast.controller.observe import Metrics, Pool, observe
 from ballast.controller.rota import Rota
 from ballast.kube.nodes import NodeFacts
 from ballast.kube.pods import Pod
-from ballast.model import ConditionReason, Constraints, Executor, Memory, MovePhase, Phase, PlacementMode, Snapshot
+from ballast.model import (
+    ConditionReason,
+    Constraints,
+    Executor,
+    Memory,
+    Move,
+    MovePhase,
+    Phase,
+    PlacementMode,
+    Snapshot,
+)
 from ballast.model.from_api import defect, policy_from
 from ballast.moves.loads import Profile, profile_of
 from ballast.prometheus import Reading
@@ -63,7 +73,7 @@ class ClusterView:
             coming=None if self.rota is None else self.rota.coming(memory),
             clock=self.gates,
             now=self.now,
-            moves=planner_moves(moves, points),
+            moves=self._told_apart(name, moves, points),
             metrics=Metrics(reading.nodes, reading.executors, reading.health),
             rates=reading.rates,
             failures=self.failures,
@@ -82,6 +92,11 @@ class ClusterView:
             failures=self._failures_in(Pool.of(read.resource.spec)),
             others=others,
         )
+
+    def _told_apart(self, policy: str, moves: list[OpenMove], points: Mapping[str, float]) -> tuple[Move, ...]:
+        """All of them as the planner reads them, those of other policies marked."""
+        planned = zip(moves, planner_moves(moves, points), strict=True)
+        return tuple(move if self._ruler(each) == policy else replace(move, elsewhere=True) for each, move in planned)
 
     def _failures_in(self, pool: Pool) -> dict[Application, Failed]:
         failed, labels = self.failures.applications, self.objects.lists.namespaces

@@ -157,10 +157,11 @@ def _unbegun(moves: Iterable[Move], policy: MovesPolicy, now: float) -> Iterator
 
 def pool_objection(moves: Sequence[Move], policy: MovesPolicy, counts: ExecutorCounts, now: float) -> Objection | None:
     """Why no further move may start now, whatever it is."""
-    flying = sum(_flying(move) for move in moves)
+    own = [move for move in moves if not move.elsewhere]
+    flying = sum(_flying(move) for move in own)
     if flying >= policy.max_concurrent:
         return Reason.MAX_CONCURRENT, f"{flying} moves are under way, moves.maxConcurrent is {policy.max_concurrent}"
-    return _spent_budget(moves, policy, "Pool", where="in the pool", executors=counts.pool, now=now)
+    return _spent_budget(own, policy, "Pool", where="in the pool", executors=counts.pool, now=now)
 
 
 BY_HAND_SHARE = 2
@@ -171,7 +172,7 @@ def by_hand_objection(
     moves: Iterable[Move], policy: MovesPolicy, counts: ExecutorCounts, now: float
 ) -> Objection | None:
     """Why no further move by hand may start now, whatever the strategy may do."""
-    own = [move for move in moves if move.by_hand]
+    own = [move for move in moves if move.by_hand and not move.elsewhere]
     flying, most = sum(_flying(move) for move in own), max(1, policy.max_concurrent // BY_HAND_SHARE)
     if flying >= most:
         words = f"{flying} moves by hand are under way, half of moves.maxConcurrent {policy.max_concurrent} is theirs"

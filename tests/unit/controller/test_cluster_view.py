@@ -106,6 +106,20 @@ def test_a_held_executor_is_in_one_pass_and_a_replacement_in_that_of_its_move(
     assert [dict(context.others) for context in contexts if context.name != holder] == [{"uid-spark-1-exec-7": holder}]
 
 
+def test_each_pass_knows_the_moves_of_all_policies_and_which_are_its_own() -> None:
+    """All count for scores and room, and its own alone for its budgets."""
+    nodes = [NodeReader().read(node(f"node-{n}", labels={"pool": pool})) for n, pool in enumerate(("one", "two"), 1)]
+    policies = (enforcing("one"), enforcing("two"))
+    moves = [OpenMove({}, proposed(source="node-1", target="x")), OpenMove({}, proposed(source="node-2", target="x"))]
+    objects = ClusterObjects(Lists([], nodes, NAMESPACES), policies, (), ())
+    cluster_view = ClusterView(objects, pools_of(policies, nodes), GateClock(), NOW, moves=moves)
+    contexts = [cluster_view.context(read, Memory(), Reading(), moves) for read in policies]
+    assert [[(move.source, move.elsewhere) for move in context.snapshot.moves] for context in contexts] == [
+        [("node-1", False), ("node-2", True)],
+        [("node-1", True), ("node-2", False)],
+    ]
+
+
 def policy(pool: str, mode: str = "Enforce", **spec: Any) -> Read[BalancingPolicy]:
     """Over the nodes of that pool, by whose name it goes unless `name` says otherwise."""
     name = spec.pop("name", pool)

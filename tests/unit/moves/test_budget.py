@@ -57,6 +57,15 @@ def test_the_pool_limits_moves_of_all_topologies() -> None:
     assert _why([elsewhere], FREE, **where) is None
 
 
+def test_moves_of_another_policys_pool_use_up_nothing_of_this_one() -> None:
+    begun = replace(FLYING, topology="team/other", source="n8", target="n9", elsewhere=True)
+    ended = replace(begun, phase=MovePhase.SUCCEEDED, ended_at=NOW)
+    policy = MovesPolicy(max_concurrent=1, cooldown_seconds=0.0, budgets=(Budget(1, per_seconds=3600.0, scope="Pool"),))
+    for move in (begun, ended, replace(begun, by_hand=True), replace(ended, by_hand=True)):
+        assert ruled([move], policy, by_hand=move.by_hand) is None
+        assert ruled([replace(move, elsewhere=False)], policy, by_hand=move.by_hand) is not None
+
+
 def test_a_proposed_move_counts_as_under_way() -> None:
     assert _why([a_move(phase=MovePhase.PROPOSED, ended_at=None)], FREE) is Reason.MAX_CONCURRENT
 
