@@ -3,7 +3,8 @@
 The transition function (`advance`) is the real one. Around it stands a small world (`move_world`); a state is a whole
 world, what the operator has read and not yet acted on included, so that crashes and stale reads come at every point.
 How the operator reads, writes and acts is this world's own, which is what makes it small enough to be explored whole:
-test_moves_carried_out does that by the real code, along fewer ways, and with two leaders.
+test_moves_carried_out does that by the real code, along fewer ways, and with two leaders. test_move_world compares what
+this world reads with what the real code reads.
 """
 
 from __future__ import annotations

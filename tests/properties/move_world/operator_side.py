@@ -248,15 +248,19 @@ def facts(scenario: Scenario, world: World, index: int) -> Facts:
     move = world.moves[index]
     assert move is not None
     application, number = owner(scenario, index)
-    mine = [executor for executor in world.executors if executor.application == application]
+    executor = next((e for e in world.executors if (e.application, e.number) == (application, number)), None)
+    # Of an executor that is gone, its application is known if the move has noted it.
+    kin = str(application) if executor is not None else move.subject.application
     rivals = (
         Rival.of(other)
         for i, other in enumerate(world.moves)
-        if other is not None and i != index and owner(scenario, i)[0] == application
+        if other is not None and i != index and other.subject.application == kin
     )
     return Facts(
-        executor=next((_pod(executor) for executor in mine if executor.number == number), None),
-        newcomers=tuple(_pod(executor) for executor in mine if executor.number != number),
+        executor=None if executor is None else _pod(executor),
+        newcomers=tuple(
+            _pod(each) for each in world.executors if str(each.application) == kin and each is not executor
+        ),
         rivals=tuple(rival for rival in rivals if rival is not None),
         revalidation=_revalidation(scenario, world, move),
         scores=_AFTER if world.evicted[index] else _BEFORE,
