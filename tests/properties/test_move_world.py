@@ -49,9 +49,18 @@ def _comparable(found: Facts) -> Facts:
 
 
 def _in_world(pod: Pod) -> Pod:
-    times = {name: getattr(pod, name) for name in ("created_at", "gate_since", "unschedulable_since", "deadline")}
-    shifted = {name: None if at is None else at - BASE for name, at in times.items()}
-    return replace(pod, running_since=None, **shifted)
+    return replace(
+        pod,
+        created_at=pod.created_at - BASE,
+        gate_since=_ago(pod.gate_since),
+        unschedulable_since=_ago(pod.unschedulable_since),
+        deadline=_ago(pod.deadline),
+        running_since=None,
+    )
+
+
+def _ago(at: float | None) -> float | None:
+    return None if at is None else at - BASE
 
 
 def _sorted(found: Facts) -> Facts:
