@@ -71,6 +71,7 @@ class Actuator:
         self._nominates_from = -math.inf
         """Not before (monotonic seconds): the API server has refused it."""
         self._unreleasable = actions.Unreleasable(monotonic)
+        self._created: list[JSON] = []
         self._closed: dict[str, tuple[float, str]] = {}
         """Namespaces in which no move could be created: until when none is tried again (monotonic), and why."""
 
@@ -194,6 +195,11 @@ class Actuator:
         self._closed = {namespace: each for namespace, each in self._closed.items() if now < each[0]}
         return {namespace: why for namespace, (_, why) in self._closed.items()}
 
+    def take_created(self) -> list[JSON]:
+        """The moves created since this was last asked."""
+        created, self._created = self._created, []
+        return created
+
     def create_moves(self, context: Context, plan: Plan) -> None:
         """Create an ExecutorMove for each approved suggestion, if the policy's mode says so."""
         mode = context.policy.moves.mode
@@ -235,6 +241,7 @@ class Actuator:
             self._post(pod, EventReason.MOVE_NOT_CREATED, "Move", str(error), warning=True)
             return
         if created:
+            self._created.append(found)
             self._count(context, move, "move")
             logs.note_decided(context.name, move, f"{move.namespace}/{name}")
             words = f"{_sentence(move)}; {'leaves now' if approved else 'waits for approval'}"

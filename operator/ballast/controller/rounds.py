@@ -15,6 +15,7 @@ from ballast.controller.actuator import Actuator
 from ballast.controller.cluster_objects import ClusterObjects, MoveReader, Observer, OpenMove, Read, planner_moves
 from ballast.controller.cluster_view import ClusterView, Pools, blocked, pools_of
 from ballast.controller.context import Context
+from ballast.controller.deleted_moves import DeletedMoves
 from ballast.controller.failures import Failure, Failures
 from ballast.controller.gateclock import GateClock
 from ballast.controller.loop import earliest
@@ -95,6 +96,8 @@ class Rounds:
         self._release_promised = release_promised
         self._gates, self._failures = GateClock(), Failures()
         self._move_reader, self._rota = MoveReader(), Rota()
+        self._deleted_moves = DeletedMoves()
+        self._deleted: list[OpenMove] = []
         self._kept: dict[str, _Kept] = {}
         self._forgetful = False
         """Set by another thread than that of the rounds."""
@@ -146,6 +149,7 @@ class Rounds:
         pools = pools_of(objects.policies, objects.lists.nodes)
         self._keep_switch(objects, pools)
         moves, broken = self._move_reader.read(objects.moves)
+        self._deleted = self._deleted_moves.look(moves, self._clock())
         gated = self._gates.holds_alone(objects.lists.pods)
         self._rota.begin((read.resource for read in objects.topologies), self._clock(), gated=gated)
         cluster_view, self._looked_at = (
@@ -241,7 +245,8 @@ class Rounds:
         name, interval = read.resource.metadata.name, read.resource.spec.interval.seconds
         kept = self._recall(read, cluster_view)
         full = self._renewed(read, cluster_view, kept)
-        context = cluster_view.context(read, kept.memory, _usable(read, cluster_view, kept), moves)
+        known = [*moves, *self._deleted]
+        context = cluster_view.context(read, kept.memory, _usable(read, cluster_view, kept), known)
         context = replace(context, snapshot=replace(context.snapshot, closed=self._parts.actuator.closed()))
         self._seen |= {executor.uid for executor in context.snapshot.executors}
         decided, memory = plan(context.snapshot, context.policy, context.memory, cluster_view.now)
@@ -257,6 +262,7 @@ class Rounds:
         context = _with_moves(context, mine)
         if full:
             self._parts.actuator.create_moves(context, decided)
+            self._deleted_moves.created(self._parts.actuator.take_created())
         else:
             # Between full passes the metrics are unchanged: their hits are counted already.
             memory = replace(memory, shedding=context.memory.shedding, scopes=context.memory.scopes)

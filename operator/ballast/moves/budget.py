@@ -141,7 +141,7 @@ def _blocked_lately(moves: Iterable[Move], policy: MovesPolicy, now: float) -> d
     found: dict[str, Objection] = {}
     for move, left_seconds in _unbegun(moves, policy, now):
         if move.blocked:
-            why = f"{move.executor_name} could not be evicted"
+            why = f"{move.executor_name} was kept from leaving"
             found[move.namespace] = Reason.COOLDOWN, f"moves in {move.namespace} rest {left_seconds:.0f} s more: {why}"
     return found
 

@@ -263,7 +263,7 @@ def test_a_namespace_rests_after_an_executor_of_it_could_not_be_evicted() -> Non
     """Else each of its executors would take its turn, and keep those of others from being moved."""
     policy = MovesPolicy(cooldown_seconds=200.0, leave_timeout_seconds=120.0)
     blocked = a_move(executor_name="e-1", phase=MovePhase.REFUSED, ended_at=NOW - 150, blocked=True)
-    words = "moves in team rest 50 s more: e-1 could not be evicted"
+    words = "moves in team rest 50 s more: e-1 was kept from leaving"
     resting = rest([blocked], policy, NOW)
     assert resting.of_executor("team", "uid-other") == (Reason.COOLDOWN, words)
     assert resting.of_executor("others", "uid-other") is None

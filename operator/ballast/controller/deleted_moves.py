@@ -1,0 +1,60 @@
+"""Moves that were deleted before their time. What they did goes on counting for budgets, cooldowns and rests.
+
+A user may delete the moves of a namespace, and the operator's as soon as it has created them. Forgotten, the same
+executor would be chosen in every pass, beyond all budgets, and no other tenant's would be moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ballast.controller.cluster_objects import OpenMove, read_moves
+from ballast.kube.document import JSON
+from ballast.model import MovePhase
+from ballast.moves import MoveState
+from ballast.moves.state import MoveReason
+
+_KEPT_SECONDS = 25 * 3600.0
+"""As long as ended moves by default."""
+_NOTHING_DONE = (MovePhase.PROPOSED, MovePhase.APPROVED, MovePhase.REFUSED, MovePhase.EXPIRED)
+
+
+class DeletedMoves:
+    """Known to this process alone: another leader begins without."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, OpenMove] = {}
+        """Those of the last look that go on counting when they are deleted, by uid."""
+        self._kept: dict[str, OpenMove] = {}
+
+    def created(self, raw: Iterable[JSON]) -> None:
+        """Moves that were created since the last look; they may be gone before the next one."""
+        self._seen |= {each.raw["metadata"]["uid"]: each for each in read_moves(tuple(raw))[0]}
+
+    def look(self, moves: Iterable[OpenMove], now: float) -> list[OpenMove]:
+        """Those that were deleted, ended when that was seen. `moves`: all that there are now."""
+        there = {each.raw["metadata"]["uid"]: each for each in moves}
+        for uid in self._seen.keys() - there.keys():
+            self._kept[uid] = _ended(self._seen[uid], now)
+        self._kept = {
+            uid: each
+            for uid, each in self._kept.items()
+            if uid not in there and now - (each.state.timings.ended_at or now) < _KEPT_SECONDS
+        }
+        self._seen = {uid: each for uid, each in there.items() if _counts(each.state)}
+        return list(self._kept.values())
+
+
+def _counts(state: MoveState) -> bool:
+    """One by hand that did nothing does not: a user may create and delete thousands."""
+    return not (state.orders.by_hand and state.phase in _NOTHING_DONE)
+
+
+def _ended(each: OpenMove, now: float) -> OpenMove:
+    state = each.state
+    if state.phase.ended:
+        return each
+    phase = MovePhase.REFUSED if state.phase in _NOTHING_DONE else MovePhase.FAILED
+    timings = replace(state.timings, ended_at=now)
+    return OpenMove(each.raw, replace(state, phase=phase, reason=MoveReason.NOT_EVICTED, timings=timings))
