@@ -129,7 +129,10 @@ def _log_speeds(snapshot: Snapshot, reference: str) -> dict[str, float]:
         for machine_type, done in by_type.items():
             if machine_type != reference:
                 weight = min(fsum(done.cpu_cores), fsum(base.cpu_cores))
-                values[machine_type].append((weight, log(done.records_per_core_second / base.records_per_core_second)))
+                value = log(done.records_per_core_second / base.records_per_core_second)
+                # No machine is faster by more. An application's records are what its executors claim: one that lies
+                # must weigh no more than the CPU that it uses.
+                values[machine_type].append((weight, min(max(value, log(_LEAST)), log(_MOST))))
     return {
         machine_type: fsum(weight * value for weight, value in found) / fsum(weight for weight, _ in found)
         for machine_type, found in values.items()

@@ -98,6 +98,17 @@ def test_a_speed_stays_within_what_machines_of_one_pool_can_be(ratio: float, spe
     assert node_speeds(NODES, after(fleet(ratio)))["n1"] == speed
 
 
+def test_an_application_that_claims_absurd_records_moves_a_speed_by_no_more_than_the_cpu_that_it_uses() -> None:
+    """Its executors may export any number; here they use a hundredth of the CPU of the others."""
+    lying = [
+        replace(
+            executor, usage=ExecutorUsage(cpu_cores=0.005, records_per_second=1e-9 if "-o" in executor.name else 1e9)
+        )
+        for executor in fleet(1.0, app="lying")
+    ]
+    assert node_speeds(NODES, after([*fleet(2.0), *lying]))["n1"] == pytest.approx(2.0, rel=0.02)
+
+
 def test_a_type_that_becomes_slower_is_learned_again() -> None:
     once = after(fleet(2.0), passes=60)
     assert node_speeds(NODES, after(fleet(1.0), passes=120, before=once))["n1"] == 1.0
