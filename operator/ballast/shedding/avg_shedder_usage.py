@@ -23,67 +23,21 @@ from ballast.model.reason import Reason
 from ballast.shedding.lasting import Lasting, calmed, observed
 from ballast.shedding.load import AnythingGoes, Suggestion, Terms, UsageNode, UsagePool
 from ballast.shedding.noise import Noise, observe
+from ballast.shedding.streak import Streak
 from ballast.shedding.unrest import Unrest, experienced
 from ballast.shedding.victims_and_destination import Effect, Leveling, Refused, Search
-
-# How long a node has been on the hot or the cold side of a pair that is apart, and how far out it was meanwhile.
-
-_HORIZON_PASSES = 15
-
-
-@dataclass(frozen=True, slots=True)
-class Streak:
-    """One node's. Plain values, fit for JSON."""
-
-    hot: bool
-    """Which side; a node that changes sides starts again."""
-    partner: str = ""
-    """The other node of the pair in the last pass."""
-    low: int = 0
-    """Hits over the low threshold; at most one a metric window."""
-    high: int = 0
-    """Hits in a row over the high threshold, likewise."""
-    persistent: int = 0
-    """Windows without a break in which the gap was wide enough to be leveled if it persists; not less than `low`."""
-    last_at_seconds: float = 0.0
-    """When the last hit or window was counted."""
-    passes: int = 0
-    deviation: float = 0.0
-    """Points outwards from the pool's middle, mean over the streak or its last fifteen passes."""
-
-    def hit(
-        self, *, partner: str, low: bool, high: bool, deviation: float, now_seconds: float, window_seconds: float
-    ) -> Streak:
-        """The streak with one more pass in which the pair was apart; `low`, `high`: over which thresholds."""
-        # A time in the future: the wall clock stepped backwards.
-        counts = self.persistent == 0 or not 0 <= now_seconds - self.last_at_seconds < window_seconds
-        counts_low = low and (counts or self.low == 0)
-        counts_high = high and (counts or self.high == 0)
-        passes = self.passes + 1
-        weight = 1.0 / min(passes, _HORIZON_PASSES)
-        return Streak(
-            hot=self.hot,
-            partner=partner,
-            low=self.low + counts_low if low else 0,
-            high=self.high + counts_high if high else 0,
-            persistent=self.persistent + counts,
-            last_at_seconds=now_seconds if counts or counts_low or counts_high else self.last_at_seconds,
-            passes=passes,
-            deviation=round(self.deviation + weight * (deviation - self.deviation), 3),
-        )
-
 
 _LASTING = 1.4
 """A lasting deviation must exceed the pool's extreme by this factor to be more than noise."""
 _SUDDEN = 2.0
 """The same for a deviation seen a few times only, over the high threshold."""
 _SMALL = 2.0
-"""The same for a gap below the low threshold that has persisted, and by how many times the unrest it has to be wider:
-there is less to gain than in a wide one."""
-_PERSISTENT_GAP_RATIO = 0.6
-"""Of the low threshold."""
-_PERSISTENT_HOT_RATIO = 0.75
-"""Of the least hot score."""
+"""The same for a small gap that has persisted. It also has to be wider by so many times the unrest: there is less to
+gain than in a wide one."""
+_SMALL_GAP_RATIO = 0.6
+"""Of the low threshold: a narrower gap stays, however long it persists."""
+_SMALL_HOT_RATIO = 0.75
+"""Of the least hot score: the gap of a cooler node stays, however long it persists."""
 _REMEMBERED = 64
 """Streaks kept from pass to pass."""
 _MEMORY_SECONDS = 300.0
@@ -117,12 +71,12 @@ class UsageSettings:
         if not self.persistent_hits:
             return self.low_threshold
         usual = self.low_threshold - self.unrest
-        return min(_PERSISTENT_GAP_RATIO * usual + _SMALL * self.unrest, self.low_threshold)
+        return min(_SMALL_GAP_RATIO * usual + _SMALL * self.unrest, self.low_threshold)
 
     @property
     def least_hot_score(self) -> float:
         """The score of a hot node below which nothing is done."""
-        return self.min_hot_score * (_PERSISTENT_HOT_RATIO if self.persistent_hits else 1.0)
+        return self.min_hot_score * (_SMALL_HOT_RATIO if self.persistent_hits else 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,24 +129,42 @@ def avg_shedder_usage(
     """One pass: what to move now, why nothing else, and what to remember."""
     if len(pool.nodes) < 2:
         return UsageResult((), (), (), memory)
-    lasting = _lasting(pool, settings, memory, now_seconds=now_seconds)
-    unrest = _unrest(pool, settings, memory, now_seconds=now_seconds)
+    elapsed_seconds = _elapsed_seconds(memory, settings, now_seconds)
+    lasting, unrest = _lasting(pool, memory, elapsed_seconds), _unrest(pool, memory, elapsed_seconds)
     settings = _raised(settings, unrest)
     measured = {node.name: node.score for node in pool.nodes}
     pool = _calmed(pool, dict(lasting))
     # At the middle, to which nodes are calmed, the order remains that of what was measured.
     ranked = sorted(pool.nodes, key=lambda node: (node.score, measured[node.name], node.name))
     middle = median(node.score for node in ranked)
-    watch = _Watch(settings, memory, known=dict(memory.streaks), middle=middle, now_seconds=now_seconds)
-    noise = watch.noise([node for node in ranked if node.name not in pool.unsettled])
+    deviations = {node.name: node.score - middle for node in ranked if node.name not in pool.unsettled}
+    noise = _noise(deviations, settings, memory, elapsed_seconds)
+    watch = _Watch(settings, dict(memory.streaks), middle=middle, now_seconds=now_seconds)
     streaks = {**watch.resting(pool.silent), **watch.streaks(ranked)}
     pairs = [_state(cold, hot, streaks, noise.extreme, settings) for cold, hot in _pairs(ranked)]
-    # Leveling a wide gap may close or open small ones, so those have to wait.
-    if settings.persistent_hits and not _any_apart(pairs, settings):
+    least_gap = settings.low_threshold
+    # Leveling a wide gap may close or open small ones, so these wait until no wide one is left.
+    if not any(_apart(pair.cold, pair.hot, settings) for pair in pairs):
         pairs = [_with_persistence(pair, streaks, noise.extreme, settings) for pair in pairs]
-    suggestions, refused = _decide(pool, pairs, settings, terms or AnythingGoes())
-    remembered = UsageMemory(_farthest(streaks), noise, watch.observed_at_seconds, lasting, unrest)
+        least_gap = settings.least_gap
+    suggestions, refused = _decide(pool, pairs, settings, terms or AnythingGoes(), least_gap=least_gap)
+    learned_at = memory.last_at_seconds if elapsed_seconds is None else now_seconds
+    remembered = UsageMemory(_farthest(streaks), noise, learned_at, lasting, unrest)
     return UsageResult(tuple(suggestions), tuple(refused), tuple(pairs), remembered)
+
+
+def _elapsed_seconds(memory: UsageMemory, settings: UsageSettings, now_seconds: float) -> float | None:
+    """Since the pass that was last learned from; where that is not known, as if it were a window.
+
+    None: nothing is learned now. Passes in quick succession see the same values; they would teach that nothing ever
+    changes.
+    """
+    last = memory.last_at_seconds
+    # A time in the future: the wall clock stepped backwards.
+    if last is None or now_seconds < last:
+        return settings.window_seconds
+    elapsed_seconds = now_seconds - last
+    return elapsed_seconds if elapsed_seconds >= settings.window_seconds / 4.0 else None
 
 
 def _calmed(pool: UsagePool, lasting: Mapping[str, float]) -> UsagePool:
@@ -200,21 +172,27 @@ def _calmed(pool: UsagePool, lasting: Mapping[str, float]) -> UsagePool:
     return replace(pool, nodes=tuple(calmed(node, lasting, middle=middle) for node in pool.nodes))
 
 
-def _lasting(pool: UsagePool, settings: UsageSettings, memory: UsageMemory, *, now_seconds: float) -> Lasting:
-    last = memory.last_at_seconds
-    if last is not None and 0 <= now_seconds - last < settings.window_seconds / 4.0:
+def _lasting(pool: UsagePool, memory: UsageMemory, elapsed_seconds: float | None) -> Lasting:
+    if elapsed_seconds is None:
         return memory.lasting
-    elapsed = settings.window_seconds if last is None or now_seconds < last else now_seconds - last
-    return observed(memory.lasting, pool.nodes, silent=pool.silent, elapsed_seconds=elapsed)
+    return observed(memory.lasting, pool.nodes, silent=pool.silent, elapsed_seconds=elapsed_seconds)
 
 
-def _unrest(pool: UsagePool, settings: UsageSettings, memory: UsageMemory, *, now_seconds: float) -> Unrest:
-    last = memory.last_at_seconds
-    if last is not None and 0 <= now_seconds - last < settings.window_seconds / 4.0:
+def _unrest(pool: UsagePool, memory: UsageMemory, elapsed_seconds: float | None) -> Unrest:
+    if elapsed_seconds is None:
         return memory.unrest
-    elapsed = settings.window_seconds if last is None or now_seconds < last else now_seconds - last
     foreign = {node.name: node.foreign for node in pool.nodes if node.name not in pool.unsettled}
-    return experienced(memory.unrest, foreign, silent=pool.silent | pool.unsettled, elapsed_seconds=elapsed)
+    silent = pool.silent | pool.unsettled
+    return experienced(memory.unrest, foreign, silent=silent, elapsed_seconds=elapsed_seconds)
+
+
+def _noise(
+    deviations: Mapping[str, float], settings: UsageSettings, memory: UsageMemory, elapsed_seconds: float | None
+) -> Noise:
+    if elapsed_seconds is None:
+        return memory.noise
+    memory_seconds = max(settings.window_seconds, _MEMORY_SECONDS)
+    return observe(memory.noise, deviations, elapsed_seconds=elapsed_seconds, memory_seconds=memory_seconds)
 
 
 def _raised(settings: UsageSettings, unrest: Unrest) -> UsageSettings:
@@ -248,37 +226,9 @@ class _Watch:
     """One pass's look at the scores."""
 
     settings: UsageSettings
-    memory: UsageMemory
     known: Mapping[str, Streak]
     middle: float
     now_seconds: float
-
-    @property
-    def observed_at_seconds(self) -> float:
-        last = self.memory.last_at_seconds
-        return self.now_seconds if last is None or self._due(last) else last
-
-    def _due(self, last: float) -> bool:
-        # Passes in quick succession see the same values; they would teach that nothing ever changes.
-        # A time in the future: the wall clock stepped backwards.
-        return not 0 <= self.now_seconds - last < self.settings.window_seconds / 4.0
-
-    def noise(self, nodes: list[UsageNode]) -> Noise:
-        last = self.memory.last_at_seconds
-        if last is not None and not self._due(last):
-            return self.memory.noise
-        return observe(
-            self.memory.noise,
-            {node.name: node.score - self.middle for node in nodes},
-            elapsed_seconds=self._elapsed_seconds(last),
-            memory_seconds=max(self.settings.window_seconds, _MEMORY_SECONDS),
-        )
-
-    def _elapsed_seconds(self, last: float | None) -> float:
-        """Since the last pass; where that is not known, as if it were a window."""
-        if last is None or self.now_seconds < last:
-            return self.settings.window_seconds
-        return self.now_seconds - last
 
     def resting(self, silent: Collection[str]) -> dict[str, Streak]:
         """What is known of nodes whose gap can't be seen now: it neither grows nor vanishes."""
@@ -308,6 +258,7 @@ class _Watch:
 
 
 def _may_be_leveled(cold: UsageNode, hot: UsageNode, settings: UsageSettings) -> bool:
+    """Once their gap has lasted: for hits if they are `_apart`, otherwise for `persistent_hits`."""
     return hot.score - cold.score >= settings.least_gap and hot.score >= settings.least_hot_score
 
 
@@ -315,14 +266,14 @@ def _apart(cold: UsageNode, hot: UsageNode, settings: UsageSettings) -> bool:
     return hot.score - cold.score >= settings.low_threshold and hot.score >= settings.min_hot_score
 
 
-def _any_apart(pairs: list[PairState], settings: UsageSettings) -> bool:
-    return any(_apart(pair.cold, pair.hot, settings) for pair in pairs)
+def _sides(cold: UsageNode, hot: UsageNode, streaks: Mapping[str, Streak]) -> list[Streak]:
+    return [streaks[node.name] for node in (hot, cold) if node.name in streaks]
 
 
 def _state(
-    cold: UsageNode, hot: UsageNode, streaks: dict[str, Streak], extreme: float, settings: UsageSettings
+    cold: UsageNode, hot: UsageNode, streaks: Mapping[str, Streak], extreme: float, settings: UsageSettings
 ) -> PairState:
-    sides = [streaks[node.name] for node in (hot, cold) if node.name in streaks]
+    sides = _sides(cold, hot, streaks)
     low, high = max((each.low for each in sides), default=0), max((each.high for each in sides), default=0)
     persistent = max((each.persistent for each in sides), default=0)
     reason, detail = _waiting(cold, hot, sides, extreme, settings)
@@ -357,14 +308,14 @@ def _waiting(
 def _with_persistence(
     pair: PairState, streaks: Mapping[str, Streak], extreme: float, settings: UsageSettings
 ) -> PairState:
-    """The pair, acted on if its gap has persisted."""
-    sides = [streaks[node.name] for node in (pair.hot, pair.cold) if node.name in streaks]
+    """The pair, acted on if its gap, too small or too cool for hits, has persisted."""
+    sides = _sides(pair.cold, pair.hot, streaks)
     if not sides or not _may_be_leveled(pair.cold, pair.hot, settings):
         return pair
     if any(each.persistent >= settings.persistent_hits and each.deviation >= _SMALL * extreme for each in sides):
         return replace(pair, reason=None, detail="")
-    seen = f"; has persisted for {pair.persistent} of {settings.persistent_hits} windows (persistentHits)"
-    return replace(pair, detail=pair.detail + seen)
+    so_far = f"; has persisted for {pair.persistent} of {settings.persistent_hits} windows (persistentHits)"
+    return replace(pair, detail=pair.detail + so_far)
 
 
 def _threshold(settings: UsageSettings) -> str:
@@ -379,12 +330,13 @@ def _beyond_noise(streak: Streak, extreme: float, settings: UsageSettings) -> bo
 
 
 def _decide(
-    pool: UsagePool, pairs: list[PairState], settings: UsageSettings, terms: Terms
+    pool: UsagePool, pairs: list[PairState], settings: UsageSettings, terms: Terms, *, least_gap: float
 ) -> tuple[list[Suggestion], list[Refused]]:
+    """`least_gap`: points between two nodes below which nothing is done in this pass."""
     search = Search(
         scores={node.name: node.score for node in pool.nodes},
         terms=terms,
-        low_threshold=settings.low_threshold if _any_apart(pairs, settings) else settings.least_gap,
+        low_threshold=least_gap,
         max_unload_ratio=settings.max_unload_ratio,
         # Farther below the pool's level than half a gap, a node would have to be filled again.
         floor=_level(pool) - settings.low_threshold / 2.0,

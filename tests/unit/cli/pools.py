@@ -20,7 +20,8 @@ from ballast.model import (
     Workload,
 )
 from ballast.planner.strategy_state import USAGE, stored
-from ballast.shedding.avg_shedder_usage import Streak, UsageMemory
+from ballast.shedding.avg_shedder_usage import UsageMemory
+from ballast.shedding.streak import Streak
 from tests.builders import GIB, NOW, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
 
 HOT, COLD = "hot", "cold"
