@@ -93,7 +93,7 @@ class Moves(Profiled):
     arrive_timeout: Annotated[Duration, Between("5s", "1h")] = Duration.parse("3m")
     """How long its replacement may take to run."""
     approval_timeout: Annotated[Duration, Between("1m", "168h")] = Duration.parse("1h")
-    """How long a proposal waits for approval."""
+    """How long a proposal waits for approval. As many as maxConcurrent may wait in each namespace."""
     ttl_after_finished: Annotated[Duration, Between("1m", "2160h")] = Duration.parse("25h")
     """How long an ended ExecutorMove is kept; at least every budget's per and six cooldowns, for which nothing
     goes back between two nodes."""

@@ -90,8 +90,9 @@ class Rest:
     executors: Mapping[ExecutorId, Objection]
     """Executors whose move was refused or expired lately: why no other is suggested yet."""
     namespaces: Mapping[str, Objection] = field(default_factory=dict)
-    """Namespaces in which a move could lately not be created, or its executor not be evicted: why none is suggested
-    yet. One after the other, their executors would keep those of other namespaces from being moved."""
+    """Namespaces in which a move could lately not be created, or its executor not be evicted, or in which enough moves
+    wait for approval: why none is suggested yet. One after the other, their executors would keep those of other
+    namespaces from being moved."""
 
     def of_executor(self, namespace: str, uid: str) -> Objection | None:
         return self.executors.get((namespace, uid)) or self.namespaces.get(namespace)
@@ -103,7 +104,7 @@ class Rest:
 def rest(moves: Iterable[Move], policy: MovesPolicy, now: float, *, closed: Mapping[str, str] | None = None) -> Rest:
     """`closed`: namespaces in which moves could lately not be created, and why."""
     known = tuple(moves)
-    resting = _blocked_lately(known, policy, now)
+    resting = _awaiting_approval(known, policy) | _blocked_lately(known, policy, now)
     for namespace, why in (closed or {}).items():
         resting[namespace] = Reason.COOLDOWN, f"moves in {namespace} rest: {why}"
     return Rest(_paused(known, policy.pause_after_failures), _refused_lately(known, policy, now), resting)
@@ -135,6 +136,15 @@ def _refused_lately(moves: Iterable[Move], policy: MovesPolicy, now: float) -> d
         words = f"its move {move.name} was {move.phase.lower()}; it rests {left_seconds:.0f} s more"
         found[move.namespace, move.executor_uid] = (Reason.COOLDOWN, words)
     return found
+
+
+def _awaiting_approval(moves: Iterable[Move], policy: MovesPolicy) -> dict[str, Objection]:
+    waiting = Counter(move.namespace for move in moves if move.unapproved and not move.by_hand and not move.elsewhere)
+    return {
+        namespace: (Reason.MAX_CONCURRENT, f"{count} moves in {namespace} wait for approval")
+        for namespace, count in waiting.items()
+        if count >= policy.max_concurrent
+    }
 
 
 def _blocked_lately(moves: Iterable[Move], policy: MovesPolicy, now: float) -> dict[str, Objection]:
@@ -188,7 +198,7 @@ def topology_objection(
     own = [move for move in moves if move.topology == topology]
     executors = counts.by_topology.get(topology, 0)
     share = executors * policy.max_concurrent_per_topology_percent // 100
-    flying, most = sum(_flying(move) for move in own), max(policy.max_concurrent_per_topology, share)
+    flying, most = sum(_open(move) for move in own), max(policy.max_concurrent_per_topology, share)
     if flying >= most:
         words = f"{flying} moves of {topology} are under way, moves.maxConcurrentPerTopology allows {most}"
         return Reason.MAX_CONCURRENT, words
@@ -216,6 +226,10 @@ def node_objection(
 
 
 def _flying(move: Move) -> bool:
+    return _open(move) and not move.unapproved
+
+
+def _open(move: Move) -> bool:
     return (move.phase.in_flight or move.phase is MovePhase.PROPOSED) and not move.only_asked_for
 
 

@@ -103,6 +103,7 @@ def to_move(move: MoveState, *, source_points_per_core: float) -> Move:
         arrived_at=timings.settling_at,
         left_at=timings.arriving_at,
         by_hand=orders.by_hand,
+        unapproved=move.phase is MovePhase.PROPOSED and not orders.approved,
         blocked=move.reason in (Reason.DISRUPTION_BUDGET, MoveReason.NOT_EVICTED),
     )
 

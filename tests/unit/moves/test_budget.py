@@ -5,7 +5,17 @@ from typing import Any
 import pytest
 
 from ballast.model import Budget, Move, MovePhase, MovesPolicy, Phase, Reason
-from ballast.moves.budget import ExecutorCounts, Objection, active, next_reset, rest, used
+from ballast.moves.budget import (
+    ExecutorCounts,
+    Objection,
+    active,
+    next_reset,
+    node_objection,
+    pool_objection,
+    rest,
+    topology_objection,
+    used,
+)
 from ballast.moves.rules import Rules, Way
 from tests.builders import NOW, a_move, a_policy, an_executor
 
@@ -269,6 +279,20 @@ def test_a_namespace_rests_after_an_executor_of_it_could_not_be_evicted() -> Non
     assert resting.of_executor("others", "uid-other") is None
     assert rest([blocked], policy, NOW + 50).namespaces == {}
     assert rest([replace(blocked, blocked=False)], policy, NOW).namespaces == {}
+
+
+def test_moves_that_wait_for_approval_limit_those_of_their_own_namespace_alone() -> None:
+    policy = MovesPolicy(max_concurrent=2, max_concurrent_per_node=1)
+    waiting = [a_move(f"m{i}", phase=MovePhase.PROPOSED, ended_at=None, unapproved=True) for i in range(2)]
+    assert pool_objection(waiting, policy, ExecutorCounts(), NOW) is None
+    assert node_objection(waiting, policy, ExecutorCounts(), node="hot", gives=True, now=NOW) is None
+    namespaces = rest(waiting, policy, NOW).namespaces
+    assert namespaces == {"team": (Reason.MAX_CONCURRENT, "2 moves in team wait for approval")}
+    assert rest(waiting[1:], policy, NOW).namespaces == {}
+    own = topology_objection(waiting, policy, ExecutorCounts(), topology="team/clicks", now=NOW)
+    assert own is not None
+    about_to_go = [replace(move, unapproved=False) for move in waiting]
+    assert pool_objection(about_to_go, policy, ExecutorCounts(), NOW) is not None
 
 
 def test_a_namespace_rests_in_which_moves_can_t_be_created() -> None:
