@@ -68,7 +68,7 @@ class Move:
     by_hand: bool = False
     """A user asked for it, and may have written anything about nodes and scores."""
     unapproved: bool = False
-    """Nobody has approved it yet: it limits only moves of its own namespace."""
+    """It waits for approval, and limits only moves of its own namespace."""
     elsewhere: bool = False
     """Another policy answers for it: what the moves of this one's pool are limited to, it does not use up."""
     blocked: bool = False
