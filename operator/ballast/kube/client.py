@@ -17,7 +17,7 @@ import urllib3
 from ballast.kube.clock import ServerClock
 from ballast.kube.connection import Connection, close
 from ballast.kube.document import JSON, PAGE, Page, parsed
-from ballast.kube.errors import KubeError, TooLong, Unavailable, error_of
+from ballast.kube.errors import AnswerTooLong, KubeError, Unavailable, error_of
 from ballast.kube.kinds import Kind
 from ballast.kube.names import FIELD_MANAGER
 from ballast.kube.stream import Stream
@@ -130,7 +130,7 @@ class Client:
     def get_page(
         self, kind: Kind, parameters: Mapping[str, str], *, namespace: str | None = None, metadata_only: bool = False
     ) -> Page:
-        """Raises TooLong where it has more than LONGEST_PAGE_BYTES."""
+        """Raises AnswerTooLong where it has more than LONGEST_PAGE_BYTES."""
         path = f"{kind.path(namespace=namespace)}?{urlencode(parameters)}"
         headers = {"Accept": METADATA_LIST} if metadata_only else {}
         action = Action.on("list", kind, namespace)
@@ -271,7 +271,7 @@ class Client:
             raise Unavailable(str(request.action), why) from error
         if len(data) > most_bytes:
             response.close()
-            raise TooLong(str(request.action), f"the answer has more than {most_bytes >> 20} MiB")
+            raise AnswerTooLong(str(request.action), f"the answer has more than {most_bytes >> 20} MiB")
         return data
 
     def _send(

@@ -11,7 +11,7 @@ BallastError
     ├── Forbidden      a right is missing
     ├── Invalid        the server does not accept the object or the patch
     │   └── TooLarge   the object is as long as etcd takes
-    └── TooLong        more than is read at a time: fewer objects are to be asked for
+    └── AnswerTooLong  more than is read at a time: fewer objects are to be asked for
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class TooLarge(Invalid):
     """The object would be longer than etcd takes, whatever is changed in it."""
 
 
-class TooLong(KubeError):  # noqa: N818 -- says what is wrong, reads well when raised
+class AnswerTooLong(KubeError):  # noqa: N818 -- says what is wrong, reads well when raised
     """The answer has more bytes than the caller takes at a time."""
 
 

@@ -9,8 +9,8 @@ from typing import Any, Generic, TypeVar
 from msgspec import Raw
 
 from ballast.kube.client import LONGEST_PAGE_BYTES, Client
-from ballast.kube.document import JSON, ReadOnlyJSON, parsed
-from ballast.kube.errors import AlreadyExists, Conflict, Gone, NotFound, TooLong
+from ballast.kube.document import JSON, Page, ReadOnlyJSON, parsed
+from ballast.kube.errors import AlreadyExists, AnswerTooLong, Conflict, Gone, NotFound
 from ballast.kube.kinds import EXECUTOR_MOVE, GATE_SWITCH, Kind
 
 SWITCH = "ballast"
@@ -36,8 +36,8 @@ def write_status(
     """Make `status` the object's whole status, if it differs from that of `seen`, the object as it was read.
 
     Returns the object as it is now, or None when there was nothing to write. Raises NotFound when it is gone, and
-    Conflict when its spec, its status or its deletion was changed since it was read, or all `tries` met other changes.
-    Those do not count: a user who may make them could make every write fail by making many.
+    Conflict when its spec, its status or its deletion was changed since it was read. After any other change it is
+    written again, up to `tries` times: a user who changes labels without end must not keep a status from being written.
     """
     changes = difference(seen.get("status") or {}, status)
     if not changes:
@@ -55,6 +55,7 @@ def write_status(
 
 
 def _substance(read: ReadOnlyJSON) -> tuple[object, ...]:
+    """What a status depends on."""
     metadata = read["metadata"]
     known = (metadata.get(each) for each in ("uid", "generation", "deletionTimestamp"))
     return (*known, read.get("status") or {})
@@ -122,9 +123,9 @@ def set_gate_switch(
 T = TypeVar("T")
 PAGE = 500
 _SHORTER = 8
-"""By so many times fewer objects are asked for where a page is too long."""
+"""After a page that is too long, the next one has so many times fewer objects."""
 _GROWTH = 4
-"""By so many times more, up to a whole page, after one that would not have been too long with so many."""
+"""After a page that would be short enough with so many times more objects, the next one has them; PAGE at the most."""
 _RESTARTS = 3
 
 
@@ -175,28 +176,34 @@ class Objects:
         """Of the whole list, once all of it was taken."""
 
     def __iter__(self) -> Iterator[Raw]:
-        query = self._query
-        limit, parameters = query.page, dict[str, str]()
-        if query.labels:
-            parameters["labelSelector"] = query.labels
-        if query.fields:
-            parameters["fieldSelector"] = query.fields
+        limit, position = self._query.page, ""
         while True:
-            parameters["limit"] = str(limit)
             try:
-                page = self._client.get_page(
-                    query.kind, parameters, namespace=query.namespace, metadata_only=query.metadata_only
-                )
-            except TooLong:
+                page = self._page(limit, position)
+            except AnswerTooLong:
                 if limit == 1:
                     raise
                 limit = max(1, limit // _SHORTER)
                 continue
             items = page.items or ()
             if _GROWTH * sum(memoryview(item).nbytes for item in items) <= LONGEST_PAGE_BYTES:
-                limit = min(query.page, _GROWTH * limit)
+                limit = min(self._query.page, _GROWTH * limit)
             yield from items
-            if not page.metadata.continue_:
+            position = page.metadata.continue_
+            if not position:
                 self.resource_version = page.metadata.resource_version
                 return
-            parameters["continue"] = page.metadata.continue_
+
+    def _page(self, limit: int, position: str) -> Page:
+        """`position`: where the page before ended; empty for the first one."""
+        query = self._query
+        asked = {
+            "limit": str(limit),
+            "labelSelector": query.labels,
+            "fieldSelector": query.fields,
+            "continue": position,
+        }
+        parameters = {name: value for name, value in asked.items() if value}
+        return self._client.get_page(
+            query.kind, parameters, namespace=query.namespace, metadata_only=query.metadata_only
+        )
