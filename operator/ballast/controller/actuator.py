@@ -23,6 +23,7 @@ from ballast.kube.events import EventRecorder, Notice, Regarding
 from ballast.kube.kinds import Kind
 from ballast.kube.objects import ensure_created
 from ballast.kube.pods import Pod
+from ballast.kube.release_backoff import ReleaseBackoff
 from ballast.model import (
     Displaced,
     EventReason,
@@ -70,14 +71,14 @@ class Actuator:
         self._clock, self._monotonic = clock, monotonic
         self._nominates_from = -math.inf
         """Not before (monotonic seconds): the API server has refused it."""
-        self._unreleasable = actions.Unreleasable(monotonic)
+        self._backoff = ReleaseBackoff(monotonic)
         self._created: list[JSON] = []
         self._closed: dict[str, tuple[float, str]] = {}
         """Namespaces in which no move could be created: until when none is tried again (monotonic), and why."""
 
     def release(self, context: Context, plan: Plan) -> None:
         """Release placed executors at once; then those without a place, so that they don't take the others' room."""
-        found = self._unreleasable.left_out(
+        found = self._backoff.due(
             order for placement in plan.placements if (order := _order(placement, context)) is not None
         )
         placed, surplus = (
@@ -91,7 +92,7 @@ class Actuator:
         outcomes = [
             outcome for part in (placed, surplus) for outcome in actions.release_many(self._client, part, levels)
         ]
-        self._unreleasable.note(orders, outcomes)
+        self._backoff.note(orders, outcomes)
         self._measure(context, orders, outcomes)
         topology_of = {e.uid: e.topology for e in context.snapshot.executors}
         noted = [
@@ -154,11 +155,11 @@ class Actuator:
         `failed`: by namespace, a policy that would have placed executors there, had its pass not failed.
         """
         held = [pod for pod in pods if pod.held is not None and not pod.leaving]
-        orders = self._unreleasable.left_out(
+        orders = self._backoff.due(
             order for pod in held if (order := actions.order(pod, _stray(pod, failed))) is not None
         )
         outcomes = actions.release_many(self._client, orders, Levels(()))
-        self._unreleasable.note(orders, outcomes)
+        self._backoff.note(orders, outcomes)
         for outcome in outcomes:
             self._telemetry.writes.labels("release", type(outcome).__name__).inc()
         done = list(zip(orders, outcomes, strict=True))

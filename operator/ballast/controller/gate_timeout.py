@@ -7,6 +7,7 @@ executors are still released as near to each other as can be worked out in a few
 from __future__ import annotations
 
 import logging
+import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from ballast.controller.gateclock import STALE_AFTER_SECONDS, GateClock
 from ballast.kube import actions
 from ballast.kube.client import Client
 from ballast.kube.pods import Pod
+from ballast.kube.release_backoff import ReleaseBackoff
 from ballast.model import Levels, Memory, Pin, Placement, Reason
 from ballast.placement.fallback import fallback
 from ballast.planner.release import stands_aside
@@ -57,14 +59,23 @@ class Overdue:
 
 
 class GateTimeout:
-    """`gated`: the pods that our gate is in. `places`: a quick answer for them. `clock`: seconds since the epoch."""
+    """`gated`: the pods that our gate is in. `places`: a quick answer for them.
+
+    `clock`: seconds since the epoch; `monotonic`: seconds that are never set back.
+    """
 
     def __init__(
-        self, client: Client, *, gated: Callable[[], list[Pod]], places: Places, clock: Callable[[], float]
+        self,
+        client: Client,
+        *,
+        gated: Callable[[], list[Pod]],
+        places: Places,
+        clock: Callable[[], float],
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client, self._gated, self._places, self._clock = client, gated, places, clock
         self._gates = GateClock()
-        self._unreleasable = actions.Unreleasable(clock)
+        self._backoff = ReleaseBackoff(monotonic)
 
     def run(self) -> Overdue:
         """Release what is overdue. Raises KubeError when the gated pods are not known."""
@@ -91,9 +102,9 @@ class GateTimeout:
         released: list[Placement] = []
         failed, told = 0, defaultdict[str, list[logs.Outcome]](list)
         for levels, found in by_levels.items():
-            orders = self._unreleasable.left_out(found)
+            orders = self._backoff.due(found)
             outcomes = actions.release_many(self._client, orders, levels)
-            self._unreleasable.note(orders, outcomes)
+            self._backoff.note(orders, outcomes)
             failed += sum(isinstance(outcome, actions.Refused | actions.Changed) for outcome in outcomes)
             for order, outcome in zip(orders, outcomes, strict=True):
                 place = placed.get(order.uid)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -49,7 +49,7 @@ class Refused:
     forbidden: bool = False
     """For want of a right, which other objects of the kind want as well."""
     lasting: bool = False
-    """It will say so again, as long as the object is as it is."""
+    """The answer will be the same as long as the object is as it is."""
 
 
 ReleaseOutcome = Released | Changed | Vanished | Refused
@@ -105,34 +105,6 @@ def release_many(client: Client, orders: Sequence[Release], levels: Levels) -> l
         return [release(client, order, levels) for order in orders]
     with ThreadPoolExecutor(min(client.connections, len(orders)), "release") as pool:
         return list(pool.map(lambda order: release(client, order, levels), orders))
-
-
-_UNRELEASABLE_SECONDS = 60.0
-
-
-class Unreleasable:
-    """Pods that the server does not let be released as they are: tried again after a minute, not in every pass.
-
-    Each is a request of a megabyte and a half, and a user may create many. `monotonic`: seconds that are never set
-    back. Not safe for threads.
-    """
-
-    def __init__(self, monotonic: Callable[[], float]) -> None:
-        self._monotonic = monotonic
-        self._until: dict[str, float] = {}
-        """By uid."""
-
-    def left_out(self, orders: Iterable[Release]) -> list[Release]:
-        """The orders without those of such pods."""
-        now = self._monotonic()
-        self._until = {uid: until for uid, until in self._until.items() if now < until}
-        return [order for order in orders if order.uid not in self._until]
-
-    def note(self, orders: Iterable[Release], outcomes: Iterable[ReleaseOutcome]) -> None:
-        until = self._monotonic() + _UNRELEASABLE_SECONDS
-        for order, outcome in zip(orders, outcomes, strict=True):
-            if isinstance(outcome, Refused) and outcome.lasting:
-                self._until[order.uid] = until
 
 
 def _may_be_stale(error: KubeError) -> bool:

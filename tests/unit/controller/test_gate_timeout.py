@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +19,7 @@ POLICY: JSON = {
     "metadata": {"name": "streaming", "uid": "u", "resourceVersion": "1", "generation": 1},
     "spec": {"nodeSelector": {"matchLabels": {"pool": "streaming"}}, "placement": {"mode": "Enforce"}},
 }
-
-
 TOO_LARGE = "etcdserver: request is too large"
-
-
-@dataclass
-class Clock:
-    now: float
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Server:
@@ -116,24 +105,27 @@ def test_a_pod_that_is_no_executor_is_released_at_once(script: Scripted, tmp_pat
     assert gates(script, tmp_path, now=CREATED_AT, places=lambda _: {}).run().bare == 1
 
 
-def test_a_pod_that_can_never_be_released_as_it_is_is_tried_once_a_minute(script: Scripted, tmp_path: Path) -> None:
+@pytest.mark.parametrize("stepped_seconds", [0.0, -5.0], ids=["", "the wall clock stepped backwards"])
+def test_a_pod_that_can_not_be_released_as_it_is_is_tried_once_a_minute(
+    script: Scripted, tmp_path: Path, stepped_seconds: float
+) -> None:
     """Hundreds of them, as long as etcd takes, kept the API server from anything else: the lease was lost."""
     server = script.by
     assert isinstance(server, Server)
     script.by = lambda asked: server(asked) if asked.method == "GET" else Answer(500, {"message": TOO_LARGE})
-    clock = Clock(CREATED_AT + 12.0)
-    places: Places = lambda uids: {}  # noqa: E731
-    reader, client = PodReader(), script.client(tmp_path)
+    reader, passed = PodReader(), [0.0]
     timeout = GateTimeout(
-        client, gated=lambda: [reader.read(pod) for pod in server.lists["pods"]], places=places, clock=clock
+        script.client(tmp_path),
+        gated=lambda: [reader.read(pod) for pod in server.lists["pods"]],
+        places=lambda _: {},
+        clock=lambda: CREATED_AT + 20.0 + passed[0] + (stepped_seconds if passed[0] else 0.0),
+        monotonic=lambda: passed[0],
     )
-    assert timeout.run().failed == 4
-    for _ in range(3):
-        clock.now += 15.0
-        assert not timeout.run()
-    assert len(script.writes) == 4
-    clock.now += 16.0
-    assert timeout.run().failed == 4
+    failed = []
+    for passed[0] in (0.0, 15.0, 45.0, 60.0):
+        failed.append(timeout.run().failed)
+    assert failed == [4, 0, 0, 4]
+    assert len(script.writes) == 8
 
 
 def test_a_process_that_fails_releases_everything_that_is_gated(script: Scripted, tmp_path: Path) -> None:
