@@ -10,7 +10,6 @@ What this process wrote itself is put into the state with the answer to the writ
 
 from __future__ import annotations
 
-import marshal
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -28,7 +27,7 @@ from ballast.errors import InvalidResource
 from ballast.kube import kinds, names
 from ballast.kube.client import Client
 from ballast.kube.constraint_reader import Claim, Volume, Volumes, read_claim, read_volume
-from ballast.kube.document import JSON
+from ballast.kube.document import JSON, too_long
 from ballast.kube.errors import NotFound, Unavailable
 from ballast.kube.informer import Informer, Store, Timing, number
 from ballast.kube.kinds import Kind
@@ -43,9 +42,7 @@ _FIRST_LIST_SECONDS = 60.0
 _METADATA = frozenset(
     ("name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "labels")
 )
-"""Of our own kinds' objects."""
-_LONGEST_LABELS_BYTES = 16 << 10
-"""Of one object of ours: sixty thousand short labels of a user's take nine MiB."""
+"""What is kept of the metadata of our own kinds' objects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +315,7 @@ def _without_gate(pod: Pod) -> Pod:
 def _lean(raw: JSON) -> JSON:
     """With the metadata that something depends on: a user may fill a megabyte of the rest, of thousands of objects."""
     kept = {key: value for key, value in raw["metadata"].items() if key in _METADATA}
-    if len(marshal.dumps(kept.get("labels"), 2)) > _LONGEST_LABELS_BYTES:
+    if too_long(kept.get("labels")):
         del kept["labels"]
     return {**raw, "metadata": kept}
 

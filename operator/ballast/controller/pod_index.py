@@ -14,12 +14,10 @@ from dataclasses import dataclass, field, replace
 
 from ballast.controller.failures import Failure, failure
 from ballast.kube import names
+from ballast.kube.document import LONGEST_KEPT_BYTES
 from ballast.kube.pods import Pod, Requested
 from ballast.kube.shared_values import SharedValues
 from ballast.model import Resources
-
-_LONGEST_LABELS_BYTES = 16 << 10
-"""Of one pod: any user may create pods whose labels take a megabyte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +79,10 @@ class PodIndex:
     def slim(self, pod: Pod) -> Pod:
         """The pod, with labels that it shares with others of its template: there may be 100 000 pods.
 
-        Of labels that are longer than any template's only those stay that Ballast or Spark gives a meaning.
+        Labels that are longer than any template's are not kept, except for those that Ballast or Spark gives a meaning.
         """
         key = marshal.dumps(sorted(pod.labels.items()), 2)
-        if len(key) > _LONGEST_LABELS_BYTES:
+        if len(key) > LONGEST_KEPT_BYTES:
             return replace(pod, labels={key: value for key, value in pod.labels.items() if names.known(key)})
         if _is_single(pod):
             return pod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -10,6 +11,8 @@ import msgspec
 
 JSON = dict[str, Any]
 ReadOnlyJSON = Mapping[str, Any]
+LONGEST_KEPT_BYTES = 16 << 10
+"""Of a part of one object that is kept in memory as it is: any user may create thousands with parts of a megabyte."""
 
 
 class PageMetadata(msgspec.Struct, frozen=True, rename="camel"):
@@ -30,6 +33,11 @@ PAGE = msgspec.json.Decoder(Page)
 def parsed(raw: bytes | msgspec.Raw) -> JSON:
     """Raises msgspec.DecodeError where this is no JSON object."""
     return msgspec.json.decode(raw, type=JSON)
+
+
+def too_long(part: Any) -> bool:
+    """Whether the part of an object, as parsed, is longer than what is kept."""
+    return len(marshal.dumps(part, 2)) > LONGEST_KEPT_BYTES
 
 
 def seconds(text: str | None) -> float | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import marshal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,15 +9,13 @@ from typing import Any
 from ballast.kube import names
 from ballast.kube.amounts import AmountReader
 from ballast.kube.constraint_reader import REQUIRED, ConstraintReader
-from ballast.kube.document import JSON, seconds
+from ballast.kube.document import JSON, seconds, too_long
 from ballast.model import Constraints, Phase, Resources
 
 _ENDED = ("Succeeded", "Failed")
 KUBE_SCHEDULER = "default-scheduler"
 _UNCONSTRAINED = Constraints()
 _SPARK_CONTAINER = "spark-kubernetes-executor"
-_LONGEST_AFFINITY_BYTES = 16 << 10
-"""Of a gated pod's node affinity: it is kept for as long as the pod is gated, and any user may create such pods."""
 _MOST_SLOTS = 10_000.0
 """More than any executor has: sums of slots stay far from what a float can't hold."""
 
@@ -225,7 +222,7 @@ def _held(pod: JSON, gates: tuple[str, ...]) -> Held | None:
         return None
     affinity = pod["spec"].get("affinity") or {}
     node_affinity = affinity.get("nodeAffinity")
-    unread = node_affinity is not None and len(marshal.dumps(node_affinity, 2)) > _LONGEST_AFFINITY_BYTES
+    unread = too_long(node_affinity)
     version = pod["metadata"].get("resourceVersion") or ""
     return Held(version, gates, None if unread else node_affinity, has_affinity=bool(affinity), unread=unread)
 
