@@ -73,7 +73,7 @@ class ClusterView:
             coming=None if self.rota is None else self.rota.coming(memory),
             clock=self.gates,
             now=self.now,
-            moves=self._told_apart(name, moves, points),
+            moves=self._marked(name, moves, points),
             metrics=Metrics(reading.nodes, reading.executors, reading.health),
             rates=reading.rates,
             failures=self.failures,
@@ -93,8 +93,8 @@ class ClusterView:
             others=others,
         )
 
-    def _told_apart(self, policy: str, moves: list[OpenMove], points: Mapping[str, float]) -> tuple[Move, ...]:
-        """All of them as the planner reads them, those of other policies marked."""
+    def _marked(self, policy: str, moves: list[OpenMove], points: Mapping[str, float]) -> tuple[Move, ...]:
+        """All moves as the planner reads them, those of other policies marked as `elsewhere`."""
         planned = zip(moves, planner_moves(moves, points), strict=True)
         return tuple(move if self._ruler(each) == policy else replace(move, elsewhere=True) for each, move in planned)
 

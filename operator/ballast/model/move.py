@@ -70,7 +70,7 @@ class Move:
     unapproved: bool = False
     """It waits for approval, and limits only moves of its own namespace."""
     elsewhere: bool = False
-    """Another policy answers for it: what the moves of this one's pool are limited to, it does not use up."""
+    """Another policy answers for it, so it uses up none of the limits on moves in this one's pool."""
     blocked: bool = False
     """Its executor could not be evicted, by a disruption budget or an error."""
 

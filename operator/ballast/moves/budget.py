@@ -90,9 +90,9 @@ class Rest:
     executors: Mapping[ExecutorId, Objection]
     """Executors whose move was refused or expired lately: why no other is suggested yet."""
     namespaces: Mapping[str, Objection] = field(default_factory=dict)
-    """Namespaces in which a move could lately not be created, or its executor not be evicted, or in which enough moves
-    wait for approval: why none is suggested yet. One after the other, their executors would keep those of other
-    namespaces from being moved."""
+    """Namespaces in which a move could lately not be created, or an executor not be evicted, or in which enough moves
+    wait for approval: why none is suggested yet. Otherwise their executors, one after the other, would keep those of
+    other namespaces from being moved."""
 
     def of_executor(self, namespace: str, uid: str) -> Objection | None:
         return self.executors.get((namespace, uid)) or self.namespaces.get(namespace)
@@ -157,7 +157,7 @@ def _blocked_lately(moves: Iterable[Move], policy: MovesPolicy, now: float) -> d
 
 
 def _unbegun(moves: Iterable[Move], policy: MovesPolicy, now: float) -> Iterator[tuple[Move, float]]:
-    """Moves that were refused or expired lately, and for how many seconds more what they were about rests."""
+    """Moves that were refused or expired lately, and for how many seconds more their subjects rest."""
     pause = max(policy.cooldown_seconds, policy.leave_timeout_seconds)
     for move in moves:
         over = None if move.ended_at is None else move.ended_at + pause
@@ -174,21 +174,25 @@ def pool_objection(moves: Sequence[Move], policy: MovesPolicy, counts: ExecutorC
     return _spent_budget(own, policy, "Pool", where="in the pool", executors=counts.pool, now=now)
 
 
-BY_HAND_SHARE = 2
-"""Moves by hand get one in so many of the pool's: users of one namespace must not use up what levels all of them."""
+def _by_hand(most: int) -> int:
+    """How many of so many moves may be made by hand: half, but one at least.
+
+    Users of one namespace must not use up what levels all of them.
+    """
+    return min(most, max(1, most // 2))
 
 
 def by_hand_objection(
     moves: Iterable[Move], policy: MovesPolicy, counts: ExecutorCounts, now: float
 ) -> Objection | None:
-    """Why no further move by hand may start now, whatever the strategy may do."""
+    """Why no further move by hand may start now, although one of the strategy may."""
     own = [move for move in moves if move.by_hand and not move.elsewhere]
-    flying, most = sum(_flying(move) for move in own), max(1, policy.max_concurrent // BY_HAND_SHARE)
-    if flying >= most:
+    flying = sum(_flying(move) for move in own)
+    if flying >= _by_hand(policy.max_concurrent):
         words = f"{flying} moves by hand are under way, half of moves.maxConcurrent {policy.max_concurrent} is theirs"
         return Reason.MAX_CONCURRENT, words
-    where = "by hand, half of those"
-    return _spent_budget(own, policy, "Pool", where=where, executors=counts.pool, now=now, share=BY_HAND_SHARE)
+    where = "by hand, which get half of the pool's,"
+    return _spent_budget(own, policy, "Pool", where=where, executors=counts.pool, now=now, by_hand=True)
 
 
 def topology_objection(
@@ -234,14 +238,21 @@ def _open(move: Move) -> bool:
 
 
 def _spent_budget(
-    own: Sequence[Move], policy: MovesPolicy, scope: str, *, where: str, executors: int, now: float, share: int = 1
+    own: Sequence[Move],
+    policy: MovesPolicy,
+    scope: str,
+    *,
+    where: str,
+    executors: int,
+    now: float,
+    by_hand: bool = False,
 ) -> Objection | None:
-    """`share`: only one in so many of the budget's moves is theirs."""
     for index, budget in enumerate(policy.budgets):
         if budget.scope != scope or not active(budget, now):
             continue
-        spent, whole = used(budget, own, now), allowed(budget, executors)
-        most = min(whole, max(1, whole // share))
+        spent, most = used(budget, own, now), allowed(budget, executors)
+        if by_hand:
+            most = _by_hand(most)
         if spent >= most:
             words = f"{spent} of {most} moves used, {where} {_span(budget)}, moves.budgets[{index}]"
             return Reason.BUDGET, words
