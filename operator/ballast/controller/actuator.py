@@ -43,8 +43,8 @@ from ballast.moves.eligibility import cause
 _MOST_EVENTS = 20
 """Pods released without a place, at a time: each is a request that the reconcile waits for."""
 
-_LONGEST_REASON = 300
-"""Characters; a namespace's webhook may answer anything."""
+_LONGEST_REASON_CHARACTERS = 300
+"""A namespace's webhook may answer anything."""
 
 _REFUSED_SECONDS = 600.0
 """Until nominations are tried again after all of a set were refused, as they are where the right is missing."""
@@ -73,6 +73,7 @@ class Actuator:
         """Not before (monotonic seconds): the API server has refused it."""
         self._backoff = ReleaseBackoff(monotonic)
         self._created: list[JSON] = []
+        """Moves that `take_created` has not returned yet."""
         self._closed: dict[str, tuple[float, str]] = {}
         """Namespaces in which no move could be created: until when none is tried again (monotonic), and why."""
 
@@ -113,7 +114,7 @@ class Actuator:
             return orders
         outcomes = nomination.nominate_many(self._client, wanted)
         for outcome in outcomes:
-            self._telemetry.writes.labels("nomination", type(outcome).__name__).inc()
+            self._telemetry.count_write("nomination", outcome)
         if all(isinstance(outcome, actions.Refused) and outcome.forbidden for outcome in outcomes):
             self._nominates_from = self._monotonic() + _REFUSED_SECONDS
         fresh = {each.pod.uid: each.pod.held for each in outcomes if isinstance(each, nomination.Nominated)}
@@ -125,7 +126,7 @@ class Actuator:
         if pod is None or pod.nominated is None:
             return order
         outcome = nomination.clear_nomination(self._client, pod)
-        self._telemetry.writes.labels("nomination", type(outcome).__name__).inc()
+        self._telemetry.count_write("nomination", outcome)
         held = outcome.held if isinstance(outcome, nomination.Cleared) else None
         return replace(order, held=held or order.held)
 
@@ -134,7 +135,7 @@ class Actuator:
         for uid in plan.overdue_nominations:
             if (pod := context.pods.get(uid)) is not None:
                 outcome = nomination.clear_nomination(self._client, pod)
-                self._telemetry.writes.labels("nomination", type(outcome).__name__).inc()
+                self._telemetry.count_write("nomination", outcome)
 
     def report_displaced(self, context: Context, plan: Plan) -> None:
         """Report which executors are not on the nodes chosen for them: one line and Event for each topology."""
@@ -161,7 +162,7 @@ class Actuator:
         outcomes = actions.release_many(self._client, orders, Levels(()))
         self._backoff.note(orders, outcomes)
         for outcome in outcomes:
-            self._telemetry.writes.labels("release", type(outcome).__name__).inc()
+            self._telemetry.count_write("release", outcome)
         done = list(zip(orders, outcomes, strict=True))
         logs.note_releases("", [logs.Outcome("", order, outcome) for order, outcome in done])
         self._report_unpinned(done)
@@ -170,7 +171,7 @@ class Actuator:
         now = self._clock()
         since = {e.uid: e.last_gate_since for e in context.snapshot.executors}
         for order, outcome in zip(orders, outcomes, strict=True):
-            self._telemetry.writes.labels("release", type(outcome).__name__).inc()
+            self._telemetry.count_write("release", outcome)
             if isinstance(outcome, actions.Released) and not outcome.already:
                 kind = "placement" if outcome.pin is not Pin.NONE else "release"
                 self._telemetry.decisions.labels(context.name, kind).inc()
@@ -184,7 +185,7 @@ class Actuator:
             outcome = actions.delete_unscheduled(
                 self._client, namespace=placement.namespace, name=placement.pod, uid=placement.uid
             )
-            self._telemetry.writes.labels("delete", type(outcome).__name__).inc()
+            self._telemetry.count_write("delete", outcome)
             if isinstance(outcome, actions.Deleted):
                 about = {"move": placement.move or "", "executor": placement.executor}
                 logs.note_done(logs.Line.DELETED, context.name, **about, outcome=outcome)
@@ -218,44 +219,34 @@ class Actuator:
         self._telemetry.predicted_gain.labels(context.name).set(move.gain)
 
     def _create(self, context: Context, move: PlannedMove, *, source: NodeView | None, approved: bool) -> None:
-        """The name follows from what is known, so that a crash after the write creates no second one."""
         name = move_name(move, context.snapshot.moves)
-        body = {
-            "apiVersion": kinds.EXECUTOR_MOVE.api_version,
-            "kind": kinds.EXECUTOR_MOVE.kind,
-            "metadata": {
-                "name": name,
-                "namespace": move.namespace,
-                "ownerReferences": _owners(context, move),
-            },
-            "spec": _spec(context, move, source=source, approved=approved),
-        }
-        pod = Regarding(kinds.POD, move.pod, move.uid, move.namespace)
+        body = _body(context, move, name=name, source=source, approved=approved)
         try:
             found, created = ensure_created(self._client, kinds.EXECUTOR_MOVE, body)
         except KubeError as error:
             # A quota or the deletion of one namespace must not stop work on the others.
             if error.of_server:
                 raise
-            self._telemetry.writes.labels("create", type(error).__name__).inc()
-            self._close(context, move, f"{name} could not be created: {error}"[:_LONGEST_REASON])
-            self._post(pod, EventReason.MOVE_NOT_CREATED, "Move", str(error), warning=True)
+            self._telemetry.count_write("create", error)
+            self._close(
+                context, move, f"{name} could not be created: {error}"[:_LONGEST_REASON_CHARACTERS], note=str(error)
+            )
             return
         if created:
             self._created.append(found)
             self._count(context, move, "move")
             logs.note_decided(context.name, move, f"{move.namespace}/{name}")
             words = f"{_sentence(move)}; {'leaves now' if approved else 'waits for approval'}"
-            self._post(pod, EventReason.MOVE_DECIDED, "Move", words)
+            self._post(_mover(move), EventReason.MOVE_DECIDED, "Move", words)
         elif _has_ended(found) or (found.get("spec") or {}).get("policyName") != context.name:
             words = f"ExecutorMove {name} is in its place, and has ended or is another policy's; delete it"
-            self._close(context, move, words)
-            self._post(pod, EventReason.MOVE_NOT_CREATED, "Move", words, warning=True)
+            self._close(context, move, words, note=words)
 
-    def _close(self, context: Context, move: PlannedMove, why: str) -> None:
-        """Else the planner would choose the same executors in every pass, and no others."""
+    def _close(self, context: Context, move: PlannedMove, why: str, *, note: str) -> None:
+        """Choose no move of its namespace for a cooldown: each pass would choose the same executors, and no others."""
         until = self._monotonic() + context.policy.moves.cooldown_seconds
         self._closed[move.namespace] = (until, why)
+        self._post(_mover(move), EventReason.MOVE_NOT_CREATED, "Move", note, warning=True)
 
     def _report(self, context: Context, orders: list[actions.Release], outcomes: list[actions.ReleaseOutcome]) -> None:
         """One Event a topology about those that were placed; one a pod about those that were not."""
@@ -289,8 +280,9 @@ class Actuator:
 
 
 def move_name(move: PlannedMove, known: Iterable[Move]) -> str:
-    """Unique for the executor and its way; the executor's uid never comes again. `known`: moves that there are.
+    """The same for the same plan, so that a crash after the write creates no second move. `known`: all moves there are.
 
+    It is unique for the executor and its way; the executor's uid never comes again.
     Refused or expired ones, and those that failed before it left, are followed by others: what tells these apart is
     when the last one ended. How many have would not: they are deleted in time.
     """
@@ -321,6 +313,10 @@ def _order(placement: Placement, context: Context) -> actions.Release | None:
 
 def _pod(placement: Placement) -> Regarding:
     return Regarding(kinds.POD, placement.pod, placement.uid, placement.namespace)
+
+
+def _mover(move: PlannedMove) -> Regarding:
+    return Regarding(kinds.POD, move.pod, move.uid, move.namespace)
 
 
 def _is_news(outcome: actions.ReleaseOutcome) -> bool:
@@ -355,6 +351,15 @@ def _owners(context: Context, move: PlannedMove) -> list[dict[str, str]]:
 
 def _owner(kind: Kind, regarding: Regarding) -> dict[str, str]:
     return {"apiVersion": kind.api_version, "kind": kind.kind, "name": regarding.name, "uid": regarding.uid}
+
+
+def _body(context: Context, move: PlannedMove, *, name: str, source: NodeView | None, approved: bool) -> JSON:
+    return {
+        "apiVersion": kinds.EXECUTOR_MOVE.api_version,
+        "kind": kinds.EXECUTOR_MOVE.kind,
+        "metadata": {"name": name, "namespace": move.namespace, "ownerReferences": _owners(context, move)},
+        "spec": _spec(context, move, source=source, approved=approved),
+    }
 
 
 def _spec(context: Context, move: PlannedMove, *, source: NodeView | None, approved: bool) -> dict[str, Any]:

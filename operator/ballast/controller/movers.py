@@ -365,10 +365,10 @@ class Movers:
                 self._note_eviction(each, context.name, outcome)
                 _keep(self._answers.eviction, key, outcome.detail if isinstance(outcome, actions.Blocked) else "")
                 _keep(self._answers.failure, key, outcome.detail if isinstance(outcome, actions.Refused) else "")
-                self._telemetry.writes.labels("eviction", type(outcome).__name__).inc()
+                self._telemetry.count_write("eviction", outcome)
             case DeleteUnscheduled():
                 deleted = actions.delete_unscheduled(self._client, namespace=namespace, name=effect.pod, uid=effect.uid)
-                self._telemetry.writes.labels("delete", type(deleted).__name__).inc()
+                self._telemetry.count_write("delete", deleted)
                 executor = f"{namespace}/{effect.pod}"
                 logs.note_done(logs.Line.DELETED, context.name, move=key, executor=executor, outcome=deleted)
             case PinReplacement():
@@ -394,7 +394,7 @@ class Movers:
         if pod is None or pod.held is None:
             return
         outcome = nomination.nominate(self._client, pod, pin.node)
-        self._telemetry.writes.labels("nomination", type(outcome).__name__).inc()
+        self._telemetry.count_write("nomination", outcome)
         if isinstance(outcome, actions.Changed | actions.Vanished):
             return
         if isinstance(outcome, nomination.Nominated):
@@ -414,7 +414,7 @@ class Movers:
 
     def _clear(self, pod: SeenPod) -> nomination.ClearingOutcome:
         outcome = nomination.clear_nomination(self._client, pod)
-        self._telemetry.writes.labels("nomination", type(outcome).__name__).inc()
+        self._telemetry.count_write("nomination", outcome)
         return outcome
 
     def _release(self, pod: SeenPod, node: str | None, pin: Pin, key: str, context: Context) -> None:
@@ -424,7 +424,7 @@ class Movers:
             return
         outcome = actions.release(self._client, order, context.policy.levels)
         _keep(self._answers.pin, key, outcome.detail if isinstance(outcome, actions.Refused) else "")
-        self._telemetry.writes.labels("release", type(outcome).__name__).inc()
+        self._telemetry.count_write("release", outcome)
 
 
 def _reread(each: OpenMove, context: Context, reread: Reread) -> Context:

@@ -130,6 +130,10 @@ class Telemetry:
         """An Observer of requests."""
         self.requests.labels(action.verb, action.resource, str(status)).inc()
 
+    def count_write(self, kind: str, result: object) -> None:
+        """A write that came to this outcome or error."""
+        self.writes.labels(kind, type(result).__name__).inc()
+
     def count_unplaced(self, policy: str, causes: Iterable[str]) -> None:
         """Empty where no policy answers for the executors."""
         for cause in causes:
