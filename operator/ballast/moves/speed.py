@@ -25,18 +25,21 @@ _LEAST_SECONDS = 900.0
 """A speed that was seen for less is not used yet."""
 _LEAST_DIFFERENCE_RATIO = 0.1
 """Types that differ by less count as equally fast: caches and neighbors make such differences, too."""
-_LEAST, _MOST = 0.25, 4.0
+_SLOWEST, _FASTEST = 0.25, 4.0
+"""Machines of one pool differ by no more. An application's records are what its executors claim: one that lies must
+weigh no more than the CPU that it uses."""
 _LEAST_EXECUTORS = 2
 """Of an application on each type, so that one with unlike data does not speak for its machine."""
 _REMEMBERED = 32
+"""Machine types kept from pass to pass, because status has to stay small."""
 
 
 @dataclass(frozen=True, slots=True)
 class TypeSpeed:
     machine_type: str
-    log_speed: float
+    log_speed: float = 0.0
     """Natural logarithm of its speed ÷ that of the reference, averaged over the horizon."""
-    seen_seconds: float
+    seen_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +63,15 @@ def observed(before: Speeds, snapshot: Snapshot, *, window_seconds: float, now: 
     if before.reference != reference:
         before = Speeds(reference)
     last = before.last_at_seconds
+    # A time in the future: the wall clock stepped backwards.
     if last is not None and 0 <= now - last < window_seconds:
         return before
-    elapsed = window_seconds if last is None or now < last else min(now - last, _LEAST_SECONDS / 2)
+    # One pass after a long pause is not enough to go by.
+    elapsed_seconds = window_seconds if last is None or now < last else min(now - last, _LEAST_SECONDS / 2)
     known = {each.machine_type: each for each in before.types}
     for machine_type, value in _log_speeds(snapshot, reference).items():
-        known[machine_type] = _averaged(known.get(machine_type), machine_type, value, elapsed)
+        past = known.get(machine_type) or TypeSpeed(machine_type)
+        known[machine_type] = _averaged(past, value, elapsed_seconds=elapsed_seconds)
     kept = sorted(known.values(), key=lambda each: (-each.seen_seconds, each.machine_type))[:_REMEMBERED]
     return Speeds(reference, tuple(sorted(kept, key=lambda each: each.machine_type)), now)
 
@@ -76,14 +82,14 @@ _NOTHING = Speeds()
 def node_speeds(nodes: Iterable[Node], learned: Speeds = _NOTHING) -> dict[str, float]:
     """By node: work per second of CPU against an ordinary machine; what is declared before what was learned."""
     listed = list(nodes)
-    if any(node.speed != 1.0 for node in listed):
+    if _declared(listed):
         return {node.name: node.speed for node in listed}
     by_type = {each.machine_type: _speed(each) for each in learned.types}
     return {node.name: by_type.get(node.labels.get(INSTANCE_TYPE, ""), 1.0) for node in listed}
 
 
 def _speed(learned: TypeSpeed) -> float:
-    speed = min(max(exp(learned.log_speed), _LEAST), _MOST)
+    speed = min(max(exp(learned.log_speed), _SLOWEST), _FASTEST)
     if learned.seen_seconds < _LEAST_SECONDS or abs(speed - 1.0) < _LEAST_DIFFERENCE_RATIO:
         return 1.0
     return round(speed, 2)
@@ -93,18 +99,22 @@ def _reference(nodes: Iterable[Node]) -> str | None:
     """The type with the most nodes; None where there are no two types, or where speeds are declared."""
     listed = list(nodes)
     counts = Counter(node.labels[INSTANCE_TYPE] for node in listed if INSTANCE_TYPE in node.labels)
-    if len(counts) < 2 or any(node.speed != 1.0 for node in listed):
+    if len(counts) < 2 or _declared(listed):
         return None
     return min(counts, key=lambda each: (-counts[each], each))
 
 
-def _averaged(before: TypeSpeed | None, machine_type: str, value: float, elapsed: float) -> TypeSpeed:
-    if before is None:
-        return TypeSpeed(machine_type, round(value, 4), elapsed)
+def _declared(nodes: Iterable[Node]) -> bool:
+    """Whether an annotation says of one that it is faster or slower than an ordinary machine."""
+    return any(node.speed != 1.0 for node in nodes)
+
+
+def _averaged(before: TypeSpeed, value: float, *, elapsed_seconds: float) -> TypeSpeed:
+    seen_seconds = before.seen_seconds + elapsed_seconds
     # A mean of all that was seen at first, then one that forgets.
-    weight = max(1.0 - exp(-elapsed / _HORIZON_SECONDS), elapsed / (before.seen_seconds + elapsed))
+    weight = max(1.0 - exp(-elapsed_seconds / _HORIZON_SECONDS), elapsed_seconds / seen_seconds)
     average = before.log_speed + weight * (value - before.log_speed)
-    return TypeSpeed(machine_type, round(average, 4), round(before.seen_seconds + elapsed, 1))
+    return TypeSpeed(before.machine_type, round(average, 4), round(seen_seconds, 1))
 
 
 @dataclass(slots=True)
@@ -129,10 +139,8 @@ def _log_speeds(snapshot: Snapshot, reference: str) -> dict[str, float]:
         for machine_type, done in by_type.items():
             if machine_type != reference:
                 weight = min(fsum(done.cpu_cores), fsum(base.cpu_cores))
-                value = log(done.records_per_core_second / base.records_per_core_second)
-                # No machine is faster by more. An application's records are what its executors claim: one that lies
-                # must weigh no more than the CPU that it uses.
-                values[machine_type].append((weight, min(max(value, log(_LEAST)), log(_MOST))))
+                speed = done.records_per_core_second / base.records_per_core_second
+                values[machine_type].append((weight, log(min(max(speed, _SLOWEST), _FASTEST))))
     return {
         machine_type: fsum(weight * value for weight, value in found) / fsum(weight for weight, _ in found)
         for machine_type, found in values.items()
@@ -140,22 +148,23 @@ def _log_speeds(snapshot: Snapshot, reference: str) -> dict[str, float]:
 
 
 def _done(snapshot: Snapshot) -> Mapping[Profile, Mapping[str, _Done]]:
+    """By machine type, where enough executors are measured."""
     types = {node.name: node.labels[INSTANCE_TYPE] for node in snapshot.nodes if INSTANCE_TYPE in node.labels}
     found: dict[Profile, dict[str, _Done]] = defaultdict(dict)
     for executor in snapshot.executors:
         machine_type = types.get(executor.node or "")
-        figures = _figures(executor)
-        if machine_type is not None and figures is not None:
+        measured = _measured(executor)
+        if machine_type is not None and measured is not None:
             done = found[profile_of(executor)].setdefault(machine_type, _Done([], []))
-            done.records_per_second.append(figures[0])
-            done.cpu_cores.append(figures[1])
+            done.records_per_second.append(measured[0])
+            done.cpu_cores.append(measured[1])
     return {
         profile: {name: done for name, done in by_type.items() if len(done.cpu_cores) >= _LEAST_EXECUTORS}
         for profile, by_type in found.items()
     }
 
 
-def _figures(executor: Executor) -> tuple[float, float] | None:
+def _measured(executor: Executor) -> tuple[float, float] | None:
     """Records per second and cores, where both are measured."""
     usage = executor.usage
     if executor.phase is not Phase.RUNNING or usage is None:

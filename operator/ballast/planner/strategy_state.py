@@ -1,4 +1,4 @@
-"""What placing remembers: read at the start of a pass, brought up to date by its values, kept for the next."""
+"""What strategies and learned speeds remember from pass to pass, and what a pass makes of it at its start."""
 
 from __future__ import annotations
 
