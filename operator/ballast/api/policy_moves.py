@@ -52,7 +52,8 @@ class Moves(Profiled):
     allow_unknown_state: bool = False
     """Whether executors whose state's size is unknown may be evicted."""
     max_concurrent: _Parallel = by_profile("moves.max_concurrent")
-    """Moves under way at once in the pool; half of them, at least one, may be made by hand. So it is with budgets."""
+    """Moves under way at once in the pool. Moves by hand get at most half of these, and half of each budget of the
+    pool, but at least one."""
     max_concurrent_per_node: _Parallel = by_profile("moves.max_concurrent_per_node")
     """Moves under way at once from or to one node."""
     max_concurrent_per_topology: _Parallel = 1
@@ -89,7 +90,7 @@ class Moves(Profiled):
     """A topology that has had as many moves as may be under way waits until so long after the first of them has ended.
     A node that an executor left takes none for so long, and one that took an executor gives none."""
     leave_timeout: Annotated[Duration, Between("5s", "1h")] = Duration.parse("2m")
-    """How long an executor may take to leave. Its own grace period counts where that is longer, up to an hour."""
+    """How long an executor may take to leave. If its own grace period is longer, that counts, up to an hour."""
     arrive_timeout: Annotated[Duration, Between("5s", "1h")] = Duration.parse("3m")
     """How long its replacement may take to run."""
     approval_timeout: Annotated[Duration, Between("1m", "168h")] = Duration.parse("1h")

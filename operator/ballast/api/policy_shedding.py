@@ -45,10 +45,11 @@ class AvgShedder(Profiled):
     high_hits: Hits = by_profile("shedding.avg_shedder.high_hits")
     """High hits in a row that start a move."""
     min_hot_score: Points = by_profile("shedding.avg_shedder.min_hot_score")
-    """A node below this score is not hot, whatever the gap; see persistentHits."""
+    """A node below this score is not hot, whatever the gap, unless that has persisted (persistentHits)."""
     persistent_hits: Annotated[int, Field(ge=0, le=1000)] = by_profile("shedding.avg_shedder.persistent_hits")
-    """With unit Usage and packing Spread: metric windows in a row for which a smaller gap has to last that is closed as
-    well, of 60 % of lowThreshold at least, from a node of at least 75 % of minHotScore; 0 = never."""
+    """Metric windows in a row after which a gap is closed that is too small for hits, or whose hot node is too cool; 0:
+    never. It must have at least 60 % of lowThreshold, and its hot node at least 75 % of minHotScore. Only with unit
+    Usage and packing Spread, and while no wider gap is left."""
     max_unload_percent: Annotated[int, Field(ge=1, le=100)] = 50
     """How much of the gap to close, at most."""
     min_rate: Quantity = Quantity.parse(1000)
