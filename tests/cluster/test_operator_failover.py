@@ -14,6 +14,7 @@ from ballast.kube.kinds import BALANCING_POLICY, POD
 from tests.cluster.chart.installation import Installation
 from tests.cluster.controller.pool import Pool, gates_of, pool, required_labels, zones
 from tests.cluster.controller.process import Replica, release, replica, switch
+from tests.faults.invariants import watched
 from tests.testbed.nodes import ZONE_LABEL
 from tests.testbed.waiting import wait_until
 
@@ -138,6 +139,7 @@ def test_while_the_leader_hangs_and_keeps_its_lease_the_standby_releases_each_se
         pool(plane, "hung", zones()) as mine,
         replica(plane, "first", tmp_path, lease_seconds=lasting) as first,
         replica(plane, "second", tmp_path, lease_seconds=lasting) as second,
+        watched(plane, mine.name),
     ):
         mine.policy(placement=HOLD)
         leader, standby = _roles(first, second)

@@ -22,6 +22,7 @@ from tests.cluster.controller.hand import Clock, FakeFigures, hand, watching
 from tests.cluster.controller.ordered import CLICKS, COLD, EAGER, HOT, MOVES, WARM, Stage, stage, take_places, traveling
 from tests.cluster.controller.pool import ENFORCE, POOL_LABEL, ZONE_LABEL, Pool, pool, required_labels, zones
 from tests.cluster.controller.scene import Driver
+from tests.faults.invariants import watched
 from tests.testbed.testbed import Testbed
 from tests.testbed.waiting import wait_until
 
@@ -245,7 +246,7 @@ def test_nobody_leaves_where_placement_is_not_enforced(installed: Installation, 
 
 
 def test_a_move_comes_to_its_end_although_its_node_has_left_the_pool(installed: Installation) -> None:
-    with stage(installed, "scaled-in") as on:
+    with stage(installed, "scaled-in") as on, watched(installed.testbed, on.mine.name):
         on.ask("asked", on.executor(HOT), policy=on.mine.name)
         on.until(lambda: traveling(on, "asked"), "it is under way")
         on.mine.delete(NODE, on.mine.node(HOT))
@@ -349,15 +350,17 @@ def test_a_field_that_the_operator_would_fight_over_is_called_drift(installed: I
 def test_an_upgrade_and_a_rollback_with_a_set_at_its_gates_and_a_move_under_way_leave_nothing_gated(
     installed: Installation,
 ) -> None:
-    with stage(installed, "rolled-back") as on:
+    with stage(installed, "rolled-back") as on, watched(installed.testbed, on.mine.name) as witness:
         on.ask("asked", on.executor(HOT))
         on.ask("proposed", on.executor(WARM), approved=False)
         on.until(lambda: traveling(on, "asked"), "it leaves")
         before = on.mine.executors(2, application="before")
-        installed.upgrade("--set=logging.level=debug")
+        with witness.outage():
+            installed.upgrade("--set=logging.level=debug")
         after = on.mine.executors(2, application="after")
         on.operator.round()
-        installed.rollback()
+        with witness.outage():
+            installed.rollback()
         assert on.outcome("asked")[0] in ("Succeeded", "Failed")
         on.until(lambda: {"free": True} if not any(map(on.mine.gated, before + after)) else None, "all are released")
         assert len(on.driver.pods()) == 2
