@@ -380,6 +380,18 @@ def test_a_replacement_that_cannot_be_scheduled_where_it_is_pinned_is_deleted_so
     assert pool.script.writes[-1].body["preconditions"] == {"uid": "uid-spark-1-exec-4", "resourceVersion": version}
 
 
+def test_a_replacement_that_the_operator_did_not_pin_is_never_deleted(pool: Stage) -> None:
+    """Its owner required the place that has no room: another pod would be no better off."""
+    pool.run()
+    gone(pool)
+    since = {"lastTransitionTime": text(NOW), "status": "False", "reason": "Unschedulable", "type": "PodScheduled"}
+    pool.add(streaming(4, created=NOW, nodeSelector={"disk": "ssd"}, status={"conditions": [since]}))
+    for _ in range(3):
+        pool.run()
+        pool.now += UNSCHEDULABLE_SECONDS
+    assert DELETE not in pool.done()
+
+
 def test_an_ended_move_is_kept_for_its_time_and_then_deleted(pool: Stage) -> None:
     pool.spec = {"mode": "Recommend", "ttlAfterFinished": "25h"}
     pool.run()
@@ -508,4 +520,5 @@ def test_a_move_counts_once_however_often_it_is_looked_at(pool: Stage) -> None:
     for _ in range(3):
         pool.run()
     assert pool.metric("ballast_moves_total", phase="Expired") == 1.0
+    assert pool.metric("ballast_move_transitions_total", phase="Expired") == 1.0
     assert pool.metric("ballast_move_measured_gain_points") is None

@@ -39,6 +39,10 @@ def create(client: Client) -> object:
     return client.create(POD, {"metadata": {"name": "p"}}, namespace="ns")
 
 
+def create_dry(client: Client) -> object:
+    return client.create_dry(POD, {"metadata": {"name": "p"}}, namespace="ns")
+
+
 def patch(client: Client) -> object:
     return client.patch(POD, "p", [], namespace="ns")
 
@@ -193,6 +197,18 @@ def test_writes_are_signed_and_sent_in_the_patchs_own_type(tmp_path: Path) -> No
     )
     assert "PartialObjectMetadata" in one.headers["Accept"]
     assert one.headers["Authorization"] == "Bearer secret"
+
+
+def test_what_the_server_sends_back_after_a_write_is_passed_on_if_it_is_an_object(tmp_path: Path) -> None:
+    """A dry run of it is none, and neither is a Status."""
+    stored = Answer(body={"metadata": {"name": "p", "uid": "u"}})
+    heard: list[object] = []
+    with scripted(stored, stored, stored, OK) as script:
+        client = script.client(tmp_path)
+        client.written = lambda kind, found: heard.append((kind, found))
+        for write in (create, patch, create_dry, create):
+            write(client)
+    assert heard == [(POD, stored.body), (POD, stored.body)]
 
 
 BODY: dict[str, Any] = {"metadata": {"name": "p"}, "spec": {}}

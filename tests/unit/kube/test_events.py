@@ -5,11 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ballast.kube import events
 from ballast.kube.client import Client
 from ballast.kube.errors import KubeError
-from ballast.kube.events import EventRecorder, Notice, QueuedEventRecorder, Regarding
+from ballast.kube.events import EventRecorder, Notice, QueuedEventRecorder, Regarding, _shortened
 from ballast.kube.kinds import NODE, POD
 from tests.unit.kube.scripted import Answer, scripted
 
@@ -148,3 +150,10 @@ def test_the_namespace_that_was_heard_of_longest_ago_is_the_first_to_be_forgotte
             told.post(*range(25), namespace=namespace)
         posted = Counter(asked.path.split("/")[5] for asked in script.asked)
     assert posted == {"flooding": 25, "second": 25, "third": 25}
+
+
+@given(st.text(min_size=400, max_size=1500))
+def test_a_note_is_as_long_as_the_server_takes_at_most_and_ends_within_no_character(note: str) -> None:
+    cut = _shortened(note)
+    assert len(cut.encode()) <= 1024
+    assert cut == note or note.startswith(cut.removesuffix("…"))

@@ -53,6 +53,7 @@ def write(folder: Path, *, cluster: dict[str, Any] | None = None, user: dict[str
         pytest.param({"tokenFile": "token"}, "Bearer of a file", id="a token's file, next to the kubeconfig"),
         pytest.param({"token": "abc", "tokenFile": "token"}, "Bearer abc", id="a token rather than its file"),
         pytest.param({"username": "ann", "password": "s3cret"}, f"Basic {PASSWORD}", id="a password"),
+        pytest.param({"username": "ann"}, None, id="a name without a password"),
         pytest.param(
             {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "./plugin"}},
             "Bearer of a plugin",
