@@ -20,7 +20,7 @@ from ballast.controller.loop import earliest
 from ballast.controller.membership import key_of
 from ballast.controller.status import Outlook, policy_status, stalled_status, topology_status, unshown_status
 from ballast.controller.status.topology import Adviser
-from ballast.controller.turns import in_turn
+from ballast.controller.status_turns import StatusTurns
 from ballast.errors import BallastError
 from ballast.kube import kinds
 from ballast.kube.client import Client
@@ -36,8 +36,6 @@ _NOT_OURS = frozenset({Reason.NOT_ENFORCED, Reason.FOREIGN_SCHEDULER, Reason.FOR
 """Reasons of releases of executors that the policy is not to place."""
 _UNPLACED_SECONDS = 3600.0
 _MOST_UNPLACED = 10_000
-_LEAST_TOPOLOGIES = 3
-"""Reported in each round, also while executors are to be released."""
 QUIET_SECONDS = 60.0
 """Between two writes of one object's status."""
 _RETRY_SECONDS = 1.0
@@ -84,18 +82,11 @@ class Reporter:
         self._policies: frozenset[str] = frozenset()
         self._candidates: dict[str, tuple[Read[SparkTopology], list[Candidate]]] = {}
         """Of this round, by topology key."""
-        self._rounds = 0
-        self._reported: dict[str, int] = {}
-        """By topology key, the round that last reported it."""
-        self._served: dict[str, int] = {}
-        """By namespace, the round that last reported one of its topologies."""
-        self.postponed: frozenset[str] = frozenset()
-        """Keys of the topologies that the last round left to the next one."""
+        self._turns = StatusTurns()
 
     def __len__(self) -> int:
         """How many things it remembers from round to round."""
-        of_rounds = len(self._written) + len(self._told) + len(self._advisers) + len(self._changes)
-        return of_rounds + len(self._reported) + len(self._served)
+        return len(self._written) + len(self._told) + len(self._advisers) + len(self._changes) + len(self._turns)
 
     def overdue(self, by_policy: Mapping[str, Iterable[Reason]]) -> None:
         """Executors were released by the gate timeout, not by a pass. From any thread."""
@@ -158,21 +149,16 @@ class Reporter:
     def conclude(self, release_due: Callable[[], bool] = lambda: False) -> float | None:
         """Every policy has been reported: bring their topologies' status up to date. Returns as `report`.
 
-        Each is a request, and one user may create thousands of topologies. As soon as executors are to be released
-        (`release_due`), all but a few are left to the next round, in which each namespace has its turn.
+        Once executors are to be released (`release_due`), all but a few are left to the next round.
         """
-        self._rounds += 1
-        left = deque(in_turn(self._candidates, namespace=_namespace, age=self._age, served=self._served))
-        due: list[float | None] = []
-        while left and not (len(due) >= _LEAST_TOPOLOGIES and release_due()):
-            key = left.popleft()
-            self._reported[key] = self._served[_namespace(key)] = self._rounds
-            due.append(self._report_topology(*self._candidates[key]))
-        self.postponed = frozenset(left)
-        return earliest((*due, self._clock() if left else None))
+        taken = self._turns.take(self._candidates, release_due)
+        due = [self._report_topology(*self._candidates[key]) for key in taken]
+        return earliest((*due, self._clock() if self._turns.postponed else None))
 
-    def _age(self, topology: str) -> tuple[int, str]:
-        return self._reported.get(topology, 0), topology
+    @property
+    def postponed(self) -> frozenset[str]:
+        """Keys of the topologies that the last round left to the next one."""
+        return self._turns.postponed
 
     def _report_topology(self, read: Read[SparkTopology], candidates: list[Candidate]) -> float | None:
         last = read.resource.status.policy
@@ -196,19 +182,16 @@ class Reporter:
     def begin(
         self, policies: Collection[str], broken: Sequence[BallastError], topologies: Collection[str] = ()
     ) -> None:
-        """A round begins with these policies, and topologies by key. Objects that can't be read are left alone; the log
-        says so once.
+        """A round begins with these policies, and these topologies by key. What is gone by now is forgotten.
 
-        What is gone by now, or has no effect any more, is forgotten.
+        `broken`: about objects that can't be read. They are left alone, and the log names them once.
         """
         told = {str(error) for error in broken}
         for message in sorted(told - self._told):
             _LOG.warning("left alone: %s", message)
         self._told, now = told, self._clock()
         self._policies, self._candidates = frozenset(policies), {}
-        spaces = {_namespace(key) for key in topologies}
-        self._reported = {key: at for key, at in self._reported.items() if key in topologies}
-        self._served = {space: at for space, at in self._served.items() if space in spaces}
+        self._turns.begin(topologies)
         self._unplaced.keep(policies)
         self._changes.keep(policies)
         self._advisers = {name: adviser for name, adviser in self._advisers.items() if name in policies}
@@ -276,10 +259,6 @@ def _counted(status: JSON) -> JSON:
     much of Spark's patience is used up.
     """
     return {field: status.get(field) or [] for field in ("attempts", "failures")}
-
-
-def _namespace(topology: str) -> str:
-    return topology.partition("/")[0]
 
 
 def _verdicts(status: JSON) -> set[tuple[str, str]]:
