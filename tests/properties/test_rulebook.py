@@ -198,17 +198,8 @@ def _planned(
     known = strategy_state.candidates(snapshot, policy, Memory(), now=NOW)
     arbiter = Arbiter(snapshot, policy, resting=resting, now=NOW)
     terms = ArbiterTerms(known, arbiter, policy.moves)
-    at = _Moment(
-        snapshot,
-        policy,
-        Memory(),
-        scores,
-        loads(snapshot.executors, node_speeds(snapshot.nodes)),
-        known,
-        arbiter,
-        terms,
-        NOW,
-    )
+    used = loads(snapshot.executors, node_speeds(snapshot.nodes))
+    at = _Moment(snapshot, policy, Memory(), scores, used, known, arbiter, terms, NOW)
     suggestion = Suggestion(executor.key, executor.node or "", target, hot_score=0.0)
     _, refused = completed([suggestion], at.pool(from_score=0.0), terms, ruling=at.ruling)
     return refused[0].reason if refused else None

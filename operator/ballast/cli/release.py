@@ -32,7 +32,7 @@ _NOT_OF_HELM = (
 )
 _LEASE_GRACE_SECONDS = 4.0
 _OTHERS_SECONDS = STALE_AFTER_SECONDS + 0.5
-"""For another release to release the executors that it holds."""
+"""So long another release of Ballast has to release the executors that it has gated."""
 _PROPAGATION_SECONDS = 3.0
 """Until every API server has surely seen that the switch is off; nothing tells when that is."""
 
@@ -86,7 +86,7 @@ def release(
             is_off = _turned_off(switch, UNINSTALLED, "the gate switch is off: restart the Deployment to gate again")
             # A gate that was removed leaves no trace of where it came from.
             _warn(client)
-            outcomes = _all(gates) if other is None else _left_by(other, gates)
+            outcomes = _release_all(gates) if other is None else _release_left_by(other, gates)
         elif _nobody_leads(client, namespace=namespace or connection.namespace, name=name):
             other = _acting_instead(client, name)
             is_off = _turned_off(switch, "LeaseStale", "no leader elected: the gate switch is off")
@@ -101,7 +101,7 @@ def release(
 
 
 def _acting_instead(client: Client, name: str) -> str | None:
-    """Nothing that can't be read must block a release."""
+    """Another release of Ballast that acts. Nothing that can't be read must block the executors' release."""
     try:
         return acting_instead(client, name)
     except KubeError as error:
@@ -109,15 +109,15 @@ def _acting_instead(client: Client, name: str) -> str | None:
         return None
 
 
-def _all(gates: StaleGates) -> list[ReleaseOutcome]:
+def _release_all(gates: StaleGates) -> list[ReleaseOutcome]:
     first = gates.release_all()
     time.sleep(_PROPAGATION_SECONDS)
     # This also retries the executors that could not be released at first.
     return [each for each in first if isinstance(each, Released)] + gates.release_all()
 
 
-def _left_by(other: str, gates: StaleGates) -> list[ReleaseOutcome]:
-    """Pods do not show which release gated them. Those that the one that acts releases in time are its own."""
+def _release_left_by(other: str, gates: StaleGates) -> list[ReleaseOutcome]:
+    """Release those executors that the other release of Ballast does not. Pods do not show which one gated them."""
     typer.echo(
         f"the Ballast release {other} acts in this cluster, and has {_OTHERS_SECONDS:.0f} s to place its executors; "
         f"those that are still gated then are released. To release all of them, say --name {other}"

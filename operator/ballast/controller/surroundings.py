@@ -27,8 +27,10 @@ class TooManyTriedError(Exception):
 
 
 class Surroundings:
-    """Of one pass. `pods`: those that could be external ends, and drivers, by namespace. `locate`: a node's location by
-    its name, None for an unknown node.
+    """What one pass can see around its executors.
+
+    `pods`: by namespace, drivers and those that could be external ends. `locate`: a node's location by its name, None
+    for an unknown node.
     """
 
     def __init__(
@@ -55,8 +57,10 @@ class Surroundings:
             self._located[namespace] = self._located_drivers(namespace)
         known = self._located[namespace]
         found = min((known[each] for each in applications if each in known), key=lambda pod: pod.name, default=None)
-        location = None if found is None else self._locate(found.node or "")
-        return None if found is None or location is None else Anchor(location, 1.0, found.node)
+        if found is None:
+            return None
+        location = self._locate(found.node or "")
+        return None if location is None else Anchor(location, 1.0, found.node)
 
     def selected_driver(self, selector: LabelSelector, namespace: str) -> Pod | None:
         """A driver that a topology's selector matches. Raises TooManyTriedError."""
@@ -99,7 +103,7 @@ class Surroundings:
 
 
 class _Tries:
-    """How many are left."""
+    """How many pods a namespace's topologies may still try."""
 
     def __init__(self) -> None:
         self._left = MOST_TRIED
@@ -111,7 +115,7 @@ class _Tries:
 
 
 class _Pods:
-    """By the values of the labels that selectors ask for."""
+    """Pods in order by the labels that selectors ask for."""
 
     def __init__(self, pods: Iterable[Pod]) -> None:
         self._all = list(pods)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from ballast.model import Constraints, Executor, Levels, Requirement
 
-Term = tuple[Requirement, ...]
+_Term = tuple[Requirement, ...]
 
 _NODE_FIELD = "metadata.name"
 
@@ -29,7 +29,7 @@ def _loosened(constraints: Constraints, levels: Levels) -> Constraints:
     return replace(constraints, affinity_terms=tuple(term for term in terms if term))
 
 
-def _without_tie(term: Term, labels: list[str]) -> Term:
+def _without_tie(term: _Term, labels: list[str]) -> _Term:
     expressions = [requirement for requirement in term if not requirement.on_field]
     fields = [requirement for requirement in term if requirement.on_field]
     if fields and _names_one(fields[-1]) and fields[-1].key == _NODE_FIELD:

@@ -181,6 +181,7 @@ def _by_usage(at: _Moment) -> Leveling:
     return Leveling(
         moves=tuple(at.planned(each) for each in made),
         refusals=(*refusals, *passed_over, *(_refusal(each, at.terms) for each in refused)),
+        # Those that are far apart, or acted on although they are not.
         pairs=tuple(
             (p.hot.name, p.cold.name, p.difference)
             for p in found.pairs

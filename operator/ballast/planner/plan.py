@@ -149,10 +149,10 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
     placing goes on by requests alone.
     """
     inputs = _inputs(snapshot, policy, memory, now)
-    letting_go = _releases(inputs)
-    inputs = replace(inputs, reserved=_with_nominated(inputs, letting_go))
-    left, placed = _placed(inputs, letting_go)
-    placements = (*_unpinned(letting_go), *left, *placed.placements)
+    released = _releases(inputs)
+    inputs = replace(inputs, reserved=_with_nominated(inputs, released))
+    left, placed = _placed(inputs, released)
+    placements = (*_unpinned(released), *left, *placed.placements)
     leveling = _leveled(inputs, placements, placed.state)
     remembering = replace(
         with_speeds(kept(leveling.memory, policy, placed.state), snapshot, policy, now=now),
@@ -163,7 +163,7 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
     overdue, clear_at = overdue_nominations(snapshot, now)
     decided = Plan(
         placements=with_nominations(placements, snapshot, policy.levels),
-        holds=letting_go.holds,
+        holds=released.holds,
         replacements=stuck,
         overdue_nominations=overdue,
         displaced=displaced(memory, policy, snapshot),
@@ -172,7 +172,7 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> tupl
         pool=_pool(inputs, leveling),
         locality=_localities(inputs),
         paused=tuple(sorted(inputs.resting.paused)),
-        wake_at=_wake_at(letting_go, clear_at),
+        wake_at=_wake_at(released, clear_at),
     )
     return decided, remembering
 
@@ -203,27 +203,27 @@ def _releases(inputs: _Inputs) -> Releases:
     return without_waiting(found, [members for members, lacking in zip(waiting, short, strict=True) if lacking])
 
 
-def _with_nominated(inputs: _Inputs, letting_go: Releases) -> Mapping[str, Resources]:
-    leaving = {executor.uid for executor in (*letting_go.place, *(each for each, _ in letting_go.unpinned))}
+def _with_nominated(inputs: _Inputs, released: Releases) -> Mapping[str, Resources]:
+    leaving = {executor.uid for executor in (*released.place, *(each for each, _ in released.unpinned))}
     found = dict(inputs.reserved)
     for node, amounts in nominated_while_gated(inputs.snapshot, leaving).items():
         found[node] = found.get(node, Resources()).plus(amounts)
     return found
 
 
-def _unpinned(letting_go: Releases) -> tuple[Placement, ...]:
-    return tuple(_as_it_is(executor, reason) for executor, reason in letting_go.unpinned)
+def _unpinned(released: Releases) -> tuple[Placement, ...]:
+    return tuple(_as_it_is(executor, reason) for executor, reason in released.unpinned)
 
 
 def _as_it_is(executor: Executor, reason: Reason) -> Placement:
     return Placement(executor.key, executor.uid, None, (), Pin.NONE, reason)
 
 
-def _placed(inputs: _Inputs, letting_go: Releases) -> tuple[list[Placement], Placed]:
+def _placed(inputs: _Inputs, released: Releases) -> tuple[list[Placement], Placed]:
     """Those of components that are given up for now, released as they are, and the places of the others."""
     hopeless = given_up(inputs.memory, inputs.now)
-    left = [e for e in letting_go.place if (e.topology, e.component) in hopeless]
-    gated = [e for e in letting_go.place if (e.topology, e.component) not in hopeless]
+    left = [e for e in released.place if (e.topology, e.component) in hopeless]
+    gated = [e for e in released.place if (e.topology, e.component) not in hopeless]
     return [_as_it_is(e, Reason.TOO_MANY_ATTEMPTS) for e in left], _with_places(inputs, gated)
 
 
@@ -304,8 +304,8 @@ def _localities(inputs: _Inputs) -> tuple[LocalityView, ...]:
     )
 
 
-def _wake_at(letting_go: Releases, clear_at: float | None) -> float | None:
-    ends = [hold.until for hold in letting_go.holds]
+def _wake_at(released: Releases, clear_at: float | None) -> float | None:
+    ends = [hold.until for hold in released.holds]
     return min((at for at in (*ends, clear_at) if at is not None), default=None)
 
 

@@ -24,10 +24,15 @@ FLYING = a_move("flying", phase=MovePhase.LEAVING, ended_at=None)
 
 
 def ruled(
-    moves: list[Move], policy: MovesPolicy, now: float = NOW, counts: ExecutorCounts | None = None, **where: Any
+    moves: list[Move],
+    policy: MovesPolicy,
+    now: float = NOW,
+    counts: ExecutorCounts | None = None,
+    *,
+    by_hand: bool = False,
+    **where: str,
 ) -> Objection | None:
     """By the rules that follow from other moves alone."""
-    by_hand = where.pop("by_hand", False)
     at = {"topology": "team/clicks", "source": "n1", "target": "n2", **where}
     rules = Rules(
         a_policy(moves=policy),
@@ -42,7 +47,7 @@ def ruled(
     )
 
 
-def _why(moves: list[Move], policy: MovesPolicy, **where: str) -> Reason | None:
+def _why(moves: list[Move], policy: MovesPolicy, **where: Any) -> Reason | None:
     found = ruled(moves, policy, NOW, None, **where)
     return found[0] if found else None
 
