@@ -38,8 +38,10 @@ def test_a_dead_leader_is_followed_and_dead_replicas_hold_nobody(installed: Inst
         mine.policy(placement=HOLD)
         leader, standby = _roles(first, second)
         wait_until(lambda: switch(installed)["gating"], what="the leader turns the switch on")
-        _the_standby_takes_over(mine, leader, standby)
-        _everything_of_ours_dies(installed, mine, standby)
+        with watched(plane, mine.name):
+            _the_standby_takes_over(mine, leader, standby)
+        with watched(plane, mine.name) as witness, witness.outage():
+            _everything_of_ours_dies(installed, mine, standby)
 
 
 def _roles(*replicas: Replica) -> tuple[Replica, Replica]:
