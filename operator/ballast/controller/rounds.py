@@ -128,9 +128,32 @@ class Rounds:
         A round that loses the lease on its way ends there, and is due again at once. One that begins without it only
         puts down what was kept.
         """
+        if not self._may_act():
+            return self._clock()
+        self._patient_until = self._monotonic() + self._patience_seconds
+        objects = self._look()
+        if not self._leading():
+            return self._clock()
+        pools = pools_of(objects.policies, objects.lists.nodes)
+        self._keep_switch(objects, pools)
+        cluster_view, moves = self._begin(objects, pools)
+        due = self._visit_all(cluster_view, moves)
+        if due is None or not self._release_strays(objects):
+            return self._clock()
+        due.append(self._parts.movers.turn_away(cluster_view.own_moves(moves, None), release_due=self._release_due))
+        self._forget_all_but({read.resource.metadata.name for read in objects.policies})
+        due.append(self._parts.reporter.conclude(self._release_due))
+        self._rota.postpone(self._parts.reporter.postponed)
+        due.append(self._rota.again_at(self._clock()))
+        # A clock that was set back meanwhile must not put the next round off.
+        set_back_seconds = min(0.0, self._clock() - cluster_view.now)
+        return earliest(at + set_back_seconds for at in due if at is not None)
+
+    def _may_act(self) -> bool:
+        """Whether this replica leads. Raises AnotherReleaseError. What was kept is put down if others may act."""
         if not self._leading():
             self._put_down()
-            return self._clock()
+            return False
         if self._forgetful:
             self._forgetful = False
             self._put_down()
@@ -139,47 +162,45 @@ class Rounds:
         except AnotherReleaseError:
             self._put_down()
             raise
-        self._patient_until = self._monotonic() + self._patience_seconds
+        return True
+
+    def _look(self) -> ClusterObjects:
         objects = self._parts.observer.look()
         self._gates = self._gates.after(objects.lists.pods, self._clock())
         recalled = recalled_failures((read.resource for read in objects.policies), objects.lists.namespaces)
         self._failures = self._failures.after(objects.lists.pods, self._reported(), recalled)
-        if not self._leading():
-            return self._clock()
-        pools = pools_of(objects.policies, objects.lists.nodes)
-        self._keep_switch(objects, pools)
+        return objects
+
+    def _begin(self, objects: ClusterObjects, pools: Pools) -> tuple[ClusterView, list[OpenMove]]:
+        """What all passes of the round see, and the moves that there are."""
         moves, broken = self._move_reader.read(objects.moves)
         self._deleted = self._deleted_moves.look(moves, self._clock())
         gated = self._gates.holds_alone(objects.lists.pods)
         self._rota.begin((read.resource for read in objects.topologies), self._clock(), gated=gated)
-        cluster_view, self._looked_at = (
-            ClusterView(objects, pools, self._gates, self._clock(), self._failures, moves, self._rota),
-            self._monotonic(),
-        )
+        now, self._looked_at = self._clock(), self._monotonic()
+        cluster_view = ClusterView(objects, pools, self._gates, now, self._failures, moves, self._rota)
         self._parts.movers.keep(moves, gated=gated)
-        names = {read.resource.metadata.name for read in objects.policies}
+        policies = {read.resource.metadata.name for read in objects.policies}
         topologies = {key_of(read.resource) for read in objects.topologies}
-        self._parts.reporter.begin(names, [*objects.broken, *broken], topologies)
+        self._parts.reporter.begin(policies, [*objects.broken, *broken], topologies)
         self._seen, self._failed, self.release_at = set(), {}, None
-        due = self._visit_all(cluster_view, moves)
-        if due is None:
-            return self._clock()
-        strays = [pod for pod in objects.lists.pods if pod.held is not None and pod.uid not in self._seen]
+        return cluster_view, moves
+
+    def _release_strays(self, objects: ClusterObjects) -> bool:
+        """Release gated pods that no pass has seen. False: what was read of them has changed since."""
+        gated = [pod for pod in objects.lists.pods if pod.held is not None]
+        strays = [pod for pod in gated if pod.uid not in self._seen]
         if not self._confirm(pod.uid for pod in strays):
-            return self._clock()
+            return False
         self._parts.actuator.release_strays(strays, self._failed)
-        self._confirmed &= {pod.uid for pod in objects.lists.pods if pod.held is not None}
-        due.append(self._parts.movers.turn_away(cluster_view.own_moves(moves, None), release_due=self._release_due))
-        for name in self._kept.keys() - names:
+        self._confirmed &= {pod.uid for pod in gated}
+        return True
+
+    def _forget_all_but(self, policies: set[str]) -> None:
+        for name in self._kept.keys() - policies:
             del self._kept[name]
             self._parts.telemetry.forget(name)
             self._parts.metrics.forget(name)
-        due.append(self._parts.reporter.conclude(self._release_due))
-        self._rota.postpone(self._parts.reporter.postponed)
-        due.append(self._rota.again_at(self._clock()))
-        # A clock that was set back meanwhile must not put the next round off.
-        set_back_seconds = min(0.0, self._clock() - cluster_view.now)
-        return earliest(at + set_back_seconds for at in due if at is not None)
 
     def _release_due(self) -> bool:
         """Whether executors are to be released now: what they need not wait for is left to the next round."""
