@@ -1,13 +1,17 @@
 """AvgShedder with unit Usage: levels the scores themselves, in each node's own capacity.
 
-The pairs, thresholds and hits are those of Pulsar's AvgShedder (PIP-364). What differs: a hit counts at most once a
-metric window, and only while the node stays on the same side; those of a node without metrics, and of the partner it
-had, stay as they are; hits count as a reason only when the node strayed farther than the pool's own noise explains;
-points that come from executors which differ from their applications' means count only as far as they have lasted
-(`lasting`); gaps have to be wider by what the load of others comes and goes by (`unrest`); a gap too small for hits is
-acted on once it has persisted; executors are chosen as the combination that comes closest to leveling the two nodes
-without making the cold one the hotter or taking the hot one far below the pool's level, fewer and cheaper moves first;
-and every suggestion says which scores it should end in.
+The pairs, thresholds and hits are those of Pulsar's AvgShedder (PIP-364). What differs:
+
+- A hit counts at most once a metric window, and only while the node stays on the same side. Hits of a node without
+  metrics, and of the partner it had, stay as they are.
+- Hits count as a reason only when the node strayed farther than the pool's own noise explains (`noise`).
+- Points that come from executors which differ from their applications' means count only as far as they have lasted
+  (`lasting`).
+- Gaps have to be wider by what the load of others comes and goes by (`unrest`).
+- A gap that is too small for hits is acted on once it has persisted, and no wider one is left.
+- Executors are chosen as the combination that comes closest to leveling the two nodes without making the cold one the
+  hotter or taking the hot one far below the pool's level; fewer and cheaper moves first. Every suggestion says which
+  scores it should end in.
 
 Give it scores that include what is arriving and leaving: hits are kept until the gap itself is gone, so a suggestion
 that was not followed comes again, and one that was is seen in the scores.
