@@ -30,9 +30,10 @@ from ballast.model import (
     Snapshot,
     Workload,
 )
-from ballast.moves.budget import ExecutorCounts, rest
+from ballast.moves.budget import ExecutorCounts
 from ballast.moves.candidates import Candidates
 from ballast.moves.loads import loads
+from ballast.moves.rest import rest
 from ballast.moves.revalidation import revalidate
 from ballast.moves.rules import DRIFT_POINTS, Rules
 from ballast.moves.score import measured, projected

@@ -25,7 +25,7 @@ from ballast.model.policy import (
     SheddingPolicy,
     Weights,
 )
-from ballast.model.reason import ConditionReason, EventReason, Reason
+from ballast.model.reason import ConditionReason, EventReason, Objection, Reason
 from ballast.model.resources import Constraints, Requirement, Resources, Taint, Toleration
 from ballast.model.snapshot import (
     Anchor,
@@ -77,6 +77,7 @@ __all__ = [
     "NodeHits",
     "NodeUsage",
     "NodeView",
+    "Objection",
     "Packing",
     "Phase",
     "Pin",

@@ -77,6 +77,9 @@ is refused for good.
 LIMITS_ON_MOVES = frozenset({Reason.BUDGET, Reason.COOLDOWN, Reason.MAX_CONCURRENT})
 """Objections that come from the number of moves; the simulator counts them."""
 
+Objection = tuple[Reason, str]
+"""Why not, and a sentence with the values."""
+
 
 class ConditionReason(StrEnum):
     """Why a condition of a BalancingPolicy or a SparkTopology has its status."""

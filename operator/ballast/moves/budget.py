@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
 
-from ballast.api.policy_moves import REVERSE_COOLDOWNS
-from ballast.model import Budget, Executor, Move, MovePhase, MovesPolicy, Phase, Reason
+from ballast.model import Budget, Executor, Move, MovePhase, MovesPolicy, Objection, Phase, Reason
+from ballast.moves.rest import left, resting
 
 # How many executors there are, since a budget may grow with them.
 
@@ -34,135 +34,6 @@ class ExecutorCounts:
 def allowed(budget: Budget, executors: int) -> int:
     """The moves that the budget allows where there are so many executors."""
     return max(budget.moves, executors * budget.percent // 100)
-
-
-# What rests because of earlier moves: topologies, nodes and single executors.
-
-Objection = tuple[Reason, str]
-ExecutorId = tuple[str, str]
-"""Namespace and uid: a move may name any uid, also one of another namespace."""
-
-_NEVER_LEFT = frozenset({MovePhase.PROPOSED, MovePhase.REFUSED, MovePhase.EXPIRED})
-
-
-def left(move: Move) -> bool:
-    """Whether its executor was, or is about to be, asked to go: only such moves use up a budget."""
-    return move.phase not in _NEVER_LEFT and not move.only_asked_for
-
-
-def resting(moves: Iterable[Move], policy: MovesPolicy, subject: str, now: float, *, most: int = 1) -> Objection | None:
-    """Why `subject`, the topology or node of all these moves, rests at `now`: `most` of them began or ended lately."""
-    ends = (
-        (move.ended_at if move.ended_at is not None else move.started_at) + policy.cooldown_seconds
-        for move in moves
-        if left(move)
-    )
-    recent = sorted(until for until in ends if now < until)
-    if len(recent) < most:
-        return None
-    return Reason.COOLDOWN, f"{subject} rests {recent[-most] - now:.0f} s more after a move"
-
-
-def precedent(
-    moves: Iterable[Move],
-    policy: MovesPolicy,
-    *,
-    executor: ExecutorId,
-    source: str,
-    target: str,
-    now: float,
-) -> Objection | None:
-    """Why another move of this executor, or one the other way, forbids this one."""
-    for other in moves:
-        if (other.namespace, other.executor_uid) == executor and not other.phase.ended:
-            return Reason.IN_FLIGHT, "a move of this executor is already under way"
-        recent = other.ended_at is None or now - other.ended_at < REVERSE_COOLDOWNS * policy.cooldown_seconds
-        opposite = other.source == target and other.target == source
-        if recent and opposite and left(other):
-            return Reason.REVERSE, "a move has lately gone the other way between these nodes"
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class Rest:
-    paused: frozenset[str]
-    """Topologies whose last `pause_after_failures` judged moves all failed or did not help."""
-    executors: Mapping[ExecutorId, Objection]
-    """Executors whose move was refused or expired lately: why no other is suggested yet."""
-    namespaces: Mapping[str, Objection] = field(default_factory=dict)
-    """Namespaces in which a move could lately not be created, or an executor not be evicted, or in which enough moves
-    wait for approval: why none is suggested yet. Otherwise their executors, one after the other, would keep those of
-    other namespaces from being moved."""
-
-    def of_executor(self, namespace: str, uid: str) -> Objection | None:
-        return self.executors.get((namespace, uid)) or self.namespaces.get(namespace)
-
-    def of_topology(self, key: str) -> Objection | None:
-        return (Reason.PAUSED, f"moves of {key} are paused") if key in self.paused else None
-
-
-def rest(moves: Iterable[Move], policy: MovesPolicy, now: float, *, closed: Mapping[str, str] | None = None) -> Rest:
-    """`closed`: namespaces in which moves could lately not be created, and why."""
-    known = tuple(moves)
-    resting = _awaiting_approval(known, policy) | _blocked_lately(known, policy, now)
-    for namespace, why in (closed or {}).items():
-        resting[namespace] = Reason.COOLDOWN, f"moves in {namespace} rest: {why}"
-    return Rest(_paused(known, policy.pause_after_failures), _refused_lately(known, policy, now), resting)
-
-
-def _paused(moves: Iterable[Move], count: int) -> frozenset[str]:
-    if count <= 0:
-        return frozenset()
-    ended: dict[str, list[Move]] = defaultdict(list)
-    for move in moves:
-        if move.ended_at is not None and _judged(move):
-            ended[move.topology].append(move)
-    return frozenset(topology for topology, past in ended.items() if _failing(past, count))
-
-
-def _judged(move: Move) -> bool:
-    """A move without a verdict (Inconclusive, NotJudged) neither adds to a row of failures nor ends it."""
-    return left(move) and (move.phase is MovePhase.FAILED or move.helped is not None)
-
-
-def _failing(past: list[Move], count: int) -> bool:
-    last = sorted(past, key=lambda move: (move.ended_at or 0.0, move.name))[-count:]
-    return len(last) == count and all(m.phase is MovePhase.FAILED or m.helped is False for m in last)
-
-
-def _refused_lately(moves: Iterable[Move], policy: MovesPolicy, now: float) -> dict[ExecutorId, Objection]:
-    found: dict[ExecutorId, Objection] = {}
-    for move, left_seconds in _unbegun(moves, policy, now):
-        words = f"its move {move.name} was {move.phase.lower()}; it rests {left_seconds:.0f} s more"
-        found[move.namespace, move.executor_uid] = (Reason.COOLDOWN, words)
-    return found
-
-
-def _awaiting_approval(moves: Iterable[Move], policy: MovesPolicy) -> dict[str, Objection]:
-    waiting = Counter(move.namespace for move in moves if move.unapproved and not move.by_hand and not move.elsewhere)
-    return {
-        namespace: (Reason.MAX_CONCURRENT, f"{count} moves in {namespace} wait for approval")
-        for namespace, count in waiting.items()
-        if count >= policy.max_concurrent
-    }
-
-
-def _blocked_lately(moves: Iterable[Move], policy: MovesPolicy, now: float) -> dict[str, Objection]:
-    found: dict[str, Objection] = {}
-    for move, left_seconds in _unbegun(moves, policy, now):
-        if move.blocked:
-            why = f"{move.executor_name} was kept from leaving"
-            found[move.namespace] = Reason.COOLDOWN, f"moves in {move.namespace} rest {left_seconds:.0f} s more: {why}"
-    return found
-
-
-def _unbegun(moves: Iterable[Move], policy: MovesPolicy, now: float) -> Iterator[tuple[Move, float]]:
-    """Moves that were refused or expired lately, and for how many seconds more their subjects rest."""
-    pause = max(policy.cooldown_seconds, policy.leave_timeout_seconds)
-    for move in moves:
-        over = None if move.ended_at is None else move.ended_at + pause
-        if move.phase in (MovePhase.REFUSED, MovePhase.EXPIRED) and over is not None and now < over:
-            yield move, over - now
 
 
 def pool_objection(moves: Sequence[Move], policy: MovesPolicy, counts: ExecutorCounts, now: float) -> Objection | None:

@@ -11,6 +11,7 @@ from ballast.model import (
     Executor,
     Gap,
     Node,
+    Objection,
     Phase,
     Policy,
     Reason,
@@ -20,7 +21,6 @@ from ballast.model import (
     Topology,
 )
 from ballast.moves import eligibility
-from ballast.moves.budget import Objection
 from ballast.moves.eligibility import Evidence, TaskTimes
 from ballast.moves.loads import Loads
 from ballast.moves.rules import Way

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ballast.model import Executor, ExecutorUsage, MovesPolicy, Phase, Reason, Topology, Workload
-from ballast.moves.budget import Objection
+from ballast.model import Executor, ExecutorUsage, MovesPolicy, Objection, Phase, Reason, Topology, Workload
 from ballast.moves.loads import Profile, profile_of
 
 _SPARK_MIN_FAILURES = 3

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ballast.model import Executor, Move, MovePhase, Phase, Policy, Reason, Refusal, Snapshot
-from ballast.moves.budget import ExecutorCounts, Objection, rest
+from ballast.model import Executor, Move, MovePhase, Objection, Phase, Policy, Reason, Refusal, Snapshot
+from ballast.moves.budget import ExecutorCounts
 from ballast.moves.candidates import Candidates
+from ballast.moves.rest import rest
 from ballast.moves.rules import Rules
 from ballast.moves.score import projected
 from ballast.moves.step import Revalidation

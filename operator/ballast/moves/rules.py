@@ -14,12 +14,14 @@ from ballast.model import (
     Move,
     MovesMode,
     MovesPolicy,
+    Objection,
     PlacementMode,
     Policy,
     Reason,
 )
 from ballast.moves import budget
-from ballast.moves.budget import ExecutorCounts, ExecutorId, Objection, Rest, precedent
+from ballast.moves.budget import ExecutorCounts
+from ballast.moves.rest import ExecutorId, Rest, precedent
 
 DRIFT_POINTS = 5.0
 """Scores move between a decision and its effect: a move that was predicted is still good if it overshoots by so much.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ballast.model import Executor, Gap, Move, MovePhase, MovesPolicy, PlannedMove, Policy, Reason, Snapshot
-from ballast.moves.budget import ExecutorCounts, Objection, Rest
+from ballast.model import Executor, Gap, Move, MovePhase, MovesPolicy, Objection, PlannedMove, Policy, Reason, Snapshot
+from ballast.moves.budget import ExecutorCounts
 from ballast.moves.candidates import Candidates
+from ballast.moves.rest import Rest
 from ballast.moves.rules import Rules, Way, locality_loss
 from ballast.shedding.load import Suggestion
 

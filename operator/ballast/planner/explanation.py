@@ -17,6 +17,7 @@ from ballast.model import (
     Move,
     MovesMode,
     Node,
+    Objection,
     Phase,
     Pin,
     Placement,
@@ -28,9 +29,10 @@ from ballast.model import (
     Snapshot,
     Topology,
 )
-from ballast.moves.budget import ExecutorCounts, Objection, Rest, rest
+from ballast.moves.budget import ExecutorCounts
 from ballast.moves.candidates import Candidates
 from ballast.moves.eligibility import cause
+from ballast.moves.rest import Rest, rest
 from ballast.moves.rules import Rules, worth
 from ballast.placement import admission
 from ballast.placement.tie import untied

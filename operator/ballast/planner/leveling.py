@@ -27,9 +27,9 @@ from ballast.model import (
     Toleration,
     Workload,
 )
-from ballast.moves.budget import Rest, left
 from ballast.moves.candidates import Candidates
 from ballast.moves.loads import Loads
+from ballast.moves.rest import Rest, left
 from ballast.moves.rules import weightless
 from ballast.moves.score import astray, foreign
 from ballast.planner.arbiter import Arbiter, ArbiterTerms, planned

@@ -25,8 +25,8 @@ from ballast.model import (
     Resources,
     Snapshot,
 )
-from ballast.moves.budget import Rest, rest
 from ballast.moves.loads import Loads
+from ballast.moves.rest import Rest, rest
 from ballast.moves.score import Scores, measured, points_per_core, projected
 from ballast.placement.locality import counts_by_topology, locality
 from ballast.placement.placing import Placed, place

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from ballast.model import Move, MovePhase, MovesMode, Phase, Policy, Reason, Refusal
+from ballast.model import Move, MovePhase, MovesMode, Objection, Phase, Policy, Reason, Refusal
 from ballast.moves import (
     ClearNomination,
     DeleteUnscheduled,
@@ -25,8 +25,9 @@ from ballast.moves import (
     Step,
     advance,
 )
-from ballast.moves.budget import ExecutorCounts, Objection, Rest
+from ballast.moves.budget import ExecutorCounts
 from ballast.moves.record import to_move
+from ballast.moves.rest import Rest
 from ballast.moves.revalidation import _behind
 from ballast.moves.rules import Rules, Way
 from tests.properties.move_world.world import (

@@ -4,18 +4,17 @@ from typing import Any
 
 import pytest
 
-from ballast.model import Budget, Move, MovePhase, MovesPolicy, Phase, Reason
+from ballast.model import Budget, Move, MovePhase, MovesPolicy, Objection, Phase, Reason
 from ballast.moves.budget import (
     ExecutorCounts,
-    Objection,
     active,
     next_reset,
     node_objection,
     pool_objection,
-    rest,
     topology_objection,
     used,
 )
+from ballast.moves.rest import rest
 from ballast.moves.rules import Rules, Way
 from tests.builders import NOW, a_move, a_policy, an_executor
 
@@ -225,67 +224,6 @@ def test_the_budget_says_what_is_used_and_when_it_frees() -> None:
     assert next_reset(budget, moves, NOW) == NOW + 3000
 
 
-@pytest.mark.parametrize(
-    ("outcomes", "paused"),
-    [
-        ([False, False, False], True),
-        ([True, False, False], False),
-        ([False, False, False, True], False),
-        ([False, None, False], False),
-        ([False, None, False, None, False], True),
-        ([True, None, None, False, False], False),
-        ([False, False], False),
-    ],
-)
-def test_a_topology_pauses_after_moves_in_a_row_that_did_not_help(outcomes: list[bool | None], *, paused: bool) -> None:
-    moves = [
-        a_move(f"m{i}", helped=helped, ended_at=NOW - 1000 + i, started_at=NOW - 2000 + i)
-        for i, helped in enumerate(outcomes)
-    ]
-    assert (rest(moves, MovesPolicy(), NOW).paused == {"team/clicks"}) is paused
-
-
-def test_a_move_that_failed_on_its_way_counts_and_one_that_never_left_does_not() -> None:
-    def outcomes(*phases: MovePhase) -> list[Move]:
-        return [a_move(f"m{i}", phase=phase, helped=None, ended_at=NOW - 9 + i) for i, phase in enumerate(phases)]
-
-    failed, refused = MovePhase.FAILED, MovePhase.REFUSED
-    assert rest(outcomes(failed, refused, failed, failed), MovesPolicy(), NOW).paused == {"team/clicks"}
-    assert rest(outcomes(refused, refused, refused), MovesPolicy(), NOW).paused == frozenset()
-
-
-def test_no_pause_is_asked_for_by_a_count_of_zero() -> None:
-    failed = [a_move(f"m{i}", phase=MovePhase.FAILED) for i in range(9)]
-    assert rest(failed, MovesPolicy(pause_after_failures=0), NOW).paused == frozenset()
-
-
-def test_only_a_paused_topology_has_an_objection() -> None:
-    resting = rest([a_move(f"m{i}", helped=False) for i in range(3)], MovesPolicy(), NOW)
-    assert resting.of_topology("team/clicks") == (Reason.PAUSED, "moves of team/clicks are paused")
-    assert resting.of_topology("team/other") is None
-
-
-@pytest.mark.parametrize("phase", [MovePhase.REFUSED, MovePhase.EXPIRED])
-def test_an_executor_rests_until_its_move_may_be_suggested_again(phase: MovePhase) -> None:
-    policy = MovesPolicy(cooldown_seconds=200.0, leave_timeout_seconds=120.0)
-    refused = a_move(executor_uid="uid-e", phase=phase, ended_at=NOW - 150)
-    words = f"its move m1 was {phase.lower()}; it rests 50 s more"
-    assert rest([refused], policy, NOW).executors == {("team", "uid-e"): (Reason.COOLDOWN, words)}
-    assert rest([refused], policy, NOW + 50).executors == {}
-
-
-def test_a_namespace_rests_after_an_executor_of_it_could_not_be_evicted() -> None:
-    """Else each of its executors would take its turn, and keep those of others from being moved."""
-    policy = MovesPolicy(cooldown_seconds=200.0, leave_timeout_seconds=120.0)
-    blocked = a_move(executor_name="e-1", phase=MovePhase.REFUSED, ended_at=NOW - 150, blocked=True)
-    words = "moves in team rest 50 s more: e-1 was kept from leaving"
-    resting = rest([blocked], policy, NOW)
-    assert resting.of_executor("team", "uid-other") == (Reason.COOLDOWN, words)
-    assert resting.of_executor("others", "uid-other") is None
-    assert rest([blocked], policy, NOW + 50).namespaces == {}
-    assert rest([replace(blocked, blocked=False)], policy, NOW).namespaces == {}
-
-
 def test_moves_that_wait_for_approval_limit_those_of_their_own_namespace_alone() -> None:
     policy = MovesPolicy(max_concurrent=2, max_concurrent_per_node=1)
     waiting = [a_move(f"m{i}", phase=MovePhase.PROPOSED, ended_at=None, unapproved=True) for i in range(2)]
@@ -298,11 +236,6 @@ def test_moves_that_wait_for_approval_limit_those_of_their_own_namespace_alone()
     assert own is not None
     about_to_go = [replace(move, unapproved=False) for move in waiting]
     assert pool_objection(about_to_go, policy, ExecutorCounts(), NOW) is not None
-
-
-def test_a_namespace_rests_in_which_moves_can_t_be_created() -> None:
-    resting = rest([], MovesPolicy(), NOW, closed={"team": "exceeded quota"})
-    assert resting.of_executor("team", "uid-e") == (Reason.COOLDOWN, "moves in team rest: exceeded quota")
 
 
 def test_a_move_that_names_an_executor_of_another_namespace_keeps_it_from_nothing() -> None:

@@ -18,7 +18,8 @@ from ballast.model import (
     Reason,
     Weights,
 )
-from ballast.moves.budget import ExecutorCounts, rest
+from ballast.moves.budget import ExecutorCounts
+from ballast.moves.rest import rest
 from ballast.moves.rules import Rules, Way, overshoot, worth
 from tests.builders import NOW, a_move, a_policy
 

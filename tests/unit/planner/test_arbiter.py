@@ -14,7 +14,7 @@ from ballast.model import (
     Reason,
     Snapshot,
 )
-from ballast.moves.budget import rest
+from ballast.moves.rest import rest
 from ballast.planner.arbiter import Arbiter
 from tests.builders import NOW, a_move, a_policy, a_snapshot
 
