@@ -1,9 +1,9 @@
 """The CPU that an executor uses, and takes along when it moves.
 
-The driver hands tasks to whichever core is free, so what a move takes along is the executor's cores times its
-application's mean use of a core. What the executor uses beyond that counts as far as it has lasted: partitions of
-unequal size that stay with their executors last, bursts don't. Compared is work: on a slower node the same work takes
-more of a core.
+The driver hands tasks to whichever core is free, so a move takes along the executor's cores times its application's
+mean use of a core. What the executor uses beyond that counts as far as it has lasted: partitions of unequal size stay
+with their executors, and bursts go. Loads are compared as work, because the same work takes more of a core on a slower
+node.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """How fast machine types are against each other, learned from what the same applications do there.
 
-Where an application runs on machines of two types, its executors of both do the same work: the records per second of
-CPU tell how fast one type is against the other. Learned are the types' speeds against that of the type with the most
-nodes. Nodes of one type are alike, so what is learned holds for nodes that no executor runs on yet.
+Where an application runs on machines of two types, its executors on both do the same work. Their records per second of
+CPU show how fast one type is compared with the other. The type with the most nodes is the reference. Nodes of one type
+are alike, so what is learned holds for nodes on which no executor runs yet.
 
-Where a node declares its speed (annotation ballast.dev/speed), what is declared counts and nothing is learned.
+A node may declare its speed (annotation ballast.dev/speed). Then what is declared counts, and nothing is learned.
 """
 
 from __future__ import annotations

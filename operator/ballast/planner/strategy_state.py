@@ -87,7 +87,7 @@ def known_loads(snapshot: Snapshot, policy: Policy, memory: Memory) -> Loads:
 
 
 def with_speeds(memory: Memory, snapshot: Snapshot, policy: Policy, *, now: float) -> Memory:
-    """The memory with what this pass tells about the speed of machine types."""
+    """The memory with what this pass shows of the speed of machine types."""
     before = restored(memory, NODE_SPEED, Speeds) or Speeds()
     after = observed_speeds(before, snapshot, window_seconds=policy.window_seconds, now=now)
     return memory if after == before else stored(memory, NODE_SPEED, after)
