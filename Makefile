@@ -5,6 +5,8 @@ RUN := .venv/bin/python
 BENCH ?= all
 # It takes all of the machine from whatever runs next to it.
 STARVED := tests/cluster/test_operator_starved.py
+# What a running stream is measured by: it must not wait for the CPU of others.
+TIMED := tests/spark/test_size.py
 CORE := model placement shedding grouping sizing moves planner kube controller prometheus simulation
 
 .PHONY: help setup demo backtest test check unit spark cluster e2e bench comparison dependencies generate format image clean
@@ -43,7 +45,8 @@ unit: ## Run the tests that need no control plane, and see that they take the co
 	@$(RUN) -m pytest tests/pages
 
 spark: ## Run the tests of the data on Spark, with a real Prometheus
-	@$(RUN) -m pytest tests/spark
+	@$(RUN) -m pytest -n 2 --dist loadfile tests/spark --ignore=$(TIMED)
+	@$(RUN) -m pytest $(TIMED)
 
 cluster: ## Run the tests against the real API server
 	@$(RUN) -m pytest -n 2 --dist loadfile tests/testbed tests/cluster tests/faults --ignore=$(STARVED)

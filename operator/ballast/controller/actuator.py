@@ -191,7 +191,7 @@ class Actuator:
                 logs.note_done(logs.Line.DELETED, context.name, **about, outcome=outcome)
                 self._post(_pod(placement), EventReason.PLACED_AGAIN, "Place", placement.detail, warning=True)
 
-    def closed(self) -> dict[str, str]:
+    def closed_namespaces(self) -> dict[str, str]:
         """Namespaces in which moves could lately not be created, and why."""
         now = self._monotonic()
         self._closed = {namespace: each for namespace, each in self._closed.items() if now < each[0]}

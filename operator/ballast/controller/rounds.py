@@ -268,7 +268,9 @@ class Rounds:
         full = self._renewed(read, cluster_view, kept)
         known = [*moves, *self._deleted]
         context = cluster_view.context(read, kept.memory, _usable(read, cluster_view, kept), known)
-        context = replace(context, snapshot=replace(context.snapshot, closed=self._parts.actuator.closed()))
+        context = replace(
+            context, snapshot=replace(context.snapshot, closed_namespaces=self._parts.actuator.closed_namespaces())
+        )
         self._seen |= {executor.uid for executor in context.snapshot.executors}
         decided, memory = plan(context.snapshot, context.policy, context.memory, cluster_view.now)
         # Executors first: nothing that a move does, or waits for, may delay one at its gate.

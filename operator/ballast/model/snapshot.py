@@ -193,6 +193,6 @@ class Snapshot:
     pending: tuple[Demand, ...] = ()
     contended: bool = False
     """Pods of others wait for room, and may take what becomes free before an executor is bound."""
-    closed: Mapping[str, str] = field(default_factory=dict)
+    closed_namespaces: Mapping[str, str] = field(default_factory=dict)
     """Namespaces in which moves could lately not be created, and why."""
     metrics: MetricsHealth = field(default_factory=MetricsHealth)

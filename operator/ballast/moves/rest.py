@@ -71,11 +71,13 @@ class Rest:
         return (Reason.PAUSED, f"moves of {key} are paused") if key in self.paused else None
 
 
-def rest(moves: Iterable[Move], policy: MovesPolicy, now: float, *, closed: Mapping[str, str] | None = None) -> Rest:
-    """`closed`: namespaces in which moves could lately not be created, and why."""
+def rest(
+    moves: Iterable[Move], policy: MovesPolicy, now: float, *, closed_namespaces: Mapping[str, str] | None = None
+) -> Rest:
+    """`closed_namespaces`: namespaces in which moves could lately not be created, and why."""
     known = tuple(moves)
     resting = _awaiting_approval(known, policy) | _blocked_lately(known, policy, now)
-    for namespace, why in (closed or {}).items():
+    for namespace, why in (closed_namespaces or {}).items():
         resting[namespace] = Reason.COOLDOWN, f"moves in {namespace} rest: {why}"
     return Rest(_paused(known, policy.pause_after_failures), _refused_lately(known, policy, now), resting)
 

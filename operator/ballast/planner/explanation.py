@@ -96,7 +96,10 @@ def explain(snapshot: Snapshot, policy: Policy, memory: Memory, now: float, *, e
     view = next((node for node in decided.pool.nodes if node.name == found.node), None)
     ahead = {node.name: node.projected for node in decided.pool.nodes if node.projected is not None}
     destination = next((p.node for p in replanned(snapshot, policy, memory, [found])), None)
-    past, resting = _past(found, snapshot), rest(snapshot.moves, policy.moves, now, closed=snapshot.closed)
+    past, resting = (
+        _past(found, snapshot),
+        rest(snapshot.moves, policy.moves, now, closed_namespaces=snapshot.closed_namespaces),
+    )
     rules = Rules(policy, snapshot.moves, resting=resting, counts=ExecutorCounts.of(snapshot.executors), now=now)
     return Explanation(
         executor=executor,

@@ -181,7 +181,7 @@ def _inputs(snapshot: Snapshot, policy: Policy, memory: Memory, now: float) -> _
     found = measured(snapshot, policy)
     known = known_loads(snapshot, policy, memory)
     ahead = projected(snapshot, policy, known, found.by_node)
-    resting = rest(snapshot.moves, policy.moves, now, closed=snapshot.closed)
+    resting = rest(snapshot.moves, policy.moves, now, closed_namespaces=snapshot.closed_namespaces)
     reserved, unbound = in_flight(snapshot), expected(snapshot, policy.levels)
     return _Inputs(snapshot, policy, memory, now, found, known, ahead, reserved, unbound, resting)
 

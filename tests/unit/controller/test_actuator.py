@@ -371,10 +371,10 @@ def test_moves_rest_for_a_cooldown_in_a_namespace_that_does_not_take_one(pool: S
     pool.refusals["/executormoves"] = Answer(403, {"message": "exceeded quota: moves"})
     actuator, context = acting(pool, tmp_path, monotonic=lambda: now[0])
     actuator.create_moves(context, Plan(moves=(MOVE,)))
-    (why,) = actuator.closed().values()
+    (why,) = actuator.closed_namespaces().values()
     assert "exceeded quota: moves" in why
     now[0] += context.policy.moves.cooldown_seconds
-    assert actuator.closed() == {}
+    assert actuator.closed_namespaces() == {}
 
 
 def test_a_move_that_came_to_nothing_may_come_again_and_one_that_is_open_may_not(pool: Stage, tmp_path: Path) -> None:

@@ -71,5 +71,5 @@ def test_a_namespace_rests_after_an_executor_of_it_could_not_be_evicted() -> Non
 
 
 def test_a_namespace_rests_in_which_moves_can_t_be_created() -> None:
-    resting = rest([], MovesPolicy(), NOW, closed={"team": "exceeded quota"})
+    resting = rest([], MovesPolicy(), NOW, closed_namespaces={"team": "exceeded quota"})
     assert resting.of_executor("team", "uid-e") == (Reason.COOLDOWN, "moves in team rest: exceeded quota")

@@ -234,7 +234,7 @@ def test_executors_of_a_namespace_that_takes_no_moves_leave_the_moves_to_those_o
     policy = a_policy(shedding=AT_ONCE, moves=moves)
     open_to_all, _ = plan(snapshot, policy, Memory(), NOW)
     assert [move.namespace for move in open_to_all.moves] == ["closed"]
-    decided, _ = plan(replace(snapshot, closed={"closed": "exceeded quota"}), policy, Memory(), NOW)
+    decided, _ = plan(replace(snapshot, closed_namespaces={"closed": "exceeded quota"}), policy, Memory(), NOW)
     assert [move.namespace for move in decided.moves] == ["team"]
     told = {refusal.subject: refusal.detail for refusal in decided.refusals}
     assert told["closed/t-0"] == "moves in closed rest: exceeded quota"
