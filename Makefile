@@ -14,7 +14,7 @@ CORE := model placement shedding grouping sizing moves planner kube controller p
 .NOTPARALLEL:
 
 help: ## Show this list
-	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 setup: ## Get everything the project needs on a Debian or Ubuntu machine (as root)
 	@scripts/setup.sh

@@ -88,7 +88,7 @@ KINDS: tuple[Kind, ...] = (
         columns=(
             Column("Ready", _condition("Ready")),
             Column("Executors", ".status.executors.text", description="Running and expected executors"),
-            Column("Gated", ".status.executors.gated", "integer", description="Executors held for placement"),
+            Column("Gated", ".status.executors.gated", "integer", description="Executors gated until they are placed"),
             Column("Cross-zone", ".status.locality.crossZoneRatio", "number", description="Share of the traffic"),
             Column("Cross-rack", ".status.locality.crossRackRatio", "number", description="Share of the traffic"),
             Column("Cross-node", ".status.locality.crossNodeRatio", "number", wide=True),

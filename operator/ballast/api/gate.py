@@ -1,4 +1,4 @@
-"""GateSwitch: whether, and where, new executors are held for placement."""
+"""GateSwitch: whether, and where, new executors are gated until they are placed."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ballast.api.version import API_VERSION
 
 
 class GateSpec(Model):
-    """Whether, and where, new executors are held. Read by the admission policy: every field is always there."""
+    """Whether, and where, new executors are gated. Read by the admission policy: every field is always there."""
 
     gating: bool = False
-    """Whether any executor is held at all. On while an operator leads, off when none does."""
+    """Whether any executor is gated at all. On while an operator leads, off when none does."""
     all_namespaces: bool = False
-    """Whether executors of every namespace are held, whatever namespaces says."""
+    """Whether executors of every namespace are gated, whatever namespaces says."""
     # Atomic: with a set, server-side apply drops an empty list and keeps items that another manager once wrote.
     namespaces: Annotated[tuple[DnsLabel, ...], Field(max_length=2000, json_schema_extra={"default": []}), ATOMIC] = ()
-    """The namespaces whose executors are held: those where placement is enforced."""
+    """The namespaces whose executors are gated: those where placement is enforced."""
 
 
 class GateStatus(StatusModel):
@@ -37,11 +37,11 @@ class GateStatus(StatusModel):
 
 
 class GateSwitch(Resource):
-    """The switch that turns holding of executors on and off. Written by Ballast alone; each release has one."""
+    """The switch that turns the gating of executors on and off. Written by Ballast alone; each release has one."""
 
     api_version: Literal["ballast.dev/v1alpha1"] = API_VERSION
     kind: Literal["GateSwitch"] = "GateSwitch"
     spec: GateSpec = nested(GateSpec)
-    """Whether, and where, new executors are held."""
+    """Whether, and where, new executors are gated."""
     status: GateStatus = Field(default_factory=GateStatus)
     """The operator that writes the switch."""

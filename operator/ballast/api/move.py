@@ -208,7 +208,7 @@ class MoveStatus(StatusModel):
     """Where the move stands."""
 
     observed_generation: Annotated[int, Field(ge=-1)] = -1
-    """The generation of the spec that this status is about; -1 before the first look."""
+    """The generation of the spec that this status is about; -1 before the operator has seen it."""
     phase: MovePhase | None = None
     """Proposed, Approved, Leaving, Arriving, Settling, Succeeded, Failed, Expired or Refused."""
     reason: Word = ""

@@ -114,7 +114,7 @@ class Weights(Model):
     )
 
     cpu_percent: Weight = 100
-    """Weight of CPU usage. With 0 nothing is moved: what a move would bring can't be told."""
+    """Weight of CPU usage. With 0 nothing is moved, because the effect of a move can't be predicted."""
     memory_percent: Weight = 0
     """Weight of memory usage."""
     network_receive_percent: Weight = 0
@@ -154,15 +154,15 @@ class Metrics(Model):
     window: Annotated[Duration, Between("5s", "1h")] = Duration.parse("2m")
     """Values are means over this time, from 5s to 1h."""
     max_age: Annotated[Duration, Between("5s", "2h")] = Duration.parse("3m")
-    """Older samples are stale: that signal drops out, and a node without any takes part in nothing."""
+    """Older samples are ignored. A node without newer ones is excluded from moves."""
     advanced: MetricsAdvanced = nested(MetricsAdvanced)
     """Queries of your own."""
     weights: Weights = nested(Weights)
-    """How much each resource counts in a node's score. What a move takes along is predicted by CPU alone."""
+    """How much each resource counts in a node's score. The effect of a move is predicted from CPU alone."""
     network_capacity: Quantity | None = None
     """Bits per second that a node's network carries each way, such as 10G.
 
-    A node's annotation ballast.dev/network-capacity or the query nodeNetworkCapacity says it node by node.
+    A node's annotation ballast.dev/network-capacity or the query nodeNetworkCapacity sets it for a single node.
     """
     topology_queries: Permission = Permission.DENY
-    """Whether queries in a SparkTopology run (Allow): they run with the operator's rights and their values show."""
+    """Whether queries in a SparkTopology run (Allow). They run with the operator's rights, and reveal their values."""

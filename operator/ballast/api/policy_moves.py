@@ -37,7 +37,7 @@ class Moves(Profiled):
     mode: MovesMode = MovesMode.RECOMMEND
     """Disabled, Recommend (touch nothing), Approve (propose ExecutorMoves and wait for approval) or Enforce.
 
-    Approve and Enforce need placement.mode: Enforce, which holds a replacement until it is sent to its destination.
+    Approve and Enforce need placement.mode: Enforce, which gates a replacement and places it on its destination.
     Switching to Disabled or Recommend ends the moves whose executor has not begun to leave.
     """
     pin: MovePin = MovePin.ZONE
@@ -66,7 +66,7 @@ class Moves(Profiled):
     While the application is slower than before it may be catching up: the operator waits up to as long again.
     """
     min_executor_age: Annotated[Duration, Between("0s", "24h")] = by_profile("moves.min_executor_age")
-    """Younger executors stay."""
+    """Executors younger than this are not moved."""
     min_gain: Points = by_profile("moves.min_gain")
     """Points by which the gap must narrow."""
     min_slowness_percent: Annotated[int, Field(ge=100, le=10_000)] = by_profile("moves.min_slowness_percent")
@@ -87,8 +87,8 @@ class Moves(Profiled):
     """No executor of an application is moved once it has had this percentage of the failures at which Spark gives up.
     """
     cooldown: Annotated[Duration, Between("0s", "168h")] = by_profile("moves.cooldown")
-    """A topology that has had as many moves as may be under way waits until so long after the first of them has ended.
-    A node that an executor left takes none for so long, and one that took an executor gives none."""
+    """How long a move counts after it has ended. Until then it counts in its topology's maxConcurrentPerTopology, the
+    node that the executor left takes none, and the node that took it gives none."""
     leave_timeout: Annotated[Duration, Between("5s", "1h")] = Duration.parse("2m")
     """How long an executor may take to leave. If its own grace period is longer, that counts, up to an hour."""
     arrive_timeout: Annotated[Duration, Between("5s", "1h")] = Duration.parse("3m")

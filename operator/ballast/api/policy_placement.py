@@ -122,7 +122,7 @@ class Placement(Profiled):
     )
 
     mode: PlacementMode = PlacementMode.RECOMMEND
-    """Disabled, Recommend (only say what would be better) or Enforce (hold new executors and place them)."""
+    """Disabled, Recommend (only say what would be better) or Enforce (gate new executors and place them)."""
     strategy: PlacementStrategy = PlacementStrategy.PROXIMITY
     """How a node is chosen: near what the executor talks to (Proximity), with the least traffic in the long run
     (LeastLongTermRate), at random of those well below the mean score (LeastResourceUsage), one after the other

@@ -36,8 +36,8 @@ class AvgShedder(Profiled):
     unit: LoadUnit = LoadUnit.USAGE
     """What is leveled: Usage (points of score, by prediction) or Traffic (rates, as Pulsar does)."""
     low_threshold: Points = by_profile("shedding.avg_shedder.low_threshold")
-    """A gap of so many points counts as a low hit. With unit Usage, the points by which load other than executors'
-    comes and goes are added to lowThreshold and highThreshold."""
+    """A gap of so many points counts as a low hit. With unit Usage, lowThreshold and highThreshold rise by the points
+    by which load other than executors' comes and goes."""
     high_threshold: Points = by_profile("shedding.avg_shedder.high_threshold")
     """A gap of so many points counts as a high hit as well."""
     low_hits: Hits = by_profile("shedding.avg_shedder.low_hits")
@@ -45,11 +45,12 @@ class AvgShedder(Profiled):
     high_hits: Hits = by_profile("shedding.avg_shedder.high_hits")
     """High hits in a row that start a move."""
     min_hot_score: Points = by_profile("shedding.avg_shedder.min_hot_score")
-    """A node below this score is not hot, whatever the gap, unless that has persisted (persistentHits)."""
+    """A node below this score is not hot, whatever the gap, unless the gap has persisted (persistentHits)."""
     persistent_hits: Annotated[int, Field(ge=0, le=1000)] = by_profile("shedding.avg_shedder.persistent_hits")
-    """Metric windows in a row after which a gap is closed that is too small for hits, or whose hot node is too cool; 0:
-    never. It must have at least 60 % of lowThreshold, and its hot node at least 75 % of minHotScore. Only with unit
-    Usage and packing Spread, and while no wider gap is left."""
+    """How many times metrics.window a small gap must last before it starts a move; 0: small gaps are left as they are.
+
+    A gap is small if it is below lowThreshold, but at least 60 % of it, or if its hot node is below minHotScore, but at
+    least at 75 % of it. Only with unit Usage and packing Spread, and while no wider gap is left."""
     max_unload_percent: Annotated[int, Field(ge=1, le=100)] = 50
     """How much of the gap to close, at most."""
     min_rate: Quantity = Quantity.parse(1000)

@@ -32,7 +32,7 @@ class NodesStatus(StatusModel):
     total: Count = 0
     """Nodes in the pool."""
     eligible: Count = 0
-    """Nodes that take part: those with fresh metrics. One that is cordoned or not ready only gives."""
+    """Nodes that take part: those with fresh metrics. No executor moves to a node that is cordoned or not ready."""
     stale: Count = 0
     """Nodes without fresh metrics."""
     mean: Score | None = None
@@ -198,7 +198,7 @@ class PolicyStatus(StatusModel):
     """The state of the pool, what counts towards moves, and what was refused."""
 
     observed_generation: Annotated[int, Field(ge=-1)] = -1
-    """The generation of the spec that this status is about; -1 before the first look."""
+    """The generation of the spec that this status is about; -1 before the operator has seen it."""
     conditions: Conditions = ()
     """Ready, MetricsAvailable, Balanced; and, when so, Stalled, Paused, Gating (False: the gate switch stays off),
     ExecutorsPlaced (False: executors were released without a decided place in the last hour), MovesPossible (False:

@@ -110,7 +110,7 @@ class Component(Model):
     exchange: Rate | None = None
     """What the component's executors send one another (an all-to-all shuffle), in total.
 
-    Nothing (0) with a remote shuffle service: streams to its workers and back, an external component, say it then.
+    With a remote shuffle service, set 0, and declare its workers as an external component with streams to and from it.
     """
     external: External | None = None
     """Set for what lies outside Spark, such as Kafka."""

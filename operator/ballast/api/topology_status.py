@@ -26,7 +26,7 @@ class ExecutorCounts(StatusModel):
     expected: Count = 0
     """Expected executors, as far as the components say."""
     gated: Count = 0
-    """Executors held for placement."""
+    """Executors gated until they are placed."""
 
 
 class ComponentStatus(StatusModel):
@@ -37,7 +37,7 @@ class ComponentStatus(StatusModel):
     executors: Count = 0
     """Executors that exist."""
     gated: Count = 0
-    """Executors held for placement."""
+    """Executors gated until they are placed."""
     running: Count = 0
     """Executors that run."""
     scope: Word = ""
@@ -104,7 +104,7 @@ class TopologyStatus(StatusModel):
     """What Ballast sees and has done."""
 
     observed_generation: Annotated[int, Field(ge=-1)] = -1
-    """The generation of the spec that this status is about; -1 before the first look."""
+    """The generation of the spec that this status is about; -1 before the operator has seen it."""
     conditions: Conditions = ()
     """Ready; Placed, MetricsAvailable; and, when so, Reconciling, Stalled, Paused, ExternalFound (False),
     SelectorsDisjoint (False: it selects executors of another topology), MovesLimited (limits on moves keep its

@@ -214,4 +214,9 @@ def _summary(findings: Sequence[Finding]) -> str:
     if not findings:
         return "No findings."
     counts = {name: sum(each.severity == name for each in findings) for name in ("error", "warning", "info")}
-    return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    return ", ".join(_counted(count, name) for name, count in counts.items() if count)
+
+
+def _counted(count: int, severity: str) -> str:
+    plural = "s" if count > 1 and severity != "info" else ""
+    return f"{count} {severity}{plural}"

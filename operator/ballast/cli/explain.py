@@ -47,7 +47,7 @@ EXAMPLES = (
 
 COLUMNS = (
     "DISTANCE    mean distance to what it talks to, by the policy's spec.levels",
-    "SCORE       usage of the node in percent; AFTER: with the executor on it",
+    "SCORE       usage of the node in percent; AFTER: with the executor (its own: without)",
     "TRAFFIC     change of what the topology's traffic costs if it were there: +5% is more expensive",
     "MOVE THERE  possible, or the reason why not",
     "CAPACITY    share of the executor's task slots' time in which they run tasks",

@@ -41,7 +41,7 @@ def history(
         str | None,
         typer.Option(
             "--from",
-            help="First day (UTC) to collect, again if it is there; Default: those that are missing.",
+            help="First day (UTC) to collect, also if it is there. Default: all days that are missing.",
             metavar="DAY",
         ),
     ] = None,

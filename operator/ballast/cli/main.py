@@ -104,7 +104,7 @@ def app(name: str) -> typer.Typer:
     program = typer.Typer(
         name=name,
         cls=_Commands,
-        help="Keep Spark executors close to what they talk to, and the nodes under them level.",
+        help="Place Spark executors close to what they exchange data with, and even out the load of their nodes.",
         epilog=_listed("Examples", _EXAMPLES) + _listed("Exit codes", _EXIT_CODES),
         no_args_is_help=True,
         context_settings={"help_option_names": ["-h", "--help"]},

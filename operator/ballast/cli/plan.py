@@ -74,7 +74,7 @@ def plan(
         typer.Option(
             "--namespace",
             "-n",
-            help="Only topologies of it. Default: all; of NAME, the context's.",
+            help="Only topologies of it. Default: all; with NAME, that of the context.",
             metavar="NAMESPACE",
         ),
     ] = None,

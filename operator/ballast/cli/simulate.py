@@ -53,7 +53,7 @@ def simulate(
             "--policy",
             "-p",
             metavar="POLICY",
-            help="A file of BalancingPolicies or a strategy: SHEDDING[/UNIT][+PLACEMENT]. May be repeated; "
+            help="A file of BalancingPolicies or a strategy: SHEDDING[/UNIT][+PLACEMENT]. May be repeated. "
             "Default: AvgShedder and None (no moves).",
         ),
     ] = None,

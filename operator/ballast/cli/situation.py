@@ -135,7 +135,7 @@ def _document(path: Path, option: str) -> dict[str, Any]:
     fields: dict[str, Any] = found[0] if found and isinstance(found[0], dict) else {}
     kind = fields.pop("kind", None)
     if kind != _KIND:
-        what = f"a {kind}, no {_KIND}" if isinstance(kind, str) else f"no {_KIND}"
+        what = f"a {kind}, not a {_KIND}" if isinstance(kind, str) else f"not a {_KIND}"
         raise InvalidField(option, str(path), f"this is {what}; {_REMEDY}")
     version = fields.pop("version", None)
     if version != VERSION:

@@ -36,7 +36,7 @@ NamespaceOption = Annotated[
     str | None, typer.Option("--namespace", "-n", help="Default: the namespace of the context.", metavar="NAME")
 ]
 AllNamespacesOption = Annotated[
-    bool, typer.Option("--all-namespaces", "-A", help="Of all namespaces.", show_default=False)
+    bool, typer.Option("--all-namespaces", "-A", help="All namespaces.", show_default=False)
 ]
 PrometheusOption = Annotated[
     str | None,

@@ -35,17 +35,17 @@ def connection(path: Path, context: str | None, environ: Mapping[str, str]) -> C
             return _from_library(path, context, environ)
         return chosen.connection(environ)
     except (OSError, yaml.YAMLError, ValueError, _Broken) as error:
-        words = _in_plain_words(error)
-        raise NotConnected(f"connect by {path}", f"{words} (set KUBECONFIG or --kubeconfig)") from error
+        words = _in_plain_words(error, path)
+        raise NotConnected(f"connect with {path}", f"{words} (set KUBECONFIG or --kubeconfig)") from error
 
 
-def _in_plain_words(error: Exception) -> str:
+def _in_plain_words(error: Exception, path: Path) -> str:
     """With the other file's name, where the kubeconfig names one that can't be read."""
     if isinstance(error, _Broken):
         return str(error)
     if isinstance(error, binascii.Error):
         return "a certificate or key in the file is not in base64"
-    other = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
+    other = f"{error.filename}: " if isinstance(error, OSError) and str(error.filename or path) != str(path) else ""
     return f"{other}{in_plain_words(error)}"
 
 

@@ -72,10 +72,10 @@ METHOD = (
     " window ended counts with the whole window."
 )
 RULE = (
-    "Recommended is, of the policies whose imbalance can't be told from the lowest, the one with the fewest moves;"
-    " among equals the one with the lower locality cost, then with the lower imbalance. Told from the lowest is what is"
-    " higher in every case, or by more than the 95 % interval of the differences, case by case, leaves to chance; what"
-    " is less than 1 %, or less than 0.1 point-hours, higher in the mean can't be told from it."
+    "Of the policies whose imbalance is not significantly above the lowest, the one with the fewest moves is"
+    " recommended; ties go to the lower locality cost, then to the lower imbalance. A policy is significantly above the"
+    " lowest if it is higher in every case, or if the 95 % interval of the differences, case by case, is above 0. A"
+    " mean that is less than 1 %, or less than 0.1 point-hours, higher is never significant."
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -84,6 +85,11 @@ def test_what_the_kernel_allows_a_pod_is_checked_with_or_without_an_application(
         assert ended.code == 1
         assert "warning: OpenFilesLow" in ended.out
         assert "1 warning" in ended.out
+
+
+def test_several_findings_of_one_severity_are_counted_in_the_plural() -> None:
+    ended = run("doctor", "--spark-submit", "spark-submit --conf spark.decommission.enabled=true job.py")
+    assert re.fullmatch(r"\d+ warnings", ended.out.splitlines()[-1])
 
 
 def test_a_policy_next_to_a_file_is_wrong_usage(conf: Path) -> None:

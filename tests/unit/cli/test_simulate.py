@@ -50,7 +50,15 @@ def test_the_table_has_a_line_for_each_policy(scenario: str) -> None:
 def test_the_last_line_answers_whether_moves_are_better_and_at_what_cost(scenario: str) -> None:
     last = run("simulate", scenario).out.splitlines()[-1]
     assert last.startswith("AvgShedder is better than no moves: ")
-    assert last.endswith(" for 3 moves; it was level after 2m, without moves it was not level at the end.")
+    assert last.endswith(" for 3 moves; the pool was level after 2m, without moves it was not level at the end.")
+
+
+def test_a_pool_that_no_run_leaves_level_is_said_once(tmp_path: Path) -> None:
+    slow = tmp_path / "slow.yaml"
+    limits = "maxConcurrentPerNode: 1, maxConcurrent: 1, budgets: [{moves: 1, per: 1h}]"
+    slow.write_text(SCENARIO.replace("maxConcurrentPerNode: 5, maxConcurrent: 5", limits), encoding="utf-8")
+    last = run("simulate", str(slow)).out.splitlines()[-1]
+    assert last.endswith(" for 1 move; the pool was not level at the end, with or without moves.")
 
 
 def test_where_a_policy_changes_nothing_the_last_line_says_so(tmp_path: Path) -> None:
@@ -82,7 +90,9 @@ def test_each_column_is_explained_with_its_unit_above_the_table(scenario: str) -
 
 def test_without_a_run_that_moves_nothing_the_last_line_says_how_to_add_one(scenario: str) -> None:
     last = run("simulate", scenario, "-p", "AvgShedder").out.splitlines()[-1]
-    assert last == "AvgShedder made 3 moves and was level after 2m; add --policy None to compare it with no moves."
+    assert last == (
+        "AvgShedder made 3 moves, and the pool was level after 2m; add --policy None to compare it with no moves."
+    )
 
 
 def test_programs_get_every_figure_and_move(scenario: str) -> None:

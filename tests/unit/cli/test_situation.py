@@ -135,9 +135,9 @@ def test_a_budget_that_could_never_come_is_refused_with_the_remedy(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "this is no BallastSnapshot; write a new file"),
-        ("- a\n- b\n", "this is no BallastSnapshot"),
-        ("kind: BalancingPolicy", "this is a BalancingPolicy, no BallastSnapshot"),
+        ("", "this is not a BallastSnapshot; write a new file"),
+        ("- a\n- b\n", "this is not a BallastSnapshot"),
+        ("kind: BalancingPolicy", "this is a BalancingPolicy, not a BallastSnapshot"),
         ("a: [", "not readable as YAML"),
         ("\x00", "not readable as YAML"),
     ],

@@ -128,8 +128,15 @@ def test_the_cluster_says_how_its_certificate_is_checked(cluster: dict[str, Any]
 def test_a_broken_file_says_what_is_wrong_with_it(change: dict[str, Any], words: str, tmp_path: Path) -> None:
     path = write(tmp_path)
     path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **change}))
-    with pytest.raises(NotConnected, match=rf"connect by .*({words}).*\(set KUBECONFIG or --kubeconfig\)"):
+    with pytest.raises(NotConnected, match=rf"connect with .*({words}).*\(set KUBECONFIG or --kubeconfig\)"):
         Connection.from_kubeconfig(path)
+
+
+def test_a_file_that_is_not_there_is_named_once(tmp_path: Path) -> None:
+    path = tmp_path / "absent"
+    with pytest.raises(NotConnected) as caught:
+        Connection.from_kubeconfig(path)
+    assert str(caught.value).startswith(f"connect with {path}: No such file or directory (set KUBECONFIG")
 
 
 @pytest.mark.parametrize("text", ["", "- a list", "{"])

@@ -24,11 +24,11 @@ MEANINGS: Mapping[str, str] = MappingProxyType(
     {
         "level after": "longest time out of balance; open: a gap was left at the end",
         "moves": "executors that were made to leave",
-        "rounds": "passes that decided on any",
+        "rounds": "passes that decided on at least one move",
         "beyond": "moves beyond the fewest possible",
         "wrong": "moves whose destination was too hot afterwards",
         "over": "moves whose source was too cold afterwards",
-        "back": "moves back within an hour of one there",
+        "back": "moves that reverse one of the last hour between the same two nodes",
         "failed": "moves that did not arrive or did not help",
         "imbalance(point-hours)": "standard deviation of the nodes' usage in points, summed over time",
         "peak%": "the highest usage of any node, of its capacity",
@@ -79,7 +79,7 @@ def simulated_answer(traces: Sequence[Trace]) -> str:
     best = found[name]
     made = f"{best.moves} move{'' if best.moves == 1 else 's'}"
     if still is None:
-        return f"{name} made {made} and {_level(best)}; add --policy {_NO_MOVES} to compare it with no moves."
+        return f"{name} made {made}, and the pool {_level(best)}; add --policy {_NO_MOVES} to compare it with no moves."
     before, after = still.imbalance_point_hours, best.imbalance_point_hours
     if _alike(before, after):
         return f"No moves are needed: {name} made {made}, and the imbalance is the same without any."
@@ -87,9 +87,14 @@ def simulated_answer(traces: Sequence[Trace]) -> str:
         change = f"from {before:.1f} to {after:.1f} point-hours"
         return f"No moves are better: {name} made {made}, and the imbalance rose {change}."
     return (
-        f"{name} is better than no moves: {1.0 - after / before:.0%} less imbalance for {made}; "
-        f"it {_level(best)}, without moves it {_level(still)}."
+        f"{name} is better than no moves: {1.0 - after / before:.0%} less imbalance for {made}; {_ends(best, still)}."
     )
+
+
+def _ends(ours: RunMetrics, still: RunMetrics) -> str:
+    if ours.seconds_to_balance is None and still.seconds_to_balance is None:
+        return "the pool was not level at the end, with or without moves"
+    return f"the pool {_level(ours)}, without moves it {_level(still)}"
 
 
 def _best(found: Mapping[str, RunMetrics]) -> str:
