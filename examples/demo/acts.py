@@ -105,8 +105,9 @@ class Play:
         self.screen.say(f"executors on {where}")
         self.screen.say(
             f"of their shuffle {found.spread.cross_zone_ratio:.0%} crosses zones and "
-            f"{found.spread.cross_rack_ratio:.0%} racks; measured: {found.zone_bytes_per_record:,.0f} bytes a record "
-            f"across zones, {found.rack_bytes_per_record:,.0f} across racks"
+            f"{found.spread.cross_rack_ratio:.0%} racks; measured with the driver's traffic: "
+            f"{found.zone_bytes_per_record:,.0f} bytes a record across zones, "
+            f"{found.rack_bytes_per_record:,.0f} across racks"
         )
         middle, high = found.median_seconds, quantile_seconds(found.batches, 0.95)
         if middle is not None and high is not None:

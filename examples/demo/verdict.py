@@ -122,4 +122,4 @@ def _warnings(found: Findings) -> Iterator[str]:
     """A busy machine is no failure: where it made the scores meaningless, the prediction is wrong."""
     use = found.median_use
     if use is not None and use.busy_percent >= BUSY_PERCENT:
-        yield f"the machine was usually {use} while scores counted: the nodes' scores also tell of the machine"
+        yield f"the machine was usually {use} while scores counted, so the scores depend on that, too"
