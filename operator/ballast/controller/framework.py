@@ -50,6 +50,7 @@ def _absent(library: str) -> Iterator[None]:
 
 with _absent("kubernetes"):
     import kopf
+    from kopf._cogs.structs.credentials import Vault
 
 
 _LOG = logging.getLogger(__name__)
@@ -128,7 +129,7 @@ class Framework:
 
     async def _once(self) -> None:
         existing = asyncio.all_tasks()
-        ending = asyncio.Event()
+        ending, vault = asyncio.Event(), Vault()
         self._current = (asyncio.get_running_loop(), ending)
         ours = {
             asyncio.create_task(_relay(self.stop, ending)),
@@ -143,6 +144,7 @@ class Framework:
                 # Without one kopf asks for the user's name, and the user of a container has none.
                 identity="ballast",  # type: ignore[arg-type]
                 stop_flag=ending,
+                vault=vault,
             )
             self._take_signals()
             running = asyncio.create_task(kopf.run_tasks(tasks, ignored=existing | ours))
@@ -158,6 +160,8 @@ class Framework:
             for task in ours:
                 task.cancel()
             self._current = None
+            # Kopf closes its connections only where it ends as it should.
+            await vault.close()
 
     def _take_signals(self) -> None:
         """Replace the handlers that kopf has just set, which fail at a second signal."""

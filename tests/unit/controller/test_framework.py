@@ -141,7 +141,6 @@ async def test_when_kopf_fails_it_is_started_again_inside_the_process(tmp_path: 
     assert heard.started == framework.restarts + 1
 
 
-@pytest.mark.filterwarnings("ignore:Unclosed (client session|connector):ResourceWarning")
 async def test_a_kopf_that_hangs_while_it_ends_is_abandoned_and_started_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
