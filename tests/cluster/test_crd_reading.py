@@ -44,7 +44,7 @@ def test_streams_are_explained(control_plane: Testbed, crd_server: Server) -> No
         ("bpol.spec.shedding.avgShedder", "Parameters of AvgShedder"),
         ("bpol.spec.moves.settle", "at least window plus interval"),
         ("emove.spec.executor.uid", "so that no namesake is ever moved"),
-        ("gsw.spec.gating", "Whether any executor is held at all"),
+        ("gsw.spec.gating", "Whether any executor is gated at all"),
         ("stopo.status.locality.crossZoneRatio", "crosses zones"),
     ],
 )

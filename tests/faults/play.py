@@ -119,13 +119,18 @@ class Play:
 
         wait_until(lasted, what="the fault is felt")
 
-    def ends(self, *, moving: bool = True) -> JSON:
-        """The end state, once it is reached."""
+    def ends(self, *, moving: bool = True, anywhere: bool = False) -> JSON:
+        """The end state, once it is reached.
+
+        `anywhere`: the gate of the move's replacement may have run out, and then it is where it found room.
+        """
         aim = self.aim(moving=moving)
 
         def ended() -> JSON | None:
             self.step()
             found = self.picture()
+            if anywhere and len(found["moved"]) == len(aim["moved"]):
+                found |= {"moved": aim["moved"], "pinned": aim["pinned"]}
             return found if found == aim else None
 
         began = time.monotonic()
@@ -134,7 +139,7 @@ class Play:
             what="everything is as without the fault",
             timeout_seconds=RECOVERY_SECONDS,
             poll_seconds=0.1,
-            explain=lambda: f"{self.picture()}",
+            explain=lambda: f"{self.picture()} {self._status()}",
         )
         print(f"recovered in {time.monotonic() - began:.1f} s")  # for `python -m benchmarks faults`
         return found
