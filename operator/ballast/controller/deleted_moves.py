@@ -6,7 +6,7 @@ executor would be chosen in every pass, beyond all budgets, and no other tenant'
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import replace
 
 from ballast.controller.cluster_objects import OpenMove, read_moves
@@ -32,15 +32,20 @@ class DeletedMoves:
         """Moves that were created since the last look; they may be gone before the next one."""
         self._seen |= {each.raw["metadata"]["uid"]: each for each in read_moves(tuple(raw))[0]}
 
-    def look(self, moves: Iterable[OpenMove], now: float) -> list[OpenMove]:
-        """Those that were deleted, ended when that was seen. `moves`: all that there are now."""
+    def look(self, moves: Iterable[OpenMove], now: float, *, policies: Container[str]) -> list[OpenMove]:
+        """Those that were deleted, ended when that was seen. `moves`: all that there are now.
+
+        `policies`: by name, all that there are now. What a policy was limited by goes with it.
+        """
         there = {each.raw["metadata"]["uid"]: each for each in moves}
         for uid in self._seen.keys() - there.keys():
             self._kept[uid] = _ended(self._seen[uid], now)
         self._kept = {
             uid: each
             for uid, each in self._kept.items()
-            if uid not in there and now - (each.state.timings.ended_at or now) < _KEPT_SECONDS
+            if uid not in there
+            and now - (each.state.timings.ended_at or now) < _KEPT_SECONDS
+            and (not each.state.orders.policy or each.state.orders.policy in policies)
         }
         self._seen = {uid: each for uid, each in there.items() if _counts(each.state)}
         return list(self._kept.values())

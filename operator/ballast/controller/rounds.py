@@ -174,13 +174,13 @@ class Rounds:
     def _begin(self, objects: ClusterObjects, pools: Pools) -> tuple[ClusterView, list[OpenMove]]:
         """What all passes of the round see, and the moves that there are."""
         moves, broken = self._move_reader.read(objects.moves)
-        self._deleted = self._deleted_moves.look(moves, self._clock())
+        policies = {read.resource.metadata.name for read in objects.policies}
+        self._deleted = self._deleted_moves.look(moves, self._clock(), policies=policies)
         gated = self._gates.holds_alone(objects.lists.pods)
         self._rota.begin((read.resource for read in objects.topologies), self._clock(), gated=gated)
         now, self._looked_at = self._clock(), self._monotonic()
         cluster_view = ClusterView(objects, pools, self._gates, now, self._failures, moves, self._rota)
         self._parts.movers.keep(moves, gated=gated)
-        policies = {read.resource.metadata.name for read in objects.policies}
         topologies = {key_of(read.resource) for read in objects.topologies}
         self._parts.reporter.begin(policies, [*objects.broken, *broken], topologies)
         self._seen, self._failed, self.release_at = set(), {}, None

@@ -13,6 +13,7 @@ from tests.unit.moves.builders import leaving, orders, proposed
 
 NOW = 1000.0
 DAYS = 25 * 3600.0
+POLICIES = {"streaming", ""}
 
 
 def seen(state: MoveState, *, by_hand: bool = False) -> OpenMove:
@@ -29,35 +30,42 @@ def seen(state: MoveState, *, by_hand: bool = False) -> OpenMove:
 )
 def test_a_move_that_is_deleted_goes_on_counting(state: MoveState, phase: MovePhase, blocked: bool) -> None:
     moves = DeletedMoves()
-    assert moves.look([seen(state)], NOW) == []
-    (kept,) = moves.look([], NOW + 1.0)
+    assert moves.look([seen(state)], NOW, policies=POLICIES) == []
+    (kept,) = moves.look([], NOW + 1.0, policies=POLICIES)
     told = record.to_move(kept.state, source_points_per_core=0.0)
     assert (told.phase, told.ended_at, told.blocked) == (phase, NOW + 1.0, blocked)
-    assert moves.look([], NOW + DAYS) == [kept]
-    assert moves.look([], NOW + 1.0 + DAYS) == []
+    assert moves.look([], NOW + DAYS, policies=POLICIES) == [kept]
+    assert moves.look([], NOW + 1.0 + DAYS, policies=POLICIES) == []
 
 
 def test_one_by_hand_counts_only_once_its_executor_was_asked_to_go() -> None:
     moves = DeletedMoves()
-    moves.look([seen(proposed(), by_hand=True)], NOW)
-    assert moves.look([], NOW) == []
-    moves.look([seen(leaving(), by_hand=True)], NOW)
-    assert len(moves.look([], NOW)) == 1
+    moves.look([seen(proposed(), by_hand=True)], NOW, policies=POLICIES)
+    assert moves.look([], NOW, policies=POLICIES) == []
+    moves.look([seen(leaving(), by_hand=True)], NOW, policies=POLICIES)
+    assert len(moves.look([], NOW, policies=POLICIES)) == 1
 
 
 def test_one_that_had_ended_stays_as_it_was() -> None:
     ended = replace(leaving(orders=orders()), phase=MovePhase.SUCCEEDED)
     ended = replace(ended, timings=replace(ended.timings, ended_at=NOW))
     moves = DeletedMoves()
-    moves.look([seen(ended)], NOW)
-    (kept,) = moves.look([], NOW + 5.0)
+    moves.look([seen(ended)], NOW, policies=POLICIES)
+    (kept,) = moves.look([], NOW + 5.0, policies=POLICIES)
     assert kept.state.timings.ended_at == NOW
     assert kept.state.phase is MovePhase.SUCCEEDED
 
 
 def test_one_that_is_deleted_before_it_was_ever_seen_counts_as_well() -> None:
     moves = DeletedMoves()
-    moves.look([], NOW)
+    moves.look([], NOW, policies=POLICIES)
     moves.created([{**a_move(1), "metadata": {**a_move(1)["metadata"], "uid": "u"}}])
-    (kept,) = moves.look([], NOW + 1.0)
+    (kept,) = moves.look([], NOW + 1.0, policies=POLICIES)
     assert kept.state.phase is MovePhase.REFUSED
+
+
+def test_one_of_a_policy_that_is_gone_counts_for_no_other() -> None:
+    state = replace(leaving(), orders=replace(leaving().orders, policy="first"))
+    moves = DeletedMoves()
+    moves.look([seen(state)], NOW, policies={"first"})
+    assert moves.look([], NOW, policies={"second"}) == []
