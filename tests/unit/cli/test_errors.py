@@ -112,7 +112,7 @@ def test_what_the_api_server_answers_is_told_in_plain_words(tmp_path: Path, comm
         options = ["--kubeconfig", str(kubeconfig(tmp_path, server.url)), "--request-timeout", "5s"]
         ended = run(*command.split(), *options)
     assert ended.code == (2 if command == "doctor" else 1)
-    # Without the right to ask for other releases there are none to wait for; any other answer is told.
+    # An account without the right to list gate switches waits for no other release, and prints nothing about it.
     told = {"release --all": 2 if case == "no rights" else 3}
     assert_plain(ended, lines=told.get(command, 1))
     assert re.search(rf"^Error: .*{words}", ended.err, re.MULTILINE), ended.err
