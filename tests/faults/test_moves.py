@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -195,7 +196,7 @@ def test_pods_that_will_never_be_bound_take_no_room_from_another_namespace(
 
 
 def _may_be_bound(pod: JSON) -> bool:
-    return PodReader().read(pod).about_to_be_bound
+    return PodReader().read(pod).about_to_be_bound(time.time())
 
 
 def test_a_topology_as_long_as_etcd_takes_delays_no_other_namespace(

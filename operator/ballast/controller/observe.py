@@ -139,7 +139,14 @@ def observe(
     steered = pool.steered(topologies, lists.namespaces)
     membership = Membership(steered, lists.namespaces)
     pass_ = _Pass(
-        lists, policy, pool=pool, membership=membership, clock=clock, metrics=known, failures=failures or Failures()
+        lists,
+        policy,
+        pool=pool,
+        membership=membership,
+        clock=clock,
+        metrics=known,
+        failures=failures or Failures(),
+        now=now,
     )
     followed = [each for each in steered if coming is None or key_of(each) in coming or pass_.has_executors(each)]
     views, findings = pass_.topologies(followed, rates=rates or {})
@@ -171,8 +178,9 @@ class _Pass:
         clock: GateClock,
         metrics: Metrics,
         failures: Failures,
+        now: float,
     ) -> None:
-        self._lists, self._policy, self._pool = lists, policy, pool
+        self._lists, self._policy, self._pool, self._now = lists, policy, pool, now
         self._membership, self._clock, self._metrics = membership, clock, metrics
         self._requested = Requested(lists.others.requested)
         self._with_volumes: dict[tuple[int, object], Constraints] = {}
@@ -203,7 +211,7 @@ class _Pass:
                     self._take(pod, facts, belonging)
                     continue
             self.contended |= pod.waits_for_a_node
-            if pod.about_to_be_bound:
+            if pod.about_to_be_bound(self._now):
                 self.pending.append(Demand(pod.requests, self._constraints(pod)))
 
     def _take(self, pod: Pod, facts: SparkExecutor, belonging: Belonging) -> None:
@@ -239,6 +247,7 @@ class _Pass:
                 allocator_direct=facts.allocator_direct,
                 kueue_managed=facts.kueue_managed,
                 pinned=facts.pinned_at is not None,
+                pinned_at=facts.pinned_at,
                 enforced=belonging.opted_in and not facts.opted_out,
                 labeled=belonging.labeled,
                 unknown_topology=belonging.unknown_topology,

@@ -10,10 +10,9 @@ from ballast.kube import names
 from ballast.kube.amounts import AmountReader
 from ballast.kube.constraint_reader import REQUIRED, ConstraintReader
 from ballast.kube.document import JSON, seconds, too_long
-from ballast.model import Constraints, Phase, Resources
+from ballast.model import AWAITED_SECONDS, KUBE_SCHEDULER, Constraints, Phase, Resources
 
 _ENDED = ("Succeeded", "Failed")
-KUBE_SCHEDULER = "default-scheduler"
 _UNCONSTRAINED = Constraints()
 _SPARK_CONTAINER = "spark-kubernetes-executor"
 _MOST_SLOTS = 10_000.0
@@ -111,14 +110,15 @@ class Pod:
     def ended(self) -> bool:
         return self.status_phase in _ENDED
 
-    @property
-    def about_to_be_bound(self) -> bool:
+    def about_to_be_bound(self, now: float) -> bool:
         """Whether kube-scheduler is going to look for a node for it next.
 
         A pod that it has found none for may wait for good. So may one for any other scheduler: the pod's spec names
-        it, and it need not exist.
+        it, and it need not exist. One that kube-scheduler does not try, and says nothing about, may wait for something
+        else that does not exist (a ResourceClaim).
         """
-        return self.waits_for_a_node and not self.unschedulable and self.scheduler == KUBE_SCHEDULER
+        untried = not self.unschedulable and now - self.created_at < AWAITED_SECONDS
+        return self.waits_for_a_node and untried and self.scheduler == KUBE_SCHEDULER
 
     @property
     def waits_for_a_node(self) -> bool:

@@ -19,6 +19,11 @@ class Phase(StrEnum):
     ENDED = "Ended"
 
 
+KUBE_SCHEDULER = "default-scheduler"
+AWAITED_SECONDS = 120.0
+"""How long an executor without a node is taken to get one soon: one that never will must not keep room from others."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorUsage:
     """Measured over the metric window; None where there is no fresh figure."""
@@ -69,7 +74,7 @@ class Executor:
     unschedulable_since: float | None = None
     nominated: str | None = None
     """The node that Ballast has nominated it to; None once it is bound."""
-    scheduler: str = "default-scheduler"
+    scheduler: str = KUBE_SCHEDULER
     graceful: bool = False
     """Spark's decommissioning hook is in the pod (preStop)."""
     allocator_direct: bool = True
@@ -77,6 +82,8 @@ class Executor:
     kueue_managed: bool = False
     pinned: bool = False
     """Carries node affinity that Ballast added."""
+    pinned_at: float | None = None
+    """Since when."""
     enforced: bool = True
     """False: its namespace or pod did not opt in; then it counts as load only."""
     labeled: bool = True
@@ -89,3 +96,15 @@ class Executor:
     @property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+    def about_to_be_bound(self, now: float) -> bool:
+        """Whether kube-scheduler is likely to give it a node next.
+
+        Its pod may ask for what no node has and Ballast does not look at, or for what does not exist: then
+        kube-scheduler says that no node can take it, or does not even try. So time counts.
+        """
+        waits = self.phase is Phase.PENDING and self.node is None and not self.gates
+        if not waits or self.scheduler != KUBE_SCHEDULER:
+            return False
+        since = self.unschedulable_since
+        return now - (max(self.created_at, self.pinned_at or 0.0) if since is None else since) < AWAITED_SECONDS

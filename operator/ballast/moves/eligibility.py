@@ -7,7 +7,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ballast.model import Executor, ExecutorUsage, MovesPolicy, Objection, Phase, Reason, Topology, Workload
+from ballast.model import (
+    KUBE_SCHEDULER,
+    Executor,
+    ExecutorUsage,
+    MovesPolicy,
+    Objection,
+    Phase,
+    Reason,
+    Topology,
+    Workload,
+)
 from ballast.moves.loads import Profile, profile_of
 
 _SPARK_MIN_FAILURES = 3
@@ -45,7 +55,7 @@ def _opted_in(case: Case, moves: MovesPolicy) -> Objection | None:
             "a selector or its pod template alone chose it, so its replacement might not be held: label its namespace "
             "ballast.dev/gate=enabled, or the executors with ballast.dev/topology"
         )
-    if executor.scheduler != "default-scheduler":
+    if executor.scheduler != KUBE_SCHEDULER:
         return Reason.FOREIGN_SCHEDULER, f"it is scheduled by {executor.scheduler}"
     return None
 

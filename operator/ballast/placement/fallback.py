@@ -97,7 +97,7 @@ class _Zones:
             node = self._grid.index.get(executor.node or "")
             if node is not None and executor.topology in self._staff:
                 self._on(executor)[node] += 1
-            if executor.node is None:
+            if executor.about_to_be_bound(snapshot.taken_at):
                 waiting[Demand(executor.requests, executor.constraints)] += 1
         for demand, count in waiting.items():
             self._expect(demand, count)

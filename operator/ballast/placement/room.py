@@ -132,7 +132,7 @@ def expected(snapshot: Snapshot, levels: Levels) -> dict[str, Resources]:
     They are foreign demands, and executors that were released earlier. Nothing is kept free of them for moves under
     way: kube-scheduler knows of none. Nominated executors keep the room of their nodes.
     """
-    released = _released(snapshot.executors)
+    released = [each for each in snapshot.executors if each.about_to_be_bound(snapshot.taken_at)]
     waiting = [*snapshot.pending, *(Demand(each.requests, each.constraints) for each in released)]
     if not waiting:
         return {}
@@ -199,10 +199,6 @@ def take_off(space: Room, places: NodeLocations, amounts: Mapping[str, Resources
     for name, taken in amounts.items():
         if name in places.index:
             space.free[places.index[name]] -= space.vector(taken)
-
-
-def _released(executors: Iterable[Executor]) -> list[Executor]:
-    return [executor for executor in executors if executor.phase is Phase.PENDING and executor.node is None]
 
 
 def kinds(demands: Iterable[Resources]) -> list[str]:

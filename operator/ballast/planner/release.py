@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ballast.model import (
+    KUBE_SCHEDULER,
     Attempts,
     Executor,
     Hold,
@@ -203,7 +204,7 @@ def _awaiting(executor: Executor, placement: PlacementPolicy) -> Hold:
 def stands_aside(executor: Executor, placement: PlacementPolicy) -> Reason | None:
     if placement.mode is not PlacementMode.ENFORCE or not executor.enforced:
         return Reason.NOT_ENFORCED
-    if executor.scheduler != "default-scheduler":
+    if executor.scheduler != KUBE_SCHEDULER:
         return Reason.FOREIGN_SCHEDULER
     return Reason.FOREIGN_GATE if _ASIDE_GATES.intersection(executor.gates) else None
 

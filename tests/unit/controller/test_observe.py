@@ -49,6 +49,7 @@ def look(
     pool: Pool | None = None,
     volumes: Volumes | None = None,
     failed: tuple[Failure, ...] = (),
+    now: float = CREATED_AT + 100,
     **more: Any,
 ) -> Observation:
     reader, node_reader = PodReader(), NodeReader()
@@ -60,7 +61,7 @@ def look(
         pool=pool or Pool(),
         topologies=topologies or [],
         clock=GateClock().after(read, CREATED_AT),
-        now=CREATED_AT + 100,
+        now=now,
         failures=Failures().after(read, failed),
         **more,
     )
@@ -103,6 +104,7 @@ def test_pods_that_kube_scheduler_will_not_bind_take_no_room_from_executors() ->
         pod("waiting"),
     )
     assert len(found.snapshot.pending) == 1
+    assert look(pod("waiting"), now=CREATED_AT + 130).snapshot.pending == (), "kube-scheduler does not even try it"
     only_refused = look(pod("fits-nowhere", status={"conditions": [refused]})).snapshot
     assert (only_refused.pending, only_refused.contended) == ((), True)
     assert not look(pod("bound", node="node-1")).snapshot.contended

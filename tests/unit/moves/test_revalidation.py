@@ -136,7 +136,7 @@ TO_COLD = Constraints(affinity_terms=((Requirement("metadata.name", "In", ("cold
 def test_a_place_that_a_pod_will_take_which_is_not_bound_yet_is_taken(*, ours: bool) -> None:
     requests = Resources(1.5)
     released = an_executor(
-        "e-9", component="sink", phase=Phase.PENDING, node=None, requests=requests, constraints=TO_COLD
+        "e-9", component="sink", phase=Phase.PENDING, node=None, created_at=NOW, requests=requests, constraints=TO_COLD
     )
     waiting = {"executors": (MOVER, *OTHERS, released)} if ours else {"pending": (Demand(requests, TO_COLD),)}
     assert why(pool(**waiting))[0] is Reason.NO_ROOM
@@ -144,7 +144,7 @@ def test_a_place_that_a_pod_will_take_which_is_not_bound_yet_is_taken(*, ours: b
 
 def test_a_replacement_that_is_not_bound_yet_counts_towards_the_share_of_its_moves_target() -> None:
     one_a_node = replace(POLICY, placement=replace(POLICY.placement, limits=(ComponentLimit("ingest", 1),)))
-    released = an_executor("e-9", phase=Phase.PENDING, node=None)
+    released = an_executor("e-9", phase=Phase.PENDING, node=None, created_at=NOW)
     other = a_move("other", phase=MovePhase.ARRIVING, ended_at=None, replacement_uid=released.uid)
     freely = replace(POLICY.moves, max_concurrent_per_topology=9, max_concurrent_per_node=9, cooldown_seconds=0.0)
     seen = pool(executors=(MOVER, OTHERS[0], released), moves=(MOVE, other))

@@ -21,7 +21,7 @@ from ballast.model import (
 )
 from ballast.placement.node_locations import node_locations
 from ballast.placement.room import UNBOUNDED, Room, counts_that_fit, expected, fits, in_flight, room, short_of_room
-from tests.builders import GIB, a_move, a_node, a_snapshot, an_executor, gated
+from tests.builders import GIB, NOW, a_move, a_node, a_snapshot, an_executor, gated
 
 
 def room_of(snapshot: Snapshot, **reserved: Resources) -> dict[str, float]:
@@ -53,8 +53,31 @@ def test_a_pending_pod_that_fits_nowhere_takes_nothing() -> None:
 
 
 def test_executors_that_were_released_but_not_bound_keep_room() -> None:
-    released = an_executor("e-1", phase=Phase.PENDING, node=None)
-    assert room_of(a_snapshot(a_node("n1"), executors=(released,))) == {"n1": 3.0}
+    assert room_of(a_snapshot(a_node("n1"), executors=(released(),))) == {"n1": 3.0}
+
+
+def released(**changes: Any) -> Executor:
+    """By Ballast or by itself, a moment ago, and on no node yet."""
+    return an_executor("e-1", **{"phase": Phase.PENDING, "node": None, "created_at": NOW - 1.0, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "keeps"),
+    [
+        pytest.param({"created_at": NOW - 3600.0, "pinned_at": NOW - 1.0}, True, id="held by others until now"),
+        pytest.param({"created_at": NOW - 3600.0}, False, id="kube-scheduler does not try it"),
+        pytest.param({"created_at": NOW - 3600.0, "pinned_at": NOW - 3600.0}, False, id="nor where it was sent"),
+        pytest.param({"unschedulable_since": NOW - 100.0}, True, id="room may come"),
+        pytest.param({"unschedulable_since": NOW - 130.0}, False, id="no room comes"),
+        pytest.param({"scheduler": "nobody"}, False, id="its scheduler need not exist"),
+        pytest.param({"gates": ("kueue.x-k8s.io/admission",)}, False, id="another controller holds it"),
+    ],
+)
+def test_executors_that_no_scheduler_will_bind_soon_keep_no_room_from_others(
+    changes: dict[str, Any], *, keeps: bool
+) -> None:
+    snapshot = a_snapshot(a_node("n1"), executors=(released(**changes),))
+    assert room_of(snapshot) == {"n1": 3.0 if keeps else 4.0}
 
 
 @pytest.mark.parametrize(
@@ -69,16 +92,15 @@ def test_executors_that_were_released_but_not_bound_keep_room() -> None:
 def test_a_nominated_executor_keeps_the_room_of_its_node_as_long_as_that_has_any(
     nominated: str | None, left: dict[str, float]
 ) -> None:
-    released = an_executor("e-1", phase=Phase.PENDING, node=None, nominated=nominated)
     nodes = (a_node("n1", cores=5.0), a_node("n2", cores=2.0), a_node("full", cores=0.5))
-    assert room_of(a_snapshot(*nodes, executors=(released,))) == {**left, "full": 0.5}
+    assert room_of(a_snapshot(*nodes, executors=(released(nominated=nominated),))) == {**left, "full": 0.5}
 
 
 def test_what_pods_that_are_not_bound_yet_will_take_is_said_node_by_node() -> None:
     nodes, levels = (a_node("n1"), a_node("n2", cores=2.0)), Policy("p").levels
     pending = (Demand(Resources(1.0, GIB, 1, ((GPU, 0.0),))), Demand(Resources(2.0, GIB, 1)))
-    released = an_executor("e-1", phase=Phase.PENDING, node=None, requests=Resources(2.0, GIB, 1))
-    found = expected(a_snapshot(*nodes, pending=pending, executors=(released,)), levels)
+    executors = (released(requests=Resources(2.0, GIB, 1)),)
+    found = expected(a_snapshot(*nodes, pending=pending, executors=executors), levels)
     assert found == {"n1": Resources(3.0, 2 * GIB, 2, ((GPU, 0.0),)), "n2": Resources(2.0, GIB, 1)}
     assert expected(a_snapshot(*nodes), levels) == {}
 
@@ -284,7 +306,7 @@ def test_only_nodes_that_admit_an_executor_have_room_for_it() -> None:
     [
         ({"node": "n1"}, True),
         ({"node": "n1", "phase": Phase.LEAVING}, False),
-        ({"node": None, "phase": Phase.PENDING}, True),
+        ({"node": None, "phase": Phase.PENDING, "created_at": NOW}, True),
     ],
 )
 def test_the_room_of_an_executor_that_is_leaving_will_be_there(changes: dict[str, Any], *, lacking: bool) -> None:
