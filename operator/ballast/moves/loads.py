@@ -35,6 +35,8 @@ class Loads:
     """By uid of the measured executors on the pool's nodes: cores of its node by which it differs from that mean."""
     most_cores: Mapping[Profile, float] = field(default_factory=dict)
     """Of the measured executors of each application and resource profile."""
+    used_cores: Mapping[Profile, float] = field(default_factory=dict)
+    """Of all the measured executors of each application and resource profile."""
     lasting_ratio: Mapping[str, float] = field(default_factory=dict)
     """By node, the share of its executors' strays that has lasted, 0…1."""
 
@@ -99,4 +101,5 @@ def loads(executors: Iterable[Executor], speed: Mapping[str, float]) -> Loads:
         for executor, used in measured
         if executor.node in speed
     }
-    return Loads(mean, speed, strays, {key: max(found) for key, found in cores.items()})
+    most = {key: max(found) for key, found in cores.items()}
+    return Loads(mean, speed, strays, most, {key: fsum(amounts) for key, amounts in work.items()})

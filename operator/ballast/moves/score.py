@@ -6,12 +6,12 @@ The ledger (`projected`) adds what the metrics do not show yet: load on its way 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum, isfinite
 
 from ballast.model import Executor, Move, Node, NodeUsage, Phase, Policy, Snapshot, Weights
-from ballast.moves.loads import Loads
+from ballast.moves.loads import Loads, Profile, profile_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +106,29 @@ def _unseen_cores(snapshot: Snapshot, policy: Policy, loads: Loads) -> dict[str,
     whole = {node.name: node.allocatable.cpu_cores for node in snapshot.nodes}
     for move in snapshot.moves:
         _count_move(cores, move, now=now, window_seconds=window)
+    newcomers: dict[Profile, list[tuple[Executor, float]]] = defaultdict(list)
     for executor in snapshot.executors:
         if executor.uid not in counted:
             unseen = _newcomers_cores(executor, loads, now=now, window_seconds=window)
-            node = executor.node or ""
             # An executor that claims more task slots than its node has cores still brings no more than the whole node.
-            cores[node] += min(unseen, whole.get(node, 0.0))
+            brought = min(unseen, whole.get(executor.node or "", 0.0))
+            if brought:
+                newcomers[profile_of(executor)].append((executor, brought))
+    for profile, members in newcomers.items():
+        share = _believed_share(members, loads.used_cores.get(profile, 0.0))
+        for executor, brought in members:
+            cores[executor.node or ""] += brought * share
     return cores
+
+
+def _believed_share(newcomers: Sequence[tuple[Executor, float]], used_cores: float) -> float:
+    """Together they bring what they ask for, or as much as their like use by now.
+
+    Otherwise pods that ask for nothing, next to one executor that works, could make any node look full, and be made
+    again and again.
+    """
+    asked = fsum(executor.requests.cpu_cores for executor, _ in newcomers)
+    return min(1.0, max(asked, used_cores) / fsum(brought for _, brought in newcomers))
 
 
 def _count_move(cores: dict[str, float], move: Move, *, now: float, window_seconds: float) -> None:
@@ -134,14 +150,14 @@ def _unseen_share(since: float | None, now: float, window_seconds: float) -> flo
     return 1.0 if since is None else min(1.0, max(0.0, 1.0 - (now - since) / window_seconds))
 
 
-_STARTING_SECONDS = 900.0
+STARTING_SECONDS = 900.0
 """After which a pod that does not run yet brings no load any more: its image may never come."""
 
 
 def _newcomers_cores(executor: Executor, loads: Loads, *, now: float, window_seconds: float) -> float:
     if executor.node is None or executor.phase not in (Phase.PENDING, Phase.RUNNING):
         return 0.0
-    if executor.phase is Phase.PENDING and now - executor.created_at > _STARTING_SECONDS:
+    if executor.phase is Phase.PENDING and now - executor.created_at > STARTING_SECONDS:
         return 0.0
     unseen = _unseen_share(executor.running_since, now, window_seconds)
     return loads.expected(executor) * unseen if unseen > 0 else 0.0

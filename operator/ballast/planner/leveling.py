@@ -31,7 +31,7 @@ from ballast.moves.candidates import Candidates
 from ballast.moves.loads import Loads
 from ballast.moves.rest import Rest, left
 from ballast.moves.rules import weightless
-from ballast.moves.score import astray, foreign
+from ballast.moves.score import STARTING_SECONDS, astray, foreign
 from ballast.planner.arbiter import Arbiter, ArbiterTerms, planned
 from ballast.planner.strategy_state import USAGE, restored, stored
 from ballast.shedding.avg_shedder_usage import PairState, UsageMemory, UsageSettings, avg_shedder_usage
@@ -352,17 +352,17 @@ def changing_nodes(snapshot: Snapshot, policy: Policy, now: float) -> frozenset[
         executor.node
         for executor in snapshot.executors
         if executor.node is not None
-        and _begins(executor, now - settled_seconds)
+        and _begins(executor, now=now, settled_seconds=settled_seconds)
         and (executor.topology, executor.component) in streaming
     }
     moving = {node for move in snapshot.moves if _under_way(move, now - policy.window_seconds) for node in _ends(move)}
     return frozenset(begun | moving)
 
 
-def _begins(executor: Executor, since: float) -> bool:
+def _begins(executor: Executor, *, now: float, settled_seconds: float) -> bool:
     if executor.phase is Phase.RUNNING:
-        return executor.running_since is not None and executor.running_since > since
-    return executor.phase is Phase.PENDING
+        return executor.running_since is not None and now - executor.running_since < settled_seconds
+    return executor.phase is Phase.PENDING and now - executor.created_at < STARTING_SECONDS
 
 
 def _under_way(move: Move, since: float) -> bool:

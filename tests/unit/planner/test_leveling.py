@@ -82,7 +82,8 @@ def test_a_tainted_node_takes_where_somebody_tolerates_all_its_taints(
     [
         (an_executor("e-1", node="a", running_since=NOW - 299), {"a"}),
         (an_executor("e-1", node="a", running_since=NOW - 300), set()),
-        (an_executor("e-1", node="a", phase=Phase.PENDING), {"a"}),
+        (an_executor("e-1", node="a", phase=Phase.PENDING, created_at=NOW - 899), {"a"}),
+        (an_executor("e-1", node="a", phase=Phase.PENDING, created_at=NOW - 900), set()),
         (an_executor("e-1", node=None, phase=Phase.PENDING), set()),
         (an_executor("e-1", node="a", phase=Phase.LEAVING), set()),
         (an_executor("e-1", node="a", component="other", running_since=NOW), set()),
