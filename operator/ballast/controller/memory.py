@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import zlib
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from ballast.api.policy import BalancingPolicy
 from ballast.api.policy_status import ApplicationFailures, ApplicationPlacement, PolicyStatus
@@ -18,6 +19,7 @@ from ballast.controller.membership import key_of
 from ballast.controller.observe import Pool
 from ballast.model import Attempts, Memory, NodeHits
 
+T = TypeVar("T")
 Places = tuple[tuple[str, str, tuple[tuple[str, int], ...]], ...]
 
 # Together they keep a status below 64 KiB, at a thousand nodes with names as long as a cloud gives them.
@@ -66,7 +68,9 @@ def state_status(memory: Memory) -> dict[str, str]:
 
 
 def attempts_status(memory: Memory) -> tuple[AttemptStatus, ...]:
-    latest = sorted(memory.attempts, key=lambda each: -each.last_at)[:_MOST_ATTEMPTS]
+    latest = _in_turn(
+        sorted(memory.attempts, key=lambda each: -each.last_at), lambda each: each.topology.split("/", 1)[0]
+    )[:_MOST_ATTEMPTS]
     return tuple(
         AttemptStatus(
             topology=each.topology,
@@ -79,11 +83,8 @@ def attempts_status(memory: Memory) -> tuple[AttemptStatus, ...]:
 
 
 def failures_status(failures: Mapping[Application, Failed]) -> tuple[ApplicationFailures, ...]:
-    """Of too many applications those with the most failures in their namespace: no tenant crowds others out."""
-    by_namespace: dict[str, list[Application]] = defaultdict(list)
-    for application in sorted(failures, key=lambda each: (-failures[each].count, each)):
-        by_namespace[application[0]].append(application)
-    turns = sorted((turn, each) for mine in by_namespace.values() for turn, each in enumerate(mine))
+    """Of too many applications those with the most failures in their namespace."""
+    ranked = sorted(failures, key=lambda each: (-failures[each].count, each))
     return tuple(
         ApplicationFailures(
             namespace=namespace,
@@ -91,8 +92,17 @@ def failures_status(failures: Mapping[Application, Failed]) -> tuple[Application
             count=min(failures[namespace, application].count, _LARGEST_COUNT),
             executors=tuple(sorted(failures[namespace, application].latest)[-_MOST_FAILED:]),
         )
-        for namespace, application in sorted(each for _, each in turns[:_MOST_FAILING])
+        for namespace, application in sorted(_in_turn(ranked, lambda each: each[0])[:_MOST_FAILING])
     )
+
+
+def _in_turn(ranked: Iterable[T], namespace: Callable[[T], str]) -> list[T]:
+    """The first of each namespace, then the second ones, and so on: no tenant crowds others out."""
+    by_namespace: dict[str, list[T]] = defaultdict(list)
+    for each in ranked:
+        by_namespace[namespace(each)].append(each)
+    turns = [(turn, name, each) for name, mine in by_namespace.items() for turn, each in enumerate(mine)]
+    return [each for _, _, each in sorted(turns, key=lambda turn: turn[:2])]
 
 
 def recalled_failures(
@@ -139,7 +149,8 @@ def hits_status(hits: Mapping[str, NodeHits]) -> tuple[HitsStatus, ...]:
 
 def application_status(memory: Memory, declared: frozenset[str]) -> tuple[ApplicationPlacement, ...]:
     """Where executors of applications without a SparkTopology (key not in `declared`) are."""
-    undeclared = sorted({key for key, _, _ in memory.placements if key not in declared})[-_MOST_APPLICATIONS:]
+    keys = sorted({key for key, _, _ in memory.placements if key not in declared}, reverse=True)
+    undeclared = sorted(_in_turn(keys, lambda key: key.split("/", 1)[0])[:_MOST_APPLICATIONS])
     share = _APPLICATIONS_BYTES // max(1, len(undeclared))
     return tuple(
         ApplicationPlacement(

@@ -9,7 +9,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ballast.kube.client import Client
 from ballast.kube.document import JSON, micro_text
@@ -109,7 +109,7 @@ class EventRecorder:
         self._lock = threading.Lock()
 
     def post(self, notice: Notice) -> None:
-        now = self._clock()
+        notice, now = _kept(notice), self._clock()
         with self._lock:
             posted = self._posted.get(notice)
             if posted is not None:
@@ -168,7 +168,7 @@ class QueuedEventRecorder(EventRecorder):
 
     def post(self, notice: Notice) -> None:
         with suppress(queue.Full):
-            self._waiting.put_nowait(notice)
+            self._waiting.put_nowait(_kept(notice))
 
     def close(self, *, within_seconds: float = 1.0) -> None:
         """Post what waits, as far as that is done in time."""
@@ -200,12 +200,18 @@ def _event(notice: Notice, *, namespace: str, name: str, now: float, instance: s
         "action": notice.action,
         "reason": notice.reason,
         "regarding": notice.regarding.reference(),
-        "note": _shortened(notice.note),
+        "note": notice.note,
         "type": "Warning" if notice.warning else "Normal",
     }
     if notice.related is not None:
         body["related"] = notice.related.reference()
     return body
+
+
+def _kept(notice: Notice) -> Notice:
+    """With a note as long as an event's may be: thousands are remembered, and users' objects make them long."""
+    note = _shortened(notice.note)
+    return notice if note == notice.note else replace(notice, note=note)
 
 
 def _shortened(note: str) -> str:

@@ -121,3 +121,14 @@ def test_state_that_is_more_than_a_status_may_hold_is_left_out_and_other_state_i
     noise = Random(1).randbytes(200_000).hex()
     kept = state_status(Memory(shedding=(("Large", noise), ("Small", "{}"))))
     assert kept.keys() == {"Small"}
+
+
+def test_no_tenants_applications_crowd_those_of_others_out() -> None:
+    flood = tuple((f"z/spark-{number:03}", "profile-0", (("n1", 1),)) for number in range(100))
+    mine = ("team/spark-1", "profile-0", (("n1", 1),))
+    kept = application_status(Memory(placements=(mine, *flood)), frozenset())
+    assert "team" in {each.namespace for each in kept}
+    tried = tuple(Attempts(f"z/spark-{number:03}", "profile-0", 1, 2.0) for number in range(100))
+    told = attempts_status(Memory(attempts=(Attempts("team/spark-1", "profile-0", 2, 1.0), *tried)))
+    assert "team/spark-1" in {each.topology for each in told}
+    assert len(kept) == len(told) == 32

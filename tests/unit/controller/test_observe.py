@@ -344,6 +344,14 @@ def test_a_topology_that_selects_executors_of_another_is_told_how_many() -> None
     assert "(2 to analytics/first)" in told["analytics/second"][1]
 
 
+def test_of_very_many_owners_a_message_names_a_few() -> None:
+    greedy = topology("greedy", components=[{"name": "x", "selector": {"matchLabels": {"app": "x"}}}])
+    others = [topology(f"t-{i:03}", components=[{"name": "y"}]) for i in range(100)]
+    pods = [executor(i, labels={"app": "x", "ballast.dev/topology": f"t-{i:03}"}) for i in range(100)]
+    (found,) = (each for each in look(*pods, topologies=[greedy, *others]).findings if each.topology.endswith("greedy"))
+    assert "1 to analytics/t-011 and to 88 more" in found.message
+
+
 def test_a_topology_selector_leaves_all_else_alone() -> None:
     ours = topology("ours", labels={"team": "a"}, components=[{"name": "x"}])
     theirs = topology("theirs", components=[{"name": "x"}])

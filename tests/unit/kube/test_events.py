@@ -157,3 +157,12 @@ def test_a_note_is_as_long_as_the_server_takes_at_most_and_ends_within_no_charac
     cut = _shortened(note)
     assert len(cut.encode()) <= 1024
     assert cut == note or note.startswith(cut.removesuffix("…"))
+
+
+def test_what_is_remembered_of_a_notice_is_no_longer_than_its_event(tmp_path: Path) -> None:
+    with scripted(OK) as script:
+        told = Told(script.client(tmp_path))
+        told.recorder.post(replace(notice(1), note="n" * 1_000_000))
+        assert max(len(each.note) for each in told.recorder._posted) <= 1024
+        told.recorder.post(replace(notice(1), note="n" * 1_000_000))
+    assert len(script.asked) == 1, "it is the same one"
