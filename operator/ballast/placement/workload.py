@@ -17,8 +17,11 @@ from ballast.placement.node_locations import NodeLocations
 # Rates are spread evenly over pairs of executors: Spark does not report which executors communicate, and with a
 # hash shuffle every executor talks to every other.
 
-_DRIVER_SHARE = 0.05
-"""Weight of the driver next to the topology's whole traffic: it decides between equals and never splits a set."""
+_DRIVER_SHARE, _DRIVER_SHARE_OF_KNOWN = 0.05, 0.005
+"""Weight of the driver next to the topology's whole traffic: it decides between equals and never splits a set.
+
+Where every rate is declared it weighs less, so that it draws no set out of the rack of a broker that it reads from.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ class Traffic:
 
     @property
     def driver_rate(self) -> float:
-        return _DRIVER_SHARE * (self.total or 1.0)
+        return (_DRIVER_SHARE_OF_KNOWN if self.known else _DRIVER_SHARE) * (self.total or 1.0)
 
 
 def traffic(topology: Topology, components: tuple[str, ...]) -> Traffic:

@@ -141,6 +141,18 @@ def test_without_a_driver_external_traffic_decides_the_zone() -> None:
     assert zones(placed(two_zones(), some(4), topology=topology)) == {"b": 4}
 
 
+def test_a_driver_draws_no_set_with_declared_rates_out_of_its_brokers_rack() -> None:
+    anchors = (Anchor(("a", "r0", None), 0.05), Anchor(("a", "r9", None), 0.95))
+    topology = a_topology(
+        Component("kafka", external=True, anchors=anchors),
+        Component("ingest", exchange_bytes_per_second=1e6),
+        streams=(Stream("kafka", "ingest", bytes_per_second=1e6),),
+        driver=Anchor(("a", "r1", None), 1.0),
+    )
+    there = placed(two_zones(), some(4), topology=topology)
+    assert {placement.location[:2] for placement in there} == {("a", "r0")}
+
+
 def test_components_that_exchange_nothing_follow_their_own_ends() -> None:
     brokers = [Component(f"kafka-{z}", external=True, anchors=(Anchor((z, None, None), 1.0),)) for z in ("a", "b")]
     topology = a_topology(
