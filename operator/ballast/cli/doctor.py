@@ -71,7 +71,7 @@ def doctor(
     output: TextOption = AS_TEXT,
     access: Access = ANYHOW,
 ) -> None:
-    """Say what to change and why, with the measured consequence. Nothing is applied.
+    """Propose what to change and why, with the measured consequence. Nothing is applied.
 
     With --conf, --spark-submit or -f it checks an application before it runs, with --limits what the kernel allows a
     pod, and asks no server. With --pod it reads those limits in the pod. Otherwise it checks the cluster: it reads, and

@@ -80,7 +80,7 @@ def explain(
     system_namespace: SystemOption = SYSTEM_NAMESPACE,
     access: Access = ANYHOW,
 ) -> None:
-    """Say why an executor is where it is, why it is or isn't moved, and where it could go, node by node.
+    """Explain why an executor is where it is, why it is or isn't moved, and where it could go, node by node.
 
     Of a topology: how busy each of its executors is (capacity), how much of its cores it uses (load), and what follows.
     Of a policy: every field with its value, and whether it comes from the spec, the profile or the default. There, -f

@@ -23,7 +23,7 @@ from ballast.kube.errors import Forbidden, NotConnected, Unavailable
 COMMANDS = {
     "status": "Show each pool: its nodes, topologies and open moves.",
     "plan": "Show what would be done now, and what would not and why.",
-    "explain": "Say why an executor is where it is, how busy a topology is, or what a policy sets.",
+    "explain": "Explain why an executor is where it is, how busy a topology is, or what a policy sets.",
     "snapshot": "Write a pool to a file, for `plan -f` and bug reports.",
     "approve": "Approve proposed moves.",
     "simulate": "Run a described load under policies, and compare them.",
@@ -34,9 +34,9 @@ COMMANDS = {
     "run": "Run the operator.",
     "history": "Keep what happened in a cluster as Parquet, out of Prometheus.",
     "backtest": "Run policies over many windows and seeds on Spark, and rank them.",
-    "audit": "Say whether streaming queries lost or duplicated records.",
+    "audit": "Check whether streaming queries lost or duplicated records.",
     "release": "Release gated executors when no operator runs.",
-    "uninstall": "Say whether Ballast can be uninstalled, and what would be left behind.",
+    "uninstall": "Check whether Ballast can be uninstalled, and what would be left behind.",
     "crds": "Generate the custom resource definitions.",
 }
 """Each is the function of its name in the module of its name (or in that of _MODULES), with EXAMPLES.

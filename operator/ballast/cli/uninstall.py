@@ -41,11 +41,11 @@ class Remains:
 
 @reads_cluster
 def uninstall(
-    check: Annotated[bool, typer.Option("--check", help="Say whether it is safe. Nothing is changed.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Check whether it is safe; change nothing.")] = False,
     output: TextOption = AS_TEXT,
     access: Access = ANYHOW,
 ) -> None:
-    """Say whether Ballast can be uninstalled now: what would be left gated, and which moves are open.
+    """Check whether Ballast can be uninstalled now: what would be left gated, and which moves are open.
 
     It finds running applications whose executors get the gate ballast.dev/placement from their pod template: without
     an operator nothing would release their new executors. Exit code 0: safe. 1: not safe, or not known.
