@@ -121,13 +121,24 @@ def _spent_budget(
     for index, budget in enumerate(policy.budgets):
         if budget.scope != scope or not active(budget, now):
             continue
-        spent, most = used(budget, own, now), allowed(budget, executors)
+        counted = own if scope == "Topology" else [move for move in own if not _stayed(move)]
+        spent, most = used(budget, counted, now), allowed(budget, executors)
         if by_hand:
             most = _by_hand(most)
         if spent >= most:
             words = f"{spent} of {most} moves used, {where} {_span(budget)}, moves.budgets[{index}]"
             return Reason.BUDGET, words
     return None
+
+
+def of_pool(moves: Iterable[Move]) -> list[Move]:
+    """Those that use up what is counted for the whole pool."""
+    return [move for move in moves if not (move.elsewhere or _stayed(move))]
+
+
+def _stayed(move: Move) -> bool:
+    """Whether its executor was evicted, has not gone in time, and may never go: no other move waits for it."""
+    return move.phase is MovePhase.FAILED and move.left_at is None and not move.blocked
 
 
 def used(budget: Budget, moves: Iterable[Move], now: float) -> int:

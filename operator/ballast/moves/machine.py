@@ -49,7 +49,8 @@ _BUDGET_HINT = (
 )
 KILL_MARGIN_SECONDS = 10.0
 """From the end of a pod's grace period until its kubelet has surely reported it gone."""
-_LONGEST_LEAVING_SECONDS = 3600.0
+_MOST_PATIENCE = 5
+"""Times moves.leaveTimeout that a pod may take to go by its own grace period."""
 
 
 def proposed(at: Situation) -> Step:
@@ -173,11 +174,13 @@ def _arrive(at: Situation, pod: Pod | None) -> Step:
 def _terminating(at: Situation, pod: Pod) -> Step:
     """Its own grace period counts if that is longer than the policy's leaveTimeout, up to a limit.
 
-    A pod's author sets it, and while it lasts, the move is one of those that may be under way at once.
+    A pod's author sets it, and while it lasts, the move is one of those that may be under way at once, and its load and
+    room are taken to be on their way.
     """
     until = _since(at) + at.settings.leave_timeout_seconds
     if pod.deadline is not None:
-        until = max(until, min(pod.deadline + KILL_MARGIN_SECONDS, _since(at) + _LONGEST_LEAVING_SECONDS))
+        longest = _since(at) + _MOST_PATIENCE * at.settings.leave_timeout_seconds
+        until = max(until, min(pod.deadline + KILL_MARGIN_SECONDS, longest))
     if at.now >= until:
         message = f"{pod.name} is being deleted since {at.now - _since(at):.0f} s and has not gone"
         return enter(at, MovePhase.FAILED, MoveReason.LEAVE_TIMEOUT, message, withdrawn=False)

@@ -60,9 +60,9 @@ class Rest:
     executors: Mapping[ExecutorId, Objection]
     """Executors whose move was refused or expired lately: why no other is suggested yet."""
     namespaces: Mapping[str, Objection] = field(default_factory=dict)
-    """Namespaces in which a move could lately not be created, or an executor not be evicted, or in which enough moves
-    wait for approval: why none is suggested yet. Otherwise their executors, one after the other, would keep those of
-    other namespaces from being moved."""
+    """Namespaces in which a move could lately not be created, or an executor not be evicted, in which more moves came
+    to nothing than succeeded, or in which enough moves wait for approval: why none is suggested yet. Otherwise their
+    executors, one after the other, would keep those of other namespaces from being moved."""
 
     def of_executor(self, namespace: str, uid: str) -> Objection | None:
         return self.executors.get((namespace, uid)) or self.namespaces.get(namespace)
@@ -76,7 +76,7 @@ def rest(
 ) -> Rest:
     """`closed_namespaces`: namespaces in which moves could lately not be created, and why."""
     known = tuple(moves)
-    resting = _awaiting_approval(known, policy) | _blocked_lately(known, policy, now)
+    resting = _awaiting_approval(known, policy) | _blocked_lately(known, policy, now) | _fruitless(known, policy, now)
     for namespace, why in (closed_namespaces or {}).items():
         resting[namespace] = Reason.COOLDOWN, f"moves in {namespace} rest: {why}"
     return Rest(_paused(known, policy.pause_after_failures), _refused_lately(known, policy, now), resting)
@@ -125,6 +125,33 @@ def _blocked_lately(moves: Iterable[Move], policy: MovesPolicy, now: float) -> d
         if move.blocked:
             why = f"{move.executor_name} was kept from leaving"
             found[move.namespace] = Reason.COOLDOWN, f"moves in {move.namespace} rest {left_seconds:.0f} s more: {why}"
+    return found
+
+
+_MOST_DOUBLINGS = 7
+
+
+def _fruitless(moves: Iterable[Move], policy: MovesPolicy, now: float) -> dict[str, Objection]:
+    """Namespaces in which more moves came to nothing than succeeded; each one more doubles the cooldown.
+
+    Their pods may never go (a finalizer), or their replacements never run. Moves by hand count neither way.
+    """
+    excess, last = Counter[str](), dict[str, float]()
+    for move in moves:
+        if move.by_hand or move.elsewhere or move.ended_at is None:
+            continue
+        if move.phase is MovePhase.FAILED and move.helped is None:
+            excess[move.namespace] += 1
+            last[move.namespace] = max(move.ended_at, last.get(move.namespace, move.ended_at))
+        elif move.phase is MovePhase.SUCCEEDED:
+            excess[move.namespace] -= 1
+    found: dict[str, Objection] = {}
+    for namespace, ended_at in last.items():
+        if excess[namespace] > 0:
+            pause = policy.cooldown_seconds * 2 ** min(excess[namespace] - 1, _MOST_DOUBLINGS)
+            if (left_seconds := ended_at + pause - now) > 0:
+                why = f"{excess[namespace]} more of them came to nothing than succeeded"
+                found[namespace] = Reason.COOLDOWN, f"moves in {namespace} rest {left_seconds:.0f} s more: {why}"
     return found
 
 

@@ -290,3 +290,20 @@ def test_a_policy_that_allows_one_move_allows_one_by_hand() -> None:
 def test_the_strategys_own_moves_use_up_nothing_of_what_is_for_moves_by_hand() -> None:
     others = [a_move(f"m{n}", topology=f"team/{n}", source=f"s{n}", target=f"t{n}", **UNDER_WAY) for n in range(3)]
     assert ruled(others, MANY, by_hand=True) is None
+
+
+@pytest.mark.parametrize(
+    ("outcome", "counts"),
+    [
+        pytest.param({"left_at": None}, False, id="its executor never went"),
+        pytest.param({"left_at": NOW - 50}, True, id="it went, and no other came"),
+        pytest.param({"left_at": None, "blocked": True}, True, id="it was deleted, and its executor may have gone"),
+    ],
+)
+def test_an_executor_that_does_not_go_uses_up_no_moves_of_others(outcome: dict[str, Any], *, counts: bool) -> None:
+    budget = Budget(1, per_seconds=3600.0)
+    stayed = a_move(topology="bad/one", phase=MovePhase.FAILED, helped=None, **outcome)
+    policy = MovesPolicy(budgets=(budget,), cooldown_seconds=0.0)
+    assert _why([stayed], policy, topology="team/other") is (Reason.BUDGET if counts else None)
+    own = MovesPolicy(budgets=(replace(budget, scope="Topology"),), cooldown_seconds=0.0)
+    assert _why([stayed], own, topology="bad/one") is Reason.BUDGET

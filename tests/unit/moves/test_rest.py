@@ -73,3 +73,38 @@ def test_a_namespace_rests_after_an_executor_of_it_could_not_be_evicted() -> Non
 def test_a_namespace_rests_in_which_moves_can_t_be_created() -> None:
     resting = rest([], MovesPolicy(), NOW, closed_namespaces={"team": "exceeded quota"})
     assert resting.of_executor("team", "uid-e") == (Reason.COOLDOWN, "moves in team rest: exceeded quota")
+
+
+@pytest.mark.parametrize(
+    ("failed", "succeeded", "since", "rests"),
+    [
+        (1, 0, 99.0, True),
+        (1, 0, 100.0, False),
+        (1, 1, 0.0, False),
+        (3, 0, 399.0, True),
+        (3, 0, 400.0, False),
+        (3, 2, 99.0, True),
+        (3, 2, 100.0, False),
+        (90, 0, 12_799.0, True),
+        (90, 0, 12_800.0, False),
+    ],
+)
+def test_a_namespace_rests_the_longer_the_more_of_its_moves_come_to_nothing(
+    failed: int, succeeded: int, since: float, *, rests: bool
+) -> None:
+    """Each by other pods, of other topologies, so that neither executors nor topologies rest for all of them."""
+    policy = MovesPolicy(cooldown_seconds=100.0)
+    moves = [
+        *(a_move(f"f{i}", topology=f"team/f{i}", phase=MovePhase.FAILED, helped=None) for i in range(failed)),
+        *(a_move(f"s{i}", topology=f"team/s{i}") for i in range(succeeded)),
+    ]
+    ended = [replace(move, ended_at=NOW - since) for move in moves]
+    assert bool(rest(ended, policy, NOW).namespaces) is rests
+
+
+def test_moves_by_hand_and_those_of_other_pools_let_no_namespace_rest_longer_or_shorter() -> None:
+    failed = a_move(phase=MovePhase.FAILED, helped=None, ended_at=NOW)
+    by_hand = [a_move(f"h{i}", by_hand=True) for i in range(9)]
+    assert rest([failed, *by_hand], MovesPolicy(), NOW).namespaces.keys() == {"team"}
+    for other in (replace(failed, by_hand=True), replace(failed, elsewhere=True)):
+        assert rest([other], MovesPolicy(), NOW).namespaces == {}

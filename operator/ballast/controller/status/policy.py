@@ -280,7 +280,7 @@ def _refusal(refusal: Refusal, count: int, now: float) -> RefusalStatus:
 
 def _budget(outlook: Outlook) -> BudgetStatus | None:
     """The tightest pool-wide budget that is in force."""
-    moves, now = outlook.snapshot.moves, outlook.now
+    moves, now = budget.of_pool(outlook.snapshot.moves), outlook.now
     in_force = [b for b in outlook.policy.moves.budgets if b.scope == "Pool" and budget.active(b, now)]
     if not in_force:
         return None
