@@ -16,6 +16,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
+import msgspec
+
 from ballast.api import BalancingPolicy, SparkTopology
 from ballast.api.meta import Resource
 from ballast.controller.cluster_objects import ClusterObjects, NotInstalledError, Read, oldest_first
@@ -23,7 +25,8 @@ from ballast.controller.failures import Failure
 from ballast.controller.membership import key_of
 from ballast.controller.observe import Lists
 from ballast.controller.pod_index import PodIndex
-from ballast.errors import InvalidResource
+from ballast.controller.shares import MOST_BYTES, Shares
+from ballast.errors import InvalidField, InvalidResource
 from ballast.kube import kinds, names
 from ballast.kube.client import Client
 from ballast.kube.constraint_reader import Claim, Volume, Volumes, read_claim, read_volume
@@ -86,9 +89,8 @@ class ClusterState:
         self._policies: Store[Read[BalancingPolicy] | InvalidResource] = Store(
             partial(_parsed, kinds.BALANCING_POLICY, BalancingPolicy), self._spec_changed
         )
-        self._topologies: Store[Read[SparkTopology] | InvalidResource] = Store(
-            partial(_parsed, kinds.SPARK_TOPOLOGY, SparkTopology), self._spec_changed
-        )
+        self._topologies: Store[Read[SparkTopology] | InvalidResource] = Store(self._topology, self._topology_changed)
+        self._shares = Shares()
         self._ours: dict[Kind, Store[Any]] = {
             kinds.EXECUTOR_MOVE: self._moves,
             kinds.BALANCING_POLICY: self._policies,
@@ -168,12 +170,17 @@ class ClusterState:
         Raises KubeError, and NotInstalledError where the cluster does not know our kinds.
         """
         differing: set[str] = set()
+        with self._topologies.lock:
+            for uid in self._shares.hopeful():
+                self._topologies.forget(uid)
         for kind, store in self._ours.items():
             try:
                 differing |= store.replace_all(Objects(self._client, Query(kind)))
             except NotFound as error:
                 raise NotInstalledError(kind.plural) from error
         self._verified_at = self._monotonic()
+        with self._topologies.lock:
+            self._shares.keep(self._topologies.uids())
         with self._hearing:
             known = differing.union(*(store.uids() for store in self._ours.values()))
             self._heard = {uid: version for uid, version in self._heard.items() if uid in known}
@@ -292,6 +299,21 @@ class ClusterState:
         if _declared(before) != _declared(after):
             self._notify()
 
+    def _topology(self, raw: JSON) -> Read[SparkTopology] | InvalidResource:
+        metadata = raw["metadata"]
+        uid, namespace = metadata["uid"], metadata.get("namespace") or ""
+        if self._shares.take(uid, namespace, len(msgspec.json.encode(raw.get("spec")))):
+            return _parsed(kinds.SPARK_TOPOLOGY, SparkTopology, raw)
+        remedy = f"the SparkTopologies of {namespace} have more than {MOST_BYTES >> 20} MiB: delete some"
+        return InvalidResource(f"SparkTopology {metadata['name']}", [InvalidField("spec", namespace, remedy)])
+
+    def _topology_changed(
+        self, before: Read[SparkTopology] | InvalidResource | None, after: Read[SparkTopology] | InvalidResource | None
+    ) -> None:
+        if isinstance(before, Read) and after is None:
+            self._shares.give_back(before.raw["metadata"]["uid"])
+        self._spec_changed(before, after)
+
     def _spec_changed(
         self, before: Read[Any] | InvalidResource | None, after: Read[Any] | InvalidResource | None
     ) -> None:
@@ -321,9 +343,11 @@ def _lean(raw: JSON) -> JSON:
 
 
 def _parsed(kind: Kind, model: type[R], raw: JSON) -> Read[R] | InvalidResource:
+    """Its spec is kept once, parsed: any user may create thousands of topologies."""
     raw = _lean(raw)
     try:
-        return Read(raw, model.parse({"apiVersion": kind.api_version, "kind": kind.kind, **raw}))
+        resource = model.parse({"apiVersion": kind.api_version, "kind": kind.kind, **raw})
+        return Read({key: value for key, value in raw.items() if key != "spec"}, resource)
     except InvalidResource as error:
         return error
 

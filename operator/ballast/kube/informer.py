@@ -296,6 +296,11 @@ class Store(Generic[T]):
                 return
             self._bury(uid, version)
 
+    def forget(self, uid: str) -> None:
+        """Have it read again by the next list."""
+        with self.lock:
+            self._drop(uid)
+
     def replace_all(self, listed: Objects) -> frozenset[str]:
         """Take over a whole list, reading only objects whose version is not known.
 

@@ -143,8 +143,35 @@ def test_of_the_metadata_of_a_users_objects_only_what_is_used_is_kept() -> None:
             found.state.heard(kind, {**raw, "metadata": {**raw["metadata"], **more}})
         objects = found.state.look()
         assert objects.moves == (asked,)
-        assert [read.raw for read in objects.topologies] == [clicks]
+        assert [read.raw for read in objects.topologies] == [{"metadata": clicks["metadata"]}]
+        assert len(objects.topologies[0].resource.spec.components) == 2, "its spec is kept once"
         assert not objects.topologies[0].resource.metadata.annotations
+
+
+def long(name: str, namespace: str = "analytics") -> JSON:
+    """A topology of a megabyte."""
+    values = [f"{number:063}" for number in range(20)]
+    selector = {"matchExpressions": [{"key": f"k{n}", "operator": "In", "values": values} for n in range(8)]}
+    components = [{"name": f"c{number}", "selector": selector} for number in range(95)]
+    return {"metadata": {"name": name, "namespace": namespace, "generation": 1}, "spec": {"components": components}}
+
+
+def test_the_topologies_of_one_namespace_have_their_share_of_the_memory_and_those_of_others_theirs() -> None:
+    flood = [long(f"long-{number}") for number in range(7)]
+    others = long("other", "kafka")
+    with observed(sparktopologies=[*flood, others]) as found:
+        objects = found.state.look()
+        assert named(objects) == ["long-0", "long-1", "long-2", "long-3", "other"]
+        assert "more than 4 MiB: delete some" in str(objects.broken[0])
+        assert len(objects.broken) == 3
+        found.state.heard(kinds.SPARK_TOPOLOGY, identified(flood[0], 1), deleted=True)
+        found.cluster.servers["sparktopologies"] = WatchedCluster(other=[*flood[1:], others]).server("other")
+        found.state.verify()
+        assert named(found.state.look()) == ["long-1", "long-2", "long-3", "long-4", "other"]
+
+
+def named(objects: ClusterObjects) -> list[str]:
+    return [read.resource.metadata.name for read in objects.topologies]
 
 
 def test_labels_by_which_a_policy_chooses_topologies_are_kept() -> None:
