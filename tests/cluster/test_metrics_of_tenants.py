@@ -18,7 +18,7 @@ from ballast.api import BalancingPolicy
 from ballast.controller.metrics_reader import MetricsReader
 from ballast.kube.nodes import NodeReader
 from ballast.kube.pods import PodReader
-from ballast.prometheus import Reading
+from ballast.prometheus import Endpoint, Preset, Prometheus, Reading, Series, queries
 from tests.spark.filled_prometheus import running
 from tests.testbed.waiting import wait_until
 from tests.unit.kube.builders import driver, executor, node
@@ -96,6 +96,10 @@ class Scene:
         figures = MetricsReader(None, namespace="none")  # type: ignore[arg-type]  # the policy names no secret
         return figures.read(policy, [NodeReader().read(node("n"))], pods, now=time.time())
 
+    def answered(self, signal: str) -> tuple[Series, ...]:
+        """The whole answer to a query of the preset."""
+        return Prometheus(Endpoint(self.url)).query(queries(Preset.CADVISOR, {}).rendered(5.0)[signal]).series
+
     def awaited(self, what: str, holds: Callable[[Reading], bool]) -> Reading:
         def found() -> Reading | None:
             reading = self.read()
@@ -153,6 +157,25 @@ def test_a_tenants_pod_can_not_export_the_values_of_a_node(scene: Scene) -> None
     }
     attacked = scene.awaited("the forged series to be seen", lambda reading: bool(reading.dropped))
     assert memory(attacked) == 0.25
+
+
+def test_a_tenants_pod_that_exports_very_much_keeps_no_signal_of_others_from_being_read(scene: Scene) -> None:
+    """An answer that is too long is not read, whosever series are in it."""
+    many, long = 6000, "x" * 10_000
+    scene.attacker.values = {
+        f'{name}{{application_id="spark-2",executor_id="{number}"}}': 1.0
+        for number in range(many)
+        for name in ("metrics_executor_totalDuration_seconds_total", "metrics_executor_maxTasks")
+    }
+    scene.attacker.values |= {f'{name}{{application_id="spark-2",much="{long}"}}': 1.0 for name in (STATE, LATENCY)}
+    scene.attacker.values |= {f'{name}{{application_id="{long}"}}': 1.0 for name in (STATE, LATENCY)}
+    slots = wait_until(lambda: scene.answered("executorSlots"), what="its executors in the answer", timeout_seconds=60)
+    assert len(slots or ()) == 5000
+    for signal in ("stateBytes", "batchMilliseconds"):
+        found = scene.answered(signal)
+        assert sorted(series.labels["application_id"] for series in found) == [APPLICATION, "spark-2"]
+        assert all(len(value) < 100 for series in found for value in series.labels.values())
+    scene.awaited("the victim's own values", lambda reading: values(reading) == OWN)
 
 
 def memory(reading: Reading) -> float | None:

@@ -2,7 +2,8 @@
 
 Every query yields an instant vector, except the batches' samples. Node series are identified by the label `node`, or
 by `instance` when that is missing; executor series by `namespace` and `pod`. Spark's own have `application_id` and
-`executor_id`, and the driver's pod in `namespace` and `pod`. `$window` stands for the policy's metric window.
+`executor_id`, and the driver's pod in `namespace` and `pod`. `$window` stands for the policy's metric window, `$step`
+for a part of it.
 """
 
 from __future__ import annotations
@@ -31,37 +32,67 @@ class Queries:
     by_signal: Mapping[str, str] = field(default_factory=dict)
 
     def rendered(self, window_seconds: float) -> dict[str, str]:
-        window = f"{max(1, round(window_seconds))}s"
-        return {name: text.replace("$window", window) for name, text in self.by_signal.items()}
+        window = max(1, round(window_seconds))
+        values = {"$window": f"{window}s", "$step": f"{max(1, min(window // _STEPS, _LONGEST_STEP_SECONDS))}s"}
+        return {name: _filled(text, values) for name, text in self.by_signal.items()}
 
 
-_BATCHES = "batchMilliseconds"
-"""Every sample in the window. Spark's name for it tells the application, which no function of PromQL would keep."""
+_STEPS, _LONGEST_STEP_SECONDS = 20, 15
+"""Of a window of which every sample is wanted."""
 
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    for name, value in values.items():
+        text = text.replace(name, value)
+    return text
+
+
+# What a tenant's pods export is bounded in the query: in number, by namespace, and in length, by what names may be. An
+# answer that is too long could not be read, and all tenants would be without that signal.
+
+_MOST = 5_000
+"""Series of one namespace."""
+_ID = "[-_.A-Za-z0-9]{1,63}"
+_TASK_RUNNER = f'application_id=~"{_ID}",executor_id=~"[0-9]{{1,10}}|driver"'
 _BY_TASK_RUNNER = "sum by (namespace, pod, application_id, executor_id)"
 
+
+def _bounded(query: str) -> str:
+    return f"topk by (namespace) ({_MOST}, {query})"
+
+
+def _rate(metric: str) -> str:
+    return f"rate(metrics_executor_{metric}_total{{{_TASK_RUNNER}}}[$window])"
+
+
+def _streaming(what: str) -> str:
+    """Of each running query. The application is told by a label, or by the name that Spark gives its metrics."""
+    named = f'{{__name__=~"metrics_.+_driver_spark_streaming_.+_{what}",application_id=~"|{_ID}"}}'
+    found = '"application_id", "spark-$1", "__name__", "metrics_spark_([0-9a-f]{32})_driver_.+"'
+    return f"by (namespace, pod, application_id) (label_replace({named}, {found}))"
+
+
+_TASKS = f"({_BY_TASK_RUNNER} ({_rate('completedTasks')}) > 0)"
+_BATCHES = "batchMilliseconds"
+"""Every sample in the window, of an application's slowest query."""
+
 _SPARK = {
-    "executorTaskSeconds": (
-        f"{_BY_TASK_RUNNER} (rate(metrics_executor_totalDuration_seconds_total[$window]))"
-        f" / ({_BY_TASK_RUNNER} (rate(metrics_executor_completedTasks_total[$window])) > 0)"
+    "executorTaskSeconds": _bounded(f"{_BY_TASK_RUNNER} ({_rate('totalDuration_seconds')}) / {_TASKS}"),
+    "executorSlots": _bounded(
+        f"{_BY_TASK_RUNNER} ({_rate('totalDuration_seconds')})"
+        f" / ({_BY_TASK_RUNNER} (metrics_executor_maxTasks{{{_TASK_RUNNER}}}) > 0)"
     ),
-    "executorSlots": (
-        f"{_BY_TASK_RUNNER} (rate(metrics_executor_totalDuration_seconds_total[$window]))"
-        f" / ({_BY_TASK_RUNNER} (metrics_executor_maxTasks) > 0)"
+    "executorBytes": _bounded(
+        f"{_BY_TASK_RUNNER} ({_rate('totalInputBytes_bytes')} + {_rate('totalShuffleRead_bytes')}) / {_TASKS}"
     ),
-    "executorBytes": (
-        f"{_BY_TASK_RUNNER} (rate(metrics_executor_totalInputBytes_bytes_total[$window])"
-        " + rate(metrics_executor_totalShuffleRead_bytes_total[$window]))"
-        f" / ({_BY_TASK_RUNNER} (rate(metrics_executor_completedTasks_total[$window])) > 0)"
-    ),
-    "stateBytes": '{__name__=~"metrics_.+_driver_spark_streaming_.+_states_usedBytes_Value"}',
-    _BATCHES: '{__name__=~"metrics_.+_driver_spark_streaming_.+_latency_Value"}[$window]',
+    "stateBytes": _bounded(f"sum {_streaming('states_usedBytes_Value')}"),
+    _BATCHES: _bounded(f"max {_streaming('latency_Value')}") + "[$window:$step]",
 }
 
 SHUFFLE = Queries(
     {
-        "executorShuffleRead": f"{_BY_TASK_RUNNER} (rate(metrics_executor_totalShuffleRead_bytes_total[$window]))",
-        "executorShuffleWrite": f"{_BY_TASK_RUNNER} (rate(metrics_executor_totalShuffleWrite_bytes_total[$window]))",
+        "executorShuffleRead": _bounded(f"{_BY_TASK_RUNNER} ({_rate('totalShuffleRead_bytes')})"),
+        "executorShuffleWrite": _bounded(f"{_BY_TASK_RUNNER} ({_rate('totalShuffleWrite_bytes')})"),
     }
 )
 """Bytes per second. Only `report` asks for them, and `snapshot`, for reports about it: no decision depends on them."""
