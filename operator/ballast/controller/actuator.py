@@ -127,8 +127,7 @@ class Actuator:
             return order
         outcome = nomination.clear_nomination(self._client, pod)
         self._telemetry.count_write("nomination", outcome)
-        held = outcome.held if isinstance(outcome, nomination.Cleared) else None
-        return replace(order, held=held or order.held)
+        return nomination.after_clearing(order, outcome)
 
     def clear_nominations(self, context: Context, plan: Plan) -> None:
         """Of executors that found no room, so that an autoscaler sees them."""

@@ -17,7 +17,7 @@ from ballast.controller import logs
 from ballast.controller.cluster_objects import ClusterObjects, Read
 from ballast.controller.cluster_view import ClusterView, blocked, pools_of
 from ballast.controller.gateclock import STALE_AFTER_SECONDS, GateClock
-from ballast.kube import actions
+from ballast.kube import actions, nomination
 from ballast.kube.client import Client
 from ballast.kube.pods import Pod
 from ballast.kube.release_backoff import ReleaseBackoff
@@ -102,7 +102,7 @@ class GateTimeout:
         released: list[Placement] = []
         failed, told = 0, defaultdict[str, list[logs.Outcome]](list)
         for levels, found in by_levels.items():
-            orders = self._backoff.due(found)
+            orders = self._not_nominated(self._backoff.due(found), pods)
             outcomes = actions.release_many(self._client, orders, levels)
             self._backoff.note(orders, outcomes)
             failed += sum(isinstance(outcome, actions.Refused | actions.Changed) for outcome in outcomes)
@@ -119,6 +119,23 @@ class GateTimeout:
             if place is not None and each.reason is not None:
                 reasons[place.policy] = (*reasons.get(place.policy, ()), each.reason)
         return Overdue(near, len(released) - near, failed, reasons)
+
+    def _not_nominated(self, orders: list[actions.Release], pods: Sequence[Pod]) -> list[actions.Release]:
+        """Without the nominations that a crash before the release has left.
+
+        The node need not be in the zone that was found now, there may be no leader that clears them later, and Karpenter
+        provides no node for a nominated pod.
+        """
+        due = {order.uid for order in orders}
+        nominated = [pod for pod in pods if pod.uid in due and pod.nominated is not None]
+        if not nominated:
+            return orders
+        cleared = zip(nominated, nomination.clear_many(self._client, nominated), strict=True)
+        outcomes = {pod.uid: outcome for pod, outcome in cleared}
+        return [
+            nomination.after_clearing(order, outcomes[order.uid]) if order.uid in outcomes else order
+            for order in orders
+        ]
 
     def _placed(self, pods: Sequence[Pod]) -> dict[str, Place]:
         executors = frozenset(pod.uid for pod in pods if pod.executor is not None)

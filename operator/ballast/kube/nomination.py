@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from ballast.kube.actions import Changed, Refused, Vanished
+from ballast.kube.actions import Changed, Refused, Release, Vanished
 from ballast.kube.client import Client
 from ballast.kube.document import JSON
 from ballast.kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFound, Unavailable
@@ -66,6 +66,18 @@ def clear_nomination(client: Client, pod: Pod) -> ClearingOutcome:
         return Changed("it has no nomination by Ballast")
     found = _patch(client, pod, {"op": "remove", "path": _PATH})
     return found if isinstance(found, Changed | Vanished | Refused) else Cleared(held(found))
+
+
+def clear_many(client: Client, pods: Sequence[Pod]) -> list[ClearingOutcome]:
+    """The same for pods, over as many connections as the client has."""
+    with ThreadPoolExecutor(max(1, min(client.connections, len(pods))), "clear") as pool:
+        return list(pool.map(lambda pod: clear_nomination(client, pod), pods))
+
+
+def after_clearing(order: Release, outcome: ClearingOutcome) -> Release:
+    """The release of a pod whose nomination was to be cleared, at its present version."""
+    fresh = outcome.held if isinstance(outcome, Cleared) else None
+    return replace(order, held=fresh or order.held)
 
 
 def _patch(client: Client, pod: Pod, change: JSON) -> JSON | Changed | Vanished | Refused:

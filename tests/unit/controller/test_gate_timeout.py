@@ -10,7 +10,7 @@ from ballast.controller.cluster_objects import ClusterLister
 from ballast.controller.gate_timeout import Fallback, GateTimeout, Places
 from ballast.kube.pods import PodReader
 from ballast.model import Reason
-from tests.unit.kube.builders import CREATED_AT, GATE, executor, node
+from tests.unit.kube.builders import CREATED_AT, GATE, NOMINATED_BY_US, executor, node
 from tests.unit.kube.scripted import Answer, Asked, Scripted, scripted
 
 JSON = dict[str, Any]
@@ -132,6 +132,40 @@ def test_a_process_that_fails_releases_everything_that_is_gated(script: Scripted
     found = gates(script, tmp_path, now=CREATED_AT + 1.0).release_all()
     assert found.placed == 4
     assert zones(script) == [["b"]] * 4
+
+
+@pytest.mark.parametrize("allowed", [True, False], ids=["", "the API server refuses that"])
+def test_a_nomination_that_a_crash_has_left_is_cleared_before_the_release(
+    script: Scripted, tmp_path: Path, *, allowed: bool
+) -> None:
+    """Karpenter provides no node for a nominated pod, and the node may be in another zone."""
+    server = script.by
+    assert isinstance(server, Server)
+    theirs, ours = executor(1, gates=[GATE]), executor(2, gates=[GATE], managed_fields=[NOMINATED_BY_US])
+    for each in (theirs, ours):
+        each["status"]["nominatedNodeName"] = "a-1"
+    server.lists["pods"] = [theirs, ours]
+    fresh = {**ours, "metadata": {**ours["metadata"], "resourceVersion": "8"}}
+
+    def answer(asked: Asked) -> Answer:
+        if asked.method == "PATCH" and asked.path.split("?")[0].endswith("/status"):
+            return Answer(body=fresh) if allowed else Answer(403, {"message": "no"})
+        return server(asked)
+
+    timeout = gates(script, tmp_path, now=CREATED_AT + 12.0)
+    script.by = answer
+    assert timeout.run().placed == 2
+    of_ours = [asked for asked in script.writes if "/spark-1-exec-2" in asked.path]
+    assert [asked.path.split("?")[0].rpartition("/")[2] for asked in of_ours] == ["status", "spark-1-exec-2"]
+    assert of_ours[0].body[-1] == {"op": "remove", "path": "/status/nominatedNodeName"}
+    assert expected(of_ours[1], "/metadata/resourceVersion") == ("8" if allowed else "7")
+    assert len(script.writes) == 3, "the nomination of another controller is left alone"
+
+
+def expected(asked: Asked, path: str) -> object:
+    """What a patch expects there."""
+    (found,) = (each["value"] for each in asked.body if (each["op"], each["path"]) == ("test", path))
+    return found
 
 
 def test_an_executor_that_no_policy_may_place_is_released_as_it_is(script: Scripted, tmp_path: Path) -> None:
