@@ -27,6 +27,7 @@ from tests.cluster.controller.hand import FakeFigures, Fate, When
 from tests.cluster.controller.pool import ENFORCE, Pool, pool, zones
 from tests.cluster.controller.process import replica
 from tests.cluster.controller.scene import Scene
+from tests.faults.invariants import watched
 from tests.testbed.nodes import ZONE_LABEL
 from tests.testbed.waiting import wait_until
 
@@ -57,10 +58,16 @@ def placing(installed: Installation, mine: Pool, name: str, fate: Fate) -> tuple
     mine.policy(name, placement=TWO_OF_THREE)
     for _ in range(3):
         scene.driver.start()
-    scene.live(fate, _all_run)
+    _live(scene, fate, _all_run)
     found = scene.picture(), scene.told()
     scene.clear()
     return found
+
+
+def _live(scene: Scene, fate: Fate, done: Callable[[Scene], bool]) -> None:
+    """Through one or two lives, which together must do nothing that one may not."""
+    with watched(scene.installed.testbed, scene.mine.name, most_under_way=1):
+        scene.live(fate, done)
 
 
 def _all_run(scene: Scene) -> bool:
@@ -79,7 +86,7 @@ MOVES = {
     "cooldown": "0s",
     "settle": "6s",
     "leaveTimeout": "5m",
-    "budgets": [],
+    "budgets": [{"moves": 1, "per": "1h", "scope": "Topology"}],
 }
 LEAVE_SECONDS = 300.0
 SHEDDING = {"strategy": "AvgShedder", "avgShedder": {"lowHits": 1, "highHits": 1}}
@@ -124,7 +131,7 @@ def _leveled(installed: Installation, mine: Pool, name: str, fate: Fate, figures
         scene.driver.start(gates=(), nodeName=mine.node(node))
     scene.driver.await_running()
     scene.driver.grow_old()
-    scene.live(fate, _moved)
+    _live(scene, fate, _moved)
     found = scene.picture(), scene.told()
     scene.clear()
     return found
@@ -200,15 +207,17 @@ def test_it_ends_alike_when_two_leaders_are_killed_one_after_the_other(
     mine.policy("killed", placement=TWO_OF_THREE)
     for _ in range(3):
         scene.driver.start()
-    for number, (at, when) in enumerate((first_at, second_at)):
-        program = [sys.executable, str(killed.__file__), at, when]
-        with replica(installed.testbed, f"killed-{number}", tmp_path, program=program) as one:
-            assert one.process.wait(timeout=PATIENCE_SECONDS) == -signal.SIGKILL, one.log.read_text()[-4000:]
-    with replica(installed.testbed, "last", tmp_path) as last:
-        last.await_ready()
-        wait_until(lambda: _all_run(scene), what="everybody runs", timeout_seconds=PATIENCE_SECONDS)
-        wait_until(lambda: _told(mine), what="the topology says so", timeout_seconds=PATIENCE_SECONDS)
-        last.stop()
+    with watched(installed.testbed, mine.name) as witness:
+        with witness.outage():
+            for number, (at, when) in enumerate((first_at, second_at)):
+                program = [sys.executable, str(killed.__file__), at, when]
+                with replica(installed.testbed, f"killed-{number}", tmp_path, program=program) as one:
+                    assert one.process.wait(timeout=PATIENCE_SECONDS) == -signal.SIGKILL, one.log.read_text()[-4000:]
+        with replica(installed.testbed, "last", tmp_path) as last:
+            last.await_ready()
+            wait_until(lambda: _all_run(scene), what="everybody runs", timeout_seconds=PATIENCE_SECONDS)
+            wait_until(lambda: _told(mine), what="the topology says so", timeout_seconds=PATIENCE_SECONDS)
+            last.stop()
     found = scene.picture()
     assert_placed(found)
     assert scene.driver.created == 3, "executors were deleted on the way"

@@ -23,6 +23,7 @@ from benchmarks.load.pods import foreign, node
 from benchmarks.load.server import Server
 from tests.cluster.chart.installation import CHART, NAMESPACE, RELEASE
 from tests.cluster.controller.pool import RACK_LABEL, ZONE_LABEL, Pool, pool, preferred_labels, required_labels
+from tests.faults.invariants import GATED_SECONDS, watched
 from tests.testbed.nodes import METRICS_PORT, NodeSpec
 from tests.testbed.testbed import Testbed
 from tests.testbed.waiting import wait_until
@@ -34,6 +35,8 @@ GATE_TIMEOUT_SECONDS = 10.0
 """The policy's default."""
 NOISY_WAIT_SECONDS = 30.0
 """Noise starves the API server, too, and no release is sooner than the server takes it."""
+LOOK_SECONDS = 2.0
+"""Of the witness: it must not be what keeps the API server busy."""
 START_SECONDS = 240.0
 OTHERS = "services"
 OTHER_NODES, OTHER_PODS = 1_000, 5_000
@@ -110,14 +113,15 @@ def machine() -> Iterator[Testbed]:
 def test_with_a_tenth_of_a_core_executors_are_placed_in_time(machine: Testbed) -> None:
     with ballast(machine, {"requests": {"cpu": "50m"}, "limits": {"cpu": "100m", "memory": "512Mi"}}):
         before = _throttled_seconds(machine)
-        found = _ten_sets(machine, "throttled")
+        found = _ten_sets(machine, "throttled", gated_seconds=GATED_SECONDS)
         assert _throttled_seconds(machine) > before + 1.0, "it was not starved, so this shows nothing"
         _assert_placed(found, within_seconds=GATE_TIMEOUT_SECONDS + 1.0)
 
 
 def test_on_a_machine_that_others_keep_busy_executors_are_placed_in_time(machine: Testbed) -> None:
     with ballast(machine, {"requests": {"cpu": "50m"}, "limits": {"memory": "512Mi"}}), noise():
-        _assert_placed(_ten_sets(machine, "noisy"), within_seconds=NOISY_WAIT_SECONDS)
+        found = _ten_sets(machine, "noisy", gated_seconds=NOISY_WAIT_SECONDS)
+        _assert_placed(found, within_seconds=NOISY_WAIT_SECONDS)
 
 
 _ADDRESS = '{.status.addresses[?(@.type=="InternalIP")].address}'
@@ -132,13 +136,14 @@ def _throttled_seconds(testbed: Testbed) -> float:
     return sum(float(value) for labels, value in series if f'namespace="{NAMESPACE}"' in labels)
 
 
-def _ten_sets(testbed: Testbed, name: str) -> list[Placed]:
+def _ten_sets(testbed: Testbed, name: str, *, gated_seconds: float) -> list[Placed]:
     with pool(testbed, name, racks()) as mine:
         mine.policy(placement={"mode": "Enforce"})
         _await_gating(mine)
-        executors = [name for number in range(SETS) for name in mine.executors(SIZE, application=f"spark-{number}")]
-        mine.await_released(executors, seconds=120.0)
-        mine.nodes_of(executors, seconds=240.0)
+        with watched(testbed, name, gated_seconds=gated_seconds, look_seconds=LOOK_SECONDS):
+            executors = [each for number in range(SETS) for each in mine.executors(SIZE, application=f"spark-{number}")]
+            mine.await_released(executors, seconds=120.0)
+            mine.nodes_of(executors, seconds=240.0)
         racks_of = {mine.node(spec.name): spec.rack for spec in racks()}
         return [_placed(mine.pod(executor), racks_of) for executor in executors]
 

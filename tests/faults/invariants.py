@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
+from ballast.api import BalancingPolicy
+from ballast.api.profile import Budget, BudgetScope
+from ballast.errors import InvalidResource
 from ballast.kube.client import Client, Limits
 from ballast.kube.connection import Connection
 from ballast.kube.errors import KubeError, NotFound
 from ballast.kube.kinds import BALANCING_POLICY, EXECUTOR_MOVE, POD, Kind
-from ballast.kube.names import GATE
+from ballast.kube.names import GATE, SPARK_ROLE
 from ballast.kube.objects import Query, read_list
 from tests.cluster.chart.installation import NAMESPACE, RELEASE
 from tests.cluster.controller.pool import Pool
@@ -35,7 +39,7 @@ SAID_SECONDS = 30.0
 machine that has more processes than cores.
 """
 _LOOK_SECONDS = 0.1
-_SLACK_SECONDS = 2 * _LOOK_SECONDS + 1.0
+_LATE_SECONDS = 1.0
 """A look may be late by as much on a machine that is busy."""
 _TRAVELING = ("Leaving", "Arriving")
 
@@ -87,12 +91,18 @@ class Witness:
     testbed: Testbed
     client: Client
     namespaces: Sequence[str]
+    """Each of one policy's pool, as tests/cluster/controller/pool.py makes them."""
     since: int
-    """How many requests of the operator there were in the audit log when it began."""
+    """Where the audit log ended when it began."""
+    look_seconds: float = _LOOK_SECONDS
     gated: dict[str, _Gated] = field(default_factory=dict)
     """By uid."""
     moves: dict[str, JSON] = field(default_factory=dict)
     """Every move that was seen, by uid; the spec never changes."""
+    budgets: dict[str, set[tuple[Budget, ...]]] = field(default_factory=dict)
+    """Those of each namespace's policy; more than one where the policy was changed meanwhile."""
+    executors: Counter[str] = field(default_factory=Counter)
+    """The most that there were in each namespace: a budget may be a share of them."""
     outage_seconds: float = 0.0
     """For so long no replica reached the API server; pods that were created then may be gated for longer."""
 
@@ -107,28 +117,42 @@ class Witness:
 
     def look(self) -> None:
         now = time.monotonic()
+        for policy in self._listed(BALANCING_POLICY):
+            self._note_budgets(policy)
         for namespace in self.namespaces:
-            for pod in self._listed(POD, namespace):
+            pods = self._listed(POD, namespace)
+            for pod in pods:
                 if any(gate["name"] == GATE for gate in pod["spec"].get("schedulingGates") or ()):
                     metadata = pod["metadata"]
                     self.gated.setdefault(metadata["uid"], _Gated(metadata["name"], now, now)).last = now
+            executors = sum((pod["metadata"].get("labels") or {}).get(SPARK_ROLE) == "executor" for pod in pods)
+            self.executors[namespace] = max(self.executors[namespace], executors)
             for move in self._listed(EXECUTOR_MOVE, namespace):
                 self.moves[move["metadata"]["uid"]] = move
 
-    def _listed(self, kind: Kind, namespace: str) -> list[JSON]:
+    def _note_budgets(self, policy: JSON) -> None:
+        chosen = (policy["spec"].get("namespaceSelector") or {}).get("matchLabels") or {}
+        namespace = str(chosen.get("kubernetes.io/metadata.name"))
+        if namespace in self.namespaces:
+            with suppress(InvalidResource):
+                budgets = BalancingPolicy.parse(policy).spec.moves.budgets
+                self.budgets.setdefault(namespace, set()).add(tuple(budgets))
+
+    def _listed(self, kind: Kind, namespace: str | None = None) -> list[JSON]:
         try:
             return read_list(self.client, Query(kind, namespace=namespace), lambda each: each).items
         except NotFound:
             return []  # its definition is deleted
 
-    def check(self, *, most_under_way: int | None = None) -> None:
+    def check(self, *, most_under_way: int | None = None, gated_seconds: float = GATED_SECONDS) -> None:
         """Raises AssertionError with everything that was violated."""
-        asked = self.testbed.requests_of(NAMESPACE, RELEASE)[self.since :]
-        done = [each for each in asked if each.status < 300]
+        done = [each for each in self._asked() if each.status < 300]
+        late_seconds = 2 * self.look_seconds + _LATE_SECONDS
         found = [
-            *_gated_too_long(self.gated.values(), GATED_SECONDS + self.outage_seconds + _SLACK_SECONDS),
+            *_gated_too_long(self.gated.values(), gated_seconds + self.outage_seconds + late_seconds),
             *_unordered_evictions(done, self.moves.values()),
             *_too_many_under_way(done, most_under_way),
+            *_overspent(begun(done, self.moves.values()), self.budgets, self.executors),
             *_foreign_writes(done),
             *_endless_writes(done),
         ]
@@ -136,19 +160,27 @@ class Witness:
 
     def evicted(self) -> list[str]:
         """Names of the pods that the operator has evicted."""
-        asked = self.testbed.requests_of(NAMESPACE, RELEASE)[self.since :]
-        return [each.name for each in asked if _is_eviction(each) and each.status < 300]
+        return [each.name for each in self._asked() if _is_eviction(each) and each.status < 300]
+
+    def _asked(self) -> list[Request]:
+        return self.testbed.requests_of(NAMESPACE, RELEASE, since=self.since)
 
 
 @contextmanager
-def watched(testbed: Testbed, *namespaces: str, most_under_way: int | None = None) -> Iterator[Witness]:
+def watched(
+    testbed: Testbed,
+    *namespaces: str,
+    most_under_way: int | None = None,
+    gated_seconds: float = GATED_SECONDS,
+    look_seconds: float = _LOOK_SECONDS,
+) -> Iterator[Witness]:
     """A witness that looks until the end of the block, and is then asked."""
     client = Client(Connection.from_kubeconfig(testbed.kubeconfig), Limits(connections=1, attempts=1))
-    witness = Witness(testbed, client, namespaces, len(testbed.requests_of(NAMESPACE, RELEASE)))
+    witness = Witness(testbed, client, namespaces, testbed.end_of_requests(), look_seconds)
     ended = threading.Event()
 
     def watch() -> None:
-        while not ended.wait(_LOOK_SECONDS):
+        while not ended.wait(look_seconds):
             try:
                 witness.look()
             except KubeError:
@@ -162,7 +194,7 @@ def watched(testbed: Testbed, *namespaces: str, most_under_way: int | None = Non
         ended.set()
         thread.join()
         client.close()
-    witness.check(most_under_way=most_under_way)
+    witness.check(most_under_way=most_under_way, gated_seconds=gated_seconds)
 
 
 def await_said(mine: Pool, type_: str, status: str, reason: str) -> None:
@@ -213,6 +245,61 @@ def _too_many_under_way(done: Sequence[Request], most: int | None) -> Iterator[s
             under_way = [name for (_, name), phase in phases.items() if phase in _TRAVELING]
             if len(under_way) > most:
                 yield f"{len(under_way)} moves were under way at {each.at}, not {most}: {', '.join(under_way)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A move whose executor was asked to leave."""
+
+    namespace: str
+    topology: str
+    nodes: tuple[str, str]
+    at: float
+    """When it was approved: what a budget counts by (seconds since the epoch)."""
+
+
+def begun(done: Sequence[Request], moves: Iterable[JSON]) -> list[Begun]:
+    known = {(move["metadata"]["namespace"], move["metadata"]["name"]): move["spec"] for move in moves}
+    first: dict[tuple[str, str], float] = {}
+    left: dict[tuple[str, str], float] = {}
+    for each in sorted(done, key=lambda request: request.at):
+        if each.resource == "executormoves/status" and (phase := _phase(each)) in ("Approved", "Leaving"):
+            at = first.setdefault((each.namespace, each.name), datetime.fromisoformat(each.at).timestamp())
+            if phase == "Leaving":
+                left.setdefault((each.namespace, each.name), at)
+    return [
+        Begun(key[0], spec["topologyName"], (spec["sourceNodeName"], spec["targetNodeName"]), at)
+        for key, at in left.items()
+        if (spec := known.get(key)) is not None
+    ]
+
+
+def _overspent(
+    moves: Sequence[Begun], budgets: Mapping[str, Iterable[tuple[Budget, ...]]], executors: Mapping[str, int]
+) -> Iterator[str]:
+    """More moves begun within a span than the policy's budget for it allows, however it was set meanwhile."""
+    for namespace, versions in budgets.items():
+        own = [move for move in moves if move.namespace == namespace]
+        found = [
+            [words for budget in version for words in _over(budget, own, executors.get(namespace, 0))]
+            for version in versions
+        ]
+        yield from (f"{namespace}: {words}" for words in min(found, key=len, default=()))
+
+
+def _over(budget: Budget, moves: Iterable[Begun], executors: int) -> Iterator[str]:
+    if budget.per is None:
+        return  # a window of hours: no fault test lasts so long
+    most = max(budget.moves, executors * (budget.percent or 0) // 100)
+    times: dict[str, list[float]] = defaultdict(list)
+    for move in moves:
+        of = {BudgetScope.POOL: ("the pool",), BudgetScope.TOPOLOGY: (move.topology,), BudgetScope.NODE: move.nodes}
+        for subject in of[budget.scope]:
+            times[subject].append(move.at)
+    for subject, begins in times.items():
+        within = max(sum(0 <= at - other < budget.per.seconds for other in begins) for at in begins)
+        if within > most:
+            yield f"{within} moves of {subject} began within {budget.per}, not {most}"
 
 
 def _foreign_writes(done: Iterable[Request]) -> Iterator[str]:

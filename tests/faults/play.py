@@ -27,7 +27,7 @@ MOVES: JSON = {
     "allowUnknownState": True,
     "cooldown": "0s",
     "settle": "6s",
-    "budgets": [],
+    "budgets": [{"moves": 1, "per": "1h", "scope": "Topology"}],
 }
 MOST_UNDER_WAY = 1
 """maxConcurrentPerTopology, and one topology moves at a time."""

@@ -1,6 +1,7 @@
 """What ServiceAccounts asked of the API server, from its audit log: above all, what it forbade them."""
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 POLICY = Path(__file__).parent / "manifests" / "audit-policy.yaml"
 FORBIDDEN = 403
+_CHUNK_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +37,32 @@ def audit_arguments(log: Path) -> list[str]:
     return [f"--audit-policy-file={POLICY}", f"--audit-log-path={log}", "--audit-log-mode=blocking"]
 
 
-def requests_in(log: Path) -> Iterator[Request]:
-    """All requests so far, the earliest first; a line that is being written is left for the next time."""
+def requests_in(log: Path, *, since: int = 0) -> Iterator[Request]:
+    """All requests so far, the earliest first; a line that is being written is left for the next time.
+
+    `since`: an earlier `end_of` the log.
+    """
     if log.exists():
-        *lines, _ = log.read_text().split("\n")
+        with log.open("rb") as file:
+            file.seek(since)
+            *lines, _ = file.read().split(b"\n")
         yield from (_request(json.loads(line)) for line in lines)
+
+
+def end_of(log: Path) -> int:
+    """Where its last whole line ends, in bytes."""
+    if not log.exists():
+        return 0
+    with log.open("rb") as file:
+        end = file.seek(0, os.SEEK_END)
+        while end > 0:
+            start = max(0, end - _CHUNK_BYTES)
+            file.seek(start)
+            found = file.read(end - start).rfind(b"\n")
+            if found >= 0:
+                return start + found + 1
+            end = start
+    return 0
 
 
 def _request(event: dict[str, Any]) -> Request:

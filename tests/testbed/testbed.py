@@ -13,7 +13,7 @@ import yaml
 from tests.testbed import instance as instances
 from tests.testbed import kubeconfig, kwok
 from tests.testbed.apiserver import ApiServer
-from tests.testbed.audit import FORBIDDEN, Request, requests_in
+from tests.testbed.audit import FORBIDDEN, Request, end_of, requests_in
 from tests.testbed.binaries import silent
 from tests.testbed.errors import TestbedError
 from tests.testbed.golang import Progress
@@ -251,11 +251,21 @@ class Testbed:
         text = kubeconfig.by_token(server=self.url, ca=self.ca, token=token, namespace=namespace)
         return kubeconfig.write_private(self.instance.folder / f"{namespace}-{name}.kubeconfig", text)
 
-    def requests_of(self, namespace: str, service_account: str) -> list[Request]:
-        """What that ServiceAccount has asked of the API server so far, with what came of it."""
+    def requests_of(self, namespace: str, service_account: str, *, since: int = 0) -> list[Request]:
+        """What that ServiceAccount has asked of the API server so far, with what came of it.
+
+        `since`: what `end_of_requests` was; the log of a long run takes seconds to read.
+        """
         user = f"system:serviceaccount:{namespace}:{service_account}"
-        found = requests_in(self.instance.folder / "audit.log")
+        found = requests_in(self._audit_log, since=since)
         return [request for request in found if request.user == user]
+
+    def end_of_requests(self) -> int:
+        return end_of(self._audit_log)
+
+    @property
+    def _audit_log(self) -> Path:
+        return self.instance.folder / "audit.log"
 
     def forbidden_requests_of(self, namespace: str, service_account: str) -> list[Request]:
         """Those of its requests that it had no right to make."""

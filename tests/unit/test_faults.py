@@ -9,14 +9,19 @@ from typing import Any
 
 import pytest
 
+from ballast.api.duration import Duration
+from ballast.api.profile import Budget, BudgetScope
 from tests.faults.invariants import (
     MOST_WRITES,
+    Begun,
     _endless_writes,
     _foreign_writes,
     _Gated,
     _gated_too_long,
+    _overspent,
     _too_many_under_way,
     _unordered_evictions,
+    begun,
 )
 from tests.testbed.audit import Request
 
@@ -87,6 +92,56 @@ def test_more_moves_under_way_than_the_budget_allows_are_found() -> None:
     both = [written("Leaving", at=1), written("Arriving", at=2, name="m2"), written("Settling", at=3)]
     assert len(list(_too_many_under_way(both, 1))) == 1
     assert list(_too_many_under_way(both, 2)) == []
+
+
+def ordered(name: str, *, topology: str = "clicks", source: str = "hot", target: str = "cold") -> JSON:
+    spec = {"topologyName": topology, "sourceNodeName": source, "targetNodeName": target}
+    return {"metadata": {"namespace": "ns", "name": name}, "spec": spec}
+
+
+def test_a_move_begins_with_its_approval_once_its_executor_was_asked_to_leave() -> None:
+    done = [
+        written("Approved", at=1),
+        written("Leaving", at=5),
+        written("Leaving", at=7),
+        written("Approved", at=2, name="refused"),
+        written("Refused", at=3, name="refused"),
+        written("Leaving", at=4, name="at once"),
+    ]
+    found = begun(done, [ordered("m1"), ordered("refused"), ordered("at once", topology="views")])
+    assert [(each.topology, each.nodes, each.at % 60) for each in found] == [
+        ("views", ("hot", "cold"), 4.0),
+        ("clicks", ("hot", "cold"), 1.0),
+    ]
+
+
+def spending(moves: int, *, scope: BudgetScope = BudgetScope.POOL, percent: int | None = None) -> tuple[Budget, ...]:
+    return (Budget(moves=moves, per=Duration.parse("10s"), scope=scope, percent=percent),)
+
+
+PAIR = [Begun("ns", "clicks", ("hot", "cold"), 1.0), Begun("ns", "views", ("warm", "cold"), 10.0)]
+LATE = [PAIR[0], Begun("ns", "clicks", ("hot", "cold"), 11.0)]
+
+
+@pytest.mark.parametrize(
+    ("moves", "versions", "violations"),
+    [
+        pytest.param(PAIR, {spending(2)}, 0, id="as many as allowed"),
+        pytest.param(PAIR, {spending(1)}, 1, id="one too many"),
+        pytest.param(LATE, {spending(1)}, 0, id="one after the other"),
+        pytest.param(PAIR, {spending(0, percent=50)}, 0, id="half of four executors"),
+        pytest.param(PAIR, {spending(0, percent=25)}, 1, id="a quarter of them"),
+        pytest.param(PAIR, {spending(1, scope=BudgetScope.TOPOLOGY)}, 0, id="one of each topology"),
+        pytest.param(PAIR, {spending(1, scope=BudgetScope.NODE)}, 1, id="two to one node"),
+        pytest.param(PAIR, {spending(1), ()}, 0, id="there was no budget for a time"),
+        pytest.param([], {spending(1)}, 0, id="none"),
+    ],
+)
+def test_moves_beyond_a_budget_are_found(
+    moves: list[Begun], versions: set[tuple[Budget, ...]], violations: int
+) -> None:
+    found = list(_overspent(moves, {"ns": versions, "other": {spending(0)}}, {"ns": 4}))
+    assert len(found) == violations, found
 
 
 @pytest.mark.parametrize(
