@@ -123,8 +123,8 @@ class GateTimeout:
     def _not_nominated(self, orders: list[actions.Release], pods: Sequence[Pod]) -> list[actions.Release]:
         """Without the nominations that a crash before the release has left.
 
-        The node need not be in the zone that was found now, there may be no leader that clears them later, and Karpenter
-        provides no node for a nominated pod.
+        The node need not be in the zone that was found now. There may be no leader that clears them later, and
+        Karpenter provides no node for a nominated pod.
         """
         due = {order.uid for order in orders}
         nominated = [pod for pod in pods if pod.uid in due and pod.nominated is not None]

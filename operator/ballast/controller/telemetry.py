@@ -54,15 +54,15 @@ class Telemetry:
             "ballast_move_measured_gain_points", "Measured gain of the last judged move", ["policy"], registry=registry
         )
         self.gate_hold = Histogram(
-            "ballast_gate_hold_seconds", "How long executors were held", ["policy"], registry=registry,
+            "ballast_gate_hold_seconds", "How long executors were gated", ["policy"], registry=registry,
             buckets=_HOLD_BUCKETS,
         )  # fmt: skip
         self.gated = Gauge(
             "ballast_gated_executors", "Executors that the last pass left gated", ["policy"], registry=registry
         )
         self.unknown_topology = Gauge(
-            "ballast_unknown_topology_executors", "Executors of which the topology label names no SparkTopology",
-            ["policy"], registry=registry,
+            "ballast_unknown_topology_executors",
+            "Executors of which the label `ballast.dev/topology` names no SparkTopology", ["policy"], registry=registry,
         )  # fmt: skip
         self.unplaced_sets = Counter(
             "ballast_unplaced_sets", "Sets of which executors were released without a place, by cause",
@@ -77,7 +77,7 @@ class Telemetry:
             registry=registry,
         )  # fmt: skip
         self.metrics_age = Gauge(
-            "ballast_metrics_age_seconds", "Age of the oldest node figure used", ["policy"], registry=registry
+            "ballast_metrics_age_seconds", "Age of the oldest node metric used", ["policy"], registry=registry
         )
         self.node_score = Gauge("ballast_node_score_percent", "Score of a node", ["policy", "node"], registry=registry)
         self.node_hits = Gauge(
@@ -99,7 +99,9 @@ class Telemetry:
         )
         self.leading = Gauge("ballast_leading", "1 while this replica leads", registry=registry)
         self.switched_off = Gauge(
-            "ballast_gate_switched_off", "1 while `ballast release --all` keeps the gate switch off", registry=registry
+            "ballast_gate_switched_off",
+            "1 while `ballast release --all` keeps the gate switch off, so that the leader gates nothing",
+            registry=registry,
         )
         self.requests = Counter(
             "ballast_api_requests", "Requests to the API server; code 0: no answer", ["verb", "resource", "code"],

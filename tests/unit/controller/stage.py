@@ -166,7 +166,7 @@ class Stage:
         if patch["metadata"]["resourceVersion"] != stored["metadata"]["resourceVersion"]:
             return Answer(409, {"reason": "Conflict", "message": "the object has been modified"})
         stored["metadata"]["resourceVersion"] = str(int(stored["metadata"]["resourceVersion"]) + 1)
-        _merge(stored.setdefault("status", {}), patch["status"])
+        merge(stored.setdefault("status", {}), patch["status"])
         return Answer(body=stored)
 
     def _nominate(self, stored: JSON, patch: list[JSON]) -> Answer:
@@ -186,12 +186,12 @@ def _of_the_application(seconds: float | None) -> dict[tuple[str, str], float]:
     return {} if seconds is None else {("analytics", "spark-1"): seconds}
 
 
-def _merge(target: JSON, changes: Mapping[str, Any]) -> None:
+def merge(target: JSON, changes: Mapping[str, Any]) -> None:
     for key, value in changes.items():
         if value is None:
             target.pop(key, None)
         elif isinstance(value, dict):
-            _merge(target.setdefault(key, {}), value)
+            merge(target.setdefault(key, {}), value)
         else:
             target[key] = value
 

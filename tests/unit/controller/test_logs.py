@@ -127,7 +127,8 @@ def test_a_pod_that_is_deleted_since_its_place_cannot_run_it_is_a_line(
     pool: Stage, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     pool.script.by = lambda asked: Answer(body=pool.pods["spark-1-exec-2"]) if asked.method == "GET" else Answer()
-    actuator(pool, tmp_path).delete_stranded(pool.context([]), Plan(replacements=(placement(2, None),)))
+    stranded = replace(placement(2, None), detail="no node takes it")
+    actuator(pool, tmp_path).delete_stranded(pool.context([]), Plan(replacements=(stranded,)))
     (line,) = lines(caplog, Line.DELETED)
     assert (line["policy"], line["executor"], line["outcome"]) == ("streaming", "analytics/spark-1-exec-2", "Deleted")
 

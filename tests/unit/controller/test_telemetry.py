@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from prometheus_client import CollectorRegistry
+import pytest
+from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client.metrics import MetricWrapperBase
 
 from ballast.controller.telemetry import Telemetry
@@ -100,20 +101,41 @@ def test_executors_whose_label_names_nothing_are_counted_until_they_are_gone() -
 
 
 PAGE = Path(__file__).parents[3] / "docs" / "observability.md"
-ROW = re.compile(r"^\| `(ballast_\w+)` \| (\w+) \| ([^|]*)\|", re.MULTILINE)
+ROW = re.compile(r"^\| `(ballast_\w+)` \| (\w+) \| ([^|]*)\| ([^|]*) \|$", re.MULTILINE)
 SUFFIXES = {"counter": "_total", "info": "_info"}
 
 
-def test_the_page_lists_every_metric_with_its_type_and_labels() -> None:
+def test_the_page_lists_every_metric_with_its_type_labels_and_help() -> None:
     telemetry = Telemetry(CollectorRegistry())
     metrics = [each for each in vars(telemetry).values() if isinstance(each, MetricWrapperBase)]
-    found = {each._name + SUFFIXES.get(str(each._type), ""): (each._type, each._labelnames) for each in metrics}
-    found["ballast_build_info"] = ("info", ("version", "python"))
-    listed = {
-        name: (kind, tuple(re.findall(r"\w+", labels)))
-        for name, kind, labels in ROW.findall(PAGE.read_text(encoding="utf-8"))
+    found = {
+        each._name + SUFFIXES.get(str(each._type), ""): (each._type, each._labelnames, each._documentation)
+        for each in metrics
     }
-    assert listed == found
+    found["ballast_build_info"] = ("info", ("version", "python"), found["ballast_build_info"][2])
+    listed = {
+        name: (kind, tuple(re.findall(r"\w+", labels)), meaning)
+        for name, kind, labels, meaning in ROW.findall(PAGE.read_text(encoding="utf-8"))
+    }
+    plain = {name: (kind, labels, words.replace("`", "")) for name, (kind, labels, words) in listed.items()}
+    assert plain == {name: (kind, labels, words.replace("`", "")) for name, (kind, labels, words) in found.items()}
+
+
+@pytest.mark.parametrize(
+    ("name", "one", "other"),
+    [
+        pytest.param("gate_hold", 9.9, 10.1, id="the longest gate timeout"),
+        pytest.param("gate_hold", 14.9, 15.1, id="what fail-open promises"),
+        pytest.param("pass_seconds", 0.9, 1.1, id="a pass that is slower than the shortest interval"),
+    ],
+)
+def test_histograms_tell_what_is_promised_from_what_is_not(name: str, one: float, other: float) -> None:
+    telemetry = Telemetry(CollectorRegistry())
+    histogram: Histogram = vars(telemetry)[name]
+    for seconds in (one, other):
+        histogram.labels("streaming").observe(seconds)
+    samples = [sample for metric in histogram.collect() for sample in metric.samples if "le" in sample.labels]
+    assert {0.0, 1.0, 2.0} == {sample.value for sample in samples}
 
 
 def test_every_metric_is_on_the_operators_own_page() -> None:

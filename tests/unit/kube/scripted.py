@@ -17,6 +17,7 @@ import yaml
 
 from ballast.kube.client import Client, Limits
 from ballast.kube.connection import Connection
+from tests.unit.kube.strict import objections
 
 JSON = dict[str, Any]
 
@@ -55,8 +56,12 @@ class Scripted:
         """What was asked that changes something."""
         return [asked for asked in self.asked if asked.method != "GET"]
 
+    objections: list[str] = field(default_factory=list)
+    """What a real API server would have against these writes."""
+
     def answer(self, asked: Asked) -> Answer:
         self.asked.append(asked)
+        self.objections += objections(asked)
         if self.by is not None:
             return self.by(asked)
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
@@ -130,3 +135,4 @@ def scripted(*answers: Answer, tls: ssl.SSLContext | None = None) -> Iterator[Sc
         finally:
             server.shutdown()
             thread.join()
+    assert not script.objections, "\n".join(script.objections)

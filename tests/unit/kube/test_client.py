@@ -121,8 +121,8 @@ def test_a_refused_right_names_verb_and_resource(tmp_path: Path) -> None:
         client = script.client(tmp_path)
         with pytest.raises(Forbidden, match=r"not allowed to patch executormoves/status ns/m: no \(grant"):
             client.patch(EXECUTOR_MOVE, "m", {}, namespace="ns", subresource="status")
-        with pytest.raises(Forbidden, match=r"not allowed to create pods/eviction ns/p: no"):
-            client.act(POD, "p", subresource="eviction", body={}, namespace="ns")
+        with pytest.raises(Forbidden, match=r"not allowed to create pods/binding ns/p: no"):
+            client.act(POD, "p", subresource="binding", body={}, namespace="ns")
         with pytest.raises(Forbidden, match=r"not allowed to list nodes: no"):
             client.get_page(NODE, {})
 
@@ -224,9 +224,9 @@ OURS = "/api/v1/namespaces/ns/pods"
         (lambda c: c.create(NODE, BODY), "POST", "/api/v1/nodes?fieldManager=ballast", BODY),
         (lambda c: c.replace(POD, "p", BODY, namespace="ns"), "PUT", f"{OURS}/p?fieldManager=ballast", BODY),
         (
-            lambda c: c.act(POD, "p", subresource="eviction", body=BODY, namespace="ns"),
+            lambda c: c.act(POD, "p", subresource="binding", body=BODY, namespace="ns"),
             "POST",
-            f"{OURS}/p/eviction",
+            f"{OURS}/p/binding",
             BODY,
         ),
         (

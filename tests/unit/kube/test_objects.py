@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.kube.errors import Conflict
-from ballast.kube.kinds import EXECUTOR_MOVE
+from ballast.kube.kinds import EXECUTOR_MOVE, POD
 from ballast.kube.objects import delete_object, difference, ensure_created, write_status
 from tests.unit.kube.scripted import Answer, scripted
 
@@ -124,7 +124,5 @@ def test_an_object_is_created_unless_one_of_its_name_is_there(
 ) -> None:
     body = {"metadata": {"name": "m", "namespace": "ns"}}
     with scripted(*answers) as script:
-        assert ensure_created(script.client(tmp_path), EXECUTOR_MOVE, body) == found
-    assert {asked.path.split("?")[0].removesuffix("/m") for asked in script.asked} == {
-        "/apis/ballast.dev/v1alpha1/namespaces/ns/executormoves"
-    }
+        assert ensure_created(script.client(tmp_path), POD, body) == found
+    assert {asked.path.split("?")[0].removesuffix("/m") for asked in script.asked} == {"/api/v1/namespaces/ns/pods"}

@@ -1,0 +1,274 @@
+"""One replica with all its parts, against an API server that keeps what is written."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import platform
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from ballast.controller.operator import Operator, Settings
+from ballast.kube.connection import Connection
+from ballast.kube.document import micro_text, seconds, text
+from tests.testbed.instance import free_port
+from tests.unit.controller.stage import move, streaming
+from tests.unit.controller.world import METRICS, Event, World
+from tests.unit.kube.builders import GATE, executor, node
+from tests.unit.kube.scripted import Asked, Scripted, kubeconfig, scripted
+
+JSON = dict[str, Any]
+TOPOLOGY = {"ballast.dev/topology": "clicks"}
+OPTED_IN = {"ballast.dev/gate": "enabled"}
+PATIENCE_SECONDS = 30.0
+
+
+def policy(url: str, **spec: Any) -> JSON:
+    token = {"name": "prometheus", "key": "token"}
+    metrics = {
+        "prometheus": {"url": f"{url}{METRICS}", "bearerTokenSecretRef": token},
+        "advanced": {"queries": {"nodeCpu": "cores_of_nodes", "executorCpu": "cores_of_executors"}},
+    }
+    whole = {
+        "nodeSelector": {"matchLabels": {"pool": "streaming"}},
+        "interval": "2s",
+        "metrics": metrics,
+        "placement": {"mode": "Enforce", "debounce": "1s"},
+        "moves": {"mode": "Enforce", "allowUnknownState": True, "maxLocalityLossPercent": 100},
+        **spec,
+    }
+    return {"metadata": {"name": "streaming", "uid": "uid-streaming", "generation": 1}, "spec": whole}
+
+
+def clicks() -> JSON:
+    metadata = {"name": "clicks", "namespace": "analytics", "generation": 1}
+    return {"metadata": metadata, "spec": {"components": [{"name": "windows", "executors": 1}]}}
+
+
+def ordered() -> JSON:
+    """A move of executor 1 from hot to cold."""
+    found = move(1)
+    found["metadata"]["creationTimestamp"] = text(time.time())
+    return found
+
+
+def gated(number: int, *, age_seconds: float = 0.0) -> JSON:
+    found = executor(number, application="spark-2", gates=[GATE], labels=TOPOLOGY)
+    found["metadata"]["creationTimestamp"] = text(time.time() - age_seconds)
+    return found
+
+
+@pytest.fixture
+def world() -> World:
+    """Three nodes, of which one is hot, and an executor on it."""
+    found = World()
+    found.cores = {"hot": 3.8, "mild": 2.0, "cold": 0.4}
+    found.put("nodes", *(node(name) for name in found.cores))
+    found.put("namespaces", {"metadata": {"name": "analytics", "labels": OPTED_IN}})
+    secret = {"token": base64.b64encode(b"a-token").decode()}
+    found.put("secrets", {"metadata": {"name": "prometheus", "namespace": "ballast-system"}, "data": secret})
+    found.put("pods", *(streaming(number, node=name) for number, name in enumerate(("hot", "mild"), 1)))
+    return found
+
+
+@pytest.fixture
+def script(world: World) -> Iterator[Scripted]:
+    with scripted() as found:
+        found.by = world
+        yield found
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A replica that runs."""
+
+    script: Scripted
+    metrics_port: int
+    health_port: int
+
+    async def until(self, condition: Callable[[], object], what: str) -> None:
+        over = time.monotonic() + PATIENCE_SECONDS
+        while not condition():
+            assert time.monotonic() < over, f"{what}: {[(each.method, each.path) for each in self.script.writes]}"
+            await asyncio.sleep(0.02)
+
+    async def metric(self, series: str) -> float | None:
+        """As Prometheus scrapes it; None also before it is served."""
+        try:
+            page = await asyncio.to_thread(requests.get, f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=5)
+        except requests.ConnectionError:
+            return None
+        found = [line for line in page.text.splitlines() if line.startswith(f"{series} ")]
+        return float(found[0].rpartition(" ")[2]) if found else None
+
+    async def until_metric(self, series: str, *, least: float = 1.0) -> None:
+        over = time.monotonic() + PATIENCE_SECONDS
+        while (await self.metric(series) or 0.0) < least:
+            assert time.monotonic() < over, series
+            await asyncio.sleep(0.02)
+
+    async def probe(self) -> str:
+        answer = await asyncio.to_thread(requests.get, f"http://127.0.0.1:{self.health_port}/readyz", timeout=5)
+        return answer.text.strip()
+
+    def written(self, ending: str) -> list[Asked]:
+        return [asked for asked in self.script.writes if asked.path.partition("?")[0].endswith(ending)]
+
+
+@asynccontextmanager
+async def running(script: Scripted, folder: Path) -> AsyncIterator[Running]:
+    health, metrics = free_port("127.0.0.1"), free_port("127.0.0.1")
+    settings = Settings(
+        "ballast", "ballast-system", "one", host="127.0.0.1", health_port=health, metrics_port=metrics, lease_seconds=6
+    )
+    operator = Operator(Connection.from_kubeconfig(kubeconfig(folder, script.url)), settings)
+    stop = asyncio.Event()
+    task = asyncio.ensure_future(operator.run(stop))
+    try:
+        yield Running(script, metrics, health)
+    finally:
+        stop.set()
+        await asyncio.wait_for(task, PATIENCE_SECONDS)
+
+
+def zone_of(pod: JSON) -> list[str]:
+    """That it is tied to."""
+    affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
+    terms = (affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get("nodeSelectorTerms") or [{}]
+    return [value for each in terms[0].get("matchExpressions") or () for value in each["values"]]
+
+
+async def test_a_leader_places_and_moves_by_metrics_and_reports_it(
+    world: World, script: Scripted, tmp_path: Path
+) -> None:
+    world.put("balancingpolicies", policy(script.url))
+    world.put("sparktopologies", clicks())
+    world.put("executormoves", ordered())
+    world.put("pods", gated(1))
+    async with running(script, tmp_path) as replica:
+        await replica.until(lambda: replica.written("/spark-1-exec-1/eviction"), "the executor is evicted")
+        await replica.until(lambda: zone_of(world.one("pods", "spark-2-exec-1", "analytics")), "the set is placed")
+        await replica.until(lambda: world.all("events"), "Events are posted")
+        await replica.until(lambda: conditions(world).get("MetricsAvailable") == "True", "metrics are used")
+        await replica.until(lambda: world.one("sparktopologies", "clicks", "analytics").get("status"), "it is reported")
+        assert await replica.probe() == "ok"
+        held = world.one("leases", "ballast", "ballast-system")["spec"]
+        assert (held["holderIdentity"], held["leaseDurationSeconds"]) == ("one", 6)
+        on = world.one("gateswitches", "ballast")
+        assert (on["spec"]["gating"], on["status"]["leader"], on["status"]["reason"]) == (True, "one", "Leading")
+        for series in (
+            "ballast_leading",
+            'ballast_api_requests_total{code="201",resource="leases",verb="create"}',
+            'ballast_api_requests_total{code="201",resource="pods/eviction",verb="create"}',
+            'ballast_api_writes_total{kind="eviction",result="Evicted"}',
+            'ballast_decisions_total{kind="placement",policy="streaming"}',
+            'ballast_gate_hold_seconds_count{policy="streaming"}',
+            'ballast_move_transitions_total{phase="Leaving",policy="streaming"}',
+            'ballast_node_score_percent{node="hot",policy="streaming"}',
+            'ballast_passes_total{policy="streaming",result="ok"}',
+            'ballast_pass_duration_seconds_count{policy="streaming"}',
+            'ballast_watch_restarts{resource="pods"}',
+        ):
+            await replica.until_metric(series)
+        versions = f'python="{platform.python_version()}",version="{version("ballast-operator")}"'
+        assert await replica.metric(f"ballast_build_info{{{versions}}}") == 1.0
+        assert len(replica.written("/spark-2-exec-1")) == 1, "no watch tells of the release, but its answer does"
+    paths = [each.path for each in script.asked]
+    before = paths[: next(index for index, path in enumerate(paths) if "/eviction" in path)]
+    assert any("labelSelector=spark-app-selector" in path and "spark-1" in path for path in before), "read again"
+    assert {each["reportingInstance"] for each in world.all("events")} == {"one"}
+    assert {each["regarding"]["kind"] for each in world.all("events")} >= {"ExecutorMove", "Pod", "SparkTopology"}
+    assert all(abs(time.time() - (seconds(each["eventTime"]) or 0.0)) < 60.0 for each in world.all("events"))
+    assert world.credentials == {"Bearer a-token"}
+    assert world.one("leases", "ballast", "ballast-system")["spec"]["holderIdentity"] == ""
+    off = world.one("gateswitches", "ballast")
+    assert (off["spec"]["gating"], off["status"]["reason"]) == (False, "Stopped")
+
+
+def conditions(world: World) -> dict[str, str]:
+    """Of the policy: status by type."""
+    status = world.one("balancingpolicies", "streaming").get("status") or {}
+    return {each["type"]: each["status"] for each in status.get("conditions") or ()}
+
+
+async def test_what_kopf_hears_of_is_acted_on_at_once(world: World, script: Scripted, tmp_path: Path) -> None:
+    """The lists of Ballast's kinds show no policy before ten seconds are over."""
+    world.put("namespaces", {"metadata": {"name": "analytics", "labels": {}}})
+    world.put("pods", gated(1))
+    async with running(script, tmp_path) as replica:
+        await replica.until_metric("ballast_leading")
+        await replica.until(lambda: world.one("gateswitches", "ballast"), "a round without a policy has been")
+        began = time.monotonic()
+        found = world.stamped(policy(script.url))
+        world.put("namespaces", {"metadata": {"name": "analytics", "labels": OPTED_IN}})
+        world.kept["balancingpolicies", "", "streaming"] = found
+        world.happens(Event("balancingpolicies", "ADDED", found))
+        await replica.until(lambda: conditions(world), "the policy is followed")
+        assert time.monotonic() - began < 5.0
+
+
+async def test_an_executor_that_failed_and_is_gone_is_counted(world: World, script: Scripted, tmp_path: Path) -> None:
+    """Spark deletes a failed executor's pod at once, so a round sees nothing of it."""
+    world.put("balancingpolicies", policy(script.url))
+    failed = world.stamped(streaming(7, node="mild", phase="Failed"))
+    async with running(script, tmp_path) as replica:
+        await replica.until(lambda: conditions(world), "the policy is followed")
+        world.happens(Event("pods", "MODIFIED", failed), Event("pods", "DELETED", failed))
+        await replica.until(
+            lambda: (world.one("balancingpolicies", "streaming")["status"].get("failures") or [{}])[0].get("executors"),
+            "the failure is in the policy's status",
+        )
+    (entry,) = world.one("balancingpolicies", "streaming")["status"]["failures"]
+    assert (entry["application"], entry["executors"]) == ("spark-1", [7])
+
+
+async def test_a_standby_releases_overdue_executors_into_a_zone_and_writes_nothing_else(
+    world: World, script: Scripted, tmp_path: Path
+) -> None:
+    world.put("balancingpolicies", policy(script.url))
+    lease = {"holderIdentity": "two", "leaseDurationSeconds": 60, "renewTime": micro_text(time.time())}
+    world.put("leases", {"metadata": {"name": "ballast", "namespace": "ballast-system"}, "spec": lease})
+    world.put("pods", gated(1, age_seconds=20.0), gated(2))
+    async with running(script, tmp_path) as replica:
+        await replica.until(lambda: replica.written("/spark-2-exec-1"), "the overdue executor is released")
+        await replica.until_metric('ballast_unplaced_sets_total{cause="GateTimeout",policy="streaming"}')
+        assert await replica.metric("ballast_leading") == 0.0
+        assert await replica.probe() == "ok"
+    assert zone_of(world.one("pods", "spark-2-exec-1", "analytics")) == ["a"]
+    assert [each.path.partition("?")[0].rpartition("/")[2] for each in script.writes] == ["spark-2-exec-1"]
+
+
+async def test_next_to_another_release_that_acts_it_says_so_and_touches_no_pod(
+    world: World, script: Scripted, tmp_path: Path
+) -> None:
+    world.put("balancingpolicies", policy(script.url))
+    other = {"leader": "x", "heartbeatTime": text(time.time()), "reason": "Leading"}
+    metadata = {"name": "other", "uid": "uid-other", "creationTimestamp": text(time.time() - 60.0)}
+    world.put("gateswitches", {"metadata": metadata, "spec": {"gating": True}, "status": other})
+    world.put("pods", gated(1))
+    async with running(script, tmp_path) as replica:
+        await replica.until_metric("ballast_leading")
+        await replica.until(lambda: world.one("gateswitches", "ballast"), "its own switch says so")
+        assert world.one("gateswitches", "ballast")["status"]["reason"] == "AnotherRelease"
+        assert (await replica.probe()).startswith("the Ballast release other acts in this cluster, so ballast does")
+    assert replica.written("/spark-2-exec-1") == []
+
+
+async def test_a_switch_that_was_turned_off_for_good_is_a_condition(
+    world: World, script: Scripted, tmp_path: Path
+) -> None:
+    world.put("balancingpolicies", policy(script.url))
+    off = {"leader": "x", "heartbeatTime": text(time.time() + 5.0), "reason": "Uninstalled"}
+    metadata = {"name": "ballast", "uid": "uid-ballast", "creationTimestamp": text(time.time() - 60.0)}
+    world.put("gateswitches", {"metadata": metadata, "spec": {"gating": False}, "status": off})
+    async with running(script, tmp_path) as replica:
+        await replica.until(lambda: conditions(world).get("Gating") == "False", "the condition says so")
+    assert world.one("gateswitches", "ballast")["status"]["reason"] == "Uninstalled"
