@@ -27,6 +27,7 @@ WINDOW_SECONDS = 10
 SETTLE_SECONDS = 20
 CORES = 0.5
 NOISE_CORES = 0.46
+NOISE_REQUEST = "100m"
 HOT_SCORE = 75.0
 NOISE_NAMESPACE = "noise"
 ENDED = frozenset({"Succeeded", "Failed", "Expired", "Refused"})
@@ -91,11 +92,15 @@ class Cluster:
         Returns its name. Times are short and limits wide, unless `moves` says otherwise. It steers the executors of
         one namespace alone, if that is named. `spec`: fields of it that are to be otherwise.
         """
-        self.testbed.kubectl("delete", "bpol", "--all", "--wait=true")
         self._policies += 1
-        name = f"pool-{self._policies}"
-        policy = self._policy(name, moves=moves, namespace=namespace)
+        policy = self._policy(f"pool-{self._policies}", moves=moves, namespace=namespace)
         policy["spec"] |= spec
+        return self.follow(policy)
+
+    def follow(self, policy: Json) -> str:
+        """This policy and no other; its name, once it is followed."""
+        self.testbed.kubectl("delete", "bpol", "--all", "--wait=true")
+        name = str(policy["metadata"]["name"])
         self.testbed.apply(policy)
         self.await_(lambda: self.policy(name).get("status", {}).get("observedGeneration", -1) >= 0, f"{name} is seen")
         return name
@@ -134,12 +139,12 @@ class Cluster:
         }
 
     @contextmanager
-    def noise(self, node: str, cores: float = NOISE_CORES) -> Iterator[None]:
+    def noise(self, node: str, cores: float = NOISE_CORES, *, request: str = NOISE_REQUEST) -> Iterator[None]:
         """A neighbor that makes a node hot; entered when the scores show it, and nothing else changes them.
 
         A policy that begins while scores rise or fall learns that as the pool's noise, and is slow to act on a gap.
         """
-        with self.neighbor(node, cores):
+        with self.neighbor(node, cores, request=request):
             self.await_(
                 lambda: self.score(node) >= HOT_SCORE and self._calm(),
                 f"{node} is hot and the pool is calm",
@@ -149,9 +154,9 @@ class Cluster:
             yield
 
     @contextmanager
-    def neighbor(self, node: str, cores: float = NOISE_CORES) -> Iterator[None]:
-        """One that keeps so many cores of the node busy; entered at once."""
-        self.testbed.apply(_noise(node, cores))
+    def neighbor(self, node: str, cores: float = NOISE_CORES, *, request: str = NOISE_REQUEST) -> Iterator[None]:
+        """One that keeps so many cores of the node busy; entered at once. `request`: of CPU, its share of the node."""
+        self.testbed.apply(_noise(node, cores, request))
         try:
             yield
         finally:
@@ -287,8 +292,8 @@ class Cluster:
         return f"{found}\n{yaml.safe_dump(told, width=160)}"
 
 
-def _noise(node: str, cores: float) -> Json:
-    resources = {"requests": {"cpu": "100m", "memory": "16Mi"}}
+def _noise(node: str, cores: float, request: str) -> Json:
+    resources = {"requests": {"cpu": request, "memory": "16Mi"}}
     arguments = ["--cores", str(cores)]
     return {
         "apiVersion": "v1",

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from ballast.moves import MoveMetrics, MoveReason
+from ballast.moves import MoveMetrics
 from ballast.moves.judgment import verdict
 from examples.demo.streaming.records import Comparison
 from examples.demo.streaming.running import RunningJob
@@ -19,6 +19,10 @@ pytestmark = pytest.mark.e2e
 GRACE_SECONDS = 60
 WARM = "60s"
 """A replacement has ended tasks by then, and there is something to say of how long they take."""
+NOISE_REQUEST = "250m"
+"""The neighbor's share of the node's CPU leaves an executor (80m) about as much as it uses when nothing disturbs it:
+batches wait for it, so that its move is felt, whatever else this machine does.
+"""
 _JUST_BEFORE = "8s:1s"
 
 
@@ -36,7 +40,7 @@ class Moved:
 def moved(cluster: Cluster, steady: RunningJob) -> Moved:
     cluster.come_to_rest(steady)
     node = min(names_by_node(steady))
-    with cluster.noise(node):
+    with cluster.noise(node, request=NOISE_REQUEST):
         cluster.enforce(moves={"mode": "Enforce", "budgets": [{"moves": 1, "per": "1h"}], "settle": WARM})
         document = cluster.await_move(STEADY_NAMESPACE, phases=ENDED, timeout_seconds=DECIDED_SECONDS + 180)
     name = document["status"].get("replacement", {}).get("pod", "")
@@ -51,12 +55,10 @@ def test_the_gap_is_narrower(moved: Moved) -> None:
 
 
 def test_it_is_judged_by_what_was_measured(moved: Moved) -> None:
-    """Tasks and batches wait for whatever else this machine does, so any outcome may come of it."""
+    """It helped the application; an outcome that contradicts itself, as where a batch was slow, is no failure."""
     status = moved.document["status"]
     before, after = (_figures(status["measured"], when) for when in ("Before", "After"))
-    outcome = verdict(before, after)
-    phase = "Failed" if outcome is MoveReason.DID_NOT_HELP else "Succeeded"
-    assert (status["phase"], status["reason"]) == (phase, outcome), status
+    assert (status["phase"], status["reason"]) == ("Succeeded", verdict(before, after)), status
 
 
 def _figures(measured: dict[str, float], when: str) -> MoveMetrics:

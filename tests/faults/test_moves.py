@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from ballast.controller.turns import MOST
 from ballast.kube.constraint_reader import REQUIRED
+from ballast.kube.errors import Forbidden
 from ballast.kube.kinds import (
     BALANCING_POLICY,
     DISRUPTION_BUDGET,
@@ -33,6 +35,8 @@ pytestmark = pytest.mark.cluster
 
 JSON = dict[str, Any]
 QUOTA = Kind("v1", "ResourceQuota", "resourcequotas")
+EXAMPLE = Path(__file__).parents[2] / "examples" / "tenants" / "resourcequota.yaml"
+MOVES_COUNTED = "count/executormoves.ballast.dev"
 JUNK = 300
 NEXT_TO_NONE = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"no": "such"}}}
 
@@ -121,11 +125,23 @@ def test_a_quota_that_is_used_up_refuses_moves_and_executors_are_placed(installe
     with stage(installed, "quota", shedding=EAGER) as on, pool(installed.testbed, "quota-others", zones()) as others:
         others.policy()
         with watched(installed.testbed, on.mine.name, others.name) as witness:
-            on.mine.apply(QUOTA, "none", {"hard": {"count/executormoves.ballast.dev": "0"}})
-            wait_until(lambda: (on.mine.read(QUOTA, "none").get("status") or {}).get("hard"), what="the quota counts")
-            on.until(lambda: next(iter(on.mine.events("MoveNotCreated")), None), "its Event says why")
+            hard = yaml.safe_load(EXAMPLE.read_text(encoding="utf-8"))["spec"]["hard"]
+            on.mine.apply(QUOTA, "tenant", {"hard": {**hard, MOVES_COUNTED: "1"}})
+            # The controller manager learns of new kinds every 30 s.
+            wait_until(lambda: _used(on).keys() == hard.keys(), what="the quota counts", timeout_seconds=60.0)
+            on.ask("first", on.executor(WARM), approved=False)
+            assert _used(on)[MOVES_COUNTED] == "1"
+            with pytest.raises(Forbidden, match="exceeded quota: tenant"):
+                on.ask("second", on.executor(WARM), approved=False)
+            told = on.until(lambda: next(iter(on.mine.events("MoveNotCreated")), None), "its Event says why")
+            assert "exceeded quota: tenant" in told["note"]
             assert_placed(on, others)
             assert witness.evicted() == []
+
+
+def _used(on: Stage) -> JSON:
+    found: JSON = (on.mine.read(QUOTA, "tenant").get("status") or {}).get("used") or {}
+    return found
 
 
 @pytest.mark.parametrize("hangs", [False, True], ids=["refuses", "hangs"])

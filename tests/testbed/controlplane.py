@@ -175,6 +175,8 @@ class ControlPlaneSetup:
             "service-account-private-key-file": pki.service_accounts,
             "use-service-account-credentials": "true",
             "node-monitor-grace-period": f"{self.node_grace_seconds}s",
+            # A quota that is older than its kind's discovery counts nothing before the next of these.
+            "resource-quota-sync-period": "5s",
             "kube-api-qps": CLIENT_QPS,
             "kube-api-burst": CLIENT_QPS,
         }

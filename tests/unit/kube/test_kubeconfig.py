@@ -3,10 +3,12 @@ from __future__ import annotations
 import base64
 import json
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import yaml
@@ -164,6 +166,22 @@ def test_a_client_certificate_in_the_file_is_shown_and_the_servers_checked(
     connection = Connection.from_kubeconfig(tmp_path / "config")
     assert Client(connection).get(NODE, "n") == {"metadata": {"name": "n"}}
     assert Path(str(connection.tls.key_path)).parent.stat().st_mode & 0o077 == 0
+
+
+def test_keys_that_the_file_holds_are_in_private_files_until_the_process_ends(pki: Pki, tmp_path: Path) -> None:
+    at_end = list[Callable[[], object]]()
+    text = by_certificate(server="https://127.0.0.1:1", ca=pki.cluster_ca.files.certificate, client=pki.admin)
+    (tmp_path / "config").write_text(text)
+    with patch("atexit.register", lambda *each, **more: at_end.append(partial(*each, **more))):
+        tls = Connection.from_kubeconfig(tmp_path / "config").tls
+    paths = [Path(str(path)) for path in (tls.ca_path, tls.certificate_path, tls.key_path)]
+    assert [path.read_bytes() for path in paths] == [
+        each.read_bytes() for each in (pki.cluster_ca.files.certificate, pki.admin.certificate, pki.admin.key)
+    ]
+    assert all(path.parent.name.startswith("ballast-") for path in paths), "it can be told whose they are"
+    for remove in (*at_end, *at_end):
+        remove()
+    assert not any(path.parent.exists() for path in paths)
 
 
 @pytest.mark.parametrize(
