@@ -93,11 +93,13 @@ def test_a_policys_status_is_of_its_pool(seen: Outlook) -> None:
     found = policy_status(policy_resource(), seen)
     nodes = {node.name for node in seen.snapshot.nodes}
     pods = {(each.namespace, each.name) for each in seen.snapshot.executors}
+    assert found.refusals is not None
     for refusal in found.refusals.items:
         assert (refusal.namespace, refusal.executor) in pods | {("", node) for node in nodes}, refusal
         assert refusal.to in {"", *nodes}
     assert sum(each.count for each in found.refusals.items) == len(seen.plan.refusals)
     shown = found.nodes
+    assert shown is not None
     assert shown.hottest is not None
     assert shown.coldest is not None
     assert shown.gap == pytest.approx(shown.hottest.score - shown.coldest.score, abs=0.1)
@@ -114,11 +116,13 @@ def test_the_budget_that_is_shown_is_the_one_of_which_least_is_left() -> None:
 @PASSES
 def test_a_topologys_counts_add_up(seen: Outlook) -> None:
     found = topology_status(topology_resource(), seen)
+    counts = found.executors
+    assert counts is not None
     live = [each for each in seen.snapshot.executors if each.phase is not Phase.ENDED]
     assert sum(each.executors for each in found.components) == len(live)
-    assert sum(each.gated for each in found.components) == found.executors.gated
-    assert sum(each.running for each in found.components) == found.executors.running
-    assert found.executors.text == f"{found.executors.running}/{found.executors.expected}"
+    assert sum(each.gated for each in found.components) == counts.gated
+    assert sum(each.running for each in found.components) == counts.running
+    assert counts.text == f"{counts.running}/{counts.expected}"
 
 
 RATIOS = st.none() | st.floats(0.0, 1.0)

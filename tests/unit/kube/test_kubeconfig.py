@@ -169,17 +169,17 @@ def test_a_client_certificate_in_the_file_is_shown_and_the_servers_checked(
 
 
 def test_keys_that_the_file_holds_are_in_private_files_until_the_process_ends(pki: Pki, tmp_path: Path) -> None:
-    at_end = list[Callable[[], object]]()
+    at_end: list[Callable[[], object]] = []
     text = by_certificate(server="https://127.0.0.1:1", ca=pki.cluster_ca.files.certificate, client=pki.admin)
     (tmp_path / "config").write_text(text)
-    with patch("atexit.register", lambda *each, **more: at_end.append(partial(*each, **more))):
+    with patch("atexit.register", lambda work, *each, **more: at_end.append(partial(work, *each, **more))):
         tls = Connection.from_kubeconfig(tmp_path / "config").tls
     paths = [Path(str(path)) for path in (tls.ca_path, tls.certificate_path, tls.key_path)]
     assert [path.read_bytes() for path in paths] == [
         each.read_bytes() for each in (pki.cluster_ca.files.certificate, pki.admin.certificate, pki.admin.key)
     ]
     assert all(path.parent.name.startswith("ballast-") for path in paths), "it can be told whose they are"
-    for remove in (*at_end, *at_end):
+    for remove in at_end + at_end:
         remove()
     assert not any(path.parent.exists() for path in paths)
 
