@@ -22,6 +22,7 @@ from ballast.kube.errors import KubeError
 from ballast.kube.events import EventRecorder, Notice, Regarding
 from ballast.kube.kinds import Kind
 from ballast.kube.objects import ensure_created
+from ballast.kube.patience import Patience
 from ballast.kube.pods import Pod
 from ballast.kube.release_backoff import ReleaseBackoff
 from ballast.model import (
@@ -71,7 +72,7 @@ class Actuator:
         self._clock, self._monotonic = clock, monotonic
         self._nominates_from = -math.inf
         """Not before (monotonic seconds): the API server has refused it."""
-        self._backoff = ReleaseBackoff(monotonic)
+        self._backoff, self._patience = ReleaseBackoff(monotonic), Patience(client.connections)
         self._created: list[JSON] = []
         """Moves that `take_created` has not returned yet."""
         self._closed: dict[str, tuple[float, str]] = {}
@@ -91,7 +92,9 @@ class Actuator:
         orders = [*placed, *surplus]
         levels = context.policy.levels
         outcomes = [
-            outcome for part in (placed, surplus) for outcome in actions.release_many(self._client, part, levels)
+            outcome
+            for part in (placed, surplus)
+            for outcome in actions.release_patiently(self._client, self._patience, part, levels)
         ]
         self._backoff.note(orders, outcomes)
         self._measure(context, orders, outcomes)
@@ -112,10 +115,10 @@ class Actuator:
         ]
         if not wanted or self._monotonic() < self._nominates_from:
             return orders
-        outcomes = nomination.nominate_many(self._client, wanted)
+        outcomes = nomination.nominate_many(self._client, self._patience, wanted)
         for outcome in outcomes:
             self._telemetry.count_write("nomination", outcome)
-        if all(isinstance(outcome, actions.Refused) and outcome.forbidden for outcome in outcomes):
+        if outcomes and all(isinstance(outcome, actions.Refused) and outcome.forbidden for outcome in outcomes):
             self._nominates_from = self._monotonic() + _REFUSED_SECONDS
         fresh = {each.pod.uid: each.pod.held for each in outcomes if isinstance(each, nomination.Nominated)}
         return [replace(each, held=fresh.get(each.uid) or each.held) for each in orders]
@@ -158,7 +161,7 @@ class Actuator:
         orders = self._backoff.due(
             order for pod in held if (order := actions.order(pod, _stray(pod, failed))) is not None
         )
-        outcomes = actions.release_many(self._client, orders, Levels(()))
+        outcomes = actions.release_patiently(self._client, self._patience, orders, Levels(()))
         self._backoff.note(orders, outcomes)
         for outcome in outcomes:
             self._telemetry.count_write("release", outcome)

@@ -97,7 +97,7 @@ def note_releases(policy: str, releases: Iterable[Outcome]) -> list[str]:
     for each in releases:
         placement, outcome = each.order.placement, each.outcome
         match outcome:
-            case actions.Released(already=True) | actions.Changed() | actions.Vanished():
+            case actions.Released(already=True) | actions.Changed() | actions.Vanished() | actions.UnderWay():
                 continue
             case actions.Refused():
                 others[Line.NOT_RELEASED, each.topology, "ReleaseRefused", outcome.detail] += 1

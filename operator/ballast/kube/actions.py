@@ -13,6 +13,7 @@ from ballast.kube.constraint_reader import PREFERRED, REQUIRED
 from ballast.kube.document import JSON
 from ballast.kube.errors import Conflict, Invalid, KubeError, NotFound, TooLarge, Unavailable
 from ballast.kube.kinds import POD
+from ballast.kube.patience import Patience
 from ballast.kube.pods import Held, Pod, held
 from ballast.model import Levels, Pin, Placement, Reason
 
@@ -52,7 +53,12 @@ class Refused:
     """The answer will be the same as long as the object is as it is."""
 
 
-ReleaseOutcome = Released | Changed | Vanished | Refused
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """The API server has not answered yet, or has so much of this namespace to answer that it was not asked."""
+
+
+ReleaseOutcome = Released | Changed | Vanished | Refused | UnderWay
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +111,19 @@ def release_many(client: Client, orders: Sequence[Release], levels: Levels) -> l
         return [release(client, order, levels) for order in orders]
     with ThreadPoolExecutor(min(client.connections, len(orders)), "release") as pool:
         return list(pool.map(lambda order: release(client, order, levels), orders))
+
+
+def release_patiently(
+    client: Client, patience: Patience, orders: Sequence[Release], levels: Levels
+) -> list[ReleaseOutcome]:
+    """The same, but pods that the API server takes long for are not waited for."""
+    found = patience.ask(
+        lambda order: release(client, order, levels),
+        orders,
+        key=lambda order: order.uid,
+        namespace=lambda order: order.namespace,
+    )
+    return [UnderWay() if outcome is None else outcome for outcome in found]
 
 
 def _may_be_stale(error: KubeError) -> bool:

@@ -7,7 +7,6 @@ the pod is gated. Only one nomination per pod is possible: that of another contr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from ballast.kube.actions import Changed, Refused, Release, Vanished
@@ -15,6 +14,7 @@ from ballast.kube.client import Client
 from ballast.kube.document import JSON
 from ballast.kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFound, Unavailable
 from ballast.kube.kinds import POD
+from ballast.kube.patience import Patience
 from ballast.kube.pods import Held, Nomination, Pod, held
 
 _PATH = "/status/nominatedNodeName"
@@ -53,10 +53,15 @@ def nominate(client: Client, pod: Pod, node: str) -> NominationOutcome:
     return Nominated(replace(pod, held=fresh, resource_version=fresh.resource_version, nomination=nominated))
 
 
-def nominate_many(client: Client, pods: Sequence[tuple[Pod, str]]) -> list[NominationOutcome]:
-    """The same for pods, each with its node, over as many connections as the client has."""
-    with ThreadPoolExecutor(max(1, min(client.connections, len(pods))), "nominate") as pool:
-        return list(pool.map(lambda each: nominate(client, *each), pods))
+def nominate_many(client: Client, patience: Patience, pods: Sequence[tuple[Pod, str]]) -> list[NominationOutcome]:
+    """The same for pods, each with its node; those of which the API server tells in time."""
+    found = patience.ask(
+        lambda each: nominate(client, *each),
+        pods,
+        key=lambda each: each[0].uid,
+        namespace=lambda each: each[0].namespace,
+    )
+    return [outcome for outcome in found if outcome is not None]
 
 
 def clear_nomination(client: Client, pod: Pod) -> ClearingOutcome:
@@ -68,10 +73,12 @@ def clear_nomination(client: Client, pod: Pod) -> ClearingOutcome:
     return found if isinstance(found, Changed | Vanished | Refused) else Cleared(held(found))
 
 
-def clear_many(client: Client, pods: Sequence[Pod]) -> list[ClearingOutcome]:
-    """The same for pods, over as many connections as the client has."""
-    with ThreadPoolExecutor(max(1, min(client.connections, len(pods))), "clear") as pool:
-        return list(pool.map(lambda pod: clear_nomination(client, pod), pods))
+def clear_many(client: Client, patience: Patience, pods: Sequence[Pod]) -> list[ClearingOutcome]:
+    """The same for pods, of which the API server need not tell in time."""
+    found = patience.ask(
+        lambda pod: clear_nomination(client, pod), pods, key=lambda pod: pod.uid, namespace=lambda pod: pod.namespace
+    )
+    return [Changed("the API server has not answered yet") if outcome is None else outcome for outcome in found]
 
 
 def after_clearing(order: Release, outcome: ClearingOutcome) -> Release:

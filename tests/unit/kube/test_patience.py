@@ -1,0 +1,92 @@
+"""What takes long is left behind, and what is left behind is bounded."""
+
+from __future__ import annotations
+
+from threading import Event
+
+import pytest
+
+from ballast.kube.patience import Patience
+from tests.testbed.waiting import wait_until
+
+Item = tuple[str, str]
+"""Namespace and name."""
+
+
+class Server:
+    """Answers about pods of the namespace `slow` when it is let."""
+
+    def __init__(self, *, threads: int = 4, seconds: float = 0.2) -> None:
+        self.now = 0.0
+        self.patience = Patience(threads, seconds=seconds, monotonic=lambda: self.now)
+        self.asked: list[str] = []
+        self.let = Event()
+
+    def answer(self, item: Item) -> str:
+        namespace, name = item
+        self.asked.append(name)
+        if namespace == "slow":
+            self.let.wait(30)
+        return f"{name} is done"
+
+    def await_asked(self, count: int) -> None:
+        wait_until(lambda: len(self.asked) >= count, what=f"{count} are asked for", timeout_seconds=10)
+
+    def ask(self, *items: Item) -> list[str | None]:
+        return self.patience.ask(self.answer, items, key=lambda item: item[1], namespace=lambda item: item[0])
+
+
+def of(namespace: str, count: int) -> list[Item]:
+    return [(namespace, f"{namespace}-{number:03}") for number in range(count)]
+
+
+def test_answers_come_in_the_order_in_which_was_asked() -> None:
+    server = Server(threads=3, seconds=30.0)
+    items = of("team", 50)
+    assert server.ask(*items) == [f"{name} is done" for _, name in items]
+    assert server.ask() == []
+
+
+def test_nothing_waits_for_another_namespaces_answers_but_for_a_moment() -> None:
+    server = Server()
+    found = server.ask(*of("slow", 100), ("team", "mine"))
+    assert found == [*[None] * 100, "mine is done"]
+    assert len(server.asked) == 5, "what had not begun is dropped"
+    assert server.ask(("team", "next")) == ["next is done"]
+    server.let.set()
+
+
+def test_a_slow_namespace_is_not_waited_for_a_second_time_and_little_of_it_is_under_way() -> None:
+    server = Server(threads=32, seconds=0.2)
+    server.ask(*of("slow", 6))
+    server.patience._seconds = 30.0
+    assert server.ask(*of("slow", 100), ("team", "mine"))[-1] == "mine is done"
+    server.await_asked(17)
+    assert {name for _, name in of("slow", 6)} < set(server.asked)
+    server.ask(*of("slow", 100))
+    assert len(server.asked) == 17
+    server.let.set()
+
+
+def test_a_namespace_that_was_slow_is_waited_for_again_after_a_minute() -> None:
+    server = Server()
+    server.ask(*of("slow", 1))
+    server.let.set()
+    server.now = 61.0
+    server.patience._seconds = 30.0
+    assert server.ask(("slow", "another")) == ["another is done"]
+
+
+def test_what_was_answered_late_is_asked_for_again() -> None:
+    server = Server()
+    server.let.set()
+    assert server.ask(*of("slow", 1)) == server.ask(*of("slow", 1)) == ["slow-000 is done"]
+
+
+def test_an_error_is_raised_where_the_answers_are_waited_for() -> None:
+    def fail(item: str) -> None:
+        raise ValueError(item)
+
+    patience = Patience(2, seconds=30.0)
+    with pytest.raises(ValueError, match="a"):
+        patience.ask(fail, ["a"], key=str, namespace=str)
