@@ -43,6 +43,10 @@ def key_of(topology: SparkTopology) -> str:
     return f"{topology.metadata.namespace}/{topology.metadata.name}"
 
 
+def namespace_of(key: str) -> str:
+    return key.partition("/")[0]
+
+
 def profile_component(pod: Pod) -> str:
     """Name of the component that stands for a resource profile of an application."""
     return f"profile-{pod.executor.resource_profile if pod.executor else '0'}"

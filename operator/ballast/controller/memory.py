@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import TypeVar
 
 from ballast.api.policy import BalancingPolicy
 from ballast.api.policy_status import ApplicationFailures, ApplicationPlacement, PolicyStatus
@@ -15,11 +13,11 @@ from ballast.api.policy_status import Attempt as AttemptStatus
 from ballast.api.policy_status import NodeHits as HitsStatus
 from ballast.api.topology import SparkTopology
 from ballast.controller.failures import Application, Failed
-from ballast.controller.membership import key_of
+from ballast.controller.membership import key_of, namespace_of
 from ballast.controller.observe import Pool
+from ballast.controller.turns import in_turn
 from ballast.model import Attempts, Memory, NodeHits
 
-T = TypeVar("T")
 Places = tuple[tuple[str, str, tuple[tuple[str, int], ...]], ...]
 
 # Together they keep a status below 64 KiB, at a thousand nodes with names as long as a cloud gives them.
@@ -68,9 +66,9 @@ def state_status(memory: Memory) -> dict[str, str]:
 
 
 def attempts_status(memory: Memory) -> tuple[AttemptStatus, ...]:
-    latest = _in_turn(
-        sorted(memory.attempts, key=lambda each: -each.last_at), lambda each: each.topology.split("/", 1)[0]
-    )[:_MOST_ATTEMPTS]
+    """Of too many, the latest of their namespace."""
+    latest = sorted(memory.attempts, key=lambda each: (namespace_of(each.topology), -each.last_at))
+    kept = in_turn(latest, namespace=lambda each: namespace_of(each.topology))[:_MOST_ATTEMPTS]
     return tuple(
         AttemptStatus(
             topology=each.topology,
@@ -78,13 +76,14 @@ def attempts_status(memory: Memory) -> tuple[AttemptStatus, ...]:
             count=each.count,
             last_time=datetime.fromtimestamp(each.last_at, UTC),
         )
-        for each in sorted(latest, key=lambda each: (each.topology, each.component))
+        for each in sorted(kept, key=lambda each: (each.topology, each.component))
     )
 
 
 def failures_status(failures: Mapping[Application, Failed]) -> tuple[ApplicationFailures, ...]:
-    """Of too many applications those with the most failures in their namespace."""
-    ranked = sorted(failures, key=lambda each: (-failures[each].count, each))
+    """Of too many applications, those with the most failures in their namespace."""
+    ranked = sorted(failures, key=lambda each: (each[0], -failures[each].count, each))
+    kept = in_turn(ranked, namespace=lambda each: each[0])[:_MOST_FAILING]
     return tuple(
         ApplicationFailures(
             namespace=namespace,
@@ -92,17 +91,8 @@ def failures_status(failures: Mapping[Application, Failed]) -> tuple[Application
             count=min(failures[namespace, application].count, _LARGEST_COUNT),
             executors=tuple(sorted(failures[namespace, application].latest)[-_MOST_FAILED:]),
         )
-        for namespace, application in sorted(_in_turn(ranked, lambda each: each[0])[:_MOST_FAILING])
+        for namespace, application in sorted(kept)
     )
-
-
-def _in_turn(ranked: Iterable[T], namespace: Callable[[T], str]) -> list[T]:
-    """The first of each namespace, then the second ones, and so on: no tenant crowds others out."""
-    by_namespace: dict[str, list[T]] = defaultdict(list)
-    for each in ranked:
-        by_namespace[namespace(each)].append(each)
-    turns = [(turn, name, each) for name, mine in by_namespace.items() for turn, each in enumerate(mine)]
-    return [each for _, _, each in sorted(turns, key=lambda turn: turn[:2])]
 
 
 def recalled_failures(
@@ -149,12 +139,12 @@ def hits_status(hits: Mapping[str, NodeHits]) -> tuple[HitsStatus, ...]:
 
 def application_status(memory: Memory, declared: frozenset[str]) -> tuple[ApplicationPlacement, ...]:
     """Where executors of applications without a SparkTopology (key not in `declared`) are."""
-    keys = sorted({key for key, _, _ in memory.placements if key not in declared}, reverse=True)
-    undeclared = sorted(_in_turn(keys, lambda key: key.split("/", 1)[0])[:_MOST_APPLICATIONS])
+    ranked = sorted({key for key, _, _ in memory.placements if key not in declared}, reverse=True)
+    undeclared = sorted(in_turn(sorted(ranked, key=namespace_of), namespace=namespace_of)[:_MOST_APPLICATIONS])
     share = _APPLICATIONS_BYTES // max(1, len(undeclared))
     return tuple(
         ApplicationPlacement(
-            namespace=key.split("/", 1)[0],
+            namespace=namespace_of(key),
             application=key.split("/", 1)[1],
             placement=topology_placement(memory, key, most_bytes=share),
         )

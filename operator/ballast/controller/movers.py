@@ -11,7 +11,7 @@ from ballast.controller.cluster_objects import OpenMove, planner_moves
 from ballast.controller.context import Context, Kin
 from ballast.controller.loop import earliest
 from ballast.controller.telemetry import Telemetry
-from ballast.controller.turns import Turns
+from ballast.controller.turns import MoveTurns
 from ballast.kube import actions, kinds, names, nomination
 from ballast.kube.client import Client
 from ballast.kube.errors import Conflict, KubeError, NotFound
@@ -221,7 +221,7 @@ class Movers:
     ) -> None:
         self._client, self._events, self._telemetry, self._clock = client, events, telemetry, clock
         self._reread = reread
-        self._answers, self._turns = _Answers(), Turns()
+        self._answers, self._turns = _Answers(), MoveTurns()
 
     def keep(self, moves: Sequence[OpenMove], *, gated: bool = False) -> None:
         """A reconcile begins with these moves, which are all that there are: what is known of others is forgotten.

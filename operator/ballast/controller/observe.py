@@ -16,7 +16,7 @@ from ballast.api.topology import SparkTopology
 from ballast.controller.ends import Finding, Rates, declared, implicit
 from ballast.controller.failures import Failures
 from ballast.controller.gateclock import GateClock
-from ballast.controller.membership import Belonging, Membership, key_of
+from ballast.controller.membership import Belonging, Membership, key_of, namespace_of
 from ballast.controller.pod_index import OtherPods
 from ballast.controller.surroundings import Surroundings
 from ballast.kube import names
@@ -332,7 +332,7 @@ class _Pass:
 
     def _failures(self, topology: str) -> int:
         """Of all the applications whose executors belong to it."""
-        namespace = topology.partition("/")[0]
+        namespace = namespace_of(topology)
         return sum(self._failed[namespace, each] for each in self._applications.get(topology, ()))
 
     def _surroundings(self, levels: Levels) -> Surroundings:

@@ -20,7 +20,7 @@ from ballast.controller.loop import earliest
 from ballast.controller.membership import key_of
 from ballast.controller.status import Outlook, policy_status, stalled_status, topology_status, unshown_status
 from ballast.controller.status.topology import Adviser
-from ballast.controller.status_turns import StatusTurns
+from ballast.controller.turns import StatusTurns
 from ballast.errors import BallastError
 from ballast.kube import kinds
 from ballast.kube.client import Client

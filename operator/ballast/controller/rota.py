@@ -45,7 +45,7 @@ class Rota:
         spaces = {_namespace(each) for each in versions.values()}
         self._served = {space: at for space, at in self._served.items() if space in spaces}
         self._reconciles += 1
-        turns = in_turn(versions.values(), namespace=_namespace, age=self._age, served=self._served)
+        turns = in_turn(sorted(versions.values(), key=self._age), namespace=_namespace, served=self._served)
         for each in turns[:most]:
             self._seen[_version(each)] = now
             self._served[_namespace(each)] = self._reconciles

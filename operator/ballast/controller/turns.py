@@ -1,20 +1,19 @@
-"""Which moves have their turn in a reconcile.
+"""Which moves, and which topologies' statuses, have their turn in a reconcile.
 
-A user who may create ExecutorMoves in one namespace can create thousands ("junk flood"). A reconcile looks at a few
-that have not begun, each namespace in turn, so that neither gated executors nor other namespaces' moves wait for them.
-Moves under way always have their turn: they are limited by the policies' budgets, and executors wait for them.
+A user who may create ExecutorMoves or SparkTopologies in one namespace can create thousands ("junk flood"). A reconcile
+handles a few of them, each namespace in turn, so that neither gated executors nor other namespaces wait for them.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import TypeVar
 
 from ballast.controller.cluster_objects import OpenMove
+from ballast.controller.membership import namespace_of
 
 T = TypeVar("T")
-K = TypeVar("K", bound=tuple[Any, ...])
 
 MOST = 20
 """Moves that have not begun, and as many deletions of ended moves, in one reconcile."""
@@ -24,10 +23,15 @@ MOST_SECONDS = 0.25
 """Spent on moves, after which no further ones of these have their turn: the API server may be slow."""
 AGAIN_SECONDS = 5.0
 """Until moves that were seen before, and had no turn now, are looked at again."""
+LEAST_STATUSES = 3
+"""Of topologies, written in each reconcile, also while executors are to be released."""
 
 
-class Turns:
-    """`begin` with all moves of a reconcile, then ask about each."""
+class MoveTurns:
+    """`begin` with all moves of a reconcile, then ask about each.
+
+    Moves under way always have their turn: they are limited by the policies' budgets, and executors wait for them.
+    """
 
     def __init__(self) -> None:
         self._reconciles = 0
@@ -100,26 +104,66 @@ class Turns:
         def age(each: OpenMove) -> tuple[int, float, str]:
             return self._seen.get(_version(each), 0), each.state.orders.created_at, each.key
 
-        return in_turn(waiting, namespace=lambda each: each.state.orders.namespace, age=age, served=self._served)
+        return in_turn(
+            sorted(waiting, key=age), namespace=lambda each: each.state.orders.namespace, served=self._served
+        )
 
 
-def in_turn(
-    waiting: Iterable[T], *, namespace: Callable[[T], str], age: Callable[[T], K], served: Mapping[str, int]
-) -> list[T]:
-    """The first one of each namespace, then the second ones, and so on.
+class StatusTurns:
+    """`begin` with all topologies of a reconcile by key, then `take` those whose statuses are written in it.
 
-    Those of the lowest `age` come first in their namespace. `served`: by namespace, when it last had a turn.
+    Each is a request. Once executors are to be released, most of them wait for the next reconcile.
     """
-    of_namespace: dict[str, list[T]] = defaultdict(list)
-    for each in sorted(waiting, key=age):
-        of_namespace[namespace(each)].append(each)
-    numbered = [(number, each) for mine in of_namespace.values() for number, each in enumerate(mine)]
 
-    def turn(one: tuple[int, T]) -> tuple[int, int, K]:
-        number, each = one
-        return number, served.get(namespace(each), 0), age(each)
+    def __init__(self) -> None:
+        self._reconciles = 0
+        self._written: dict[str, int] = {}
+        """By topology, the reconcile in which it last had its turn."""
+        self._served: dict[str, int] = {}
+        """By namespace, the reconcile in which one of its topologies last had its turn."""
+        self.postponed: frozenset[str] = frozenset()
+        """Those that the last reconcile left to the next one."""
 
-    return [each for _, each in sorted(numbered, key=turn)]
+    def __len__(self) -> int:
+        """How many things it remembers."""
+        return len(self._written) + len(self._served)
+
+    def begin(self, topologies: Collection[str]) -> None:
+        """Forget those that are gone."""
+        spaces = {namespace_of(key) for key in topologies}
+        self._written = {key: at for key, at in self._written.items() if key in topologies}
+        self._served = {space: at for space, at in self._served.items() if space in spaces}
+
+    def take(self, topologies: Iterable[str], release_due: Callable[[], bool]) -> Iterator[str]:
+        """Each namespace in turn; in it, those first that have waited longest.
+
+        `release_due`: whether executors are to be released now. It is asked before each one but the first few.
+        """
+        self._reconciles += 1
+        ranked = sorted(topologies, key=lambda key: (self._written.get(key, 0), key))
+        left = deque(in_turn(ranked, namespace=namespace_of, served=self._served))
+        taken = 0
+        while left and not (taken >= LEAST_STATUSES and release_due()):
+            key = left.popleft()
+            self._written[key] = self._served[namespace_of(key)] = self._reconciles
+            taken += 1
+            yield key
+        self.postponed = frozenset(left)
+
+
+def in_turn(ranked: Iterable[T], *, namespace: Callable[[T], str], served: Mapping[str, int] | None = None) -> list[T]:
+    """The first one of each namespace, then the second ones, and so on: no namespace crowds others out.
+
+    `ranked`: in each namespace, the first comes first. `served`: by namespace, when it last had a turn; of equal ones,
+    that of the namespace which had it earliest comes first.
+    """
+    numbers = Counter[str]()
+    turns: list[tuple[int, int, T]] = []
+    for each in ranked:
+        space = namespace(each)
+        turns.append((numbers[space], (served or {}).get(space, 0), each))
+        numbers[space] += 1
+    return [each for _, _, each in sorted(turns, key=lambda turn: turn[:2])]
 
 
 def _version(each: OpenMove) -> tuple[str, int]:
