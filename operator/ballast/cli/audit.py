@@ -49,7 +49,7 @@ def audit(
         ),
     ] = AS_TABLE,
 ) -> None:
-    """Tell of each micro-batch whether its stages agree, and where they don't.
+    """Show for each micro-batch whether its stages agree, and where they don't.
 
     Exit code 0: no micro-batch is unbalanced or unrecorded. 1: at least one is, or the ledger can't be read.
     """

@@ -109,7 +109,7 @@ class EventRecorder:
         self._lock = threading.Lock()
 
     def post(self, notice: Notice) -> None:
-        notice, now = _kept(notice), self._clock()
+        notice, now = _with_short_note(notice), self._clock()
         with self._lock:
             posted = self._posted.get(notice)
             if posted is not None:
@@ -168,7 +168,7 @@ class QueuedEventRecorder(EventRecorder):
 
     def post(self, notice: Notice) -> None:
         with suppress(queue.Full):
-            self._waiting.put_nowait(_kept(notice))
+            self._waiting.put_nowait(_with_short_note(notice))
 
     def close(self, *, within_seconds: float = 1.0) -> None:
         """Post what waits, as far as that is done in time."""
@@ -208,8 +208,8 @@ def _event(notice: Notice, *, namespace: str, name: str, now: float, instance: s
     return body
 
 
-def _kept(notice: Notice) -> Notice:
-    """With a note as long as an event's may be: thousands are remembered, and users' objects make them long."""
+def _with_short_note(notice: Notice) -> Notice:
+    """With a note no longer than an Event's may be: thousands are remembered, and users' objects make notes long."""
     note = _shortened(notice.note)
     return notice if note == notice.note else replace(notice, note=note)
 

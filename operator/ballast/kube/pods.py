@@ -10,7 +10,7 @@ from ballast.kube import names
 from ballast.kube.amounts import AmountReader
 from ballast.kube.constraint_reader import REQUIRED, ConstraintReader
 from ballast.kube.document import JSON, seconds, too_long
-from ballast.model import AWAITED_SECONDS, KUBE_SCHEDULER, Constraints, Phase, Resources
+from ballast.model import BINDING_SECONDS, KUBE_SCHEDULER, Constraints, Phase, Resources
 
 _ENDED = ("Succeeded", "Failed")
 _UNCONSTRAINED = Constraints()
@@ -114,10 +114,10 @@ class Pod:
         """Whether kube-scheduler is going to look for a node for it next.
 
         A pod that it has found none for may wait for good. So may one for any other scheduler: the pod's spec names
-        it, and it need not exist. One that kube-scheduler does not try, and says nothing about, may wait for something
-        else that does not exist (a ResourceClaim).
+        it, and it need not exist. So may one that kube-scheduler does not even try: it may wait for something else
+        that does not exist (a ResourceClaim).
         """
-        untried = not self.unschedulable and now - self.created_at < AWAITED_SECONDS
+        untried = not self.unschedulable and now - self.created_at < BINDING_SECONDS
         return self.waits_for_a_node and untried and self.scheduler == KUBE_SCHEDULER
 
     @property

@@ -1,7 +1,7 @@
 """The values that decisions are made of: frozen, plain, and free of any framework."""
 
 from ballast.enums import ExecutorOrder, Grouping, LoadUnit, MovePhase, MovesMode, Packing, Pin, PlacementMode, Workload
-from ballast.model.executor import AWAITED_SECONDS, KUBE_SCHEDULER, Executor, ExecutorUsage, Phase
+from ballast.model.executor import BINDING_SECONDS, KUBE_SCHEDULER, Executor, ExecutorUsage, Phase
 from ballast.model.location import DEFAULT_LEVELS, Level, Levels, Location, Scope
 from ballast.model.move import Gap, Move
 from ballast.model.plan import (
@@ -44,7 +44,7 @@ from ballast.model.snapshot import (
 )
 
 __all__ = [
-    "AWAITED_SECONDS",
+    "BINDING_SECONDS",
     "DEFAULT_LEVELS",
     "KUBE_SCHEDULER",
     "Anchor",

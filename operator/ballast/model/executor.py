@@ -20,8 +20,8 @@ class Phase(StrEnum):
 
 
 KUBE_SCHEDULER = "default-scheduler"
-AWAITED_SECONDS = 120.0
-"""How long an executor without a node is taken to get one soon: one that never will must not keep room from others."""
+BINDING_SECONDS = 120.0
+"""How long a pod without a node is expected to get one: one that never gets one must not keep room from others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ class Executor:
     pinned: bool = False
     """Carries node affinity that Ballast added."""
     pinned_at: float | None = None
-    """Since when."""
+    """When Ballast added it, which is when it released the executor."""
     enforced: bool = True
     """False: its namespace or pod did not opt in; then it counts as load only."""
     labeled: bool = True
@@ -100,11 +100,13 @@ class Executor:
     def about_to_be_bound(self, now: float) -> bool:
         """Whether kube-scheduler is likely to give it a node next.
 
-        Its pod may ask for what no node has and Ballast does not look at, or for what does not exist: then
-        kube-scheduler says that no node can take it, or does not even try. So time counts.
+        Its pod may ask for something that no node has and that Ballast does not look at, or that does not exist: then
+        kube-scheduler says that no node can take it, or does not even try. So it is likely only for a time.
         """
         waits = self.phase is Phase.PENDING and self.node is None and not self.gates
         if not waits or self.scheduler != KUBE_SCHEDULER:
             return False
         since = self.unschedulable_since
-        return now - (max(self.created_at, self.pinned_at or 0.0) if since is None else since) < AWAITED_SECONDS
+        if since is None:
+            since = max(self.created_at, self.pinned_at or 0.0)
+        return now - since < BINDING_SECONDS

@@ -121,6 +121,7 @@ def _spent_budget(
     for index, budget in enumerate(policy.budgets):
         if budget.scope != scope or not active(budget, now):
             continue
+        # An executor that never goes uses up what its own topology may move, not what others may.
         counted = own if scope == "Topology" else [move for move in own if not _stayed(move)]
         spent, most = used(budget, counted, now), allowed(budget, executors)
         if by_hand:
@@ -132,7 +133,7 @@ def _spent_budget(
 
 
 def of_pool(moves: Iterable[Move]) -> list[Move]:
-    """Those that use up what is counted for the whole pool."""
+    """Those that count against the budgets of the whole pool."""
     return [move for move in moves if not (move.elsewhere or _stayed(move))]
 
 

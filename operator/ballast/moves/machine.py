@@ -49,8 +49,8 @@ _BUDGET_HINT = (
 )
 KILL_MARGIN_SECONDS = 10.0
 """From the end of a pod's grace period until its kubelet has surely reported it gone."""
-_MOST_PATIENCE = 5
-"""Times moves.leaveTimeout that a pod may take to go by its own grace period."""
+_MOST_LEAVE_TIMEOUTS = 5
+"""Times moves.leaveTimeout: how long a pod may take to leave if its own grace period is that long."""
 
 
 def proposed(at: Situation) -> Step:
@@ -174,12 +174,12 @@ def _arrive(at: Situation, pod: Pod | None) -> Step:
 def _terminating(at: Situation, pod: Pod) -> Step:
     """Its own grace period counts if that is longer than the policy's leaveTimeout, up to a limit.
 
-    A pod's author sets it, and while it lasts, the move is one of those that may be under way at once, and its load and
-    room are taken to be on their way.
+    A pod's author sets it. While it lasts, the move is one of those that may be under way at once, and room and load at
+    its destination are reserved.
     """
     until = _since(at) + at.settings.leave_timeout_seconds
     if pod.deadline is not None:
-        longest = _since(at) + _MOST_PATIENCE * at.settings.leave_timeout_seconds
+        longest = _since(at) + _MOST_LEAVE_TIMEOUTS * at.settings.leave_timeout_seconds
         until = max(until, min(pod.deadline + KILL_MARGIN_SECONDS, longest))
     if at.now >= until:
         message = f"{pod.name} is being deleted since {at.now - _since(at):.0f} s and has not gone"

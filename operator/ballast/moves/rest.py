@@ -12,6 +12,8 @@ from ballast.model import Move, MovePhase, MovesPolicy, Objection, Reason
 ExecutorId = tuple[str, str]
 """Namespace and uid: a move may name any uid, also one of another namespace."""
 
+_MOST_DOUBLINGS = 7
+"""Of the cooldown of a namespace in which moves come to nothing: at 10 minutes that is most of a day."""
 _NEVER_LEFT = frozenset({MovePhase.PROPOSED, MovePhase.REFUSED, MovePhase.EXPIRED})
 
 
@@ -128,30 +130,25 @@ def _blocked_lately(moves: Iterable[Move], policy: MovesPolicy, now: float) -> d
     return found
 
 
-_MOST_DOUBLINGS = 7
-
-
 def _fruitless(moves: Iterable[Move], policy: MovesPolicy, now: float) -> dict[str, Objection]:
     """Namespaces in which more moves came to nothing than succeeded; each one more doubles the cooldown.
 
     Their pods may never go (a finalizer), or their replacements never run. Moves by hand count neither way.
     """
-    excess, last = Counter[str](), dict[str, float]()
+    ended: dict[str, list[Move]] = defaultdict(list)
     for move in moves:
-        if move.by_hand or move.elsewhere or move.ended_at is None:
-            continue
-        if move.phase is MovePhase.FAILED and move.helped is None:
-            excess[move.namespace] += 1
-            last[move.namespace] = max(move.ended_at, last.get(move.namespace, move.ended_at))
-        elif move.phase is MovePhase.SUCCEEDED:
-            excess[move.namespace] -= 1
+        if move.ended_at is not None and not move.by_hand and not move.elsewhere:
+            ended[move.namespace].append(move)
     found: dict[str, Objection] = {}
-    for namespace, ended_at in last.items():
-        if excess[namespace] > 0:
-            pause = policy.cooldown_seconds * 2 ** min(excess[namespace] - 1, _MOST_DOUBLINGS)
-            if (left_seconds := ended_at + pause - now) > 0:
-                why = f"{excess[namespace]} more of them came to nothing than succeeded"
-                found[namespace] = Reason.COOLDOWN, f"moves in {namespace} rest {left_seconds:.0f} s more: {why}"
+    for namespace, past in ended.items():
+        fruitless = [move.ended_at or 0.0 for move in past if move.phase is MovePhase.FAILED and move.helped is None]
+        excess = len(fruitless) - sum(move.phase is MovePhase.SUCCEEDED for move in past)
+        if excess <= 0:
+            continue
+        pause = policy.cooldown_seconds * 2 ** min(excess - 1, _MOST_DOUBLINGS)
+        if (left_seconds := max(fruitless) + pause - now) > 0:
+            why = f"{excess} more of them came to nothing than succeeded"
+            found[namespace] = Reason.COOLDOWN, f"moves in {namespace} rest {left_seconds:.0f} s more: {why}"
     return found
 
 

@@ -111,24 +111,24 @@ def _unseen_cores(snapshot: Snapshot, policy: Policy, loads: Loads) -> dict[str,
         if executor.uid not in counted:
             unseen = _newcomers_cores(executor, loads, now=now, window_seconds=window)
             # An executor that claims more task slots than its node has cores still brings no more than the whole node.
-            brought = min(unseen, whole.get(executor.node or "", 0.0))
-            if brought:
-                newcomers[profile_of(executor)].append((executor, brought))
+            expected = min(unseen, whole.get(executor.node or "", 0.0))
+            if expected:
+                newcomers[profile_of(executor)].append((executor, expected))
     for profile, members in newcomers.items():
-        share = _believed_share(members, loads.used_cores.get(profile, 0.0))
-        for executor, brought in members:
-            cores[executor.node or ""] += brought * share
+        share = _counted_share(members, loads.used_cores.get(profile, 0.0))
+        for executor, expected in members:
+            cores[executor.node or ""] += expected * share
     return cores
 
 
-def _believed_share(newcomers: Sequence[tuple[Executor, float]], used_cores: float) -> float:
-    """Together they bring what they ask for, or as much as their like use by now.
+def _counted_share(newcomers: Sequence[tuple[Executor, float]], used_cores: float) -> float:
+    """Newcomers of one profile, with the cores that each is expected to use: how much of that counts.
 
-    Otherwise pods that ask for nothing, next to one executor that works, could make any node look full, and be made
-    again and again.
+    Together they bring no more than they request, or than the profile's measured executors use (`used_cores`).
+    Otherwise pods that request nothing could make any node look full, and be created again and again.
     """
-    asked = fsum(executor.requests.cpu_cores for executor, _ in newcomers)
-    return min(1.0, max(asked, used_cores) / fsum(brought for _, brought in newcomers))
+    requested = fsum(executor.requests.cpu_cores for executor, _ in newcomers)
+    return min(1.0, max(requested, used_cores) / fsum(expected for _, expected in newcomers))
 
 
 def _count_move(cores: dict[str, float], move: Move, *, now: float, window_seconds: float) -> None:

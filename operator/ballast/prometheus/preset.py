@@ -33,48 +33,44 @@ class Queries:
 
     def rendered(self, window_seconds: float) -> dict[str, str]:
         window = max(1, round(window_seconds))
-        values = {"$window": f"{window}s", "$step": f"{max(1, min(window // _STEPS, _LONGEST_STEP_SECONDS))}s"}
-        return {name: _filled(text, values) for name, text in self.by_signal.items()}
+        step = max(1, min(window // _STEPS, _LONGEST_STEP_SECONDS))
+        return {
+            name: text.replace("$window", f"{window}s").replace("$step", f"{step}s")
+            for name, text in self.by_signal.items()
+        }
 
 
 _STEPS, _LONGEST_STEP_SECONDS = 20, 15
-"""Of a window of which every sample is wanted."""
+"""At so many points of the window, or more often, a value that changes with every batch is read."""
 
-
-def _filled(text: str, values: Mapping[str, str]) -> str:
-    for name, value in values.items():
-        text = text.replace(name, value)
-    return text
-
-
-# What a tenant's pods export is bounded in the query: in number, by namespace, and in length, by what names may be. An
+# The query bounds what a tenant's pods export: the number of series by namespace, their length by what an id may be. An
 # answer that is too long could not be read, and all tenants would be without that signal.
 
-_MOST = 5_000
-"""Series of one namespace."""
+_MOST_SERIES = 5_000
+"""In one namespace."""
 _ID = "[-_.A-Za-z0-9]{1,63}"
 _TASK_RUNNER = f'application_id=~"{_ID}",executor_id=~"[0-9]{{1,10}}|driver"'
 _BY_TASK_RUNNER = "sum by (namespace, pod, application_id, executor_id)"
 
 
 def _bounded(query: str) -> str:
-    return f"topk by (namespace) ({_MOST}, {query})"
+    return f"topk by (namespace) ({_MOST_SERIES}, {query})"
 
 
 def _rate(metric: str) -> str:
     return f"rate(metrics_executor_{metric}_total{{{_TASK_RUNNER}}}[$window])"
 
 
-def _streaming(what: str) -> str:
-    """Of each running query. The application is told by a label, or by the name that Spark gives its metrics."""
-    named = f'{{__name__=~"metrics_.+_driver_spark_streaming_.+_{what}",application_id=~"|{_ID}"}}'
-    found = '"application_id", "spark-$1", "__name__", "metrics_spark_([0-9a-f]{32})_driver_.+"'
-    return f"by (namespace, pod, application_id) (label_replace({named}, {found}))"
+def _by_application(metric: str) -> str:
+    """A metric of streaming queries. Its application is in a label, or in the name that Spark gives its metrics."""
+    series = f'{{__name__=~"metrics_.+_driver_spark_streaming_.+_{metric}",application_id=~"|{_ID}"}}'
+    from_name = '"application_id", "spark-$1", "__name__", "metrics_spark_([0-9a-f]{32})_driver_.+"'
+    return f"by (namespace, pod, application_id) (label_replace({series}, {from_name}))"
 
 
 _TASKS = f"({_BY_TASK_RUNNER} ({_rate('completedTasks')}) > 0)"
 _BATCHES = "batchMilliseconds"
-"""Every sample in the window, of an application's slowest query."""
+"""Several values in the window, each of the application's slowest query at that time."""
 
 _SPARK = {
     "executorTaskSeconds": _bounded(f"{_BY_TASK_RUNNER} ({_rate('totalDuration_seconds')}) / {_TASKS}"),
@@ -85,8 +81,8 @@ _SPARK = {
     "executorBytes": _bounded(
         f"{_BY_TASK_RUNNER} ({_rate('totalInputBytes_bytes')} + {_rate('totalShuffleRead_bytes')}) / {_TASKS}"
     ),
-    "stateBytes": _bounded(f"sum {_streaming('states_usedBytes_Value')}"),
-    _BATCHES: _bounded(f"max {_streaming('latency_Value')}") + "[$window:$step]",
+    "stateBytes": _bounded(f"sum {_by_application('states_usedBytes_Value')}"),
+    _BATCHES: _bounded(f"max {_by_application('latency_Value')}") + "[$window:$step]",
 }
 
 SHUFFLE = Queries(
