@@ -29,12 +29,12 @@ from ballast.controller.gateclock import GateClock
 from ballast.controller.telemetry import Telemetry
 from ballast.kube import kinds
 from ballast.kube.actions import release_patch
+from ballast.kube.bulkhead import Bulkhead
 from ballast.kube.client import FULL, METADATA_ONLY, Client, Limits
 from ballast.kube.connection import Connection
 from ballast.kube.events import EventRecorder
 from ballast.kube.nomination import Nominated, nominate_many
 from ballast.kube.objects import Query, read_list
-from ballast.kube.patience import Patience
 from ballast.kube.pods import Pod, PodReader
 from ballast.model import Memory, Plan
 from ballast.planner.plan import plan
@@ -241,8 +241,8 @@ def _contention(testbed: Testbed, client: Client) -> list[Result]:
     chosen = {each.uid: each.node for each in plan_.placements if each.node is not None}
     started = time.perf_counter()
     wanted = [(context.pods[uid], node) for uid, node in chosen.items()]
-    patience = Patience(client.connections, seconds=600.0)
-    nominated = [each.pod for each in nominate_many(client, patience, wanted) if isinstance(each, Nominated)]
+    bulkhead = Bulkhead(client.connections, seconds=600.0)
+    nominated = [each.pod for each in nominate_many(client, bulkhead, wanted) if isinstance(each, Nominated)]
     nominating = time.perf_counter() - started
     created(client, "rivals", [plain(i, cores=1) for i in range(RIVALS)])
     _tried(testbed, "rivals")

@@ -16,13 +16,13 @@ from ballast.controller import logs
 from ballast.controller.context import Context
 from ballast.controller.telemetry import Telemetry
 from ballast.kube import actions, kinds, nomination
+from ballast.kube.bulkhead import Bulkhead
 from ballast.kube.client import Client
 from ballast.kube.document import JSON
 from ballast.kube.errors import KubeError
 from ballast.kube.events import EventRecorder, Notice, Regarding
 from ballast.kube.kinds import Kind
 from ballast.kube.objects import ensure_created
-from ballast.kube.patience import Patience
 from ballast.kube.pods import Pod
 from ballast.kube.release_backoff import ReleaseBackoff
 from ballast.model import (
@@ -72,7 +72,7 @@ class Actuator:
         self._clock, self._monotonic = clock, monotonic
         self._nominates_from = -math.inf
         """Not before (monotonic seconds): the API server has refused it."""
-        self._backoff, self._patience = ReleaseBackoff(monotonic), Patience(client.connections)
+        self._backoff, self._bulkhead = ReleaseBackoff(monotonic), Bulkhead(client.connections)
         self._created: list[JSON] = []
         """Moves that `take_created` has not returned yet."""
         self._closed: dict[str, tuple[float, str]] = {}
@@ -94,7 +94,7 @@ class Actuator:
         outcomes = [
             outcome
             for part in (placed, surplus)
-            for outcome in actions.release_patiently(self._client, self._patience, part, levels)
+            for outcome in actions.release_bounded(self._client, self._bulkhead, part, levels)
         ]
         self._backoff.note(orders, outcomes)
         self._measure(context, orders, outcomes)
@@ -115,7 +115,7 @@ class Actuator:
         ]
         if not wanted or self._monotonic() < self._nominates_from:
             return orders
-        outcomes = nomination.nominate_many(self._client, self._patience, wanted)
+        outcomes = nomination.nominate_many(self._client, self._bulkhead, wanted)
         for outcome in outcomes:
             self._telemetry.count_write("nomination", outcome)
         if outcomes and all(isinstance(outcome, actions.Refused) and outcome.forbidden for outcome in outcomes):
@@ -161,7 +161,7 @@ class Actuator:
         orders = self._backoff.due(
             order for pod in held if (order := actions.order(pod, _stray(pod, failed))) is not None
         )
-        outcomes = actions.release_patiently(self._client, self._patience, orders, Levels(()))
+        outcomes = actions.release_bounded(self._client, self._bulkhead, orders, Levels(()))
         self._backoff.note(orders, outcomes)
         for outcome in outcomes:
             self._telemetry.count_write("release", outcome)

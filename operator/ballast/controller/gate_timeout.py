@@ -18,8 +18,8 @@ from ballast.controller.cluster_objects import ClusterObjects, Read
 from ballast.controller.cluster_view import ClusterView, blocked, pools_of
 from ballast.controller.gateclock import STALE_AFTER_SECONDS, GateClock
 from ballast.kube import actions, nomination
+from ballast.kube.bulkhead import Bulkhead
 from ballast.kube.client import Client
-from ballast.kube.patience import Patience
 from ballast.kube.pods import Pod
 from ballast.kube.release_backoff import ReleaseBackoff
 from ballast.model import Levels, Memory, Pin, Placement, Reason
@@ -76,7 +76,7 @@ class GateTimeout:
     ) -> None:
         self._client, self._gated, self._places, self._clock = client, gated, places, clock
         self._gates = GateClock()
-        self._backoff, self._patience = ReleaseBackoff(monotonic), Patience(client.connections)
+        self._backoff, self._bulkhead = ReleaseBackoff(monotonic), Bulkhead(client.connections)
 
     def run(self) -> Overdue:
         """Release what is overdue. Raises KubeError when the gated pods are not known."""
@@ -88,10 +88,10 @@ class GateTimeout:
 
     def release_all(self) -> Overdue:
         """Release everything that our gate is in: this process can't serve its gates any more."""
-        return self.release([pod for pod in self._gated() if not pod.leaving], patiently=False)
+        return self.release([pod for pod in self._gated() if not pod.leaving], bounded=False)
 
-    def release(self, pods: Sequence[Pod], *, patiently: bool = True) -> Overdue:
-        """`patiently`: without waiting for those that the API server takes long for."""
+    def release(self, pods: Sequence[Pod], *, bounded: bool = True) -> Overdue:
+        """`bounded`: without waiting for pods of namespaces about which the API server is slow."""
         if not pods:
             return Overdue()
         placed = self._placed(pods)
@@ -106,8 +106,8 @@ class GateTimeout:
         for levels, found in by_levels.items():
             orders = self._not_nominated(self._backoff.due(found), pods)
             outcomes = (
-                actions.release_patiently(self._client, self._patience, orders, levels)
-                if patiently
+                actions.release_bounded(self._client, self._bulkhead, orders, levels)
+                if bounded
                 else actions.release_many(self._client, orders, levels)
             )
             self._backoff.note(orders, outcomes)
@@ -136,7 +136,7 @@ class GateTimeout:
         nominated = [pod for pod in pods if pod.uid in due and pod.nominated is not None]
         if not nominated:
             return orders
-        cleared = zip(nominated, nomination.clear_many(self._client, self._patience, nominated), strict=True)
+        cleared = zip(nominated, nomination.clear_many(self._client, self._bulkhead, nominated), strict=True)
         outcomes = {pod.uid: outcome for pod, outcome in cleared}
         return [
             nomination.after_clearing(order, outcomes[order.uid]) if order.uid in outcomes else order

@@ -15,7 +15,7 @@ from ballast.api.topology import SparkTopology
 from ballast.controller.failures import Application, Failed
 from ballast.controller.membership import key_of, namespace_of
 from ballast.controller.observe import Pool
-from ballast.controller.turns import in_turn
+from ballast.fairness import in_turn
 from ballast.model import Attempts, Memory, NodeHits
 
 Places = tuple[tuple[str, str, tuple[tuple[str, int], ...]], ...]

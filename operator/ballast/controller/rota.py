@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 
 from ballast.api import SparkTopology
 from ballast.controller.membership import key_of
-from ballast.controller.turns import in_turn
+from ballast.fairness import in_turn
 from ballast.model import Memory
 
 MOST = 20

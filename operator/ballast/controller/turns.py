@@ -6,14 +6,12 @@ handles a few of them, each namespace in turn, so that neither gated executors n
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import TypeVar
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from ballast.controller.cluster_objects import OpenMove
 from ballast.controller.membership import namespace_of
-
-T = TypeVar("T")
+from ballast.fairness import in_turn
 
 MOST = 20
 """Moves that have not begun, and as many deletions of ended moves, in one reconcile."""
@@ -149,21 +147,6 @@ class StatusTurns:
             taken += 1
             yield key
         self.postponed = frozenset(left)
-
-
-def in_turn(ranked: Iterable[T], *, namespace: Callable[[T], str], served: Mapping[str, int] | None = None) -> list[T]:
-    """The first one of each namespace, then the second ones, and so on: no namespace crowds others out.
-
-    `ranked`: in each namespace, the first comes first. `served`: by namespace, when it last had a turn; of equal ones,
-    that of the namespace which had it earliest comes first.
-    """
-    numbers = Counter[str]()
-    turns: list[tuple[int, int, T]] = []
-    for each in ranked:
-        space = namespace(each)
-        turns.append((numbers[space], (served or {}).get(space, 0), each))
-        numbers[space] += 1
-    return [each for _, _, each in sorted(turns, key=lambda turn: turn[:2])]
 
 
 def _version(each: OpenMove) -> tuple[str, int]:

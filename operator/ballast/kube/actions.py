@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ballast.kube import names
+from ballast.kube.bulkhead import Bulkhead
 from ballast.kube.client import Client
 from ballast.kube.constraint_reader import PREFERRED, REQUIRED
 from ballast.kube.document import JSON
 from ballast.kube.errors import Conflict, Invalid, KubeError, NotFound, TooLarge, Unavailable
 from ballast.kube.kinds import POD
-from ballast.kube.patience import Patience
 from ballast.kube.pods import Held, Pod, held
 from ballast.model import Levels, Pin, Placement, Reason
 
@@ -55,7 +55,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class UnderWay:
-    """The API server has not answered yet, or has so much of this namespace to answer that it was not asked."""
+    """The API server has not answered yet, or was not asked, because it is slow about this namespace."""
 
 
 ReleaseOutcome = Released | Changed | Vanished | Refused | UnderWay
@@ -113,11 +113,11 @@ def release_many(client: Client, orders: Sequence[Release], levels: Levels) -> l
         return list(pool.map(lambda order: release(client, order, levels), orders))
 
 
-def release_patiently(
-    client: Client, patience: Patience, orders: Sequence[Release], levels: Levels
+def release_bounded(
+    client: Client, bulkhead: Bulkhead, orders: Sequence[Release], levels: Levels
 ) -> list[ReleaseOutcome]:
-    """The same, but pods that the API server takes long for are not waited for."""
-    found = patience.ask(
+    """The same, without waiting for pods of namespaces about which the API server is slow."""
+    found = bulkhead.map(
         lambda order: release(client, order, levels),
         orders,
         key=lambda order: order.uid,

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ballast.kube.actions import Changed, Refused, Release, Vanished
+from ballast.kube.bulkhead import Bulkhead
 from ballast.kube.client import Client
 from ballast.kube.document import JSON
 from ballast.kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFound, Unavailable
 from ballast.kube.kinds import POD
-from ballast.kube.patience import Patience
 from ballast.kube.pods import Held, Nomination, Pod, held
 
 _PATH = "/status/nominatedNodeName"
@@ -53,9 +53,9 @@ def nominate(client: Client, pod: Pod, node: str) -> NominationOutcome:
     return Nominated(replace(pod, held=fresh, resource_version=fresh.resource_version, nomination=nominated))
 
 
-def nominate_many(client: Client, patience: Patience, pods: Sequence[tuple[Pod, str]]) -> list[NominationOutcome]:
-    """The same for pods, each with its node; those of which the API server tells in time."""
-    found = patience.ask(
+def nominate_many(client: Client, bulkhead: Bulkhead, pods: Sequence[tuple[Pod, str]]) -> list[NominationOutcome]:
+    """The same for pods, each with its node. Returns the outcomes that the API server answers in time."""
+    found = bulkhead.map(
         lambda each: nominate(client, *each),
         pods,
         key=lambda each: each[0].uid,
@@ -73,9 +73,9 @@ def clear_nomination(client: Client, pod: Pod) -> ClearingOutcome:
     return found if isinstance(found, Changed | Vanished | Refused) else Cleared(held(found))
 
 
-def clear_many(client: Client, patience: Patience, pods: Sequence[Pod]) -> list[ClearingOutcome]:
-    """The same for pods, of which the API server need not tell in time."""
-    found = patience.ask(
+def clear_many(client: Client, bulkhead: Bulkhead, pods: Sequence[Pod]) -> list[ClearingOutcome]:
+    """The same for pods; one that the API server does not answer for in time counts as Changed."""
+    found = bulkhead.map(
         lambda pod: clear_nomination(client, pod), pods, key=lambda pod: pod.uid, namespace=lambda pod: pod.namespace
     )
     return [Changed("the API server has not answered yet") if outcome is None else outcome for outcome in found]

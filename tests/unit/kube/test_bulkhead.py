@@ -1,4 +1,4 @@
-"""What takes long is left behind, and what is left behind is bounded."""
+"""What takes long is not waited for, and little of it is under way."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from threading import Event
 
 import pytest
 
-from ballast.kube.patience import Patience
+from ballast.kube.bulkhead import Bulkhead
 from tests.testbed.waiting import wait_until
 
 Item = tuple[str, str]
@@ -18,7 +18,7 @@ class Server:
 
     def __init__(self, *, threads: int = 4, seconds: float = 0.2) -> None:
         self.now = 0.0
-        self.patience = Patience(threads, seconds=seconds, monotonic=lambda: self.now)
+        self.bulkhead = Bulkhead(threads, seconds=seconds, monotonic=lambda: self.now)
         self.asked: list[str] = []
         self.let = Event()
 
@@ -33,7 +33,7 @@ class Server:
         wait_until(lambda: len(self.asked) >= count, what=f"{count} are asked for", timeout_seconds=10)
 
     def ask(self, *items: Item) -> list[str | None]:
-        return self.patience.ask(self.answer, items, key=lambda item: item[1], namespace=lambda item: item[0])
+        return self.bulkhead.map(self.answer, items, key=lambda item: item[1], namespace=lambda item: item[0])
 
 
 def of(namespace: str, count: int) -> list[Item]:
@@ -47,7 +47,7 @@ def test_answers_come_in_the_order_in_which_was_asked() -> None:
     assert server.ask() == []
 
 
-def test_nothing_waits_for_another_namespaces_answers_but_for_a_moment() -> None:
+def test_nothing_waits_long_for_answers_about_another_namespace() -> None:
     server = Server()
     found = server.ask(*of("slow", 100), ("team", "mine"))
     assert found == [*[None] * 100, "mine is done"]
@@ -59,7 +59,7 @@ def test_nothing_waits_for_another_namespaces_answers_but_for_a_moment() -> None
 def test_a_slow_namespace_is_not_waited_for_a_second_time_and_little_of_it_is_under_way() -> None:
     server = Server(threads=32, seconds=0.2)
     server.ask(*of("slow", 6))
-    server.patience._seconds = 30.0
+    server.bulkhead._seconds = 30.0
     assert server.ask(*of("slow", 100), ("team", "mine"))[-1] == "mine is done"
     server.await_asked(17)
     assert {name for _, name in of("slow", 6)} < set(server.asked)
@@ -73,7 +73,7 @@ def test_a_namespace_that_was_slow_is_waited_for_again_after_a_minute() -> None:
     server.ask(*of("slow", 1))
     server.let.set()
     server.now = 61.0
-    server.patience._seconds = 30.0
+    server.bulkhead._seconds = 30.0
     assert server.ask(("slow", "another")) == ["another is done"]
 
 
@@ -87,6 +87,6 @@ def test_an_error_is_raised_where_the_answers_are_waited_for() -> None:
     def fail(item: str) -> None:
         raise ValueError(item)
 
-    patience = Patience(2, seconds=30.0)
+    bulkhead = Bulkhead(2, seconds=30.0)
     with pytest.raises(ValueError, match="a"):
-        patience.ask(fail, ["a"], key=str, namespace=str)
+        bulkhead.map(fail, ["a"], key=str, namespace=str)
