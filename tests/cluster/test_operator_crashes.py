@@ -65,7 +65,7 @@ def placing(installed: Installation, mine: Pool, name: str, fate: Fate) -> tuple
 
 
 def _live(scene: Scene, fate: Fate, done: Callable[[Scene], bool]) -> None:
-    """Through one or two lives, which together must do nothing that one may not."""
+    """Run the operator, and again if it was killed. Both runs together may do no more than one."""
     with watched(scene.installed.testbed, scene.mine.name, most_under_way=1):
         scene.live(fate, done)
 

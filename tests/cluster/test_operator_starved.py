@@ -10,23 +10,26 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import pytest
 import yaml
 
-from ballast.kube import names
-from ballast.kube.names import FIELD_MANAGER
 from benchmarks.load.churn import create_all
 from benchmarks.load.pods import foreign, node
 from benchmarks.load.server import Server
 from tests.cluster.chart.installation import CHART, NAMESPACE, RELEASE
-from tests.cluster.controller.pool import RACK_LABEL, ZONE_LABEL, Pool, pool, preferred_labels, required_labels
+from tests.cluster.controller.pool import (
+    RACK_LABEL,
+    ZONE_LABEL,
+    gated_seconds,
+    pool,
+    preferred_labels,
+    required_labels,
+)
 from tests.faults.invariants import GATED_SECONDS, watched
 from tests.testbed.nodes import METRICS_PORT, NodeSpec
 from tests.testbed.testbed import Testbed
-from tests.testbed.waiting import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
@@ -139,7 +142,7 @@ def _throttled_seconds(testbed: Testbed) -> float:
 def _ten_sets(testbed: Testbed, name: str, *, gated_seconds: float) -> list[Placed]:
     with pool(testbed, name, racks()) as mine:
         mine.policy(placement={"mode": "Enforce"})
-        _await_gating(mine)
+        mine.await_gating(seconds=START_SECONDS)
         with watched(testbed, name, gated_seconds=gated_seconds, look_seconds=LOOK_SECONDS):
             executors = [each for number in range(SETS) for each in mine.executors(SIZE, application=f"spark-{number}")]
             mine.await_released(executors, seconds=120.0)
@@ -148,32 +151,14 @@ def _ten_sets(testbed: Testbed, name: str, *, gated_seconds: float) -> list[Plac
         return [_placed(mine.pod(executor), racks_of) for executor in executors]
 
 
-def _await_gating(mine: Pool) -> None:
-    def gated() -> bool:
-        pod = mine.executor(1, application="probe", gates=(), dry=True)
-        return any(gate["name"] == names.GATE for gate in pod["spec"].get("schedulingGates", ()))
-
-    wait_until(gated, what="a leader gates executors", timeout_seconds=START_SECONDS, poll_seconds=0.5)
-
-
 def _placed(pod: dict[str, Any], racks_of: Mapping[str, str]) -> Placed:
     decided = preferred_labels(pod).get(RACK_LABEL)
     return Placed(
-        waited_seconds=_released_at(pod) - _time(pod["metadata"]["creationTimestamp"]),
+        waited_seconds=gated_seconds(pod),
         zone_required=ZONE_LABEL in required_labels(pod),
         decided_rack=decided[0] if decided else None,
         rack=racks_of[pod["spec"]["nodeName"]],
     )
-
-
-def _released_at(pod: dict[str, Any]) -> float:
-    """Before its release nothing of the operator writes to an executor, and afterwards only a move does."""
-    writes = (each for each in pod["metadata"]["managedFields"] if each["manager"] == FIELD_MANAGER)
-    return max(_time(write["time"]) for write in writes)
-
-
-def _time(stamp: str) -> float:
-    return datetime.fromisoformat(stamp).timestamp()
 
 
 def _assert_placed(found: list[Placed], *, within_seconds: float) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from pathlib import Path
 
 import pytest
 import yaml
 
-from ballast.kube.names import FIELD_MANAGER
 from examples.demo.pool import POOL, POOL_LABEL
 from examples.demo.streaming.running import RunningJob
+from tests.cluster.controller.pool import gated_seconds
 from tests.e2e.cluster import HOME, HOME_ZONE, Cluster, Json, names_by_node, place_of
 from tests.e2e.conftest import STEADY_NAMESPACE
 from tests.testbed.nodes import ZONE_LABEL
@@ -43,14 +42,6 @@ def test_an_executor_that_is_lost_is_placed_again_in_time_near_the_others(
     assert place_of(found)[ZONE_LABEL] == [HOME_ZONE]
     assert names_by_node(steady).keys() <= HOME
     assert gated_seconds(found) <= GATE_TIMEOUT_SECONDS + 1.0
-
-
-def gated_seconds(pod: Json) -> float:
-    """The API server's clock gives whole seconds, so it is less than one second off."""
-    metadata = pod["metadata"]
-    writes = [each["time"] for each in metadata["managedFields"] if each["manager"] == FIELD_MANAGER]
-    released, created = max(map(datetime.fromisoformat, writes)), datetime.fromisoformat(metadata["creationTimestamp"])
-    return (released - created).total_seconds()
 
 
 def test_it_knows_the_nodes_and_moves_nothing_without_a_reason_that_lasts(cluster: Cluster, policy: str) -> None:

@@ -24,7 +24,7 @@ from ballast.kube.kinds import BALANCING_POLICY, EXECUTOR_MOVE, POD, Kind
 from ballast.kube.names import GATE, SPARK_ROLE
 from ballast.kube.objects import Query, read_list
 from tests.cluster.chart.installation import NAMESPACE, RELEASE
-from tests.cluster.controller.pool import Pool
+from tests.cluster.controller.pool import Pool, gates_of
 from tests.testbed.audit import Request
 from tests.testbed.testbed import Testbed
 from tests.testbed.waiting import wait_until
@@ -122,7 +122,7 @@ class Witness:
         for namespace in self.namespaces:
             pods = self._listed(POD, namespace)
             for pod in pods:
-                if any(gate["name"] == GATE for gate in pod["spec"].get("schedulingGates") or ()):
+                if GATE in gates_of(pod):
                     metadata = pod["metadata"]
                     self.gated.setdefault(metadata["uid"], _Gated(metadata["name"], now, now)).last = now
             executors = sum((pod["metadata"].get("labels") or {}).get(SPARK_ROLE) == "executor" for pod in pods)
@@ -259,6 +259,7 @@ class Begun:
 
 
 def begun(done: Sequence[Request], moves: Iterable[JSON]) -> list[Begun]:
+    """Those of the moves that these requests began, in the order in which their executors were asked to leave."""
     known = {(move["metadata"]["namespace"], move["metadata"]["name"]): move["spec"] for move in moves}
     first: dict[tuple[str, str], float] = {}
     left: dict[tuple[str, str], float] = {}
@@ -281,13 +282,13 @@ def _overspent(
     for namespace, versions in budgets.items():
         own = [move for move in moves if move.namespace == namespace]
         found = [
-            [words for budget in version for words in _over(budget, own, executors.get(namespace, 0))]
+            [words for budget in version for words in _beyond(budget, own, executors.get(namespace, 0))]
             for version in versions
         ]
         yield from (f"{namespace}: {words}" for words in min(found, key=len, default=()))
 
 
-def _over(budget: Budget, moves: Iterable[Begun], executors: int) -> Iterator[str]:
+def _beyond(budget: Budget, moves: Iterable[Begun], executors: int) -> Iterator[str]:
     if budget.per is None:
         return  # a window of hours: no fault test lasts so long
     most = max(budget.moves, executors * (budget.percent or 0) // 100)

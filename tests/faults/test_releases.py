@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from ballast.kube.kinds import GATE_SWITCH
-from ballast.kube.names import GATE
 from tests.cluster.chart.installation import CHART, RELEASE, Installation
-from tests.cluster.controller.pool import Pool, gates_of, pool, required_labels, zones
+from tests.cluster.controller.pool import Pool, pool, required_labels, zones
 from tests.cluster.controller.process import Replica, replica, switch
 from tests.faults.invariants import GATED_SECONDS, RECOVERY_SECONDS, watched
 from tests.testbed.errors import TestbedError
+from tests.testbed.testbed import Testbed
 from tests.testbed.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
@@ -37,15 +37,16 @@ def second_release(installed: Installation) -> Iterator[None]:
 
 
 @contextmanager
-def awaited(one: Replica) -> Iterator[None]:
-    one.await_ready()
-    yield
+def leading(plane: Testbed, name: str, folder: Path) -> Iterator[Replica]:
+    """A replica, once it leads: one that a test before has killed may have kept the lease for a time."""
+    with replica(plane, name, folder) as found:
+        found.await_ready()
+        yield found
 
 
 def assert_placed(mine: Pool, *, first: int) -> None:
     """A set that is created now is gated, and released into one zone."""
-    # Admission hears of the switch a moment later than a reader of it.
-    wait_until(lambda: GATE in gates_of(mine.executor(first, gates=(), dry=True)), what="admission gates executors")
+    mine.await_gating()
     placed = mine.executors(2, first=first, application=f"spark-{first}", gates=())
     assert all(mine.gated(name) for name in placed)
     mine.await_released(placed, seconds=GATED_SECONDS)
@@ -69,9 +70,7 @@ def test_a_second_release_stands_aside_until_the_first_has_stopped(installed: In
     with (
         pool(plane, "releases", zones()) as mine,
         watched(plane, mine.name),
-        replica(plane, "first", tmp_path) as first,
-        # A leader that a test before has killed may keep the first one waiting for its lease, and the second would act.
-        awaited(first),
+        leading(plane, "first", tmp_path) as first,
         second_release(installed),
         replica(plane, "second", tmp_path, name=SECOND, namespace=THERE) as second,
     ):

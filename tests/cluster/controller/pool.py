@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -158,6 +159,14 @@ class Pool:
     def gated(self, name: str) -> bool:
         return names.GATE in gates_of(self.pod(name))
 
+    def await_gating(self, *, seconds: float = 60.0) -> None:
+        """Until admission gates executors, which it does a moment after the switch shows that it is on."""
+
+        def gates() -> bool:
+            return names.GATE in gates_of(self.executor(1, application="probe", gates=(), dry=True))
+
+        wait_until(gates, what="admission gates executors", timeout_seconds=seconds)
+
     def await_released(self, pods: Sequence[str], *, seconds: float = 15.0) -> float:
         """Seconds until none of these is held by our gate any more."""
         started = time.monotonic()
@@ -175,6 +184,17 @@ class Pool:
 
 def gates_of(pod: Mapping[str, Any]) -> list[str]:
     return [gate["name"] for gate in pod["spec"].get("schedulingGates") or ()]
+
+
+def gated_seconds(pod: Mapping[str, Any]) -> float:
+    """From its creation to its release, each in whole seconds by the API server's clock.
+
+    The operator writes nothing else to an executor before its release, and only moves it afterwards.
+    """
+    metadata = pod["metadata"]
+    writes = [each["time"] for each in metadata["managedFields"] if each["manager"] == names.FIELD_MANAGER]
+    created = datetime.fromisoformat(metadata["creationTimestamp"])
+    return (max(map(datetime.fromisoformat, writes)) - created).total_seconds()
 
 
 def required(*expressions: JSON) -> JSON:

@@ -134,7 +134,7 @@ def test_a_process_that_fails_releases_everything_that_is_gated(script: Scripted
     assert zones(script) == [["b"]] * 4
 
 
-@pytest.mark.parametrize("allowed", [True, False], ids=["", "the API server refuses that"])
+@pytest.mark.parametrize("allowed", [True, False], ids=["it may be cleared", "the API server refuses that"])
 def test_a_nomination_that_a_crash_has_left_is_cleared_before_the_release(
     script: Scripted, tmp_path: Path, *, allowed: bool
 ) -> None:

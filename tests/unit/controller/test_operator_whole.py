@@ -205,7 +205,7 @@ async def test_what_kopf_hears_of_is_acted_on_at_once(world: World, script: Scri
     world.put("pods", gated(1))
     async with running(script, tmp_path) as replica:
         await replica.until_metric("ballast_leading")
-        await replica.until(lambda: world.one("gateswitches", "ballast"), "a round without a policy has been")
+        await replica.until(lambda: world.one("gateswitches", "ballast"), "there was a reconcile without a policy")
         began = time.monotonic()
         found = world.stamped(policy(script.url))
         world.put("namespaces", {"metadata": {"name": "analytics", "labels": OPTED_IN}})
@@ -216,7 +216,7 @@ async def test_what_kopf_hears_of_is_acted_on_at_once(world: World, script: Scri
 
 
 async def test_an_executor_that_failed_and_is_gone_is_counted(world: World, script: Scripted, tmp_path: Path) -> None:
-    """Spark deletes a failed executor's pod at once, so a round sees nothing of it."""
+    """Spark deletes a failed executor's pod at once, so no reconcile sees it."""
     world.put("balancingpolicies", policy(script.url))
     failed = world.stamped(streaming(7, node="mild", phase="Failed"))
     async with running(script, tmp_path) as replica:

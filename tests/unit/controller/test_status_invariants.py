@@ -130,7 +130,7 @@ AMOUNTS = st.floats(0.0, 1e12)
 
 
 @given(st.builds(LocalityView, st.just("team/clicks"), RATIOS, RATIOS, RATIOS, st.none() | AMOUNTS, AMOUNTS, AMOUNTS))
-def test_locality_is_shown_as_it_is_but_for_the_last_digits(view: LocalityView) -> None:
+def test_locality_is_shown_as_it_is_except_for_the_last_digits(view: LocalityView) -> None:
     shown = in_status(view)
     names = {each.name for each in fields(LocalityView)} & Locality.model_fields.keys()
     assert len(names) == 6

@@ -102,16 +102,16 @@ def test_a_pod_that_never_starts_brings_no_load(waiting: float, cold: float) -> 
 @pytest.mark.parametrize(
     ("pods", "requests", "cold"),
     [
-        pytest.param(1, 0.0, 60.0, id="as its like"),
-        pytest.param(50, 0.0, 60.0, id="all of them no more than their like use"),
-        pytest.param(4, 0.2, 100.0, id="or what they ask for"),
-        pytest.param(2, 0.9, 100.0, id="but each no more than its like"),
+        pytest.param(1, 0.0, 60.0, id="one brings what a measured one uses"),
+        pytest.param(50, 0.0, 60.0, id="all bring no more than the measured ones use"),
+        pytest.param(4, 0.2, 100.0, id="or than they request"),
+        pytest.param(2, 0.9, 100.0, id="each no more than a measured one uses"),
     ],
 )
-def test_pods_that_start_bring_together_what_they_ask_for_or_what_their_like_use(
+def test_executors_that_start_bring_together_what_they_request_or_what_measured_ones_use(
     pods: int, requests: float, cold: float
 ) -> None:
-    """They cost nothing as long as they don't run, and could be made again and again."""
+    """Pods that don't run yet cost their author nothing, and could be created again and again."""
     works = using("e-1", 0.4, node="hot")
     starting = [
         an_executor(f"s-{i}", node="cold", running_since=NOW, requests=Resources(requests), usage=None)

@@ -57,7 +57,7 @@ def test_executors_that_were_released_but_not_bound_keep_room() -> None:
 
 
 def released(**changes: Any) -> Executor:
-    """By Ballast or by itself, a moment ago, and on no node yet."""
+    """An executor without a gate and without a node, created a moment ago."""
     return an_executor("e-1", **{"phase": Phase.PENDING, "node": None, "created_at": NOW - 1.0, **changes})
 
 
@@ -66,7 +66,7 @@ def released(**changes: Any) -> Executor:
     [
         pytest.param({"created_at": NOW - 3600.0, "pinned_at": NOW - 1.0}, True, id="held by others until now"),
         pytest.param({"created_at": NOW - 3600.0}, False, id="kube-scheduler does not try it"),
-        pytest.param({"created_at": NOW - 3600.0, "pinned_at": NOW - 3600.0}, False, id="nor where it was sent"),
+        pytest.param({"created_at": NOW - 3600.0, "pinned_at": NOW - 3600.0}, False, id="nor since its release"),
         pytest.param({"unschedulable_since": NOW - 100.0}, True, id="room may come"),
         pytest.param({"unschedulable_since": NOW - 130.0}, False, id="no room comes"),
         pytest.param({"scheduler": "nobody"}, False, id="its scheduler need not exist"),
