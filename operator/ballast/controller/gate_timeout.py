@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ballast.api import BalancingPolicy
@@ -101,8 +101,7 @@ class GateTimeout:
             order = actions.order(pod, place.placement if place else _bare(pod))
             if order is not None:
                 by_levels[place.levels if place else Levels(())].append(order)
-        released: list[Placement] = []
-        failed, told = 0, defaultdict[str, list[logs.Outcome]](list)
+        done: list[logs.Outcome] = []
         for levels, found in by_levels.items():
             orders = self._not_nominated(self._backoff.due(found), pods)
             outcomes = (
@@ -111,26 +110,16 @@ class GateTimeout:
                 else actions.release_many(self._client, orders, levels)
             )
             self._backoff.note(orders, outcomes)
-            failed += sum(isinstance(outcome, actions.Refused | actions.Changed) for outcome in outcomes)
-            for order, outcome in zip(orders, outcomes, strict=True):
-                place = placed.get(order.uid)
-                told[place.policy if place else ""].append(logs.Outcome("", order, outcome))
-            released += [order.placement for order, outcome in zip(orders, outcomes, strict=True) if _by_us(outcome)]
-        for policy, outcomes_of in told.items():
-            logs.note_releases(policy, outcomes_of)
-        near = sum(any(placement.location) for placement in released)
-        reasons: dict[str, tuple[Reason, ...]] = {}
-        for each in released:
-            place = placed.get(each.uid)
-            if place is not None and each.reason is not None:
-                reasons[place.policy] = (*reasons.get(place.policy, ()), each.reason)
-        return Overdue(near, len(released) - near, failed, reasons)
+            done += (logs.Outcome("", order, outcome) for order, outcome in zip(orders, outcomes, strict=True))
+        policies = {uid: place.policy for uid, place in placed.items()}
+        _log(done, policies)
+        return _summary(done, policies)
 
     def _not_nominated(self, orders: list[actions.Release], pods: Sequence[Pod]) -> list[actions.Release]:
-        """Without the nominations that a crash before the release has left.
+        """Clear the nominations that a crash before the release has left.
 
-        The node need not be in the zone that was found now. There may be no leader that clears them later, and
-        Karpenter provides no node for a nominated pod.
+        The nominated node need not be in the zone that was found now. There may be no leader that clears nominations
+        later, and Karpenter provides no node for a nominated pod.
         """
         due = {order.uid for order in orders}
         nominated = [pod for pod in pods if pod.uid in due and pod.nominated is not None]
@@ -160,6 +149,27 @@ class GateTimeout:
 
 def _bare(pod: Pod) -> Placement:
     return Placement(pod.key, pod.uid, None, (), Pin.NONE, Reason.GATE_TIMEOUT, "no place was found in time")
+
+
+def _log(done: Iterable[logs.Outcome], policies: Mapping[str, str]) -> None:
+    of_policy: dict[str, list[logs.Outcome]] = defaultdict(list)
+    for each in done:
+        of_policy[policies.get(each.order.uid, "")].append(each)
+    for policy, outcomes in of_policy.items():
+        logs.note_releases(policy, outcomes)
+
+
+def _summary(done: Sequence[logs.Outcome], policies: Mapping[str, str]) -> Overdue:
+    """`policies`: by uid, of the executors that have a place."""
+    released = [each.order.placement for each in done if _by_us(each.outcome)]
+    failed = sum(isinstance(each.outcome, actions.Refused | actions.Changed) for each in done)
+    near = sum(any(placement.location) for placement in released)
+    reasons: dict[str, tuple[Reason, ...]] = {}
+    for each in released:
+        policy = policies.get(each.uid)
+        if policy is not None and each.reason is not None:
+            reasons[policy] = (*reasons.get(policy, ()), each.reason)
+    return Overdue(near, len(released) - near, failed, reasons)
 
 
 def _by_us(outcome: actions.ReleaseOutcome) -> bool:

@@ -42,8 +42,8 @@ from ballast.model import (
 )
 
 _LOG = logging.getLogger(__name__)
-_MOST_TOLD = 12
-"""Owners of executors that a message names."""
+_MOST_NAMED = 12
+"""Other topologies that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,11 +362,11 @@ def _lost_findings(key: str, lost: Counter[str]) -> list[Finding]:
     """`lost`: executors that its selectors match and that belong to others, by the others' keys."""
     if not lost.total():
         return []
-    told = [f"{count} to {winner}" for winner, count in sorted(lost.items()) if count]
-    more = f" and to {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
-    winners = ", ".join(told[:_MOST_TOLD]) + more
+    owners = [f"{count} to {owner}" for owner, count in sorted(lost.items()) if count]
+    more = f" and to {len(owners) - _MOST_NAMED} more" if len(owners) > _MOST_NAMED else ""
+    named = ", ".join(owners[:_MOST_NAMED]) + more
     message = (
-        f"executors that components[].selector matches belong to others ({winners}): the label {names.TOPOLOGY} comes "
+        f"executors that components[].selector matches belong to others ({named}): the label {names.TOPOLOGY} comes "
         "first, then the topology whose name comes first; narrow the selectors"
     )
     return [Finding(key, ConditionReason.SELECTORS_OVERLAP, message)]

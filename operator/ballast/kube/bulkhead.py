@@ -40,8 +40,8 @@ class _Batch(Generic[T, R]):
 class Bulkhead:
     """Remembers which requests are under way: none is sent again before it has been answered.
 
-    `threads`: how many requests are sent at once, besides those about slow namespaces. Threads that are not waited for
-    end with the process. `monotonic`: seconds that are never set back.
+    `threads`: how many requests are sent at once; those about slow namespaces come on top. Threads that are not waited
+    for end with the process. `monotonic`: seconds that are never set back.
     """
 
     def __init__(
