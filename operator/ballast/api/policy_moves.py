@@ -90,7 +90,8 @@ class Moves(Profiled):
     """How long a move counts after it has ended. Until then it counts in its topology's maxConcurrentPerTopology, the
     node that the executor left takes none, and the node that took it gives none."""
     leave_timeout: Annotated[Duration, Between("5s", "1h")] = Duration.parse("2m")
-    """How long an executor may take to leave. If its own grace period is longer, that counts, up to five times this."""
+    """How long an executor may take to leave. If its pod's grace period is longer, that counts instead, up to five
+    times leaveTimeout."""
     arrive_timeout: Annotated[Duration, Between("5s", "1h")] = Duration.parse("3m")
     """How long its replacement may take to run."""
     approval_timeout: Annotated[Duration, Between("1m", "168h")] = Duration.parse("1h")

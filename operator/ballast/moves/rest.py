@@ -62,9 +62,9 @@ class Rest:
     executors: Mapping[ExecutorId, Objection]
     """Executors whose move was refused or expired lately: why no other is suggested yet."""
     namespaces: Mapping[str, Objection] = field(default_factory=dict)
-    """Namespaces in which a move could lately not be created, or an executor not be evicted, in which more moves came
-    to nothing than succeeded, or in which enough moves wait for approval: why none is suggested yet. Otherwise their
-    executors, one after the other, would keep those of other namespaces from being moved."""
+    """Why no move is suggested in these namespaces yet: lately a move could not be created, or an executor could not be
+    evicted; more moves came to nothing than succeeded; or enough moves wait for approval. Otherwise their executors,
+    one after the other, would keep those of other namespaces from being moved."""
 
     def of_executor(self, namespace: str, uid: str) -> Objection | None:
         return self.executors.get((namespace, uid)) or self.namespaces.get(namespace)

@@ -334,9 +334,9 @@ def _tolerated_by_nobody(snapshot: Snapshot) -> set[tuple[Taint, ...]]:
     return left
 
 
-# What a node does whose score changes for a known reason is no noise: executors begin there, or a move leaves or
-# reaches it. If the pool learned it as noise, it would take its own start, and each move, for chance and overlook real
-# gaps for hours. Executors of batch jobs come and go all the time: that is noise.
+# A score that changes for a known reason is no noise: executors begin on the node, or a move leaves or reaches it. If
+# the pool learned that as noise, it would overlook real gaps for hours after its own start, and after each move.
+# Executors of batch jobs come and go all the time: that is noise.
 
 
 def changing_nodes(snapshot: Snapshot, policy: Policy, now: float) -> frozenset[str]:
