@@ -132,19 +132,23 @@ _CADVISOR_NODES = {
 }
 
 
+_BY_POD = "by (namespace, pod, instance)"
+"""`instance` tells what nodes say of a pod from what the pod says of itself."""
+
+
 def _executors(selector: str) -> dict[str, str]:
     chosen = f"{selector}{',' if selector else ''}{_EXECUTOR}"
     containers = f'{chosen},container!="",container!="POD"'
     return {
-        "executorCpu": (f"sum by (namespace, pod) (rate(container_cpu_usage_seconds_total{{{containers}}}[$window]))"),
-        "executorMemory": (f"sum by (namespace, pod) (container_memory_working_set_bytes{{{containers}}})"),
+        "executorCpu": (f"sum {_BY_POD} (rate(container_cpu_usage_seconds_total{{{containers}}}[$window]))"),
+        "executorMemory": (f"sum {_BY_POD} (container_memory_working_set_bytes{{{containers}}})"),
         "executorNetwork": (
-            f"sum by (namespace, pod) (rate(container_network_receive_bytes_total{{{chosen}}}[$window])"
+            f"sum {_BY_POD} (rate(container_network_receive_bytes_total{{{chosen}}}[$window])"
             f" + rate(container_network_transmit_bytes_total{{{chosen}}}[$window]))"
         ),
         "executorThrottling": (
-            f"sum by (namespace, pod) (rate(container_cpu_cfs_throttled_periods_total{{{containers}}}[$window]))"
-            f" / (sum by (namespace, pod) (rate(container_cpu_cfs_periods_total{{{containers}}}[$window])) > 0)"
+            f"sum {_BY_POD} (rate(container_cpu_cfs_throttled_periods_total{{{containers}}}[$window]))"
+            f" / (sum {_BY_POD} (rate(container_cpu_cfs_periods_total{{{containers}}}[$window])) > 0)"
         ),
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import isnan
 
@@ -97,9 +97,20 @@ def by_node(vector: Iterable[Series], addresses: Mapping[str, str]) -> ValueByKe
     return averaged((_node_of(series.labels, addresses), value_of(series)) for series in vector)
 
 
-def by_pod(vector: Iterable[Series]) -> ValueByKey:
-    """Values by `namespace/pod`."""
-    return averaged((_joined(series.labels, "namespace", "pod"), value_of(series)) for series in vector)
+def by_pod(vector: Iterable[Series], addresses: Container[str]) -> ValueByKey:
+    """Values by `namespace/pod`.
+
+    Where a node tells of a pod, only that counts: the pod may export such series itself, and the scrape takes them
+    to be about it. `addresses`: internal IPs and host names of nodes.
+    """
+    found: dict[str, list[tuple[bool, float | None]]] = {}
+    for series in vector:
+        told = (_host(series.labels, addresses) is not None, value_of(series))
+        found.setdefault(_joined(series.labels, "namespace", "pod"), []).append(told)
+    by_node = {key for key, told in found.items() if any(of_node for of_node, _ in told)}
+    return averaged(
+        (key, value) for key, told in found.items() for of_node, value in told if of_node or key not in by_node
+    )
 
 
 def application_of(labels: Mapping[str, str]) -> str:
@@ -124,8 +135,13 @@ def value_of(series: Series) -> float | None:
 def _node_of(labels: Mapping[str, str], addresses: Mapping[str, str]) -> str:
     if labels.get("node"):
         return labels["node"]
+    return addresses.get(_host(labels, addresses) or "", "")
+
+
+def _host(labels: Mapping[str, str], addresses: Container[str]) -> str | None:
+    """Of the label `instance`, if it is one of `addresses`."""
     instance = labels.get("instance", "")
-    return addresses.get(instance) or addresses.get(instance.rsplit(":", 1)[0], "")
+    return next((each for each in (instance, instance.rsplit(":", 1)[0]) if each in addresses), None)
 
 
 def _joined(labels: Mapping[str, str], first: str, second: str) -> str:

@@ -134,7 +134,7 @@ def reading(
     problems = [*_failed(failures), *_listed(foreign), *_unsound(sound), *ambiguous]
     return Reading(
         nodes=usages,
-        executors=_executors(vectors, spark, members),
+        executors=_executors(vectors, spark, members, _addresses(frames)),
         batch_p50_seconds=_batches(spark, 0.5),
         batch_p95_seconds={**_batches(spark, 0.95), **spark["batchSeconds"].largest()},
         health=_health(usages, problems, answered=bool(answers)),
@@ -215,7 +215,7 @@ def _named(signals: list[str]) -> str:
 def _nodes(
     vectors: _Vectors, frames: list[NodeFrame], max_age_seconds: float
 ) -> tuple[dict[str, NodeUsage], list[str]]:
-    addresses = {address: frame.name for frame in frames for address in (frame.name, *frame.addresses)}
+    addresses = _addresses(frames)
     figures = {
         signal: by_node(vectors[signal], addresses)
         for signal in (
@@ -233,6 +233,10 @@ def _nodes(
     usages = {frame.name: _node_usage(frame, values) for frame in frames if _fresh(frame.name, values, max_age_seconds)}
     kept = {name: usage for name, usage in usages.items() if usage is not None}
     return kept, problems
+
+
+def _addresses(frames: Iterable[NodeFrame]) -> dict[str, str]:
+    return {address: frame.name for frame in frames for address in (frame.name, *frame.addresses)}
 
 
 def _fresh(name: str, values: Mapping[str, Mapping[str, float]], max_age_seconds: float) -> bool:
@@ -265,10 +269,13 @@ def _share_of_time(values: Mapping[str, Mapping[str, float]], signal: str, name:
 
 
 def _executors(
-    vectors: _Vectors, spark: Mapping[str, Selection], frames: list[ExecutorFrame]
+    vectors: _Vectors,
+    spark: Mapping[str, Selection],
+    frames: list[ExecutorFrame],
+    addresses: Mapping[str, str],
 ) -> dict[str, ExecutorUsage]:
     pods = {
-        signal: by_pod(vectors[signal]).values
+        signal: by_pod(vectors[signal], addresses).values
         for signal in ("executorCpu", "executorMemory", "executorNetwork", "executorRecords", "executorThrottling")
         if signal in vectors
     }

@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from ballast.prometheus import Answer, ExecutorFrame, NodeFrame, Reading, Series, reading
+from ballast.prometheus.series import by_pod
 
 NODES = (
     NodeFrame("a", ("10.0.0.1", "a.internal"), cpu_cores=2.0, memory_bytes=100.0),
@@ -298,3 +299,14 @@ def test_many_false_claims_take_the_room_of_one() -> None:
 def test_an_instance_that_no_node_goes_by_belongs_to_none_and_ends_nothing() -> None:
     found = _read(nodeCpu=[_sample("1", instance="10.9.9.9:9100"), _sample("1", node="a")])
     assert set(found.nodes) == {"a"}
+
+
+def test_of_a_pod_its_node_is_believed_and_not_the_pod_itself() -> None:
+    """The pod may export the same series, and its scrape says that they are about it."""
+    pod = {"namespace": "team", "pod": "app-exec-1"}
+    from_node = _sample("0.5", instance="10.0.0.1:10250", **pod)
+    from_itself = _sample("300", instance="10.244.0.7:9090", **pod)
+    for series in ([from_node, from_itself], [from_itself, from_node]):
+        assert by_pod(series, {"10.0.0.1": "a"}).values == {"team/app-exec-1": 0.5}
+    unaddressed = [_sample("0.5", **pod)]
+    assert by_pod(unaddressed, {"10.0.0.1": "a"}).values == {"team/app-exec-1": 0.5}, "a query of the user's own"

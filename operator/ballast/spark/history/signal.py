@@ -72,8 +72,10 @@ def _usage(preset: Preset, window_seconds: float) -> Iterator[Signal]:
     rendered = queries(preset, {}).rendered(window_seconds)
     for name, meaning in _USAGE.items():
         if name in rendered:
-            subject = Subject.NODE if name.startswith("node") else Subject.EXECUTOR
-            yield Signal(name, subject, rendered[name], meaning)
+            if name.startswith("node"):
+                yield Signal(name, Subject.NODE, rendered[name], meaning)
+            else:
+                yield Signal(name, Subject.EXECUTOR, f"sum by (namespace, pod) ({rendered[name]})", meaning)
 
 
 def _capacity(preset: Preset) -> Iterator[Signal]:
