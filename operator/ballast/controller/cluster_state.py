@@ -10,6 +10,7 @@ What this process wrote itself is put into the state with the answer to the writ
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -25,7 +26,7 @@ from ballast.controller.failures import Failure
 from ballast.controller.membership import key_of
 from ballast.controller.observe import Lists
 from ballast.controller.pod_index import PodIndex
-from ballast.controller.shares import MOST_BYTES, Shares
+from ballast.controller.shares import LEAST_BYTES, MOST_BY_HAND, MOST_BYTES, Shares
 from ballast.errors import InvalidField, InvalidResource
 from ballast.kube import kinds, names
 from ballast.kube.client import Client
@@ -37,7 +38,9 @@ from ballast.kube.kinds import Kind
 from ballast.kube.nodes import NodeFacts, NodeReader
 from ballast.kube.objects import Objects, Query, read_list
 from ballast.kube.pods import Pod, PodReader
+from ballast.moves.record import BY_HAND
 
+_LOG = logging.getLogger(__name__)
 R = TypeVar("R", bound=Resource)
 STALE_SECONDS = 180.0
 """No decision is made on a watch from which nothing was heard for so long, not even a bookmark."""
@@ -85,12 +88,12 @@ class ClusterState:
         )
         self._claims = self._informer(Query(kinds.CLAIM), read_claim, _unnoticed)
         self._volumes = self._informer(Query(kinds.VOLUME), read_volume, _unnoticed)
-        self._moves: Store[JSON] = Store(_lean, self._move_changed)
+        self._moves: Store[JSON | None] = Store(self._move, self._move_changed)
         self._policies: Store[Read[BalancingPolicy] | InvalidResource] = Store(
             partial(_parsed, kinds.BALANCING_POLICY, BalancingPolicy), self._spec_changed
         )
         self._topologies: Store[Read[SparkTopology] | InvalidResource] = Store(self._topology, self._topology_changed)
-        self._shares = Shares()
+        self._shares, self._by_hand = Shares(MOST_BYTES), Shares(MOST_BY_HAND)
         self._ours: dict[Kind, Store[Any]] = {
             kinds.EXECUTOR_MOVE: self._moves,
             kinds.BALANCING_POLICY: self._policies,
@@ -170,22 +173,27 @@ class ClusterState:
         Raises KubeError, and NotInstalledError where the cluster does not know our kinds.
         """
         differing: set[str] = set()
-        with self._topologies.lock:
-            for uid in self._shares.hopeful():
-                self._topologies.forget(uid)
+        for shares, left_out in self._limited():
+            with left_out.lock:
+                for uid in shares.hopeful():
+                    left_out.forget(uid)
         for kind, store in self._ours.items():
             try:
                 differing |= store.replace_all(Objects(self._client, Query(kind)))
             except NotFound as error:
                 raise NotInstalledError(kind.plural) from error
         self._verified_at = self._monotonic()
-        with self._topologies.lock:
-            self._shares.keep(self._topologies.uids())
+        for shares, limited in self._limited():
+            with limited.lock:
+                shares.keep(limited.uids())
         with self._hearing:
             known = differing.union(*(store.uids() for store in self._ours.values()))
             self._heard = {uid: version for uid, version in self._heard.items() if uid in known}
             self._uids = {name: uid for name, uid in self._uids.items() if uid in known}
         return {uid: self._version(uid) for uid in differing}
+
+    def _limited(self) -> tuple[tuple[Shares, Store[Any]], ...]:
+        return (self._shares, self._topologies), (self._by_hand, self._moves)
 
     def unheard(self, missed: Mapping[str, int]) -> bool:
         """Whether kopf has still not reported one of these objects as `verify` found it.
@@ -227,7 +235,7 @@ class ClusterState:
             self.verify()
         for each in (self._namespaces, self._nodes, self._pods):
             self._await(each, patience_seconds)
-        moves = tuple(self._moves.values())
+        moves = tuple(each for each in self._moves.values() if each is not None)
         policies, topologies = self._policies.values(), self._topologies.values()
         followed = [each for each in topologies if isinstance(each, Read)]
         return ClusterObjects(
@@ -296,15 +304,28 @@ class ClusterState:
             self._notify()
 
     def _move_changed(self, before: JSON | None, after: JSON | None) -> None:
+        if before is not None and after is None:
+            self._by_hand.give_back(before["metadata"]["uid"])
         if _declared(before) != _declared(after):
             self._notify()
+
+    def _move(self, raw: JSON) -> JSON | None:
+        """None for one by hand that is one too many."""
+        metadata, reason = raw["metadata"], (raw.get("spec") or {}).get("reason") or {}
+        uid, namespace = metadata["uid"], metadata.get("namespace") or ""
+        if reason.get("strategy", BY_HAND) != BY_HAND or self._by_hand.take(uid, namespace, 1):
+            return _lean(raw)
+        if self._by_hand.refused[namespace] == 1:
+            words = "left alone: ExecutorMoves by hand in %s, from %s on: there are more than %d; delete some"
+            _LOG.warning(words, namespace, metadata["name"], MOST_BY_HAND)
+        return None
 
     def _topology(self, raw: JSON) -> Read[SparkTopology] | InvalidResource:
         metadata = raw["metadata"]
         uid, namespace = metadata["uid"], metadata.get("namespace") or ""
-        if self._shares.take(uid, namespace, len(msgspec.json.encode(raw.get("spec")))):
+        if self._shares.take(uid, namespace, max(LEAST_BYTES, len(msgspec.json.encode(raw.get("spec"))))):
             return _parsed(kinds.SPARK_TOPOLOGY, SparkTopology, raw)
-        remedy = f"the SparkTopologies of {namespace} have more than {MOST_BYTES >> 20} MiB: delete some"
+        remedy = f"the SparkTopologies of {namespace} take more than {MOST_BYTES >> 20} MiB: delete some"
         return InvalidResource(f"SparkTopology {metadata['name']}", [InvalidField("spec", namespace, remedy)])
 
     def _topology_changed(

@@ -1,7 +1,7 @@
-"""How much of the memory the SparkTopologies of one namespace may take.
+"""How much of the memory the objects of one namespace may take.
 
-A user who may create them in one namespace can create hundreds as long as the API server takes. A quota limits their
-number, and this their length: what is beyond it is left alone, and named in the log.
+A user who may create SparkTopologies or ExecutorMoves in one namespace can create very many, and topologies as long as
+the API server takes. What is beyond the share of their namespace is left alone, and named in the log.
 """
 
 from __future__ import annotations
@@ -10,27 +10,34 @@ from collections import Counter
 from collections.abc import Container
 
 MOST_BYTES = 4 << 20
-"""Of the specs of one namespace, as JSON: a thousand of ordinary length. Parsed, they take some ten times as much."""
+"""Of the specs of one namespace's topologies, as JSON. Parsed, they take some seven times as much."""
+LEAST_BYTES = 1 << 10
+"""That a topology counts with, however short: it takes that much seven times, too."""
+MOST_BY_HAND = 2_000
+"""Moves by hand of one namespace."""
 
 
 class Shares:
     """Not safe for threads."""
 
-    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
-        self._most_bytes = most_bytes
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._taken: dict[str, tuple[str, int]] = {}
-        """Namespace and bytes, by uid."""
+        """Namespace and size, by uid."""
         self._sums: Counter[str] = Counter()
         self._refused: dict[str, str] = {}
         """Namespaces of those that found no room, by uid."""
+        self.refused: Counter[str] = Counter()
+        """How many found no room, by namespace."""
         self._freed: set[str] = set()
         """Namespaces in which there is more room since."""
 
     def take(self, uid: str, namespace: str, size: int) -> bool:
-        """Whether there is room for an object of that many bytes, which it then has; what it had before is given up."""
+        """Whether there is room for an object of that size, which it then has; what it had before is given up."""
         self.give_back(uid)
-        if self._sums[namespace] + size > self._most_bytes:
+        if self._sums[namespace] + size > self._most:
             self._refused[uid] = namespace
+            self.refused[namespace] += 1
             return False
         self._taken[uid] = namespace, size
         self._sums[namespace] += size
@@ -38,7 +45,8 @@ class Shares:
 
     def give_back(self, uid: str) -> None:
         """Its object is gone, or is another one now."""
-        self._refused.pop(uid, None)
+        if (refused := self._refused.pop(uid, None)) is not None:
+            self.refused[refused] -= 1
         if uid not in self._taken:
             return
         namespace, size = self._taken.pop(uid)

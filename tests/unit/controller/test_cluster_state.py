@@ -170,6 +170,35 @@ def test_the_topologies_of_one_namespace_have_their_share_of_the_memory_and_thos
         assert named(found.state.look()) == ["long-1", "long-2", "long-3", "long-4", "other"]
 
 
+def test_very_short_topologies_have_their_share_as_well() -> None:
+    flood = [
+        {"metadata": {"name": f"t-{i:05}", "namespace": "analytics"}, "spec": {"components": [{"name": "a"}]}}
+        for i in range(4100)
+    ]
+    with observed(sparktopologies=flood) as found:
+        assert len(found.state.look().topologies) == 4096
+
+
+def test_very_many_moves_by_hand_of_one_namespace_are_left_alone_and_the_operators_own_are_not(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    flood, own = [by_hand(number) for number in range(2010)], [move(number) for number in range(3000, 3010)]
+    with observed(executormoves=[*flood, *own]) as found:
+        assert len(found.state.look().moves) == 2010
+        assert [record.message for record in caplog.records if "by hand" in record.message] == [
+            "left alone: ExecutorMoves by hand in analytics, from m2000 on: there are more than 2000; delete some"
+        ]
+        found.state.heard(kinds.EXECUTOR_MOVE, identified(flood[0], 1), deleted=True)
+        found.cluster.servers["executormoves"] = WatchedCluster(other=[*flood[1:], *own]).server("other")
+        found.state.verify()
+        assert "m2000" in {each["metadata"]["name"] for each in found.state.look().moves}
+
+
+def by_hand(number: int) -> JSON:
+    order = move(number)
+    return {**order, "spec": {key: value for key, value in order["spec"].items() if key != "reason"}}
+
+
 def named(objects: ClusterObjects) -> list[str]:
     return [read.resource.metadata.name for read in objects.topologies]
 
