@@ -30,7 +30,7 @@ _JSON_PATCH = "application/json-patch+json"
 _MERGE_PATCH = "application/merge-patch+json"
 _LONGEST_PAUSE_SECONDS = 5.0
 _LONGEST_REFUSAL_BYTES = 1 << 16
-LONGEST_PAGE_BYTES = 32 << 20
+LONGEST_PAGE_BYTES = 16 << 20
 """Of a list. Any user may create objects of a megabyte and a half: five hundred of them are more than our memory."""
 
 

@@ -193,6 +193,8 @@ class Objects:
             if not position:
                 self.resource_version = page.metadata.resource_version
                 return
+            # Not kept while the next one comes.
+            del page, items
 
     def _page(self, limit: int, position: str) -> Page:
         """`position`: where the page before ended; empty for the first one."""

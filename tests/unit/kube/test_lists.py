@@ -77,5 +77,5 @@ def test_of_objects_that_are_long_fewer_are_asked_for_at_a_time(tmp_path: Path) 
 
 def test_one_object_that_is_too_long_ends_the_list(tmp_path: Path) -> None:
     text = "x" * (LONGEST_PAGE_BYTES + 1)
-    with scripted(Answer(text=text)) as script, pytest.raises(AnswerTooLong, match="more than 32 MiB"):
+    with scripted(Answer(text=text)) as script, pytest.raises(AnswerTooLong, match="more than 16 MiB"):
         read_list(script.client(tmp_path), Query(POD, page=2), name)
