@@ -43,6 +43,7 @@ def belonging(namespaces: dict[str, dict[str, str]] | None = None, **changes: An
 def test_where_an_executor_belongs(labels: dict[str, str], topology_key: str, component: str) -> None:
     found = belonging(labels=labels)
     assert (found.topology, found.component, found.known) == (topology_key, component, True)
+    assert found.opted_in is bool(labels), "it opts in by whatever says where it belongs"
 
 
 @pytest.mark.parametrize(("named", "unknown"), [("nowhere", "nowhere"), ("single", ""), (None, "")])

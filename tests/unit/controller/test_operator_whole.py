@@ -35,7 +35,13 @@ def policy(url: str, **spec: Any) -> JSON:
     token = {"name": "prometheus", "key": "token"}
     metrics = {
         "prometheus": {"url": f"{url}{METRICS}", "bearerTokenSecretRef": token},
-        "advanced": {"queries": {"nodeCpu": "cores_of_nodes", "executorCpu": "cores_of_executors"}},
+        "advanced": {
+            "queries": {
+                "nodeCpu": "cores_of_nodes",
+                "nodeMemory": "memory_of_nodes",
+                "executorCpu": "cores_of_executors",
+            }
+        },
     }
     whole = {
         "nodeSelector": {"matchLabels": {"pool": "streaming"}},
@@ -84,6 +90,16 @@ def script(world: World) -> Iterator[Scripted]:
     with scripted() as found:
         found.by = world
         yield found
+
+
+@pytest.fixture(autouse=True)
+def _nothing_failed(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """A callback, a handler or a thread that failed is in the log alone."""
+    caplog.set_level("INFO")
+    yield
+    records = caplog.get_records("call")
+    assert [each.getMessage() for each in records if each.levelname == "ERROR"] == []
+    assert [each.getMessage() for each in records if "None" in each.getMessage().split()] == []
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +203,12 @@ async def test_a_leader_places_and_moves_by_metrics_and_reports_it(
     assert {each["reportingInstance"] for each in world.all("events")} == {"one"}
     assert {each["regarding"]["kind"] for each in world.all("events")} >= {"ExecutorMove", "Pod", "SparkTopology"}
     assert all(abs(time.time() - (seconds(each["eventTime"]) or 0.0)) < 60.0 for each in world.all("events"))
-    assert world.credentials == {"Bearer a-token"}
+    assert world.credentials == {
+        "prometheus": {"Bearer a-token"},
+        "ballast": {"Bearer secret"},
+        "kopf": {"Bearer secret"},
+    }
+    assert not any(each.headers["User-Agent"].startswith("kopf") for each in script.writes), "kopf writes nothing"
     assert world.one("leases", "ballast", "ballast-system")["spec"]["holderIdentity"] == ""
     off = world.one("gateswitches", "ballast")
     assert (off["spec"]["gating"], off["status"]["reason"]) == (False, "Stopped")
@@ -197,6 +218,64 @@ def conditions(world: World) -> dict[str, str]:
     """Of the policy: status by type."""
     status = world.one("balancingpolicies", "streaming").get("status") or {}
     return {each["type"]: each["status"] for each in status.get("conditions") or ()}
+
+
+async def test_an_executor_that_comes_to_its_gate_is_released_however_much_else_changes(
+    world: World, script: Scripted, tmp_path: Path
+) -> None:
+    world.put("balancingpolicies", policy(script.url, placement={"mode": "Enforce", "debounce": "0s"}, interval="60s"))
+    async with running(script, tmp_path) as replica:
+        await replica.until(lambda: conditions(world).get("MetricsAvailable") == "True", "the first full pass")
+        came = world.stamped(gated(5))
+        world.put("pods", came)
+        world.happens(Event("pods", "ADDED", came))
+        await replica.until(lambda: zone_of(world.one("pods", "spark-2-exec-5", "analytics")), "it is placed")
+        assert await replica.metric('ballast_unplaced_sets_total{cause="GateTimeout",policy="streaming"}') is None
+
+
+async def test_a_policy_that_recommends_says_what_it_would_do_and_touches_no_pod(
+    world: World, script: Scripted, tmp_path: Path
+) -> None:
+    hasty = {"avgShedder": {"lowHits": 1, "highHits": 1, "lowThreshold": 5, "highThreshold": 10}}
+    modes = {"placement": {"mode": "Recommend"}, "moves": {"mode": "Recommend", "allowUnknownState": True,
+                                                           "maxLocalityLossPercent": 100}}  # fmt: skip
+    world.put("balancingpolicies", policy(script.url, shedding=hasty, **modes))
+    world.put("sparktopologies", clicks())
+    world.put("pods", executor(1, application="spark-2", labels=TOPOLOGY, node="mild"))
+    async with running(script, tmp_path) as replica:
+        await replica.until(
+            lambda: (
+                (world.one("balancingpolicies", "streaming").get("status") or {})
+                .get("recommendations", {})
+                .get("items")
+            ),
+            "a move is recommended",
+        )
+        await replica.until(
+            lambda: (world.one("sparktopologies", "clicks", "analytics").get("status") or {}).get("recommendation"),
+            "a placement is recommended",
+        )
+    (move_,) = world.one("balancingpolicies", "streaming")["status"]["recommendations"]["items"]
+    assert (move_["executor"], move_["from"], move_["to"]) == ("spark-1-exec-1", "hot", "cold")
+    assert {each.path.partition("?")[0].split("/")[-1] for each in replica.written("")} <= {
+        "leases",
+        "ballast",
+        "gateswitches",
+        "status",
+        "events",
+    }
+    assert not world.one("gateswitches", "ballast")["spec"]["gating"]
+
+
+async def test_a_node_whose_memory_is_used_up_is_the_hottest(world: World, script: Scripted, tmp_path: Path) -> None:
+    """Shares of what the node has: 8 GiB."""
+    weighted = policy(script.url)
+    weighted["spec"]["metrics"]["weights"] = {"memoryPercent": 100}
+    world.put("balancingpolicies", weighted)
+    world.memory = {"hot": 1e9, "mild": 8.5e9, "cold": 1e9}
+    async with running(script, tmp_path) as replica:
+        await replica.until_metric('ballast_node_score_percent{node="mild",policy="streaming"}', least=98.0)
+        assert await replica.metric('ballast_node_score_percent{node="hot",policy="streaming"}') == pytest.approx(95.0)
 
 
 async def test_what_kopf_hears_of_is_acted_on_at_once(world: World, script: Scripted, tmp_path: Path) -> None:
@@ -217,11 +296,14 @@ async def test_what_kopf_hears_of_is_acted_on_at_once(world: World, script: Scri
 
 async def test_an_executor_that_failed_and_is_gone_is_counted(world: World, script: Scripted, tmp_path: Path) -> None:
     """Spark deletes a failed executor's pod at once, so no reconcile sees it."""
-    world.put("balancingpolicies", policy(script.url))
+    world.put("namespaces", {"metadata": {"name": "analytics", "labels": {**OPTED_IN, "team": "a"}}})
+    world.put("namespaces", {"metadata": {"name": "other", "labels": {"team": "b"}}})
+    world.put("balancingpolicies", policy(script.url, namespaceSelector={"matchLabels": {"team": "a"}}))
+    elsewhere = world.stamped(streaming(8, node="mild", phase="Failed", namespace="other"))
     failed = world.stamped(streaming(7, node="mild", phase="Failed"))
     async with running(script, tmp_path) as replica:
         await replica.until(lambda: conditions(world), "the policy is followed")
-        world.happens(Event("pods", "MODIFIED", failed), Event("pods", "DELETED", failed))
+        world.happens(*(Event("pods", type_, pod) for pod in (elsewhere, failed) for type_ in ("MODIFIED", "DELETED")))
         await replica.until(
             lambda: (world.one("balancingpolicies", "streaming")["status"].get("failures") or [{}])[0].get("executors"),
             "the failure is in the policy's status",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import threading
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -56,8 +57,10 @@ class World:
         self.kept: dict[tuple[str, str, str], JSON] = {}
         self.cores: dict[str, float] = {}
         """Used on each node, as Prometheus has it; each executor uses half a core."""
-        self.credentials: set[str | None] = set()
-        """That Prometheus was sent."""
+        self.credentials: dict[str, set[str | None]] = defaultdict(set)
+        """That each server was sent: Prometheus, and the API server by Ballast and by kopf."""
+        self.memory: dict[str, float] = {}
+        """Bytes used on each node."""
 
     def put(self, plural: str, *objects: JSON) -> None:
         for each in objects:
@@ -86,6 +89,7 @@ class World:
         if asked.path.startswith(METRICS):
             return self._measured(asked)
         of_kopf = asked.headers["User-Agent"].startswith("kopf")
+        self.credentials["kopf" if of_kopf else "ballast"].add(asked.headers.get("Authorization"))
         if "watch=true" in asked.path:
             return self._watched(asked, of_kopf=of_kopf)
         if of_kopf:
@@ -139,13 +143,15 @@ class World:
         return Answer(body={"metadata": changed["metadata"]} if metadata_alone else changed)
 
     def _measured(self, asked: Asked) -> Answer:
-        self.credentials.add(asked.headers.get("Authorization"))
+        self.credentials["prometheus"].add(asked.headers.get("Authorization"))
         result = [{"metric": labels, "value": [0, str(cores)]} for labels, cores in self._series(asked.path)]
         return Answer(body={"status": "success", "data": {"resultType": "vector", "result": result}})
 
     def _series(self, query: str) -> Iterator[tuple[JSON, float]]:
         if "cores_of_nodes" in query:
             yield from (({"node": node}, cores) for node, cores in self.cores.items())
+        if "memory_of_nodes" in query:
+            yield from (({"node": node}, used) for node, used in self.memory.items())
         if "cores_of_executors" in query:
             for pod in self.all("pods"):
                 yield {"namespace": pod["metadata"]["namespace"], "pod": pod["metadata"]["name"]}, 0.5
