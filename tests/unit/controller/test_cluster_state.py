@@ -148,6 +148,25 @@ def test_of_the_metadata_of_a_users_objects_only_what_is_used_is_kept() -> None:
         assert not objects.topologies[0].resource.metadata.annotations
 
 
+def test_objects_of_other_kinds_namespaces_and_names_are_not_taken_for_each_other() -> None:
+    first = move(1)
+    elsewhere = {**first, "metadata": {**first["metadata"], "namespace": "other", "uid": "uid-elsewhere"}}
+    other = {**first, "metadata": {**first["metadata"], "name": "m2", "uid": "uid-other"}}
+    topology = {**CLICKS, "metadata": {**CLICKS["metadata"], "name": first["metadata"]["name"], "uid": "uid-clicks"}}
+    again = {**first, "metadata": {**first["metadata"], "uid": "uid-again"}}
+    with observed() as found:
+        for version, raw in enumerate((first, elsewhere, other, again), 300):
+            found.state.heard(kinds.EXECUTOR_MOVE, _at_version(raw, version))
+        found.state.heard(kinds.SPARK_TOPOLOGY, _at_version(topology, 400))
+        objects = found.state.look()
+        assert sorted(raw["metadata"]["uid"] for raw in objects.moves) == ["uid-again", "uid-elsewhere", "uid-other"]
+        assert len(objects.topologies) == 1
+
+
+def _at_version(raw: JSON, version: int) -> JSON:
+    return {**raw, "metadata": {**raw["metadata"], "resourceVersion": str(version)}}
+
+
 def long(name: str, namespace: str = "analytics") -> JSON:
     """A topology of a megabyte."""
     values = [f"{number:063}" for number in range(20)]

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ballast.controller import logs
 from ballast.controller.actuator import Actuator
@@ -248,3 +250,24 @@ def test_text_carries_every_value_behind_the_message() -> None:
 
 def test_text_is_for_people() -> None:
     assert " INFO ballast.here: released 1 of\n2 policy=streaming\n" in written("text")
+
+
+VALUES = st.text() | st.integers() | st.booleans() | st.none() | st.dictionaries(st.text(), st.integers())
+
+
+@given(st.dictionaries(st.from_regex(r"[a-z]{3,8}_x", fullmatch=True), VALUES, max_size=4))
+def test_in_text_the_values_follow_the_message_and_can_be_read_back(values: dict[str, Any]) -> None:
+    line = logs._Text("%(message)s").format(logging.makeLogRecord({"msg": "done", **values}))
+    assert not set(line) & set("\r\n\x1b"), "it is one line"
+    rest = line.removeprefix("done")
+    for key, value in values.items():
+        rest = rest.removeprefix(f" {key}=")
+        if isinstance(value, str) and not rest.startswith('"'):
+            found, length = value, len(value)
+            assert rest[:length] == value
+            assert " " not in value
+        else:
+            found, length = json.JSONDecoder().raw_decode(rest)
+        assert found == value
+        rest = rest[length:]
+    assert rest == ""

@@ -284,7 +284,9 @@ def test_external_ends_are_where_their_pods_run_or_start() -> None:
 def test_external_ends_in_a_namespace_that_the_policy_does_not_name_are_not_looked_at() -> None:
     found = look(*brokers("kafka"), topologies=[observed("kafka")])
     assert found.snapshot.topologies[0].components[0].anchors == ()
-    assert [finding.reason for finding in found.findings] == ["ExternalNamespaceNotAllowed"]
+    (finding,) = found.findings
+    assert finding.reason == "ExternalNamespaceNotAllowed"
+    assert "not among the policy's externalNamespaces; ask the owner of the policy" in finding.message
     assert look(*brokers("analytics"), topologies=[observed()]).findings == ()
 
 

@@ -31,6 +31,10 @@ def of(kind: str) -> set[str]:
     return {type_ for type_, kinds in ROW.findall(PAGE) if "all" in kinds or kind in kinds}
 
 
+PASSING = {type_ for type_, star in re.findall(r"^\| `(\w+)`( \*)? \|", PAGE, re.MULTILINE) if star}
+"""Those that are there only while they hold."""
+
+
 def held_before(kind: str) -> JSON:
     """A status in which all of them are True, for reasons of that time."""
     since = "2026-01-01T00:00:00Z"
@@ -86,6 +90,13 @@ def test_conditions_say_the_same_whatever_they_said_before(seen: Outlook) -> Non
     ):
         assert told(again.conditions) == told(fresh.conditions)
         assert {each.type for each in fresh.conditions} <= of(kind)
+
+
+def test_in_a_pass_in_which_nothing_is_wrong_only_the_lasting_conditions_are_there() -> None:
+    seen = quiet()
+    for found in (policy_status(policy_resource(), seen), topology_status(topology_resource(), seen)):
+        assert not {each.type for each in found.conditions} & PASSING - {"MetricsAvailable"}
+        assert all(each.message for each in found.conditions if each.type != "MetricsAvailable")
 
 
 @PASSES
