@@ -26,7 +26,7 @@ from ballast.controller.failures import Failure
 from ballast.controller.membership import key_of
 from ballast.controller.observe import Lists
 from ballast.controller.pod_index import PodIndex
-from ballast.controller.shares import LEAST_BYTES, MOST_BY_HAND, MOST_BYTES, Shares
+from ballast.controller.quota import LEAST_TOPOLOGY_BYTES, MOVES_BY_HAND, TOPOLOGY_BYTES, Quota
 from ballast.errors import InvalidField, InvalidResource
 from ballast.kube import kinds, names
 from ballast.kube.client import Client
@@ -93,7 +93,7 @@ class ClusterState:
             partial(_parsed, kinds.BALANCING_POLICY, BalancingPolicy), self._spec_changed
         )
         self._topologies: Store[Read[SparkTopology] | InvalidResource] = Store(self._topology, self._topology_changed)
-        self._shares, self._by_hand = Shares(MOST_BYTES), Shares(MOST_BY_HAND)
+        self._topology_quota, self._move_quota = Quota(TOPOLOGY_BYTES), Quota(MOVES_BY_HAND)
         self._ours: dict[Kind, Store[Any]] = {
             kinds.EXECUTOR_MOVE: self._moves,
             kinds.BALANCING_POLICY: self._policies,
@@ -173,27 +173,27 @@ class ClusterState:
         Raises KubeError, and NotInstalledError where the cluster does not know our kinds.
         """
         differing: set[str] = set()
-        for shares, left_out in self._limited():
-            with left_out.lock:
-                for uid in shares.hopeful():
-                    left_out.forget(uid)
+        for quota, limited in self._limited():
+            with limited.lock:
+                for uid in quota.retriable():
+                    limited.forget(uid)
         for kind, store in self._ours.items():
             try:
                 differing |= store.replace_all(Objects(self._client, Query(kind)))
             except NotFound as error:
                 raise NotInstalledError(kind.plural) from error
         self._verified_at = self._monotonic()
-        for shares, limited in self._limited():
+        for quota, limited in self._limited():
             with limited.lock:
-                shares.keep(limited.uids())
+                quota.retain(limited.uids())
         with self._hearing:
             known = differing.union(*(store.uids() for store in self._ours.values()))
             self._heard = {uid: version for uid, version in self._heard.items() if uid in known}
             self._uids = {name: uid for name, uid in self._uids.items() if uid in known}
         return {uid: self._version(uid) for uid in differing}
 
-    def _limited(self) -> tuple[tuple[Shares, Store[Any]], ...]:
-        return (self._shares, self._topologies), (self._by_hand, self._moves)
+    def _limited(self) -> tuple[tuple[Quota, Store[Any]], ...]:
+        return (self._topology_quota, self._topologies), (self._move_quota, self._moves)
 
     def unheard(self, missed: Mapping[str, int]) -> bool:
         """Whether kopf has still not reported one of these objects as `verify` found it.
@@ -305,34 +305,35 @@ class ClusterState:
 
     def _move_changed(self, before: JSON | None, after: JSON | None) -> None:
         if before is not None and after is None:
-            self._by_hand.give_back(before["metadata"]["uid"])
+            self._move_quota.remove(before["metadata"]["uid"])
         if _declared(before) != _declared(after):
             self._notify()
 
     def _move(self, raw: JSON) -> JSON | None:
-        """None for one by hand that is one too many."""
+        """None for a move by hand that exceeds the quota."""
         metadata, reason = raw["metadata"], (raw.get("spec") or {}).get("reason") or {}
         uid, namespace = metadata["uid"], metadata.get("namespace") or ""
-        if reason.get("strategy", BY_HAND) != BY_HAND or self._by_hand.take(uid, namespace, 1):
+        if reason.get("strategy", BY_HAND) != BY_HAND or self._move_quota.admit(uid, namespace, 1):
             return _lean(raw)
-        if self._by_hand.refused[namespace] == 1:
+        if self._move_quota.refused[namespace] == 1:
             words = "left alone: ExecutorMoves by hand in %s, from %s on: there are more than %d; delete some"
-            _LOG.warning(words, namespace, metadata["name"], MOST_BY_HAND)
+            _LOG.warning(words, namespace, metadata["name"], MOVES_BY_HAND)
         return None
 
     def _topology(self, raw: JSON) -> Read[SparkTopology] | InvalidResource:
         metadata = raw["metadata"]
         uid, namespace = metadata["uid"], metadata.get("namespace") or ""
-        if self._shares.take(uid, namespace, max(LEAST_BYTES, len(msgspec.json.encode(raw.get("spec"))))):
+        size = max(LEAST_TOPOLOGY_BYTES, len(msgspec.json.encode(raw.get("spec"))))
+        if self._topology_quota.admit(uid, namespace, size):
             return _parsed(kinds.SPARK_TOPOLOGY, SparkTopology, raw)
-        remedy = f"the SparkTopologies of {namespace} take more than {MOST_BYTES >> 20} MiB: delete some"
+        remedy = f"the SparkTopologies of {namespace} take more than {TOPOLOGY_BYTES >> 20} MiB: delete some"
         return InvalidResource(f"SparkTopology {metadata['name']}", [InvalidField("spec", namespace, remedy)])
 
     def _topology_changed(
         self, before: Read[SparkTopology] | InvalidResource | None, after: Read[SparkTopology] | InvalidResource | None
     ) -> None:
         if isinstance(before, Read) and after is None:
-            self._shares.give_back(before.raw["metadata"]["uid"])
+            self._topology_quota.remove(before.raw["metadata"]["uid"])
         self._spec_changed(before, after)
 
     def _spec_changed(

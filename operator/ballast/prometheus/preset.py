@@ -133,7 +133,7 @@ _CADVISOR_NODES = {
 
 
 _BY_POD = "by (namespace, pod, instance)"
-"""`instance` tells what nodes say of a pod from what the pod says of itself."""
+"""`instance` shows whether a node exports a series about the pod, or the pod exports it about itself."""
 
 
 def _executors(selector: str) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import isnan
@@ -100,17 +101,15 @@ def by_node(vector: Iterable[Series], addresses: Mapping[str, str]) -> ValueByKe
 def by_pod(vector: Iterable[Series], addresses: Container[str]) -> ValueByKey:
     """Values by `namespace/pod`.
 
-    Where a node tells of a pod, only that counts: the pod may export such series itself, and the scrape takes them
-    to be about it. `addresses`: internal IPs and host names of nodes.
+    Where a node exports such series about a pod, only these count: the pod may export them itself, too, and their
+    scrape labels them as its own. `addresses`: internal IPs and host names of nodes.
     """
-    found: dict[str, list[tuple[bool, float | None]]] = {}
+    from_nodes: dict[str, list[float | None]] = defaultdict(list)
+    from_others: dict[str, list[float | None]] = defaultdict(list)
     for series in vector:
-        told = (_host(series.labels, addresses) is not None, value_of(series))
-        found.setdefault(_joined(series.labels, "namespace", "pod"), []).append(told)
-    by_node = {key for key, told in found.items() if any(of_node for of_node, _ in told)}
-    return averaged(
-        (key, value) for key, told in found.items() for of_node, value in told if of_node or key not in by_node
-    )
+        found = from_others if _host(series.labels, addresses) is None else from_nodes
+        found[_joined(series.labels, "namespace", "pod")].append(value_of(series))
+    return averaged((key, value) for key, values in {**from_others, **from_nodes}.items() for value in values)
 
 
 def application_of(labels: Mapping[str, str]) -> str:
@@ -139,7 +138,7 @@ def _node_of(labels: Mapping[str, str], addresses: Mapping[str, str]) -> str:
 
 
 def _host(labels: Mapping[str, str], addresses: Container[str]) -> str | None:
-    """Of the label `instance`, if it is one of `addresses`."""
+    """The one of `addresses` that the label `instance` names."""
     instance = labels.get("instance", "")
     return next((each for each in (instance, instance.rsplit(":", 1)[0]) if each in addresses), None)
 

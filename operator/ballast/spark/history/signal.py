@@ -71,11 +71,13 @@ def addresses() -> str:
 def _usage(preset: Preset, window_seconds: float) -> Iterator[Signal]:
     rendered = queries(preset, {}).rendered(window_seconds)
     for name, meaning in _USAGE.items():
-        if name in rendered:
-            if name.startswith("node"):
-                yield Signal(name, Subject.NODE, rendered[name], meaning)
-            else:
-                yield Signal(name, Subject.EXECUTOR, f"sum by (namespace, pod) ({rendered[name]})", meaning)
+        query = rendered.get(name)
+        if query is None:
+            continue
+        if name.startswith("node"):
+            yield Signal(name, Subject.NODE, query, meaning)
+        else:
+            yield Signal(name, Subject.EXECUTOR, f"sum by (namespace, pod) ({query})", meaning)
 
 
 def _capacity(preset: Preset) -> Iterator[Signal]:
