@@ -10,7 +10,7 @@ from ballast.controller.cluster_objects import ClusterLister
 from ballast.controller.gate_timeout import Fallback, GateTimeout, Places
 from ballast.kube.pods import PodReader
 from ballast.model import Reason
-from tests.unit.kube.builders import CREATED_AT, GATE, NOMINATED_BY_US, executor, node
+from tests.unit.kube.builders import CREATED_AT, GATE, NOMINATED_BY_US, executor, node, required_values
 from tests.unit.kube.scripted import Answer, Asked, Scripted, scripted
 
 JSON = dict[str, Any]
@@ -68,9 +68,7 @@ def zones(script: Scripted) -> list[list[str]]:
     found = []
     for asked in script.writes:
         [affinity] = [change["value"] for change in asked.body if change["path"] == "/spec/affinity"] or [{}]
-        required = (affinity.get("nodeAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution") or {}
-        terms = required.get("nodeSelectorTerms") or [{"matchExpressions": []}]
-        found.append([value for each in terms[0]["matchExpressions"] for value in each["values"]])
+        found.append(required_values(affinity))
     return found
 
 

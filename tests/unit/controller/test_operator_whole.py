@@ -22,7 +22,7 @@ from ballast.kube.document import micro_text, seconds, text
 from tests.testbed.instance import free_port
 from tests.unit.controller.stage import move, streaming
 from tests.unit.controller.world import METRICS, Event, World
-from tests.unit.kube.builders import GATE, executor, node
+from tests.unit.kube.builders import GATE, executor, node, required_values
 from tests.unit.kube.scripted import Asked, Scripted, kubeconfig, scripted
 
 JSON = dict[str, Any]
@@ -153,11 +153,24 @@ async def running(script: Scripted, folder: Path) -> AsyncIterator[Running]:
         await asyncio.wait_for(task, PATIENCE_SECONDS)
 
 
-def zone_of(pod: JSON) -> list[str]:
-    """That it is tied to."""
-    affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
-    terms = (affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get("nodeSelectorTerms") or [{}]
-    return [value for each in terms[0].get("matchExpressions") or () for value in each["values"]]
+def zone_of(world: World, name: str) -> list[str]:
+    """The zone that the executor requires; empty before its release."""
+    return required_values(world.one("pods", name, "analytics")["spec"].get("affinity") or {})
+
+
+SERIES_OF_A_LEADER = (
+    "ballast_leading",
+    'ballast_api_requests_total{code="201",resource="leases",verb="create"}',
+    'ballast_api_requests_total{code="201",resource="pods/eviction",verb="create"}',
+    'ballast_api_writes_total{kind="eviction",result="Evicted"}',
+    'ballast_decisions_total{kind="placement",policy="streaming"}',
+    'ballast_gate_hold_seconds_count{policy="streaming"}',
+    'ballast_move_transitions_total{phase="Leaving",policy="streaming"}',
+    'ballast_node_score_percent{node="hot",policy="streaming"}',
+    'ballast_passes_total{policy="streaming",result="ok"}',
+    'ballast_pass_duration_seconds_count{policy="streaming"}',
+    'ballast_watch_restarts{resource="pods"}',
+)
 
 
 async def test_a_leader_places_and_moves_by_metrics_and_reports_it(
@@ -169,28 +182,16 @@ async def test_a_leader_places_and_moves_by_metrics_and_reports_it(
     world.put("pods", gated(1))
     async with running(script, tmp_path) as replica:
         await replica.until(lambda: replica.written("/spark-1-exec-1/eviction"), "the executor is evicted")
-        await replica.until(lambda: zone_of(world.one("pods", "spark-2-exec-1", "analytics")), "the set is placed")
+        await replica.until(lambda: zone_of(world, "spark-2-exec-1"), "the set is placed")
         await replica.until(lambda: world.all("events"), "Events are posted")
         await replica.until(lambda: conditions(world).get("MetricsAvailable") == "True", "metrics are used")
-        await replica.until(lambda: world.one("sparktopologies", "clicks", "analytics").get("status"), "it is reported")
+        await replica.until(lambda: world.status("sparktopologies", "clicks", "analytics"), "it is reported")
         assert await replica.probe() == "ok"
         held = world.one("leases", "ballast", "ballast-system")["spec"]
         assert (held["holderIdentity"], held["leaseDurationSeconds"]) == ("one", 6)
         on = world.one("gateswitches", "ballast")
         assert (on["spec"]["gating"], on["status"]["leader"], on["status"]["reason"]) == (True, "one", "Leading")
-        for series in (
-            "ballast_leading",
-            'ballast_api_requests_total{code="201",resource="leases",verb="create"}',
-            'ballast_api_requests_total{code="201",resource="pods/eviction",verb="create"}',
-            'ballast_api_writes_total{kind="eviction",result="Evicted"}',
-            'ballast_decisions_total{kind="placement",policy="streaming"}',
-            'ballast_gate_hold_seconds_count{policy="streaming"}',
-            'ballast_move_transitions_total{phase="Leaving",policy="streaming"}',
-            'ballast_node_score_percent{node="hot",policy="streaming"}',
-            'ballast_passes_total{policy="streaming",result="ok"}',
-            'ballast_pass_duration_seconds_count{policy="streaming"}',
-            'ballast_watch_restarts{resource="pods"}',
-        ):
+        for series in SERIES_OF_A_LEADER:
             await replica.until_metric(series)
         versions = f'python="{platform.python_version()}",version="{version("ballast-operator")}"'
         assert await replica.metric(f"ballast_build_info{{{versions}}}") == 1.0
@@ -214,8 +215,8 @@ async def test_a_leader_places_and_moves_by_metrics_and_reports_it(
 
 def conditions(world: World) -> dict[str, str]:
     """Of the policy: status by type."""
-    status = world.one("balancingpolicies", "streaming").get("status") or {}
-    return {each["type"]: each["status"] for each in status.get("conditions") or ()}
+    found = world.status("balancingpolicies", "streaming").get("conditions") or ()
+    return {each["type"]: each["status"] for each in found}
 
 
 async def test_an_executor_that_comes_to_its_gate_is_released_however_much_else_changes(
@@ -227,7 +228,7 @@ async def test_an_executor_that_comes_to_its_gate_is_released_however_much_else_
         came = world.stamped(gated(5))
         world.put("pods", came)
         world.happens(Event("pods", "ADDED", came))
-        await replica.until(lambda: zone_of(world.one("pods", "spark-2-exec-5", "analytics")), "it is placed")
+        await replica.until(lambda: zone_of(world, "spark-2-exec-5"), "it is placed")
         assert await replica.metric('ballast_unplaced_sets_total{cause="GateTimeout",policy="streaming"}') is None
 
 
@@ -235,34 +236,28 @@ async def test_a_policy_that_recommends_says_what_it_would_do_and_touches_no_pod
     world: World, script: Scripted, tmp_path: Path
 ) -> None:
     hasty = {"avgShedder": {"lowHits": 1, "highHits": 1, "lowThreshold": 5, "highThreshold": 10}}
-    modes = {"placement": {"mode": "Recommend"}, "moves": {"mode": "Recommend", "allowUnknownState": True,
-                                                           "maxLocalityLossPercent": 100}}  # fmt: skip
-    world.put("balancingpolicies", policy(script.url, shedding=hasty, **modes))
+    moves = {"mode": "Recommend", "allowUnknownState": True, "maxLocalityLossPercent": 100}
+    recommends = policy(script.url, shedding=hasty, placement={"mode": "Recommend"}, moves=moves)
+    world.put("balancingpolicies", recommends)
     world.put("sparktopologies", clicks())
     world.put("pods", executor(1, application="spark-2", labels=TOPOLOGY, node="mild"))
     async with running(script, tmp_path) as replica:
+        await replica.until(lambda: recommended(world), "a move is recommended")
         await replica.until(
-            lambda: (
-                (world.one("balancingpolicies", "streaming").get("status") or {})
-                .get("recommendations", {})
-                .get("items")
-            ),
-            "a move is recommended",
-        )
-        await replica.until(
-            lambda: (world.one("sparktopologies", "clicks", "analytics").get("status") or {}).get("recommendation"),
+            lambda: world.status("sparktopologies", "clicks", "analytics").get("recommendation"),
             "a placement is recommended",
         )
-    (move_,) = world.one("balancingpolicies", "streaming")["status"]["recommendations"]["items"]
+    (move_,) = recommended(world)
     assert (move_["executor"], move_["from"], move_["to"]) == ("spark-1-exec-1", "hot", "cold")
-    assert {each.path.partition("?")[0].split("/")[-1] for each in replica.written("")} <= {
-        "leases",
-        "ballast",
-        "gateswitches",
-        "status",
-        "events",
-    }
+    written = {each.path.partition("?")[0].rpartition("/")[2] for each in script.writes}
+    assert written <= {"leases", "ballast", "gateswitches", "status", "events"}
     assert not world.one("gateswitches", "ballast")["spec"]["gating"]
+
+
+def recommended(world: World) -> list[JSON]:
+    """Moves, in the policy's status."""
+    found = world.status("balancingpolicies", "streaming").get("recommendations") or {}
+    return list(found.get("items") or ())
 
 
 async def test_a_node_whose_memory_is_used_up_is_the_hottest(world: World, script: Scripted, tmp_path: Path) -> None:
@@ -303,10 +298,10 @@ async def test_an_executor_that_failed_and_is_gone_is_counted(world: World, scri
         await replica.until(lambda: conditions(world), "the policy is followed")
         world.happens(*(Event("pods", type_, pod) for pod in (elsewhere, failed) for type_ in ("MODIFIED", "DELETED")))
         await replica.until(
-            lambda: (world.one("balancingpolicies", "streaming")["status"].get("failures") or [{}])[0].get("executors"),
+            lambda: (world.status("balancingpolicies", "streaming").get("failures") or [{}])[0].get("executors"),
             "the failure is in the policy's status",
         )
-    (entry,) = world.one("balancingpolicies", "streaming")["status"]["failures"]
+    (entry,) = world.status("balancingpolicies", "streaming")["failures"]
     assert (entry["application"], entry["executors"]) == ("spark-1", [7])
 
 
@@ -322,7 +317,7 @@ async def test_a_standby_releases_overdue_executors_into_a_zone_and_writes_nothi
         await replica.until_metric('ballast_unplaced_sets_total{cause="GateTimeout",policy="streaming"}')
         assert await replica.metric("ballast_leading") == 0.0
         assert await replica.probe() == "ok"
-    assert zone_of(world.one("pods", "spark-2-exec-1", "analytics")) == ["a"]
+    assert zone_of(world, "spark-2-exec-1") == ["a"]
     assert [each.path.partition("?")[0].rpartition("/")[2] for each in script.writes] == ["spark-2-exec-1"]
 
 

@@ -48,7 +48,7 @@ class Event:
 
 
 class World:
-    """`put` objects; what the operator writes of them is in `kept`. Watches bring what `happens`, and nothing else."""
+    """`put` objects; `kept` has them as the operator last wrote them. Watches bring only what `happens`."""
 
     def __init__(self) -> None:
         self._kopf = ApiServer(NOTHING_NEW)
@@ -69,6 +69,9 @@ class World:
 
     def one(self, plural: str, name: str, namespace: str = "") -> JSON:
         return self.kept.get((plural, namespace, name)) or {}
+
+    def status(self, plural: str, name: str, namespace: str = "") -> JSON:
+        return self.one(plural, name, namespace).get("status") or {}
 
     def all(self, plural: str) -> list[JSON]:
         return [each for (kind, _, _), each in list(self.kept.items()) if kind == plural]

@@ -86,6 +86,13 @@ def required(*terms: JSON) -> JSON:
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}}
 
 
+def required_values(affinity: JSON) -> list[str]:
+    """What the first required node selector term of an affinity allows: zones, where Ballast has written it."""
+    node_affinity = affinity.get("nodeAffinity") or {}
+    terms = (node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get("nodeSelectorTerms") or [{}]
+    return [value for each in terms[0].get("matchExpressions") or () for value in each["values"]]
+
+
 def expression(key: str, *values: str, operator: str = "In") -> JSON:
     return {"key": key, "operator": operator, "values": list(values)}
 
