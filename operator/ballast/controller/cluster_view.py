@@ -15,7 +15,7 @@ from ballast.controller.gateclock import GateClock
 from ballast.controller.membership import Membership
 from ballast.controller.metrics_reader import MetricsReader
 from ballast.controller.observe import Metrics, Pool, observe
-from ballast.controller.rota import Rota
+from ballast.controller.topology_turns import TopologyTurns
 from ballast.kube.nodes import NodeFacts
 from ballast.kube.pods import Pod
 from ballast.model import (
@@ -47,7 +47,7 @@ class ClusterView:
     """Have seen them, too."""
     moves: Sequence[OpenMove] | None = None
     """Those of `objects`, where they were read already."""
-    rota: Rota | None = None
+    topology_turns: TopologyTurns | None = None
     """Which topologies without executors come in this reconcile; None: all of them."""
 
     def read_metrics(self, read: Read[BalancingPolicy], metrics: MetricsReader) -> Reading:
@@ -70,7 +70,7 @@ class ClusterView:
             policy,
             pool=Pool.of(read.resource.spec),
             topologies=[topology.resource for topology in self.objects.topologies],
-            coming=None if self.rota is None else self.rota.coming(memory),
+            coming=None if self.topology_turns is None else self.topology_turns.coming(memory),
             clock=self.gates,
             now=self.now,
             moves=self._marked(name, moves, points),

@@ -26,9 +26,9 @@ from ballast.controller.movers import Movers
 from ballast.controller.observe import Pool
 from ballast.controller.other_releases import AnotherReleaseError
 from ballast.controller.reporter import Reporter
-from ballast.controller.rota import Rota
 from ballast.controller.switch import Switch, wanted
 from ballast.controller.telemetry import Telemetry
+from ballast.controller.topology_turns import TopologyTurns
 from ballast.kube.errors import KubeError
 from ballast.model import ConditionReason, Memory, MetricsHealth, Plan, Reason
 from ballast.planner.plan import plan
@@ -95,7 +95,7 @@ class Rounds:
         self._reported, self._check_alone, self._patience_seconds = reported, check_alone, patience_seconds
         self._release_promised = release_promised
         self._gates, self._failures = GateClock(), Failures()
-        self._move_reader, self._rota = MoveReader(), Rota()
+        self._move_reader, self._topology_turns = MoveReader(), TopologyTurns()
         self._deleted_moves = DeletedMoves()
         self._deleted: list[OpenMove] = []
         self._kept: dict[str, _Kept] = {}
@@ -143,8 +143,8 @@ class Rounds:
         due.append(self._parts.movers.turn_away(cluster_view.own_moves(moves, None), release_due=self._release_due))
         self._forget_all_but({read.resource.metadata.name for read in objects.policies})
         due.append(self._parts.reporter.conclude(self._release_due))
-        self._rota.postpone(self._parts.reporter.postponed)
-        due.append(self._rota.again_at(self._clock()))
+        self._topology_turns.postpone(self._parts.reporter.postponed)
+        due.append(self._topology_turns.again_at(self._clock()))
         # A clock that was set back meanwhile must not put the next round off.
         set_back_seconds = min(0.0, self._clock() - cluster_view.now)
         return earliest(at + set_back_seconds for at in due if at is not None)
@@ -177,9 +177,9 @@ class Rounds:
         policies = {read.resource.metadata.name for read in objects.policies}
         self._deleted = self._deleted_moves.look(moves, self._clock(), policies=policies)
         gated = self._gates.holds_alone(objects.lists.pods)
-        self._rota.begin((read.resource for read in objects.topologies), self._clock(), gated=gated)
+        self._topology_turns.begin((read.resource for read in objects.topologies), self._clock(), gated=gated)
         now, self._looked_at = self._clock(), self._monotonic()
-        cluster_view = ClusterView(objects, pools, self._gates, now, self._failures, moves, self._rota)
+        cluster_view = ClusterView(objects, pools, self._gates, now, self._failures, moves, self._topology_turns)
         self._parts.movers.keep(moves, gated=gated)
         topologies = {key_of(read.resource) for read in objects.topologies}
         self._parts.reporter.begin(policies, [*objects.broken, *broken], topologies)

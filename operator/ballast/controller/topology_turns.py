@@ -23,7 +23,7 @@ AGAIN_SECONDS = 60.0
 """Until one that was looked at, and had no turn since, is looked at again."""
 
 
-class Rota:
+class TopologyTurns:
     """`begin` with all topologies of a reconcile, then ask about those without executors."""
 
     def __init__(self) -> None:
