@@ -193,7 +193,7 @@ class Objects:
             if not position:
                 self.resource_version = page.metadata.resource_version
                 return
-            # Not kept while the next one comes.
+            # Two pages at once would be twice as much memory.
             del page, items
 
     def _page(self, limit: int, position: str) -> Page:

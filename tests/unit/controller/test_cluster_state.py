@@ -175,7 +175,7 @@ def long(name: str, namespace: str = "analytics") -> JSON:
     return {"metadata": {"name": name, "namespace": namespace, "generation": 1}, "spec": {"components": components}}
 
 
-def test_the_topologies_of_one_namespace_have_their_share_of_the_memory_and_those_of_others_theirs() -> None:
+def test_topologies_beyond_the_quota_of_their_namespace_are_left_alone_until_others_are_deleted() -> None:
     flood = [long(f"long-{number}") for number in range(7)]
     others = long("other", "kafka")
     with observed(sparktopologies=[*flood, others]) as found:
@@ -189,7 +189,7 @@ def test_the_topologies_of_one_namespace_have_their_share_of_the_memory_and_thos
         assert named(found.state.look()) == ["long-1", "long-2", "long-3", "long-4", "other"]
 
 
-def test_very_short_topologies_have_their_share_as_well() -> None:
+def test_very_short_topologies_count_as_a_kibibyte_each() -> None:
     flood = [
         {"metadata": {"name": f"t-{i:05}", "namespace": "analytics"}, "spec": {"components": [{"name": "a"}]}}
         for i in range(4100)
@@ -198,7 +198,7 @@ def test_very_short_topologies_have_their_share_as_well() -> None:
         assert len(found.state.look().topologies) == 4096
 
 
-def test_very_many_moves_by_hand_of_one_namespace_are_left_alone_and_the_operators_own_are_not(
+def test_moves_by_hand_beyond_the_quota_of_their_namespace_are_left_alone_and_the_operators_own_are_not(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     flood, own = [by_hand(number) for number in range(2010)], [move(number) for number in range(3000, 3010)]
