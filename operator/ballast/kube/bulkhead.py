@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 from typing import Generic, TypeVar
@@ -18,7 +18,11 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 WAIT_SECONDS = 2.0
-"""For the answers to all requests together."""
+"""For the answers to all requests together, if one takes long."""
+_MOST_WAITS = 3
+"""Where none takes long, but there are thousands: the others are left to the next time."""
+_QUICK_SECONDS = 0.5
+"""An answer that takes longer is slow."""
 _MOST_WHILE_SLOW = 16
 """Requests under way about a slow namespace."""
 _SLOW_SECONDS = 60.0
@@ -48,8 +52,8 @@ class Bulkhead:
         self, threads: int, *, seconds: float = WAIT_SECONDS, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
         self._threads, self._seconds, self._monotonic = threads, seconds, monotonic
-        self._under_way: dict[str, str] = {}
-        """Namespaces by key."""
+        self._under_way: dict[str, tuple[str, float]] = {}
+        """Namespaces, and since when (monotonic), by key."""
         self._slow_until: dict[str, float] = {}
         """By namespace."""
         self._lock = Lock()
@@ -68,11 +72,11 @@ class Bulkhead:
         for batch, threads in ((awaited, self._threads), (unawaited, len(slow))):
             for _ in range(min(threads, len(batch.waiting))):
                 Thread(target=self._serve, args=(batch, key, namespace), daemon=True, name="bulkhead").start()
-        in_time = not quick or awaited.done.wait(self._seconds)
+        for _ in range(_MOST_WAITS if quick else 0):
+            if awaited.done.wait(self._seconds) or self._note_slow():
+                break
         with self._lock:
             awaited.waiting.clear()
-            if not in_time:
-                self._note_slow({namespace(items[index]) for index in quick if index not in awaited.answers})
             if error := awaited.error or unawaited.error:
                 raise error
             found = {**unawaited.answers, **awaited.answers}
@@ -82,12 +86,14 @@ class Bulkhead:
         now = self._monotonic()
         self._slow_until = {name: until for name, until in self._slow_until.items() if now < until}
 
-    def _note_slow(self, unanswered: Container[str]) -> None:
-        """Of these namespaces, those with requests under way: the others only waited behind them."""
-        until = self._monotonic() + _SLOW_SECONDS
-        for name in set(self._under_way.values()):
-            if name in unanswered:
-                self._slow_until[name] = until
+    def _note_slow(self) -> bool:
+        """Whether a namespace has turned out to be slow."""
+        with self._lock:
+            now = self._monotonic()
+            late = {name for name, since in self._under_way.values() if now - since >= _QUICK_SECONDS}
+            found = late - self._slow_until.keys()
+            self._slow_until |= dict.fromkeys(found, now + _SLOW_SECONDS)
+            return bool(found)
 
     def _chosen(self, items: Sequence[tuple[str, str]]) -> tuple[list[int], list[int]]:
         """Indexes of the requests to send and to wait for, each namespace in turn, and of those not to wait for.
@@ -96,7 +102,7 @@ class Bulkhead:
         """
         quick: list[int] = []
         slow: list[int] = []
-        under_way = Counter(self._under_way.values())
+        under_way = Counter(name for name, _ in self._under_way.values())
         for index, (key, namespace) in enumerate(items):
             if key in self._under_way:
                 continue
@@ -114,7 +120,7 @@ class Bulkhead:
                     return
                 index = batch.waiting.popleft()
                 item = batch.items[index]
-                self._under_way[key(item)] = namespace(item)
+                self._under_way[key(item)] = namespace(item), self._monotonic()
             try:
                 answer = batch.work(item)
             except BaseException as error:  # noqa: BLE001 -- it is raised where answers are awaited

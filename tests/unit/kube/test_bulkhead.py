@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from threading import Event
 
 import pytest
@@ -16,9 +17,9 @@ Item = tuple[str, str]
 class Server:
     """Answers about pods of the namespace `slow` when it is let."""
 
-    def __init__(self, *, threads: int = 4, seconds: float = 0.2) -> None:
-        self.now = 0.0
-        self.bulkhead = Bulkhead(threads, seconds=seconds, monotonic=lambda: self.now)
+    def __init__(self, *, threads: int = 4, seconds: float = 0.6) -> None:
+        self.ahead = 0.0
+        self.bulkhead = Bulkhead(threads, seconds=seconds, monotonic=lambda: time.monotonic() + self.ahead)
         self.asked: list[str] = []
         self.let = Event()
 
@@ -27,6 +28,8 @@ class Server:
         self.asked.append(name)
         if namespace == "slow":
             self.let.wait(30)
+        elif namespace == "busy":
+            time.sleep(0.05)
         return f"{name} is done"
 
     def await_asked(self, count: int) -> None:
@@ -57,7 +60,7 @@ def test_nothing_waits_long_for_answers_about_another_namespace() -> None:
 
 
 def test_a_slow_namespace_is_not_waited_for_a_second_time_and_little_of_it_is_under_way() -> None:
-    server = Server(threads=32, seconds=0.2)
+    server = Server(threads=32)
     server.ask(*of("slow", 6))
     server.bulkhead._seconds = 30.0
     assert server.ask(*of("slow", 100), ("team", "mine"))[-1] == "mine is done"
@@ -72,7 +75,7 @@ def test_a_namespace_that_was_slow_is_waited_for_again_after_a_minute() -> None:
     server = Server()
     server.ask(*of("slow", 1))
     server.let.set()
-    server.now = 61.0
+    server.ahead = 61.0
     server.bulkhead._seconds = 30.0
     assert server.ask(("slow", "another")) == ["another is done"]
 
@@ -90,3 +93,11 @@ def test_an_error_is_raised_where_the_answers_are_waited_for() -> None:
     bulkhead = Bulkhead(2, seconds=30.0)
     with pytest.raises(ValueError, match="a"):
         bulkhead.map(fail, ["a"], key=str, namespace=str)
+
+
+def test_many_quick_answers_make_no_namespace_slow_although_they_take_long_together() -> None:
+    server = Server(threads=2, seconds=0.2)
+    assert None not in server.ask(*of("busy", 20))
+    left = server.ask(*of("busy", 100))
+    assert left.count(None) > 50, "those are left to the next time"
+    assert None not in server.ask(*of("busy", 8))
