@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ballast.fairness import in_turn
 from ballast.kube import names
 from ballast.kube.bulkhead import Bulkhead
 from ballast.kube.client import Client
@@ -106,11 +107,16 @@ def release(client: Client, order: Release, levels: Levels) -> ReleaseOutcome:
 
 
 def release_many(client: Client, orders: Sequence[Release], levels: Levels) -> list[ReleaseOutcome]:
-    """Release at once, over as many connections as the client has; outcomes in the order of `orders`."""
+    """Release at once, over as many connections as the client has; outcomes in the order of `orders`.
+
+    Each namespace in turn: the process may be ended before those of a slow one are through.
+    """
     if len(orders) <= 1:
         return [release(client, order, levels) for order in orders]
+    indexes = in_turn(range(len(orders)), namespace=lambda index: orders[index].namespace)
     with ThreadPoolExecutor(min(client.connections, len(orders)), "release") as pool:
-        return list(pool.map(lambda order: release(client, order, levels), orders))
+        found = dict(zip(indexes, pool.map(lambda index: release(client, orders[index], levels), indexes), strict=True))
+    return [found[index] for index in range(len(orders))]
 
 
 def release_bounded(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from ballast.kube.actions import (
     delete_unscheduled,
     evict,
     release,
+    release_many,
     release_patch,
 )
 from ballast.kube.client import Limits
@@ -88,6 +90,16 @@ def order() -> Release:
 def test_a_release_ends_in(answers: list[Answer], outcome: object, tmp_path: Path) -> None:
     with scripted(*answers) as script:
         assert release(script.client(tmp_path, ONCE), order(), DEFAULT_LEVELS) == outcome
+
+
+def test_many_are_released_each_namespace_in_turn_and_told_of_in_the_order_of_the_orders(tmp_path: Path) -> None:
+    spaces = ["slow"] * 4 + ["team"] * 2
+    orders = [replace(order(), namespace=space, name=f"{space}-{number}") for number, space in enumerate(spaces)]
+    with scripted(*[OK, Answer(404)] * 3) as script:
+        found = release_many(script.client(tmp_path, Limits(connections=1)), orders, DEFAULT_LEVELS)
+        asked = [each.path.split("?")[0].rsplit("/", 1)[1] for each in script.asked]
+    assert asked == ["slow-0", "team-4", "slow-1", "team-5", "slow-2", "slow-3"]
+    assert [isinstance(each, Vanished) for each in found] == [False, False, False, True, True, True]
 
 
 def test_the_second_patch_is_guarded_by_the_version_that_was_read_again(tmp_path: Path) -> None:
