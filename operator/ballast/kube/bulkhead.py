@@ -18,11 +18,11 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 WAIT_SECONDS = 2.0
-"""For the answers to all requests together, if one takes long."""
+"""For all answers together, before slow namespaces are looked for."""
 _MOST_WAITS = 3
-"""Where none takes long, but there are thousands: the others are left to the next time."""
-_QUICK_SECONDS = 0.5
-"""An answer that takes longer is slow."""
+"""Of so many seconds, while no namespace is slow: there may be thousands of requests."""
+_SLOW_AFTER_SECONDS = 0.5
+"""A namespace is slow if one of its requests is under way for as long."""
 _MOST_WHILE_SLOW = 16
 """Requests under way about a slow namespace."""
 _SLOW_SECONDS = 60.0
@@ -72,9 +72,8 @@ class Bulkhead:
         for batch, threads in ((awaited, self._threads), (unawaited, len(slow))):
             for _ in range(min(threads, len(batch.waiting))):
                 Thread(target=self._serve, args=(batch, key, namespace), daemon=True, name="bulkhead").start()
-        for _ in range(_MOST_WAITS if quick else 0):
-            if awaited.done.wait(self._seconds) or self._note_slow():
-                break
+        if quick:
+            self._await(awaited)
         with self._lock:
             awaited.waiting.clear()
             if error := awaited.error or unawaited.error:
@@ -86,11 +85,17 @@ class Bulkhead:
         now = self._monotonic()
         self._slow_until = {name: until for name, until in self._slow_until.items() if now < until}
 
+    def _await(self, batch: _Batch[T, R]) -> None:
+        """Until it is done, or a namespace turns out to be slow, or it has taken long enough."""
+        for _ in range(_MOST_WAITS):
+            if batch.done.wait(self._seconds) or self._note_slow():
+                return
+
     def _note_slow(self) -> bool:
-        """Whether a namespace has turned out to be slow."""
+        """Whether there are slow namespaces that were not known to be slow."""
         with self._lock:
             now = self._monotonic()
-            late = {name for name, since in self._under_way.values() if now - since >= _QUICK_SECONDS}
+            late = {name for name, since in self._under_way.values() if now - since >= _SLOW_AFTER_SECONDS}
             found = late - self._slow_until.keys()
             self._slow_until |= dict.fromkeys(found, now + _SLOW_SECONDS)
             return bool(found)

@@ -95,9 +95,9 @@ def test_an_error_is_raised_where_the_answers_are_waited_for() -> None:
         bulkhead.map(fail, ["a"], key=str, namespace=str)
 
 
-def test_many_quick_answers_make_no_namespace_slow_although_they_take_long_together() -> None:
+def test_many_quick_answers_that_take_long_together_make_no_namespace_slow() -> None:
     server = Server(threads=2, seconds=0.2)
     assert None not in server.ask(*of("busy", 20))
     left = server.ask(*of("busy", 100))
-    assert left.count(None) > 50, "those are left to the next time"
+    assert left.count(None) > 50, "what had not begun is dropped"
     assert None not in server.ask(*of("busy", 8))
