@@ -20,6 +20,7 @@ from tests.testbed.waiting import wait_until
 pytestmark = pytest.mark.cluster
 
 SECOND, THERE = "second-ballast", "second-system"
+START_SECONDS = 60.0
 OWN = {"leases", "gateswitches", "gateswitches/status"}
 """What a release that stands aside writes."""
 
@@ -38,9 +39,12 @@ def second_release(installed: Installation) -> Iterator[None]:
 
 @contextmanager
 def leading(plane: Testbed, name: str, folder: Path) -> Iterator[Replica]:
-    """A replica, once it leads: one that a test before has killed may have kept the lease for a time."""
+    """A replica, once it leads: one that a test before has killed may have kept the lease for a time.
+
+    A standby is ready, too.
+    """
     with replica(plane, name, folder) as found:
-        found.await_ready()
+        wait_until(found.leads, what=f"{name} leads", timeout_seconds=START_SECONDS)
         yield found
 
 

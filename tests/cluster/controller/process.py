@@ -158,8 +158,8 @@ def leader_of(installed: Installation, folder: Path) -> Iterator[Replica]:
 
 
 def switch(installed: Installation) -> dict[str, Any]:
-    """What the gate switch says."""
-    spec: dict[str, Any] = installed.admin.read(GATE_SWITCH, RELEASE).body["spec"]
+    """What the gate switch says; before a leader has written one it is off."""
+    spec: dict[str, Any] = installed.admin.read(GATE_SWITCH, RELEASE).body.get("spec") or {"gating": False}
     return spec
 
 
