@@ -167,6 +167,25 @@ def _at_version(raw: JSON, version: int) -> JSON:
     return {**raw, "metadata": {**raw["metadata"], "resourceVersion": str(version)}}
 
 
+@pytest.mark.parametrize(
+    ("change", "news"),
+    [
+        ({"deletionTimestamp": "2026-11-21T10:00:00Z"}, True),
+        ({"generation": 2}, True),
+        ({"annotations": {"a": "b"}}, False),
+    ],
+    ids=["it is to go", "another spec", "nothing that counts"],
+)
+def test_what_a_user_does_to_a_move_is_news(change: JSON, *, news: bool) -> None:
+    first = _at_version(move(1), 300)
+    with observed() as found:
+        found.state.heard(kinds.EXECUTOR_MOVE, first)
+        found.quiet()
+        changed = {**first, "metadata": {**first["metadata"], **change, "resourceVersion": "301"}}
+        found.state.heard(kinds.EXECUTOR_MOVE, changed)
+        assert found.noticed.acquire(blocking=False) is news
+
+
 def long(name: str, namespace: str = "analytics") -> JSON:
     """A topology of a megabyte."""
     values = [f"{number:063}" for number in range(20)]

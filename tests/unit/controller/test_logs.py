@@ -155,11 +155,18 @@ def test_a_move_is_a_line_when_it_is_decided(pool: Stage, tmp_path: Path, caplog
     assert (line["executor"], line["source"], line["target"]) == ("analytics/spark-1-exec-1", "hot", "cold")
 
 
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        (Answer(429, {"message": "a disruption budget", "details": {"causes": [{}]}}), "Blocked"),
+        (Answer(403, {"message": "a webhook says no"}), "Refused"),
+    ],
+)
 def test_phases_and_the_eviction_are_lines_but_not_each_attempt_of_it(
-    pool: Stage, caplog: pytest.LogCaptureFixture
+    answer: Answer, outcome: str, pool: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
     pool.order(move(1))
-    pool.refusals["/eviction"] = Answer(429, {"message": "a disruption budget", "details": {"causes": [{}]}})
+    pool.refusals["/eviction"] = answer
     pool.run()
     pool.run()
     assert [(line["phase"], line["move"]) for line in lines(caplog, Line.PHASE)] == [
@@ -168,7 +175,7 @@ def test_phases_and_the_eviction_are_lines_but_not_each_attempt_of_it(
     ]
     del pool.refusals["/eviction"]
     pool.run()
-    assert [line["outcome"] for line in lines(caplog, Line.EVICTED)] == ["Blocked", "Evicted"]
+    assert [line["outcome"] for line in lines(caplog, Line.EVICTED)] == [outcome, "Evicted"]
 
 
 def test_what_a_pass_refuses_is_a_line_only_when_it_changes(caplog: pytest.LogCaptureFixture) -> None:
@@ -266,6 +273,9 @@ def test_in_text_the_values_follow_the_message_and_can_be_read_back(values: dict
             found, length = value, len(value)
             assert rest[:length] == value
             assert " " not in value
+        elif isinstance(value, str):
+            assert not (value.isascii() and value.isalnum()), "plain words are for people"
+            found, length = json.JSONDecoder().raw_decode(rest)
         else:
             found, length = json.JSONDecoder().raw_decode(rest)
         assert found == value

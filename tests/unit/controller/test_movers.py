@@ -522,3 +522,29 @@ def test_a_move_counts_once_however_often_it_is_looked_at(pool: Stage) -> None:
     assert pool.metric("ballast_moves_total", phase="Expired") == 1.0
     assert pool.metric("ballast_move_transitions_total", phase="Expired") == 1.0
     assert pool.metric("ballast_move_measured_gain_points") is None
+
+
+@pytest.mark.parametrize(
+    "replacement",
+    [
+        streaming(4, node="cold", created=NOW),
+        streaming(4, node=None, created=NOW, gates=[GATE]),
+        streaming(4, node="cold", created=NOW, leaving=True, terminationGracePeriodSeconds=60),
+    ],
+    ids=["bound", "gated", "leaving"],
+)
+def test_a_move_sees_its_pods_as_they_are(pool: Stage, replacement: JSON) -> None:
+    pool.run()
+    gone(pool)
+    pool.add(replacement)
+    moves, _ = read_moves(tuple(pool.moves.values()))
+    context = pool.context(moves)
+    seen = facts(moves[0], context, {each.key: each for each in moves}, NOW)
+    assert {each.uid for each in seen.newcomers} >= {replacement["metadata"]["uid"]}
+    for each in seen.newcomers:
+        there = context.pods[each.uid]
+        for name in ("uid", "name", "phase", "created_at", "node", "deadline"):
+            assert getattr(each, name) == getattr(there, name), name
+        assert there.executor is not None
+        for name in ("application", "resource_profile", "executor_id", "running_since", "unschedulable_since"):
+            assert getattr(each, name) == getattr(there.executor, name), name

@@ -324,7 +324,9 @@ def test_executors_of_an_unknown_component_are_placed_and_told() -> None:
     labels = {"ballast.dev/topology": "clicks", "ballast.dev/component": "typo"}
     found = look(executor(1, labels=labels), topologies=[clicks])
     assert [c.name for c in found.snapshot.topologies[0].components] == ["ingest", "typo"]
-    assert [finding.reason for finding in found.findings] == ["UnknownComponent"]
+    assert [(finding.topology, finding.reason) for finding in found.findings] == [
+        ("analytics/clicks", "UnknownComponent")
+    ]
 
 
 def test_a_topology_that_selects_executors_of_another_is_told_how_many() -> None:

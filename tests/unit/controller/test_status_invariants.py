@@ -134,6 +134,8 @@ def test_a_topologys_counts_add_up(seen: Outlook) -> None:
     assert sum(each.gated for each in found.components) == counts.gated
     assert sum(each.running for each in found.components) == counts.running
     assert counts.text == f"{counts.running}/{counts.expected}"
+    views = [in_status(view) for view in seen.plan.locality if view.topology == "team/clicks"]
+    assert found.locality == (views[0] if views else None)
 
 
 RATIOS = st.none() | st.floats(0.0, 1.0)

@@ -116,8 +116,9 @@ class World:
         if at.name:
             found = self.kept.get((at.plural, at.namespace, at.name))
             return Answer(404, {"message": "none"}) if found is None else Answer(body=found)
+        # etcd keeps them in this order.
         items = [
-            each for (plural, space, _), each in list(self.kept.items())
+            each for (plural, space, _), each in sorted(self.kept.items(), key=lambda item: item[0])
             if plural == at.plural and at.namespace in ("", space)
         ]  # fmt: skip
         return Answer(body={"items": items, "metadata": {"resourceVersion": str(self._version)}})

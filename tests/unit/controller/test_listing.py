@@ -1,0 +1,69 @@
+"""Commands list what the operator watches: both must see the same cluster."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from ballast.controller.cluster_objects import ClusterLister, ClusterObjects
+from ballast.controller.cluster_state import ClusterState
+from tests.unit.controller.stage import move, streaming
+from tests.unit.controller.world import World
+from tests.unit.kube.builders import GATE, driver, executor, expression, node, pod
+from tests.unit.kube.scripted import scripted
+
+LOCAL = {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression("kubernetes.io/hostname", "node-1")]}]}}
+
+
+def world() -> World:
+    """Some of everything, and of our own kinds also one that can't be read."""
+    found = World()
+    data = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    found.put("nodes", node("node-1"), node("node-2", unschedulable=True))
+    found.put("namespaces", *({"metadata": {"name": name, "labels": {"team": name}}} for name in ("analytics", "web")))
+    found.put("pods", streaming(1, node="node-1", volumes=[data]), executor(2, gates=[GATE]), driver(), pod("other"))
+    claim = {"name": "data", "namespace": "analytics"}
+    found.put("persistentvolumeclaims", {"metadata": claim, "spec": {"volumeName": "pv-1"}})
+    found.put("persistentvolumes", {"metadata": {"name": "pv-1"}, "spec": {"nodeAffinity": LOCAL}})
+    for number, name in enumerate(("first", "second")):
+        spec = {"nodeSelector": {"matchLabels": {"pool": name}}}
+        created = f"2026-01-0{2 - number}T00:00:00Z"
+        found.put("balancingpolicies", {"metadata": {"name": name, "creationTimestamp": created}, "spec": spec})
+    found.put("balancingpolicies", {"metadata": {"name": "broken"}, "spec": {"interval": "never"}})
+    for name in ("views", "clicks"):
+        metadata = {"name": name, "namespace": "analytics", "labels": {"team": "a"}}
+        found.put("sparktopologies", {"metadata": metadata, "spec": {"components": [{"name": "only"}]}})
+    found.put("executormoves", move(1), move(2))
+    return found
+
+
+def told(objects: ClusterObjects) -> dict[str, object]:
+    lists = objects.lists
+    by_uid = {pod.uid: pod for pod in lists.pods}
+    return {
+        "pods": {uid: pod for uid, pod in by_uid.items() if pod.executor is not None or pod.is_driver},
+        "nodes": sorted(lists.nodes, key=lambda each: each.name),
+        "namespaces": dict(lists.namespaces),
+        "volumes": [lists.volumes.node_terms("analytics", pod.claims) for pod in by_uid.values() if pod.claims],
+        "policies": [read.resource for read in objects.policies],
+        "topologies": [read.resource for read in objects.topologies],
+        "moves": sorted(each["metadata"]["uid"] for each in objects.moves),
+        "broken": [str(each) for each in objects.broken],
+    }
+
+
+def test_what_is_listed_is_what_is_watched(tmp_path: Path) -> None:
+    with scripted() as script:
+        script.by = world()
+        client = script.client(tmp_path)
+        state = ClusterState(
+            client, monotonic=time.monotonic, notify=lambda: None, gated=lambda: None, failed=lambda _: None
+        )
+        state.start()
+        try:
+            watched = told(state.look())
+        finally:
+            state.stop()
+        listed = told(ClusterLister(client).look())
+    assert watched == listed
+    assert all(listed.values()), listed
