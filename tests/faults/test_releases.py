@@ -39,9 +39,9 @@ def second_release(installed: Installation) -> Iterator[None]:
 
 @contextmanager
 def leading(plane: Testbed, name: str, folder: Path) -> Iterator[Replica]:
-    """A replica, once it leads: one that a test before has killed may have kept the lease for a time.
+    """A replica, once it leads. That may take a lease: a leader that an earlier test killed has not given it back.
 
-    A standby is ready, too.
+    Readiness does not show it: a standby is ready, too.
     """
     with replica(plane, name, folder) as found:
         wait_until(found.leads, what=f"{name} leads", timeout_seconds=START_SECONDS)

@@ -174,7 +174,7 @@ def _at_version(raw: JSON, version: int) -> JSON:
         ({"generation": 2}, True),
         ({"annotations": {"a": "b"}}, False),
     ],
-    ids=["it is to go", "another spec", "nothing that counts"],
+    ids=["its deletion", "another spec", "an annotation"],
 )
 def test_what_a_user_does_to_a_move_is_news(change: JSON, *, news: bool) -> None:
     first = _at_version(move(1), 300)

@@ -1,4 +1,4 @@
-"""Commands list what the operator watches: both must see the same cluster."""
+"""Commands list the cluster, and the operator watches it: both must see the same."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOCAL = {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression("ku
 
 
 def world() -> World:
-    """Some of everything, and of our own kinds also one that can't be read."""
+    """Some objects of every kind, and a policy that can't be read."""
     found = World()
     data = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
     found.put("nodes", node("node-1"), node("node-2", unschedulable=True))
@@ -37,7 +37,7 @@ def world() -> World:
     return found
 
 
-def told(objects: ClusterObjects) -> dict[str, object]:
+def seen(objects: ClusterObjects) -> dict[str, object]:
     lists = objects.lists
     by_uid = {pod.uid: pod for pod in lists.pods}
     return {
@@ -52,7 +52,7 @@ def told(objects: ClusterObjects) -> dict[str, object]:
     }
 
 
-def test_what_is_listed_is_what_is_watched(tmp_path: Path) -> None:
+def test_commands_list_what_the_operator_watches(tmp_path: Path) -> None:
     with scripted() as script:
         script.by = world()
         client = script.client(tmp_path)
@@ -61,9 +61,9 @@ def test_what_is_listed_is_what_is_watched(tmp_path: Path) -> None:
         )
         state.start()
         try:
-            watched = told(state.look())
+            watched = seen(state.look())
         finally:
             state.stop()
-        listed = told(ClusterLister(client).look())
+        listed = seen(ClusterLister(client).look())
     assert watched == listed
     assert all(listed.values()), listed

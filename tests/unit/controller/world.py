@@ -116,7 +116,7 @@ class World:
         if at.name:
             found = self.kept.get((at.plural, at.namespace, at.name))
             return Answer(404, {"message": "none"}) if found is None else Answer(body=found)
-        # etcd keeps them in this order.
+        # In the order in which etcd keeps them.
         items = [
             each for (plural, space, _), each in sorted(self.kept.items(), key=lambda item: item[0])
             if plural == at.plural and at.namespace in ("", space)
