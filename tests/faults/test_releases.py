@@ -39,7 +39,7 @@ def second_release(installed: Installation) -> Iterator[None]:
 
 @contextmanager
 def leading(plane: Testbed, name: str, folder: Path) -> Iterator[Replica]:
-    """A replica, once it leads. That may take a lease: a leader that an earlier test killed has not given it back.
+    """A replica, once it leads. A leader that an earlier test killed keeps the lease until it expires.
 
     Readiness does not show it: a standby is ready, too.
     """
