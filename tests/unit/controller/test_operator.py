@@ -259,6 +259,15 @@ async def test_a_replica_that_gains_or_loses_the_lease_says_so_and_has_a_round_a
     assert (led, leading) == ([True, True, False], 0.0)
 
 
+async def test_a_replica_that_goes_on_leading_says_so_once_and_forgets_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with built(tmp_path) as operator, patch.object(operator._rounds, "forget") as forget:
+        await elected(operator, *[(True, None)] * 3)
+    assert forget.call_count == 1
+    assert len([each for each in caplog.records if vars(each).get("event") == "LeadershipChanged"]) == 1
+
+
 async def test_executors_that_only_the_gate_timeout_released_are_told_and_counted(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import platform
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -28,6 +29,7 @@ from tests.unit.kube.scripted import Asked, Scripted, kubeconfig, scripted
 JSON = dict[str, Any]
 TOPOLOGY = {"ballast.dev/topology": "clicks"}
 OPTED_IN = {"ballast.dev/gate": "enabled"}
+DECISIONS = ("placement", "release", "move", "recommendation")
 PATIENCE_SECONDS = 30.0
 
 
@@ -123,6 +125,11 @@ class Running:
         found = [line for line in page.text.splitlines() if line.startswith(f"{series} ")]
         return float(found[0].rpartition(" ")[2]) if found else None
 
+    async def series(self, name: str) -> set[str]:
+        """The values of the label `kind`."""
+        page = await asyncio.to_thread(requests.get, f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=5)
+        return set(re.findall(rf'^{name}{{.*kind="([^"]*)"', page.text, re.MULTILINE))
+
     async def until_metric(self, series: str, *, least: float = 1.0) -> None:
         over = time.monotonic() + PATIENCE_SECONDS
         while (await self.metric(series) or 0.0) < least:
@@ -193,6 +200,8 @@ async def test_a_leader_places_and_moves_by_metrics_and_reports_it(
         assert (on["spec"]["gating"], on["status"]["leader"], on["status"]["reason"]) == (True, "one", "Leading")
         for series in SERIES_OF_A_LEADER:
             await replica.until_metric(series)
+        unknown = await replica.series("ballast_decisions_total") - set(DECISIONS)
+        assert not unknown, "what is counted was introduced by the same word"
         versions = f'python="{platform.python_version()}",version="{version("ballast-operator")}"'
         assert await replica.metric(f"ballast_build_info{{{versions}}}") == 1.0
         assert len(replica.written("/spark-2-exec-1")) == 1, "no watch tells of the release, but its answer does"
