@@ -17,7 +17,6 @@ import msgspec
 
 from ballast.controller.gateclock import GateClock
 from ballast.controller.observe import Lists, Pool, observe
-from ballast.garbage import seldom_sought
 from ballast.kube.document import Page, parsed
 from ballast.kube.nodes import NodeReader
 from ballast.kube.pods import PodReader
@@ -44,6 +43,7 @@ from ballast.model import (
     Workload,
 )
 from ballast.planner.plan import plan
+from ballast.runtime import planning_runtime
 from ballast.simulation.ranking import Estimate
 from benchmarks.listing.pages import executor, node, pages
 from benchmarks.load.large_pools import CASES, ENFORCED
@@ -254,11 +254,11 @@ def _planning() -> list[Result]:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["large"]:
-        with seldom_sought():
+        with planning_runtime():
             print(*measure_large(sys.argv[2]))
     elif len(sys.argv) > 1:
         size = int(sys.argv[1]), int(sys.argv[2])
-        with seldom_sought():
+        with planning_runtime():
             measured = (
                 measure_listing(*size) if sys.argv[3] == "listing" else measure(*size, first=sys.argv[3] == "first")
             )

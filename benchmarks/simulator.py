@@ -8,9 +8,9 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from ballast.garbage import seldom_sought
 from ballast.model import Memory, Plan, Policy, Snapshot
 from ballast.planner.plan import plan
+from ballast.runtime import planning_runtime
 from ballast.simulation.engine import simulate
 from ballast.simulation.policies import from_name
 from ballast.simulation.scenario import Scenario
@@ -75,7 +75,7 @@ def run() -> list[Result]:
         policy, planner = from_name("AvgShedder", scenario), Watched()
         started = time.process_time()
         steps: list[float] = []
-        with seldom_sought():
+        with planning_runtime():
             simulate(scenario, policy, planner=planner, progress=steps.append)
         total = time.process_time() - started
         seconds, share = total / planner.passes, planner.seconds / total

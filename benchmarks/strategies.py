@@ -19,11 +19,11 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from ballast.api.policy_placement import PlacementStrategy
-from ballast.garbage import seldom_sought
 from ballast.grouping.shuffle import Loads, Place, Shuffle
 from ballast.model import Memory, PlacementPolicy, Policy, Snapshot
 from ballast.placement.placing import place
 from ballast.planner.plan import remembered
+from ballast.runtime import planning_runtime
 from ballast.shedding.avg_shedder_usage import UsageMemory, UsageSettings, avg_shedder_usage
 from ballast.shedding.load import ExecutorLoad, NodeLoad, PoolLoad, UsageExecutor, UsageNode, UsagePool
 from ballast.shedding.strategies import STRATEGIES, shed
@@ -207,7 +207,7 @@ def _choosing() -> Iterator[Result]:
 def main(arguments: Sequence[str]) -> None:
     if arguments:
         what, name, nodes, executors = arguments
-        with seldom_sought():
+        with planning_runtime():
             print(*MEASURES[what](name, int(nodes), int(executors)))
     else:
         at_start = machine()

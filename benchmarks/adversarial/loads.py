@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from ballast.errors import BallastError
-from ballast.garbage import seldom_sought
+from ballast.runtime import planning_runtime
 from ballast.simulation.engine import simulate
 from ballast.simulation.policies import from_name
 from ballast.simulation.run_metrics import run_metrics
@@ -191,7 +191,7 @@ def _restlessness(document: str) -> float:
 
 
 def _run(world: Scenario, policy: str, seed: int) -> Trace:
-    with seldom_sought():
+    with planning_runtime():
         return simulate(world, from_name(policy, world), seed=seed)
 
 

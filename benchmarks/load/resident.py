@@ -51,11 +51,11 @@ def _hold(config: Path) -> None:
     """Fill a cluster state, print its executors and its nodes with other pods, and wait until standard input ends."""
     import ballast.controller.operator  # noqa: F401, PLC0415 -- the operator's imports take memory, too
     from ballast.controller.cluster_state import ClusterState  # noqa: PLC0415
-    from ballast.garbage import seldom_sought  # noqa: PLC0415
     from ballast.kube.client import Client  # noqa: PLC0415
     from ballast.kube.connection import Connection  # noqa: PLC0415
+    from ballast.runtime import planning_runtime  # noqa: PLC0415
 
-    with seldom_sought():
+    with planning_runtime():
         client = Client(Connection.from_kubeconfig(config))
         state = ClusterState(client, monotonic=time.monotonic, notify=_nothing, gated=_nothing, failed=_nothing)
         state.start()

@@ -8,7 +8,7 @@ import sys
 from time import perf_counter
 
 from ballast.api import BalancingPolicy
-from ballast.garbage import seldom_sought
+from ballast.runtime import planning_runtime
 from ballast.simulation.replay import ScenarioTrial
 from ballast.simulation.study import Case
 from benchmarks.study.days import POLICIES, Outcome, day, policies
@@ -17,7 +17,7 @@ from benchmarks.study.days import POLICIES, Outcome, day, policies
 def one(number: int) -> int:
     name, document = list(policies().items())[number % POLICIES]
     trial = ScenarioTrial(day(number // POLICIES))
-    with seldom_sought():
+    with planning_runtime():
         return len(trial.run(BalancingPolicy.parse(document), Case(name, "day", 1000 * (number // POLICIES))).moves)
 
 

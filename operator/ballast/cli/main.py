@@ -17,8 +17,8 @@ from typer.main import get_command
 
 from ballast.cli.terminal import guarded
 from ballast.errors import BallastError, InvalidField, InvalidResource, nearest
-from ballast.garbage import seldom_sought
 from ballast.kube.errors import Forbidden, NotConnected, Unavailable
+from ballast.runtime import planning_runtime
 
 COMMANDS = {
     "status": "Show each pool: its nodes, topologies and open moves.",
@@ -116,7 +116,7 @@ def app(name: str) -> typer.Typer:
 
 def command(name: str) -> Any:
     """Loads it."""
-    with seldom_sought():
+    with planning_runtime():
         module = import_module(f"ballast.cli.{_MODULES.get(name, name)}")
     single = typer.Typer(**_STYLE)
     epilog = _listed("Columns", getattr(module, "COLUMNS", ())) + _listed("Examples", module.EXAMPLES)

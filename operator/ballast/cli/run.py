@@ -17,7 +17,7 @@ from ballast.api.duration import Duration
 from ballast.cli.access import ContextOption, KubeconfigOption, connect
 from ballast.controller.logs import configure
 from ballast.controller.operator import Operator, Settings
-from ballast.garbage import seldom_sought
+from ballast.runtime import planning_runtime
 
 EXAMPLES = (
     "ballast run --namespace ballast-system",
@@ -72,7 +72,7 @@ def run(
         metrics_port=metrics_port,
         lease_seconds=Duration.parse(lease_duration, "--lease-duration").seconds,
     )
-    with seldom_sought():
+    with planning_runtime():
         asyncio.run(_until_stopped(Operator(connection, settings)))
     leave()
 

@@ -25,8 +25,8 @@ from ballast.cli.report.runs import (
     simulated_report,
 )
 from ballast.errors import InvalidField
-from ballast.garbage import seldom_sought
 from ballast.model import Policy
+from ballast.runtime import planning_runtime
 from ballast.simulation.engine import Progress as Told
 from ballast.simulation.engine import simulate as run
 from ballast.simulation.policies import FILES, enforced, from_name, in_file, policy_in, scenario_in
@@ -96,7 +96,7 @@ def _read(text: str, world: Scenario) -> list[Policy]:
 
 def traced(world: Scenario, policies: dict[str, Policy], seed: int | None) -> list[Trace]:
     """One run each, with a bar on stderr where that is a terminal."""
-    with _bar(world.name) as bar, seldom_sought():
+    with _bar(world.name) as bar, planning_runtime():
         return [run(world, each, seed=seed, label=name, progress=bar(name)) for name, each in policies.items()]
 
 

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 import ballast
 from ballast.api import BalancingPolicy
 from ballast.errors import BallastError, InvalidField
-from ballast.garbage import seldom_sought
 from ballast.model.arrays import FloatArray
+from ballast.runtime import planning_runtime
 from ballast.simulation.recording import UnusableRecordingError
 from ballast.simulation.replay import Trial
 from ballast.simulation.run_metrics import RunMetrics
@@ -244,7 +244,7 @@ def _array(cell: pa.Scalar) -> FloatArray:
 def told(run: Run, trial: Trial) -> pa.RecordBatch:
     """The one row of `TOLD`. Raises BacktestError, which names the run."""
     try:
-        with seldom_sought():
+        with planning_runtime():
             result = trial.run(run.policy, run.case)
     except UnusableRecordingError as error:
         return left_out(run, str(error))
