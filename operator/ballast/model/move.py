@@ -33,9 +33,14 @@ class Gap:
         """
         return abs(self.points) - abs(after.points)
 
-    def overshoots(self, tolerance_points: float = 0.0) -> bool:
-        """Whether, after a move, the destination is hotter than the node that was left, by more than the tolerance."""
-        return self.points < -(tolerance_points + _ROUNDING_POINTS)
+    def overshoots(self, after: Gap, tolerance_points: float = 0.0) -> bool:
+        """Whether the destination ends hotter than the node that is left, by more than the tolerance.
+
+        Not if the hotter of the two becomes cooler by half of the gap, which alike nodes reach by meeting: from 100/50
+        to 30/60 an executor leaves a small node that it fills for a large one that hardly feels it.
+        """
+        peak = max(after.hot, after.cold)
+        return after.points < -(tolerance_points + _ROUNDING_POINTS) and self.hot - peak < self.points / 2.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,15 +61,15 @@ def worth(way: Way, moves: MovesPolicy, *, tolerance_points: float = 0.0) -> Obj
     if way.before is None or way.after is None:
         return Reason.STALE_METRICS, f"{way.unmeasured} has no fresh metrics, so it takes part in no move"
     return (
-        overshoot(way.after, way.target, tolerance_points=tolerance_points)
+        overshoot(way.before, way.after, way.target, tolerance_points=tolerance_points)
         or gain_shortfall(way.before, way.after, way.target, moves)
         or locality_loss(way.locality_delta_ratio, moves)
     )
 
 
-def overshoot(after: Gap, target: str, *, tolerance_points: float = 0.0) -> Objection | None:
-    """The destination must not end hotter than the node that is left: else the move would soon be reversed."""
-    if not after.overshoots(tolerance_points):
+def overshoot(before: Gap, after: Gap, target: str, *, tolerance_points: float = 0.0) -> Objection | None:
+    """The destination must not end hotter than the node that is left, unless most of the gap is closed."""
+    if not before.overshoots(after, tolerance_points):
         return None
     return Reason.OVERSHOOT, f"{target} would end at {after.cold:.1f}, above {after.hot:.1f}"
 

@@ -21,8 +21,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from math import isclose
 from statistics import median
 
+from ballast.model.move import Gap
 from ballast.model.reason import Reason
 from ballast.shedding.lasting import Lasting, calmed, observed
 from ballast.shedding.load import AnythingGoes, Suggestion, Terms, UsageNode, UsagePool
@@ -395,9 +397,9 @@ def _suggestions(leveling: Leveling, pair: PairState) -> Iterator[Suggestion]:
     effect = Effect.of(leveling.source, leveling.target)
     hot, cold = leveling.source.score, leveling.target.score
     for item in sorted(leveling.chosen.items, key=lambda each: (-each.load, each.name)):
-        hot_after = hot - item.load * effect.source_points
+        after = effect.after(Gap(hot, cold), item.load)
         # Where both meet, rounding must not make the cold one the hotter.
-        cold_after = min(hot_after, cold + item.load * effect.target_points)
+        hot_after, cold_after = after.hot, after.hot if isclose(after.hot, after.cold) else after.cold
         yield Suggestion(
             executor=item.name,
             source=leveling.source.name,

@@ -189,6 +189,8 @@ class Search:
         wanted = self._wanted(source, items, effect, meeting)
         slack = _SLACK_POINTS / effect.source_points
         chosen, no_room = self._fitting(items, source, target, wanted=wanted, most=most, slack=slack)
+        # None levels the two or stops short of it: of those that go beyond, the least does.
+        chosen = chosen if chosen.items else _lightest(items, above=meeting)
         if not chosen.items:
             return None, [*refused, *no_room]
         after = effect.after(before, chosen.load)
@@ -214,7 +216,7 @@ class Search:
         items, refused = [], []
         effect = Effect.of(source, target)
         for executor, load in movable(source):
-            if effect.after(before, load).overshoots():
+            if before.overshoots(effect.after(before, load)):
                 detail = f"its {load:.2f} cores would make {target.name} the hotter one; {meeting:.2f} would level them"
                 refused.append(Refused(executor.name, source.name, target.name, Reason.OVERSHOOT, detail))
                 continue
@@ -248,16 +250,26 @@ class Search:
         return None
 
 
+def _lightest(items: Iterable[Item], *, above: float) -> Combination:
+    heavy = [item for item in items if item.load > above]
+    least = min(heavy, key=lambda item: (item.load, item.cost, item.name), default=None)
+    return Combination() if least is None else Combination().plus(least)
+
+
 def _nearest(options: list[Leveling]) -> Leveling:
-    """Of those that bring the hot node down as far as any, and then fill the cold one as little, the nearest.
+    """Of those after which the hotter node is as cool as any, and then fill the cold one as little, the nearest.
 
     What leaves costs the same state and warmth wherever it goes.
     """
-    coolest = min(option.hot_after for option in options) + _EQUALLY_LEVELING_POINTS
-    options = [option for option in options if option.hot_after <= coolest]
+    coolest = min(map(_peak, options)) + _EQUALLY_LEVELING_POINTS
+    options = [option for option in options if _peak(option) <= coolest]
     coldest = min(option.cold_after for option in options) + _EQUALLY_LEVELING_POINTS
     options = [option for option in options if option.cold_after <= coldest]
     return min(options, key=lambda each: (each.locality_delta_ratio, each.cold_after, each.hot_after, each.target.name))
+
+
+def _peak(leveling: Leveling) -> float:
+    return max(leveling.hot_after, leveling.cold_after)
 
 
 def movable(node: UsageNode) -> Iterator[tuple[UsageExecutor, float]]:
@@ -338,8 +350,9 @@ class _Completion:
             return Refused(name, source, suggestion.target, executor.refusal)
         refused: Refused | None = None
         for target in self._targets(suggestion):
-            after = self._after(executor.load_cores, source, target)
-            found = self._objection(name, target, after)
+            before = Gap(self.scores[source], self.scores[target.name])
+            after = Effect.of(self.nodes[source], target).after(before, executor.load_cores)
+            found = self._objection(name, target, before, after)
             if found is None:
                 return self._ruled(self._filled(suggestion, target, after), target.name, after)
             # It would have gone to the first one.
@@ -354,14 +367,10 @@ class _Completion:
         open_nodes = [node for node in self.nodes.values() if node.receives and node.name != suggestion.source]
         yield from sorted(open_nodes, key=lambda node: (self.scores[node.name], node.name))[:_LOOKED_AT]
 
-    def _after(self, load_cores: float, source: str, target: UsageNode) -> Gap:
-        before = Gap(self.scores[source], self.scores[target.name])
-        return Effect.of(self.nodes[source], target).after(before, load_cores)
-
-    def _objection(self, name: str, target: UsageNode, after: Gap) -> tuple[Reason, str] | None:
+    def _objection(self, name: str, target: UsageNode, before: Gap, after: Gap) -> tuple[Reason, str] | None:
         if not target.receives:
             return Reason.NODE_UNAVAILABLE, ""
-        if after.overshoots():
+        if before.overshoots(after):
             return Reason.OVERSHOOT, f"{target.name} would end at {after.cold:.1f}, above {after.hot:.1f}"
         refused = self.terms.refusal(name, target.name, self.arriving.get(target.name, ()))
         return None if refused is None else (refused, "")

@@ -51,8 +51,23 @@ def test_a_move_must_be_worth_it(changes: dict[str, Any], reason: Reason | None)
 
 @pytest.mark.parametrize(("tolerance_points", "refused"), [(0.0, True), (4.9, True), (5.0, False)])
 def test_an_overshoot_within_the_tolerance_is_forgiven(tolerance_points: float, *, refused: bool) -> None:
-    found = overshoot(Gap(55.0, 60.0), "cold", tolerance_points=tolerance_points)
+    found = overshoot(Gap(70.0, 45.0), Gap(55.0, 60.0), "cold", tolerance_points=tolerance_points)
     assert found == ((Reason.OVERSHOOT, "cold would end at 60.0, above 55.0") if refused else None)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "refused"),
+    [
+        pytest.param(Gap(90.0, 50.0), Gap(69.0, 71.0), True, id="alike nodes"),
+        pytest.param(Gap(100.0, 50.0), Gap(30.0, 60.0), False, id="from a small node to a large one"),
+        pytest.param(Gap(90.0, 50.0), Gap(88.0, 130.0), True, id="from a large node to a small one"),
+        pytest.param(Gap(50.0, 90.0), Gap(30.0, 100.0), True, id="from the cooler node"),
+    ],
+)
+def test_the_hotter_node_is_to_cool_by_half_of_the_gap_if_it_is_another_one_then(
+    before: Gap, after: Gap, *, refused: bool
+) -> None:
+    assert (overshoot(before, after, "cold") is not None) is refused
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def ruled(suggested: list[PlannedMove], snapshot: Snapshot, policy: Policy) -> l
     ("changes", "reason"),
     [
         ({"target": "n1"}, Reason.NO_DESTINATION),
-        ({"hot_after": 40.0, "cold_after": 60.0}, Reason.OVERSHOOT),
+        ({"hot_after": 40.0, "cold_after": 61.0}, Reason.OVERSHOOT),
         ({"hot_after": 87.5, "cold_after": 32.4}, Reason.MIN_GAIN),
         ({"locality_delta_ratio": 0.11}, Reason.LOCALITY_LOSS),
     ],

@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 
 from ballast.model.reason import Reason
 from ballast.shedding.load import AnythingGoes, Suggestion, UsageNode
-from ballast.shedding.victims_and_destination import Combination, Item, Refused, closest, completed
+from ballast.shedding.victims_and_destination import (
+    Combination,
+    Item,
+    Leveling,
+    Refused,
+    Search,
+    closest,
+    completed,
+)
 from tests.unit.shedding.builders import usage_pool, used
 
 
@@ -144,6 +152,34 @@ def test_nobody_counts_on_what_is_not_followed() -> None:
 def test_what_the_coldest_node_says_is_why_nobody_takes_it() -> None:
     _, (refused,) = completed([unload("hot/0")], usage_pool(HOT, used("a", 60), used("b", 85)), FullNodes("a"))
     assert (refused.target, refused.reason) == ("a", Reason.NO_ROOM)
+
+
+def leveled(source: UsageNode, *targets: UsageNode) -> Leveling | None:
+    scores = {node.name: node.score for node in (source, *targets)}
+    search = Search(scores, AnythingGoes(), low_threshold=15.0, max_unload_ratio=0.5, floor=0.0)
+    return search.best(source, targets, 1)[0]
+
+
+@pytest.mark.parametrize(
+    ("loads", "targets", "chosen"),
+    [
+        pytest.param([5.0], [used("large", 50, cores=64)], ("small/0", "large"), id="all that fills it"),
+        pytest.param([6.0, 5.0], [used("large", 50, cores=64)], ("small/1", "large"), id="the lighter one"),
+        pytest.param([5.0, 1.0], [used("large", 50, cores=64)], ("small/1", "large"), id="what stops short of it"),
+        pytest.param([5.0], [used("alike", 50, cores=8)], None, id="not to a node alike"),
+        pytest.param(
+            [2.0],
+            [used("alike", 50, cores=8), used("large", 50, cores=64)],
+            ("small/0", "large"),
+            id="to the one that feels it less",
+        ),
+    ],
+)
+def test_an_executor_leaves_a_small_node_that_it_fills_for_a_large_one(
+    loads: list[float], targets: list[UsageNode], chosen: tuple[str, str] | None
+) -> None:
+    found = leveled(used("small", 100, loads, cores=8), *targets)
+    assert (found and (found.chosen.names[0], found.target.name)) == chosen
 
 
 @pytest.mark.parametrize("over", [2e-8, 5e-7])
