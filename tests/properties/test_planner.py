@@ -175,12 +175,13 @@ def test_a_move_has_a_destination_and_it_is_another_node(
 
 
 @given(pools(), shedders, limits)
-def test_a_victim_never_makes_the_cold_node_the_hotter_one(
+def test_a_victim_makes_the_cold_node_the_hotter_one_only_if_that_cools_the_hotter_by_half_of_their_gap(
     snapshot: Snapshot, shedding: SheddingPolicy, moves: MovesPolicy
 ) -> None:
     for move in decide(snapshot, eager(shedding=shedding, moves=moves))[0].moves:
         assert move.hot_score > move.cold_score
-        assert move.hot_after >= move.cold_after - 1e-6
+        stops = move.hot_after >= move.cold_after - 1e-6
+        assert stops or move.hot_score - move.cold_after >= (move.hot_score - move.cold_score) / 2.0 - 1e-6
         assert move.gain > 0
 
 
