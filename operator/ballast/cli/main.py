@@ -18,7 +18,7 @@ from typer.main import get_command
 from ballast.cli.terminal import guarded
 from ballast.errors import BallastError, InvalidField, InvalidResource, nearest
 from ballast.kube.errors import Forbidden, NotConnected, Unavailable
-from ballast.runtime import planning_runtime
+from ballast.runtime import seldom_sought
 
 COMMANDS = {
     "status": "Show each pool: its nodes, topologies and open moves.",
@@ -116,7 +116,7 @@ def app(name: str) -> typer.Typer:
 
 def command(name: str) -> Any:
     """Loads it."""
-    with planning_runtime():
+    with seldom_sought():
         module = import_module(f"ballast.cli.{_MODULES.get(name, name)}")
     single = typer.Typer(**_STYLE)
     epilog = _listed("Columns", getattr(module, "COLUMNS", ())) + _listed("Examples", module.EXAMPLES)
