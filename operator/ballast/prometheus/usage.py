@@ -124,17 +124,18 @@ def reading(
     if (ahead := clock_ahead_seconds(answers.values())) is not None:
         return Reading(health=_out_of_step(ahead))
     frames, members = list(nodes), list(executors)
+    addresses = {address: frame.name for frame in frames for address in (frame.name, *frame.addresses)}
     sound = {signal: admitted(signal, answer) for signal, answer in answers.items()}
     vectors = {signal: found.series for signal, found in sound.items()}
     # Where it could not be learned how old the nodes' samples are, none of them counts as fresh.
-    usages, ambiguous = ({}, []) if "nodeAge" in failures else _nodes(vectors, frames, max_age_seconds)
+    usages, ambiguous = ({}, []) if "nodeAge" in failures else _nodes(vectors, frames, addresses, max_age_seconds)
     sources = Sources(frozenset(frame.owner for frame in members), drivers)
     spark = {signal: sources.select(vectors.get(signal, ())) for signal in _SPARK}
     foreign = sorted({claim for each in spark.values() for claim in each.foreign})
     problems = [*_failed(failures), *_listed(foreign), *_unsound(sound), *ambiguous]
     return Reading(
         nodes=usages,
-        executors=_executors(vectors, spark, members, _addresses(frames)),
+        executors=_executors(vectors, spark, members, addresses),
         batch_p50_seconds=_batches(spark, 0.5),
         batch_p95_seconds={**_batches(spark, 0.95), **spark["batchSeconds"].largest()},
         health=_health(usages, problems, answered=bool(answers)),
@@ -213,9 +214,8 @@ def _named(signals: list[str]) -> str:
 
 
 def _nodes(
-    vectors: _Vectors, frames: list[NodeFrame], max_age_seconds: float
+    vectors: _Vectors, frames: list[NodeFrame], addresses: Mapping[str, str], max_age_seconds: float
 ) -> tuple[dict[str, NodeUsage], list[str]]:
-    addresses = _addresses(frames)
     figures = {
         signal: by_node(vectors[signal], addresses)
         for signal in (
@@ -233,10 +233,6 @@ def _nodes(
     usages = {frame.name: _node_usage(frame, values) for frame in frames if _fresh(frame.name, values, max_age_seconds)}
     kept = {name: usage for name, usage in usages.items() if usage is not None}
     return kept, problems
-
-
-def _addresses(frames: Iterable[NodeFrame]) -> dict[str, str]:
-    return {address: frame.name for frame in frames for address in (frame.name, *frame.addresses)}
 
 
 def _fresh(name: str, values: Mapping[str, Mapping[str, float]], max_age_seconds: float) -> bool:
