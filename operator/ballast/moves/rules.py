@@ -68,7 +68,7 @@ def worth(way: Way, moves: MovesPolicy, *, tolerance_points: float = 0.0) -> Obj
 
 
 def overshoot(before: Gap, after: Gap, target: str, *, tolerance_points: float = 0.0) -> Objection | None:
-    """The destination must not end hotter than the node that is left, unless most of the gap is closed."""
+    """The destination must not end hotter than the node that is left, unless that cools both enough (`Gap`)."""
     if not before.overshoots(after, tolerance_points):
         return None
     return Reason.OVERSHOOT, f"{target} would end at {after.cold:.1f}, above {after.hot:.1f}"

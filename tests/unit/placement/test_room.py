@@ -69,7 +69,7 @@ def released(**changes: Any) -> Executor:
         pytest.param({"created_at": NOW - 3600.0, "pinned_at": NOW - 3600.0}, False, id="nor since its release"),
         pytest.param({"unschedulable_since": NOW - 100.0}, True, id="room may come"),
         pytest.param({"unschedulable_since": NOW - 130.0}, False, id="no room comes"),
-        pytest.param({"scheduler": "nobody"}, False, id="its scheduler need not exist"),
+        pytest.param({"scheduler": "absent"}, False, id="its scheduler need not exist"),
         pytest.param({"gates": ("kueue.x-k8s.io/admission",)}, False, id="another controller holds it"),
     ],
 )
