@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -23,12 +23,22 @@ class ExecutorCounts:
     pool: int = 0
     by_topology: Mapping[str, int] = field(default_factory=dict)
     by_node: Mapping[str, int] = field(default_factory=dict)
+    cores_by_namespace: Mapping[str, float] = field(default_factory=dict)
+    """That executors on nodes request: a node takes no more than it has, however many there are."""
 
     @classmethod
     def of(cls, executors: Iterable[Executor]) -> ExecutorCounts:
         present = [each for each in executors if each.phase not in (Phase.LEAVING, Phase.ENDED)]
         by_node = Counter(each.node for each in present if each.node is not None)
-        return cls(len(present), Counter(each.topology for each in present), by_node)
+        cores: dict[str, float] = defaultdict(float)
+        for each in present:
+            cores[each.namespace] += each.requests.cpu_cores if each.node is not None else 0.0
+        return cls(len(present), Counter(each.topology for each in present), by_node, cores)
+
+    def share(self, namespace: str) -> float:
+        """Of the pool's executors, by the cores that they request. 1 where nothing is known of others."""
+        total = sum(self.cores_by_namespace.values())
+        return self.cores_by_namespace.get(namespace, 0.0) / total if total > 0 else 1.0
 
 
 def allowed(budget: Budget, executors: int) -> int:
@@ -63,7 +73,31 @@ def by_hand_objection(
         words = f"{flying} moves by hand are under way, half of moves.maxConcurrent {policy.max_concurrent} is theirs"
         return Reason.MAX_CONCURRENT, words
     where = "by hand, which get half of the pool's,"
-    return _spent_budget(own, policy, "Pool", where=where, executors=counts.pool, now=now, by_hand=True)
+    return _spent_budget(own, policy, "Pool", where=where, executors=counts.pool, now=now, part=_by_hand)
+
+
+def namespace_objection(
+    moves: Iterable[Move], policy: MovesPolicy, counts: ExecutorCounts, *, namespace: str, now: float
+) -> Objection | None:
+    """Why no further move in this namespace may start now, although one in another may.
+
+    Half of what the pool may move, or as much as the namespace has of the pool's executors: applications of ever new
+    names must not use up what levels the others'.
+    """
+    share = max(0.5, counts.share(namespace))
+    if share >= 1.0:
+        return None
+
+    def part(most: int) -> int:
+        return min(most, max(1, int(most * share + 0.5)))
+
+    own = [move for move in moves if move.namespace == namespace and not move.elsewhere]
+    flying, most = sum(_flying(move) for move in own), part(policy.max_concurrent)
+    if flying >= most:
+        words = f"{flying} moves in {namespace} are under way, {most} of moves.maxConcurrent {policy.max_concurrent}"
+        return Reason.MAX_CONCURRENT, f"{words} are its part"
+    where = f"in {namespace}, which gets {share:.0%} of the pool's,"
+    return _spent_budget(own, policy, "Pool", where=where, executors=counts.pool, now=now, part=part)
 
 
 def topology_objection(
@@ -116,16 +150,15 @@ def _spent_budget(
     where: str,
     executors: int,
     now: float,
-    by_hand: bool = False,
+    part: Callable[[int], int] = int,
 ) -> Objection | None:
+    """`part`: how many of so many moves these may be."""
     for index, budget in enumerate(policy.budgets):
         if budget.scope != scope or not active(budget, now):
             continue
         # An executor that never goes uses up what its own topology may move, not what others may.
         counted = own if scope == "Topology" else [move for move in own if not _stayed(move)]
-        spent, most = used(budget, counted, now), allowed(budget, executors)
-        if by_hand:
-            most = _by_hand(most)
+        spent, most = used(budget, counted, now), part(allowed(budget, executors))
         if spent >= most:
             words = f"{spent} of {most} moves used, {where} {_span(budget)}, moves.budgets[{index}]"
             return Reason.BUDGET, words

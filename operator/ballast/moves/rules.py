@@ -180,12 +180,14 @@ class Rules:
         return budget.pool_objection(*asked) or (budget.by_hand_objection(*asked) if self._by_hand else None)
 
     def of_topology(self, key: str) -> Objection | None:
-        """Why no executor of this topology may move now."""
+        """Why no executor of this topology, or of its namespace, may move now."""
         if key not in self._topologies:
-            found = budget.topology_objection(
-                self._moves, self._policy.moves, self._counts, topology=key, now=self._now
+            asked, namespace = (self._moves, self._policy.moves, self._counts), key.partition("/")[0]
+            self._topologies[key] = (
+                self._resting.of_topology(key)
+                or budget.topology_objection(*asked, topology=key, now=self._now)
+                or budget.namespace_objection(*asked, namespace=namespace, now=self._now)
             )
-            self._topologies[key] = self._resting.of_topology(key) or found
         return self._topologies[key]
 
     def of_node(self, name: str, *, gives: bool) -> Objection | None:

@@ -183,7 +183,7 @@ def test_executors_that_leave_or_ended_do_not_count_for_budgets() -> None:
         an_executor("c", topology="team/clicks", node="n1", phase=Phase.LEAVING),
         an_executor("d", topology="team/clicks", node="n1", phase=Phase.ENDED),
     )
-    assert ExecutorCounts.of(executors) == ExecutorCounts(2, {"team/clicks": 2}, {"n1": 1})
+    assert ExecutorCounts.of(executors) == ExecutorCounts(2, {"team/clicks": 2}, {"n1": 1}, {"team": 1.0})
 
 
 def test_a_scheduled_budget_of_nothing_forbids_moves_while_it_is_open() -> None:
@@ -278,6 +278,60 @@ def test_moves_by_hand_get_half_of_the_pools_budget_and_the_strategy_the_rest() 
     assert refused[0] is Reason.BUDGET
     assert "2 of 2 moves used, by hand" in refused[1]
     assert ruled(moves, policy) is None
+
+
+def of_tenant(count: int, **changes: Any) -> list[Move]:
+    """Of the strategy, each of another application and between other nodes: only their namespace is the same."""
+    return [
+        replace(move, namespace="tenant", topology=f"tenant/{move.name}", by_hand=False)
+        for move in by_hand(*(f"spark-{number}" for number in range(count)), **changes)
+    ]
+
+
+ODDS = [
+    pytest.param(1.0, 1.0, 3, id="half of the pool's executors"),
+    pytest.param(1.0, 9.0, 3, id="a few of them"),
+    pytest.param(3.0, 1.0, 5, id="three of four"),
+    pytest.param(99.0, 1.0, 6, id="almost all"),
+    pytest.param(1.0, 0.0, 6, id="all"),
+]
+
+
+@pytest.mark.parametrize(("own", "others", "part"), ODDS)
+def test_applications_of_ever_new_names_leave_others_a_part_of_the_pools_budget(
+    own: float, others: float, part: int
+) -> None:
+    policy = replace(MANY, max_concurrent=99, budgets=(Budget(moves=6, per_seconds=3600.0, scope="Pool"),))
+    counts = ExecutorCounts(cores_by_namespace={"tenant": own, "team": others})
+    assert ruled(of_tenant(part - 1), policy, counts=counts, topology="tenant/next") is None
+    refused = ruled(of_tenant(part), policy, counts=counts, topology="tenant/next")
+    assert refused is not None
+    assert refused[0] is Reason.BUDGET
+    assert refused[1].startswith(f"{part} of {part} moves used")
+    assert (ruled(of_tenant(part), policy, counts=counts) is None) is (part < 6)
+
+
+@pytest.mark.parametrize(("own", "others", "part"), ODDS)
+def test_moves_under_way_in_one_namespace_leave_others_a_part(own: float, others: float, part: int) -> None:
+    policy = replace(MANY, max_concurrent=6)
+    counts = ExecutorCounts(cores_by_namespace={"tenant": own, "team": others})
+    assert ruled(of_tenant(part - 1, **UNDER_WAY), policy, counts=counts, topology="tenant/next") is None
+    refused = ruled(of_tenant(part, **UNDER_WAY), policy, counts=counts, topology="tenant/next")
+    assert refused is not None
+    assert refused[0] is Reason.MAX_CONCURRENT
+    assert (ruled(of_tenant(part, **UNDER_WAY), policy, counts=counts) is None) is (part < 6)
+
+
+def test_where_one_move_is_allowed_any_namespace_may_have_it() -> None:
+    one = replace(MANY, max_concurrent=1, budgets=(Budget(moves=1, per_seconds=60.0, scope="Pool"),))
+    counts = ExecutorCounts(cores_by_namespace={"tenant": 1.0, "team": 9.0})
+    assert ruled([], one, counts=counts, topology="tenant/next") is None
+
+
+def test_executors_without_a_node_add_nothing_to_what_their_namespace_may_move() -> None:
+    waiting = [an_executor(f"w-{number}", node=None, phase=Phase.GATED) for number in range(9)]
+    bound = [an_executor("a", node="n1"), an_executor("b", node="n1", namespace="other", topology="other/b")]
+    assert ExecutorCounts.of([*waiting, *bound]).share("team") == 0.5
 
 
 def test_a_policy_that_allows_one_move_allows_one_by_hand() -> None:
