@@ -9,6 +9,7 @@ from typing import Generic, Protocol, TypeVar
 from ballast.api import BalancingPolicy, SparkTopology
 from ballast.api.meta import Resource
 from ballast.controller.observe import Lists
+from ballast.controller.quota import Excess, TopologyQuota
 from ballast.errors import BallastError, InvalidResource
 from ballast.kube import kinds
 from ballast.kube.client import Client
@@ -56,6 +57,8 @@ class ClusterObjects:
     """
     broken: tuple[InvalidResource, ...] = ()
     """Objects that this version can't read; they are left alone."""
+    excesses: tuple[Excess, ...] = ()
+    """Of namespaces whose objects exceed their quota."""
 
 
 class Observer(Protocol):
@@ -77,13 +80,16 @@ class ClusterLister:
 
     def look(self) -> ClusterObjects:
         """Raises KubeError when a list can't be read: a pass over half of a cluster is worse than none."""
-        moves = self._installed(kinds.EXECUTOR_MOVE)
+        moves = self._installed(kinds.EXECUTOR_MOVE, _as_is)
         lists = self._lists()
         # After the pods: a policy created before an executor must be seen before it is released as orphaned.
         broken: list[InvalidResource] = []
         policies = self._ours(kinds.BALANCING_POLICY, BalancingPolicy, broken)
-        topologies = self._ours(kinds.SPARK_TOPOLOGY, SparkTopology, broken)
-        return ClusterObjects(lists, oldest_first(policies), tuple(topologies), tuple(moves), tuple(broken))
+        quota = TopologyQuota()
+        topologies = self._ours(kinds.SPARK_TOPOLOGY, SparkTopology, broken, admits=quota.admits)
+        return ClusterObjects(
+            lists, oldest_first(policies), tuple(topologies), tuple(moves), tuple(broken), quota.excesses()
+        )
 
     def confirm(self) -> bool:
         """Policies and topologies were listed after the pods."""
@@ -101,21 +107,31 @@ class ClusterLister:
     def _list(self, kind: Kind, read: Callable[[JSON], T], *, metadata_only: bool = False) -> list[T]:
         return read_list(self._client, Query(kind, metadata_only=metadata_only), read).items
 
-    def _installed(self, kind: Kind) -> list[JSON]:
+    def _installed(self, kind: Kind, read: Callable[[JSON], T]) -> list[T]:
         """Raises NotInstalledError if the CRD is not installed."""
         try:
-            return self._list(kind, _as_is)
+            return self._list(kind, read)
         except NotFound as error:
             raise NotInstalledError(kind.plural) from error
 
-    def _ours(self, kind: Kind, model: type[R], broken: list[InvalidResource]) -> list[Read[R]]:
-        found: list[Read[R]] = []
-        for raw in self._installed(kind):
+    def _ours(
+        self,
+        kind: Kind,
+        model: type[R],
+        broken: list[InvalidResource],
+        *,
+        admits: Callable[[JSON], bool] = lambda _: True,
+    ) -> list[Read[R]]:
+        def read(raw: JSON) -> Read[R] | None:
+            if not admits(raw):
+                return None
             try:
-                found.append(Read(raw, model.parse({"apiVersion": kind.api_version, "kind": kind.kind, **raw})))
+                return Read(raw, model.parse({"apiVersion": kind.api_version, "kind": kind.kind, **raw}))
             except InvalidResource as error:
                 broken.append(error)
-        return found
+                return None
+
+        return [each for each in self._installed(kind, read) if each is not None]
 
 
 def _as_is(raw: JSON) -> JSON:

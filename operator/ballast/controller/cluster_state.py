@@ -17,8 +17,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
-import msgspec
-
 from ballast.api import BalancingPolicy, SparkTopology
 from ballast.api.meta import Resource
 from ballast.controller.cluster_objects import ClusterObjects, NotInstalledError, Read, oldest_first
@@ -26,8 +24,8 @@ from ballast.controller.failures import Failure
 from ballast.controller.membership import key_of
 from ballast.controller.observe import Lists
 from ballast.controller.pod_index import PodIndex
-from ballast.controller.quota import LEAST_TOPOLOGY_BYTES, MOVES_BY_HAND, TOPOLOGY_BYTES, Quota
-from ballast.errors import InvalidField, InvalidResource
+from ballast.controller.quota import Excess, MoveQuota, Quota, TopologyQuota
+from ballast.errors import InvalidResource
 from ballast.kube import kinds, names
 from ballast.kube.client import Client
 from ballast.kube.constraint_reader import Claim, Volume, Volumes, read_claim, read_volume
@@ -92,8 +90,10 @@ class ClusterState:
         self._policies: Store[Read[BalancingPolicy] | InvalidResource] = Store(
             partial(_parsed, kinds.BALANCING_POLICY, BalancingPolicy), self._spec_changed
         )
-        self._topologies: Store[Read[SparkTopology] | InvalidResource] = Store(self._topology, self._topology_changed)
-        self._topology_quota, self._move_quota = Quota(TOPOLOGY_BYTES), Quota(MOVES_BY_HAND)
+        self._topologies: Store[Read[SparkTopology] | InvalidResource | None] = Store(
+            self._topology, self._topology_changed
+        )
+        self._topology_quota, self._move_quota = TopologyQuota(), MoveQuota()
         self._ours: dict[Kind, Store[Any]] = {
             kinds.EXECUTOR_MOVE: self._moves,
             kinds.BALANCING_POLICY: self._policies,
@@ -195,6 +195,13 @@ class ClusterState:
     def _limited(self) -> tuple[tuple[Quota, Store[Any]], ...]:
         return (self._topology_quota, self._topologies), (self._move_quota, self._moves)
 
+    def _excesses(self) -> tuple[Excess, ...]:
+        found: list[Excess] = []
+        for quota, limited in self._limited():
+            with limited.lock:
+                found.extend(quota.excesses())
+        return tuple(found)
+
     def unheard(self, missed: Mapping[str, int]) -> bool:
         """Whether kopf has still not reported one of these objects as `verify` found it.
 
@@ -244,6 +251,7 @@ class ClusterState:
             tuple(sorted(followed, key=lambda each: key_of(each.resource))),
             moves,
             tuple(each for each in (*policies, *topologies) if isinstance(each, InvalidResource)),
+            self._excesses(),
         )
 
     def gated(self) -> list[Pod]:
@@ -311,23 +319,13 @@ class ClusterState:
 
     def _move(self, raw: JSON) -> JSON | None:
         """None for a move by hand that exceeds the quota."""
-        metadata, reason = raw["metadata"], (raw.get("spec") or {}).get("reason") or {}
-        uid, namespace = metadata["uid"], metadata.get("namespace") or ""
-        if reason.get("strategy", BY_HAND) != BY_HAND or self._move_quota.admit(uid, namespace, 1):
-            return _lean(raw)
-        if self._move_quota.refused[namespace] == 1:
-            words = "left alone: ExecutorMoves by hand in %s, from %s on: there are more than %d; delete some"
-            _LOG.warning(words, namespace, metadata["name"], MOVES_BY_HAND)
-        return None
+        reason = (raw.get("spec") or {}).get("reason") or {}
+        own = reason.get("strategy", BY_HAND) != BY_HAND
+        return _lean(raw) if own or self._move_quota.admit(raw, 1) else None
 
-    def _topology(self, raw: JSON) -> Read[SparkTopology] | InvalidResource:
-        metadata = raw["metadata"]
-        uid, namespace = metadata["uid"], metadata.get("namespace") or ""
-        size = max(LEAST_TOPOLOGY_BYTES, len(msgspec.json.encode(raw.get("spec"))))
-        if self._topology_quota.admit(uid, namespace, size):
-            return _parsed(kinds.SPARK_TOPOLOGY, SparkTopology, raw)
-        remedy = f"the SparkTopologies of {namespace} take more than {TOPOLOGY_BYTES >> 20} MiB: delete some"
-        return InvalidResource(f"SparkTopology {metadata['name']}", [InvalidField("spec", namespace, remedy)])
+    def _topology(self, raw: JSON) -> Read[SparkTopology] | InvalidResource | None:
+        """None for a topology that exceeds the quota."""
+        return _parsed(kinds.SPARK_TOPOLOGY, SparkTopology, raw) if self._topology_quota.admits(raw) else None
 
     def _topology_changed(
         self, before: Read[SparkTopology] | InvalidResource | None, after: Read[SparkTopology] | InvalidResource | None

@@ -1,13 +1,20 @@
 """How much of the operator's memory the objects of one namespace may take.
 
 A user who may create SparkTopologies or ExecutorMoves in one namespace can create very many, and topologies as long as
-the API server takes. Objects beyond the quota of their namespace are left alone, and named in the log.
+the API server takes. Objects beyond the quota of their namespace are left alone; an Event and the log name one of them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container
+from dataclasses import dataclass
+
+import msgspec
+
+from ballast.kube import kinds
+from ballast.kube.document import JSON
+from ballast.kube.kinds import Kind
 
 TOPOLOGY_BYTES = 4 << 20
 """Of the specs of one namespace's topologies, as JSON. Parsed, they take about seven times as much."""
@@ -17,36 +24,53 @@ MOVES_BY_HAND = 2_000
 """Of one namespace."""
 
 
-class Quota:
-    """Not thread-safe: callers hold the lock of the store that the objects are in. `most`: of each namespace."""
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """Objects of one namespace that are left alone, by one of them."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    kind: Kind
+    namespace: str
+    name: str
+    uid: str
+    limit: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.kind.plural} in {self.namespace} beyond {self.limit} are left alone, {self.name} too: delete some"
+        )
+
+
+class Quota:
+    """Not thread-safe: callers hold the lock of the store that the objects are in.
+
+    `most`: of each namespace; `limit`: the same in words.
+    """
+
+    def __init__(self, kind: Kind, most: int, limit: str) -> None:
+        self._kind, self._most, self._limit = kind, most, limit
         self._admitted: dict[str, tuple[str, int]] = {}
         """Namespace and size, by uid."""
         self._used: Counter[str] = Counter()
         """Sum of sizes, by namespace."""
-        self._refused: dict[str, str] = {}
-        """Namespaces, by uid."""
-        self.refused: Counter[str] = Counter()
-        """How many are refused, by namespace."""
+        self._refused: dict[str, tuple[str, str]] = {}
+        """Namespaces and names, by uid."""
         self._freed: set[str] = set()
         """Namespaces that use less than when `retriable` was last called."""
 
-    def admit(self, uid: str, namespace: str, size: int) -> bool:
-        """Whether an object of that size is within the quota. Its size replaces the one that it had before."""
+    def admit(self, raw: JSON, size: int) -> bool:
+        """Whether the object, of that size, is within the quota. Its size replaces the one that it had before."""
+        metadata = raw["metadata"]
+        uid, namespace = metadata["uid"], metadata.get("namespace") or ""
         self.remove(uid)
         if self._used[namespace] + size > self._most:
-            self._refused[uid] = namespace
-            self.refused[namespace] += 1
+            self._refused[uid] = namespace, metadata["name"]
             return False
         self._admitted[uid] = namespace, size
         self._used[namespace] += size
         return True
 
     def remove(self, uid: str) -> None:
-        if (refused := self._refused.pop(uid, None)) is not None:
-            self.refused[refused] -= 1
+        self._refused.pop(uid, None)
         if uid not in self._admitted:
             return
         namespace, size = self._admitted.pop(uid)
@@ -62,6 +86,28 @@ class Quota:
 
     def retriable(self) -> frozenset[str]:
         """Uids of refused objects in namespaces that use less than when this was last called."""
-        found = frozenset(uid for uid, namespace in self._refused.items() if namespace in self._freed)
+        found = frozenset(uid for uid, (namespace, _) in self._refused.items() if namespace in self._freed)
         self._freed.clear()
         return found
+
+    def excesses(self) -> tuple[Excess, ...]:
+        """One of each namespace: its first object by name."""
+        first: dict[str, tuple[str, str]] = {}
+        for uid, (namespace, name) in self._refused.items():
+            first[namespace] = min(first.get(namespace, (name, uid)), (name, uid))
+        return tuple(Excess(self._kind, each, *first[each], self._limit) for each in sorted(first))
+
+
+class TopologyQuota(Quota):
+    def __init__(self) -> None:
+        super().__init__(kinds.SPARK_TOPOLOGY, TOPOLOGY_BYTES, f"{TOPOLOGY_BYTES >> 20} MiB of specs")
+
+    def admits(self, raw: JSON) -> bool:
+        return self.admit(raw, max(LEAST_TOPOLOGY_BYTES, len(msgspec.json.encode(raw.get("spec")))))
+
+
+class MoveQuota(Quota):
+    """For moves by hand."""
+
+    def __init__(self) -> None:
+        super().__init__(kinds.EXECUTOR_MOVE, MOVES_BY_HAND, f"{MOVES_BY_HAND} by hand")

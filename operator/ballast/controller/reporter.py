@@ -18,6 +18,7 @@ from ballast.controller.ends import Finding
 from ballast.controller.logs import Changes
 from ballast.controller.loop import earliest
 from ballast.controller.membership import key_of
+from ballast.controller.quota import Excess
 from ballast.controller.status import Outlook, policy_status, stalled_status, topology_status, unshown_status
 from ballast.controller.status.topology import Adviser
 from ballast.controller.turns import StatusTurns
@@ -28,7 +29,7 @@ from ballast.kube.errors import Conflict, KubeError, NotFound
 from ballast.kube.events import EventRecorder, Notice, Regarding
 from ballast.kube.kinds import Kind
 from ballast.kube.objects import difference, write_status
-from ballast.model import ConditionReason, Memory, MovesMode, Phase, Plan, Reason
+from ballast.model import ConditionReason, EventReason, Memory, MovesMode, Phase, Plan, Reason
 
 _LOG = logging.getLogger(__name__)
 _NO_FAULT = (ConditionReason.NOT_CONFIGURED, ConditionReason.NO_ANSWER_YET)
@@ -180,13 +181,20 @@ class Reporter:
         return self._write(kinds.BALANCING_POLICY, read.raw, status.to_dict())
 
     def begin(
-        self, policies: Collection[str], broken: Sequence[BallastError], topologies: Collection[str] = ()
+        self,
+        policies: Collection[str],
+        broken: Sequence[BallastError],
+        topologies: Collection[str] = (),
+        excesses: Sequence[Excess] = (),
     ) -> None:
         """A round begins with these policies, and these topologies by key. What is gone by now is forgotten.
 
         `broken`: about objects that can't be read. They are left alone, and the log names them once.
         """
-        told = {str(error) for error in broken}
+        told = {str(each) for each in (*broken, *excesses)}
+        for each in excesses:
+            first = Regarding(each.kind, each.name, each.uid, each.namespace)
+            self._events.post(Notice(first, EventReason.QUOTA_EXCEEDED, "Observe", str(each), warning=True))
         for message in sorted(told - self._told):
             _LOG.warning("left alone: %s", message)
         self._told, now = told, self._clock()

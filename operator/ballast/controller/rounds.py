@@ -182,7 +182,7 @@ class Rounds:
         cluster_view = ClusterView(objects, pools, self._gates, now, self._failures, moves, self._topology_turns)
         self._parts.movers.keep(moves, gated=gated)
         topologies = {key_of(read.resource) for read in objects.topologies}
-        self._parts.reporter.begin(policies, [*objects.broken, *broken], topologies)
+        self._parts.reporter.begin(policies, [*objects.broken, *broken], topologies, objects.excesses)
         self._seen, self._failed, self.release_at = set(), {}, None
         return cluster_view, moves
 

@@ -84,7 +84,7 @@ class Viewer:
         objects = self._lister.look()
         moves, broken = read_moves(objects.moves)
         pools = pools_of(objects.policies, objects.lists.nodes)
-        problems = [str(error) for error in (*objects.broken, *broken)]
+        problems = [str(error) for error in (*objects.broken, *broken, *objects.excesses)]
         why_not = {_name(p): why.message for p in objects.policies if (why := blocked(p.resource, pools)) is not None}
         problems += [f"BalancingPolicy {name}: {why}" for name, why in why_not.items()]
         chosen = [read for read in objects.policies if policy in (None, _name(read))]

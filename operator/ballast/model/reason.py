@@ -138,3 +138,4 @@ class EventReason(StrEnum):
     RELEASE_REFUSED = "ReleaseRefused"
     MOVE_DECIDED = "MoveDecided"
     MOVE_NOT_CREATED = "MoveNotCreated"
+    QUOTA_EXCEEDED = "QuotaExceeded"

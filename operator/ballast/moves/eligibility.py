@@ -74,8 +74,8 @@ def _workload(case: Case, moves: MovesPolicy) -> Objection | None:
     if workload is None and case.executor.unknown_topology:
         return Reason.UNKNOWN_TOPOLOGY, (
             f"its label ballast.dev/topology names {case.executor.unknown_topology}, and namespace "
-            f"{case.executor.namespace} has no SparkTopology of that name, so its workload is not known: correct the "
-            "label, create the SparkTopology, or set the label ballast.dev/workload"
+            f"{case.executor.namespace} has no SparkTopology of that name within its quota, so its workload is not "
+            "known: correct the label, create the SparkTopology, or set the label ballast.dev/workload"
         )
     if workload is None:
         return Reason.UNKNOWN_WORKLOAD, (

@@ -200,12 +200,14 @@ def test_topologies_beyond_the_quota_of_their_namespace_are_left_alone_until_oth
     with observed(sparktopologies=[*flood, others]) as found:
         objects = found.state.look()
         assert named(objects) == ["long-0", "long-1", "long-2", "long-3", "other"]
-        assert "more than 4 MiB: delete some" in str(objects.broken[0])
-        assert len(objects.broken) == 3
+        assert [str(each) for each in objects.excesses] == [
+            "sparktopologies in analytics beyond 4 MiB of specs are left alone, long-4 too: delete some"
+        ]
         found.state.heard(kinds.SPARK_TOPOLOGY, identified(flood[0], 1), deleted=True)
         found.cluster.servers["sparktopologies"] = WatchedCluster(other=[*flood[1:], others]).server("other")
         found.state.verify()
         assert named(found.state.look()) == ["long-1", "long-2", "long-3", "long-4", "other"]
+        assert [each.name for each in found.state.look().excesses] == ["long-5"]
 
 
 def test_very_short_topologies_count_as_a_kibibyte_each() -> None:
@@ -217,14 +219,12 @@ def test_very_short_topologies_count_as_a_kibibyte_each() -> None:
         assert len(found.state.look().topologies) == 4096
 
 
-def test_moves_by_hand_beyond_the_quota_of_their_namespace_are_left_alone_and_the_operators_own_are_not(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_moves_by_hand_beyond_the_quota_of_their_namespace_are_left_alone_and_the_operators_own_are_not() -> None:
     flood, own = [by_hand(number) for number in range(2010)], [move(number) for number in range(3000, 3010)]
     with observed(executormoves=[*flood, *own]) as found:
         assert len(found.state.look().moves) == 2010
-        assert [record.message for record in caplog.records if "by hand" in record.message] == [
-            "left alone: ExecutorMoves by hand in analytics, from m2000 on: there are more than 2000; delete some"
+        assert [str(each) for each in found.state.look().excesses] == [
+            "executormoves in analytics beyond 2000 by hand are left alone, m2000 too: delete some"
         ]
         found.state.heard(kinds.EXECUTOR_MOVE, identified(flood[0], 1), deleted=True)
         found.cluster.servers["executormoves"] = WatchedCluster(other=[*flood[1:], *own]).server("other")

@@ -16,9 +16,11 @@ from ballast.controller.context import Context
 from ballast.controller.ends import Finding
 from ballast.controller.failures import Application, Failed
 from ballast.controller.observe import Lists
+from ballast.controller.quota import Excess
 from ballast.controller.reporter import QUIET_SECONDS, Candidate, Reporter, owner_of
 from ballast.controller.status import Outlook
 from ballast.errors import BallastError
+from ballast.kube import kinds
 from ballast.kube.errors import Unavailable
 from ballast.kube.events import EventRecorder
 from ballast.model import ConditionReason, Executor, Memory, MetricsHealth, NodeUsage, Phase, Reason, Snapshot, Topology
@@ -312,6 +314,16 @@ def test_what_is_gone_is_forgotten(stage: Stage, caplog: pytest.LogCaptureFixtur
     stage.now += QUIET_SECONDS
     stage.reporter.begin(set(), [])
     assert len(stage.reporter) == 0
+
+
+def test_objects_beyond_the_quota_of_their_namespace_have_an_event_and_a_line_in_the_log(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    excess = Excess(kinds.SPARK_TOPOLOGY, "tenant", "long-4", "u4", "4 MiB of specs")
+    for _ in range(3):
+        stage.reporter.begin({"streaming"}, [], excesses=[excess])
+    assert stage.events()[0] == ("QuotaExceeded", str(excess), "long-4")
+    assert [record.message for record in caplog.records].count(f"left alone: {excess}") == 1
 
 
 def test_a_round_does_not_forget_what_was_just_written(stage: Stage) -> None:
