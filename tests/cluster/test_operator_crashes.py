@@ -1,7 +1,7 @@
 """The operator's process ends before or after each of its writes; started again, it comes to the same end.
 
-Everything is real but the process: rounds run in this one, and end at the n-th write of a placement, of a move, of one
-that gains nothing, and of one that never begins. At the end of the module it is processes that are killed, two in a
+Everything is real but the process: reconciles run in this one, and end at the n-th write of a placement, of a move, of
+one that gains nothing, and of one that never begins. At the end of the module it is processes that are killed, two in a
 run, at a sample of writes.
 """
 
@@ -184,11 +184,11 @@ def test_it_ends_alike_wherever_the_process_ends(
 
 
 def _ends(undisturbed: Fate) -> list[tuple[int, When]]:
-    """After each write, and before the first one of each round.
+    """After each write, and before the first one of each reconcile.
 
-    Within a round the world does nothing else, so before a write is after the one before it.
+    Within a reconcile the world does nothing else, so before a write is after the one before it.
     """
-    first = {count + 1 for count in undisturbed.rounds}
+    first = {count + 1 for count in undisturbed.reconciles}
     every = itertools.product(range(1, len(undisturbed.writes) + 1), When)
     return [(at, when) for at, when in every if when is When.AFTER or at in first]
 

@@ -62,7 +62,7 @@ class ClusterObjects:
 
 
 class Observer(Protocol):
-    """Shows a round the cluster: by lists (ClusterLister), or as the watches have it (ClusterState)."""
+    """Shows a reconcile the cluster: by lists (ClusterLister), or as the watches have it (ClusterState)."""
 
     def look(self) -> ClusterObjects: ...
 

@@ -94,7 +94,7 @@ class Failures:
 
 
 class FailureReports:
-    """On their way from the watch to the rounds: put in by one thread, taken out by another."""
+    """On their way from the watch to the reconciler: put in by one thread, taken out by another."""
 
     def __init__(self) -> None:
         self._lock = Lock()

@@ -1,7 +1,7 @@
 """The gate timeout: releasing executors that nothing else released in time. Every replica does this by itself.
 
-The leader's rounds release executors well before. Where they don't (the leader is dead, starved, or stuck in a plan),
-executors are still released as near to each other as can be worked out in a few milliseconds.
+The leader's reconciles release executors well before. Where they don't (the leader is dead, starved, or stuck in a
+plan), executors are still released as near to each other as can be worked out in a few milliseconds.
 """
 
 from __future__ import annotations

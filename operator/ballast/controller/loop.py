@@ -1,4 +1,4 @@
-"""The reconcile loop and its threads: a round when something changed or one is due, backing off after a failure."""
+"""The reconcile loop and its threads: a reconcile when something changed or one is due, backing off after a failure."""
 
 from __future__ import annotations
 
@@ -108,8 +108,9 @@ _LOG = logging.getLogger(__name__)
 CALM_SECONDS = 0.15
 """Changes within this time are reconciled together."""
 _REST_RATIO = 6.0
-"""After a round, no other one for so many times the CPU time that it took: changes that never end must not take more
-than about a seventh of a core. CPU time, not wall time, so that an operator that is starved does not slow down further.
+"""After a reconcile, no other one for so many times the CPU time that it took: changes that never end must not take
+more than about a seventh of a core. CPU time, not wall time, so that an operator that is starved does not slow down
+further.
 """
 _FIRST_BACKOFF_SECONDS = 1.0
 _LONGEST_BACKOFF_SECONDS = 30.0
@@ -118,7 +119,7 @@ _LONGEST_REST_SECONDS = 2.0
 
 
 class Agenda:
-    """The time at which the next round is due. Marking it later than it is due already changes nothing.
+    """The time at which the next reconcile is due. Marking it later than it is due already changes nothing.
 
     Belongs to one event loop.
     """
@@ -131,39 +132,39 @@ class Agenda:
         self._changed = asyncio.Event()
 
     def mark(self, *, after_seconds: float = 0.0) -> None:
-        """Have a round, now or after a delay."""
+        """Have a reconcile, now or after a delay."""
         at = self._clock() + after_seconds
         if at < self._due:
             self._due = at
             self._changed.set()
 
     def promise(self, *, after_seconds: float) -> None:
-        """Have a round after a delay, also while others rest: an executor has come to its gate, or leaves it."""
+        """Have a reconcile after a delay, also while others rest: an executor has come to its gate, or leaves it."""
         at = self._clock() + after_seconds
         if at < self._promised:
             self._promised = at
             self._changed.set()
 
     def release_due(self) -> bool:
-        """Whether a promised round is due. From any thread."""
+        """Whether a promised reconcile is due. From any thread."""
         return self._promised <= self._clock()
 
     def rest(self, seconds: float, *, promised_seconds: float = 0.0) -> None:
-        """Have no round before so many seconds are over, whatever is marked; of those promised, none before
+        """Have no reconcile before so many seconds are over, whatever is marked; of those promised, none before
         `promised_seconds`.
         """
         now = self._clock()
         self._rested, self._paused = now + seconds, now + promised_seconds
 
     def take(self) -> bool:
-        """Whether a round is due; if so it is off the agenda until it is marked again."""
+        """Whether a reconcile is due; if so it is off the agenda until it is marked again."""
         due = self._next <= self._clock()
         if due:
             self._due = self._promised = float("inf")
         return due
 
     async def wait(self) -> None:
-        """Wait until a round is due, and take it."""
+        """Wait until a reconcile is due, and take it."""
         while not self.take():
             self._changed.clear()
             try:
@@ -201,11 +202,11 @@ async def or_stop(work: Awaitable[object], stop: asyncio.Event) -> bool:
 
 
 class Loop:
-    """Runs the rounds of the agenda while this replica leads, and one when it has led.
+    """Runs the reconciles of the agenda while this replica leads, and one when it has led.
 
-    `clock`: seconds since the epoch. `promised`: when the last round's next executors are to be released.
-    `look_again_seconds`: until a round that was due while this replica did not lead is thought of again. The lease may
-    lapse and be renewed with no other leader in between, and then no other replica marks the agenda.
+    `clock`: seconds since the epoch. `promised`: when the last reconcile's next executors are to be released.
+    `look_again_seconds`: until a reconcile that was due while this replica did not lead is thought of again. The lease
+    may lapse and be renewed with no other leader in between, and then no other replica marks the agenda.
     """
 
     def __init__(
@@ -222,7 +223,7 @@ class Loop:
         self._leading, self._clock, self._look_again_seconds = leading, clock, look_again_seconds
 
     async def run(self, work: Callable[[], float | None], stop: asyncio.Event) -> None:
-        """Until `stop` is set. `work`: one round, which blocks; it returns when the next one is due, if ever.
+        """Until `stop` is set. `work`: one reconcile, which blocks; it returns when the next one is due, if ever.
 
         It is also called once when the lease was lost: what it has kept is then to be put down.
         """
@@ -236,7 +237,7 @@ class Loop:
                 due, cpu_seconds = await in_background(_timed, work)
             except Exception as error:  # noqa: BLE001 -- a defect must not end the process: every replica would have it
                 if not isinstance(error, BallastError):
-                    _LOG.exception("a round failed")
+                    _LOG.exception("a reconcile failed")
                 backoff = self._after_failure(error, backoff)
                 # Events can't bring the next one sooner: a server in trouble would be asked for everything at each.
                 await pause(stop, _FIRST_BACKOFF_SECONDS)
@@ -256,7 +257,7 @@ class Loop:
 
     def _after_failure(self, error: Exception, backoff: float) -> float:
         why = str(error) or type(error).__name__
-        _LOG.warning("the round ended early, the next one comes in %.0f s: %s", backoff, why)
+        _LOG.warning("the reconcile ended early, the next one comes in %.0f s: %s", backoff, why)
         self._pulse.fail(why, alive=isinstance(error, AnotherReleaseError))
         self._agenda.mark(after_seconds=backoff)
         return min(2 * backoff, _LONGEST_BACKOFF_SECONDS)

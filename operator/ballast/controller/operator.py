@@ -1,4 +1,4 @@
-"""The running operator: keeps the cluster's state, elects a leader, runs rounds when something changed or is due."""
+"""The running operator: keeps the cluster's state, elects a leader, reconciles when something changed or is due."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from ballast.controller.loop import CALM_SECONDS, Agenda, Loop, LoopThread, in_b
 from ballast.controller.metrics_reader import MetricsReader
 from ballast.controller.movers import Movers
 from ballast.controller.other_releases import OtherReleases
+from ballast.controller.reconciler import Parts, Reconciler
 from ballast.controller.reporter import Reporter
-from ballast.controller.rounds import Parts, Rounds
 from ballast.controller.switch import Switch
 from ballast.controller.telemetry import HealthServer, Pulse, Telemetry
 from ballast.errors import BallastError
@@ -91,7 +91,7 @@ class Operator:
         )
         self._election = Election(self._election_client, self._lease, clock=self._clock, monotonic=time.monotonic)
         self._stopped = False
-        """A round that was left behind must not act any more."""
+        """A reconcile that was left behind must not act any more."""
         named = partial(
             Switch, name=settings.name, identity=settings.identity, clock=self._clock, monotonic=time.monotonic
         )
@@ -120,11 +120,11 @@ class Operator:
         self._reporter = Reporter(
             self._client, events=self._events, clock=self._clock, stays_off=lambda: self._switch.stays_off
         )
-        self._rounds = self._build_rounds()
+        self._reconciler = self._build_reconciler()
         places = Fallback(partial(self._state.look, patience_seconds=_FALLBACK_SECONDS), clock=self._clock)
         self._gates = GateTimeout(self._client, gated=self._state.gated, places=places, clock=self._clock)
 
-    def _build_rounds(self) -> Rounds:
+    def _build_reconciler(self) -> Reconciler:
         parts = Parts(
             observer=self._state,
             metrics=self._metrics,
@@ -140,7 +140,7 @@ class Operator:
             switch=self._switch,
             telemetry=self._telemetry,
         )
-        return Rounds(
+        return Reconciler(
             parts,
             clock=self._clock,
             monotonic=time.monotonic,
@@ -194,7 +194,9 @@ class Operator:
         try:
             async with asyncio.TaskGroup() as tasks:
                 electing = tasks.create_task(self._elect(stop, ended))
-                doing = [tasks.create_task(each(stop)) for each in (self._run_rounds, self._watch_gates, self._compare)]
+                doing = [
+                    tasks.create_task(each(stop)) for each in (self._run_reconciler, self._watch_gates, self._compare)
+                ]
                 tasks.create_task(self._wind_up(doing, electing, stop=stop, ended=ended))
         except Exception:
             await self._give_up_gates()
@@ -212,7 +214,7 @@ class Operator:
         self._work.call(partial(self._agenda.promise, after_seconds=CALM_SECONDS))
 
     async def _elect(self, stop: asyncio.Event, ended: asyncio.Event) -> None:
-        """Until `ended`: a leader goes on leading until its last round is over, and then turns the switch off."""
+        """Until `ended`: a leader goes on leading until its last reconcile is over, and then turns the switch off."""
         led = False
         while not ended.is_set() and (led or not stop.is_set()):
             leading = await in_background(self._election.tick)
@@ -226,7 +228,7 @@ class Operator:
             if leading and not led:
                 self._note_leading(leading=True)
                 self._state.distrust()
-                self._rounds.forget()
+                self._reconciler.forget()
                 self._others.forget()
                 self._agenda.mark()
             elif led and not leading:
@@ -242,16 +244,16 @@ class Operator:
         words = f"{identity} {'leads' if leading else 'leads no longer'}"
         logs.note(logs.Line.LEADER, words, {"identity": identity, "leading": leading})
 
-    async def _run_rounds(self, stop: asyncio.Event) -> None:
+    async def _run_reconciler(self, stop: asyncio.Event) -> None:
         loop = Loop(
             self._agenda,
             self._pulse,
             leading=lambda: self._election.leading,
             clock=self._clock,
             look_again_seconds=self._lease.retry_seconds,
-            promised=lambda: self._rounds.release_at,
+            promised=lambda: self._reconciler.release_at,
         )
-        await loop.run(self._rounds.run, stop)
+        await loop.run(self._reconciler.run, stop)
 
     async def _watch_gates(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
@@ -330,7 +332,7 @@ class Operator:
             await asyncio.wait_for(in_background(self._give_up, was_leading=was_leading), self._settings.stop_seconds)
         except TimeoutError:
             _LOG.warning("the API server hangs: the lease was not given up")
-        for each in (self._rounds, self._events, self._metrics, self._election_client, self._client):
+        for each in (self._reconciler, self._events, self._metrics, self._election_client, self._client):
             each.close()
 
     def _give_up(self, *, was_leading: bool) -> None:

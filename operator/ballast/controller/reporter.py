@@ -82,11 +82,11 @@ class Reporter:
         self._changes = Changes()
         self._policies: frozenset[str] = frozenset()
         self._candidates: dict[str, tuple[Read[SparkTopology], list[Candidate]]] = {}
-        """Of this round, by topology key."""
+        """Of this reconcile, by topology key."""
         self._turns = StatusTurns()
 
     def __len__(self) -> int:
-        """How many things it remembers from round to round."""
+        """How many things it remembers from reconcile to reconcile."""
         return len(self._written) + len(self._told) + len(self._advisers) + len(self._changes) + len(self._turns)
 
     def overdue(self, by_policy: Mapping[str, Iterable[Reason]]) -> None:
@@ -150,7 +150,7 @@ class Reporter:
     def conclude(self, release_due: Callable[[], bool] = lambda: False) -> float | None:
         """Every policy has been reported: bring their topologies' status up to date. Returns as `report`.
 
-        Once executors are to be released (`release_due`), all but a few are left to the next round.
+        Once executors are to be released (`release_due`), all but a few are left to the next reconcile.
         """
         taken = self._turns.take(self._candidates, release_due)
         due = [self._report_topology(*self._candidates[key]) for key in taken]
@@ -158,7 +158,7 @@ class Reporter:
 
     @property
     def postponed(self) -> frozenset[str]:
-        """Keys of the topologies that the last round left to the next one."""
+        """Keys of the topologies that the last reconcile left to the next one."""
         return self._turns.postponed
 
     def _report_topology(self, read: Read[SparkTopology], candidates: list[Candidate]) -> float | None:
@@ -187,7 +187,7 @@ class Reporter:
         topologies: Collection[str] = (),
         excesses: Sequence[Excess] = (),
     ) -> None:
-        """A round begins with these policies, and these topologies by key. What is gone by now is forgotten.
+        """A reconcile begins with these policies, and these topologies by key. What is gone by now is forgotten.
 
         `broken`: about objects that can't be read. They are left alone, and the log names them once.
         """

@@ -216,12 +216,12 @@ class Telemetry:
         self._places[policy] = places
 
 
-# Liveness and readiness: a replica is alive while its loop finishes rounds, and ready once it has done one.
+# Liveness and readiness: a replica is alive while its loop finishes reconciles, and ready once it has done one.
 
 _GRACE_SECONDS = 1.0
 """For an answer that is under way when the server stops."""
 ALIVE_SECONDS = 90.0
-"""Without a finished round for so long (and three intervals of the policies), the replica is to be restarted."""
+"""Without a finished reconcile for so long (and three intervals of the policies), the replica is to be restarted."""
 
 
 @dataclass(slots=True)
@@ -231,9 +231,9 @@ class Pulse:
     clock: Callable[[], float]
     beaten_at: float | None = None
     expected_seconds: float = 60.0
-    """How long a round may take to come."""
+    """How long a reconcile may take to come."""
     failing: str = ""
-    """Why the last round failed; empty when it did not."""
+    """Why the last reconcile failed; empty when it did not."""
     started_at: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -281,11 +281,11 @@ class HealthServer:
 
     async def _healthz(self, request: web.Request) -> web.Response:
         del request
-        return _answer(holds=self._pulse.alive, why=self._pulse.failing or "no round has finished for too long")
+        return _answer(holds=self._pulse.alive, why=self._pulse.failing or "no reconcile has finished for too long")
 
     async def _readyz(self, request: web.Request) -> web.Response:
         del request
-        return _answer(holds=self._pulse.ready, why=self._pulse.failing or "no round has finished yet")
+        return _answer(holds=self._pulse.ready, why=self._pulse.failing or "no reconcile has finished yet")
 
 
 def _answer(*, holds: bool, why: str) -> web.Response:

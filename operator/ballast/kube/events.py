@@ -156,7 +156,7 @@ class EventRecorder:
 
 
 class QueuedEventRecorder(EventRecorder):
-    """Posts in its own thread: no round waits for an Event. When too many wait, new ones are dropped."""
+    """Posts in its own thread: no reconcile waits for an Event. When too many wait, new ones are dropped."""
 
     def __init__(
         self, client: Client, *, instance: str, clock: Callable[[], float], on_error: Callable[[KubeError], None]

@@ -1,4 +1,4 @@
-"""The operator's rounds in this process: with a clock of ours, figures of ours, and an end at any write."""
+"""The operator's reconciles in this process: with a clock of ours, figures of ours, and an end at any write."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from ballast.controller.ends import Rates
 from ballast.controller.failures import Failure
 from ballast.controller.metrics_reader import NOT_CONFIGURED, MetricsReader
 from ballast.controller.movers import Movers
+from ballast.controller.reconciler import Parts, Reconciler
 from ballast.controller.reporter import Reporter
-from ballast.controller.rounds import Parts, Rounds
 from ballast.controller.switch import Switch
 from ballast.controller.telemetry import Telemetry
 from ballast.kube.client import Client, Limits
@@ -60,8 +60,8 @@ class Fate:
     when: When = When.BEFORE
     writes: list[str] = field(default_factory=list)
     """What was written, in words."""
-    rounds: list[int] = field(default_factory=list)
-    """How many writes there had been when each round began."""
+    reconciles: list[int] = field(default_factory=list)
+    """How many writes there had been when each reconcile began."""
     dead: bool = False
 
     def meet(self, words: str, write: Callable[[], T]) -> T:
@@ -155,21 +155,21 @@ class FakeFigures:
 class Hand:
     """One life of the operator."""
 
-    rounds: Rounds
+    reconciler: Reconciler
     client: Client
     fate: Fate
     telemetry: Telemetry
 
     def round(self) -> None:
-        self.fate.rounds.append(len(self.fate.writes))
-        self.rounds.run()
+        self.fate.reconciles.append(len(self.fate.writes))
+        self.reconciler.run()
 
     def metric(self, name: str, **labels: str) -> float | None:
         """As Prometheus would scrape it."""
         return self.telemetry.registry.get_sample_value(name, labels)
 
     def close(self) -> None:
-        self.rounds.close()
+        self.reconciler.close()
         self.client.close()
 
 
@@ -190,15 +190,15 @@ def hand(
     events = EventRecorder(client, instance=identity, clock=clock, on_error=_raise)
     parts = Parts(
         observer=ClusterLister(client),
-        metrics=metrics or FakeFigures(),  # type: ignore[arg-type]  # what rounds call of it
+        metrics=metrics or FakeFigures(),  # type: ignore[arg-type]  # what reconciles call of it
         movers=Movers(client, events=events, telemetry=telemetry, clock=clock),
         actuator=Actuator(client, events=events, telemetry=telemetry, clock=clock),
         reporter=Reporter(client, events=events, clock=clock),
         switch=Switch(client, name=RELEASE, identity=identity, clock=clock, monotonic=clock),
         telemetry=telemetry,
     )
-    rounds = Rounds(parts, clock=clock, monotonic=clock, leading=lambda: True, reported=reported)
-    return Hand(rounds, client, found, telemetry)
+    reconciler = Reconciler(parts, clock=clock, monotonic=clock, leading=lambda: True, reported=reported)
+    return Hand(reconciler, client, found, telemetry)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""An executor on a hot node that is asked to move, and an operator that a test walks through it, round by round."""
+"""An executor on a hot node that is asked to move, and an operator that a test walks through it step by step."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Stage:
         return status if status.get("phase") in ENDED else None
 
     def until(self, look: Callable[[], JSON | None], what: str) -> JSON:
-        """Rounds until `look` finds something; whoever left is replaced, and time passes while it settles."""
+        """Reconciles until `look` finds something; whoever left is replaced, and time passes while it settles."""
 
         def once() -> JSON | None:
             self.operator.round()

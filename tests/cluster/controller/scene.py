@@ -85,11 +85,11 @@ class Scene:
         self.driver = Driver(self.mine, self.name, self.executors, {names.TOPOLOGY: self.name})
 
     def live(self, fate: Fate, done: Callable[[Scene], bool]) -> Fate:
-        """Rounds until `done`, in a second life if the first one ends; the fate of the first."""
+        """Reconciles until `done`, in a second life if the first one ends; the fate of the first."""
         for one in (fate, Fate()):
             operator = hand(self.installed.testbed, clock=self.clock, metrics=self.metrics, fate=one)
             try:
-                self._rounds(operator, done)
+                self._reconcile(operator, done)
             except Died:
                 self.driver.step()
                 self.driver.await_running()
@@ -99,7 +99,7 @@ class Scene:
             return fate
         raise AssertionError("the second life has no end")
 
-    def _rounds(self, operator: Hand, done: Callable[[Scene], bool]) -> None:
+    def _reconcile(self, operator: Hand, done: Callable[[Scene], bool]) -> None:
         wait_until(
             lambda: done(self) or self._round(operator),
             what="the play ends",

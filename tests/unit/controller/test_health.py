@@ -63,7 +63,7 @@ async def test_probes_are_answered_with_the_reason(time: Time) -> None:
     try:
         async with aiohttp.ClientSession(base_url=f"http://127.0.0.1:{port}") as session:
             assert await _get(session, "/healthz") == (200, "ok\n")
-            assert await _get(session, "/readyz") == (503, "no round has finished yet\n")
+            assert await _get(session, "/readyz") == (503, "no reconcile has finished yet\n")
             pulse.fail("list pods: no answer")
             assert await _get(session, "/readyz") == (503, "list pods: no answer\n")
             time.now += 1000

@@ -1,4 +1,4 @@
-"""When rounds run."""
+"""When reconciles run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Stage:
     def __init__(self) -> None:
         self.agenda, self.pulse, self.stop = Agenda(), Pulse(time.monotonic), asyncio.Event()
         self.lapses = 0
-        self.rounds = 0
+        self.reconciles = 0
         self.release_at: float | None = None
 
     def leading(self) -> bool:
@@ -30,11 +30,11 @@ class Stage:
         return self.lapses < 0
 
     async def run(self, *outcomes: Callable[[], float | None]) -> None:
-        """Until there have been as many rounds as outcomes."""
+        """Until there have been as many reconciles as outcomes."""
         ended, left = asyncio.get_running_loop(), list(outcomes)
 
         def work() -> float | None:
-            self.rounds += 1
+            self.reconciles += 1
             outcome = left.pop(0)
             if not left:
                 ended.call_soon_threadsafe(self.stop.set)
@@ -68,7 +68,7 @@ async def test_a_round_that_comes_due_while_the_lease_has_lapsed_runs_once_it_is
     stage.lapses = 3
     stage.agenda.mark()
     await stage.run(nothing_due)
-    assert stage.rounds == 1
+    assert stage.reconciles == 1
 
 
 async def test_who_has_lost_the_lease_gets_one_round_to_put_down_what_it_kept() -> None:
@@ -92,7 +92,7 @@ async def test_a_round_says_when_the_next_one_is_due() -> None:
     stage = Stage()
     stage.agenda.mark()
     await stage.run(due_at_once, due_at_once, nothing_due)
-    assert stage.rounds == 3
+    assert stage.reconciles == 3
     assert stage.pulse.ready
 
 
@@ -100,9 +100,9 @@ async def test_a_round_that_failed_is_told_and_comes_again(caplog: pytest.LogCap
     stage = Stage()
     stage.agenda.mark()
     await stage.run(unavailable, nothing_due)
-    assert stage.rounds == 2
+    assert stage.reconciles == 2
     assert [record.message for record in caplog.records] == [
-        "the round ended early, the next one comes in 1 s: list pods: no answer"
+        "the reconcile ended early, the next one comes in 1 s: list pods: no answer"
     ]
     assert stage.pulse.failing == ""
 
@@ -114,7 +114,7 @@ async def test_a_defect_that_shows_in_a_round_does_not_end_the_process(caplog: p
     stage = Stage()
     stage.agenda.mark()
     await stage.run(defective, nothing_due)
-    assert stage.rounds == 2
+    assert stage.reconciles == 2
     assert [record.exc_info is not None for record in caplog.records] == [True, False]
 
 
@@ -230,7 +230,7 @@ def test_a_round_that_runs_can_see_that_the_next_release_is_due() -> None:
     assert not agenda.release_due()
 
 
-def test_gates_that_never_end_leave_a_pause_between_rounds() -> None:
+def test_gates_that_never_end_leave_a_pause_between_reconciles() -> None:
     time = Time()
     agenda = Agenda(time)
     agenda.rest(60.0, promised_seconds=1.0)
@@ -245,7 +245,7 @@ async def test_a_round_promises_the_next_release() -> None:
     stage.release_at = NOW
     stage.agenda.mark()
     await stage.run(nothing_due, nothing_due)
-    assert stage.rounds == 2
+    assert stage.reconciles == 2
 
 
 def test_the_work_of_a_thread_begins_once_and_ends_when_it_is_told_to_however_often() -> None:

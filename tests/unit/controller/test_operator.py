@@ -196,7 +196,7 @@ def built(folder: Path) -> Iterator[Operator]:
     try:
         yield operator
     finally:
-        for each in (operator._rounds, operator._events, operator._metrics):
+        for each in (operator._reconciler, operator._events, operator._metrics):
             each.close()
 
 
@@ -262,7 +262,7 @@ async def test_a_replica_that_gains_or_loses_the_lease_says_so_and_has_a_round_a
 async def test_a_replica_that_goes_on_leading_says_so_once_and_forgets_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with built(tmp_path) as operator, patch.object(operator._rounds, "forget") as forget:
+    with built(tmp_path) as operator, patch.object(operator._reconciler, "forget") as forget:
         await elected(operator, *[(True, None)] * 3)
     assert forget.call_count == 1
     assert len([each for each in caplog.records if vars(each).get("event") == "LeadershipChanged"]) == 1

@@ -25,7 +25,7 @@ def switch(name: str, reason: str, created: str = OLD) -> JSON:
 @pytest.mark.parametrize(
     ("mine", "others", "rival"),
     [
-        pytest.param(None, [], None, id="alone, before its first round"),
+        pytest.param(None, [], None, id="alone, before its first reconcile"),
         pytest.param(switch("ballast", "Leading"), [], None, id="alone"),
         pytest.param(None, [switch("other", "Leading")], "other", id="another leads"),
         pytest.param(switch("ballast", "Stopped"), [switch("other", "Leading", NEW)], "other", id="it took over"),

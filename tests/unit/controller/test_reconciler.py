@@ -20,8 +20,8 @@ from ballast.controller.cluster_objects import ClusterLister, Observer
 from ballast.controller.ends import Rates
 from ballast.controller.metrics_reader import MetricsReader
 from ballast.controller.movers import Movers
+from ballast.controller.reconciler import Parts, Reconciler
 from ballast.controller.reporter import QUIET_SECONDS, Reporter
-from ballast.controller.rounds import Parts, Rounds
 from ballast.controller.switch import Switch
 from ballast.controller.telemetry import Telemetry
 from ballast.kube.client import Client
@@ -130,7 +130,7 @@ def operating(
     clock: Callable[[], float] = lambda: NOW,
     observer: Callable[[Client], Observer] = ClusterLister,
     release_promised: Callable[[], bool] = lambda: False,
-) -> Iterator[Rounds]:
+) -> Iterator[Reconciler]:
     client = script.client(folder)
     events = EventRecorder(client, instance="one", clock=clock, on_error=_fail)
     telemetry = telemetry or Telemetry(CollectorRegistry())
@@ -143,7 +143,7 @@ def operating(
         switch=Switch(client, name="ballast", identity="one", clock=clock, monotonic=clock),
         telemetry=telemetry,
     )
-    rounds = Rounds(
+    reconciler = Reconciler(
         parts,
         clock=clock,
         monotonic=monotonic,
@@ -152,15 +152,15 @@ def operating(
         patience_seconds=PATIENCE_SECONDS,
     )
     try:
-        yield rounds
+        yield reconciler
     finally:
-        rounds.close()
+        reconciler.close()
         client.close()
 
 
 def one_round(script: Scripted, folder: Path) -> float | None:
-    with operating(script, folder) as rounds:
-        return rounds.run()
+    with operating(script, folder) as reconciler:
+        return reconciler.run()
 
 
 def _fail(error: Exception) -> None:
@@ -219,8 +219,8 @@ def test_who_is_placed_does_not_wait_while_it_is_read_again_whether_others_opted
             before.append(released(script))
             return confirmed
 
-    with operating(script, tmp_path, observer=Lister) as rounds:
-        due = rounds.run()
+    with operating(script, tmp_path, observer=Lister) as reconciler:
+        due = reconciler.run()
     assert before == [{"ads-exec-1": True}]
     assert released(script) == BOTH | ({"stranger-exec-1": False} if confirmed else {})
     assert confirmed or due == NOW
@@ -253,21 +253,21 @@ def test_an_executor_of_no_policy_is_not_released_before_it_is_read_again_that_n
         def confirm(self) -> bool:
             return answers.pop(0)
 
-    with operating(script, tmp_path, observer=Lister) as rounds:
-        assert rounds.run() == NOW
+    with operating(script, tmp_path, observer=Lister) as reconciler:
+        assert reconciler.run() == NOW
         assert released(script) == {}
-        rounds.run()
+        reconciler.run()
         assert released(script) == {"stray-exec-1": False}
 
 
 def test_a_policy_that_is_deleted_is_told_of_no_longer(server: tuple[Server, Scripted], tmp_path: Path) -> None:
     found, script = server
     telemetry = Telemetry(CollectorRegistry())
-    with operating(script, tmp_path, telemetry=telemetry) as rounds:
-        rounds.run()
+    with operating(script, tmp_path, telemetry=telemetry) as reconciler:
+        reconciler.run()
         assert policies_told(telemetry) == set(TEAMS)
         found.lists["balancingpolicies"] = [policy("ads")]
-        rounds.run()
+        reconciler.run()
         assert policies_told(telemetry) == {"ads"}
 
 
@@ -293,15 +293,15 @@ def test_a_round_that_loses_the_lease_on_its_way_leaves_the_rest_to_the_next_one
         lapsed.append(lapses)
         return not lapses
 
-    with operating(script, tmp_path, leading=leading) as rounds:
-        assert rounds.run() == NOW
+    with operating(script, tmp_path, leading=leading) as reconciler:
+        assert reconciler.run() == NOW
         assert released(script) == {"ads-exec-1": True}
-        rounds.run()
+        reconciler.run()
         assert released(script) == BOTH
 
 
 def part(asked: Asked) -> str | None:
-    """Of the round: the switch, a team's pass, or what no policy steers."""
+    """Of the reconcile: the switch, a team's pass, or what no policy steers."""
     words = f"{asked.path} {asked.body}"
     return next((word for word in ("gateswitches", *TEAMS, "stray") if word in words), None)
 
@@ -309,7 +309,7 @@ def part(asked: Asked) -> str | None:
 def test_whenever_the_lease_is_lost_only_the_part_under_way_goes_on(
     server: tuple[Server, Scripted], tmp_path: Path
 ) -> None:
-    """Lost after each of the round's requests: between its parts, and in the middle of them."""
+    """Lost after each of the reconcile's requests: between its parts, and in the middle of them."""
     found, script = server
     found.lists["pods"].append(executor(1, application="stray", namespace="stray", gates=[GATE]))
     one_round(script, tmp_path)
@@ -317,8 +317,8 @@ def test_whenever_the_lease_is_lost_only_the_part_under_way_goes_on(
     assert {part(asked) for asked in whole} == {None, "gateswitches", *TEAMS, "stray"}
     for lost_after in range(1, len(whole)):
         script.asked.clear()
-        with operating(script, tmp_path, leading=lambda: len(script.asked) < lost_after) as rounds:  # noqa: B023
-            rounds.run()
+        with operating(script, tmp_path, leading=lambda: len(script.asked) < lost_after) as reconciler:  # noqa: B023
+            reconciler.run()
         before, after = script.asked[:lost_after], script.asked[lost_after:]
         under_way = next((name for asked in reversed(before) if (name := part(asked))), None)
         assert {part(asked) for asked in after if asked.method != "GET"} <= {under_way}, f"lost after {before[-1]}"
@@ -326,8 +326,8 @@ def test_whenever_the_lease_is_lost_only_the_part_under_way_goes_on(
 
 def test_a_round_that_finds_the_lease_lost_is_due_at_once(server: tuple[Server, Scripted], tmp_path: Path) -> None:
     _, script = server
-    with operating(script, tmp_path, leading=lambda: False) as rounds:
-        assert rounds.run() == NOW
+    with operating(script, tmp_path, leading=lambda: False) as reconciler:
+        assert reconciler.run() == NOW
     assert script.writes == []
 
 
@@ -340,12 +340,12 @@ def policies_told(telemetry: Telemetry) -> set[str]:
 def test_who_has_lost_the_lease_tells_of_no_policy_any_more(server: tuple[Server, Scripted], tmp_path: Path) -> None:
     _, script = server
     telemetry, lost = Telemetry(CollectorRegistry()), threading.Event()
-    with operating(script, tmp_path, telemetry=telemetry, leading=lambda: not lost.is_set()) as rounds:
-        rounds.run()
+    with operating(script, tmp_path, telemetry=telemetry, leading=lambda: not lost.is_set()) as reconciler:
+        reconciler.run()
         assert policies_told(telemetry) == set(TEAMS)
         lost.set()
         asked = len(script.asked)
-        assert rounds.run() == NOW
+        assert reconciler.run() == NOW
         assert (policies_told(telemetry), len(script.asked)) == (set(), asked)
 
 
@@ -354,11 +354,11 @@ def test_who_leads_again_tells_of_no_policy_that_was_deleted_meanwhile(
 ) -> None:
     found, script = server
     telemetry = Telemetry(CollectorRegistry())
-    with operating(script, tmp_path, telemetry=telemetry) as rounds:
-        rounds.run()
+    with operating(script, tmp_path, telemetry=telemetry) as reconciler:
+        reconciler.run()
         found.lists["balancingpolicies"] = [policy("ads")]
-        rounds.forget()
-        rounds.run()
+        reconciler.forget()
+        reconciler.run()
     assert policies_told(telemetry) == {"ads"}
 
 
@@ -370,12 +370,12 @@ def test_who_leads_again_does_not_trust_the_switch_that_it_left(
     def turned() -> int:
         return sum("/gateswitches/ballast?" in asked.path for asked in script.writes)
 
-    with operating(script, tmp_path) as rounds:
+    with operating(script, tmp_path) as reconciler:
         for told in (1, 1):
-            rounds.run()
+            reconciler.run()
             assert turned() == told
-        rounds.forget()
-        rounds.run()
+        reconciler.forget()
+        reconciler.run()
         assert turned() == 2, "the server's is off, whatever was written before"
 
 
@@ -384,15 +384,15 @@ def test_a_switch_that_stays_off_is_a_metric_as_long_as_this_replica_leads(
 ) -> None:
     found, script = server
     telemetry = Telemetry(CollectorRegistry())
-    with operating(script, tmp_path, telemetry=telemetry) as rounds:
-        rounds.run()
+    with operating(script, tmp_path, telemetry=telemetry) as reconciler:
+        reconciler.run()
         assert telemetry.registry.get_sample_value("ballast_gate_switched_off") == 0
         found.lists["gateswitches"][0]["status"] = {"reason": "Uninstalled", "heartbeatTime": text(NOW + 3600)}
-        rounds.forget()
-        rounds.run()
+        reconciler.forget()
+        reconciler.run()
         assert telemetry.registry.get_sample_value("ballast_gate_switched_off") == 1
-    with operating(script, tmp_path, telemetry=telemetry, leading=lambda: False) as rounds:
-        rounds.run()
+    with operating(script, tmp_path, telemetry=telemetry, leading=lambda: False) as reconciler:
+        reconciler.run()
     assert telemetry.registry.get_sample_value("ballast_gate_switched_off") == 0
 
 
@@ -416,8 +416,8 @@ def test_the_operators_metrics_tell_where_executors_run(server: tuple[Server, Sc
     found, script = server
     found.lists["pods"].append(executor(2, application="web", namespace="web", node="node-web"))
     telemetry = Telemetry(CollectorRegistry())
-    with operating(script, tmp_path, telemetry=telemetry) as rounds:
-        rounds.run()
+    with operating(script, tmp_path, telemetry=telemetry) as reconciler:
+        reconciler.run()
     (told,) = [sample for metric in telemetry.executor.collect() for sample in metric.samples]
     assert told.labels == {
         "policy": "web", "namespace": "web", "pod": "web-exec-2", "node": "node-web", "application": "web"
@@ -445,14 +445,14 @@ def test_of_a_topology_in_two_pools_one_policy_speaks_and_nothing_is_left_to_wri
         return [asked.body["status"] for asked in script.writes if "/sparktopologies/t/status" in asked.path]
 
     clock = Time(NOW)
-    with operating(script, tmp_path, clock=clock) as rounds:
-        rounds.run()
+    with operating(script, tmp_path, clock=clock) as reconciler:
+        reconciler.run()
         (status,) = written()
         assert status["policy"] == "ads"
         found.lists["sparktopologies"][0]["status"] = status
         for _ in range(3):
             clock.now += QUIET_SECONDS
-            rounds.run()
+            reconciler.run()
     assert "policy" not in [key for each in written()[1:] for key in each]
 
 
@@ -463,12 +463,12 @@ def test_a_status_that_had_to_wait_gets_a_round_of_its_own(server: tuple[Server,
     found, script = server
     found.lists["balancingpolicies"] = [policy("ads", **RARELY)]
     found.lists["pods"] = found.lists["executormoves"] = []
-    with operating(script, tmp_path) as rounds:
-        assert rounds.run() == NOW + 1800.0
+    with operating(script, tmp_path) as reconciler:
+        assert reconciler.run() == NOW + 1800.0
         (written,) = [asked.body["status"] for asked in script.writes if "/balancingpolicies/" in asked.path]
         found.lists["balancingpolicies"][0]["status"] = written
         found.lists["nodes"].append(node("node-new", labels={"team": "ads"}))
-        assert rounds.run() == NOW + QUIET_SECONDS
+        assert reconciler.run() == NOW + QUIET_SECONDS
 
 
 def topology(team: str, number: int) -> JSON:
@@ -490,13 +490,13 @@ def test_while_executors_come_to_their_gates_few_statuses_of_topologies_are_writ
     found.lists["sparktopologies"] = [*(topology("ads", number) for number in range(10)), topology("web", 0)]
     coming = threading.Event()
     coming.set()
-    with operating(script, tmp_path, release_promised=coming.is_set) as rounds:
-        assert rounds.run() == NOW
+    with operating(script, tmp_path, release_promised=coming.is_set) as reconciler:
+        assert reconciler.run() == NOW
         assert topologies_told(script) == ["ads/t0", "web/t0", "ads/t1"]
-        rounds.run()
+        reconciler.run()
         assert topologies_told(script)[3:] == ["ads/t2", "ads/t3"]
         coming.clear()
-        assert rounds.run() != NOW
+        assert reconciler.run() != NOW
         assert len(topologies_told(script)) == 11
 
 
@@ -509,8 +509,8 @@ def test_while_executors_come_to_their_gates_one_move_that_has_not_begun_is_look
     found.lists["executormoves"] = [ordered("ads") for _ in range(5)]
     for number, each in enumerate(found.lists["executormoves"]):
         each["metadata"] |= {"name": f"of-ads-{number}", "uid": f"uid-{number}"}
-    with operating(script, tmp_path, release_promised=lambda: coming) as rounds:
-        rounds.run()
+    with operating(script, tmp_path, release_promised=lambda: coming) as reconciler:
+        reconciler.run()
     assert len([asked for asked in script.writes if "/executormoves/" in asked.path]) == looked_at
 
 
@@ -530,13 +530,13 @@ def test_a_pod_that_another_gate_holds_as_well_slows_nobody_down(
 def test_what_had_no_turn_among_many_topologies_comes_before_those_that_had_one(
     server: tuple[Server, Scripted], tmp_path: Path
 ) -> None:
-    """So many that a round without executors at their gates looks at a part of them only."""
+    """So many that a reconcile without executors at their gates looks at a part of them only."""
     found, script = server
     found.lists["pods"] = found.lists["executormoves"] = []
     found.lists["sparktopologies"] = [topology("ads", number) for number in range(30)]
-    with operating(script, tmp_path, release_promised=lambda: True) as rounds:
+    with operating(script, tmp_path, release_promised=lambda: True) as reconciler:
         for _ in range(10):
-            rounds.run()
+            reconciler.run()
     assert len(set(topologies_told(script))) == 30
 
 
@@ -560,14 +560,14 @@ def test_a_clock_that_is_set_back_puts_no_full_pass_off(server: tuple[Server, Sc
     found.lists["balancingpolicies"] = [policy("ads", interval="15s")]
     found.lists["pods"] = found.lists["executormoves"] = []
     prompt, watches = _Prompt(), _Watches(Time(NOW), Time(5.0))
-    with operating(script, tmp_path, metrics=prompt, clock=watches.clock, monotonic=watches.monotonic) as rounds:
-        assert rounds.run() == NOW + INTERVAL_SECONDS
+    with operating(script, tmp_path, metrics=prompt, clock=watches.clock, monotonic=watches.monotonic) as reconciler:
+        assert reconciler.run() == NOW + INTERVAL_SECONDS
         watches.wait(5.0)
         watches.clock.now -= 3600.0
-        assert rounds.run() == watches.clock.now + INTERVAL_SECONDS - 5.0
+        assert reconciler.run() == watches.clock.now + INTERVAL_SECONDS - 5.0
         asked = len(prompt.asked)
         watches.wait(INTERVAL_SECONDS - 5.0)
-        assert rounds.run() == watches.clock.now + INTERVAL_SECONDS
+        assert reconciler.run() == watches.clock.now + INTERVAL_SECONDS
         assert len(prompt.asked) == asked + 1
 
 
@@ -584,8 +584,8 @@ def test_a_clock_that_is_set_back_while_a_round_runs_does_not_put_the_next_one_o
         return found.answer(asked)
 
     script.by = answer
-    with operating(script, tmp_path, clock=clock) as rounds:
-        due = rounds.run()
+    with operating(script, tmp_path, clock=clock) as reconciler:
+        due = reconciler.run()
     assert clock.now == NOW - 3600.0
     assert due is not None
     assert due <= clock.now + INTERVAL_SECONDS
@@ -621,15 +621,15 @@ def test_a_slow_prometheus_keeps_nobody_at_a_gate_and_is_asked_once(
 ) -> None:
     _, script = server
     slow = _Slow()
-    with operating(script, tmp_path, metrics=slow, monotonic=slow.time) as rounds:
+    with operating(script, tmp_path, metrics=slow, monotonic=slow.time) as reconciler:
         try:
-            assert rounds.run() == NOW + PATIENCE_SECONDS
+            assert reconciler.run() == NOW + PATIENCE_SECONDS
             assert released(script) == BOTH
             assert verdicts(script) == [("False", "NoAnswerYet")] * 2
-            rounds.run()
+            reconciler.run()
         finally:
             slow.answers.set()
-        rounds.run()
+        reconciler.run()
         assert verdicts(script)[-2:] == [("True", "Available")] * 2
         assert sorted(slow.asked) == list(TEAMS)
 
@@ -658,8 +658,8 @@ def test_who_is_let_go_because_a_pass_failed_is_told_so(
     server: tuple[Server, Scripted], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     _, script = server
-    with operating(script, tmp_path, metrics=_Broken()) as rounds:
-        rounds.run()
+    with operating(script, tmp_path, metrics=_Broken()) as reconciler:
+        reconciler.run()
     (line,) = [vars(each) for each in caplog.records if vars(each).get("event") == "PassFailed"]
     assert (line["policy"], line["error"]) == ("ads", "ZeroDivisionError: ")
     assert line["exc_info"] is not None
@@ -680,16 +680,18 @@ def test_between_full_passes_no_figures_are_used_that_are_older_than_they_may_be
     def metric(name: str) -> float | None:
         return telemetry.registry.get_sample_value(name, {"policy": "ads"})
 
-    with operating(script, tmp_path, metrics=prompt, telemetry=telemetry, clock=clock, monotonic=prompt.time) as rounds:
+    with operating(
+        script, tmp_path, metrics=prompt, telemetry=telemetry, clock=clock, monotonic=prompt.time
+    ) as reconciler:
         for since, asked, age in ((0.0, 1, 0.0), (90.0, 1, 90.0), (91.0, 2, 0.0), (181.0, 2, 90.0)):
             clock.now = NOW + since
-            rounds.run()
+            reconciler.run()
             assert (len(prompt.asked), metric("ballast_metrics_age_seconds")) == (asked, age)
         assert metric("ballast_metrics_timestamp_seconds") == NOW, "there was one full pass only"
         prompt.answers.clear()
         try:
             clock.now = NOW + 272.0
-            rounds.run()
+            reconciler.run()
             assert metric("ballast_pool_gap_points") is None
         finally:
             prompt.answers.set()
@@ -702,13 +704,13 @@ def test_an_answer_that_comes_too_late_is_used_by_no_full_pass_either(
     found.lists["balancingpolicies"] = [policy("ads")]
     late, clock = _Prompt(), Time(NOW)
     late.answers.clear()
-    with operating(script, tmp_path, metrics=late, clock=clock, monotonic=late.time) as rounds:
+    with operating(script, tmp_path, metrics=late, clock=clock, monotonic=late.time) as reconciler:
         try:
-            rounds.run()
+            reconciler.run()
         finally:
             late.answers.set()
         clock.now = NOW + 600.0
-        rounds.run()
+        reconciler.run()
     assert verdicts(script) == [("False", "NoAnswerYet"), ("False", "NoNodeMetrics")]
 
 
@@ -730,9 +732,9 @@ def test_samples_that_are_not_used_are_counted_by_full_passes(server: tuple[Serv
     found, script = server
     found.lists["balancingpolicies"] = [policy("ads", **RARELY)]
     telemetry = Telemetry(CollectorRegistry())
-    with operating(script, tmp_path, metrics=_Forged(), telemetry=telemetry) as rounds:
-        rounds.run()
-        rounds.run()
+    with operating(script, tmp_path, metrics=_Forged(), telemetry=telemetry) as reconciler:
+        reconciler.run()
+        reconciler.run()
     counts = {
         cause: telemetry.registry.get_sample_value("ballast_samples_dropped_total", {"policy": "ads", "cause": cause})
         for cause in ("Foreign", "OutOfRange", "Malformed")

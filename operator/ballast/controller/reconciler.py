@@ -47,7 +47,7 @@ _ASKED_AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The parts that a round calls. Built once, by the operator."""
+    """The parts that a reconcile calls. Built once, by the operator."""
 
     observer: Observer
     metrics: MetricsReader
@@ -70,13 +70,13 @@ class _Kept:
     """Metrics that were asked for."""
 
 
-class Rounds:
+class Reconciler:
     """Runs passes. `clock`: seconds since the epoch; `monotonic`: seconds that are never set back.
 
     `leading`: asked before everything that acts; `reported`: executors that were seen to fail since it was last asked;
     `check_alone`: raises AnotherReleaseError where another release acts;
-    `release_promised`: whether executors that came to their gates during a round are due for the next one;
-    `patience_seconds`: how long a round waits for metrics, over all policies.
+    `release_promised`: whether executors that came to their gates during a reconcile are due for the next one;
+    `patience_seconds`: how long a reconcile waits for metrics, over all policies.
     """
 
     def __init__(
@@ -104,29 +104,29 @@ class Rounds:
         self._confirmed: frozenset[str] = frozenset()
         """Gated pods that were not opted in, or no policy's, when that was last read from the API server, by uid."""
         self._seen: set[str] = set()
-        """Executors that a pass of this round covered, by uid."""
+        """Executors that a pass of this reconcile covered, by uid."""
         self._failed: dict[str, str] = {}
-        """Policies whose pass failed in this round, by the namespaces that they are about."""
+        """Policies whose pass failed in this reconcile, by the namespaces that they are about."""
         self._threads = ThreadPoolExecutor(_ASKED_AT_ONCE, "metrics")
         self._patient_until = 0.0
         self._looked_at = 0.0
-        """Monotonic seconds at which this round read the state."""
+        """Monotonic seconds at which this reconcile read the state."""
         self.release_at: float | None = None
-        """When executors are next to be released, as far as the last round knows (seconds since the epoch)."""
+        """When executors are next to be released, as far as the last reconcile knows (seconds since the epoch)."""
 
     def close(self) -> None:
         """Does not wait for metrics that were asked for."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def forget(self) -> None:
-        """Start the next round afresh from status, as after having lost and won leadership again."""
+        """Start the next reconcile afresh from status, as after having lost and won leadership again."""
         self._forgetful = True
 
     def run(self) -> float | None:
-        """One round over all policies; returns when the next one is due (seconds since the epoch).
+        """One reconcile over all policies; returns when the next one is due (seconds since the epoch).
 
-        A round that loses the lease on its way ends there, and is due again at once. One that begins without it only
-        puts down what was kept.
+        A reconcile that loses the lease on its way ends there, and is due again at once. One that begins without it
+        only puts down what was kept.
         """
         if not self._may_act():
             return self._clock()
@@ -145,7 +145,7 @@ class Rounds:
         due.append(self._parts.reporter.conclude(self._release_due))
         self._topology_turns.postpone(self._parts.reporter.postponed)
         due.append(self._topology_turns.again_at(self._clock()))
-        # A clock that was set back meanwhile must not put the next round off.
+        # A clock that was set back meanwhile must not put the next reconcile off.
         set_back_seconds = min(0.0, self._clock() - cluster_view.now)
         return earliest(at + set_back_seconds for at in due if at is not None)
 
@@ -172,7 +172,7 @@ class Rounds:
         return objects
 
     def _begin(self, objects: ClusterObjects, pools: Pools) -> tuple[ClusterView, list[OpenMove]]:
-        """What all passes of the round see, and the moves that there are."""
+        """What all passes of the reconcile see, and the moves that there are."""
         moves, broken = self._move_reader.read(objects.moves)
         policies = {read.resource.metadata.name for read in objects.policies}
         self._deleted = self._deleted_moves.look(moves, self._clock(), policies=policies)
@@ -203,7 +203,7 @@ class Rounds:
             self._parts.metrics.forget(name)
 
     def _release_due(self) -> bool:
-        """Whether executors are to be released now: what they need not wait for is left to the next round."""
+        """Whether executors are to be released now: what they need not wait for is left to the next reconcile."""
         planned = self.release_at is not None and self._clock() >= self.release_at
         return planned or self._release_promised()
 

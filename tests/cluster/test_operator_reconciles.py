@@ -1,4 +1,4 @@
-"""Rounds of the operator on the real API server, with a clock and figures of the test's own."""
+"""Reconciles of the operator on the real API server, with a clock and figures of the test's own."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_who_cannot_run_at_its_place_is_placed_again_a_few_times_and_then_let_go
                 assert required_labels(pinned) == {ZONE_LABEL: ["a"]}
                 _await_unschedulable(mine, pinned)
                 clock.ahead_seconds += PATIENCE_SECONDS
-                operator.rounds.run()
+                operator.reconciler.run()
             assert driver.pods() == [], "the stranded pod was not deleted"
             assert [a["count"] for a in status(mine)["attempts"]] == [attempt]
         driver.step()
@@ -77,7 +77,7 @@ def test_who_cannot_run_at_its_place_is_placed_again_a_few_times_and_then_let_go
             assert required_labels(last) == {}
             _await_unschedulable(mine, last)
             clock.ahead_seconds += PATIENCE_SECONDS
-            operator.rounds.run()
+            operator.reconciler.run()
         assert [pod["metadata"]["uid"] for pod in driver.pods()] == [last["metadata"]["uid"]]
         assert len(mine.events("PlacedAgain")) == 3
         assert len(mine.events("TooManyAttempts")) == 1
@@ -97,7 +97,7 @@ class _Shunned(Driver):
 
 def _released(driver: Driver, operator: Hand) -> JSON:
     def look() -> JSON | None:
-        operator.rounds.run()
+        operator.reconciler.run()
         (pod,) = driver.pods()
         return None if driver.mine.gated(pod["metadata"]["name"]) else pod
 
@@ -125,7 +125,7 @@ def test_hits_and_what_a_strategy_remembers_survive_restarts(installed: Installa
         mine.policy(interval="1s", metrics=metrics, placement=placement, moves=moves, shedding=shedding)
         for count in (1, 2, 3):
             with life(installed, clock, figures) as operator:
-                operator.rounds.run()
+                operator.reconciler.run()
             found = status(mine)
             assert {hit["node"]: hit["high"] for hit in found["hits"]}[mine.node("a1")] == count
             assert found["state"], "the strategy's own memory is lost"
@@ -157,9 +157,9 @@ def test_a_policy_that_only_recommends_says_what_would_be_better_and_holds_nobod
         with life(installed, clock) as operator:
 
             def advised() -> JSON | None:
-                """Rounds that figures come too late for work out no recommendation."""
+                """Reconciles that figures come too late for work out no recommendation."""
                 clock.ahead_seconds += 61.0
-                operator.rounds.run()
+                operator.reconciler.run()
                 found: JSON = mine.read(SPARK_TOPOLOGY, "clicks").get("status") or {}
                 return found if "recommendation" in found else None
 
@@ -170,7 +170,7 @@ def test_a_policy_that_only_recommends_says_what_would_be_better_and_holds_nobod
             together = [{"ingest": {mine.node(f"{zone}{number}"): 1 for number in (1, 2)}} for zone in "ab"]
             assert found["recommendation"]["placement"] in together
             (newcomer,) = mine.executors(1, first=3, labels={names.TOPOLOGY: "clicks"})
-            operator.rounds.run()
+            operator.reconciler.run()
         assert not mine.gated(newcomer)
         assert "affinity" not in mine.pod(newcomer)["spec"]
 
@@ -181,13 +181,13 @@ def test_replacements_return_to_where_executors_were_before_a_restart(installed:
         driver = _running(mine, "b2", "b2", labels={})
         mine.policy(placement={**ENFORCE, "maxExecutorsPerNodePercent": 100})
         with life(installed, clock) as operator:
-            operator.rounds.run()
+            operator.reconciler.run()
         for pod in driver.pods():
             mine.delete(POD, pod["metadata"]["name"])
         clock.ahead_seconds += 10.0
         driver.step()
         with life(installed, clock) as operator:
-            operator.rounds.run()
+            operator.reconciler.run()
             driver.await_running()
         assert mine.nodes_of([pod["metadata"]["name"] for pod in driver.pods()]) == {"b2": 2}
 
@@ -200,7 +200,7 @@ def test_of_two_policies_over_the_same_nodes_the_younger_rests(installed: Instal
         mine.executors(1)
         clock.ahead_seconds = 5.0
         with life(installed, clock) as operator:
-            operator.rounds.run()
+            operator.reconciler.run()
             stalled = mine.condition(BALANCING_POLICY, "Stalled", "overlap-2")
             assert stalled is not None
             assert (stalled["status"], stalled["reason"]) == ("True", "PoolsOverlap")
@@ -209,7 +209,7 @@ def test_of_two_policies_over_the_same_nodes_the_younger_rests(installed: Instal
             assert mine.condition(BALANCING_POLICY, "Stalled", "overlap-1") is None
             assert required_labels(mine.pod("spark-1-exec-1"))
             mine.delete(BALANCING_POLICY, "overlap-1")
-            operator.rounds.run()
+            operator.reconciler.run()
             assert mine.condition(BALANCING_POLICY, "Stalled", "overlap-2") is None
             ready = mine.condition(BALANCING_POLICY, "Ready", "overlap-2")
             assert ready is not None
@@ -224,7 +224,7 @@ def test_a_policy_that_only_recommends_takes_nobody_from_one_that_enforces(insta
             mine.policy(f"shared-{zone}", nodeSelector=nodes, placement={**ENFORCE, "mode": mode})
         placed = mine.executors(2)
         with life(installed, Clock(ahead_seconds=5.0)) as operator:
-            operator.rounds.run()
+            operator.reconciler.run()
         assert [required_labels(mine.pod(name)) for name in placed] == [{ZONE_LABEL: ["b"]}] * 2
         assert mine.events("NotEnforced") == []
 
@@ -238,7 +238,7 @@ def test_a_topology_that_selects_a_driver_is_left_alone_until_it_is_mended(insta
         mine.executor(1, role="driver", gates=(), labels=app)
         mine.executors(1, labels=app)
         with life(installed, clock) as operator:
-            operator.rounds.run()
+            operator.reconciler.run()
             stalled = mine.condition(SPARK_TOPOLOGY, "Stalled", "clicks")
             assert stalled is not None
             assert stalled["reason"] == "SelectorMatchesDriver"
@@ -248,7 +248,7 @@ def test_a_topology_that_selects_a_driver_is_left_alone_until_it_is_mended(insta
             change = {"components": [{"name": "ingest", "selector": {"matchLabels": mended}}]}
             mine.admin.patch(SPARK_TOPOLOGY, "clicks", {"spec": change}, namespace=mine.name)
             mine.executors(1, first=2, labels=app)
-            operator.rounds.run()
+            operator.reconciler.run()
             assert mine.condition(SPARK_TOPOLOGY, "Stalled", "clicks") is None
             assert required_labels(mine.pod("spark-1-exec-2"))
 
@@ -259,7 +259,7 @@ def test_a_topology_that_declares_its_work_is_told_how_many_executors_it_needs(i
         sizing = {"machine": {"count": 4, "cores": 4}, "stages": [{"component": "ingest", "latency": "8ms"}]}
         mine.topology("clicks", {"name": "ingest"}, sizing=sizing)
         with life(installed, Clock(ahead_seconds=5.0)) as operator:
-            operator.rounds.run()
+            operator.reconciler.run()
             sized = mine.condition(SPARK_TOPOLOGY, "Sized", "clicks")
             assert sized is not None
             assert (sized["status"], sized["reason"]) == ("True", "Recommended")
@@ -283,7 +283,7 @@ def test_a_policy_that_cannot_be_followed_says_why_and_hinders_nobody(installed:
         mine.policy("broken-9")
         mine.executors(1)
         with life(installed, Clock(ahead_seconds=5.0)) as operator:
-            operator.rounds.run()
+            operator.reconciler.run()
         for number, words in enumerate(IMPOSSIBLE):
             stalled = mine.condition(BALANCING_POLICY, "Stalled", f"broken-{number}")
             assert stalled is not None
@@ -308,7 +308,7 @@ def test_a_pass_that_fails_hinders_no_other_and_holds_nobody(installed: Installa
         for each in (mine, others):
             each.executors(1)
         with life(installed, Clock(ahead_seconds=5.0), _Fragile()) as operator:
-            operator.rounds.run()
+            operator.reconciler.run()
         stalled = mine.condition(BALANCING_POLICY, "Stalled", "failing-1")
         assert stalled is not None
         assert (stalled["reason"], stalled["message"]) == ("PassFailed", "ZeroDivisionError: a mistake of ours")
@@ -379,11 +379,11 @@ def test_status_is_written_once_a_minute_at_most(installed: Installation) -> Non
         with life(installed, clock, figures) as operator:
             for number in range(20):
                 figures.noise = {mine.node("a1"): 0.3 + number / 100}
-                operator.rounds.run()
+                operator.reconciler.run()
                 clock.ahead_seconds += 2.0
             assert _written(operator) == {"BalancingPolicy": 1, "SparkTopology": 1}
             clock.ahead_seconds += 60.0
-            operator.rounds.run()
+            operator.reconciler.run()
             assert _written(operator)["BalancingPolicy"] == 2
 
 
@@ -393,11 +393,11 @@ def test_nothing_is_written_where_nothing_changes(installed: Installation) -> No
         _running(mine, "a1")
         mine.policy()
         with life(installed, clock) as operator:
-            operator.rounds.run()
+            operator.reconciler.run()
             written = len(operator.fate.writes)
             for _ in range(3):
                 clock.ahead_seconds += 5.0
-                operator.rounds.run()
+                operator.reconciler.run()
             assert len(operator.fate.writes) == written
 
 
@@ -416,7 +416,7 @@ def test_the_metrics_tell_of_passes_refusals_and_how_old_the_figures_were(instal
         with life(installed, clock, figures) as operator:
             for ahead_seconds, full_passes in ((0.0, 1.0), (5.0, 1.0), (61.0, 2.0)):
                 clock.ahead_seconds = ahead_seconds
-                operator.rounds.run()
+                operator.reconciler.run()
                 assert refused("WaitingForHits") == full_passes, "between full passes the figures are the same"
             assert refused("DataSkew") == 0.0
             assert operator.metric("ballast_passes_total", policy="told", result="ok") == 3.0
