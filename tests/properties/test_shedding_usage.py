@@ -60,6 +60,9 @@ budgets = st.builds(
 class Grudging:
     """Refuses by a rule that looks arbitrary, and prices likewise."""
 
+    def takes(self, executor: str, target: str) -> bool:
+        return self.refusal(executor, target, ()) is None
+
     def refusal(self, executor: str, target: str, arriving: tuple[str, ...]) -> Reason | None:
         return Reason.NO_ROOM if (len(executor) + int(target[1:]) + len(arriving)) % 3 == 0 else None
 

@@ -67,6 +67,8 @@ class Candidates:
         self._counts = counts_by_topology(snapshot.executors, snapshot.nodes)
         self._measured: dict[str, Locality] = {}
         self._deltas: dict[tuple[str, str, str, str], float] = {}
+        self._takers: dict[tuple[int, int, bool], frozenset[str]] = {}
+        """By the identity of what an executor asks for, which executors of one template share."""
         self._homes: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self._live: Counter[tuple[str, str]] = Counter()
         for executor in snapshot.executors:
@@ -75,7 +77,7 @@ class Candidates:
     def given(self, *, reserved: Mapping[str, Resources], now: float) -> Candidates:
         """The same at another moment, with other amounts spoken for; the same pods are not bound yet."""
         other = copy(self)
-        other._reserved, other._now = reserved, now  # noqa: SLF001 -- one of its own kind
+        other._reserved, other._now, other._takers = reserved, now, {}  # noqa: SLF001 -- one of its own kind
         return other
 
     def _count(self, executor: Executor, heading: str | None) -> None:
@@ -178,14 +180,25 @@ class Candidates:
         taken = (amounts[node.name] for amounts in (self._reserved, self._unbound) if node.name in amounts)
         return reduce(Resources.minus, taken, node.free)
 
+    def takers(self, executor: Executor) -> frozenset[str]:
+        """The nodes that admit it and have room for it."""
+        shape = (id(executor.requests), id(executor.constraints), executor.pinned)
+        if shape not in self._takers:
+            asking = self._asking(executor)
+            able = (node for node in self._snapshot.nodes if executor.requests.fits_in(self.room(node)))
+            self._takers[shape] = frozenset(node.name for node in able if admission.refusal(asking, node) is None)
+        return self._takers[shape]
+
+    def _asking(self, mover: Executor) -> Executor:
+        """One that runs is replaced from its template; a tie that Ballast made goes with it."""
+        return untied(mover, self._policy.levels) if mover.phase is Phase.RUNNING else mover
+
     def refusal(self, executor: str, target: str, arriving: tuple[str, ...]) -> Reason | None:
         """Why `executor` can't go to `target` once `arriving` are there too; None when it can."""
         mover, node = self._executors[executor], self._nodes.get(target)
         if node is None:
             return Reason.NODE_UNAVAILABLE
-        # One that runs is replaced from its template; a tie that Ballast made goes with it.
-        asking = untied(mover, self._policy.levels) if mover.phase is Phase.RUNNING else mover
-        refused = admission.refusal(asking, node)
+        refused = admission.refusal(self._asking(mover), node)
         if refused is not None:
             return refused[0]
         room = self.room(node)

@@ -119,6 +119,9 @@ class ArbiterTerms:
         found = (self._objection(executor), *nodes, gain)
         return next((each[1] for each in found if each is not None and each[0] is reason), "")
 
+    def takes(self, executor: str, target: str) -> bool:
+        return target in self.candidates.takers(self.candidates.executor(executor))
+
     def refusal(self, executor: str, target: str, arriving: tuple[str, ...]) -> Reason | None:
         mover = self.candidates.executor(executor)
         rest = self._arbiter.on_topology(mover.topology) or self._arbiter.on_node(mover.node or "", gives=True)

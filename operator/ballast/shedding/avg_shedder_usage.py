@@ -8,7 +8,7 @@ The pairs, thresholds and hits are those of Pulsar's AvgShedder (PIP-364). What 
 - Points that come from executors which differ from their applications' means count only as far as they have lasted
   (`lasting`).
 - Gaps have to be wider by what the load of others comes and goes by (`unrest`).
-- A gap that is too small for hits is acted on once it has persisted, and no wider one is left.
+- A gap that is too small for hits is acted on once it has persisted, and no wider one is left that could be leveled.
 - Executors are chosen as the combination that comes closest to leveling the two nodes without making the cold one the
   hotter or taking the hot one far below the pool's level; fewer and cheaper moves first. Every suggestion says which
   scores it should end in.
@@ -19,13 +19,13 @@ that was not followed comes again, and one that was is seen in the scores.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import isclose
 from statistics import median
 
 from ballast.model.move import Gap
-from ballast.model.reason import Reason
+from ballast.model.reason import LIMITS_ON_MOVES, Reason
 from ballast.shedding.lasting import Lasting, calmed, observed
 from ballast.shedding.load import AnythingGoes, Suggestion, Terms, UsageNode, UsagePool
 from ballast.shedding.noise import Noise, observe
@@ -148,12 +148,13 @@ def avg_shedder_usage(
     watch = _Watch(settings, dict(memory.streaks), middle=middle, now_seconds=now_seconds)
     streaks = {**watch.resting(pool.silent), **watch.streaks(ranked)}
     pairs = [_state(cold, hot, streaks, noise.extreme, settings) for cold, hot in _pairs(ranked)]
-    least_gap = settings.low_threshold
-    # Leveling a wide gap may close or open small ones, so these wait until no wide one is left.
-    if not any(_apart(pair.cold, pair.hot, settings) for pair in pairs):
+    terms = terms or AnythingGoes()
+    suggestions, refused = _decide(pool, pairs, settings, terms, least_gap=settings.low_threshold)
+    if settings.persistent_hits and not suggestions and not _may_be_leveled_soon(pairs, refused, settings):
         pairs = [_with_persistence(pair, streaks, noise.extreme, settings) for pair in pairs]
-        least_gap = settings.least_gap
-    suggestions, refused = _decide(pool, pairs, settings, terms or AnythingGoes(), least_gap=least_gap)
+        suggestions, more = _decide(pool, pairs, settings, terms, least_gap=settings.least_gap)
+        moved = {each.executor for each in suggestions}
+        refused = list(dict.fromkeys(each for each in (*refused, *more) if each.executor not in moved))
     learned_at = memory.last_at_seconds if elapsed_seconds is None else now_seconds
     remembered = UsageMemory(_farthest(streaks), noise, learned_at, lasting, unrest)
     return UsageResult(tuple(suggestions), tuple(refused), tuple(pairs), remembered)
@@ -311,6 +312,16 @@ def _waiting(
     return None, ""
 
 
+def _may_be_leveled_soon(pairs: Iterable[PairState], refused: Iterable[Refused], settings: UsageSettings) -> bool:
+    """Whether a wide gap may still be leveled. That may close or open small gaps, so these wait.
+
+    A wide gap that nothing can level (the cold node is full, or has a taint) is no reason to wait: it may stay for
+    good. `refused`: why nothing is done about those that are due.
+    """
+    waiting = any(pair.reason is not None and _apart(pair.cold, pair.hot, settings) for pair in pairs)
+    return waiting or any(each.reason in LIMITS_ON_MOVES for each in refused)
+
+
 def _with_persistence(
     pair: PairState, streaks: Mapping[str, Streak], extreme: float, settings: UsageSettings
 ) -> PairState:
@@ -320,8 +331,11 @@ def _with_persistence(
         return pair
     if any(each.persistent >= settings.persistent_hits and each.deviation >= _SMALL * extreme for each in sides):
         return replace(pair, reason=None, detail="")
-    so_far = f"; has persisted for {pair.persistent} of {settings.persistent_hits} windows (persistentHits)"
-    return replace(pair, detail=pair.detail + so_far)
+    so_far = f"has persisted for {pair.persistent} of {settings.persistent_hits} windows (persistentHits)"
+    if pair.reason is None:
+        # It was due, and nothing levels it. A small gap between its hot node and another one has to persist as any.
+        return replace(pair, reason=Reason.WAITING_FOR_HITS, detail=f"nothing levels the two; {so_far}")
+    return replace(pair, detail=f"{pair.detail}; {so_far}")
 
 
 def _threshold(settings: UsageSettings) -> str:

@@ -157,6 +157,9 @@ class UsagePool:
 class Terms(Protocol):
     """What a move would cost and whether it is possible; asked only of executors and nodes that come into question."""
 
+    def takes(self, executor: str, target: str) -> bool:
+        """Whether `target` admits `executor` and has room for it; quickly, and `refusal` may still object."""
+
     def refusal(self, executor: str, target: str, arriving: tuple[str, ...]) -> Reason | None:
         """Why `executor` can't go to `target` once `arriving` (chosen before it in this pass) are there too."""
 
@@ -169,6 +172,10 @@ class Terms(Protocol):
 
 class AnythingGoes:
     """Terms under which every move is possible and costs nothing."""
+
+    def takes(self, executor: str, target: str) -> bool:
+        del executor, target
+        return True
 
     def refusal(self, executor: str, target: str, arriving: tuple[str, ...]) -> Reason | None:
         del executor, target, arriving

@@ -92,7 +92,9 @@ def _keep(sums: dict[int, Combination], new: Combination, wanted: float) -> None
 
 
 _LOOKED_AT = 8
-"""Destinations compared for one hot node, or tried for one executor; the coldest first."""
+"""Destinations compared for one hot node, or tried for one executor; the coldest first. Where none of them takes
+anything, the others follow: a node may be cold because idle pods have used up its requests.
+"""
 _EQUALLY_LEVELING_POINTS = 5.0
 """Destinations whose predicted scores are this close to the best level equally well: the nearest wins."""
 _SLACK_POINTS = 1.0
@@ -159,13 +161,15 @@ class Search:
     def best(
         self, source: UsageNode, targets: Iterable[UsageNode], most: int
     ) -> tuple[Leveling | None, tuple[Refused, ...]]:
-        """The best leveling by at most `most` moves to one of the coldest `targets`, and what was refused.
+        """The best leveling by at most `most` moves to one of the coldest `targets` that take any, and what was refused.
 
         Nothing else may be on its way to the targets in this pass.
         """
         refused: dict[str, Refused] = {each.executor: each for each in unmovable(source)}
         options: list[Leveling] = []
-        for target in self._coldest(source, targets):
+        for place, target in enumerate(self._tried(source, targets)):
+            if options and place >= _LOOKED_AT:
+                break
             option, objections = self._towards(source, target, most)
             for objection in objections:
                 refused.setdefault(objection.executor, objection)
@@ -176,10 +180,13 @@ class Search:
         best = _nearest(options)
         return best, tuple(each for name, each in refused.items() if name not in best.chosen.names)
 
-    def _coldest(self, source: UsageNode, targets: Iterable[UsageNode]) -> list[UsageNode]:
+    def _tried(self, source: UsageNode, targets: Iterable[UsageNode]) -> Iterator[UsageNode]:
+        """The coldest `targets`, then those of the others that have room for something of the source."""
         limit = self.scores[source.name] - self.low_threshold
         cold = [node for node in targets if node.name != source.name and self.scores[node.name] <= limit]
-        return sorted(cold, key=lambda node: (self.scores[node.name], node.name))[:_LOOKED_AT]
+        cold.sort(key=lambda node: (self.scores[node.name], node.name))
+        leaving = [executor.name for executor, _ in movable(source)]
+        return _coldest_first(cold, leaving, self.terms)
 
     def _towards(self, source: UsageNode, target: UsageNode, most: int) -> tuple[Leveling | None, list[Refused]]:
         effect = Effect.of(source, target)
@@ -248,6 +255,14 @@ class Search:
             if reason is not None:
                 return name, reason
         return None
+
+
+def _coldest_first(cold: Sequence[UsageNode], executors: Sequence[str], terms: Terms) -> Iterator[UsageNode]:
+    """`cold`: nodes, the coldest first. After those that are always looked at, only ones that have room follow."""
+    yield from cold[:_LOOKED_AT]
+    for node in cold[_LOOKED_AT:]:
+        if any(terms.takes(executor, node.name) for executor in executors):
+            yield node
 
 
 def _lightest(items: Iterable[Item], *, above: float) -> Combination:
@@ -365,7 +380,8 @@ class _Completion:
                 yield self.nodes[suggestion.target]
             return
         open_nodes = [node for node in self.nodes.values() if node.receives and node.name != suggestion.source]
-        yield from sorted(open_nodes, key=lambda node: (self.scores[node.name], node.name))[:_LOOKED_AT]
+        coldest = sorted(open_nodes, key=lambda node: (self.scores[node.name], node.name))
+        yield from _coldest_first(coldest, [suggestion.executor], self.terms)
 
     def _objection(self, name: str, target: UsageNode, before: Gap, after: Gap) -> tuple[Reason, str] | None:
         if not target.receives:

@@ -233,3 +233,11 @@ def test_an_executor_that_a_move_tied_to_its_node_can_be_moved_again() -> None:
     snapshot = a_snapshot(a_node("hot", cpu=0.95), a_node("cold", cpu=0.1), executors=(executor,))
     decided, _ = plan(snapshot, a_policy(shedding=shedding), Memory(), NOW)
     assert [(move.executor, move.target) for move in decided.moves] == [("team/e", "cold")]
+
+
+def test_takers_admit_it_and_have_room_for_it_by_what_is_spoken_for() -> None:
+    found = candidates(reserved={"cold": Resources(3.5)}, unbound={"rack-2": Resources(3.5)})
+    assert found.takers(MOVER) == {"hot", "neighbor", "zone-2"}
+    assert found.given(reserved={"neighbor": Resources(3.5)}, now=NOW).takers(MOVER) == {"hot", "cold", "zone-2"}
+    chosen = replace(MOVER, constraints=Constraints(node_selector=((HOST, "zone-2"),)))
+    assert candidates(mover=chosen).takers(chosen) == {"zone-2"}

@@ -24,6 +24,9 @@ class Stated:
     dearer: Mapping[tuple[str, str], float] = field(default_factory=dict)
     room: Mapping[str, int] = field(default_factory=dict)
 
+    def takes(self, executor: str, target: str) -> bool:
+        return self.refusal(executor, target, ()) is None
+
     def refusal(self, executor: str, target: str, arriving: tuple[str, ...]) -> Reason | None:
         if len(arriving) >= self.room.get(target, 1000):
             return Reason.NO_ROOM
@@ -48,10 +51,10 @@ def reasons(result: UsageResult) -> dict[str, Reason]:
     return {each.executor or each.source: each.reason for each in result.refused}
 
 
-def passes(pool: UsagePool, count: int, settings: UsageSettings) -> list[UsageResult]:
+def passes(pool: UsagePool, count: int, settings: UsageSettings, terms: Terms | None = None) -> list[UsageResult]:
     memory, made = UsageMemory(), []
     for index in range(count):
-        result = avg_shedder_usage(pool, settings, memory, now_seconds=60.0 * index)
+        result = avg_shedder_usage(pool, settings, memory, now_seconds=60.0 * index, terms=terms)
         memory = result.memory
         made.append(result)
     return made
@@ -187,6 +190,27 @@ class TestPersistence:
         assert moves(alone) == [("h1/0", "c1")]
         (suggestion,) = alone.suggestions
         assert suggestion.hits == 16
+
+    def test_a_small_gap_does_not_wait_for_a_wide_one_that_nothing_can_level(self) -> None:
+        """An idle node that is full, or has a taint that only an executor of another user tolerates."""
+        hot, cold, idle = used("hot", 62, [0.1]), used("cold", 50), used("idle", 2)
+        full = Stated(room={"idle": 0})
+        made = passes(usage_pool(hot, cold, idle), 31, self.SETTINGS, full)
+        assert [moves(each) for each in made[-4:]] == [
+            [],
+            [("hot/0", "cold")],
+            [("hot/0", "cold")],
+            [("hot/0", "cold")],
+        ]
+        (before,) = (each for each in made[10].pairs if each.cold.name == "idle")
+        assert "nothing levels the two; has persisted for 6 of 15 windows" in before.detail
+
+    @pytest.mark.parametrize("reason", [Reason.COOLDOWN, Reason.BUDGET, Reason.MAX_CONCURRENT])
+    def test_it_waits_while_a_wide_one_waits_for_other_moves(self, reason: Reason) -> None:
+        hot, cold, idle = used("hot", 62, [0.1]), used("cold", 50), used("idle", 2)
+        resting = Stated({("hot/0", "idle"): reason})
+        made = passes(usage_pool(hot, cold, idle), 40, self.SETTINGS, resting)
+        assert not any(each.suggestions for each in made)
 
     def test_noise_has_to_be_half_as_large_as_for_a_wide_gap(self) -> None:
         """Ten points apart, five on each side of the middle."""

@@ -93,6 +93,9 @@ class FullNodes:
     def __init__(self, *names: str) -> None:
         self.names = names
 
+    def takes(self, executor: str, target: str) -> bool:
+        return self.refusal(executor, target, ()) is None
+
     def refusal(self, executor: str, target: str, arriving: tuple[str, ...]) -> Reason | None:
         del executor
         return Reason.NO_ROOM if target in self.names or arriving else None
@@ -253,8 +256,28 @@ def test_equal_scores_are_no_overshoot() -> None:
     assert (made.hot_after, made.cold_after) == pytest.approx((77.5, 77.5))
 
 
-def test_only_the_coldest_eight_are_tried() -> None:
-    names = [f"full{index}" for index in range(8)]
-    pool = usage_pool(HOT, *(used(name, 40.0 + index) for index, name in enumerate(names)), used("free", 60))
-    assert completed([unload("hot/0")], pool, FullNodes(*names))[0] == ()
-    assert completed([unload("hot/0")], pool, FullNodes(*names[1:]))[0] != ()
+NAMES = [f"full{index}" for index in range(30)]
+FULL = [used(name, 40.0 + index / 10) for index, name in enumerate(NAMES)]
+"""Idle pods of one user may use up the requests of any number of nodes."""
+
+
+def search(*nodes: UsageNode, full: list[str]) -> Leveling | None:
+    scores = {node.name: node.score for node in (HOT, *nodes)}
+    terms = FullNodes(*full)
+    return Search(scores, terms, low_threshold=15.0, max_unload_ratio=0.5, floor=0.0).best(HOT, nodes, 1)[0]
+
+
+def test_where_the_coldest_eight_take_nothing_one_that_has_room_is_found() -> None:
+    free = used("free", 60)
+    (made,), _ = completed([unload("hot/0")], usage_pool(HOT, *FULL, free), FullNodes(*NAMES))
+    assert made.target == "free"
+    best = search(*FULL, free, full=NAMES)
+    assert best is not None and best.target.name == "free"
+
+
+def test_where_one_of_the_coldest_eight_takes_it_no_other_is_compared_with_it() -> None:
+    """All would level equally well, and the name decides."""
+    nodes = [used(name, 40.0) for name in NAMES[:9]]
+    for full, chosen in ((NAMES[:7], NAMES[7]), (NAMES[:8], NAMES[8])):
+        best = search(*nodes, full=full)
+        assert best is not None and best.target.name == chosen
