@@ -8,6 +8,7 @@ import pytest
 
 from ballast.model import (
     AvgShedderPolicy,
+    Budget,
     Component,
     Constraints,
     Executor,
@@ -239,6 +240,29 @@ def test_executors_of_a_namespace_that_takes_no_moves_leave_the_moves_to_those_o
     assert [move.namespace for move in decided.moves] == ["team"]
     told = {refusal.subject: refusal.detail for refusal in decided.refusals}
     assert told["closed/t-0"] == "moves in closed rest: exceeded quota"
+
+
+def test_a_namespace_that_had_its_part_of_the_moves_leaves_the_others_to_executors_of_others() -> None:
+    """Its executors are the best ones to move, each of another application."""
+    theirs = [
+        an_executor(f"t-{i}", namespace="busy", topology=f"busy/app-{i}", node="hot", cpu=1.0, application=f"app-{i}")
+        for i in range(2)
+    ]
+    ours = [an_executor(f"e-{i}", node="hot", cpu=0.2) for i in range(2)]
+    topologies = (a_topology(), *(a_topology(key=f"busy/app-{i}", namespace="busy", name=f"app-{i}") for i in range(2)))
+    moves = MovesPolicy(
+        mode=MovesMode.RECOMMEND,
+        max_locality_loss=1.0,
+        min_gain=1.0,
+        cooldown_seconds=0.0,
+        budgets=(Budget(2, per_seconds=3600.0, scope="Pool"),),
+    )
+    earlier = a_move(namespace="busy", topology="busy/earlier", source="n8", target="n9")
+    hot, cold = a_node("hot", cpu=0.95), a_node("cold", cpu=0.1)
+    for ended, whose in ((), ["busy", "team"]), ((earlier,), ["team"]):
+        snapshot = a_snapshot(hot, cold, executors=(*theirs, *ours), topologies=topologies, moves=ended)
+        decided, _ = plan(snapshot, a_policy(shedding=AT_ONCE, moves=moves), Memory(), NOW)
+        assert [move.namespace for move in decided.moves] == whose
 
 
 @pytest.mark.parametrize(("packing", "acts"), [(Packing.SPREAD, True), (Packing.PACK, False)])
