@@ -161,7 +161,7 @@ class Search:
     def best(
         self, source: UsageNode, targets: Iterable[UsageNode], most: int
     ) -> tuple[Leveling | None, tuple[Refused, ...]]:
-        """The best leveling by at most `most` moves to one of the coldest `targets` that take any, and what was refused.
+        """The best leveling by at most `most` moves to one of the coldest `targets`, and what was refused.
 
         Nothing else may be on its way to the targets in this pass.
         """
