@@ -245,6 +245,7 @@ class _Pass:
                 unschedulable_since=facts.unschedulable_since,
                 nominated=pod.nominated,
                 scheduler=pod.scheduler,
+                device_claims=pod.device_claims,
                 graceful=facts.graceful,
                 allocator_direct=facts.allocator_direct,
                 kueue_managed=facts.kueue_managed,

@@ -75,6 +75,8 @@ class Executor:
     nominated: str | None = None
     """The node that Ballast has nominated it to; None once it is bound."""
     scheduler: str = KUBE_SCHEDULER
+    device_claims: bool = False
+    """It asks for devices by ResourceClaims, which need not exist."""
     graceful: bool = False
     """Spark's decommissioning hook is in the pod (preStop)."""
     allocator_direct: bool = True
@@ -104,7 +106,7 @@ class Executor:
         kube-scheduler says that no node can take it, or does not even try. So it is likely only for a time.
         """
         waits = self.phase is Phase.PENDING and self.node is None and not self.gates
-        if not waits or self.scheduler != KUBE_SCHEDULER:
+        if not waits or self.scheduler != KUBE_SCHEDULER or self.device_claims:
             return False
         since = self.unschedulable_since
         if since is None:

@@ -29,7 +29,7 @@ from ballast.placement.admission import Admission
 from ballast.placement.limit import zone_allowance
 from ballast.placement.node_locations import node_locations
 from ballast.placement.reasons import common_refusal, no_room_words
-from ballast.placement.room import Room, kinds
+from ballast.placement.room import Room, about_to_be_bound, kinds
 
 _LATE = "no plan was made in time; "
 
@@ -97,8 +97,8 @@ class _Zones:
             node = self._grid.index.get(executor.node or "")
             if node is not None and executor.topology in self._staff:
                 self._on(executor)[node] += 1
-            if executor.about_to_be_bound(snapshot.taken_at):
-                waiting[Demand(executor.requests, executor.constraints)] += 1
+        for executor in about_to_be_bound(snapshot):
+            waiting[Demand(executor.requests, executor.constraints)] += 1
         for demand, count in waiting.items():
             self._expect(demand, count)
 

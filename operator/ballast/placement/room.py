@@ -24,6 +24,7 @@ UNBOUNDED = 1 << 40
 _NOT_OFFERED = "what no node offers"
 """Stands for all kinds of which no node has any: pods may ask for any number of them."""
 _PLAIN = Weights()
+_NOTHING = Resources()
 _FORGIVEN = {"cpu": 1e-6, "memory": 1.0}
 _FORGIVEN_OTHERWISE = 1e-6
 
@@ -132,7 +133,7 @@ def expected(snapshot: Snapshot, levels: Levels) -> dict[str, Resources]:
     They are foreign demands, and executors that were released earlier. Nothing is kept free of them for moves under
     way: kube-scheduler knows of none. Nominated executors keep the room of their nodes.
     """
-    released = [each for each in snapshot.executors if each.about_to_be_bound(snapshot.taken_at)]
+    released = about_to_be_bound(snapshot)
     waiting = [*snapshot.pending, *(Demand(each.requests, each.constraints) for each in released)]
     if not waiting:
         return {}
@@ -153,6 +154,30 @@ def expected(snapshot: Snapshot, levels: Levels) -> dict[str, Resources]:
         for position, times in bound.items():
             _add(result, places.nodes[position].name, requests.times(times))
     return result
+
+
+def about_to_be_bound(snapshot: Snapshot) -> list[Executor]:
+    """The executors that kube-scheduler is likely to bind next.
+
+    Those that it has found no node for count only as far as executors of their namespace that have a node request as
+    much. Otherwise a user could keep all room from others by executors that never get a node (a host port, an affinity
+    to no pod), made again and again.
+    """
+    likely = [each for each in snapshot.executors if each.about_to_be_bound(snapshot.taken_at)]
+    if all(each.unschedulable_since is None for each in likely):
+        return likely
+    left: dict[str, Resources] = {}
+    for each in snapshot.executors:
+        if each.node is not None and each.phase in (Phase.PENDING, Phase.RUNNING):
+            _add(left, each.namespace, each.requests)
+    found: list[Executor] = []
+    for each in sorted(likely, key=lambda executor: executor.key):
+        if each.unschedulable_since is not None:
+            if not each.requests.fits_in(left.get(each.namespace, _NOTHING)):
+                continue
+            left[each.namespace] = left[each.namespace].minus(each.requests)
+        found.append(each)
+    return found
 
 
 def _add(amounts: dict[str, Resources], node: str, more: Resources) -> None:

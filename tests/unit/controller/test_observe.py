@@ -101,6 +101,7 @@ def test_pods_that_kube_scheduler_will_not_bind_take_no_room_from_executors() ->
     found = look(
         pod("of-no-scheduler", schedulerName="nosuch"),
         pod("fits-nowhere", status={"conditions": [refused]}),
+        pod("without-its-devices", resourceClaims=[{"name": "gpu", "resourceClaimName": "nosuch"}]),
         pod("waiting"),
     )
     assert len(found.snapshot.pending) == 1
@@ -108,6 +109,8 @@ def test_pods_that_kube_scheduler_will_not_bind_take_no_room_from_executors() ->
     only_refused = look(pod("fits-nowhere", status={"conditions": [refused]})).snapshot
     assert (only_refused.pending, only_refused.contended) == ((), True)
     assert not look(pod("bound", node="node-1")).snapshot.contended
+    asking, plain = look(executor(1, resourceClaims=[{"name": "gpu"}]), executor(2)).snapshot.executors
+    assert (asking.device_claims, plain.device_claims) == (True, False)
 
 
 def test_executors_are_those_of_the_policys_namespaces_wherever_they_run() -> None:

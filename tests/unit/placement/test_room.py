@@ -58,7 +58,8 @@ def test_executors_that_were_released_but_not_bound_keep_room() -> None:
 
 def released(**changes: Any) -> Executor:
     """An executor without a gate and without a node, created a moment ago."""
-    return an_executor("e-1", **{"phase": Phase.PENDING, "node": None, "created_at": NOW - 1.0, **changes})
+    said = {"phase": Phase.PENDING, "node": None, "created_at": NOW - 1.0, **changes}
+    return an_executor(said.pop("name", "e-1"), **said)
 
 
 @pytest.mark.parametrize(
@@ -67,8 +68,7 @@ def released(**changes: Any) -> Executor:
         pytest.param({"created_at": NOW - 3600.0, "pinned_at": NOW - 1.0}, True, id="held by others until now"),
         pytest.param({"created_at": NOW - 3600.0}, False, id="kube-scheduler does not try it"),
         pytest.param({"created_at": NOW - 3600.0, "pinned_at": NOW - 3600.0}, False, id="nor since its release"),
-        pytest.param({"unschedulable_since": NOW - 100.0}, True, id="room may come"),
-        pytest.param({"unschedulable_since": NOW - 130.0}, False, id="no room comes"),
+        pytest.param({"device_claims": True}, False, id="its devices need not exist"),
         pytest.param({"scheduler": "absent"}, False, id="its scheduler need not exist"),
         pytest.param({"gates": ("kueue.x-k8s.io/admission",)}, False, id="another controller holds it"),
     ],
@@ -78,6 +78,25 @@ def test_executors_that_no_scheduler_will_bind_soon_keep_no_room_from_others(
 ) -> None:
     snapshot = a_snapshot(a_node("n1"), executors=(released(**changes),))
     assert room_of(snapshot) == {"n1": 3.0 if keeps else 4.0}
+
+
+@pytest.mark.parametrize(
+    ("since", "bound", "left"),
+    [
+        pytest.param(NOW - 100.0, {"namespace": "team"}, 3.0, id="room may come"),
+        pytest.param(NOW - 130.0, {"namespace": "team"}, 4.0, id="no room comes"),
+        pytest.param(NOW - 1.0, {"namespace": "other"}, 4.0, id="none of its namespace has a node"),
+        pytest.param(NOW - 1.0, {"requests": Resources(0.9, GIB, 1)}, 4.0, id="those that have one request less"),
+        pytest.param(NOW - 1.0, {"phase": Phase.LEAVING}, 4.0, id="that one is leaving"),
+    ],
+)
+def test_executors_without_a_node_keep_no_more_room_than_those_of_their_namespace_that_have_one(
+    since: float, bound: dict[str, Any], left: float
+) -> None:
+    """Otherwise a user could keep all room by executors that never get a node, made again and again."""
+    elsewhere = an_executor("e-0", **{"node": "elsewhere", **bound})
+    refused = [released(unschedulable_since=since, name=f"e-{index}", uid=f"uid-{index}") for index in range(1, 4)]
+    assert room_of(a_snapshot(a_node("n1"), executors=(elsewhere, *refused))) == {"n1": left}
 
 
 @pytest.mark.parametrize(
