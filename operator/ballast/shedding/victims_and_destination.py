@@ -375,11 +375,14 @@ class _Completion:
         return refused or Refused(name, source, suggestion.target, Reason.NO_DESTINATION)
 
     def _targets(self, suggestion: Suggestion) -> Iterator[UsageNode]:
-        if suggestion.target is not None:
-            if suggestion.target in self.nodes:
-                yield self.nodes[suggestion.target]
+        named = self.nodes.get(suggestion.target or "")
+        if named is not None:
+            yield named
+        if suggestion.target is not None and (named is None or self.terms.takes(suggestion.executor, named.name)):
             return
-        open_nodes = [node for node in self.nodes.values() if node.receives and node.name != suggestion.source]
+        # It names the coldest, which idle pods may have filled.
+        others = {named.name if named is not None else "", suggestion.source}
+        open_nodes = [node for node in self.nodes.values() if node.receives and node.name not in others]
         coldest = sorted(open_nodes, key=lambda node: (self.scores[node.name], node.name))
         yield from _coldest_first(coldest, [suggestion.executor], self.terms)
 

@@ -28,6 +28,7 @@ from ballast.model import (
     Plan,
     PlannedMove,
     Reason,
+    Resources,
     SheddingPolicy,
     Snapshot,
     Taint,
@@ -214,6 +215,14 @@ def test_a_cold_node_that_takes_nothing_keeps_nobody_else_from_taking(
     found = several_passes(with_traffic((*nodes, a_node("hot", cpu=0.95)), on="hot"), shedding)
     assert {(move.source, move.target) for each in found for move in each.moves} == {("hot", "cold")}
     assert Reason.NODE_UNAVAILABLE not in {refusal.reason for each in found for refusal in each.refusals}
+
+
+@every_strategy
+def test_a_cold_node_that_idle_pods_have_filled_keeps_nobody_else_from_taking(shedding: SheddingPolicy) -> None:
+    full = a_node("full", cpu=0.02, requested=Resources(4.0))
+    nodes = (full, a_node("cold", cpu=0.3), a_node("mild", cpu=0.5), a_node("hot", cpu=0.95))
+    found = several_passes(with_traffic(nodes, on="hot"), shedding)
+    assert {(move.source, move.target) for each in found for move in each.moves} == {("hot", "cold")}
 
 
 @every_strategy
