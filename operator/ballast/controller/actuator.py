@@ -15,6 +15,7 @@ from ballast.api.names import decimal
 from ballast.controller import logs
 from ballast.controller.context import Context
 from ballast.controller.telemetry import Telemetry
+from ballast.fairness import in_turn
 from ballast.kube import actions, kinds, nomination
 from ballast.kube.bulkhead import Bulkhead
 from ballast.kube.client import Client
@@ -43,6 +44,11 @@ from ballast.moves.eligibility import cause
 
 _MOST_EVENTS = 20
 """Pods released without a place, at a time: each is a request that the reconcile waits for."""
+
+_MOST_MENDED = 64
+"""Pods that one pass deletes, or whose nominations it clears, of each namespace in turn: gated executors of others wait
+meanwhile, and a user may create thousands that find no room.
+"""
 
 _LONGEST_REASON_CHARACTERS = 300
 """A namespace's webhook may answer anything."""
@@ -132,12 +138,13 @@ class Actuator:
         self._telemetry.count_write("nomination", outcome)
         return nomination.after_clearing(order, outcome)
 
-    def clear_nominations(self, context: Context, plan: Plan) -> None:
-        """Of executors that found no room, so that an autoscaler sees them."""
-        for uid in plan.overdue_nominations:
-            if (pod := context.pods.get(uid)) is not None:
-                outcome = nomination.clear_nomination(self._client, pod)
-                self._telemetry.count_write("nomination", outcome)
+    def clear_nominations(self, context: Context, plan: Plan) -> bool:
+        """Of executors that found no room, so that an autoscaler sees them. Returns whether all had their turn."""
+        pods = [pod for uid in plan.overdue_nominations if (pod := context.pods.get(uid)) is not None]
+        now = in_turn(pods, namespace=lambda pod: pod.namespace)[:_MOST_MENDED]
+        for outcome in nomination.clear_many(self._client, self._bulkhead, now):
+            self._telemetry.count_write("nomination", outcome)
+        return len(now) == len(pods)
 
     def report_displaced(self, context: Context, plan: Plan) -> None:
         """Report which executors are not on the nodes chosen for them: one line and Event for each topology."""
@@ -181,17 +188,26 @@ class Actuator:
                 if held_since is not None:
                     self._telemetry.gate_hold.labels(context.name).observe(max(0.0, now - held_since))
 
-    def delete_stranded(self, context: Context, plan: Plan) -> None:
-        """Delete pods whose place can't run them, so that Spark creates others."""
-        for placement in plan.replacements:
-            outcome = actions.delete_unscheduled(
-                self._client, namespace=placement.namespace, name=placement.pod, uid=placement.uid
-            )
+    def delete_stranded(self, context: Context, plan: Plan) -> bool:
+        """Delete pods whose place can't run them, so that Spark creates others. Returns whether all had their turn."""
+        now = in_turn(plan.replacements, namespace=lambda placement: placement.namespace)[:_MOST_MENDED]
+        outcomes = self._bulkhead.map(
+            lambda each: actions.delete_unscheduled(
+                self._client, namespace=each.namespace, name=each.pod, uid=each.uid
+            ),
+            now,
+            key=lambda each: each.uid,
+            namespace=lambda each: each.namespace,
+        )
+        for placement, outcome in zip(now, outcomes, strict=True):
+            if outcome is None:
+                continue
             self._telemetry.count_write("delete", outcome)
             if isinstance(outcome, actions.Deleted):
                 about = {"move": placement.move or "", "executor": placement.executor}
                 logs.note_done(logs.Line.DELETED, context.name, **about, outcome=outcome)
                 self._post(_pod(placement), EventReason.PLACED_AGAIN, "Place", placement.detail, warning=True)
+        return len(now) == len(plan.replacements)
 
     def closed_namespaces(self) -> dict[str, str]:
         """Namespaces in which moves could lately not be created, and why."""

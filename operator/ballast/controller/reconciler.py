@@ -41,6 +41,8 @@ _NO_ANSWER_YET = MetricsHealth(
 )
 _WORN_RATIO = 0.5
 """Of metrics.maxAge: a pass between full ones asks for metrics again that are older, before they are too old to use."""
+_REST_SECONDS = 1.0
+"""Until a pass goes on with what was too much for the one before."""
 _ASKED_AT_ONCE = 8
 """Policies whose Prometheus is asked at the same time."""
 
@@ -275,8 +277,8 @@ class Reconciler:
         decided, memory = plan(context.snapshot, context.policy, context.memory, cluster_view.now)
         # Executors first: nothing that a move does, or waits for, may delay one at its gate.
         confirmed = self._release(context, decided)
-        self._parts.actuator.delete_stranded(context, decided)
-        self._parts.actuator.clear_nominations(context, decided)
+        deleted = self._parts.actuator.delete_stranded(context, decided)
+        cleared = self._parts.actuator.clear_nominations(context, decided)
         self._parts.actuator.report_displaced(context, decided)
         self.release_at = earliest((self.release_at, decided.wake_at))
         mine, moves_wake = self._parts.movers.run(
@@ -295,7 +297,9 @@ class Reconciler:
         full_pass_in = kept.full_pass_at + interval - self._looked_at
         metrics_in = full_pass_in if kept.asked is None else self._patience_seconds
         unconfirmed_due = None if confirmed else cluster_view.now
-        return earliest((cluster_view.now + metrics_in, status_due, decided.wake_at, moves_wake, unconfirmed_due))
+        rest_due = None if deleted and cleared else cluster_view.now + _REST_SECONDS
+        ends = (status_due, decided.wake_at, moves_wake, unconfirmed_due, rest_due)
+        return earliest((cluster_view.now + metrics_in, *ends))
 
     def _release(self, context: Context, decided: Plan) -> bool:
         """Executors that would be released because nothing opted them in come last, and only if that is certain.

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from ballast.model import Displaced, Move, MovePhase, Pin, Placement, Plan, Plan
 from tests.builders import a_move
 from tests.unit.controller.stage import NOW, Stage, stage, streaming
 from tests.unit.kube.builders import GATE, NOMINATED_BY_US, driver
-from tests.unit.kube.scripted import Answer
+from tests.unit.kube.scripted import Answer, Asked
 
 JSON = dict[str, Any]
 MOVE = PlannedMove(
@@ -273,6 +274,47 @@ def test_a_nomination_that_is_overdue_is_cleared(pool: Stage, tmp_path: Path) ->
     actuator.clear_nominations(context, Plan(overdue_nominations=("uid-spark-1-exec-2", "uid-gone")))
     assert sent(pool) == ["spark-1-exec-2/status"]
     assert "nominatedNodeName" not in pool.pods["spark-1-exec-2"]["status"]
+
+
+def test_a_pass_clears_some_of_thousands_of_nominations(pool: Stage, tmp_path: Path) -> None:
+    """Gated executors of others wait meanwhile."""
+    nominated: JSON = {"status": {"nominatedNodeName": "cold"}, "managed_fields": [NOMINATED_BY_US]}
+    pool.add(*(streaming(number, **nominated) for number in range(2, 100)))
+    actuator, context = acting(pool, tmp_path)
+    uids = tuple(f"uid-spark-1-exec-{number}" for number in range(2, 100))
+    assert not actuator.clear_nominations(context, Plan(overdue_nominations=uids))
+    assert len(sent(pool)) == 64
+    assert actuator.clear_nominations(context, Plan(overdue_nominations=uids[-30:]))
+
+
+def test_a_pass_deletes_some_of_thousands_that_are_stranded_each_namespace_in_turn(pool: Stage, tmp_path: Path) -> None:
+    actuator, context = acting(pool, tmp_path)
+    pool.script.by = lambda asked: Answer(404, {"message": "gone"})
+    bad = tuple(replace(placed(number, "cold"), executor=f"bad/e-{number}") for number in range(100, 200))
+    assert not actuator.delete_stranded(context, Plan(replacements=(*bad, placed(2, "cold"))))
+    assert len(pool.script.asked) == 64
+    assert "/api/v1/namespaces/analytics/pods/spark-1-exec-2" in {asked.path for asked in pool.script.asked}
+    assert actuator.delete_stranded(context, Plan(replacements=bad[:64]))
+
+
+def test_a_pass_does_not_wait_for_a_namespace_about_which_the_api_server_is_slow(pool: Stage, tmp_path: Path) -> None:
+    """A webhook may take as long as it likes for each deletion."""
+    pool.add(*(streaming(number) for number in range(2, 40)))
+    actuator, context = acting(pool, tmp_path)
+    let = Event()
+
+    def slowly(asked: Asked) -> Answer:
+        if asked.method == "DELETE":
+            let.wait(20)
+            return Answer()
+        return Answer(body=pool.pods[asked.path.split("/")[-1]])
+
+    pool.script.by = slowly
+    began = time.monotonic()
+    actuator.delete_stranded(context, Plan(replacements=tuple(placed(number, "cold") for number in range(2, 40))))
+    took_seconds = time.monotonic() - began
+    let.set()
+    assert took_seconds < 10.0
 
 
 def test_one_event_about_a_topology_names_the_executors_that_found_no_room(pool: Stage, tmp_path: Path) -> None:

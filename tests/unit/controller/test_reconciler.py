@@ -33,11 +33,12 @@ from ballast.kube.pods import Pod
 from ballast.model import ConditionReason, MetricsHealth, NodeUsage
 from ballast.prometheus import Reading
 from tests.unit.controller.stage import NOW, move
-from tests.unit.kube.builders import GATE, driver, executor, node
+from tests.unit.kube.builders import GATE, NOMINATED_BY_US, driver, executor, node
 from tests.unit.kube.scripted import Answer, Asked, Scripted, scripted
 
 JSON = dict[str, Any]
 TEAMS = ("ads", "web")
+LONG_AGO = "2026-01-01T00:00:00Z"
 PATIENCE_SECONDS = 30.0
 """So long that nothing is decided by how fast this machine is."""
 
@@ -512,6 +513,26 @@ def test_while_executors_come_to_their_gates_one_move_that_has_not_begun_is_look
     with operating(script, tmp_path, release_promised=lambda: coming) as reconciler:
         reconciler.run()
     assert len([asked for asked in script.writes if "/executormoves/" in asked.path]) == looked_at
+
+
+@pytest.mark.parametrize(("many", "soon"), [(64, False), (70, True)])
+def test_what_was_too_much_for_one_pass_is_due_a_second_later(
+    server: tuple[Server, Scripted], tmp_path: Path, *, many: int, soon: bool
+) -> None:
+    """Executors that no node can take, and whose nominations are to be cleared."""
+    found, script = server
+    refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": LONG_AGO}
+    status = {"nominatedNodeName": "node-ads", "conditions": [refused]}
+    found.lists["executormoves"] = []
+    found.lists["pods"] = [
+        executor(number, application="ads", namespace="ads", status=status, managed_fields=[NOMINATED_BY_US])
+        for number in range(many)
+    ]
+    found.refused["/status"] = Answer(body={"metadata": {"name": "any", "resourceVersion": "2"}, "spec": {}})
+    due = one_round(script, tmp_path)
+    assert len([asked for asked in script.writes if asked.path.split("?")[0].endswith("/status")]) >= 64
+    assert due is not None
+    assert (due <= NOW + 1.0) is soon
 
 
 @pytest.mark.parametrize(("gates", "told"), [([GATE, {"name": "quota"}], 10), ([GATE], 3)], ids=["two gates", "ours"])
