@@ -26,7 +26,7 @@ from benchmarks.reconciled.scene import TOPOLOGY, Scene, manifest, scene
 from benchmarks.report import Aim, Result, machine, write
 from tests.charts.kustomization import ROOT
 from tests.cluster.controller.process import Replica, release, replica
-from tests.faults.invariants import GATED_SECONDS, Witness, watched
+from tests.faults.invariants import GATED_SECONDS, MOST_WRITES, Witness, watched
 from tests.faults.metrics import serving
 from tests.testbed.nodes import NodeSpec
 from tests.testbed.testbed import Testbed
@@ -211,7 +211,8 @@ def run(seconds: float) -> list[Result]:
         found.add(APPROVALS, interval_seconds=INTERVAL_SECONDS, after=[BALLAST], wait=False)
         _await_ready(found, RESOURCES)
         print("the operator works", flush=True)
-        witness = stack.enter_context(watched(testbed, play.moving.name, play.placing.name, most_under_way=1))
+        names, most_writes = (play.moving.name, play.placing.name), max(MOST_WRITES, round(seconds))
+        witness = stack.enter_context(watched(testbed, *names, most_under_way=1, most_writes=most_writes))
         results = Bench(testbed, found, play, witness).run(seconds)
         _stop(replicas)
         return [Result("installation", "until all is healthy", installed, "s"), *results]

@@ -144,7 +144,13 @@ class Witness:
         except NotFound:
             return []  # its definition is deleted
 
-    def check(self, *, most_under_way: int | None = None, gated_seconds: float = GATED_SECONDS) -> None:
+    def check(
+        self,
+        *,
+        most_under_way: int | None = None,
+        gated_seconds: float = GATED_SECONDS,
+        most_writes: int = MOST_WRITES,
+    ) -> None:
         """Raises AssertionError with everything that was violated."""
         done = [each for each in self._asked() if each.status < 300]
         late_seconds = 2 * self.look_seconds + _LATE_SECONDS
@@ -154,7 +160,7 @@ class Witness:
             *_too_many_under_way(done, most_under_way),
             *_overspent(begun(done, self.moves.values()), self.budgets, self.executors),
             *_foreign_writes(done),
-            *_endless_writes(done),
+            *_endless_writes(done, most_writes),
         ]
         assert not found, "\n".join(found)
 
@@ -173,6 +179,7 @@ def watched(
     most_under_way: int | None = None,
     gated_seconds: float = GATED_SECONDS,
     look_seconds: float = _LOOK_SECONDS,
+    most_writes: int = MOST_WRITES,
 ) -> Iterator[Witness]:
     """A witness that looks until the end of the block, and is then asked."""
     client = Client(Connection.from_kubeconfig(testbed.kubeconfig), Limits(connections=1, attempts=1))
@@ -194,7 +201,7 @@ def watched(
         ended.set()
         thread.join()
         client.close()
-    witness.check(most_under_way=most_under_way, gated_seconds=gated_seconds)
+    witness.check(most_under_way=most_under_way, gated_seconds=gated_seconds, most_writes=most_writes)
 
 
 def await_said(mine: Pool, type_: str, status: str, reason: str) -> None:
@@ -316,7 +323,7 @@ def _foreign_writes(done: Iterable[Request]) -> Iterator[str]:
                     yield f"patch of {change['path']} in {each.namespace}/{each.name} at {each.at}"
 
 
-def _endless_writes(done: Iterable[Request]) -> Iterator[str]:
+def _endless_writes(done: Iterable[Request], most: int) -> Iterator[str]:
     """One object written again and again, as a loop does; a lease is renewed all the time."""
     written = Counter(
         (each.verb, each.resource, each.namespace, each.name)
@@ -324,7 +331,7 @@ def _endless_writes(done: Iterable[Request]) -> Iterator[str]:
         if each.verb not in _READS and each.resource != "leases"
     )
     for (verb, resource, namespace, name), count in written.items():
-        if count > MOST_WRITES:
+        if count > most:
             yield f"{count} times {verb} {resource} {namespace}/{name}"
 
 

@@ -161,7 +161,7 @@ def test_a_write_to_what_is_a_users_is_found(request_: Request, violations: int)
 def test_an_object_that_is_written_without_end_is_found() -> None:
     again = [written("Leaving", at=1)] * MOST_WRITES
     others = [asked("update", "leases"), asked("get", "pods")] * (MOST_WRITES + 1)
-    assert list(_endless_writes([*again, written("Leaving", at=2, name="m2"), *others])) == []
-    assert list(_endless_writes([*again, written("Arriving", at=3)])) == [
+    assert list(_endless_writes([*again, written("Leaving", at=2, name="m2"), *others], MOST_WRITES)) == []
+    assert list(_endless_writes([*again, written("Arriving", at=3)], MOST_WRITES)) == [
         f"{MOST_WRITES + 1} times patch executormoves/status ns/m1"
     ]
