@@ -13,6 +13,7 @@ from ballast.controller.loop import earliest
 from ballast.controller.telemetry import Telemetry
 from ballast.controller.turns import MoveTurns
 from ballast.kube import actions, kinds, names, nomination
+from ballast.kube.bulkhead import Bulkhead
 from ballast.kube.client import Client
 from ballast.kube.errors import Conflict, KubeError, NotFound
 from ballast.kube.events import EventRecorder, Notice, Regarding
@@ -221,7 +222,7 @@ class Movers:
     ) -> None:
         self._client, self._events, self._telemetry, self._clock = client, events, telemetry, clock
         self._reread = reread
-        self._answers, self._turns = _Answers(), MoveTurns()
+        self._answers, self._turns, self._bulkhead = _Answers(), MoveTurns(), Bulkhead(client.connections)
 
     def keep(self, moves: Sequence[OpenMove], *, gated: bool = False) -> None:
         """A reconcile begins with these moves, which are all that there are: what is known of others is forgotten.
@@ -273,6 +274,8 @@ class Movers:
         if each.state.phase.ended:
             self._expire(each, context.policy.moves)
             return None
+        if self._bulkhead.under_way(each.key):
+            return self._clock() + 1.0
         return self._carry(each, context, known)
 
     def turn_away(self, moves: Iterable[OpenMove], *, release_due: Callable[[], bool] = lambda: False) -> float | None:
@@ -311,7 +314,7 @@ class Movers:
             if not step.changed:
                 if step.effect is None:
                     return step.wake_at
-                self._do(step.effect, each, context)
+                self._act(step.effect, each, context)
                 return self._clock() + 1.0
             written = self._write(each, step, context.name)
             if written is None:
@@ -356,6 +359,18 @@ class Movers:
             self._events.post(
                 Notice(regarding, event.reason, "Move", event.message, warning=event.warning, related=related)
             )
+
+    def _act(self, effect: Effect, each: OpenMove, context: Context) -> None:
+        """Without waiting long for the answer: a webhook may take as long as it likes, and others' executors are gated.
+
+        As long as there is none, nothing more is decided about the move.
+        """
+        self._bulkhead.map(
+            lambda move: self._do(effect, move, context),
+            [each],
+            key=lambda move: move.key,
+            namespace=lambda move: move.state.orders.namespace,
+        )
 
     def _do(self, effect: Effect, each: OpenMove, context: Context) -> None:
         namespace, key = each.state.orders.namespace, each.key

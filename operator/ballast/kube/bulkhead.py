@@ -81,6 +81,11 @@ class Bulkhead:
             found = {**unawaited.answers, **awaited.answers}
             return [found.get(index) for index in range(len(items))]
 
+    def under_way(self, key: str) -> bool:
+        """Whether a request of this key has been sent and is not answered."""
+        with self._lock:
+            return key in self._under_way
+
     def _forget_slow(self) -> None:
         now = self._monotonic()
         self._slow_until = {name: until for name, until in self._slow_until.items() if now < until}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -15,9 +17,10 @@ from ballast.kube.events import EventRecorder
 from ballast.kube.pods import Pod
 from ballast.moves import Facts
 from ballast.moves.arriving import UNSCHEDULABLE_SECONDS
+from tests.testbed.waiting import wait_until
 from tests.unit.controller.stage import NOW, Stage, move, stage, streaming
 from tests.unit.kube.builders import GATE, NOMINATED_BY_US, driver, pod
-from tests.unit.kube.scripted import Answer
+from tests.unit.kube.scripted import Answer, Asked
 
 JSON = dict[str, Any]
 BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
@@ -176,6 +179,29 @@ def test_what_was_answered_about_a_deleted_move_is_not_told_of_a_later_one_of_th
     del pool.refusals["/eviction"]
     pool.run()
     assert pool.phase("m1") == ("Leaving", "Evicting")
+
+
+def test_an_eviction_that_takes_long_is_not_waited_for_and_nothing_is_decided_before_its_answer(pool: Stage) -> None:
+    """A webhook may take as long as it likes, and executors of others are gated meanwhile."""
+    let, answer = Event(), pool.answer
+
+    def slowly(asked: Asked) -> Answer:
+        if asked.path.split("?")[0].endswith("/eviction"):
+            let.wait(30)
+            return Answer(429, {"message": BUDGET, "details": {"causes": [{"reason": "DisruptionBudget"}]}})
+        return answer(asked)
+
+    pool.script.by = slowly
+    began = time.monotonic()
+    pool.run()
+    assert time.monotonic() - began < 10.0
+    pool.now += 3600.0
+    assert pool.run() == pool.now + 1.0
+    assert pool.done() == [WRITE, WRITE, EVICT]
+    assert pool.phase("m1") == ("Leaving", "Evicting")
+    let.set()
+    wait_until(lambda: pool.run() != pool.now + 1.0, what="the answer is known", timeout_seconds=10)
+    assert pool.phase("m1") == ("Leaving", "DisruptionBudget")
 
 
 def test_an_eviction_that_fails_for_another_reason_is_not_laid_to_a_budget(pool: Stage) -> None:
