@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,12 +17,13 @@ from ballast.controller.membership import Membership
 from ballast.controller.metrics_reader import MetricsReader
 from ballast.controller.observe import Metrics, Pool, observe
 from ballast.controller.topology_turns import TopologyTurns
-from ballast.kube.nodes import NodeFacts
+from ballast.kube.nodes import NodeFacts, model_node
 from ballast.kube.pods import Pod
 from ballast.model import (
     ConditionReason,
     Constraints,
     Executor,
+    Levels,
     Memory,
     Move,
     MovePhase,
@@ -31,6 +33,7 @@ from ballast.model import (
 )
 from ballast.model.from_api import defect, policy_from
 from ballast.moves.loads import Profile, profile_of
+from ballast.placement.admission import Admission
 from ballast.prometheus import Reading
 
 
@@ -146,9 +149,15 @@ def _without(snapshot: Snapshot, uids: Container[str]) -> Snapshot:
     return snapshot if len(mine) == len(snapshot.executors) else replace(snapshot, executors=mine)
 
 
-@dataclass(frozen=True, slots=True)
+MOST_TEMPLATES = 50
+"""Of gated executors of one namespace, for which it is worked out which pools admit them: each takes a millisecond and
+more, and a user may create thousands that another gate holds for good.
+"""
+
+
+@dataclass(frozen=True)
 class _Claim:
-    """Of one policy."""
+    """Of one policy. What admits executors is worked out when it is first asked for, and kept; so it has no slots."""
 
     policy: str
     enforces: bool
@@ -156,17 +165,19 @@ class _Claim:
     steered: Membership | None
     """In the topologies that the policy names; None when it names none, and selects all."""
     nodes: Sequence[NodeFacts]
-    _admitted: dict[Constraints, bool] = field(default_factory=dict)
 
     def includes(self, pod: Pod) -> bool:
         return pod.namespace in self.namespaces and (self.steered is None or self.steered.of(pod).declared is not None)
 
     def admits(self, constraints: Constraints) -> bool:
-        """Whether some node of the pool would do, room apart; asked once for executors of one template."""
-        known = self._admitted.get(constraints)
-        if known is None:
-            known = self._admitted[constraints] = any(_admits(node, constraints) for node in self.nodes)
-        return known
+        """Whether some node of the pool would do, room and its state apart."""
+        return bool(self._admission.mask(constraints).any())
+
+    @cached_property
+    def _admission(self) -> Admission:
+        """Keeps the answer for executors of one template."""
+        opened = (replace(node, ready=True, schedulable=True, leaving="") for node in self.nodes)
+        return Admission([model_node(node, Levels(())) for node in opened])
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +186,8 @@ class Claims:
     """The oldest first."""
     awaited: Mapping[str | Profile, str]
     """Policies by the uid of the executor, or by the profile of those, that a move of theirs waits for."""
+    _templates: dict[str, set[Constraints]] = field(default_factory=lambda: defaultdict(set))
+    """By namespace, those of executors that were looked at (MOST_TEMPLATES)."""
 
     @classmethod
     def of(cls, objects: ClusterObjects, pools: Pools, awaited: Mapping[str | Profile, str]) -> Claims:
@@ -187,13 +200,23 @@ class Claims:
         pool admits it; else the oldest whose pool does; where none does, the oldest enforcing one, or the oldest.
         """
         including = [claim for claim in self.policies if claim.includes(pod)]
+        if len(including) < 2:
+            return including[0].policy if including else None
+        looked_at = self._has_turn(executor)
         waiting = self.awaited.get(executor.uid) or self.awaited.get(profile_of(executor))
 
         def rank(claim: _Claim) -> tuple[bool, bool, bool]:
-            return (claim.policy != waiting, not claim.admits(executor.constraints), not claim.enforces)
+            admitted = not looked_at or claim.admits(executor.constraints)
+            return (claim.policy != waiting, not admitted, not claim.enforces)
 
-        best = min(including, key=rank, default=None)
-        return None if best is None else best.policy
+        return min(including, key=rank).policy
+
+    def _has_turn(self, executor: Executor) -> bool:
+        """Executors of a namespace with too many templates count as admitted by every pool."""
+        known = self._templates[executor.namespace]
+        if len(known) < MOST_TEMPLATES:
+            known.add(executor.constraints)
+        return executor.constraints in known
 
 
 def _claim(read: Read[BalancingPolicy], objects: ClusterObjects, pools: Pools) -> _Claim:
@@ -206,14 +229,6 @@ def _claim(read: Read[BalancingPolicy], objects: ClusterObjects, pools: Pools) -
         namespaces=pool.namespaces(lists.namespaces),
         steered=None if pool.topology_selector is None else Membership(steered, lists.namespaces),
         nodes=[node for node in lists.nodes if node.name in mine],
-    )
-
-
-def _admits(node: NodeFacts, constraints: Constraints) -> bool:
-    return (
-        constraints.selects(node.labels, node.name)
-        and constraints.volumes_reach(node.labels, node.name)
-        and constraints.untolerated(node.taints) is None
     )
 
 
