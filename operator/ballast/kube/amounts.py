@@ -52,7 +52,8 @@ class AmountReader:
 
         The larger of what its containers and sidecars ask for together, and of any one init container next to the
         sidecars started before it; plus overhead. Amounts set for the whole pod replace the sum. While a container
-        is being resized in place, the larger of the old and the new amount counts.
+        is being resized in place, the larger of the old and the new amount counts; the old one alone once the kubelet
+        has said that its node can never give the new one (a user may ask for any).
         """
         spec, status = pod["spec"], pod.get("status") or {}
         return self._requests.of(_key(spec, status), lambda: _resources(self._pod_amounts(spec, status), pods=1.0))
@@ -62,11 +63,12 @@ class AmountReader:
             entry["name"]: entry
             for entry in (*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ()))
         }
-        running = _sum(self._container(c, actual.get(c["name"])) for c in spec["containers"])
+        feasible = not _infeasible(status)
+        running = _sum(self._container(c, actual.get(c["name"]), feasible=feasible) for c in spec["containers"])
         starting: _Amounts = {}
         sidecars: _Amounts = {}
         for container in spec.get("initContainers") or ():
-            own = self._container(container, actual.get(container["name"]))
+            own = self._container(container, actual.get(container["name"]), feasible=feasible)
             if container.get("restartPolicy") == "Always":
                 sidecars = _sum((sidecars, own))
                 own = {}
@@ -75,23 +77,33 @@ class AmountReader:
         total.update(self.amounts((spec.get("resources") or {}).get("requests")))
         return _sum((total, self.amounts(spec.get("overhead"))))
 
-    def _container(self, container: JSON, actual: JSON | None) -> _Amounts:
+    def _container(self, container: JSON, actual: JSON | None, *, feasible: bool) -> _Amounts:
         asked = self.amounts((container.get("resources") or {}).get("requests"))
         if actual is None:
             return asked
         given = self.amounts((actual.get("resources") or {}).get("requests"))
         allocated = self.amounts(actual.get("allocatedResources"))
+        if not feasible:
+            return _largest(given, allocated)
         return _largest(_largest(asked, given), allocated) if given or allocated else asked
 
 
 def _key(spec: JSON, status: JSON) -> bytes:
     """Equal for pods that ask for the same. Version 2 of the format does not depend on object identity."""
-    parts = [spec.get("overhead"), spec.get("resources")]
+    parts = [spec.get("overhead"), spec.get("resources"), _infeasible(status)]
     parts += [[c["name"], c.get("resources")] for c in spec["containers"]]
     parts += [[c["name"], c.get("resources"), c.get("restartPolicy")] for c in spec.get("initContainers") or ()]
     for entries in (status.get("containerStatuses"), status.get("initContainerStatuses")):
         parts += [[c["name"], c.get("resources"), c.get("allocatedResources")] for c in entries or ()]
     return marshal.dumps(parts, 2)
+
+
+def _infeasible(status: JSON) -> bool:
+    """Whether a resize in place was refused for good. Before Kubernetes 1.33, status.resize says so."""
+    return status.get("resize") == "Infeasible" or any(
+        each["type"] == "PodResizePending" and each.get("reason") == "Infeasible"
+        for each in status.get("conditions") or ()
+    )
 
 
 def _sum(parts: Iterable[_Amounts]) -> _Amounts:

@@ -91,6 +91,26 @@ def test_while_a_container_is_resized_in_place_the_larger_amount_counts() -> Non
     assert AmountReader().requests(shrinking).memory_bytes == 2 * GI
 
 
+@pytest.mark.parametrize(
+    ("status", "cores"),
+    [
+        pytest.param({}, 10_000.0, id="not decided yet"),
+        pytest.param({"conditions": [{"type": "PodResizePending", "reason": "Deferred"}]}, 10_000.0, id="later"),
+        pytest.param({"conditions": [{"type": "PodResizePending", "reason": "Infeasible"}]}, 1.0, id="never"),
+        pytest.param({"resize": "Infeasible"}, 1.0, id="never, before 1.33"),
+    ],
+)
+def test_a_resize_that_its_node_can_never_give_does_not_count(status: dict[str, Any], cores: float) -> None:
+    """kube-scheduler counts likewise. A user may ask for any amount, and would make the node look full."""
+    given = {"name": "spark-kubernetes-executor", "resources": {"requests": {"cpu": "1"}}}
+    reader = AmountReader()
+    asking = container()
+    asking["resources"] = {"requests": {"cpu": "10000"}}
+    resized = pod(containers=[asking], status={"containerStatuses": [given], **status})
+    reader.requests(pod(containers=[asking], status={"containerStatuses": [given]}))
+    assert reader.requests(resized).cpu_cores == cores
+
+
 def test_pods_of_one_template_share_one_value() -> None:
     reader = AmountReader()
     assert reader.requests(pod("a")) is reader.requests(pod("b"))
