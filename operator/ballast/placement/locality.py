@@ -6,12 +6,12 @@ The driver does not count: it takes part in no shuffle. Undeclared rates weigh a
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
 
-from ballast.model import Anchor, Executor, Levels, LocalityView, Location, Node, Phase, Topology
+from ballast.model import Executor, Levels, LocalityView, Location, Node, Phase, Topology
 from ballast.model.arrays import BoolArray, FloatArray, IntArray
 from ballast.placement.limit import node_allowance
 from ballast.placement.workload import Traffic, traffic
@@ -102,9 +102,13 @@ class Locality:
         self._row = {name: position for position, name in enumerate(flows.components)}
         self._weights = flows.per_pair(table.sum(axis=1))
         self._sizes = table.sum(axis=1)
-        self._pulls: dict[int, list[tuple[Anchor, float]]] = defaultdict(list)
+        self._ends = tuple(dict.fromkeys(anchor.location for _, anchor, _ in flows.pulls))
+        self._pulls = np.zeros((len(flows.components), len(self._ends)))
+        """(components, ends): rate between one executor of the component and the fixed end."""
+        column = {end: position for position, end in enumerate(self._ends)}
         for row, anchor, rate in flows.pulls:
-            self._pulls[row].append((anchor, rate / float(self._sizes[row])))
+            self._pulls[row, column[anchor.location]] += rate / float(self._sizes[row])
+        self._outer_costs: dict[Location, FloatArray] = {}
         self._apart = [_differs_at(places, places, level) for level in range(len(levels.ordered))]
         self._even = _labeled_evenly(places, len(levels.ordered))
         self._near: list[dict[Location, FloatArray]] = []
@@ -128,20 +132,27 @@ class Locality:
         for level, apart in reversed(list(zip(self.levels.ordered, self._apart, strict=True))):
             # Farther levels are written last, and so prevail.
             distances[apart] = level.distance
-        inner = self._between(distances)
-        outer = sum(
-            float(self.table[row, column]) * self._outer(row, place)
-            for row in self._pulls
-            for column, place in enumerate(self.places)
-        )
-        return inner + outer
+        return self._between(distances) + float((self.table * self._outer(self.places)).sum())
 
     def _between(self, values: FloatArray) -> float:
         """Σ over pairs of executors of weight × the value of their two places."""
         return 0.5 * float((self._weights * (self.table @ values @ self.table.T)).sum())
 
-    def _outer(self, row: int, place: Location) -> float:
-        return sum(rate * self.levels.distance(place, anchor.location) for anchor, rate in self._pulls[row])
+    def _outer(self, places: Sequence[Location]) -> FloatArray:
+        """(components, places): cost of one executor there towards the fixed ends."""
+        found = np.zeros((len(self._pulls), len(places)))
+        for part in _parts(self._ends, places):
+            distances = np.zeros((len(self._ends), len(places[part])))
+            for level in reversed(range(len(self.levels.ordered))):
+                # Farther levels are written last, and so prevail.
+                distances[_differs_at(self._ends, places[part], level)] = self.levels.ordered[level].distance
+            found[:, part] = self._pulls @ distances
+        return found
+
+    def _outer_at(self, row: int, place: Location) -> float:
+        if place not in self._outer_costs:
+            self._outer_costs[place] = self._outer((place,))[:, 0]
+        return float(self._outer_costs[place][row])
 
     def delta(self, component: str, *, source: Location, target: Location) -> float:
         """Change of `cost` when one executor of the component moves."""
@@ -150,7 +161,7 @@ class Locality:
             return 0.0
         apart = self.levels.distance(source, target)
         inner = self._inner(row, target) - self._inner(row, source) - float(self._weights[row, row]) * apart
-        return inner + self._outer(row, target) - self._outer(row, source)
+        return inner + self._outer_at(row, target) - self._outer_at(row, source)
 
     def _inner(self, row: int, place: Location) -> float:
         """Cost of one executor of the component at the place towards all executors as they are."""
@@ -194,10 +205,11 @@ class Locality:
         for differs in self._apart[:levels]:
             apart |= differs
         crossing = self._between(apart.astype(np.float64))
-        for row, pulls in self._pulls.items():
-            for anchor, rate in pulls:
-                away = _differs(self.places, anchor.location, levels)
-                crossing += rate * float(self.table[row] @ away)
+        for part in _parts(self._ends, self.places):
+            away = np.zeros((len(self._ends), len(self.places[part])), dtype=np.bool_)
+            for level in range(levels):
+                away |= _differs_at(self._ends, self.places[part], level)
+            crossing += float(((self._pulls @ away) * self.table[:, part]).sum())
         return crossing
 
     def _lower_bound(self, max_node_ratio: float) -> float:
@@ -207,18 +219,18 @@ class Locality:
         for at most the smaller of their shares; outer traffic is least at one of its own ends.
         """
         nearest = self.levels.ordered[-1].distance if self.levels.ordered else 0.0
-        shares = [min(1.0, node_allowance(size, max_node_ratio) / max(1.0, size)) for size in self._sizes]
+        shares = np.array([min(1.0, node_allowance(size, max_node_ratio) / max(1.0, size)) for size in self._sizes])
         between = self.flows.between
-        bound = 0.0
-        for row, share in enumerate(shares):
-            bound += between[row, row] * (1.0 - _together(share)) * nearest
-            for other in range(row):
-                bound += between[row, other] * (1.0 - min(share, shares[other])) * nearest
-            if row in self._pulls:
-                # A place without a label is near to every end, so those that are in use have a say as well.
-                ends = [*(anchor.location for anchor, _ in self._pulls[row]), *self.places]
-                bound += float(self._sizes[row]) * min(self._outer(row, end) for end in ends)
-        return float(bound)
+        together = np.array([_together(share) for share in shares.tolist()])
+        bound = float((between.diagonal() * (1.0 - together)).sum()) * nearest
+        bound += float(np.tril(between * (1.0 - np.minimum.outer(shares, shares)), -1).sum()) * nearest
+        # A place without a label is near to every end, so those that are in use have a say as well.
+        there, elsewhere = self._outer(self.places), self._outer(self._ends)
+        least = np.where(self._pulls > 0, elsewhere, np.inf).min(axis=1, initial=np.inf)
+        bound += float(
+            (self._sizes * np.minimum(least, there.min(axis=1, initial=np.inf)))[self._pulls.any(axis=1)].sum()
+        )
+        return bound
 
 
 def _together(share: float) -> float:
@@ -240,11 +252,14 @@ def _alike(place: Location, places: Sequence[Location]) -> bool:
     return len(place) == len(first) and all((a is None) == (b is None) for a, b in zip(place, first, strict=True))
 
 
-def _differs(places: Sequence[Location], there: Location, levels: int) -> BoolArray:
-    result = np.zeros(len(places), dtype=np.bool_)
-    for level in range(levels):
-        result |= _differs_at(places, [there], level)[:, 0]
-    return result
+_MOST_CELLS = 1_000_000
+"""Ends times places that are compared at once: a user may name very many ends."""
+
+
+def _parts(ends: Sequence[Location], places: Sequence[Location]) -> Iterator[slice]:
+    """Of the places, as many at a time as may be compared with all the ends."""
+    count = max(1, _MOST_CELLS // max(1, len(ends)))
+    return (slice(first, first + count) for first in range(0, len(places) if ends else 0, count))
 
 
 def _differs_at(ones: Sequence[Location], others: Sequence[Location], level: int) -> BoolArray:

@@ -8,7 +8,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ballast.model import Anchor, Component, Constraints, Executor, Memory, Phase, Resources, Snapshot, Topology
+from ballast.model import (
+    Anchor,
+    Component,
+    Constraints,
+    Executor,
+    Location,
+    Memory,
+    Phase,
+    Resources,
+    Snapshot,
+    Topology,
+)
 from ballast.model.arrays import FloatArray, IntArray
 from ballast.placement.node_locations import NodeLocations
 
@@ -33,7 +44,7 @@ class Traffic:
     between: FloatArray
     """(components, components): rate between two components, both directions; on the diagonal the exchange."""
     pulls: tuple[tuple[int, Anchor, float], ...]
-    """Component, fixed outer end, rate to it."""
+    """Component, fixed outer end, rate to it; once for each component and end."""
     driver: Anchor | None
     known: bool
     """Every rate was declared."""
@@ -68,7 +79,7 @@ def traffic(topology: Topology, components: tuple[str, ...]) -> Traffic:
     between = np.zeros((len(components), len(components)))
     for name, position in index.items():
         between[position, position] = _rate(_exchange(known.get(name)), unit)
-    pulls: list[tuple[int, Anchor, float]] = []
+    pulls: dict[tuple[int, Location, str | None], tuple[Anchor, float]] = {}
     for stream in topology.streams:
         rate = _rate(stream.bytes_per_second, unit)
         ends = index.get(stream.source), index.get(stream.target)
@@ -77,15 +88,23 @@ def traffic(topology: Topology, components: tuple[str, ...]) -> Traffic:
             if ends[0] != ends[1]:
                 between[ends[1], ends[0]] += rate
         else:
-            pulls += _outer(known, stream.source, ends[1], rate) + _outer(known, stream.target, ends[0], rate)
-    return Traffic(components, between, tuple(pulls), topology.driver, _declared(topology, components))
+            _pull(pulls, known.get(stream.source), ends[1], rate)
+            _pull(pulls, known.get(stream.target), ends[0], rate)
+    found = tuple((inner, anchor, total) for (inner, _, _), (anchor, total) in pulls.items())
+    return Traffic(components, between, found, topology.driver, _declared(topology, components))
 
 
-def _outer(known: dict[str, Component], outer: str, inner: int | None, rate: float) -> list[tuple[int, Anchor, float]]:
-    component = known.get(outer)
-    if inner is None or component is None:
-        return []
-    return [(inner, anchor, rate * anchor.share) for anchor in component.anchors]
+def _pull(
+    pulls: dict[tuple[int, Location, str | None], tuple[Anchor, float]],
+    outer: Component | None,
+    inner: int | None,
+    rate: float,
+) -> None:
+    """Count the rate between a component and each end of `outer`; streams to one place count together."""
+    for anchor in outer.anchors if outer is not None and inner is not None else ():
+        key = (inner or 0, anchor.location, anchor.node)
+        first, before = pulls.get(key, (anchor, 0.0))
+        pulls[key] = first, before + rate * anchor.share
 
 
 def _exchange(component: Component | None) -> float | None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from ballast.model import DEFAULT_LEVELS, Anchor, Component, Level, Levels, Location, Phase, Stream, Topology
+from ballast.placement import locality as places
 from ballast.placement.locality import Counts, counts_by_topology, locality, locality_delta_ratio, measure
 from tests.builders import a_node, a_topology, an_executor
 
@@ -188,3 +191,28 @@ def test_a_node_without_a_host_label_goes_by_its_name() -> None:
     bare = a_node("n2", location=())
     executors = [an_executor("e1", node="n1"), an_executor("e2", node="n2")]
     assert counts_by_topology(executors, [node, bare]) == {"team/clicks": {"ingest": {("z1", None, "n1"): 1, (): 1}}}
+
+
+def _with_ends(count: int, ends: int) -> Topology:
+    """One component, and `count` external ones, each of which has as many ends."""
+    anchors = tuple(Anchor(("abc"[i % 3], f"r{i % 7}", f"n{i}"), 1.0 / ends) for i in range(ends))
+    outer = tuple(Component(f"x{i}", external=True, anchors=anchors) for i in range(count))
+    streams = tuple(Stream(each.name, "ingest", bytes_per_second=8.0) for each in outer)
+    return a_topology(SILENT, *outer, streams=streams)
+
+
+def test_very_many_ends_of_very_many_streams_take_no_time() -> None:
+    before = time.process_time()
+    view = measure(_with_ends(97, 100), {"ingest": {A1: 1, B1: 1}}, DEFAULT_LEVELS).view()
+    assert view.cost > 0.0
+    assert time.process_time() - before < 2.0, "a pass waits for it, and with it the executors of all users"
+
+
+def test_ends_that_are_looked_at_in_parts_cost_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: dict[str, dict[Location, int]] = {"ingest": {A1: 2, A3: 1, B1: 1, NO_RACK: 3}}
+    at_once = measure(_with_ends(3, 20), counts, DEFAULT_LEVELS).view()
+    monkeypatch.setattr(places, "_MOST_CELLS", 1)
+    in_parts = measure(_with_ends(3, 20), counts, DEFAULT_LEVELS).view()
+    assert in_parts.cost == pytest.approx(at_once.cost)
+    assert in_parts.lower_bound == pytest.approx(at_once.lower_bound)
+    assert in_parts.cross_rack_ratio == pytest.approx(at_once.cross_rack_ratio)

@@ -212,6 +212,14 @@ def test_what_flows_out_pulls_as_what_flows_in() -> None:
     assert traffic(topology, ("ingest",)).pulls == ((0, there, 8.0),)
 
 
+def test_streams_to_one_place_pull_together() -> None:
+    here, there = Anchor(("a", None, None), 1.0), Anchor(("b", None, None), 1.0)
+    kafka, store = (Component(name, external=True, anchors=(here, there)) for name in ("kafka", "store"))
+    streams = (Stream("kafka", "ingest", bytes_per_second=8.0), Stream("ingest", "store", bytes_per_second=2.0))
+    flows = traffic(a_topology(kafka, store, Component("ingest"), streams=streams), ("ingest",))
+    assert flows.pulls == ((0, here, 10.0), (0, there, 10.0))
+
+
 def test_rates_are_known_only_when_all_of_them_are() -> None:
     declared = Component("ingest", exchange_bytes_per_second=1.0)
     assert traffic(a_topology(declared), ("ingest",)).known
