@@ -111,4 +111,5 @@ class Executor:
         since = self.unschedulable_since
         if since is None:
             since = max(self.created_at, self.pinned_at or 0.0)
-        return now - since < BINDING_SECONDS
+        # A time far in the future is none: who may patch the pod may write into managedFields when it was pinned.
+        return abs(now - since) < BINDING_SECONDS

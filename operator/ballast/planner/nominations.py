@@ -44,7 +44,9 @@ def with_nominations(placements: tuple[Placement, ...], snapshot: Snapshot, leve
 def overdue_nominations(snapshot: Snapshot, now: float) -> tuple[tuple[str, ...], float | None]:
     """The uids of executors whose nomination is to be cleared, and when the next one may be.
 
-    Karpenter provides no node for a pod that is nominated. Moves clear those of their replacements themselves.
+    Karpenter provides no node for a pod that is nominated, and kube-scheduler keeps the room of its node. Moves clear
+    those of their replacements themselves. A time far in the future is overdue, too: who may patch the pod may write
+    into managedFields when it was pinned.
     """
     of_moves = {move.replacement_uid for move in snapshot.moves if move.phase.in_flight}
     since = [
@@ -52,5 +54,5 @@ def overdue_nominations(snapshot: Snapshot, now: float) -> tuple[tuple[str, ...]
         for executor in snapshot.executors
         if executor.nominated and executor.unschedulable_since is not None and executor.uid not in of_moves
     ]
-    overdue = tuple(sorted(uid for at, uid in since if now - at >= NOMINATED_SECONDS))
-    return overdue, min((at + NOMINATED_SECONDS for at, _ in since if now - at < NOMINATED_SECONDS), default=None)
+    overdue = tuple(sorted(uid for at, uid in since if abs(now - at) >= NOMINATED_SECONDS))
+    return overdue, min((at + NOMINATED_SECONDS for at, _ in since if abs(now - at) < NOMINATED_SECONDS), default=None)

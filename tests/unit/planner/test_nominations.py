@@ -108,6 +108,7 @@ def unbound(**changes: Any) -> Snapshot:
         pytest.param(unbound(), False, None, id="none while kube-scheduler has not tried"),
         pytest.param(unbound(unschedulable_since=NOW - 4.0), False, NOW + 1.0, id="none within five seconds"),
         pytest.param(unbound(unschedulable_since=NOW - 5.0), True, None, id="an autoscaler must see the pod"),
+        pytest.param(unbound(unschedulable_since=NOW + 3600.0), True, None, id="its author made up the time"),
         pytest.param(
             replace(
                 unbound(unschedulable_since=NOW - 5.0),
