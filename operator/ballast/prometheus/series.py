@@ -94,8 +94,18 @@ class ValueByKey:
 
 
 def by_node(vector: Iterable[Series], addresses: Mapping[str, str]) -> ValueByKey:
-    """Values by node name. `addresses`: internal IP or host name → node name, for series without a node label."""
-    return averaged((_node_of(series.labels, addresses), value_of(series)) for series in vector)
+    """Values by node name. `addresses`: internal IP or host name → node name, for series without a node label.
+
+    Where something exports series about a node at its own address, only these count: a pod on it may export such
+    series, too, and its scrape may label them with the node.
+    """
+    own: dict[str, list[float | None]] = defaultdict(list)
+    others: dict[str, list[float | None]] = defaultdict(list)
+    for series in vector:
+        node, host = _node_of(series.labels, addresses), _host(series.labels, addresses)
+        found = others if host is None or addresses[host] != node else own
+        found[node].append(value_of(series))
+    return averaged((node, value) for node, values in {**others, **own}.items() for value in values)
 
 
 def by_pod(vector: Iterable[Series], addresses: Container[str]) -> ValueByKey:

@@ -296,6 +296,18 @@ def test_many_false_claims_take_the_room_of_one() -> None:
     assert "parse error" in message
 
 
+@pytest.mark.parametrize("instance", ["10.244.0.7:9090", "10.0.0.2:9100"], ids=["a pod's", "another node's"])
+def test_what_is_exported_at_a_nodes_own_address_is_not_contradicted_from_elsewhere(instance: str) -> None:
+    """A tenant's pod may export series about its node, and the scrape of its Service may label them with the node."""
+    from_node = _sample("1", instance="10.0.0.1:10250", node="a")
+    from_pod = _sample("3", instance=instance, node="a")
+    for vector in ([from_node, from_pod], [from_pod, from_node]):
+        found = _read(nodeCpu=vector)
+        assert found.nodes["a"].cpu_ratio == 0.5
+        assert found.health.reason == "Available"
+    assert _read(nodeCpu=[from_pod]).nodes["a"].cpu_ratio == 1.5
+
+
 def test_an_instance_that_no_node_goes_by_belongs_to_none_and_ends_nothing() -> None:
     found = _read(nodeCpu=[_sample("1", instance="10.9.9.9:9100"), _sample("1", node="a")])
     assert set(found.nodes) == {"a"}
