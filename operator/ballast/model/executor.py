@@ -111,5 +111,5 @@ class Executor:
         since = self.unschedulable_since
         if since is None:
             since = max(self.created_at, self.pinned_at or 0.0)
-        # A time far in the future is none: who may patch the pod may write into managedFields when it was pinned.
+        # A time far in the future is none: a user may write into managedFields when the pod was pinned.
         return abs(now - since) < BINDING_SECONDS

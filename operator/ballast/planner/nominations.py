@@ -45,8 +45,8 @@ def overdue_nominations(snapshot: Snapshot, now: float) -> tuple[tuple[str, ...]
     """The uids of executors whose nomination is to be cleared, and when the next one may be.
 
     Karpenter provides no node for a pod that is nominated, and kube-scheduler keeps the room of its node. Moves clear
-    those of their replacements themselves. A time far in the future is overdue, too: who may patch the pod may write
-    into managedFields when it was pinned.
+    those of their replacements themselves. A time far in the future is overdue, too: a user may write into
+    managedFields when the pod was pinned.
     """
     of_moves = {move.replacement_uid for move in snapshot.moves if move.phase.in_flight}
     since = [
