@@ -33,7 +33,7 @@ from ballast.placement.placement_view import TIERS, PlacementView, Pool, hot_sco
 from ballast.placement.proximity import Effort
 from ballast.placement.reasons import preferred_location, split_by, why_not
 from ballast.placement.repair import repaired, seat
-from ballast.placement.room import Room, fits, room
+from ballast.placement.room import Room, about_to_be_bound, fits, room
 from ballast.placement.scope import region
 from ballast.placement.stickiness import returning
 from ballast.placement.strategies import PlacementState, after, chosen, decided, headings, sets
@@ -135,16 +135,22 @@ class _Pass:
     """By uid: the limit that splits the executor's set."""
 
     def foresee(self, snapshot: Snapshot, state: PlacementState) -> dict[str, str]:
-        """Count executors that were sent somewhere and are not bound yet; their nodes, by uid."""
+        """Count executors that were sent somewhere and are not bound yet; their nodes, by uid.
+
+        Load is expected only of those that are likely to be bound: others may wait for good (a host port that is
+        taken), and would make nodes look hot that are not.
+        """
         before = dict(state.sent)
+        likely = {executor.uid for executor in about_to_be_bound(snapshot)} if before else set()
         sent: dict[str, str] = {}
         for executor in snapshot.executors:
             name = before.get(executor.uid)
             if name in self.pool.locations.index and executor.phase is Phase.PENDING and executor.node is None:
                 position = self.pool.locations.index[name]
                 sent[executor.uid] = name
-                self.pool.room.heat(position, self._load(executor))
-                self.strategy.took(executor, position)
+                if executor.uid in likely:
+                    self.pool.room.heat(position, self._load(executor))
+                    self.strategy.took(executor, position)
         return sent
 
     def _load(self, executor: Executor) -> float:

@@ -41,9 +41,10 @@ from ballast.placement.placing import place
 from ballast.placement.problem import Layout
 from ballast.placement.proximity import problem
 from ballast.placement.room import Room, kinds
+from ballast.placement.strategies import PlacementState
 from ballast.placement.strategy import Openings
 from benchmarks.load.large_pools import CASES, ENFORCED, apart, chain, pool
-from tests.builders import GIB, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
+from tests.builders import GIB, NOW, a_move, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
 from tests.unit.placement.situations import the_view
 
 NO_LIMITS: dict[str, Any] = {"max_executors_per_node_ratio": 1.0}
@@ -518,3 +519,23 @@ def test_nodes_that_are_in_use_are_looked_at_too() -> None:
 def test_the_largest_cases_are_placed_entirely(case: str) -> None:
     snapshot = CASES[case]()
     assert reasons(snapshot) == {None: len(snapshot.executors)}
+
+
+@pytest.mark.parametrize(("waits_seconds", "zone"), [(5.0, "b"), (3600.0, "a")])
+def test_executors_that_were_sent_somewhere_and_never_get_a_node_keep_no_other_away(
+    waits_seconds: float, zone: str
+) -> None:
+    """Kube-scheduler may refuse them for what Ballast does not look at: a host port, an affinity to no pod."""
+    nodes = two_zones()
+    others = {"namespace": "other", "topology": "other/app", "application": "app"}
+    stuck = [
+        gated(f"o-{n}", **others, phase=Phase.PENDING, requests=Resources(3.0, GIB), created_at=NOW - waits_seconds)
+        for n in range(4)
+    ]
+    running = [an_executor(f"e-{n}", node=f"a{n}") for n in range(3)]
+    snapshot = a_snapshot(*nodes, executors=(*running, gated("e-9"), *stuck))
+    state = PlacementState(sent=tuple((executor.uid, f"a{n}") for n, executor in enumerate(stuck)))
+    scores = {node.name: 30.0 for node in nodes}
+    found = place(snapshot, placing(**NO_LIMITS), Memory(), gated=[gated("e-9")], scores=scores, state=state)
+    assert found.placements[0].location[0] == zone
+    assert dict(found.state.sent).keys() > {executor.uid for executor in stuck}
