@@ -527,7 +527,7 @@ def test_executors_that_were_sent_somewhere_and_never_get_a_node_keep_no_other_a
 ) -> None:
     """Kube-scheduler may refuse them for what Ballast does not look at: a host port, an affinity to no pod."""
     nodes = two_zones()
-    others = {"namespace": "other", "topology": "other/app", "application": "app"}
+    others: dict[str, Any] = {"namespace": "other", "topology": "other/app", "application": "app"}
     stuck = [
         gated(f"o-{n}", **others, phase=Phase.PENDING, requests=Resources(3.0, GIB), created_at=NOW - waits_seconds)
         for n in range(4)

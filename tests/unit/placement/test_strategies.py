@@ -130,7 +130,7 @@ def test_least_long_term_rate_spreads_evenly_what_has_no_figures() -> None:
 
 
 def test_least_long_term_rate_counts_those_that_are_not_bound_yet_and_those_that_move() -> None:
-    pending = [an_executor(f"p-{n}", phase=Phase.PENDING, node=None) for n in range(2)]
+    pending = [an_executor(f"p-{n}", phase=Phase.PENDING, node=None, created_at=NOW - 5.0) for n in range(2)]
     sent = PlacementState(sent=tuple((executor.uid, "n0") for executor in pending))
     result = placed("LeastLongTermRate", nodes(2), many(2), running=pending, state=sent)
     assert homes(result) == {"n1": 2}
