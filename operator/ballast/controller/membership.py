@@ -19,6 +19,10 @@ MOST_TRIED = 20_000
 """Times that selectors of one namespace are tried on its executors: both are a tenant's to create, and gated executors
 of others wait for the pass.
 """
+MOST_UNDECLARED = 32
+"""Components of one topology that no SparkTopology declares: a pass compares each with each other."""
+OTHERS = "others"
+"""The component of executors whose topology has more of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,8 @@ class Membership:
         self._known: dict[tuple[str, ...], Belonging] = {}
         self._tried: Counter[str] = Counter()
         """By namespace."""
+        self._undeclared: dict[str, set[str]] = defaultdict(set)
+        """By topology."""
 
     def exceeds_limit(self, namespace: str) -> bool:
         """Whether some of its executors were looked up without its selectors."""
@@ -127,16 +133,25 @@ class Membership:
                 return Belonging(key_of(topology), component.name, topology, opted_in=True)
         if named is None and len(own) == 1 and own[0].selector is None:
             return Belonging(key_of(topology), own[0].name, topology, opted_in=True)
-        stray = named or profile_component(pod)
+        stray = self._bounded(key_of(topology), named or profile_component(pod))
         return Belonging(key_of(topology), stray, topology, known=False, opted_in=True)
+
+    def _bounded(self, topology: str, component: str) -> str:
+        """The name of an undeclared component: labels of executors may name any number of them."""
+        known = self._undeclared[topology]
+        if component not in known and len(known) >= MOST_UNDECLARED:
+            return OTHERS
+        known.add(component)
+        return component
 
     def _implicit(self, pod: Pod, *, named: str) -> Belonging:
         application = pod.executor.application if pod.executor else ""
         # A misspelled topology must not take an executor out of its component's limit.
         component = pod.labels.get(names.COMPONENT) if named else None
+        key = f"{pod.namespace}/{application}"
         return Belonging(
-            f"{pod.namespace}/{application}",
-            component or profile_component(pod),
+            key,
+            self._bounded(key, component or profile_component(pod)),
             None,
             opted_in=bool(named) or self._labeled(pod) or names.GATE in pod.gates,
             unknown_topology=named,

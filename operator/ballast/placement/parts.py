@@ -20,24 +20,17 @@ def parts(workload: TopologyWorkload) -> list[list[int]]:
 
     The part with most traffic comes first, or with most CPU where rates are unknown: a later one gets what is left.
     """
-    leader = list(range(len(workload.components)))
-    for one in range(len(leader)):
-        for other in range(one):
-            if workload.traffic.between[one, other] > 0:
-                _join(leader, one, other)
+    leader = np.arange(len(workload.components))
+    for one, other in np.argwhere(np.tril(workload.traffic.between > 0, -1)).tolist():
+        kept, gone = sorted((int(leader[one]), int(leader[other])))
+        if kept != gone:
+            leader[leader == gone] = kept
     by_leader: dict[int, list[int]] = {}
     for index, group in enumerate(workload.groups):
-        by_leader.setdefault(leader[group.component], []).append(index)
+        by_leader.setdefault(int(leader[group.component]), []).append(index)
     return sorted(
         by_leader.values(), key=lambda indices: (-_traffic(workload, indices), -_demand(workload, indices), indices)
     )
-
-
-def _join(leader: list[int], one: int, other: int) -> None:
-    kept, gone = sorted((leader[one], leader[other]))
-    for position, current in enumerate(leader):
-        if current == gone:
-            leader[position] = kept
 
 
 def _traffic(workload: TopologyWorkload, indices: list[int]) -> float:

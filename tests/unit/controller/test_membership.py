@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from ballast.controller.membership import MOST_TRIED, Belonging, Membership
+from ballast.controller.membership import MOST_TRIED, MOST_UNDECLARED, OTHERS, Belonging, Membership
 from ballast.kube.pods import PodReader
 from tests.unit.kube.builders import GATE, executor, topology
 
@@ -58,6 +59,25 @@ def test_an_external_component_has_no_executors() -> None:
 
 def test_a_component_that_was_not_declared_is_kept_apart() -> None:
     assert belonging(labels={**IN_CLICKS, "ballast.dev/component": "typo"}).known is False
+
+
+@pytest.mark.parametrize(
+    "many",
+    [
+        pytest.param(lambda n: {"labels": {**IN_CLICKS, "ballast.dev/component": f"typo-{n}"}}, id="of a topology"),
+        pytest.param(lambda n: {"profile": str(n)}, id="resource profiles"),
+        pytest.param(
+            lambda n: {"labels": {"ballast.dev/topology": "nowhere", "ballast.dev/component": f"c-{n}"}}, id="nowhere"
+        ),
+    ],
+)
+def test_very_many_components_that_nothing_declares_are_one(many: Callable[[int], dict[str, Any]]) -> None:
+    """A pass compares the components of a topology with each other."""
+    membership, read = Membership([CLICKS, ONE], {}), PodReader().read
+    found = [membership.of(read(executor(n, **many(n)))).component for n in range(MOST_UNDECLARED + 50)]
+    assert len(set(found[:MOST_UNDECLARED])) == MOST_UNDECLARED
+    assert set(found[MOST_UNDECLARED:]) == {OTHERS}
+    assert membership.of(read(executor(1, application="other"))).component == "profile-0", "others are not affected"
     assert belonging(labels=IN_CLICKS, profile="3").component == "profile-3"
 
 
