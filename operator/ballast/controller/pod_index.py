@@ -9,15 +9,22 @@ from __future__ import annotations
 
 import marshal
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ballast.controller.failures import Failure, failure
+from ballast.controller.quota import DEMAND_BYTES, LabelQuota, TemplateQuota
 from ballast.kube import names
 from ballast.kube.document import LONGEST_KEPT_BYTES
 from ballast.kube.pods import Pod, Requested
 from ballast.kube.shared_values import SharedValues
-from ballast.model import Resources
+from ballast.model import Constraints, Resources
+
+_UNREAD = Constraints(
+    unread=f"pods of its namespace demand more than {DEMAND_BYTES >> 20} MiB of nodes, each in another way: what it "
+    "demands is not read"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +54,14 @@ class PodIndex:
         self._sums: dict[str, Resources] = {}
         self._stale_sums: set[str] = set()
         self._labels: SharedValues[Mapping[str, str]] = SharedValues()
+        self._affinities: SharedValues[Mapping[str, Any]] = SharedValues()
+        self._label_quota, self._demand_quota = LabelQuota(), TemplateQuota(DEMAND_BYTES)
 
     def changed(self, before: Pod | None, after: Pod | None) -> None:
         if before is not None:
             self._forget(before)
+            if after is None:
+                self._label_quota.remove(before.uid)
         if after is not None:
             self._learn(after)
         if after is not None and after.held is not None and (before is None or before.gates != after.gates):
@@ -77,18 +88,37 @@ class PodIndex:
         return OtherPods(dict(self._sums), by_namespace)
 
     def slim(self, pod: Pod) -> Pod:
-        """The pod, with labels that it shares with others of its template: there may be 100 000 pods.
+        """The pod, with labels and affinity that it shares with others of its template: there may be 100 000 pods.
 
         Labels that are longer than any template's are not kept, except for those that Ballast or Spark gives a meaning.
+        Nor are labels, and what is demanded of nodes, that exceed the quotas of the pod's namespace.
         """
+        return self._within_demands(self._with_labels(pod))
+
+    def _with_labels(self, pod: Pod) -> Pod:
         key = marshal.dumps(sorted(pod.labels.items()), 2)
-        if len(key) > LONGEST_KEPT_BYTES:
+        if len(key) > LONGEST_KEPT_BYTES or not self._label_quota.admits(pod, len(key)):
             return replace(pod, labels={key: value for key, value in pod.labels.items() if names.known(key)})
         if _is_single(pod):
             return pod
         return replace(pod, labels=self._labels.of(key, lambda: pod.labels))
 
+    def _within_demands(self, pod: Pod) -> Pod:
+        constraints, held = pod.constraints, pod.held
+        if not self._demand_quota.admits(pod.namespace, constraints, constraints.size):
+            pod = replace(pod, constraints=_UNREAD)
+        if held is None or held.node_affinity is None:
+            return pod
+        affinity: Any = held.node_affinity
+        key = marshal.dumps(affinity, 2)
+        shared = self._affinities.of(key, lambda: affinity)
+        if self._demand_quota.admits(pod.namespace, shared, len(key)):
+            return replace(pod, held=replace(held, node_affinity=shared))
+        return replace(pod, held=replace(held, node_affinity=None, unread=True))
+
     def _learn(self, pod: Pod) -> None:
+        for value, size in _demands(pod):
+            self._demand_quota.add(pod.namespace, value, size)
         if _is_single(pod):
             self._single[pod.uid] = pod
             return
@@ -98,6 +128,8 @@ class PodIndex:
             self._stale_sums.add(pod.node)
 
     def _forget(self, pod: Pod) -> None:
+        for value, _ in _demands(pod):
+            self._demand_quota.remove(pod.namespace, value)
         if self._single.pop(pod.uid, None) is not None:
             return
         _take_out(self._others, pod.namespace, pod.uid)
@@ -114,6 +146,14 @@ class PodIndex:
         for pod in pods.values():
             requested.add(pod)
         self._sums[node] = requested.on(node)
+
+
+def _demands(pod: Pod) -> Iterator[tuple[object, int]]:
+    """What it demands of nodes, with the size; pods of one template share it."""
+    yield pod.constraints, pod.constraints.size
+    affinity: Any = None if pod.held is None else pod.held.node_affinity
+    if affinity is not None:
+        yield affinity, len(marshal.dumps(affinity, 2))
 
 
 def _is_single(pod: Pod) -> bool:

@@ -15,6 +15,7 @@ import msgspec
 from ballast.kube import kinds
 from ballast.kube.document import JSON
 from ballast.kube.kinds import Kind
+from ballast.kube.pods import Pod
 
 TOPOLOGY_BYTES = 4 << 20
 """Of the specs of one namespace's topologies, as JSON. Parsed, they take about seven times as much."""
@@ -22,6 +23,12 @@ LEAST_TOPOLOGY_BYTES = 1 << 10
 """What each topology counts as at least: however short, it takes about seven times that much, too."""
 MOVES_BY_HAND = 2_000
 """Of one namespace."""
+LABEL_BYTES = 4 << 20
+"""Of the labels of one namespace's pods, beyond what is usual. Kept, they take about five times as much."""
+USUAL_LABEL_BYTES = 2 << 10
+"""Of one pod: several times what Spark and its operators write."""
+DEMAND_BYTES = 4 << 20
+"""Of what one namespace's pods demand of nodes, each template once. Kept, it takes about five times as much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +111,56 @@ class TopologyQuota(Quota):
 
     def admits(self, raw: JSON) -> bool:
         return self.admit(raw, max(LEAST_TOPOLOGY_BYTES, len(msgspec.json.encode(raw.get("spec")))))
+
+
+class LabelQuota(Quota):
+    """For labels of pods."""
+
+    def __init__(self) -> None:
+        super().__init__(kinds.POD, LABEL_BYTES, f"{LABEL_BYTES >> 20} MiB of labels")
+
+    def admits(self, pod: Pod, size: int) -> bool:
+        if size <= USUAL_LABEL_BYTES:
+            self.remove(pod.uid)
+            return True
+        metadata = {"uid": pod.uid, "namespace": pod.namespace, "name": pod.name}
+        return self.admit({"metadata": metadata}, size - USUAL_LABEL_BYTES)
+
+
+class TemplateQuota:
+    """For values that pods of one template share, by namespace: each counts once, as long as a pod has it.
+
+    Not thread-safe: callers hold the lock of the store that the pods are in.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._sizes: dict[tuple[str, int], int] = {}
+        """By namespace and identity of the value: pods keep it, so that no other can have its identity."""
+        self._pods: Counter[tuple[str, int]] = Counter()
+        self._used: Counter[str] = Counter()
+
+    def admits(self, namespace: str, value: object, size: int) -> bool:
+        """Whether the value, of that size, is known or within the quota."""
+        return (namespace, id(value)) in self._sizes or self._used[namespace] + size <= self._most
+
+    def add(self, namespace: str, value: object, size: int) -> None:
+        """A pod has it."""
+        key = namespace, id(value)
+        self._pods[key] += 1
+        if key not in self._sizes:
+            self._sizes[key] = size
+            self._used[namespace] += size
+
+    def remove(self, namespace: str, value: object) -> None:
+        """A pod that had it has it no more."""
+        key = namespace, id(value)
+        self._pods[key] -= 1
+        if not self._pods[key]:
+            del self._pods[key]
+            self._used[namespace] -= self._sizes.pop(key)
+            if not self._used[namespace]:
+                del self._used[namespace]
 
 
 class MoveQuota(Quota):

@@ -26,10 +26,12 @@ SPARK_INDIRECT_ID = "EXECID"
 
 KUEUE = "kueue.x-k8s.io/"
 
-_DOMAIN = GATE.partition("/")[0]
-_SPARK = frozenset({SPARK_ROLE, SPARK_APPLICATION, SPARK_EXECUTOR_ID, SPARK_RESOURCE_PROFILE})
+_KNOWN = frozenset(
+    {GATE_CHOICE, TOPOLOGY, COMPONENT, WORKLOAD}
+    | {SPARK_ROLE, SPARK_APPLICATION, SPARK_EXECUTOR_ID, SPARK_RESOURCE_PROFILE}
+)
 
 
 def known(label: str) -> bool:
-    """Whether Ballast or Spark gives the label a meaning."""
-    return label.partition("/")[0] == _DOMAIN or label in _SPARK
+    """Whether Ballast or Spark gives the label of a pod a meaning."""
+    return label in _KNOWN

@@ -123,6 +123,10 @@ class Toleration:
         return self.key == taint.key and (self.operator == "Exists" or self.value == taint.value)
 
 
+_BYTES_EACH = 40
+"""Of a requirement, next to its key and values."""
+
+
 @dataclass(frozen=True, slots=True)
 class Constraints:
     """The pod's own wishes as required of the node; hashable, so that executors of one template share a check."""
@@ -135,6 +139,18 @@ class Constraints:
     tolerations: tuple[Toleration, ...] = ()
     unread: str = ""
     """Why what it demands was not read; then no node is known to meet it."""
+
+    @property
+    def size(self) -> int:
+        """About as many bytes as it is written in."""
+        requirements = (each for terms in (self.affinity_terms, *self.volume_terms) for term in terms for each in term)
+        asked = sum(
+            _BYTES_EACH + len(each.key) + sum(len(value) + _BYTES_EACH // 8 for value in each.values)
+            for each in requirements
+        )
+        named = [text for pair in self.node_selector for text in pair]
+        named += [text for each in self.tolerations for text in (each.key, each.value, each.operator, each.effect)]
+        return asked + sum(len(text) + _BYTES_EACH // 8 for text in named)
 
     def selects(self, labels: Mapping[str, str], name: str) -> bool:
         """Whether node selector and required affinity admit the node."""

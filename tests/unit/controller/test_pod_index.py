@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from ballast.controller.pod_index import PodIndex
-from ballast.kube.pods import PodReader
+from ballast.kube.constraint_reader import REQUIRED
+from ballast.kube.pods import Pod, PodReader
 from tests.unit.kube.builders import GATE, executor
 
-LONG = {f"long-{number}.io/x": "y" * 63 for number in range(1_000)}
+LONG = {f"{prefix}/x{number}": "y" * 63 for number in range(500) for prefix in ("long.io", "ballast.dev")}
 
 
 def kept(**changes: Any) -> dict[str, str]:
@@ -24,6 +25,73 @@ def test_of_labels_longer_than_any_templates_only_those_that_ballast_or_spark_na
 ) -> None:
     labels = kept(**changes)
     assert "team" not in labels
-    assert not any(name.startswith("long-") for name in labels)
+    assert not any(name.startswith(("long.io/", "ballast.dev/x")) for name in labels), "made up"
     assert labels["ballast.dev/topology"] == "clicks"
     assert labels["spark-role"] == "executor"
+
+
+class Pods:
+    """Those of one index, as the store brings them."""
+
+    def __init__(self) -> None:
+        self.index = PodIndex(notify=lambda: None, gated=lambda: None, failed=lambda _: None)
+        self.known: list[Pod] = []
+        self._reader = PodReader()
+
+    def add(self, number: int, *, labels: dict[str, str] | None = None, **more: Any) -> Pod:
+        raw = executor(number, gates=[GATE], **more)
+        raw["metadata"]["labels"] |= labels or {}
+        pod = self.index.slim(self._reader.read(raw))
+        self.index.changed(None, pod)
+        self.known.append(pod)
+        return pod
+
+    def clear(self) -> None:
+        for pod in self.known:
+            self.index.changed(pod, None)
+        self.known.clear()
+
+
+def affinity(number: int, *, kind: str = REQUIRED) -> dict[str, Any]:
+    """About seven kilobytes, another one for each number."""
+    expression = {
+        "key": "kubernetes.io/hostname",
+        "operator": "In",
+        "values": [f"n{number}-{n:04}" for n in range(450)],
+    }
+    term = {"matchExpressions": [expression]}
+    terms = {"nodeSelectorTerms": [term]} if kind == REQUIRED else [{"weight": 1, "preference": term}]
+    return {"affinity": {"nodeAffinity": {kind: terms}}}
+
+
+def test_of_one_namespace_so_many_labels_are_kept_and_then_those_that_ballast_or_spark_names() -> None:
+    pods, long = Pods(), {f"x{number}": "y" * 60 for number in range(200)}
+    kept_all = [len(pods.add(number, labels=long).labels) > 200 for number in range(500)]
+    assert 200 < kept_all.index(False) < 400
+    assert not any(kept_all[kept_all.index(False) :])
+    assert pods.known[-1].labels["spark-role"] == "executor"
+    assert len(pods.add(501, namespace="other", labels=long).labels) > 200
+    assert "team" in pods.add(502, labels={"team": "blue"}).labels, "what is usual is always kept"
+    pods.clear()
+    assert len(pods.add(503, labels=long).labels) > 200
+
+
+def test_of_one_namespace_so_much_that_is_demanded_of_nodes_is_read_each_template_once() -> None:
+    pods = Pods()
+    assert not any(pods.add(number, **affinity(1)).constraints.unread for number in range(1_000))
+    unread = [bool(pods.add(number, **affinity(number)).constraints.unread) for number in range(1_000, 2_200)]
+    assert 200 < unread.index(True) < 1_100
+    assert all(unread[unread.index(True) :])
+    assert not pods.add(2_202, namespace="other", **affinity(2_202)).constraints.unread
+    pods.clear()
+    assert not pods.add(2_203, **affinity(2_203)).constraints.unread
+
+
+def test_the_affinity_of_gated_pods_counts_likewise_and_nothing_is_written_into_what_is_not_kept() -> None:
+    pods, preferred = Pods(), "preferredDuringSchedulingIgnoredDuringExecution"
+    found = [pods.add(number, **affinity(number, kind=preferred)).held for number in range(1_200)]
+    unread = [held is not None and held.unread and held.node_affinity is None for held in found]
+    assert 200 < unread.index(True) < 1_100
+    assert all(unread[unread.index(True) :])
+    same = [pods.add(number, namespace="other", **affinity(0, kind=preferred)).held for number in range(2_000, 3_000)]
+    assert len({id(held.node_affinity) for held in same if held is not None}) == 1
