@@ -22,7 +22,7 @@ from typing import Any
 from ballast.api.version import GROUP, VERSION
 from ballast.kube import kinds
 from ballast.kube.connection import Connection, Tls
-from ballast.kube.document import JSON
+from ballast.kube.document import JSON, parsed
 from ballast.kube.kinds import Kind
 
 # kopf, loaded without the Kubernetes client library.
@@ -50,7 +50,35 @@ def _absent(library: str) -> Iterator[None]:
 
 with _absent("kubernetes"):
     import kopf
+    from kopf._cogs.clients import api
     from kopf._cogs.structs.credentials import Vault
+
+
+# Any user may write managedFields of any depth. Python's own reader of JSON, and kopf's copies of an object, fail at
+# them, and with them all of kopf.
+
+
+def _read(data: bytes) -> JSON:
+    document = parsed(data)
+    for each in (document.get("object"), *(document.get("items") or ())):
+        if isinstance(each, dict):
+            each.get("metadata", {}).pop("managedFields", None)
+    return document
+
+
+class _Json:
+    @staticmethod
+    def loads(text: str) -> JSON:
+        return _read(text.encode())
+
+
+async def _get(url: str, **asked: Any) -> JSON:
+    async with await api.request(method="get", url=url, **asked) as response:
+        return _read(await response.read())
+
+
+api.json = _Json  # type: ignore[assignment,attr-defined]  # of its watches
+api.get = _get  # of its lists
 
 
 _LOG = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ import urllib3
 
 from ballast.kube.clock import ServerClock
 from ballast.kube.connection import Connection, close
-from ballast.kube.document import JSON, PAGE, Page, parsed
+from ballast.kube.document import JSON, PAGE, Page, decoded, parsed
 from ballast.kube.errors import AnswerTooLong, KubeError, Unavailable, error_of
 from ballast.kube.kinds import Kind
 from ballast.kube.names import FIELD_MANAGER
@@ -314,7 +314,7 @@ def _object(data: bytes) -> JSON:
 
 
 def _page(data: bytes) -> Page:
-    return PAGE.decode(data)
+    return decoded(PAGE.decode, data)
 
 
 class _Unread(msgspec.Struct):
@@ -327,7 +327,7 @@ _UNREAD = msgspec.json.Decoder(_Unread)
 
 def _nothing(data: bytes) -> JSON:
     if data:
-        _UNREAD.decode(data)
+        decoded(_UNREAD.decode, data)
     return {}
 
 

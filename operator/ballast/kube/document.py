@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import marshal
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
+T = TypeVar("T")
 JSON = dict[str, Any]
 ReadOnlyJSON = Mapping[str, Any]
 LONGEST_KEPT_BYTES = 16 << 10
@@ -27,12 +29,46 @@ class Page(msgspec.Struct, frozen=True):
 
 
 # Built when this module is loaded: msgspec 0.22 crashes where several threads are the first to decode a type at once.
-PAGE = msgspec.json.Decoder(Page)
+PAGE, _OBJECT = msgspec.json.Decoder(Page), msgspec.json.Decoder(JSON)
+
+
+_DEEPEST = 100
+"""Objects of Kubernetes nest some twenty levels."""
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
+
+
+def decoded(decode: Callable[[bytes | msgspec.Raw], T], raw: bytes | msgspec.Raw) -> T:
+    """What `decode` makes of the JSON text, without the parts that nest too deeply for it.
+
+    Any user may write managedFields, the one part of an object whose depth no schema bounds. A reader that fails at one
+    such object would fail at the whole list.
+    """
+    try:
+        return decode(raw)
+    except RecursionError:
+        return decode(_shallow(bytes(raw)))
+
+
+def _shallow(raw: bytes) -> bytes:
+    """With null for each object and array that lies too deep."""
+    kept: list[bytes] = []
+    depth = at = 0
+    for token in _TOKEN.finditer(raw):
+        match token[0]:
+            case b"{" | b"[":
+                depth += 1
+                if depth == _DEEPEST:
+                    kept += [raw[at : token.start()], b"null"]
+            case b"}" | b"]":
+                if depth == _DEEPEST:
+                    at = token.end()
+                depth -= 1
+    return b"".join([*kept, raw[at:]]) if depth < _DEEPEST else b"".join(kept)
 
 
 def parsed(raw: bytes | msgspec.Raw) -> JSON:
     """Raises msgspec.DecodeError where this is no JSON object."""
-    return msgspec.json.decode(raw, type=JSON)
+    return decoded(_OBJECT.decode, raw)
 
 
 def too_long(part: Any) -> bool:

@@ -20,7 +20,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from ballast.kube.client import Client
-from ballast.kube.document import JSON, parsed
+from ballast.kube.document import JSON, decoded, parsed
 from ballast.kube.errors import Gone, KubeError, Unavailable
 from ballast.kube.objects import Objects, Query
 from ballast.kube.stream import Stream
@@ -196,7 +196,7 @@ class Informer(Generic[T]):
 
     def _heard(self, line: bytes) -> None:
         try:
-            event = _EVENT.decode(line)
+            event = decoded(_EVENT.decode, line)
             body = parsed(event.object)
         except msgspec.DecodeError as error:
             raise Unavailable(f"watch {self.plural}", f"an event is not the API server's: {error}") from error
@@ -308,7 +308,7 @@ class Store(Generic[T]):
         """
         differing, there = set(), set()
         for raw in listed:
-            metadata = _IDENTITY.decode(raw).metadata
+            metadata = decoded(_IDENTITY.decode, raw).metadata
             there.add(metadata.uid)
             if number(metadata.resource_version) > self.version(metadata.uid):
                 differing.add(metadata.uid)

@@ -112,10 +112,40 @@ async def test_a_change_of_our_kinds_is_heard_and_the_process_winds_up_once_when
     assert (heard.started, heard.ended, framework.restarts) == (1, 1, 0)
 
 
+def deep_move(name: str, levels: int) -> str:
+    fields = '{"f:a":' * levels + "{}" + "}" * levels
+    managed = f'[{{"fieldsV1":{fields}}}]'
+    return f'{{"metadata":{{"name":"{name}","uid":"{name}","resourceVersion":"3","managedFields":{managed}}}}}'
+
+
+@pytest.mark.parametrize("levels", [600, 2000])
+async def test_an_object_that_nests_too_deeply_for_python_is_heard_of_like_others(tmp_path: Path, levels: int) -> None:
+    """Whoever creates moves may write managedFields of any depth: kopf ended, whatever it watched."""
+    listed = f'{{"kind":"List","metadata":{{"resourceVersion":"2"}},"items":[{deep_move("listed", levels)}]}}'
+    changed = f'{{"type":"ADDED","object":{deep_move("m", levels)}}}'
+    known = ApiServer(Answer(text=changed), NOTHING_NEW)
+
+    def answer(asked: Asked) -> Answer:
+        if "executormoves" in asked.path and "watch=true" not in asked.path:
+            return Answer(text=listed, headers={"Content-Type": "application/json"})
+        return known(asked)
+
+    with scripted() as script:
+        script.by = answer
+        heard = Heard()
+        framework = heard.framework(script, tmp_path)
+        async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+            tasks.create_task(framework.run())
+            while len(heard.names) < 2:  # noqa: ASYNC110 -- each sets the same event
+                await asyncio.sleep(0.01)
+            heard.stop.set()
+    assert (heard.names, framework.restarts) == (["executormoves/listed", "executormoves/m"], 0)
+
+
 async def test_of_an_object_that_was_heard_of_kopf_keeps_no_more_than_its_identity(tmp_path: Path) -> None:
     """Its views of an object are a cycle, which is found late: a long object that changes often filled the memory."""
     short: JSON = ARRIVAL.body["object"]
-    more = {"labels": {"a": "b"}, "annotations": {"c": "d"}, "managedFields": []}
+    more = {"labels": {"a": "b"}, "annotations": {"c": "d"}}
     long = {**short, "metadata": {**short["metadata"], **more}, "spec": {"e": "f"}, "status": {"g": "h"}}
     bodies, begin = list[kopf.Body](), kopf.Body.__init__
 
