@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import platform
-import threading
 import time
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
-from wsgiref.simple_server import WSGIServer
 
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry
 
 from ballast.controller import logs
 from ballast.controller.actuator import Actuator
@@ -24,10 +22,11 @@ from ballast.controller.loop import CALM_SECONDS, Agenda, Loop, LoopThread, in_b
 from ballast.controller.metrics_reader import MetricsReader
 from ballast.controller.movers import Movers
 from ballast.controller.other_releases import OtherReleases
+from ballast.controller.pages import health_server, metrics_server
 from ballast.controller.reconciler import Parts, Reconciler
 from ballast.controller.reporter import Reporter
 from ballast.controller.switch import Switch
-from ballast.controller.telemetry import HealthServer, Pulse, Telemetry
+from ballast.controller.telemetry import Pulse, Telemetry
 from ballast.errors import BallastError
 from ballast.kube.client import Client
 from ballast.kube.clock import ServerClock
@@ -173,20 +172,18 @@ class Operator:
         await ended.wait()
 
     async def _live(self, stop: asyncio.Event) -> None:
-        health = HealthServer(self._pulse, host=self._settings.host, port=self._settings.health_port)
-        metrics: tuple[WSGIServer, threading.Thread] | None = None
+        settings = self._settings
+        health = health_server(self._pulse, host=settings.host, port=settings.health_port)
+        metrics = metrics_server(self._telemetry.registry, host=settings.host, port=settings.metrics_port)
         try:
             await health.start()
-            metrics = start_http_server(
-                self._settings.metrics_port, self._settings.host, registry=self._telemetry.registry
-            )
+            await metrics.start()
             await self._work_until(stop)
         finally:
             self._state.stop()
             await self._close()
             await health.stop()
-            if metrics is not None:
-                _end(*metrics)
+            await metrics.stop()
 
     async def _work_until(self, stop: asyncio.Event) -> None:
         self._state.start()
@@ -350,9 +347,3 @@ async def _leave_behind(doing: list[asyncio.Task[None]], *, after_seconds: float
     for task in hanging:
         _LOG.warning("%s hangs and is left behind", task.get_coro().__name__)  # type: ignore[union-attr]
         task.cancel()
-
-
-def _end(server: WSGIServer, thread: threading.Thread) -> None:
-    server.shutdown()
-    server.server_close()
-    thread.join(timeout=5)

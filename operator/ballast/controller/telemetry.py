@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 
 from ballast.kube.client import Action
@@ -218,8 +217,6 @@ class Telemetry:
 
 # Liveness and readiness: a replica is alive while its loop finishes reconciles, and ready once it has done one.
 
-_GRACE_SECONDS = 1.0
-"""For an answer that is under way when the server stops."""
 ALIVE_SECONDS = 90.0
 """Without a finished reconcile for so long (and three intervals of the policies), the replica is to be restarted."""
 
@@ -258,35 +255,3 @@ class Pulse:
     def ready(self) -> bool:
         """Also the last thing that it did went well."""
         return self.beaten_at is not None and self.alive and not self.failing
-
-
-class HealthServer:
-    """Serves /healthz and /readyz. Start and stop it in one event loop."""
-
-    def __init__(self, pulse: Pulse, *, host: str, port: int) -> None:
-        self._pulse, self._host, self._port = pulse, host, port
-        self._runner: web.AppRunner | None = None
-
-    async def start(self) -> None:
-        app = web.Application()
-        app.router.add_get("/healthz", self._healthz)
-        app.router.add_get("/readyz", self._readyz)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_GRACE_SECONDS)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, self._host, self._port).start()
-
-    async def stop(self) -> None:
-        if self._runner is not None:
-            await self._runner.cleanup()
-
-    async def _healthz(self, request: web.Request) -> web.Response:
-        del request
-        return _answer(holds=self._pulse.alive, why=self._pulse.failing or "no reconcile has finished for too long")
-
-    async def _readyz(self, request: web.Request) -> web.Response:
-        del request
-        return _answer(holds=self._pulse.ready, why=self._pulse.failing or "no reconcile has finished yet")
-
-
-def _answer(*, holds: bool, why: str) -> web.Response:
-    return web.Response(text="ok\n" if holds else f"{why}\n", status=200 if holds else 503)

@@ -1,11 +1,18 @@
 from __future__ import annotations
 
+import asyncio
 import socket
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 
 import aiohttp
 import pytest
+from prometheus_client import CollectorRegistry, Counter
+from prometheus_client.core import Metric
 
-from ballast.controller.telemetry import ALIVE_SECONDS, HealthServer, Pulse
+from ballast.controller import pages
+from ballast.controller.pages import PageServer, health_server, metrics_server
+from ballast.controller.telemetry import ALIVE_SECONDS, Pulse
 
 
 class Time:
@@ -53,25 +60,96 @@ def test_a_round_that_ends_well_clears_what_failed_before(time: Time) -> None:
     assert (pulse.failing, pulse.ready) == ("", True)
 
 
-async def test_probes_are_answered_with_the_reason(time: Time) -> None:
-    pulse = Pulse(time)
+@asynccontextmanager
+async def serving(make: Callable[[int], PageServer]) -> AsyncIterator[int]:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
-    server = HealthServer(pulse, host="127.0.0.1", port=port)
+        port = int(found.getsockname()[1])
+    server = make(port)
     await server.start()
     try:
-        async with aiohttp.ClientSession(base_url=f"http://127.0.0.1:{port}") as session:
-            assert await _get(session, "/healthz") == (200, "ok\n")
-            assert await _get(session, "/readyz") == (503, "no reconcile has finished yet\n")
-            pulse.fail("list pods: no answer")
-            assert await _get(session, "/readyz") == (503, "list pods: no answer\n")
-            time.now += 1000
-            assert await _get(session, "/healthz") == (503, "list pods: no answer\n")
+        yield port
     finally:
         await server.stop()
+
+
+def health(pulse: Pulse) -> Callable[[int], PageServer]:
+    return lambda port: health_server(pulse, host="127.0.0.1", port=port)
+
+
+async def test_probes_are_answered_with_the_reason(time: Time) -> None:
+    pulse = Pulse(time)
+    async with (
+        serving(health(pulse)) as port,
+        aiohttp.ClientSession(base_url=f"http://127.0.0.1:{port}") as session,
+    ):
+        assert await _get(session, "/healthz") == (200, "ok\n")
+        assert await _get(session, "/readyz") == (503, "no reconcile has finished yet\n")
+        pulse.fail("list pods: no answer")
+        assert await _get(session, "/readyz") == (503, "list pods: no answer\n")
+        time.now += 1000
+        assert await _get(session, "/healthz") == (503, "list pods: no answer\n")
 
 
 async def _get(session: aiohttp.ClientSession, path: str) -> tuple[int, str]:
     async with session.get(path) as response:
         return response.status, await response.text()
+
+
+async def test_connections_beyond_the_bound_close_the_oldest_of_the_peer_that_has_most(
+    time: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "_MOST_PROBES", 5)
+    begun = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
+    async with serving(health(Pulse(time))) as port:
+        other = await asyncio.open_connection("127.0.0.1", port, local_addr=("127.0.0.2", 0))
+        other[1].write(begun)
+        many = []
+        for _ in range(8):
+            many.append(await asyncio.open_connection("127.0.0.1", port))
+            many[-1][1].write(begun)
+            await asyncio.sleep(0.01)
+        for reader, _ in many[:4]:
+            assert await reader.read() == b""
+        for reader, writer in (other, *many[4:]):
+            writer.write(b"\r\n")
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+        for _, writer in (other, *many):
+            writer.close()
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET /healthz HTTP/1.1\r\n"], ids=["nothing", "half a request"])
+async def test_a_connection_that_sends_no_request_is_closed(
+    time: Time, monkeypatch: pytest.MonkeyPatch, begun: bytes
+) -> None:
+    monkeypatch.setattr(pages, "_REQUEST_SECONDS", 0.2)
+    async with serving(health(Pulse(time))) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(begun)
+        assert await asyncio.wait_for(reader.read(), 5) == b""
+        writer.close()
+
+
+async def test_metrics_are_served_in_the_format_that_is_asked_for_and_written_once_for_all() -> None:
+    registry = CollectorRegistry()
+    Counter("met", "", registry=registry).inc()
+    written = 0
+
+    class Counting(CollectorRegistry):
+        def collect(self) -> Iterable[Metric]:
+            nonlocal written
+            written += 1
+            return registry.collect()
+
+    async with (
+        serving(lambda port: metrics_server(Counting(), host="127.0.0.1", port=port)) as port,
+        aiohttp.ClientSession(base_url=f"http://127.0.0.1:{port}") as session,
+    ):
+        answers = await asyncio.gather(*(_get(session, "/metrics") for _ in range(10)))
+        assert all("met_total 1.0" in text for _, text in answers)
+        assert written == 1
+        accepted = {"Accept": "application/openmetrics-text; version=1.0.0"}
+        async with session.get("/metrics", headers=accepted) as response:
+            assert response.headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0")
+            assert (await response.text()).endswith("# EOF\n")
+        assert (await _get(session, "/"))[0] == 404
