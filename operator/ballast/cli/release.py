@@ -18,7 +18,7 @@ from ballast.kube.actions import Changed, Refused, Released, ReleaseOutcome
 from ballast.kube.client import Client
 from ballast.kube.errors import KubeError, NotFound
 from ballast.kube.lease import lease_is_stale
-from ballast.kube.template_gates import gated_pods, template_gates
+from ballast.kube.template_gates import GatedPod, gated_pods, template_gates
 
 EXAMPLES = (
     "ballast release --stale --namespace ballast-system",
@@ -85,8 +85,10 @@ def release(
             other = _acting_instead(client, name)
             is_off = _turned_off(switch, UNINSTALLED, "the gate switch is off: restart the Deployment to gate again")
             # A gate that was removed leaves no trace of where it came from.
-            _warn(client)
+            gated_before = _gated(client)
             outcomes = _release_all(gates) if other is None else _release_left_by(other, gates)
+            # After it: reading what users have written must not keep executors gated.
+            _warn(client, gated_before)
         elif _nobody_leads(client, namespace=namespace or connection.namespace, name=name):
             other = _acting_instead(client, name)
             is_off = _turned_off(switch, "LeaseStale", "no leader elected: the gate switch is off")
@@ -141,15 +143,18 @@ def _of_helm(client: Client, job: str, *, namespace: str) -> bool:
     return any("helm" in (entry.get("manager") or "").lower() for entry in entries if not entry.get("subresource"))
 
 
-def _warn(client: Client) -> None:
-    """Tell of applications whose executors will be gated again. Nothing that can't be read must block a release."""
+def _gated(client: Client) -> list[GatedPod]:
+    """None where they can't be listed: the release lists pods, too, and fails with the same reason."""
     try:
-        gated_now = gated_pods(client)
+        return gated_pods(client)
     except KubeError:
-        # The release lists pods, too, and fails with the same reason.
-        return
+        return []
+
+
+def _warn(client: Client, gated_before: list[GatedPod]) -> None:
+    """Tell of applications whose executors will be gated again. Nothing that can't be read must fail a release."""
     try:
-        told = template_gates(client, gated_now).warnings()
+        told = template_gates(client, gated_before).warnings()
     except KubeError as error:
         told = [f"applications with the gate in a pod template are not known: {error}"]
     for words in told:

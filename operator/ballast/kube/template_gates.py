@@ -8,6 +8,7 @@ pod template, which Spark in cluster mode writes to a ConfigMap of the driver, s
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -20,6 +21,9 @@ from ballast.kube.kinds import POD
 from ballast.kube.objects import Query, read_list
 from ballast.kube.submitted_conf import executor_templates
 
+_LONGEST_TEMPLATE = 64 << 10
+_ALIAS = re.compile(r"(?:^|[\s\[{,:-])[*&][^\s*&]")
+"""An anchor or an alias of YAML."""
 _FIELD = "k:" + json.dumps({"name": names.GATE}, separators=(",", ":"))
 
 
@@ -89,9 +93,20 @@ def _notes_gate(entry: JSON) -> bool:
 
 
 def _has_gate(template: str) -> bool:
-    """Spark has parsed it: what can't be read here has no gate that Spark would use."""
+    """Spark has parsed it: what can't be read here has no gate that Spark would use.
+
+    A namespace's user may have put anything there instead, such as aliases that expand to more than the memory holds.
+    So only a text that names the gate is read, and one that is too long to be a template, or has aliases, counts as
+    one with the gate.
+    """
+    if names.GATE not in template:
+        return False
+    if len(template) > _LONGEST_TEMPLATE or _ALIAS.search(template):
+        return True
     try:
         pod = yaml.safe_load(template)
         return any(gate["name"] == names.GATE for gate in pod["spec"]["schedulingGates"])
-    except (yaml.YAMLError, KeyError, TypeError):
+    except RecursionError:
+        return True
+    except (yaml.YAMLError, LookupError, TypeError, ValueError, AttributeError):
         return False

@@ -119,6 +119,24 @@ def test_executors_are_released_also_when_it_is_not_known_whether_another_releas
     assert not cluster.held
 
 
+@pytest.mark.usefixtures("without_pauses")
+def test_executors_are_released_before_anything_that_users_have_written_is_read(tmp_path: Path) -> None:
+    """Thousands of templates, or one that can't be read to its end, must not keep executors gated."""
+    cluster, gated_then = Cluster(), []
+
+    def answer(asked: Asked) -> Answer:
+        if "driver" in asked.path:
+            gated_then.append(len(cluster.held))
+            return INVALID
+        return cluster.answer(asked)
+
+    with scripted() as script:
+        script.by = answer
+        ended = run("release", "--all", "--kubeconfig", str(kubeconfig(tmp_path, script.url)))
+    assert (ended.code, gated_then) == (0, [0])
+    assert "applications with the gate in a pod template are not known" in ended.err
+
+
 def job(*managers: str) -> Answer:
     fields = [{"manager": name} for name in managers]
     return Answer(body={"metadata": {"managedFields": [*fields, {"manager": "helmet", "subresource": "status"}]}})
