@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,28 @@ STANDARD_INPUT = Path("-")
 MOST_MIB = 64
 """That are read of a file, unless its reader expects more."""
 
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_MOST_BY_ALIASES = 1_000_000
+"""Values that the aliases of one file may stand for."""
+_MOST_MERGED = 10_000
+"""Keys that one mapping may take from others by `<<`."""
+_MERGE = "tag:yaml.org,2002:merge"
+_OF_TAGS = (LookupError, TypeError, AttributeError)
+"""What the library raises for a value that its tag does not fit, such as `!!bool x`."""
+
+_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_Base):  # type: ignore[misc]  # the library's own where libyaml is missing
+    def flatten_mapping(self, node: Any) -> None:
+        """Merges of merges grow by powers, and come before anything is there that could be counted."""
+        taken = [value for key, value in node.value if key.tag == _MERGE]
+        parts = [part for each in taken for part in (each.value if isinstance(each, yaml.SequenceNode) else [each])]
+        for part in dict.fromkeys(each for each in parts if isinstance(each, yaml.MappingNode)):
+            self.flatten_mapping(part)
+        if sum(len(part.value) for part in parts) > _MOST_MERGED:
+            words = f"more than {_MOST_MERGED} keys"
+            raise yaml.constructor.ConstructorError(None, None, words, node.start_mark)
+        super().flatten_mapping(node)
 
 
 def text_of(path: Path, *, option: str, remedy: str, most_mib: int = MOST_MIB) -> str:
@@ -55,9 +77,31 @@ def documents_in(text: str, *, name: str, option: str, remedy: str) -> list[Any]
                 if name.endswith(".json"):
                     raise
         loaded: Iterable[Any] = yaml.load_all(text, Loader=_Loader)
-        return [document for document in loaded if document is not None]
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        found = [document for document in loaded if document is not None]
+    except (yaml.YAMLError, ValueError, RecursionError, *_OF_TAGS) as error:
         raise InvalidField(option, name, f"{in_plain_words(error)}; {remedy}") from error
+    if _by_aliases(found) > _MOST_BY_ALIASES:
+        raise InvalidField(option, name, f"its aliases stand for more than {_MOST_BY_ALIASES} values; {remedy}")
+    return found
+
+
+def _by_aliases(document: Any) -> float:
+    """How many values the aliases in it stand for; infinite where one stands for what it is in."""
+    known: dict[int, float] = {}
+    written = 1
+
+    def count(value: Any) -> float:
+        nonlocal written
+        if not isinstance(value, dict | list):
+            return 1
+        if id(value) not in known:
+            inner = value.values() if isinstance(value, dict) else value
+            written += len(inner)
+            known[id(value)] = inf
+            known[id(value)] = 1 + sum(map(count, inner))
+        return known[id(value)]
+
+    return count(document) - written
 
 
 def in_plain_words(error: Exception) -> str:

@@ -65,6 +65,8 @@ def _node(address: str, node: str, second: int) -> Iterator[str]:
     yield f'kube_node_spec_unschedulable{{node="{node}"}} {int(number == 1)} {second}\n'
     labels = f'policy="{POLICIES[node]}",node="{node}"'
     yield f"ballast_node_score_percent{{{labels}}} {20 * number} {second}\n"
+    # Whatever is scraped can export such a series: it must not name a folder.
+    yield f'ballast_node_score_percent{{policy="../../outside",node="{node}"}} 1 {second}\n'
     for threshold, hits in (("high", 0), ("low", number)):
         yield f'ballast_node_hits{{{labels},threshold="{threshold}"}} {hits} {second}\n'
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ballast.errors import InvalidField
-from ballast.files import STANDARD_INPUT, text_of
+from ballast.files import STANDARD_INPUT, documents_in, text_of
 from tests.unit.cli.program import run
 
 MIB = 1 << 20
@@ -48,3 +48,40 @@ def test_a_file_without_an_end_is_refused() -> None:
     ended = run("plan", "-f", "/dev/zero")
     assert ended.code == 2
     assert ended.err.startswith("Error: --filename: '/dev/zero': it has more than 64 MiB, and at most 64 MiB are read;")
+
+
+def documents(text: str) -> list[object]:
+    return documents_in(text, name="file.yaml", option="--filename", remedy="name another")
+
+
+def test_aliases_are_read() -> None:
+    shared = {"x": [1, 2]}
+    assert documents("a: &a {x: [1, 2]}\nb: *a\nc: {<<: *a, y: 3}") == [
+        {"a": shared, "b": shared, "c": {"y": 3, **shared}}
+    ]
+
+
+def powers(last: str) -> str:
+    """Seven lines, of which each stands for ten times as much as the one before it."""
+    lines = [f"l{n}: &l{n} {last}".replace("?", f"*l{n - 1}") for n in range(1, 8)]
+    return "\n".join(["l0: &l0 {k: 1}", *lines])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        pytest.param(powers(f"[{', '.join('?' * 10)}]"), "its aliases stand for more than 1000000", id="powers"),
+        pytest.param(
+            powers(f"{{<<: [{', '.join('?' * 10)}]}}"), "not readable as YAML: see line 6", id="merges of merges"
+        ),
+        pytest.param("a: &a [*a]", "its aliases stand for more than 1000000", id="itself"),
+        pytest.param("a: !!bool x", "not readable as YAML", id="a tag that does not fit"),
+        pytest.param("a: !!timestamp x", "not readable as YAML", id="no time"),
+        pytest.param("a: !!int ''", "not readable as YAML", id="no number"),
+        pytest.param("[" * 5000, "not readable as YAML", id="nested too deeply"),
+    ],
+)
+def test_a_text_that_stands_for_too_much_or_for_nothing_is_refused(text: str, words: str) -> None:
+    with pytest.raises(InvalidField, match=words) as refused:
+        documents(text)
+    assert str(refused.value).endswith("; name another")

@@ -15,6 +15,7 @@ import yaml
 from ballast.api.topology import SparkTopology
 from ballast.cli.access import ANYHOW, Access, address, reads_cluster
 from ballast.cli.source import AllNamespacesOption, NamespaceOption, one_namespace
+from ballast.comment import comment
 from ballast.errors import BallastError, InvalidField, InvalidResource
 from ballast.files import in_plain_words, text_of
 from ballast.kube import names
@@ -135,7 +136,7 @@ def _of_file(path: Path, namespace: str | None) -> tuple[list[Json], list[Json]]
     text = text_of(path, option="--filename", remedy=remedy, most_mib=_MOST_MIB)
     try:
         document = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidField("--filename", str(path), f"{in_plain_words(error)}; {remedy}") from error
     everything = document.get("items") if isinstance(document, dict) else None
     if not isinstance(everything, list):
@@ -305,5 +306,5 @@ def _text(proposal: Proposal) -> str:
     """Checked as the API server would."""
     SparkTopology.parse(dict(proposal.document))
     every = ("Proposed by ballast discover. Review it before you apply it.", *proposal.notes)
-    notes = "".join(f"# {note}\n" for note in every)
+    notes = "".join(f"{comment(note)}\n" for note in every)
     return notes + yaml.safe_dump(dict(proposal.document), sort_keys=False, allow_unicode=True)

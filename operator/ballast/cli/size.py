@@ -249,7 +249,8 @@ def _metrics(url: str, application: str | None) -> Any:
             f"--prometheus: {url.rpartition('@')[2]}: {name}: {words}: name a Prometheus that answers"
         )
     samples = {
-        name: [(series.labels, series.values[-1]) for series in answer.series] for name, answer in answers.items()
+        name: [(series.labels, series.values[-1]) for series in answer.series if series.values]
+        for name, answer in answers.items()
     }
     return read(samples, application=application)
 

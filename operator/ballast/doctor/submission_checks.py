@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import yaml
 
+from ballast.comment import comment
 from ballast.doctor.catalog import Finding, Severity, found
 from ballast.doctor.submission import Form, Submission
 
@@ -201,7 +202,7 @@ def _part(subject: str, findings: list[Finding], form: Form | None) -> str:
     settings = {key: value for finding in findings for key, value in finding.settings.items()}
     commands = list(dict.fromkeys(command for finding in findings for command in finding.commands))
     ids = ", ".join(dict.fromkeys(finding.id for finding in findings))
-    return "\n".join([f"# {subject}: {ids}", *_written(settings, form), *commands])
+    return "\n".join([comment(f"{subject}: {ids}"), *_written(settings, form), *commands])
 
 
 def _written(settings: Mapping[str, str], form: Form | None) -> list[str]:

@@ -199,7 +199,7 @@ def query_of(lines: Iterable[str], name: str) -> Query:
             document = json.loads(line)
             described = [str(source.get("description", "")) for source in document["sources"]]
             sink = str((document.get("sink") or {}).get("description", ""))
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             remedy = "not a StreamingQueryProgress; name a file with one (its `json`) a line"
             raise InvalidField("--progress", f"{name}:{number}", remedy) from None
         read = True

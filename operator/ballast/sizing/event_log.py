@@ -154,7 +154,7 @@ def read(lines: Iterable[str], name: str) -> EventLog:
             continue
         try:
             event = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             if number == 1:
                 raise InvalidField("--event-log", name, f"line 1 is no JSON: {_REMEDY}") from None
             continue  # an application that still runs: its last line is cut off

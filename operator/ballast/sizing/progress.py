@@ -101,7 +101,7 @@ def _batch(line: str, at: str) -> tuple[str, str, Batch]:
                 behind_rows=_largest(_behind(sources)),
             ),
         )
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         raise InvalidField("--progress", at, f"not a StreamingQueryProgress: {_REMEDY}") from None
 
 

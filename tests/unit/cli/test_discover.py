@@ -137,6 +137,16 @@ def test_an_end_can_be_named(files: Path) -> None:
     assert external.namespace == "brokers"
 
 
+def test_a_name_with_line_breaks_adds_nothing_to_what_is_applied(files: Path) -> None:
+    """Who writes the query's progress writes no YAML: it would be applied with its reader's rights."""
+    more = "Files[\n---\nkind: ClusterRoleBinding\r\u2028---]"
+    line = {"sources": [{"description": more}], "sink": {"description": ""}}
+    (files / "ingest.jsonl").write_text(json.dumps(line), encoding="utf-8")
+    told = run("discover", "-f", str(files / "pods.json"), "ingest", "--progress", str(files / "ingest.jsonl"))
+    assert [document["kind"] for document in yaml.safe_load_all(told.out)] == ["SparkTopology"]
+    assert "# ingest: reads Files[ --- kind: ClusterRoleBinding" in told.out
+
+
 def refused(*arguments: str) -> str:
     told: Ended = run("discover", *arguments)
     assert (told.code, told.out) == (exit_code(told.err), "")
@@ -158,7 +168,7 @@ def test_what_cannot_be_told_apart_or_read_is_refused(files: Path, arguments: tu
     assert words in refused("-f", str(files / "pods.json"), *arguments)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"items": [{}]}'])
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"items": [{}]}', "[" * 5000])
 def test_a_file_that_is_no_list_of_pods_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "pods.json"
     path.write_text(text, encoding="utf-8")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from ballast.doctor.catalog import SUBMISSION, Finding, Severity
+from ballast.doctor.catalog import SUBMISSION, Finding, Severity, found
 from ballast.doctor.submission import from_documents, from_properties
-from ballast.doctor.submission_checks import Expectations, check
+from ballast.doctor.submission_checks import Expectations, check, patch
 from ballast.errors import InvalidField
 from tests.unit.doctor.provoked import CHANGES, as_properties, settings
 
@@ -39,6 +41,11 @@ def test_the_settings_of_a_finding_remove_it(id_: str) -> None:
         assert id_ in {"ClientRackMissing", "SelectorMatchesDriver", "TopologyLabelMissing"}
         return
     assert findings({**CHANGES[id_], **finding.settings}) == []
+
+
+def test_a_name_with_line_breaks_adds_nothing_to_the_patch() -> None:
+    named = replace(found("FailuresNeverExpire", "a.yaml", "", settings={"a": "b"}), subject="x\nspark.jars evil.jar")
+    assert patch([named], {}).splitlines() == ["# x spark.jars evil.jar: FailuresNeverExpire", "a b"]
 
 
 @pytest.mark.parametrize(("grace", "flagged"), [("59s", True), ("60s", False), ("1m", False)])

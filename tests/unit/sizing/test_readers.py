@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -244,6 +245,12 @@ def test_a_batch_with_anything_in_a_field_is_read_or_refused(data: st.DataObject
     broken = {**whole, data.draw(st.sampled_from(sorted(whole))): data.draw(JSON)}
     with suppress(InvalidField):
         progress.read([batch(0), json.dumps(broken), batch(2)], "p")
+
+
+@pytest.mark.parametrize("reader", [event_log.read, progress.read], ids=["event log", "progress"])
+def test_a_line_that_is_nested_too_deeply_is_refused(reader: Callable[[list[str], str], object]) -> None:
+    with pytest.raises(InvalidField):
+        reader(["[" * 100_000], "log")
 
 
 @given(st.lists(st.text(max_size=80), max_size=20))

@@ -10,6 +10,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from ballast.cli.output import heading, line, table
+from ballast.comment import comment
 from ballast.sizing.batch_regimes import Breakpoint, CannotTell, Regimes
 from ballast.sizing.bottleneck import Bottleneck
 from ballast.sizing.provenance import Value, Variable
@@ -154,7 +155,7 @@ def broken(found: Recommendation) -> bool:
 
 def spark_properties(found: Recommendation) -> str:
     """For spark-submit --properties-file, which takes names that begin with spark.; the rest is in comments."""
-    lines = [f"# {found.headline}", *(f"{name} {value}" for name, value in found.spark_conf.items())]
+    lines = [comment(found.headline), *(f"{name} {value}" for name, value in found.spark_conf.items())]
     if found.source_options:
         lines += ["# In the application, as options of its source, and its trigger:"]
         lines += [f"#   {name} {value}" for name, value in found.source_options.items()]

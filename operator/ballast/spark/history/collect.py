@@ -26,6 +26,9 @@ _PARTITION_STEPS = 120
 """Of all signals of a kind at once, which is as much as Prometheus likes to look at for a large pool."""
 
 _HOUR_MS = 3_600_000
+_POLICY = r"\A[a-z0-9]([-a-z0-9.]*[a-z0-9])?\z"
+"""A policy's name. Whatever is scraped can export another label, and the name becomes that of a folder: `../..`."""
+_LONGEST_POLICY = 253
 _ANY = '{__name__!=""}'
 
 
@@ -145,7 +148,8 @@ def _known_nodes(reader: _Reader) -> DataFrame:
 def _pools(asked: Mapping[str, re.Pattern[str]], nodes: DataFrame) -> DataFrame:
     """Each node of each pool, once."""
     if not asked:
-        return nodes.where("policy is not null").select("node", sql.col("policy").alias("pool")).distinct()
+        named = sql.col("policy").rlike(_POLICY) & (sql.length("policy") <= _LONGEST_POLICY)
+        return nodes.where(named).select("node", sql.col("policy").alias("pool")).distinct()
     every = nodes.where("node is not null").select("node").distinct()
     names = sorted(row["node"] for row in every.collect())
     chosen = [

@@ -43,7 +43,7 @@ class PrometheusLoad:
         found = {
             each.labels[self.label]: min(max(each.values[-1], 0.0), _FULL)
             for each in answer.series
-            if self.label in each.labels and math.isfinite(each.values[-1])
+            if self.label in each.labels and each.values and math.isfinite(each.values[-1])
         }
         return {_without_port(name): load for name, load in found.items()} | found
 

@@ -44,6 +44,12 @@ def test_a_load_lies_between_idle_and_full_and_what_is_no_number_or_has_no_label
     assert loads(monkeypatch, *series, ({"job": "d"}, 0.5)) == {"a": 1.0, "b": 0.0}
 
 
+def test_a_series_without_a_value_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = Answer((Series({"instance": "a"}, (), ranged=True),))
+    monkeypatch.setattr(Prometheus, "query", lambda server, text: empty)
+    assert not PrometheusLoad("http://prometheus", "busy").read()
+
+
 def test_a_prometheus_that_does_not_answer_gives_no_load(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
