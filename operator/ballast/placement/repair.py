@@ -157,7 +157,8 @@ class Assignment:
         slack: FloatArray,
         limits: Limits,
     ) -> None:
-        self._codes, self._rows, self._demand, self._allowed = codes, list(rows), demand, allowed
+        self._codes, self._rows = codes, np.array(rows, dtype=np.int64)
+        self._demand, self._allowed = demand, allowed
         self.placed, self.missing, self._free, self._slack = placed.copy(), missing.copy(), free.copy(), slack
         self._node_left, self._zone_left = limits.node_left.copy(), limits.zone_left.copy()
         self._present, self._apart = limits.present.copy(), limits.apart
@@ -302,9 +303,10 @@ class Assignment:
         found: set[tuple[int, int]] = set()
         for level, members in self._apart:
             if row in members:
-                place = np.flatnonzero(self._codes[level] == self._codes[level, node]).tolist()
-                others = [o for o, other in enumerate(self._rows) if other != row and other in members]
-                found |= {(other, near) for other in others for near in place}
+                near = np.flatnonzero(self._codes[level] == self._codes[level, node])
+                others = np.flatnonzero(np.isin(self._rows, members[members != row]))
+                kinds, places = self.placed[np.ix_(others, near)].nonzero()
+                found |= set(zip(others[kinds].tolist(), near[places].tolist(), strict=True))
         return [(other, near) for other, near in sorted(found) for _ in range(int(self.placed[other, near]))]
 
     def _tightest(self, kind: int, passed: frozenset[int]) -> int | None:

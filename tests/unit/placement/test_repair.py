@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
+from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ballast.model import (
@@ -19,6 +22,7 @@ from ballast.model import (
     Separation,
 )
 from ballast.placement.placing import place
+from ballast.placement.repair import Assignment, Limits
 from tests.builders import GIB, a_node, a_policy, a_snapshot, a_topology, gated
 
 ALL_OF_IT = PlacementPolicy(max_executors_per_node_ratio=1.0)
@@ -85,3 +89,28 @@ def test_one_that_has_returned_keeps_its_place_where_giving_it_up_places_no_more
     memory = Memory(placements=(("team/clicks", "ingest", (("n0", 1),)),))
     found = place(snapshot, a_policy(placement=ALL_OF_IT), memory, gated=waiting).placements
     assert [placement.executor for placement in found if placement.node] in (["team/b"], ["team/c"])
+
+
+def test_very_many_kinds_that_must_be_kept_apart_take_no_time() -> None:
+    kinds, nodes = 4000, 40
+    placed = np.zeros((kinds, nodes), dtype=np.int64)
+    placed[np.arange(1, kinds), np.arange(1, kinds) % nodes] = 1
+    assignment = Assignment(
+        codes=np.arange(nodes)[None, :] // 10,
+        rows=[kind % 100 for kind in range(kinds)],
+        demand=np.full((kinds, 1), 0.01),
+        allowed=np.ones((kinds, nodes), dtype=np.bool_),
+        placed=placed,
+        missing=np.array([1] + [0] * (kinds - 1)),
+        free=np.ones((nodes, 1)),
+        slack=np.array([1e-6]),
+        limits=Limits(
+            node_left=np.full((100, nodes), 100),
+            zone_left=np.full((100, 4), 1000),
+            present=np.array([placed[row::100].sum(axis=0) for row in range(100)]),
+            apart=tuple((0, np.arange(first, first + 90)) for first in range(10)),
+        ),
+    )
+    before = time.process_time()
+    assignment.improve(3, Random(1))
+    assert time.process_time() - before < 4.0, "a pass waits for it, and with it the executors of all users"
