@@ -13,6 +13,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim
 
 from ballast.api import BalancingPolicy
 from ballast.api.profile import Budget, BudgetScope
@@ -285,7 +288,7 @@ def begun(done: Sequence[Request], moves: Iterable[JSON]) -> list[Begun]:
 def _overspent(
     moves: Sequence[Begun], budgets: Mapping[str, Iterable[tuple[Budget, ...]]], executors: Mapping[str, int]
 ) -> Iterator[str]:
-    """More moves begun within a span than the policy's budget for it allows, however it was set meanwhile."""
+    """More moves begun within a span or a window than a budget of the policy allows, however it was set meanwhile."""
     for namespace, versions in budgets.items():
         own = [move for move in moves if move.namespace == namespace]
         found = [
@@ -296,8 +299,6 @@ def _overspent(
 
 
 def _beyond(budget: Budget, moves: Iterable[Begun], executors: int) -> Iterator[str]:
-    if budget.per is None:
-        return  # a window of hours: no fault test lasts so long
     most = max(budget.moves, executors * (budget.percent or 0) // 100)
     times: dict[str, list[float]] = defaultdict(list)
     for move in moves:
@@ -305,9 +306,23 @@ def _beyond(budget: Budget, moves: Iterable[Begun], executors: int) -> Iterator[
         for subject in of[budget.scope]:
             times[subject].append(move.at)
     for subject, begins in times.items():
-        within = max(sum(0 <= at - other < budget.per.seconds for other in begins) for at in begins)
+        within = _most_in_a_span(begins, budget) if budget.per else _most_in_a_window(begins, budget)
         if within > most:
-            yield f"{within} moves of {subject} began within {budget.per}, not {most}"
+            yield f"{within} moves of {subject} began within {budget.per or budget.schedule}, not {most}"
+
+
+def _most_in_a_span(begins: Sequence[float], budget: Budget) -> int:
+    assert budget.per is not None
+    return max(sum(0 <= at - other < budget.per.seconds for other in begins) for at in begins)
+
+
+def _most_in_a_window(begins: Sequence[float], budget: Budget) -> int:
+    assert budget.schedule is not None
+    assert budget.duration is not None
+    zone = ZoneInfo(budget.time_zone or "UTC")
+    opened = {at: next(CronSim(budget.schedule, datetime.fromtimestamp(at, zone), reverse=True)) for at in begins}
+    inside = Counter(opened[at] for at in begins if at - opened[at].timestamp() < budget.duration.seconds)
+    return max(inside.values(), default=0)
 
 
 def _foreign_writes(done: Iterable[Request]) -> Iterator[str]:

@@ -27,7 +27,10 @@ MOVES: JSON = {
     "allowUnknownState": True,
     "cooldown": "0s",
     "settle": "6s",
-    "budgets": [{"moves": 1, "per": "1h", "scope": "Topology"}],
+    "budgets": [
+        {"moves": 1, "per": "1h", "scope": "Topology"},
+        {"moves": 1, "schedule": "0 0 * * *", "duration": "24h", "scope": "Topology"},
+    ],
 }
 MOST_UNDER_WAY = 1
 """maxConcurrentPerTopology, and one topology moves at a time."""

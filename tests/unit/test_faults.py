@@ -119,7 +119,14 @@ def spending(moves: int, *, scope: BudgetScope = BudgetScope.POOL, percent: int 
     return (Budget(moves=moves, per=Duration.parse("10s"), scope=scope, percent=percent),)
 
 
+def nightly(moves: int, *, duration: str = "2h") -> tuple[Budget, ...]:
+    """Windows begin at half past midnight in Berlin, half an hour before the epoch began."""
+    length = Duration.parse(duration)
+    return (Budget(moves=moves, schedule="30 0 * * *", time_zone="Europe/Berlin", duration=length),)
+
+
 PAIR = [Begun("ns", "clicks", ("hot", "cold"), 1.0), Begun("ns", "views", ("warm", "cold"), 10.0)]
+NIGHTS = [PAIR[0], Begun("ns", "clicks", ("hot", "cold"), 86_410.0)]
 LATE = [PAIR[0], Begun("ns", "clicks", ("hot", "cold"), 11.0)]
 
 
@@ -135,6 +142,11 @@ LATE = [PAIR[0], Begun("ns", "clicks", ("hot", "cold"), 11.0)]
         pytest.param(PAIR, {spending(1, scope=BudgetScope.NODE)}, 1, id="two to one node"),
         pytest.param(PAIR, {spending(1), ()}, 0, id="there was no budget for a time"),
         pytest.param([], {spending(1)}, 0, id="none"),
+        pytest.param(PAIR, {nightly(1)}, 1, id="two in one window"),
+        pytest.param(PAIR, {nightly(2)}, 0, id="as many as a window allows"),
+        pytest.param(NIGHTS, {nightly(1)}, 0, id="in the windows of two nights"),
+        pytest.param(NIGHTS, {nightly(0)}, 1, id="in a window that allows none"),
+        pytest.param(PAIR, {nightly(0, duration="10m")}, 0, id="after the window"),
     ],
 )
 def test_moves_beyond_a_budget_are_found(
