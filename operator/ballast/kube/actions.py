@@ -107,12 +107,23 @@ def release(client: Client, order: Release, levels: Levels) -> ReleaseOutcome:
 
 
 def release_many(client: Client, orders: Sequence[Release], levels: Levels) -> list[ReleaseOutcome]:
-    """Release at once, over as many connections as the client has; outcomes in the order of `orders`.
+    """Release all; outcomes in the order of `orders`.
 
-    Each namespace in turn: the process may be ended before those of a slow one are through.
+    Pods of namespaces about which the API server is slow come last: the process may be ended before they are through.
     """
-    if len(orders) <= 1:
-        return [release(client, order, levels) for order in orders]
+    bulkhead = Bulkhead(client.connections)
+    outcomes: list[ReleaseOutcome] = [UnderWay()] * len(orders)
+    while left := [index for index, outcome in enumerate(outcomes) if isinstance(outcome, UnderWay)]:
+        found = release_bounded(client, bulkhead, [orders[index] for index in left], levels)
+        if all(isinstance(outcome, UnderWay) for outcome in found):
+            found = _release_in_turn(client, [orders[index] for index in left], levels)
+        for index, outcome in zip(left, found, strict=True):
+            outcomes[index] = outcome
+    return outcomes
+
+
+def _release_in_turn(client: Client, orders: Sequence[Release], levels: Levels) -> list[ReleaseOutcome]:
+    """Wait for every answer, over as many connections as the client has."""
     indexes = in_turn(range(len(orders)), namespace=lambda index: orders[index].namespace)
     with ThreadPoolExecutor(min(client.connections, len(orders)), "release") as pool:
         found = dict(zip(indexes, pool.map(lambda index: release(client, orders[index], levels), indexes), strict=True))

@@ -4,6 +4,7 @@ import copy
 import json
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import jsonpatch
@@ -30,7 +31,7 @@ from ballast.kube.client import Limits
 from ballast.kube.pods import held
 from ballast.model import DEFAULT_LEVELS, Level, Levels, Location, Pin, Placement, Reason
 from tests.unit.kube.builders import GATE, executor, expression, required
-from tests.unit.kube.scripted import Answer, scripted
+from tests.unit.kube.scripted import Answer, Asked, scripted
 
 OK = Answer()
 STALE = Answer(422, {"message": "the server rejected our request due to an error in our request", "details": {}})
@@ -92,14 +93,38 @@ def test_a_release_ends_in(answers: list[Answer], outcome: object, tmp_path: Pat
         assert release(script.client(tmp_path, ONCE), order(), DEFAULT_LEVELS) == outcome
 
 
+def orders_of(*namespaces: str) -> list[Release]:
+    """One of each, named and numbered after it."""
+    names = [(space, f"{space}-{number}") for number, space in enumerate(namespaces)]
+    return [replace(order(), namespace=space, name=name, uid=name) for space, name in names]
+
+
 def test_many_are_released_each_namespace_in_turn_and_told_of_in_the_order_of_the_orders(tmp_path: Path) -> None:
-    spaces = ["slow"] * 4 + ["team"] * 2
-    orders = [replace(order(), namespace=space, name=f"{space}-{number}") for number, space in enumerate(spaces)]
+    orders = orders_of(*["slow"] * 4, *["team"] * 2)
     with scripted(*[OK, Answer(404)] * 3) as script:
         found = release_many(script.client(tmp_path, Limits(connections=1)), orders, DEFAULT_LEVELS)
         asked = [each.path.split("?")[0].rsplit("/", 1)[1] for each in script.asked]
     assert asked == ["slow-0", "team-4", "slow-1", "team-5", "slow-2", "slow-3"]
     assert [isinstance(each, Vanished) for each in found] == [False, False, False, True, True, True]
+
+
+def test_before_a_process_ends_pods_of_a_slow_namespace_are_released_after_all_others(tmp_path: Path) -> None:
+    """A webhook that took ten seconds for each pod of one tenant held all connections, and the process was ended."""
+    orders, through, kept_waiting = orders_of(*["slow"] * 40, *["team"] * 40), Event(), list[str]()
+
+    def answer(asked: Asked) -> Answer:
+        if "/slow-" in asked.path:
+            if not through.wait(10.0):
+                kept_waiting.append(asked.path)
+        elif sum("/team-" in each.path for each in script.asked) == 40:
+            through.set()
+        return OK
+
+    with scripted() as script:
+        script.by = answer
+        found = release_many(script.client(tmp_path, Limits(connections=4)), orders, DEFAULT_LEVELS)
+    assert kept_waiting == []
+    assert found == [Released(Pin.ZONE)] * 80
 
 
 def test_the_second_patch_is_guarded_by_the_version_that_was_read_again(tmp_path: Path) -> None:
