@@ -7,6 +7,8 @@ BENCH ?= all
 STARVED := tests/cluster/test_operator_starved.py
 # What a running stream is measured by: it must not wait for the CPU of others.
 TIMED := tests/spark/test_size.py
+# Whole files, in the order of tests/conftest.py.
+BY_FILE := -n 2 --dist loadfile --no-loadscope-reorder
 CORE := model placement shedding grouping sizing moves planner kube controller prometheus simulation
 
 .PHONY: help setup demo backtest test check unit spark cluster e2e bench comparison dependencies generate format image clean
@@ -39,17 +41,17 @@ check: ## Format, lint, types, layers, prose and generated files
 	@.venv/bin/ballast crds --check
 
 unit: ## Run the tests that need no control plane, and see that they take the core's branches
-	@$(RUN) -m pytest -n auto tests/unit tests/properties tests/scenarios tests/charts $(CORE:%=--ignore=tests/unit/%)
+	@$(RUN) -m pytest -n auto tests/unit tests/properties tests/scenarios tests/charts tests/vectors \
+	  $(CORE:%=--ignore=tests/unit/%)
 	@$(RUN) -m tests.core_coverage $(CORE)
-	@$(RUN) -m pytest -n auto tests/vectors
-	@$(RUN) -m pytest tests/pages
+	@$(RUN) -m pytest -n auto tests/pages
 
 spark: ## Run the tests of the data on Spark, with a real Prometheus
-	@$(RUN) -m pytest -n 2 --dist loadfile tests/spark --ignore=$(TIMED)
+	@$(RUN) -m pytest $(BY_FILE) tests/spark --ignore=$(TIMED)
 	@$(RUN) -m pytest $(TIMED)
 
 cluster: ## Run the tests against the real API server
-	@$(RUN) -m pytest -n 2 --dist loadfile tests/testbed tests/cluster tests/faults --ignore=$(STARVED)
+	@$(RUN) -m pytest $(BY_FILE) tests/testbed tests/cluster tests/faults --ignore=$(STARVED)
 	@$(RUN) -m pytest $(STARVED)
 
 e2e: ## Run the tests with real Spark executors

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 # How long an example takes depends on what else the machine does, and tells nothing about the property.
@@ -11,3 +14,28 @@ settings.register_profile("fixed", UNTIMED, derandomize=True)
 settings.register_profile("fresh", UNTIMED, derandomize=False, print_blob=True)
 """Other examples in every run: `make bench BENCH=fuzz`, with a seed that it prints."""
 settings.load_profile("fixed")
+
+ROOT = Path(__file__).parents[1]
+LONGEST = (
+    "tests/faults/test_operator.py",
+    "tests/cluster/test_operator_crashes.py",
+    "tests/faults/test_gateway.py",
+    "tests/faults/test_moves.py",
+    "tests/cluster/test_operator_failover.py",
+    "tests/cluster/test_quickstart.py",
+    "tests/faults/test_releases.py",
+    "tests/faults/test_api_server.py",
+    "tests/cluster/test_chart_install.py",
+    "tests/spark/test_backtest_on_kubernetes.py",
+    "tests/spark/test_audit_chaos.py",
+    "tests/spark/test_history.py",
+    "tests/spark/test_backtest.py",
+)
+"""Files that take longest, though some have few tests. pytest-xdist gives out whole files, by itself those with most
+tests first: with a long file at the end one worker goes on while all others have ended.
+"""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    rank = {name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path.relative_to(ROOT).as_posix(), len(rank)))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
-import re
 import subprocess
 import sys
-import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,18 +28,21 @@ from tests.cluster.controller.pool import (
     required_labels,
 )
 from tests.faults.invariants import GATED_SECONDS, watched
-from tests.testbed.nodes import METRICS_PORT, NodeSpec
+from tests.testbed.kubelet import cgroups
+from tests.testbed.nodes import NodeSpec
 from tests.testbed.testbed import Testbed
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 SETS, SIZE = 10, 12
+REPLICAS = 2
 GATE_TIMEOUT_SECONDS = 10.0
 """The policy's default."""
 NOISY_WAIT_SECONDS = 30.0
 """Noise starves the API server, too, and no release is sooner than the server takes it."""
 LOOK_SECONDS = 2.0
 """Of the witness: it must not be what keeps the API server busy."""
+THROTTLED_CORES = 0.1
 START_SECONDS = 240.0
 OTHERS = "services"
 OTHER_NODES, OTHER_PODS = 1_000, 5_000
@@ -70,19 +73,45 @@ class Placed:
     rack: str
 
 
-@contextmanager
-def ballast(testbed: Testbed, resources: Mapping[str, Any]) -> Iterator[None]:
+def install(testbed: Testbed) -> None:
     """The chart with its Deployment's pods on a node that runs them."""
     testbed.create_namespace(NAMESPACE)
     where = f"--namespace={NAMESPACE}"
     values = testbed.instance.folder / "ballast-values.yaml"
-    values.write_text(yaml.safe_dump({"nodeSelector": dict(SYSTEM.labels), "resources": dict(resources)}))
+    resources = {"requests": {"cpu": "50m"}, "limits": {"memory": "512Mi"}}
+    values.write_text(yaml.safe_dump({"nodeSelector": dict(SYSTEM.labels), "resources": resources}))
     testbed.helm("install", RELEASE, str(CHART), where, f"--values={values}")
+    testbed.kubectl("wait", "--for=create", f"lease/{RELEASE}", where, f"--timeout={START_SECONDS:.0f}s")
+
+
+@contextmanager
+def throttled(testbed: Testbed) -> Iterator[Callable[[], float]]:
+    """Each replica has a tenth of a core inside the block, as if its container had that limit.
+
+    Yields for how many seconds they would have run and might not. With so little, starting alone takes most of a
+    minute, so they have started before.
+    """
+    groups = cgroups.detect(Path("/proc/self/mounts").read_text())
+    names = [f"{testbed.instance.cgroup_prefix}/{SYSTEM.name}/pod{uid}" for uid in _replicas(testbed)]
+    assert len(names) == REPLICAS
     try:
-        testbed.kubectl("wait", "--for=create", f"lease/{RELEASE}", where, f"--timeout={START_SECONDS:.0f}s")
-        yield
+        for name in names:
+            groups.set_quota(name, THROTTLED_CORES)
+        yield lambda: sum(groups.cpu(name).throttled_seconds for name in names)
     finally:
-        testbed.helm("uninstall", RELEASE, where, "--no-hooks", "--wait")
+        for name in names:
+            groups.set_quota(name, float(SYSTEM.cpu))
+
+
+def _replicas(testbed: Testbed) -> list[str]:
+    """Their pods' uids."""
+    chosen = "--selector=app.kubernetes.io/name=ballast"
+    found = testbed.kubectl("get", "pods", f"--namespace={NAMESPACE}", chosen, "--output=json")
+    return [pod["metadata"]["uid"] for pod in json.loads(found)["items"] if not _of_a_job(pod)]
+
+
+def _of_a_job(pod: dict[str, Any]) -> bool:
+    return "job-name" in pod["metadata"]["labels"]
 
 
 @contextmanager
@@ -100,7 +129,7 @@ def noise() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def machine() -> Iterator[Testbed]:
-    """One node that runs the operator's pods, none yet for executors, and the nodes and pods of others."""
+    """Ballast on the one node that runs pods, none yet for executors, and the nodes and pods of others."""
     with Testbed(progress=print).up(nodes=[SYSTEM], prometheus=False, kwok=True) as testbed:
         specs = [node(index) for index in range(OTHER_NODES)]
         testbed.add_fake_nodes(specs)
@@ -110,33 +139,21 @@ def machine() -> Iterator[Testbed]:
         )
         with closing(Server(testbed.api, connections=CONNECTIONS)) as server:
             create_all(server, OTHERS, pods, count=OTHER_PODS)
+        install(testbed)
         yield testbed
 
 
 def test_with_a_tenth_of_a_core_executors_are_placed_in_time(machine: Testbed) -> None:
-    with ballast(machine, {"requests": {"cpu": "50m"}, "limits": {"cpu": "100m", "memory": "512Mi"}}):
-        before = _throttled_seconds(machine)
+    with throttled(machine) as throttled_seconds:
         found = _ten_sets(machine, "throttled", gated_seconds=GATED_SECONDS)
-        assert _throttled_seconds(machine) > before + 1.0, "it was not starved, so this shows nothing"
-        _assert_placed(found, within_seconds=GATE_TIMEOUT_SECONDS + 1.0)
+        assert throttled_seconds() > 1.0, "it was not starved, so this shows nothing"
+    _assert_placed(found, within_seconds=GATE_TIMEOUT_SECONDS + 1.0)
 
 
 def test_on_a_machine_that_others_keep_busy_executors_are_placed_in_time(machine: Testbed) -> None:
-    with ballast(machine, {"requests": {"cpu": "50m"}, "limits": {"memory": "512Mi"}}), noise():
+    with noise():
         found = _ten_sets(machine, "noisy", gated_seconds=NOISY_WAIT_SECONDS)
-        _assert_placed(found, within_seconds=NOISY_WAIT_SECONDS)
-
-
-_ADDRESS = '{.status.addresses[?(@.type=="InternalIP")].address}'
-
-
-def _throttled_seconds(testbed: Testbed) -> float:
-    """For how long the operator's containers would have run and might not, by the kubelet."""
-    (address,) = testbed.kubectl("get", "node", SYSTEM.name, f"-o=jsonpath={_ADDRESS}").split()
-    with urllib.request.urlopen(f"http://{address}:{METRICS_PORT}/metrics/cadvisor", timeout=10) as answer:
-        text = answer.read().decode()
-    series = re.findall(r"^container_cpu_cfs_throttled_seconds_total\{(.*)\} (\S+)", text, re.MULTILINE)
-    return sum(float(value) for labels, value in series if f'namespace="{NAMESPACE}"' in labels)
+    _assert_placed(found, within_seconds=NOISY_WAIT_SECONDS)
 
 
 def _ten_sets(testbed: Testbed, name: str, *, gated_seconds: float) -> list[Placed]:
