@@ -7,7 +7,7 @@ chooses the node. One pass over nodes and executors, and for each set a few arra
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from ballast.placement.limit import zone_allowance
 from ballast.placement.node_locations import node_locations
 from ballast.placement.reasons import common_refusal, no_room_words
 from ballast.placement.room import Room, about_to_be_bound, kinds
+from ballast.placement.shortage import rounds
 
 _LATE = "no plan was made in time; "
 
@@ -59,14 +60,20 @@ def fallback(snapshot: Snapshot, policy: Policy, *, gated: Sequence[Executor]) -
         why = f"{_LATE}the policy names no level above the node"
         return [Placement(e.key, e.uid, None, (), Pin.NONE, Reason.GATE_TIMEOUT, why) for e in gated]
     zones = _Zones(snapshot, policy, {executor.topology for executor in gated})
+    found: dict[str, Placement] = {}
+    for part in zones.rounds(gated):
+        for members in _sets(part):
+            found.update((placement.uid, placement) for placement in zones.place(members))
+    return [found[executor.uid] for executor in gated]
+
+
+def _sets(gated: Iterable[Executor]) -> list[list[Executor]]:
+    """The largest set first: it is the hardest to keep in one zone."""
     sets: dict[tuple[str, str, str], list[Executor]] = defaultdict(list)
     for executor in gated:
         sets[executor.topology, executor.component, executor.application].append(executor)
-    found: dict[str, Placement] = {}
-    # The largest set first: it is the hardest to keep in one zone.
-    for _, members in sorted(sets.items(), key=lambda item: (-sum(e.requests.cpu_cores for e in item[1]), item[0])):
-        found.update((placement.uid, placement) for placement in zones.place(members))
-    return [found[executor.uid] for executor in gated]
+    cores = {key: sum(executor.requests.cpu_cores for executor in members) for key, members in sets.items()}
+    return [sets[key] for key in sorted(sets, key=lambda key: (-cores[key], key))]
 
 
 class _Zones:
@@ -86,6 +93,10 @@ class _Zones:
             for topology in snapshot.topologies
         }
         self._take_in(snapshot)
+
+    def rounds(self, gated: Sequence[Executor]) -> list[list[Executor]]:
+        """As `shortage.rounds`, before any is placed."""
+        return rounds(gated, self._room, self._admission)
 
     def _take_in(self, snapshot: Snapshot) -> None:
         waiting: Counter[Demand] = Counter(snapshot.pending)

@@ -7,8 +7,9 @@ sends them: to cool nodes as long as there are some, and near their component as
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -35,6 +36,7 @@ from ballast.placement.reasons import preferred_location, split_by, why_not
 from ballast.placement.repair import repaired, seat
 from ballast.placement.room import Room, about_to_be_bound, fits, room
 from ballast.placement.scope import region
+from ballast.placement.shortage import rounds
 from ballast.placement.stickiness import returning
 from ballast.placement.strategies import PlacementState, after, chosen, decided, headings, sets
 from ballast.placement.strategy import Seats, Strategy
@@ -43,8 +45,17 @@ from ballast.placement.workload import TopologyWorkload, workloads
 _NOTHING_RESERVED: Mapping[str, Resources] = {}
 _NO_VALUES: Mapping[str, float] = {}
 _NO_STATE = PlacementState()
-_Waiting = Callable[[Sequence[Executor]], Iterator[TopologyWorkload]]
-"""The workloads of some of the pass's executors, by topology."""
+_NOBODY: Mapping[str, str] = {}
+
+
+class _Waiting(Protocol):
+    def __call__(
+        self, executors: Sequence[Executor], seated: Mapping[str, str] = _NOBODY, *, crowded: bool = False
+    ) -> Iterator[TopologyWorkload]:
+        """The workloads of some of the pass's executors, by topology.
+
+        `seated`: node by uid of others of the pass. `crowded`: there is not room for all of them.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +107,23 @@ def place(
     free = [e for e in sorted(gated, key=lambda e: (e.key, e.uid)) if e.uid not in pins or not work.pin(e)]
     bound = headings(snapshot, sent.items()) | _nodes(work.placements)
 
-    def waiting(executors: Sequence[Executor]) -> Iterator[TopologyWorkload]:
-        sticky = policy.placement.sticky
-        return workloads(snapshot, places, memory, gated=executors, bound=bound, sticky=sticky, loads=loads)
+    parts = rounds(free, space, pool.admission)
 
-    work.place_all(free, waiting)
+    def waiting(
+        executors: Sequence[Executor], seated: Mapping[str, str] = _NOBODY, *, crowded: bool = False
+    ) -> Iterator[TopologyWorkload]:
+        return workloads(
+            snapshot,
+            places,
+            memory,
+            gated=executors,
+            bound={**bound, **seated},
+            sticky=policy.placement.sticky,
+            loads=loads,
+            crowded=crowded,
+        )
+
+    work.place_all(free, parts, waiting)
     found = sorted(work.placements, key=lambda placement: (placement.executor, placement.uid))
     return Placed(found, replace(after(strategy, state), sent=tuple(sorted((sent | _nodes(found)).items()))))
 
@@ -170,10 +193,16 @@ class _Pass:
         self._settle(executor, position, self.policy.moves.pin)
         return True
 
-    def place_all(self, executors: Sequence[Executor], waiting: _Waiting) -> None:
-        """Place one topology after the other, repair what stays without a node, and record the results."""
-        for workload in waiting(executors):
-            self._place(workload)
+    def place_all(self, executors: Sequence[Executor], parts: Iterable[Sequence[Executor]], waiting: _Waiting) -> None:
+        """Place one topology after the other, repair what stays without a node, and record the results.
+
+        `parts`: the executors, in the order in which they have their turn.
+        """
+        nodes = self.pool.locations.nodes
+        for number, part in enumerate(parts):
+            seated = {uid: nodes[position].name for uid, position in self.seats.items()}
+            for workload in waiting(part, seated, crowded=number > 0):
+                self._place(workload)
         if any(executor.uid not in self.seats for executor in executors):
             self.seats = repaired(self.pool, waiting(executors), self.seats, executors=len(executors))
         self._settle_all(executors, waiting)

@@ -134,6 +134,7 @@ def _assignment(pool: Pool, workloads: Sequence[TopologyWorkload], seats: Mappin
             present=np.concatenate([each for _, _, each in limits]),
             apart=tuple(apart),
         ),
+        owners=[group.executors[0].namespace for group in groups],
     )
 
 
@@ -141,7 +142,8 @@ class Assignment:
     """Executors by kind and node, some of them still missing; changes in place.
 
     K kinds of executors: of one component and template each, in `rows`. `demand` is (K, R), `allowed` (K, N), `placed`
-    (K, N) those that may be sent elsewhere, `free` (N, R) what they leave, `missing` (K,).
+    (K, N) those that may be sent elsewhere, `free` (N, R) what they leave, `missing` (K,). `owners`: namespaces of the
+    kinds, none of which loses a place to another.
     """
 
     def __init__(
@@ -156,12 +158,14 @@ class Assignment:
         free: FloatArray,
         slack: FloatArray,
         limits: Limits,
+        owners: Sequence[str] = (),
     ) -> None:
         self._codes, self._rows = codes, np.array(rows, dtype=np.int64)
         self._demand, self._allowed = demand, allowed
         self.placed, self.missing, self._free, self._slack = placed.copy(), missing.copy(), free.copy(), slack
         self._node_left, self._zone_left = limits.node_left.copy(), limits.zone_left.copy()
         self._present, self._apart = limits.present.copy(), limits.apart
+        self._owners = np.unique(list(owners) or [""] * len(placed), return_inverse=True)[1]
         self._log: list[tuple[int, int, int]] = []
         self._left = 0
 
@@ -211,7 +215,7 @@ class Assignment:
                     self._put(kind, node, -1)
                     taken.append(kind)
             left = self._fill(taken, random)
-            if left > before.sum():
+            if left > before.sum() or (self._by_owner(self.missing) > self._by_owner(before)).any():
                 self._undo(mark)
                 self.missing = before
             elif left < before.sum():
@@ -219,6 +223,9 @@ class Assignment:
                 best = len(self._log), self.missing.copy()
         self._undo(best[0])
         self.missing = best[1]
+
+    def _by_owner(self, counts: IntArray) -> IntArray:
+        return np.bincount(self._owners, weights=counts).astype(np.int64)
 
     def _fill(self, kinds: list[int], random: Random) -> int:
         """Place these in some order, large ones rather before small ones or the other way round; how many are left."""

@@ -149,7 +149,7 @@ def expected(snapshot: Snapshot, levels: Levels) -> dict[str, Resources]:
         else:
             space.take(position, demand)
             _add(result, places.nodes[position].name, executor.requests)
-    for (requests, constraints), count in _by_shape(others):
+    for (requests, constraints), count in by_shape(others):
         bound = _bind(space, space.vector(requests), admission.mask(constraints), count)
         for position, times in bound.items():
             _add(result, places.nodes[position].name, requests.times(times))
@@ -184,42 +184,6 @@ def _add(amounts: dict[str, Resources], node: str, more: Resources) -> None:
     amounts[node] = amounts.get(node, Resources()).plus(more)
 
 
-def short_of_room(
-    snapshot: Snapshot,
-    levels: Levels,
-    sets: Iterable[Sequence[Executor]],
-    *,
-    reserved: Mapping[str, Resources],
-    unbound: Mapping[str, Resources],
-) -> tuple[bool, ...]:
-    """For each set, taken in this order, whether the pool lacks room for some of it.
-
-    Executors that are leaving count as gone. Each node is filled before the next one is used, so that what is left is
-    as useful as can be. `reserved`, `unbound`: as in `room`.
-    """
-    sets = list(sets)
-    places = node_locations(snapshot.nodes, levels)
-    space, admission = Room(places, kinds(e.requests for members in sets for e in members)), Admission(places.nodes)
-    take_off(space, places, reserved)
-    take_off(space, places, unbound)
-    for executor in snapshot.executors:
-        if executor.phase is Phase.LEAVING and executor.node in places.index:
-            space.free[places.index[executor.node]] += space.vector(executor.requests)
-    return tuple(_fill(space, admission, members) < len(members) for members in sets)
-
-
-def _fill(space: Room, admission: Admission, members: Iterable[Executor]) -> int:
-    """How many of them find room, which they then take."""
-    placed = 0
-    for (requests, constraints), count in _by_shape(Demand(e.requests, e.constraints) for e in members):
-        demand = space.vector(requests)
-        capacity = space.capacity(demand) * admission.mask(constraints)
-        taken = np.clip(count - (np.cumsum(capacity) - capacity), 0, capacity)
-        space.free -= np.outer(taken, demand)
-        placed += int(taken.sum())
-    return placed
-
-
 def take_off(space: Room, places: NodeLocations, amounts: Mapping[str, Resources]) -> None:
     for name, taken in amounts.items():
         if name in places.index:
@@ -232,7 +196,7 @@ def kinds(demands: Iterable[Resources]) -> list[str]:
     return ["cpu", "memory", "pods", *sorted(extended)]
 
 
-def _by_shape(demands: Iterable[Demand]) -> list[tuple[tuple[Resources, Constraints], int]]:
+def by_shape(demands: Iterable[Demand]) -> list[tuple[tuple[Resources, Constraints], int]]:
     """Largest requests first; the order of the input does not matter."""
     counts = Counter((demand.requests, demand.constraints) for demand in demands)
     return sorted(counts.items(), key=lambda item: (-item[0][0].cpu_cores, -item[0][0].memory_bytes, repr(item[0])))

@@ -166,8 +166,11 @@ def workloads(
     bound: Mapping[str, str],
     sticky: bool,
     loads: Mapping[str, float],
+    crowded: bool = False,
 ) -> Iterator[TopologyWorkload]:
     """One workload per topology that has something to place; the largest demand first, which is the hardest to fit.
+
+    `crowded`: there is not room for all, so the one with the largest executor comes first.
 
     One at a time: with thousands of topologies, their tables together would not be small.
 
@@ -180,7 +183,8 @@ def workloads(
     waiting: dict[str, list[Executor]] = defaultdict(list)
     for executor in gated:
         waiting[executor.topology].append(executor)
-    for key in sorted(waiting, key=lambda key: (-sum(e.requests.cpu_cores for e in waiting[key]), key)):
+    cores = {key: [e.requests.cpu_cores for e in members] for key, members in waiting.items()}
+    for key in sorted(waiting, key=lambda key: (-max(cores[key]) if crowded else 0.0, -sum(cores[key]), key)):
         members = waiting[key]
         yield _workload(
             topologies.get(key) or _implicit(key, members[0]),

@@ -30,8 +30,9 @@ from ballast.moves.rest import Rest, rest
 from ballast.moves.score import Scores, measured, points_per_core, projected
 from ballast.placement.locality import counts_by_topology, locality
 from ballast.placement.placing import Placed, place
-from ballast.placement.room import expected, in_flight, nominated_while_gated, short_of_room
+from ballast.placement.room import expected, in_flight, nominated_while_gated
 from ballast.placement.scope import next_scopes
+from ballast.placement.shortage import short_of_room
 from ballast.placement.strategies import PlacementState, headings
 from ballast.planner.leveling import Leveling, TrafficState, level
 from ballast.planner.nominations import overdue_nominations, with_nominations

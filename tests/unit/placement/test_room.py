@@ -20,7 +20,8 @@ from ballast.model import (
     Weights,
 )
 from ballast.placement.node_locations import node_locations
-from ballast.placement.room import UNBOUNDED, Room, counts_that_fit, expected, fits, in_flight, room, short_of_room
+from ballast.placement.room import UNBOUNDED, Room, counts_that_fit, expected, fits, in_flight, room
+from ballast.placement.shortage import short_of_room
 from tests.builders import GIB, NOW, a_move, a_node, a_snapshot, an_executor, gated
 
 

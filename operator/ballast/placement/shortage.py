@@ -1,0 +1,135 @@
+"""Where the nodes lack room for all executors of a pass: which ones come first, and which sets need not wait.
+
+A user may create any number of gated executors that ask for all room there is, and need never use it. So where room is
+short, what a namespace asks for beyond its fair share of it comes after what others ask for.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from ballast.model import Demand, Executor, Levels, Phase, Resources, Snapshot
+from ballast.model.arrays import BoolArray, FloatArray
+from ballast.placement.admission import Admission
+from ballast.placement.node_locations import node_locations
+from ballast.placement.room import Room, by_shape, kinds, take_off
+
+
+def rounds(executors: Sequence[Executor], space: Room, admission: Admission) -> list[list[Executor]]:
+    """The executors in the order in which they are to be placed, round by round.
+
+    One round where there is room for all, or where all are of one namespace. Otherwise the namespaces that ask for no
+    more than their share come first, then as much as the share is of those that ask for more, and then the rest of
+    these, one after the other. Shares are max-min fair: what one does not ask for is shared by the others.
+    """
+    members: dict[str, list[Executor]] = defaultdict(list)
+    for executor in executors:
+        members[executor.namespace].append(executor)
+    names = sorted(members)
+    if len(names) < 2:
+        return [list(executors)]
+    demand = np.array([np.sum([space.vector(e.requests) for e in members[name]], axis=0) for name in names])
+    free = _least_free(members.values(), space, admission)
+    short = demand.sum(axis=0) > free + space.slack
+    if not short.any():
+        return [list(executors)]
+    share = np.where(
+        short, [_share(amounts, there) for amounts, there in zip(demand.T, free.tolist(), strict=True)], np.inf
+    )
+    first: list[Executor] = []
+    second: list[Executor] = []
+    rest: list[tuple[float, str, list[Executor]]] = []
+    for name, asked in zip(names, demand, strict=True):
+        within, beyond = _split(members[name], share + space.slack, space)
+        if beyond:
+            second += within
+            rest.append((float((asked[short] / np.maximum(free, 1e-9)[short]).max()), name, beyond))
+        else:
+            first += within
+    return [first, second, *(beyond for _, _, beyond in sorted(rest, key=lambda each: each[:2]))]
+
+
+def _split(executors: Sequence[Executor], share: FloatArray, space: Room) -> tuple[list[Executor], list[Executor]]:
+    """Those within the share, which the first one always is, and those beyond it; the largest topology comes first."""
+    cores: dict[str, float] = defaultdict(float)
+    for executor in executors:
+        cores[executor.topology] += executor.requests.cpu_cores
+    within: list[Executor] = []
+    beyond: list[Executor] = []
+    taken = np.zeros_like(share)
+    for executor in sorted(executors, key=lambda e: (-cores[e.topology], e.topology, e.key, e.uid)):
+        more = taken + space.vector(executor.requests)
+        if within and (more > share).any():
+            beyond.append(executor)
+        else:
+            within.append(executor)
+            taken = more
+    return within, beyond
+
+
+def _least_free(namespaces: Iterable[list[Executor]], space: Room, admission: Admission) -> FloatArray:
+    """(kinds,): what is free on the nodes that admit a namespace's executors, of that for which it is least."""
+    room, found = np.maximum(space.free, 0.0), np.full(space.free.shape[1], np.inf)
+    for members in namespaces:
+        able: BoolArray = np.logical_or.reduce([admission.mask(each) for each in {e.constraints for e in members}])
+        if able.any():
+            found = np.minimum(found, room[able].sum(axis=0))
+    return found
+
+
+def _share(amounts: FloatArray, free: float) -> float:
+    """What each may have at least, so that all together have no more than is free."""
+    left = free
+    for done, amount in enumerate(sorted(amounts.tolist())):
+        share = left / (len(amounts) - done)
+        if amount > share:
+            return share
+        left -= amount
+    return np.inf
+
+
+def short_of_room(
+    snapshot: Snapshot,
+    levels: Levels,
+    sets: Iterable[Sequence[Executor]],
+    *,
+    reserved: Mapping[str, Resources],
+    unbound: Mapping[str, Resources],
+) -> tuple[bool, ...]:
+    """For each set, taken in this order, whether the pool lacks room for some of it.
+
+    Executors that are leaving count as gone. Each node is filled before the next one is used, so that what is left is
+    as useful as can be. `reserved`, `unbound`: as in `room`.
+    """
+    sets = list(sets)
+    places = node_locations(snapshot.nodes, levels)
+    space, admission = Room(places, kinds(e.requests for members in sets for e in members)), Admission(places.nodes)
+    take_off(space, places, reserved)
+    take_off(space, places, unbound)
+    for executor in snapshot.executors:
+        if executor.phase is Phase.LEAVING and executor.node in places.index:
+            space.free[places.index[executor.node]] += space.vector(executor.requests)
+    left = [len(members) for members in sets]
+    number = {executor.uid: index for index, members in enumerate(sets) for executor in members}
+    for part in rounds([executor for members in sets for executor in members], space, admission):
+        by_set: dict[int, list[Executor]] = defaultdict(list)
+        for executor in part:
+            by_set[number[executor.uid]].append(executor)
+        for index in sorted(by_set):
+            left[index] -= _fill(space, admission, by_set[index])
+    return tuple(missing > 0 for missing in left)
+
+
+def _fill(space: Room, admission: Admission, members: Iterable[Executor]) -> int:
+    """How many of them find room, which they then take."""
+    placed = 0
+    for (requests, constraints), count in by_shape(Demand(e.requests, e.constraints) for e in members):
+        demand = space.vector(requests)
+        capacity = space.capacity(demand) * admission.mask(constraints)
+        taken = np.clip(count - (np.cumsum(capacity) - capacity), 0, capacity)
+        space.free -= np.outer(taken, demand)
+        placed += int(taken.sum())
+    return placed

@@ -1,0 +1,96 @@
+"""Which executors come first where there is not room for all."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ballast.model import DEFAULT_LEVELS, Executor, Memory, Policy, Reason, Resources
+from ballast.placement.admission import Admission
+from ballast.placement.fallback import fallback
+from ballast.placement.node_locations import node_locations
+from ballast.placement.placing import place
+from ballast.placement.repair import Assignment, Limits
+from ballast.placement.room import Room, kinds
+from ballast.placement.shortage import rounds, short_of_room
+from benchmarks.load.large_pools import ENFORCED
+from tests.builders import GIB, a_node, a_snapshot, gated
+
+NODES = tuple(a_node(f"{zone}{number}", zone=zone, cores=4.0) for zone in "ab" for number in range(2))
+
+
+def of(namespace: str, count: int, cores: float = 1.0) -> list[Executor]:
+    settings: dict[str, Any] = {"namespace": namespace, "topology": f"{namespace}/app", "application": namespace}
+    return [gated(f"{namespace}-{n:03}", requests=Resources(cores, GIB, 1), **settings) for n in range(count)]
+
+
+def names(part: list[Executor]) -> list[str]:
+    return [executor.name for executor in part]
+
+
+def in_rounds(*executors: Executor) -> list[list[str]]:
+    places = node_locations(NODES, DEFAULT_LEVELS)
+    space = Room(places, kinds(executor.requests for executor in executors))
+    return [names(part) for part in rounds(executors, space, Admission(places.nodes))]
+
+
+def test_where_there_is_room_for_all_there_is_one_round() -> None:
+    everyone = [*of("a", 8), *of("b", 8)]
+    assert in_rounds(*everyone) == [names(everyone)]
+
+
+def test_executors_of_one_namespace_are_one_round() -> None:
+    everyone = of("a", 30)
+    assert in_rounds(*everyone) == [names(everyone)]
+
+
+def test_what_a_namespace_asks_for_beyond_its_share_comes_last() -> None:
+    small, large, larger = of("small", 2), of("large", 10), of("larger", 20)
+    assert in_rounds(*larger, *large, *small) == [
+        names(small),
+        [*names(large[:7]), *names(larger[:7])],
+        names(large[7:]),
+        names(larger[7:]),
+    ]
+
+
+@pytest.mark.parametrize("many", [4, 400])
+def test_executors_that_ask_for_all_room_keep_none_from_a_user_who_asks_for_little(many: int) -> None:
+    """They may never use it: they need not even be bindable, and may be created again in every second."""
+    own, others = of("team", 4), of("other", many, cores=4.0)
+    snapshot = a_snapshot(*NODES, executors=(*own, *others), topologies=())
+    placed = {each.executor: each for each in place(snapshot, ENFORCED, Memory(), gated=(*own, *others)).placements}
+    assert len({placed[each.key].location[0] for each in own if placed[each.key].node is not None}) == 1
+    assert all(placed[each.key].node is not None for each in own)
+    late = {each.executor: each for each in fallback(snapshot, Policy("streaming"), gated=[*others, *own])}
+    assert {late[each.key].reason for each in own} == {Reason.GATE_TIMEOUT}
+    assert len({late[each.key].location for each in own}) == 1
+
+
+def test_what_others_ask_for_beyond_their_share_does_not_break_up_a_set_that_waits() -> None:
+    snapshot = a_snapshot(*NODES, topologies=())
+    found = short_of_room(snapshot, DEFAULT_LEVELS, [of("other", 40), of("team", 4)], reserved={}, unbound={})
+    assert found == (True, False)
+
+
+@pytest.mark.parametrize(("owners", "large"), [(("team", "team"), 0), (("other", "team"), 1)])
+def test_two_that_are_missing_take_the_place_of_one_only_in_their_own_namespace(
+    owners: tuple[str, str], large: int
+) -> None:
+    assignment = Assignment(
+        codes=np.array([[0]]),
+        rows=[0, 1],
+        demand=np.array([[2.0, 0.0], [4.0, 0.0]]),
+        allowed=np.ones((2, 1), dtype=np.bool_),
+        placed=np.array([[0], [1]]),
+        missing=np.array([2, 0]),
+        free=np.zeros((1, 2)),
+        slack=np.array([1e-6, 1.0]),
+        limits=Limits(np.full((2, 1), 9), np.full((2, 1), 9), np.array([[0], [1]]), ()),
+        owners=owners,
+    )
+    assignment.improve(400, Random(1))
+    assert assignment.placed[1, 0] == large
