@@ -56,6 +56,7 @@ class Admission:
         self._labels: dict[tuple[str, str], BoolArray] = {}
         self._tolerated: dict[tuple[Toleration, ...], BoolArray] = {}
         self._masks: dict[Constraints, BoolArray] = {}
+        self._parts: dict[Constraints, tuple[BoolArray, BoolArray, BoolArray]] = {}
 
     def mask(self, constraints: Constraints) -> BoolArray:
         """True where `refusal` would be None; not to be written to."""
@@ -64,13 +65,52 @@ class Admission:
             known = self._masks[constraints] = self._compute(constraints)
         return known
 
+    def first_objections(self, constraints: Constraints) -> list[tuple[Reason, BoolArray]]:
+        """Reasons of `refusal`, each with the nodes of which it is the first one."""
+        selected, reached, tolerated = self._parts_of(constraints)
+        leaving = np.fromiter((bool(node.leaving) for node in self._nodes), np.bool_, count=len(self._nodes))
+        usable = np.fromiter(
+            (node.ready and node.schedulable for node in self._nodes), np.bool_, count=len(self._nodes)
+        )
+        left = np.ones(len(self._nodes), dtype=np.bool_)
+        found = []
+        for reason, holds in (
+            (Reason.NODE_UNAVAILABLE, usable),
+            (Reason.NODE_LEAVING, ~leaving),
+            (Reason.NOT_ADMITTED, selected),
+            (Reason.VOLUME_PINNED, reached),
+            (Reason.TAINTED, tolerated),
+        ):
+            found.append((reason, left & ~holds))
+            left = left & holds
+        return found
+
     def _compute(self, constraints: Constraints) -> BoolArray:
+        selected, reached, tolerated = self._parts_of(constraints)
+        return self._open & selected & reached & tolerated
+
+    def _parts_of(self, constraints: Constraints) -> tuple[BoolArray, BoolArray, BoolArray]:
+        """Where its selector and affinity, its volumes, and its tolerations admit it."""
+        known = self._parts.get(constraints)
+        if known is None:
+            known = self._parts[constraints] = (
+                self._selects(constraints),
+                self._meets_all(constraints.volume_terms),
+                self._tolerates(constraints.tolerations),
+            )
+        return known
+
+    def _selects(self, constraints: Constraints) -> BoolArray:
         if constraints.unread:
             return np.zeros(len(self._nodes), dtype=np.bool_)
-        mask = self._open & self._tolerates(constraints.tolerations)
+        mask = self._meets_all((constraints.affinity_terms,))
         for label in constraints.node_selector:
             mask &= self._labeled(label)
-        for terms in (constraints.affinity_terms, *constraints.volume_terms):
+        return mask
+
+    def _meets_all(self, demands: Sequence[_Terms]) -> BoolArray:
+        mask = np.ones(len(self._nodes), dtype=np.bool_)
+        for terms in demands:
             if terms:
                 mask &= self._any_term(terms)
         return mask

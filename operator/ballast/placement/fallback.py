@@ -224,7 +224,7 @@ class _Zones:
     def _why_not(self, executor: Executor) -> tuple[Reason, str]:
         admitted = self._admission.mask(executor.constraints)
         if not admitted.any():
-            return common_refusal(executor, self._grid.nodes)
+            return common_refusal(executor, self._grid.nodes, self._admission)
         zones = set(self._grid.codes[0, self._capacity((executor.requests, executor.constraints)) > 0].tolist())
         if not zones:
             return Reason.POOL_FULL, no_room_words(int(admitted.sum()))

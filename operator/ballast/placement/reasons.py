@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 
 from ballast.model import Executor, Location, Node, Reason
 from ballast.model.arrays import BoolArray, FloatArray, IntArray
-from ballast.placement.admission import refusal
+from ballast.placement.admission import Admission, refusal
 from ballast.placement.limit import (
     kept_away,
     node_limit_words,
@@ -29,7 +28,7 @@ def why_not(pool: Pool, workload: TopologyWorkload, group_index: int) -> tuple[R
     group = workload.groups[group_index]
     admitted = pool.admission.mask(group.constraints)
     if not admitted.any():
-        return common_refusal(group.executors[0], pool.locations.nodes)
+        return common_refusal(group.executors[0], pool.locations.nodes, pool.admission)
     roomy = admitted & (pool.room.capacity(pool.room.vector(group.requests)) > 0)
     if not roomy.any():
         return Reason.POOL_FULL, no_room_words(int(admitted.sum()))
@@ -98,14 +97,14 @@ def _holding(capacity: IntArray, codes: IntArray, size: int, wanted: IntArray) -
     return result
 
 
-def common_refusal(executor: Executor, nodes: Sequence[Node]) -> tuple[Reason, str]:
-    """What keeps it off most nodes; an empty pool is full."""
-    refusals = [found for node in nodes if (found := refusal(executor, node)) is not None]
-    if not refusals:
+def common_refusal(executor: Executor, nodes: Sequence[Node], admission: Admission) -> tuple[Reason, str]:
+    """What keeps it off most nodes; an empty pool is full. `admission`: of these nodes."""
+    objections = [(reason, where) for reason, where in admission.first_objections(executor.constraints) if where.any()]
+    if not objections:
         return Reason.POOL_FULL, "the pool has no nodes"
-    counts = Counter(reason for reason, _ in refusals)
-    reason, count = min(counts.items(), key=lambda item: (-item[1], item[0].value))
-    example = next(detail for found, detail in refusals if found is reason)
+    reason, where = min(objections, key=lambda each: (-int(each[1].sum()), each[0].value))
+    found, count = refusal(executor, nodes[int(np.argmax(where))]), int(where.sum())
+    example = found[1] if found is not None else ""
     return reason, f"{example}; {count} of {len(nodes)} nodes say the same" if count > 1 else example
 
 

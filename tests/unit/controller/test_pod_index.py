@@ -87,6 +87,18 @@ def test_of_one_namespace_so_much_that_is_demanded_of_nodes_is_read_each_templat
     assert not pods.add(2_203, **affinity(2_203)).constraints.unread
 
 
+def test_templates_with_many_demands_count_as_more_than_their_length() -> None:
+    """Each demand costs time in each pass."""
+    pods = Pods()
+
+    def many(number: int) -> dict[str, Any]:
+        terms = [{"matchExpressions": [{"key": f"k{number}", "operator": "Exists"}]} for _ in range(95)]
+        return {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}}
+
+    unread = [bool(pods.add(number, **many(number)).constraints.unread) for number in range(300)]
+    assert 60 < unread.index(True) < 150
+
+
 def test_the_affinity_of_gated_pods_counts_likewise_and_nothing_is_written_into_what_is_not_kept() -> None:
     pods, preferred = Pods(), "preferredDuringSchedulingIgnoredDuringExecution"
     found = [pods.add(number, **affinity(number, kind=preferred)).held for number in range(1_200)]

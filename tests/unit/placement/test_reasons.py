@@ -17,11 +17,13 @@ from ballast.model import (
     Node,
     PlacementPolicy,
     Reason,
+    Requirement,
     Resources,
     Separation,
     Stream,
     Taint,
 )
+from ballast.placement.admission import Admission, refusal
 from ballast.placement.placing import place
 from ballast.placement.reasons import common_refusal, preferred_location, why_not
 from tests.builders import GIB, a_node, a_policy, a_snapshot, a_topology, an_executor, gated
@@ -104,7 +106,7 @@ def test_separation_is_told_where_it_is_separation() -> None:
 
 class TestCommonRefusal:
     def test_an_empty_pool_is_full(self) -> None:
-        assert common_refusal(gated("e1"), []) == (Reason.POOL_FULL, "the pool has no nodes")
+        assert common_refusal(gated("e1"), [], Admission([])) == (Reason.POOL_FULL, "the pool has no nodes")
 
     def test_the_most_frequent_is_told_with_an_example_and_a_count(self) -> None:
         nodes = [
@@ -113,14 +115,39 @@ class TestCommonRefusal:
             a_node("n3", leaving="drained"),
             a_node("n4"),
         ]
-        assert common_refusal(gated("e1"), nodes) == (
+        assert common_refusal(gated("e1"), nodes, Admission(nodes)) == (
             Reason.NODE_LEAVING,
             "n2 is about to leave (drained); 2 of 4 nodes say the same",
         )
 
     def test_of_equally_frequent_ones_the_first_by_name_and_without_a_count(self) -> None:
         nodes = [a_node("n1", taints=(Taint("gpu", "", "NoSchedule"),)), a_node("n2", ready=False)]
-        assert common_refusal(gated("e1"), nodes) == (Reason.NODE_UNAVAILABLE, "n2 is not ready")
+        assert common_refusal(gated("e1"), nodes, Admission(nodes)) == (Reason.NODE_UNAVAILABLE, "n2 is not ready")
+
+    def test_volumes_and_taints_are_told_after_what_the_pod_selects(self) -> None:
+        taint = Taint("gpu", "", "NoSchedule")
+        nodes = [a_node("n1", taints=(taint,)), a_node("n2", taints=(taint,)), a_node("n3")]
+        elsewhere = Constraints(volume_terms=(((Requirement("disk", "In", ("far",)),),),))
+        assert common_refusal(gated("e1", constraints=elsewhere), nodes, Admission(nodes)) == (
+            Reason.VOLUME_PINNED,
+            "a volume of the pod can't be mounted on n1; 3 of 3 nodes say the same",
+        )
+        assert common_refusal(gated("e1"), nodes, Admission(nodes))[0] is Reason.TAINTED
+        unread = common_refusal(gated("e1", constraints=Constraints(unread="too much")), nodes, Admission(nodes))
+        assert unread == (Reason.NOT_ADMITTED, "too much; 3 of 3 nodes say the same")
+
+    def test_its_demands_are_not_looked_at_node_by_node(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A user may create a thousand executors, each with a hundred demands that no node meets."""
+        asked = []
+
+        def counted(executor: Executor, node: Node) -> tuple[Reason, str] | None:
+            asked.append(node.name)
+            return refusal(executor, node)
+
+        monkeypatch.setattr("ballast.placement.reasons.refusal", counted)
+        nodes = [a_node(f"n{number}") for number in range(50)]
+        assert common_refusal(gated("e1", constraints=ON_SSD), nodes, Admission(nodes))[0] is Reason.NOT_ADMITTED
+        assert asked == ["n0"]
 
 
 def preferred(*executors: Executor, **changes: Any) -> Location:
