@@ -88,11 +88,19 @@ def test_creating_twice_takes_what_is_there(client: Client) -> None:
 
 
 def test_a_move_is_approved_once_and_for_all(client: Client) -> None:
-    ensure_created(client, EXECUTOR_MOVE, move("approved"))
+    seen, _ = ensure_created(client, EXECUTOR_MOVE, move("approved"))
+    uid = seen["metadata"]["uid"]
     for _ in range(2):
-        assert approve_move(client, namespace=NAMESPACE, name="approved")["spec"]["approved"] is True
+        assert approve_move(client, namespace=NAMESPACE, name="approved", uid=uid)["spec"]["approved"] is True
     with pytest.raises(Invalid, match="approved can't be taken back"):
         client.patch(EXECUTOR_MOVE, "approved", {"spec": {"approved": False}}, namespace=NAMESPACE)
+
+
+def test_a_namesake_of_the_move_that_was_seen_is_not_approved(client: Client) -> None:
+    ensure_created(client, EXECUTOR_MOVE, move("namesake"))
+    with pytest.raises(Conflict):
+        approve_move(client, namespace=NAMESPACE, name="namesake", uid="11111111-2222-3333-4444-555555555555")
+    assert not client.get(EXECUTOR_MOVE, "namesake", namespace=NAMESPACE)["spec"].get("approved")
 
 
 def test_exactly_the_object_that_was_seen_is_deleted(client: Client) -> None:

@@ -17,6 +17,7 @@ from ballast.errors import InvalidField
 
 if TYPE_CHECKING:
     from ballast.kube.client import Client, Limits
+    from ballast.kube.clock import ServerClock
     from ballast.kube.connection import Connection
 
 
@@ -78,10 +79,11 @@ class Access:
         """Raises NotConnected with what to set."""
         return replace(connect(self.kubeconfig, self.context), impersonated=self.user)
 
-    def client(self, connection: Connection) -> Client:
+    def client(self, connection: Connection, *, clock: ServerClock | None = None) -> Client:
+        """`clock`: hears of every answer."""
         from ballast.kube.client import Client  # noqa: PLC0415 -- slow to load, unused for a file
 
-        return Client(connection, self.limits)
+        return Client(connection, self.limits, clock=clock)
 
     @property
     def options(self) -> list[str]:

@@ -11,11 +11,11 @@ from ballast.cli.access import ANYHOW, Access, reads_cluster
 from ballast.cli.output import AS_TABLE, Format, Output, OutputOption, show, table, write
 from ballast.cli.report.pool import MOVE
 from ballast.cli.source import AllNamespacesOption, NamespaceOption, one_namespace
-from ballast.controller.cluster_objects import NotInstalledError, read_moves
+from ballast.controller.cluster_objects import NotInstalledError, OpenMove, read_moves
 from ballast.errors import BallastError
 from ballast.kube import kinds
 from ballast.kube.client import Client
-from ballast.kube.errors import NotFound
+from ballast.kube.errors import Conflict, NotFound
 from ballast.kube.objects import Query, approve_move, read_list
 from ballast.model import MovePhase
 from ballast.moves import MoveState
@@ -72,7 +72,7 @@ def approve(
     client = access.client(connection)
     try:
         place = None if everywhere else only or connection.namespace
-        moves = proposed(client, place) if place is None or everything else [_read(client, place, x) for x in chosen]
+        moves = _proposed(client, place) if place is None or everything else [_read(client, place, x) for x in chosen]
         _tell([_approved(client, move) for move in moves], place, output)
     finally:
         client.close()
@@ -86,17 +86,17 @@ def _name(text: str) -> str:
     return name
 
 
-def proposed(client: Client, namespace: str | None) -> list[MoveState]:
+def _proposed(client: Client, namespace: str | None) -> list[OpenMove]:
     """Those of the namespace, or of all, that wait for an approval."""
     try:
         raw = read_list(client, Query(kinds.EXECUTOR_MOVE, namespace=namespace), dict).items
     except NotFound:
         raise NotInstalledError(kinds.EXECUTOR_MOVE.plural) from None
     moves, _ = read_moves(tuple(raw))
-    return [each.state for each in moves if _waits(each.state)]
+    return [each for each in moves if _waits(each.state)]
 
 
-def _read(client: Client, namespace: str, name: str) -> MoveState:
+def _read(client: Client, namespace: str, name: str) -> OpenMove:
     try:
         raw = client.get(kinds.EXECUTOR_MOVE, name, namespace=namespace)
     except NotFound as error:
@@ -111,17 +111,22 @@ def _read(client: Client, namespace: str, name: str) -> MoveState:
     move = moves[0].state
     if move.phase is not MovePhase.PROPOSED and not (move.orders.approved and not move.phase.ended):
         raise NotProposedError(f"{namespace}/{name} is {move.phase}: only a proposed move can be approved")
-    return move
+    return moves[0]
 
 
 def _waits(move: MoveState) -> bool:
     return move.phase is MovePhase.PROPOSED and not move.orders.approved
 
 
-def _approved(client: Client, move: MoveState) -> Approval:
-    orders = move.orders
+def _approved(client: Client, found: OpenMove) -> Approval:
+    move, orders = found.state, found.state.orders
     if not orders.approved:
-        approve_move(client, namespace=orders.namespace, name=orders.name)
+        try:
+            approve_move(client, namespace=orders.namespace, name=orders.name, uid=found.raw["metadata"]["uid"])
+        except Conflict as error:
+            raise NotProposedError(
+                f"{orders.key} has been replaced meanwhile: look at the move again, and then approve it"
+            ) from error
     return Approval(
         orders.namespace, orders.name, orders.executor_name, orders.source, move.destination, already=orders.approved
     )

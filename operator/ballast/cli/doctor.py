@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
+import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,6 +35,11 @@ EXAMPLES = (
     "kubectl ballast doctor --pod analytics/ingest-exec-1",
     "ballast doctor --limits limits.txt",
 )
+
+
+_EXEC_SECONDS = 60.0
+_MOST_BYTES = 64 << 10
+"""Of what the command in a pod prints: it is some two kilobytes."""
 
 
 @reads_cluster
@@ -140,13 +149,33 @@ def _of_pod(access: Access, pod: str | None) -> list[Finding]:
         raise InvalidField("--pod", pod, "write NAMESPACE/NAME")
     asked = ["kubectl", *access.options, "exec", f"--namespace={namespace}", name, "--", *COMMAND.split()]
     try:
-        done = subprocess.run(asked, capture_output=True, text=True, check=False)
+        out, words, code = _run(asked)
     except OSError as error:
         raise InvalidField("--pod", pod, f"kubectl: {error.strerror}; install kubectl") from error
     # head fails as a whole where the pod's kernel hides one of the files, and prints the others.
-    if done.returncode and not done.stdout:
-        raise InvalidField("--pod", pod, f"{done.stderr.strip()}; name a running pod in which you may exec")
-    return check_limits(read_limits(done.stdout, source=f"Pod {pod}"))
+    if code and not out:
+        raise InvalidField("--pod", pod, f"{words.strip()}; name a running pod in which you may exec")
+    return check_limits(read_limits(out, source=f"Pod {pod}"))
+
+
+def _run(command: Sequence[str]) -> tuple[str, str, int]:
+    """Its output, its error output and its exit code. The program in the pod is its owner's, and may print for ever."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, start_new_session=True) as process:
+
+        def stop() -> None:
+            """Also what it has started: that would keep the pipes open."""
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+        last = threading.Timer(_EXEC_SECONDS, stop)
+        last.start()
+        try:
+            out, words = (stream.read(_MOST_BYTES) if stream else b"" for stream in (process.stdout, process.stderr))
+        finally:
+            last.cancel()
+            stop()
+    return out.decode(errors="replace"), words.decode(errors="replace"), process.returncode
 
 
 def _of_cluster(

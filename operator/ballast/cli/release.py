@@ -16,6 +16,8 @@ from ballast.controller.switch import UNINSTALLED, Switch
 from ballast.kube import kinds
 from ballast.kube.actions import Changed, Refused, Released, ReleaseOutcome
 from ballast.kube.client import Client
+from ballast.kube.clock import ServerClock
+from ballast.kube.connection import Connection
 from ballast.kube.errors import KubeError, NotFound
 from ballast.kube.lease import lease_is_stale
 from ballast.kube.template_gates import GatedPod, gated_pods, template_gates
@@ -78,8 +80,9 @@ def release(
         if hook is not None and not _of_helm(client, hook, namespace=namespace or connection.namespace):
             typer.echo(_NOT_OF_HELM.format(hook))
             return
-        switch = Switch(client, name=name, identity="ballast-release", clock=time.time, monotonic=time.monotonic)
-        gates = StaleGates(client, clock=time.time)
+        clock = _server_clock(connection, access)
+        switch = Switch(client, name=name, identity="ballast-release", clock=clock, monotonic=time.monotonic)
+        gates = StaleGates(client, clock=clock)
         if everybody:
             # Asked before the switch is turned off: of two that are on, one acts.
             other = _acting_instead(client, name)
@@ -89,7 +92,13 @@ def release(
             outcomes = _release_all(gates) if other is None else _release_left_by(other, gates)
             # After it: reading what users have written must not keep executors gated.
             _warn(client, gated_before)
-        elif _nobody_leads(client, namespace=namespace or connection.namespace, name=name):
+        elif lease_is_stale(
+            client,
+            namespace=namespace or connection.namespace,
+            name=name,
+            now=clock(),
+            grace_seconds=_LEASE_GRACE_SECONDS,
+        ):
             other = _acting_instead(client, name)
             is_off = _turned_off(switch, "LeaseStale", "no leader elected: the gate switch is off")
             outcomes = gates.release(older_than_seconds=0.0 if other is None else STALE_AFTER_SECONDS)
@@ -100,6 +109,19 @@ def release(
     _tell(outcomes)
     if not is_off:
         raise typer.Exit(1)
+
+
+def _server_clock(connection: Connection, access: Access) -> ServerClock:
+    """The API server's: by a node's clock that is an hour ahead, every leader would be gone and every gate overdue."""
+    clock = ServerClock(time.time)
+    asking = access.client(connection, clock=clock)
+    try:
+        asking.version()
+    except KubeError:
+        """The lease can't be read either, then."""
+    finally:
+        asking.close()
+    return clock
 
 
 def _acting_instead(client: Client, name: str) -> str | None:
@@ -159,10 +181,6 @@ def _warn(client: Client, gated_before: list[GatedPod]) -> None:
         told = [f"applications with the gate in a pod template are not known: {error}"]
     for words in told:
         typer.echo(f"Warning: {words}", err=True)
-
-
-def _nobody_leads(client: Client, *, namespace: str, name: str) -> bool:
-    return lease_is_stale(client, namespace=namespace, name=name, now=time.time(), grace_seconds=_LEASE_GRACE_SECONDS)
 
 
 def _turned_off(switch: Switch, reason: str, words: str) -> bool:

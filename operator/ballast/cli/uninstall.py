@@ -31,12 +31,14 @@ class Remains:
     gates: TemplateGates
     moves: tuple[MoveState, ...] = ()
     """Open ones."""
+    moves_not_read: tuple[str, ...] = ()
+    """What is wrong with those of which it is not known whether they are open."""
     gated: tuple[GatedPod, ...] = ()
 
     @property
     def safe(self) -> bool:
         """The uninstallation itself releases what is gated."""
-        return not (self.gates.found or self.gates.not_read or self.moves)
+        return not (self.gates.found or self.gates.not_read or self.moves or self.moves_not_read)
 
 
 @reads_cluster
@@ -70,10 +72,12 @@ def uninstall(
 def remains(client: Client) -> Remains:
     """Raises KubeError."""
     gated = gated_pods(client)
-    return Remains(template_gates(client, gated), _open_moves(client), tuple(gated))
+    moves, not_read = _moves(client)
+    return Remains(template_gates(client, gated), moves, not_read, tuple(gated))
 
 
-def _open_moves(client: Client) -> tuple[MoveState, ...]:
+def _moves(client: Client) -> tuple[tuple[MoveState, ...], tuple[str, ...]]:
+    """Open ones, and what is wrong with others."""
     from ballast.controller.cluster_objects import read_moves  # noqa: PLC0415 -- `release` needs none of it
     from ballast.kube.kinds import EXECUTOR_MOVE  # noqa: PLC0415 -- as above
     from ballast.kube.objects import Query, read_list  # noqa: PLC0415 -- as above
@@ -81,9 +85,9 @@ def _open_moves(client: Client) -> tuple[MoveState, ...]:
     try:
         raw = read_list(client, Query(EXECUTOR_MOVE), dict).items
     except NotFound:  # no definitions, no moves
-        return ()
-    moves, _ = read_moves(tuple(raw))
-    return tuple(each.state for each in moves if not each.state.phase.ended)
+        return (), ()
+    moves, broken = read_moves(tuple(raw))
+    return tuple(each.state for each in moves if not each.state.phase.ended), tuple(map(str, broken))
 
 
 def _report(found: Remains) -> list[RenderableType]:
@@ -91,6 +95,9 @@ def _report(found: Remains) -> list[RenderableType]:
     if found.moves:
         keys = ", ".join(f"{move.orders.key} ({move.phase.value})" for move in found.moves)
         words = f"These moves are open, and would never end. Let them end, or delete them: {keys}"
+        parts.append(Text.assemble(("Warning ", "yellow"), words, overflow="fold"))
+    for each in found.moves_not_read:
+        words = f"A move can't be read, and may be open. Delete it, or use the command of its version: {each}"
         parts.append(Text.assemble(("Warning ", "yellow"), words, overflow="fold"))
     if found.gated:
         words = f"{len(found.gated)} pods are gated now: the uninstallation releases them, without a place."
@@ -108,6 +115,7 @@ def _document(found: Remains) -> dict[str, Any]:
             {"namespace": move.orders.namespace, "name": move.orders.name, "phase": move.phase.value}
             for move in found.moves
         ],
+        "movesNotRead": list(found.moves_not_read),
         "gatedPods": [
             {"namespace": pod.namespace, "name": pod.name, "byTemplate": pod.by_template} for pod in found.gated
         ],

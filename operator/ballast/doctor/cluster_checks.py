@@ -124,8 +124,8 @@ _OPEN_FILES = 65_000
 _BUFFER_BYTES = 1024 * 1024
 """With a round trip of 1 ms it carries 1 GiB/s, more than a link of 8 Gbit/s."""
 _UNLIMITED = 2**63
-_FILES = re.compile(r"^Max open files\s+\S+\s+(\d+|unlimited)\s", re.MULTILINE)
-_BUFFERS = re.compile(r"^==> .*/(rmem_max|wmem_max) <==\n\s*(\d+)\s*$", re.MULTILINE)
+_FILES = re.compile(r"^Max open files\s+\S+\s+(\d{1,18}|unlimited)\s", re.MULTILINE)
+_BUFFERS = re.compile(r"^==> .*/(rmem_max|wmem_max) <==\n\s*(\d{1,18})\s*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -392,4 +392,4 @@ def _refusal(action: Action, status: int, data: bytes, headers: Mapping[str, str
 
 
 def _seconds(text: str | None) -> float | None:
-    return float(text) if text and text.isdigit() else None
+    return float(text) if text and text.isascii() and text.isdigit() else None

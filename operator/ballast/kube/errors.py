@@ -40,7 +40,7 @@ class KubeError(BallastError):
 
     @property
     def causes(self) -> tuple[dict[str, Any], ...]:
-        return tuple((self.body.get("details") or {}).get("causes") or ())
+        return tuple(cause for cause in _details(self.body).get("causes") or () if isinstance(cause, dict))
 
 
 class NotConnected(KubeError):  # noqa: N818 -- says what is wrong, reads well when raised
@@ -64,7 +64,7 @@ class NotFound(KubeError):  # noqa: N818 -- says what is wrong, reads well when 
     @property
     def of_kind(self) -> bool:
         """The server does not know the kind: where it knows it, its answer names the object."""
-        return "name" not in (self.body.get("details") or {})
+        return "name" not in _details(self.body)
 
 
 class Gone(KubeError):  # noqa: N818 -- says what is wrong, reads well when raised
@@ -86,6 +86,12 @@ class TooLarge(Invalid):
 
 class AnswerTooLong(KubeError):  # noqa: N818 -- says what is wrong, reads well when raised
     """The answer has more bytes than the caller takes at a time."""
+
+
+def _details(body: dict[str, Any]) -> dict[str, Any]:
+    """Empty where a gateway on the way has answered with its own JSON."""
+    details = body.get("details")
+    return details if isinstance(details, dict) else {}
 
 
 def error_of(action: str, status: int, body: dict[str, Any]) -> KubeError:

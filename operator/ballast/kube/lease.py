@@ -51,6 +51,11 @@ ELECTION_LIMITS = Limits(connections=1, connect_seconds=2.0, read_seconds=3.0, a
 """For a client of the election's own: an answer that comes late is worth nothing."""
 
 
+_LONGEST_SECONDS = 60.0
+"""That the chart's lease.durationSeconds can be."""
+_TRANSITIONS = 1 << 31
+
+
 class Step(Enum):
     CREATE = "create"
     TAKE = "take"
@@ -78,7 +83,9 @@ def decide(lease: JSON | None, observed: ObservedLease, settings: LeaseSettings,
     holder = spec.get("holderIdentity") or ""
     if holder == settings.identity:
         return Step.RENEW
-    if not holder or now - observed.at >= float(spec.get("leaseDurationSeconds") or settings.duration_seconds):
+    duration = float(spec.get("leaseDurationSeconds") or settings.duration_seconds)
+    # A user may have written one of years, for a holder that does not exist: no replica would ever lead.
+    if not holder or now - observed.at >= min(duration, max(_LONGEST_SECONDS, settings.duration_seconds)):
         return Step.TAKE
     return Step.WAIT
 
@@ -173,7 +180,8 @@ class Election:
         spec = {**(lease.get("spec") or {}), **self._spec()}
         if step is Step.TAKE:
             spec["acquireTime"] = spec["renewTime"]
-            spec["leaseTransitions"] = int(spec.get("leaseTransitions") or 0) + 1
+            # What the API server takes, whatever a user has written.
+            spec["leaseTransitions"] = (int(spec.get("leaseTransitions") or 0) + 1) % _TRANSITIONS
         return {**lease, "spec": spec}
 
     def _spec(self) -> JSON:

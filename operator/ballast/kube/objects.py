@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from ballast.kube.client import LONGEST_PAGE_BYTES, Client
 from ballast.kube.document import JSON, Page, ReadOnlyJSON, parsed
-from ballast.kube.errors import AlreadyExists, AnswerTooLong, Conflict, Gone, NotFound
+from ballast.kube.errors import AlreadyExists, AnswerTooLong, Conflict, Gone, Invalid, NotFound
 from ballast.kube.kinds import EXECUTOR_MOVE, GATE_SWITCH, Kind
 
 SWITCH = "ballast"
@@ -82,9 +82,18 @@ def delete_object(client: Client, kind: Kind, seen: ReadOnlyJSON) -> bool:
     return True
 
 
-def approve_move(client: Client, *, namespace: str, name: str) -> JSON:
-    """Let a proposed ExecutorMove begin. Doing it twice changes nothing."""
-    return client.patch(EXECUTOR_MOVE, name, {"spec": {"approved": True}}, namespace=namespace)
+def approve_move(client: Client, *, namespace: str, name: str, uid: str) -> JSON:
+    """Let this proposed ExecutorMove begin, and no namesake that has taken its place. Doing it twice changes nothing.
+
+    Its spec can't be changed otherwise. Raises Conflict if it is another one.
+    """
+    patch = {"metadata": {"uid": uid}, "spec": {"approved": True}}
+    try:
+        return client.patch(EXECUTOR_MOVE, name, patch, namespace=namespace)
+    except Invalid as error:
+        if any(cause.get("field") == "metadata.uid" for cause in error.causes):
+            raise Conflict(error.action, "it is another one of the same name", status=error.status) from error
+        raise
 
 
 def gate_switch(client: Client, name: str = SWITCH) -> JSON | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from ballast.cli import doctor
 from tests.unit.cli.program import run
 from tests.unit.doctor.provoked import GOOD, as_properties, settings
 
@@ -102,3 +103,15 @@ def test_a_policy_next_to_a_file_is_wrong_usage(conf: Path) -> None:
 def test_a_pod_is_named_with_its_namespace(pod: str) -> None:
     ended = run("doctor", "--pod", pod)
     assert (ended.code, "write NAMESPACE/NAME" in ended.err) == (2, True)
+
+
+@pytest.mark.parametrize("printed", ["yes", "yes >&2"], ids=["output", "errors"])
+def test_what_a_pod_prints_is_read_up_to_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: str) -> None:
+    """The program that is run there is the tenant's own."""
+    kubectl = tmp_path / "kubectl"
+    kubectl.write_text(f"#!/bin/sh\n{printed}\n", encoding="utf-8")
+    kubectl.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(doctor, "_EXEC_SECONDS", 1.0)
+    ended = run("doctor", "--pod", "jobs/exec-1")
+    assert ended.code == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from ballast.cli import release
 from ballast.cli.release import gated
 from ballast.kube.actions import Changed, Refused, Released, Vanished
-from ballast.kube.document import text
+from ballast.kube.document import micro_text, text
 from tests.unit.cli.program import Ended, run
 from tests.unit.kube.builders import CREATED, GATE, executor
 from tests.unit.kube.scripted import Answer, Asked, kubeconfig, scripted
@@ -117,6 +118,30 @@ def test_executors_are_released_also_when_it_is_not_known_whether_another_releas
     assert ended.code == 0
     assert "whether another release of Ballast acts in this cluster is not known: " in ended.err
     assert not cluster.held
+
+
+@pytest.mark.parametrize("ahead_seconds", [3600.0, -3600.0])
+def test_what_is_stale_is_told_by_the_api_server_s_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ahead_seconds: float
+) -> None:
+    """The CronJob runs on any node, whose clock may be wrong."""
+    now = time.time()
+    cluster = Cluster()
+    cluster.held[0]["metadata"]["creationTimestamp"] = text(now)
+    lease = {"spec": {"holderIdentity": "one", "renewTime": micro_text(now), "leaseDurationSeconds": 15}}
+
+    def answer(asked: Asked) -> Answer:
+        if asked.path == "/version":
+            return Answer(headers={"Content-Type": "application/json"})
+        return Answer(body=lease) if "/leases/" in asked.path else cluster.answer(asked)
+
+    here = SimpleNamespace(time=lambda: time.time() + ahead_seconds, monotonic=time.monotonic)
+    monkeypatch.setattr(release, "time", here)
+    with scripted() as script:
+        script.by = answer
+        ended = run("release", "--stale", "--kubeconfig", str(kubeconfig(tmp_path, script.url)))
+    assert (ended.code, ended.out) == (0, "released 0 of 0 executors\n")
+    assert (len(cluster.held), script.writes) == (1, [])
 
 
 @pytest.mark.usefixtures("without_pauses")

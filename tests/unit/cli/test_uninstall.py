@@ -107,6 +107,17 @@ def test_open_moves_are_named_and_ended_ones_are_not(tmp_path: Path) -> None:
     assert ended_one["metadata"]["name"] not in ended.out
 
 
+def test_where_a_move_cannot_be_read_it_is_not_known_to_be_safe(tmp_path: Path) -> None:
+    odd = {**move(2), "status": {"phase": "Later"}}
+    cluster = Cluster(moves=(odd,))
+    ended, _ = cluster.asked(tmp_path, "uninstall", "--check")
+    assert ended.code == 1
+    assert "A move can't be read, and may be open." in ended.out
+    assert odd["metadata"]["name"] in ended.out
+    found = json.loads(cluster.asked(tmp_path, "uninstall", "--check", "-o", "json")[0].out)
+    assert (found["safe"], len(found["movesNotRead"])) == (False, 1)
+
+
 def test_the_release_of_all_warns_of_the_same_applications(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(release, "_PROPAGATION_SECONDS", 0.0)
     cluster = Cluster(drivers=(templated("gated"),))

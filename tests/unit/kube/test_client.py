@@ -116,6 +116,19 @@ def test_refusals_have_kinds(status: int, body: dict[str, str], error: type[Kube
     assert type(raised.value) is error
 
 
+def test_a_gateway_s_own_json_has_no_causes(tmp_path: Path) -> None:
+    body = {"code": 3, "message": "no", "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo"}]}
+    with scripted(Answer(404, body)) as script, pytest.raises(NotFound) as raised:
+        read(script.client(tmp_path))
+    assert (raised.value.causes, raised.value.of_kind) == ((), True)
+
+
+def test_a_pause_that_is_no_number_is_the_client_s_own(tmp_path: Path) -> None:
+    with scripted(Answer(503, {}, {"Retry-After": "\N{SUPERSCRIPT TWO}"}), OK) as script:
+        read(script.client(tmp_path, Limits(first_pause_seconds=0.1)))
+        assert script.slept == [0.1]
+
+
 def test_a_refused_right_names_verb_and_resource(tmp_path: Path) -> None:
     with scripted(Answer(403, {"message": "no"})) as script:
         client = script.client(tmp_path)

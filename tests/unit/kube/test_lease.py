@@ -32,6 +32,8 @@ def lease(holder: str, *, renewed: str = "t0", seconds: int = 6) -> JSON:
         pytest.param(lease("two"), 5.9, Step.WAIT, id="another's, fresh"),
         pytest.param(lease("two"), 6.0, Step.TAKE, id="another's, silent for its duration"),
         pytest.param(lease("two", seconds=60), 30, Step.WAIT, id="another's own duration counts"),
+        pytest.param(lease("two", seconds=1 << 30), 59, Step.WAIT, id="a duration of years"),
+        pytest.param(lease("two", seconds=1 << 30), 60, Step.TAKE, id="a duration of years counts as the longest"),
     ],
 )
 def test_what_to_do_about_a_lease(found: JSON | None, silent_for: float, step: Step) -> None:
@@ -163,6 +165,15 @@ def test_the_lease_says_who_took_it_when_and_how_often_it_changed_hands() -> Non
         "renewTime": micro_text(CREATED_AT + 2.0),
         "leaseTransitions": 1,
     }
+
+
+def test_a_lease_that_a_user_has_given_the_highest_number_of_transitions_can_be_taken() -> None:
+    world = World()
+    world.store.lease = {**lease(""), "version": 0}
+    world.store.lease["spec"]["leaseTransitions"] = (1 << 31) - 1
+    world.elections[0].tick()
+    assert world.leaders == [0]
+    assert world.store.lease["spec"]["leaseTransitions"] == 0
 
 
 def test_giving_up_what_one_does_not_hold_changes_nothing() -> None:
