@@ -50,6 +50,16 @@ def test_every_object_is_in_the_releases_namespace_or_in_none(defaults: Manifest
         assert document["metadata"].get("namespace") == expected, document["metadata"]
 
 
+@pytest.mark.parametrize("name", ["123", "true", "null", "0x1f"])
+def test_names_that_yaml_takes_for_something_else_stay_text(render: Renderer, name: str) -> None:
+    """A Role in the namespace `null` would be created in the release's."""
+    made = render({"evictionNamespaces": [name]}, release=name)
+    labels = (document["metadata"].get("labels", {}) for document in made.documents)
+    assert {each["app.kubernetes.io/instance"] for each in labels if "app.kubernetes.io/instance" in each} == {name}
+    assert made.named("Role", f"{name}-ballast-evict")["metadata"]["namespace"] == name
+    assert made.named("RoleBinding", f"{name}-ballast-evict")["metadata"]["namespace"] == name
+
+
 def test_every_object_says_whose_it_is(render: Renderer) -> None:
     for document in render(release="prod").documents:
         if document["kind"] == "CustomResourceDefinition":

@@ -6,7 +6,7 @@
 
 {{- define "ballast.selector" -}}
 app.kubernetes.io/name: ballast
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{- define "ballast.operatorSelector" -}}
