@@ -93,7 +93,15 @@ class PodIndex:
         Labels that are longer than any template's are not kept, except for those that Ballast or Spark gives a meaning.
         Nor are labels, and what is demanded of nodes, that exceed the quotas of the pod's namespace.
         """
-        return self._within_demands(self._with_labels(pod))
+        return self._within_demands(self._with_labels(self._still_nominated(pod)))
+
+    def _still_nominated(self, pod: Pod) -> Pod:
+        """A nomination that was ours still is: a user may write into managedFields that it is another controller's."""
+        known, now = self._single.get(pod.uid), pod.nomination
+        before = None if known is None else known.nomination
+        if before is not None and before.ours and now is not None and now.node == before.node:
+            return replace(pod, nomination=before)
+        return pod
 
     def _with_labels(self, pod: Pod) -> Pod:
         key = marshal.dumps(sorted(pod.labels.items()), 2)

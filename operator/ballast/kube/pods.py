@@ -241,11 +241,14 @@ def _nomination(pod: JSON) -> Nomination | None:
 
 
 def _nominated_by_us(metadata: JSON) -> bool:
-    return any(
-        "f:nominatedNodeName" in ((entry.get("fieldsV1") or {}).get("f:status") or {})
+    """Also if managedFields names no manager of it: its author may have emptied them, and the nomination would stay."""
+    managers = {
+        entry.get("manager")
         for entry in metadata.get("managedFields") or ()
-        if entry.get("manager") == names.FIELD_MANAGER and entry.get("subresource") == "status"
-    )
+        if entry.get("subresource") == "status"
+        and "f:nominatedNodeName" in ((entry.get("fieldsV1") or {}).get("f:status") or {})
+    }
+    return not managers or names.FIELD_MANAGER in managers
 
 
 def _claims(pod: JSON) -> tuple[str, ...]:

@@ -10,7 +10,15 @@ from ballast.controller.cluster_objects import ClusterLister
 from ballast.controller.gate_timeout import Fallback, GateTimeout, Places
 from ballast.kube.pods import PodReader
 from ballast.model import Reason
-from tests.unit.kube.builders import CREATED_AT, GATE, NOMINATED_BY_US, executor, node, required_values
+from tests.unit.kube.builders import (
+    CREATED_AT,
+    GATE,
+    NOMINATED_BY_ANOTHER,
+    NOMINATED_BY_US,
+    executor,
+    node,
+    required_values,
+)
 from tests.unit.kube.scripted import Answer, Asked, Scripted, scripted
 
 JSON = dict[str, Any]
@@ -139,7 +147,8 @@ def test_a_nomination_that_a_crash_has_left_is_cleared_before_the_release(
     """Karpenter provides no node for a nominated pod, and the node may be in another zone."""
     server = script.by
     assert isinstance(server, Server)
-    theirs, ours = executor(1, gates=[GATE]), executor(2, gates=[GATE], managed_fields=[NOMINATED_BY_US])
+    theirs = executor(1, gates=[GATE], managed_fields=[NOMINATED_BY_ANOTHER])
+    ours = executor(2, gates=[GATE], managed_fields=[NOMINATED_BY_US])
     for each in (theirs, ours):
         each["status"]["nominatedNodeName"] = "a-1"
     server.lists["pods"] = [theirs, ours]

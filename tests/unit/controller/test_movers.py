@@ -19,7 +19,7 @@ from ballast.moves import Facts
 from ballast.moves.arriving import UNSCHEDULABLE_SECONDS
 from tests.testbed.waiting import wait_until
 from tests.unit.controller.stage import NOW, Stage, move, stage, streaming
-from tests.unit.kube.builders import GATE, NOMINATED_BY_US, driver, pod
+from tests.unit.kube.builders import GATE, NOMINATED_BY_ANOTHER, NOMINATED_BY_US, driver, pod
 from tests.unit.kube.scripted import Answer, Asked
 
 JSON = dict[str, Any]
@@ -303,7 +303,7 @@ def test_after_such_a_crash_it_is_released_without_its_nomination_if_its_destina
 
 
 def test_the_nomination_of_another_controller_stays_and_the_replacement_is_released_at_once(pool: Stage) -> None:
-    awaited(pool, status={"nominatedNodeName": "elsewhere"})
+    awaited(pool, status={"nominatedNodeName": "elsewhere"}, managed_fields=[NOMINATED_BY_ANOTHER])
     pool.run()
     assert pool.done()[-1] == RELEASE
     assert pool.pods["spark-1-exec-4"]["status"]["nominatedNodeName"] == "elsewhere"

@@ -7,7 +7,7 @@ import pytest
 from ballast.controller.pod_index import PodIndex
 from ballast.kube.constraint_reader import REQUIRED
 from ballast.kube.pods import Pod, PodReader
-from tests.unit.kube.builders import GATE, executor
+from tests.unit.kube.builders import GATE, NOMINATED_BY_ANOTHER, NOMINATED_BY_US, executor
 
 LONG = {f"{prefix}/x{number}": "y" * 63 for number in range(500) for prefix in ("long.io", "ballast.dev")}
 
@@ -107,3 +107,19 @@ def test_the_affinity_of_gated_pods_counts_likewise_and_nothing_is_written_into_
     assert all(unread[unread.index(True) :])
     same = [pods.add(number, namespace="other", **affinity(0, kind=preferred)).held for number in range(2_000, 3_000)]
     assert len({id(held.node_affinity) for held in same if held is not None}) == 1
+
+
+def test_a_nomination_of_ours_stays_ours_whatever_its_author_writes_into_managed_fields() -> None:
+    """kube-scheduler keeps the room of its node from others, and Ballast clears its own alone."""
+    index, reader = Pods().index, PodReader()
+
+    def seen(node: str, by: dict[str, Any], before: Pod | None) -> Pod:
+        raw = executor(1, status={"nominatedNodeName": node}, managed_fields=[by])
+        pod = index.slim(reader.read(raw))
+        index.changed(before, pod)
+        return pod
+
+    ours = seen("node-1", NOMINATED_BY_US, None)
+    forged = seen("node-1", NOMINATED_BY_ANOTHER, ours)
+    elsewhere = seen("node-2", NOMINATED_BY_ANOTHER, forged)
+    assert [pod.nominated for pod in (ours, forged, elsewhere)] == ["node-1", "node-1", None]

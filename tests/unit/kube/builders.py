@@ -17,6 +17,7 @@ NOMINATED_BY_US = {
     "fieldsV1": {"f:status": {"f:nominatedNodeName": {}}},
 }
 """What the API server notes of it in metadata.managedFields."""
+NOMINATED_BY_ANOTHER = {**NOMINATED_BY_US, "manager": "kube-scheduler"}
 NODE_LABELS = {"topology.kubernetes.io/zone": "a", "topology.ballast.dev/rack": "a-1", "pool": "streaming"}
 
 

@@ -11,7 +11,7 @@ from ballast.kube.actions import Changed, Refused, Vanished
 from ballast.kube.client import Limits
 from ballast.kube.nomination import Cleared, Nominated, clear_nomination, nominate
 from ballast.kube.pods import Pod, PodReader
-from tests.unit.kube.builders import GATE, NOMINATED_BY_US, executor
+from tests.unit.kube.builders import GATE, NOMINATED_BY_ANOTHER, NOMINATED_BY_US, executor
 from tests.unit.kube.scripted import Answer, scripted
 
 ONCE = Limits(attempts=1)
@@ -27,6 +27,10 @@ def ours(node: str = "n1") -> Pod:
     return read(status={"nominatedNodeName": node}, managed_fields=[NOMINATED_BY_US])
 
 
+def theirs(node: str) -> Pod:
+    return read(status={"nominatedNodeName": node}, managed_fields=[NOMINATED_BY_ANOTHER])
+
+
 def answer(version: str = "8", gates: tuple[dict[str, str], ...] = (GATE,)) -> Answer:
     pod = executor(gates=list(gates))
     pod["metadata"]["resourceVersion"] = version
@@ -39,7 +43,7 @@ def answer(version: str = "8", gates: tuple[dict[str, str], ...] = (GATE,)) -> A
         pytest.param(read(), [answer()], Nominated, id="done"),
         pytest.param(ours("n2"), [answer()], Nominated, id="our own is replaced"),
         pytest.param(ours(), [Answer(500)], Nominated, id="it was before: nothing is asked"),
-        pytest.param(read(status={"nominatedNodeName": "n2"}), [Answer(500)], Refused, id="another's is left alone"),
+        pytest.param(theirs("n2"), [Answer(500)], Refused, id="another's is left alone"),
         pytest.param(read(), [answer(gates=())], Changed, id="released meanwhile"),
         pytest.param(read(), [STALE], Changed, id="touched since it was read"),
         pytest.param(read(), [Answer(409, {"message": "modified"})], Changed, id="or while it was written"),
