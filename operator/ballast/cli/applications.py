@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.text import Text
 
 from ballast.cli.access import ANYHOW, Access, address, reads_cluster
 from ballast.cli.output import AS_TABLE, MetricsOption, saved, show, write
@@ -131,7 +132,8 @@ def report(
     if output.for_programs:
         write({**applications_document(found), "problems": list(pool.problems)}, output)
         return
-    show(*applications_report(found, pool.snapshot.nodes, output.form), *pool.problems, form=output.form)
+    problems = (Text(problem) for problem in pool.problems)
+    show(*applications_report(found, pool.snapshot.nodes, output.form), *problems, form=output.form)
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,7 +188,7 @@ def _of_cluster(
     connection = access.connect()
     client = access.client(connection)
     try:
-        cluster = inspect(client, server=connection.server, system_namespace=system_namespace, prometheus=prometheus)
+        cluster = inspect(client, server=connection.shown, system_namespace=system_namespace, prometheus=prometheus)
         return check(cluster, policy=policy, topology=topology)
     finally:
         client.close()

@@ -258,20 +258,22 @@ class _Inspection:
             server = spec.prometheus
             if self._prometheus is not None:
                 server = server.model_copy(update={"url": self._prometheus})
+            # An address with a password is refused, and must not be shown.
+            url = server.url.rpartition("@")[2]
             pool = [node.name for node in nodes if policy.spec.node_selector.matches(node.labels)]
             asked = queries(spec.preset, spec.advanced.queries.to_dict()).rendered(spec.window.seconds)
             try:
                 client = figures.server(policy.metadata.name, server)
             except BallastError as error:
-                found[policy.metadata.name] = Metrics(url=server.url, problem=str(error))
+                found[policy.metadata.name] = Metrics(url=url, problem=str(error))
                 continue
             answers, failures = client.query_all(asked, at=settled(time.time()))
             if not answers:
-                found[policy.metadata.name] = Metrics(url=server.url, problem=next(iter(failures.values()), "no query"))
+                found[policy.metadata.name] = Metrics(url=url, problem=next(iter(failures.values()), "no query"))
                 continue
             empty = [name for name, each in answers.items() if name.startswith("executor") and not each.series]
             found[policy.metadata.name] = Metrics(
-                url=server.url,
+                url=url,
                 failures=failures,
                 without=_without(answers, pool, addresses, max_age_seconds=spec.max_age.seconds),
                 empty=tuple(empty) if executors else (),

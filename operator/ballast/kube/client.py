@@ -17,7 +17,7 @@ import urllib3
 from ballast.kube.clock import ServerClock
 from ballast.kube.connection import Connection, close
 from ballast.kube.document import JSON, PAGE, Page, decoded, parsed
-from ballast.kube.errors import AnswerTooLong, KubeError, Unavailable, error_of
+from ballast.kube.errors import AnswerTooLong, KubeError, NotConnected, Unavailable, error_of
 from ballast.kube.kinds import Kind
 from ballast.kube.names import FIELD_MANAGER
 from ballast.kube.stream import Stream
@@ -267,7 +267,7 @@ class Client:
             data = response.read(most_bytes + 1)
         except (urllib3.exceptions.HTTPError, OSError) as error:
             response.close()
-            why = f"no answer from {self._connection.server}: {_in_plain_words(error)}"
+            why = f"no answer from {self._connection.shown}: {_in_plain_words(error)}"
             raise Unavailable(str(request.action), why) from error
         if len(data) > most_bytes:
             response.close()
@@ -294,19 +294,24 @@ class Client:
             if self._clock is not None:
                 self._clock.heard(response.headers, asked_at=asked_at)
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise Unavailable(str(request.action), f"no answer from {server}: {_in_plain_words(error)}") from error
+            raise Unavailable(
+                str(request.action), f"no answer from {self._connection.shown}: {_in_plain_words(error)}"
+            ) from error
         finally:
             self._observer(request.action, status)
         return response
 
     def _headers(self, request: _Request) -> dict[str, str]:
         headers = {"Accept": FULL, "Content-Type": FULL, "User-Agent": FIELD_MANAGER, **request.headers}
-        authorization = self._connection.authorization()
-        if authorization:
-            headers["Authorization"] = authorization
-        if self._connection.impersonated:
-            headers["Impersonate-User"] = self._connection.impersonated
-        return headers
+        more = {
+            "Authorization": self._connection.authorization(),
+            "Impersonate-User": self._connection.impersonated,
+        }
+        for name, value in more.items():
+            # The HTTP library would refuse it with the value in its message, and the log would have the token.
+            if value and not (value.isascii() and value.isprintable()):
+                raise NotConnected(str(request.action), f"{name} can't be sent: it holds a line break or no ASCII")
+        return headers | {name: value for name, value in more.items() if value}
 
 
 def _object(data: bytes) -> JSON:

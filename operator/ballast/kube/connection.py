@@ -53,6 +53,12 @@ class Connection:
     impersonated: str | None = None
     """The user that requests impersonate. The user of the credentials needs the right to do so."""
 
+    @property
+    def shown(self) -> str:
+        """The address without a password."""
+        parts = urlsplit(self.server)
+        return self.server.replace(parts.netloc, parts.netloc.rpartition("@")[2], 1)
+
     @classmethod
     def from_pod(
         cls,

@@ -14,6 +14,7 @@ import yaml
 from ballast.cli import doctor
 from tests.unit.cli.program import run
 from tests.unit.doctor.provoked import GOOD, as_properties, settings
+from tests.unit.kube.scripted import Answer, Asked, kubeconfig, scripted
 
 
 @pytest.fixture
@@ -115,3 +116,22 @@ def test_what_a_pod_prints_is_read_up_to_a_bound(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(doctor, "_EXEC_SECONDS", 1.0)
     ended = run("doctor", "--pod", "jobs/exec-1")
     assert ended.code == 2
+
+
+def test_a_password_in_the_address_of_prometheus_is_not_shown(tmp_path: Path) -> None:
+    spec = {"metrics": {"prometheus": {"url": "http://prometheus:9090"}}}
+    policy = {"metadata": {"name": "streaming"}, "spec": spec}
+
+    def answer(asked: Asked) -> Answer:
+        if asked.method == "POST":
+            return Answer(body={"status": {"allowed": True}})
+        found = [policy] if "/balancingpolicies" in asked.path else []
+        return Answer(body={"metadata": {}, "items": found})
+
+    with scripted() as script:
+        script.by = answer
+        config = str(kubeconfig(tmp_path, script.url))
+        ended = run("doctor", "--prometheus", "http://me:hunter2@127.0.0.1:9", "--kubeconfig", config, "-o", "json")
+    assert ended.code == 1
+    assert "127.0.0.1:9" in ended.out
+    assert "hunter2" not in f"{ended.out}{ended.err}"

@@ -129,6 +129,25 @@ def test_a_pause_that_is_no_number_is_the_client_s_own(tmp_path: Path) -> None:
         assert script.slept == [0.1]
 
 
+@pytest.mark.parametrize(
+    "change", [{"authorization": lambda: "Bearer hun\nter2"}, {"impersonated": "hun\N{COMBINING ACUTE ACCENT}ter2"}]
+)
+def test_a_header_that_cannot_be_sent_is_not_shown(change: dict[str, Any], tmp_path: Path) -> None:
+    with scripted(OK) as script:
+        connection = Connection.from_kubeconfig(kubeconfig(tmp_path, script.url))
+        with pytest.raises(NotConnected, match="can't be sent") as raised:
+            read(Client(replace(connection, **change)))
+    assert "ter2" not in str(raised.value)
+    assert not script.asked
+
+
+def test_a_password_in_the_server_s_address_is_not_shown(tmp_path: Path) -> None:
+    connection = Connection("http://me:secret@127.0.0.1:9/x", "ns", lambda: None)
+    with pytest.raises(Unavailable, match=r"no answer from http://127\.0\.0\.1:9/x: ") as raised:
+        read(Client(connection, Limits(attempts=1)))
+    assert "secret" not in str(raised.value)
+
+
 def test_a_refused_right_names_verb_and_resource(tmp_path: Path) -> None:
     with scripted(Answer(403, {"message": "no"})) as script:
         client = script.client(tmp_path)

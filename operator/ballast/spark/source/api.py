@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import urllib3
+from urllib3 import BaseHTTPResponse
 from urllib3.exceptions import HTTPError, MaxRetryError, ReadTimeoutError
 from urllib3.util import Retry, Timeout
 
@@ -17,7 +18,17 @@ from ballast.spark.errors import SourceError
 from ballast.spark.source.moment import Grid
 from ballast.spark.source.options import Server
 
-PATIENCE = Retry(
+_LONGEST_PAUSE_SECONDS = 60.0
+
+
+class _Patience(Retry):
+    def get_retry_after(self, response: BaseHTTPResponse) -> float | None:
+        """A server, or a gateway before it, may ask for a pause of years, which would hold the task's slot."""
+        asked = super().get_retry_after(response)
+        return None if asked is None else min(asked, _LONGEST_PAUSE_SECONDS)
+
+
+PATIENCE = _Patience(
     total=6,
     backoff_factor=0.5,
     backoff_max=30.0,
@@ -26,7 +37,10 @@ PATIENCE = Retry(
     allowed_methods=None,
     raise_on_status=False,
 )
-"""A query changes nothing, so it may be asked again. Retry-After is heeded; without it some half a minute in all."""
+"""A query changes nothing, so it may be asked again.
+
+Retry-After is heeded, up to a minute; without it some half a minute in all.
+"""
 
 
 class Api:

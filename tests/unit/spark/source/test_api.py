@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from urllib3 import HTTPResponse
 from urllib3.util import Retry
 
 from ballast.errors import InvalidField
@@ -171,3 +172,10 @@ def test_values_of_a_label_are_asked_for_with_the_selector() -> None:
     (asked,) = server.asked
     assert asked.path == "/api/v1/label/pod/values"
     assert asked.fields == {"match[]": 'up{a="b"}', "start": "1.000", "end": "2.500"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "seconds"), [("5", 5.0), ("1000000000", 60.0), ("Fri, 31 Dec 9999 23:59:59 GMT", 60.0)]
+)
+def test_a_server_is_waited_for_a_minute_at_most(asked: str, seconds: float) -> None:
+    assert PATIENCE.get_retry_after(HTTPResponse(headers={"Retry-After": asked})) == seconds
