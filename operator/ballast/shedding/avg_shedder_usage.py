@@ -147,11 +147,11 @@ def avg_shedder_usage(
     noise = _noise(deviations, settings, memory, elapsed_seconds)
     watch = _Watch(settings, dict(memory.streaks), middle=middle, now_seconds=now_seconds)
     streaks = {**watch.resting(pool.silent), **watch.streaks(ranked)}
-    pairs = [_state(cold, hot, streaks, noise.extreme, settings) for cold, hot in _pairs(ranked)]
+    pairs = [_state(cold, hot, streaks, noise, settings) for cold, hot in _pairs(ranked)]
     terms = terms or AnythingGoes()
     suggestions, refused = _decide(pool, pairs, settings, terms, least_gap=settings.low_threshold)
     if settings.persistent_hits and not suggestions and not _may_be_leveled_soon(pairs, refused, settings):
-        pairs = [_with_persistence(pair, streaks, noise.extreme, settings) for pair in pairs]
+        pairs = [_with_persistence(pair, streaks, noise, settings) for pair in pairs]
         suggestions, more = _decide(pool, pairs, settings, terms, least_gap=settings.least_gap)
         moved = {each.executor for each in suggestions}
         refused = list(dict.fromkeys(each for each in (*refused, *more) if each.executor not in moved))
@@ -278,17 +278,17 @@ def _sides(cold: UsageNode, hot: UsageNode, streaks: Mapping[str, Streak]) -> li
 
 
 def _state(
-    cold: UsageNode, hot: UsageNode, streaks: Mapping[str, Streak], extreme: float, settings: UsageSettings
+    cold: UsageNode, hot: UsageNode, streaks: Mapping[str, Streak], noise: Noise, settings: UsageSettings
 ) -> PairState:
     sides = _sides(cold, hot, streaks)
     low, high = max((each.low for each in sides), default=0), max((each.high for each in sides), default=0)
     persistent = max((each.persistent for each in sides), default=0)
-    reason, detail = _waiting(cold, hot, sides, extreme, settings)
+    reason, detail = _waiting(cold, hot, sides, noise, settings)
     return PairState(hot, cold, low, high, persistent, reason, detail)
 
 
 def _waiting(
-    cold: UsageNode, hot: UsageNode, sides: list[Streak], extreme: float, settings: UsageSettings
+    cold: UsageNode, hot: UsageNode, sides: list[Streak], noise: Noise, settings: UsageSettings
 ) -> tuple[Reason | None, str]:
     """Why the pair is left alone."""
     difference, passing = hot.score - cold.score, hot.passing + cold.passing
@@ -306,9 +306,11 @@ def _waiting(
     if not due:
         low = max(each.low for each in sides)
         return Reason.WAITING_FOR_HITS, f"{low} of {settings.low_hits} hits"
-    if not any(_beyond_noise(each, extreme, settings) for each in due):
-        strayed = max(each.deviation for each in due)
-        return Reason.WAITING_FOR_HITS, f"{strayed:.1f} points out, which the pool's noise of {extreme:.1f} explains"
+    extremes = noise.of(hot=hot.name, cold=cold.name)
+    if not any(_beyond_noise(each, extremes, settings) for each in due):
+        farthest = max(due, key=lambda each: each.deviation)
+        explained = f"which the pool's noise of {_extreme(farthest, extremes):.1f} explains"
+        return Reason.WAITING_FOR_HITS, f"{farthest.deviation:.1f} points out, {explained}"
     return None, ""
 
 
@@ -323,13 +325,15 @@ def _may_be_leveled_soon(pairs: Iterable[PairState], refused: Iterable[Refused],
 
 
 def _with_persistence(
-    pair: PairState, streaks: Mapping[str, Streak], extreme: float, settings: UsageSettings
+    pair: PairState, streaks: Mapping[str, Streak], noise: Noise, settings: UsageSettings
 ) -> PairState:
     """The pair, acted on if its gap, too small or too cool for hits, has persisted."""
     sides = _sides(pair.cold, pair.hot, streaks)
     if not sides or not _may_be_leveled(pair.cold, pair.hot, settings):
         return pair
-    if any(each.persistent >= settings.persistent_hits and each.deviation >= _SMALL * extreme for each in sides):
+    extremes = noise.of(hot=pair.hot.name, cold=pair.cold.name)
+    beyond = (each for each in sides if each.deviation >= _SMALL * _extreme(each, extremes))
+    if any(each.persistent >= settings.persistent_hits for each in beyond):
         return replace(pair, reason=None, detail="")
     so_far = f"has persisted for {pair.persistent} of {settings.persistent_hits} windows (persistentHits)"
     if pair.reason is None:
@@ -343,7 +347,13 @@ def _threshold(settings: UsageSettings) -> str:
     return f"{set_to} + {settings.unrest:.1f} that others' load comes and goes by" if settings.unrest else set_to
 
 
-def _beyond_noise(streak: Streak, extreme: float, settings: UsageSettings) -> bool:
+def _extreme(streak: Streak, extremes: tuple[float, float]) -> float:
+    """`extremes`: of the hot and of the cold node."""
+    return extremes[0] if streak.hot else extremes[1]
+
+
+def _beyond_noise(streak: Streak, extremes: tuple[float, float], settings: UsageSettings) -> bool:
+    extreme = _extreme(streak, extremes)
     if streak.low >= settings.low_hits and streak.deviation >= _LASTING * extreme:
         return True
     return streak.high >= settings.high_hits and streak.deviation >= _SUDDEN * extreme

@@ -4,14 +4,17 @@ A score is a mean over the metric window, so what strays keeps astray for a whil
 looks hot. `Noise.extreme` is the deviation that one node exceeds in one of a hundred passes by chance. It is known
 roughly after a few passes, from how fast deviations change and how far they have gone, and then tracked as a quantile:
 exceeding raises it, keeping below lowers it, each node a little in each pass.
+
+Restless nodes, which stray far more than most, would make the whole pool's noise look as large as theirs: one user's
+bursts on one node could keep all others from being leveled. So the noise of the others is learned without them, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, sqrt
-from statistics import fmean
+from statistics import fmean, median
 from zlib import crc32
 
 _WATCHED = 64
@@ -29,6 +32,27 @@ _MOST_CHANGED = 0.1
 _LARGEST = 15.0
 """Points; more than that in one pass is an event, and counts as this much noise."""
 
+_RESTLESS, _RESTLESS_NO_MORE = 9.0, 4.0
+"""Times the variance that most nodes have: from which a node counts as restless, and down to which it goes on to."""
+_LEAST_STRAYED = 3.0
+"""Points; nodes are not told apart by less."""
+_KNOWN_PASSES = 15
+"""From which it is known how far a node strays."""
+_LEAST_EXTREME = 5.0
+"""Points, next to restless nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How large the noise of some nodes is."""
+
+    extreme: float = 0.0
+    """Points."""
+    change: float = 0.0
+    """Variance as the speed of change tells it, points²."""
+    spread: float = 0.0
+    """Variance about each node's own middle so far, points²."""
+
 
 @dataclass(frozen=True, slots=True)
 class Noise:
@@ -41,8 +65,22 @@ class Noise:
     """Variance as the speed of change tells it, points²."""
     spread: float = 0.0
     """Variance about each node's own middle so far, points²."""
-    nodes: tuple[tuple[str, float, float], ...] = ()
-    """Name, own middle, deviation in the last pass; points."""
+    nodes: tuple[tuple[str, float, float, float], ...] = ()
+    """Name, own middle, deviation in the last pass (points), and variance about the middle (points²)."""
+    restless: tuple[str, ...] = ()
+    """Nodes that stray far more than most."""
+    calm: Size = Size()
+    """Of the other nodes alone."""
+
+    def of(self, *, hot: str, cold: str) -> tuple[float, float]:
+        """By how far a hot and a cold node may stray by chance, in points.
+
+        That of a restless node is the whole pool's, and so is that of the partner of a hot one.
+        """
+        if not self.restless or hot in self.restless:
+            return self.extreme, self.extreme
+        least = min(self.extreme, max(self.calm.extreme, _LEAST_EXTREME))
+        return least, self.extreme if cold in self.restless else least
 
 
 def watched(deviations: Mapping[str, float]) -> list[str]:
@@ -63,23 +101,51 @@ def observe(noise: Noise, deviations: Mapping[str, float], *, elapsed_seconds: f
     if not deviations:
         return replace(noise, nodes=())
     passes = noise.passes + 1
-    known = {name: (middle, last) for name, middle, last in noise.nodes}
+    known = {name: (middle, last, strayed) for name, middle, last, strayed in noise.nodes}
     names = watched(deviations)
     if len(known.keys() ^ set(names)) > _MOST_CHANGED * len(names):
         # The middle has moved with them: how the others stood to it before says nothing now.
         known = {}
-    seen = [(deviations[name], *known[name]) for name in names if name in known]
+    seen = {name: _Seen(deviations[name], *known[name][:2]) for name in names if name in known}
     weight = max(1.0 / passes, 1.0 / _HORIZON_PASSES)
-    learned = noise
-    if seen and passes > _APPRENTICE_PASSES:
-        learned = replace(noise, extreme=_tracked(noise.extreme, [abs(now - middle) for now, middle, _ in seen]))
-    elif seen:
-        learned = _apprentice(noise, seen, likeness=exp(-elapsed_seconds / memory_seconds))
     nodes = []
     for name in names:
-        middle = known.get(name, (deviations[name], 0.0))[0]
-        nodes.append((name, round(middle + weight * (deviations[name] - middle), 3), round(deviations[name], 3)))
-    return replace(learned, passes=passes, nodes=tuple(nodes))
+        middle, _, strayed = known.get(name, (deviations[name], 0.0, 0.0))
+        distance = min(abs(deviations[name] - middle), _LARGEST)
+        middle, strayed = (
+            before + weight * (now - before) for before, now in ((middle, deviations[name]), (strayed, distance**2))
+        )
+        nodes.append((name, round(middle, 3), round(deviations[name], 3), round(strayed, 1)))
+    restless = _restless(nodes, noise.restless) if passes > _KNOWN_PASSES else ()
+    likeness = exp(-elapsed_seconds / memory_seconds)
+    size = _learned(Size(noise.extreme, noise.change, noise.spread), list(seen.values()), passes, likeness)
+    ordinary = [each for name, each in seen.items() if name not in restless]
+    calm = _learned(noise.calm, ordinary, passes, likeness)
+    return Noise(passes, size.extreme, size.change, size.spread, tuple(nodes), restless, calm)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A node in one pass; points."""
+
+    now: float
+    middle: float
+    last: float
+
+
+def _restless(nodes: Sequence[tuple[str, float, float, float]], before: Collection[str]) -> tuple[str, ...]:
+    """Fewer than half of the nodes: the middle one is what most are like."""
+    usual = max(median(strayed for _, _, _, strayed in nodes), _LEAST_STRAYED**2)
+    bounds = {name: _RESTLESS_NO_MORE if name in before else _RESTLESS for name, _, _, _ in nodes}
+    return tuple(name for name, _, _, strayed in nodes if strayed > bounds[name] * usual)
+
+
+def _learned(before: Size, seen: Sequence[_Seen], passes: int, likeness: float) -> Size:
+    if not seen:
+        return before
+    if passes > _APPRENTICE_PASSES:
+        return replace(before, extreme=_tracked(before.extreme, [abs(each.now - each.middle) for each in seen]))
+    return _apprentice(before, seen, passes=passes, likeness=likeness)
 
 
 def _tracked(extreme: float, distances: list[float]) -> float:
@@ -87,14 +153,13 @@ def _tracked(extreme: float, distances: list[float]) -> float:
     return max(0.0, extreme + _STEP * max(extreme, 1.0) * excess)
 
 
-def _apprentice(noise: Noise, seen: list[tuple[float, float, float]], *, likeness: float) -> Noise:
+def _apprentice(before: Size, seen: Sequence[_Seen], *, passes: int, likeness: float) -> Size:
     """The first passes: variance from changes (quick, leans on `likeness`) or from spread, whichever is smaller."""
-    passes = noise.passes + 1
-    changed = fmean(min(abs(now - last), _LARGEST) ** 2 for now, _, last in seen) / (2.0 * (1.0 - likeness))
-    strayed = fmean(min(abs(now - middle), _LARGEST) ** 2 for now, middle, _ in seen) * (passes - 1) / passes
-    change = noise.change + (changed - noise.change) / (passes - 1)
-    spread = noise.spread + (strayed - noise.spread) / passes
+    changed = fmean(min(abs(each.now - each.last), _LARGEST) ** 2 for each in seen) / (2.0 * (1.0 - likeness))
+    strayed = fmean(min(abs(each.now - each.middle), _LARGEST) ** 2 for each in seen) * (passes - 1) / passes
+    change = before.change + (changed - before.change) / (passes - 1)
+    spread = before.spread + (strayed - before.spread) / passes
     # A mean over few windows follows the noise: so much of the variance is not seen yet.
     unseen = min(0.9, 2.0 / ((1.0 - likeness) * passes))
     extreme = _TAIL * sqrt(min(change, spread / (1.0 - unseen)))
-    return replace(noise, extreme=extreme, change=change, spread=spread)
+    return Size(extreme, change, spread)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from random import Random
 
 import pytest
 from pydantic import TypeAdapter
@@ -155,6 +156,18 @@ class TestHits:
         back = avg_shedder_usage(pool, UsageSettings(), first, now_seconds=0.0).memory
         on = avg_shedder_usage(pool, UsageSettings(), first, now_seconds=7320.0).memory
         assert (back.noise, back.last_at_seconds) == (on.noise, 0.0)
+
+    def test_bursts_on_one_node_leave_the_gaps_of_others_to_be_leveled(self) -> None:
+        memory, random = UsageMemory(), Random(1)
+        for index in range(520):
+            burst, hot = 45.0 + 50.0 * (index // 2 % 2), 72.0 if index >= 500 else 45.0
+            scores = {"hot": hot, "bursty": burst, **{f"n{number}": 45.0 for number in range(8)}}
+            nodes = (used(name, score + random.gauss(0.0, 1.0), [1.0]) for name, score in scores.items())
+            result = avg_shedder_usage(usage_pool(*nodes), UsageSettings(), memory, now_seconds=120.0 * index)
+            memory = result.memory
+            if any(executor == "hot/0" for executor, _ in moves(result)):
+                break
+        assert index < 512
 
 
 class TestPersistence:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ballast.shedding.noise import Noise, observe
+from ballast.shedding.noise import Noise, Size, observe
 from tests.properties.score_noise import Scores, even, gaussian
 
 
@@ -48,17 +48,17 @@ def test_a_constant_difference_is_no_noise() -> None:
 
 def test_of_many_nodes_a_sample_is_watched_that_stays_the_same() -> None:
     before = learned(gaussian(1000, 1, 5.0, 1))
-    names = {name for name, _, _ in before.nodes}
+    names = {name for name, *_ in before.nodes}
     after = observe(before, {f"n{index:04d}": 0.0 for index in range(1001)}, elapsed_seconds=60.0, memory_seconds=300.0)
     assert len(names) == 64
-    assert len(names & {name for name, _, _ in after.nodes}) >= 63
+    assert len(names & {name for name, *_ in after.nodes}) >= 63
 
 
 def test_a_node_that_joins_teaches_nothing_in_its_first_pass() -> None:
     before = learned(0.0 * gaussian(2, 50, 5.0, 1))
     after = observe(before, {"n0000": 0.0, "n0001": 0.0, "new": 80.0}, elapsed_seconds=60.0, memory_seconds=300.0)
     assert after.extreme == 0.0
-    assert ("new", 80.0, 80.0) in after.nodes
+    assert ("new", 80.0, 80.0, 0.0) in after.nodes
 
 
 def test_a_pass_that_shows_nothing_teaches_nothing() -> None:
@@ -78,3 +78,32 @@ def test_a_step_that_nothing_explains_is_noise() -> None:
     for deviations in ({"a": 10.0, "b": -10.0}, {"a": 0.0, "b": 0.0}):
         noise = observe(noise, deviations, elapsed_seconds=60.0, memory_seconds=300.0)
     assert noise.extreme > 5.0
+
+
+@pytest.mark.parametrize("bursty", [1, 4])
+def test_what_few_restless_nodes_do_is_no_noise_of_the_others(bursty: int) -> None:
+    """One user's bursts on them would keep all other nodes from being leveled."""
+    rows = 0.3 * gaussian(20, 600, 5.0, 1)
+    calm = learned(rows).extreme
+    rows[:, :bursty] += 50.0 * ((np.arange(600) // 2) % 2)[:, None]
+    noise = learned(rows)
+    restless = tuple(f"n{index:04d}" for index in range(bursty))
+    assert noise.restless == restless
+    assert noise.extreme > 3 * calm
+    assert noise.of(hot="n0010", cold="n0011")[0] < 2 * calm
+    assert noise.of(hot="n0010", cold="n0000") == (noise.of(hot="n0010", cold="n0011")[0], noise.extreme)
+    assert noise.of(hot="n0000", cold="n0010") == (noise.extreme, noise.extreme), (
+        "bursts are followed no more than before"
+    )
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("times", [0.4, 1.0, 2.0])
+def test_by_chance_alone_no_node_is_restless(seed: int, times: float) -> None:
+    noise = Noise()
+    for row in times * gaussian(50, 300, 5.0, seed):
+        deviations = {f"n{index:04d}": float(score) for index, score in enumerate(row - np.median(row))}
+        noise = observe(noise, deviations, elapsed_seconds=60.0, memory_seconds=300.0)
+        assert noise.restless == ()
+    assert noise.calm == Size(noise.extreme, noise.change, noise.spread)
+    assert noise.of(hot="n0000", cold="n0001") == (noise.extreme, noise.extreme)
