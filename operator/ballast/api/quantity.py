@@ -26,7 +26,7 @@ _SUFFIXES: dict[str, Fraction] = {
 }
 _GRAMMAR = re.compile(
     r"(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))"
-    r"(?:[eE](?P<exponent>[+-]?[0-9]{1,3})|(?P<suffix>[KMGTPE]i|[numkMGTPE]?))",
+    r"(?:[eE](?P<sign>[+-]?)0*(?P<exponent>[0-9]{1,3})|(?P<suffix>[KMGTPE]i|[numkMGTPE]?))",
     re.ASCII,
 )
 _NANO = 10**9
@@ -65,8 +65,13 @@ class Quantity:
         match = _GRAMMAR.fullmatch(text)
         if match is None:
             raise InvalidField(field, raw, REMEDY)
-        scale = Fraction(10) ** int(match["exponent"]) if match["exponent"] else _SUFFIXES[match["suffix"] or ""]
-        return cls(_within_range(Fraction(_number(match["number"])) * scale), text)
+        exponent = match["exponent"]
+        scale = Fraction(10) ** int(match["sign"] + exponent) if exponent else _SUFFIXES[match["suffix"] or ""]
+        try:
+            number = Fraction(_number(match["number"]))
+        except ValueError:  # of more digits than Python reads
+            raise InvalidField(field, f"{text[:_MAX_LENGTH]}…", REMEDY) from None
+        return cls(_within_range(number * scale), text)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: Any, _handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:

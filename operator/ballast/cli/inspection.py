@@ -9,7 +9,8 @@ from importlib.metadata import version
 from typing import Any, TypeVar
 
 from ballast.api import BalancingPolicy, SparkTopology
-from ballast.api.labels import LabelSelector
+from ballast.api import labels as selectors
+from ballast.api.labels import LabelSelector, Requirement
 from ballast.controller.metrics_reader import MetricsReader
 from ballast.doctor.cluster_checks import Budget, Cluster, Metrics, Node, NodePool, Operator, SparkPod
 from ballast.errors import BallastError
@@ -325,14 +326,25 @@ def _spark_pod(item: JSON) -> SparkPod:
 def _budget(item: JSON) -> Budget:
     metadata, status = item["metadata"], item.get("status") or {}
     selector = item["spec"].get("selector")
-    chosen = LabelSelector.model_validate(selector or {"matchLabels": {}})
     return Budget(
         metadata["namespace"],
         metadata["name"],
-        chosen,
+        _selector(selector or {}),
         int(status.get("disruptionsAllowed") or 0),
         counted=selector is not None and bool(status.get("expectedPods")),
     )
+
+
+def _selector(written: JSON) -> LabelSelector:
+    """Any that the API server has taken: those of Ballast's own kinds are shorter."""
+    expressions = (
+        Requirement.model_construct(
+            key=each["key"], operator=selectors.Operator(each["operator"]), values=tuple(each.get("values") or ())
+        )
+        for each in written.get("matchExpressions") or ()
+    )
+    labels = written.get("matchLabels") or {}
+    return LabelSelector.model_construct(match_labels=labels, match_expressions=tuple(expressions))
 
 
 def _place(item: JSON) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ from ballast.kube.constraint_reader import REQUIRED, ConstraintReader
 from ballast.kube.document import JSON, seconds, too_long
 from ballast.model import BINDING_SECONDS, KUBE_SCHEDULER, Constraints, Phase, Resources
 
+_LOG = logging.getLogger(__name__)
 _ENDED = ("Succeeded", "Failed")
 _UNCONSTRAINED = Constraints()
 _SPARK_CONTAINER = "spark-kubernetes-executor"
@@ -154,6 +156,18 @@ class PodReader:
         self._script = decommission_script
 
     def read(self, pod: JSON) -> Pod:
+        """Without what it asks for and demands, where that can't be read: whatever a user writes into one pod must not
+        hide it and those that are listed with it, or gated executors would never be released.
+        """
+        try:
+            return self._read(pod)
+        except Exception as error:  # noqa: BLE001 -- whatever is in a pod
+            metadata = pod["metadata"]
+            words = "what %s/%s asks for and demands can't be read, and is left out: %r"
+            _LOG.warning(words, metadata.get("namespace"), metadata.get("name"), error)
+            return self._read(_bare(pod))
+
+    def _read(self, pod: JSON) -> Pod:
         metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
         labels = metadata.get("labels") or {}
         node = spec.get("nodeName")
@@ -249,6 +263,16 @@ def _nominated_by_us(metadata: JSON) -> bool:
         and "f:nominatedNodeName" in ((entry.get("fieldsV1") or {}).get("f:status") or {})
     }
     return not managers or names.FIELD_MANAGER in managers
+
+
+def _bare(pod: JSON) -> JSON:
+    spec, status = pod["spec"], pod.get("status") or {}
+    known = {key: spec[key] for key in ("nodeName", "schedulingGates", "schedulerName") if key in spec}
+    return {
+        "metadata": {key: value for key, value in pod["metadata"].items() if key != "managedFields"},
+        "spec": {**known, "containers": [{"name": ""}]},
+        "status": {"phase": status.get("phase")},
+    }
 
 
 def _claims(pod: JSON) -> tuple[str, ...]:

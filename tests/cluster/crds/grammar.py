@@ -61,6 +61,8 @@ QUANTITIES = [
     (".5", Fraction(1, 2)),
     ("5.", Fraction(5)),
     ("+5", Fraction(5)),
+    ("1e+0000000003", Fraction(1000)),
+    ("0001e-0003", Fraction(1, 1000)),
     ("-5", Fraction(-5)),
     ("250m", Fraction(1, 4)),
     ("7u", Fraction(7, 10**6)),

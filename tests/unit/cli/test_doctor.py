@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ballast.cli import doctor
+from ballast.cli import doctor, inspection
 from tests.unit.cli.program import run
 from tests.unit.doctor.provoked import GOOD, as_properties, settings
 from tests.unit.kube.scripted import Answer, Asked, kubeconfig, scripted
@@ -116,6 +116,17 @@ def test_what_a_pod_prints_is_read_up_to_a_bound(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(doctor, "_EXEC_SECONDS", 1.0)
     ended = run("doctor", "--pod", "jobs/exec-1")
     assert ended.code == 2
+
+
+def test_a_budget_s_selector_may_be_as_long_as_the_api_server_takes() -> None:
+    """One of a tenant's ended doctor for all."""
+    many = [f"v{number}" for number in range(50)]
+    expressions = [{"key": "a", "operator": "In", "values": many}, *({"key": v, "operator": "Exists"} for v in many)]
+    selector = {"matchLabels": dict.fromkeys(many, "x"), "matchExpressions": expressions}
+    found = inspection._budget({"metadata": {"namespace": "n", "name": "b"}, "spec": {"selector": selector}})
+    labels = {"a": "v49", **dict.fromkeys(many, "x")}
+    assert found.selector.matches(labels)
+    assert not found.selector.matches({**labels, "a": "v50"})
 
 
 def test_a_password_in_the_address_of_prometheus_is_not_shown(tmp_path: Path) -> None:

@@ -269,3 +269,28 @@ def test_what_is_requested_on_a_node_is_the_sum_of_those_that_hold_something_the
     assert found.on("node-2") == Resources(4.0)
     assert found.on("node-3").extended == (("example.com/gpu", 16.0),)
     assert found.on("nowhere") == Resources()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"containers": [{"name": "a", "resources": {"requests": {"memory": "1e+1000"}}}]},
+        {"containers": [{"name": "a", "resources": {"requests": {"cpu": "0" * 5000}}}]},
+        {"affinity": {"nodeAffinity": "anything"}},
+        {"status": {"conditions": [{}]}},
+    ],
+    ids=["an amount", "an amount of many digits", "an affinity", "a status"],
+)
+def test_a_pod_that_cannot_be_read_is_seen_without_what_it_asks_for(
+    changes: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    """It would hide all pods that are listed with it, and nothing would release them."""
+    pod = executor(gates=[GATE], annotations={"ballast.dev/gate": "disabled"}, **changes)
+    found = read(pod)
+    assert (found.name, found.created_at, found.phase) == ("spark-1-exec-1", CREATED_AT, Phase.GATED)
+    assert (found.executor and found.executor.application, found.executor and found.executor.opted_out) == (
+        "spark-1",
+        True,
+    )
+    assert found.requests.cpu_cores == 0.0
+    assert "what analytics/spark-1-exec-1 asks for and demands can't be read" in caplog.text
