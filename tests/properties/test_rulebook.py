@@ -194,7 +194,7 @@ def answers(snapshot: Snapshot, policy: Policy) -> Iterator[Answer]:
 def _planned(
     executor: Executor, target: str, snapshot: Snapshot, policy: Policy, scores: dict[str, float]
 ) -> Reason | None:
-    """What becomes of it when a strategy suggests it."""
+    """What becomes of it when a strategy suggests it. It may be sent elsewhere, where this node has no room for it."""
     resting = rest(snapshot.moves, policy.moves, NOW)
     known = strategy_state.candidates(snapshot, policy, Memory(), now=NOW)
     arbiter = Arbiter(snapshot, policy, resting=resting, now=NOW)
@@ -202,8 +202,10 @@ def _planned(
     used = loads(snapshot.executors, node_speeds(snapshot.nodes))
     at = _Moment(snapshot, policy, Memory(), scores, used, known, arbiter, terms, NOW)
     suggestion = Suggestion(executor.key, executor.node or "", target, hot_score=0.0)
-    _, refused = completed([suggestion], at.pool(from_score=0.0), terms, ruling=at.ruling)
-    return refused[0].reason if refused else None
+    sent, refused = completed([suggestion], at.pool(from_score=0.0), terms, ruling=at.ruling)
+    if refused:
+        return refused[0].reason
+    return None if sent[0].target == target else Reason.NO_DESTINATION
 
 
 def _explained(

@@ -324,9 +324,9 @@ def completed(
 ) -> tuple[tuple[Suggestion, ...], tuple[Refused, ...]]:
     """The suggestions that will be followed, in order, each with a target and the scores predicted after it.
 
-    Each counts on those before it that will be followed, and on no other. A target that the strategy named is kept or
-    refused, never replaced; no target is to end hotter than its source, so what a swap would bring back stays where it
-    is.
+    Each counts on those before it that will be followed, and on no other. A target that the strategy named is
+    replaced only if it can't take the executor; no target is to end hotter than its source, so what a swap would bring
+    back stays where it is.
     """
     completion = _Completion(
         nodes={node.name: node for node in pool.nodes},
