@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ballast.kube import names
 from ballast.kube.client import Client
 from ballast.kube.document import JSON
-from ballast.kube.errors import Forbidden, NotFound
+from ballast.kube.errors import Forbidden, Invalid, NotFound
 from ballast.kube.kinds import CONFIG_MAP, POD
 from ballast.kube.objects import Query, read_list
 
@@ -94,7 +94,8 @@ def _text(client: Client, driver: _Driver, part: Part) -> str | None:
         found = client.get(CONFIG_MAP, driver.config_map, namespace=driver.namespace)
     except Forbidden:
         return None
-    except NotFound:
+    except (NotFound, Invalid):
+        # A volume's author may write any text for the name, also one that no ConfigMap can have.
         return ""
     text = (found.get("data") or {}).get(part.key)
     return text if isinstance(text, str) else ""

@@ -17,6 +17,7 @@ OTHERS_FIELDS: JSON = {"fieldsV1": {"f:spec": {"f:schedulingGates": {'k:{"name":
 GATED = "spec: {schedulingGates: [{name: other}, {name: ballast.dev/placement}]}"
 NAME = "ballast.dev/placement"
 FORBIDDEN = Answer(403, {"reason": "Forbidden", "message": "no"})
+NO_NAME = Answer(400, {"reason": "BadRequest", "message": "Name parameter invalid: may not contain '/'"})
 MISSING = Answer(404, {"reason": "NotFound", "message": "no"})
 
 
@@ -63,6 +64,7 @@ HELD = executor(1, gates=[GATE], managed_fields=[BY_TEMPLATE])
         ),
         pytest.param([driver()], MISSING, TemplateGates(), id="no template"),
         pytest.param([with_template()], MISSING, TemplateGates(), id="a template that is gone"),
+        pytest.param([with_template()], NO_NAME, TemplateGates(), id="a name that no ConfigMap can have"),
         pytest.param([with_template()], holding("spec: {}"), TemplateGates(), id="no gates in the template"),
         pytest.param([with_template()], holding("spec: ["), TemplateGates(), id="no YAML"),
         pytest.param([with_template()], holding("[1]"), TemplateGates(), id="no pod"),
