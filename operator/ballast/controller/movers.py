@@ -170,6 +170,9 @@ def _application_ended(context: Context, kin: Kin) -> bool:
 
 _LOG = logging.getLogger(__name__)
 _MOST_STEPS = 6
+_FRESH_SECONDS = 5.0
+"""How old an answer may be for which a move has waited."""
+_NOT_READ: tuple[float, list[SeenPod] | None] = 0.0, None
 _PAUSE_SECONDS = 30.0
 """Until something that the server refused is tried again."""
 _NO_POLICY = MovesPolicy()
@@ -189,6 +192,8 @@ class _Answers:
     failure: dict[str, str] = field(default_factory=dict)
     """Of an eviction, for another reason."""
     pin: dict[str, str] = field(default_factory=dict)
+    pods: dict[str, tuple[float, list[SeenPod] | None]] = field(default_factory=dict)
+    """Those that a move is about, and when they were read."""
 
     def told(self, key: str, facts: Facts) -> Facts:
         return replace(
@@ -199,9 +204,9 @@ class _Answers:
         )
 
     def keep(self, keys: Collection[str]) -> None:
-        for answers in (self.eviction, self.failure, self.pin):
+        for answers in (self.eviction, self.failure, self.pin, self.pods):
             for key in answers.keys() - keys:
-                del answers[key]
+                answers.pop(key, None)
 
 
 class Movers:
@@ -309,13 +314,13 @@ class Movers:
             seen = self._answers.told(each.key, facts(each, context, known, now))
             step = advance(each.state, seen, context.policy.moves, now)
             if reread is not None and (step.changed or step.effect is not None):
-                context, reread = _reread(each, context, reread), None
+                fresh, reread = self._read_again(each, context, reread), None
+                if fresh is None:
+                    return self._clock() + 1.0
+                context = fresh
                 continue
             if not step.changed:
-                if step.effect is None:
-                    return step.wake_at
-                self._act(step.effect, each, context)
-                return self._clock() + 1.0
+                return self._effect(step, each, context)
             written = self._write(each, step, context.name)
             if written is None:
                 return self._clock() + 1.0
@@ -359,6 +364,33 @@ class Movers:
             self._events.post(
                 Notice(regarding, event.reason, "Move", event.message, warning=event.warning, related=related)
             )
+
+    def _read_again(self, each: OpenMove, context: Context, reread: Reread) -> Context | None:
+        """With the pods that the move is about, as they are now. None: there is no answer yet.
+
+        They may be hundreds of a megabyte, and executors of others are gated. Nothing is decided about the move before
+        the answer is there, so that the next reconcile may use one that came late.
+        """
+        orders, subject = each.state.orders, each.state.subject
+        known = context.pods.get(orders.executor_uid)
+        application = subject.application or (known.executor.application if known and known.executor else "")
+
+        def read(move: OpenMove) -> None:
+            found = reread(orders.namespace, application, orders.executor_name)
+            self._answers.pods[move.key] = self._clock(), found
+
+        at, pods = self._answers.pods.pop(each.key, _NOT_READ)
+        if pods is None or self._clock() - at > _FRESH_SECONDS:
+            self._bulkhead.map(read, [each], key=lambda move: move.key, namespace=lambda _: orders.namespace)
+            _, pods = self._answers.pods.pop(each.key, _NOT_READ)
+        return None if pods is None else context.with_pods(orders.namespace, application, pods)
+
+    def _effect(self, step: Step, each: OpenMove, context: Context) -> float | None:
+        """Do what the step asks for; returns when to look again."""
+        if step.effect is None:
+            return step.wake_at
+        self._act(step.effect, each, context)
+        return self._clock() + 1.0
 
     def _act(self, effect: Effect, each: OpenMove, context: Context) -> None:
         """Without waiting long for the answer: a webhook may take as long as it likes, and others' executors are gated.
@@ -440,13 +472,6 @@ class Movers:
         outcome = actions.release(self._client, order, context.policy.levels)
         _keep(self._answers.pin, key, outcome.detail if isinstance(outcome, actions.Refused) else "")
         self._telemetry.count_write("release", outcome)
-
-
-def _reread(each: OpenMove, context: Context, reread: Reread) -> Context:
-    orders, subject = each.state.orders, each.state.subject
-    known = context.pods.get(orders.executor_uid)
-    application = subject.application or (known.executor.application if known and known.executor else "")
-    return context.with_pods(orders.namespace, application, reread(orders.namespace, application, orders.executor_name))
 
 
 def _keep(answers: dict[str, str], key: str, refused: str) -> None:

@@ -464,6 +464,48 @@ def test_an_executor_that_the_server_no_longer_has_is_not_evicted_although_the_w
     assert asked == [("analytics", "spark-1", "spark-1-exec-1")], "once, before the first step"
 
 
+def test_pods_that_take_long_to_be_read_again_are_not_waited_for(pool: Stage, tmp_path: Path) -> None:
+    """An application may have hundreds of pods of a megabyte, and executors of others are gated meanwhile."""
+    let, asked = Event(), []
+
+    def reread(namespace: str, application: str, name: str) -> list[Pod]:
+        asked.append((namespace, application, name))
+        let.wait(30)
+        return []
+
+    client = pool.script.client(tmp_path)
+    events = EventRecorder(client, instance="one", clock=lambda: NOW, on_error=lambda error: pytest.fail(str(error)))
+    pool.movers = Movers(client, events=events, telemetry=pool.telemetry, clock=lambda: pool.now, reread=reread)
+    began = time.monotonic()
+    assert pool.run() == NOW + 1.0
+    assert time.monotonic() - began < 10.0
+    assert pool.run() == NOW + 1.0
+    assert (len(asked), pool.done()) == (1, []), "nothing is decided before the answer"
+    let.set()
+    wait_until(lambda: pool.run() is None, what="the answer is used", timeout_seconds=10)
+    assert pool.phase("m1") == ("Expired", "ExecutorGone")
+    assert len(asked) == 1
+
+
+def test_an_answer_that_came_too_long_ago_is_not_used(pool: Stage, tmp_path: Path) -> None:
+    let, asked = Event(), []
+
+    def reread(namespace: str, application: str, name: str) -> list[Pod]:
+        asked.append((namespace, application, name))
+        let.wait(30)
+        return []
+
+    client = pool.script.client(tmp_path)
+    events = EventRecorder(client, instance="one", clock=lambda: NOW, on_error=lambda error: pytest.fail(str(error)))
+    pool.movers = Movers(client, events=events, telemetry=pool.telemetry, clock=lambda: pool.now, reread=reread)
+    pool.run()
+    let.set()
+    time.sleep(0.2)
+    pool.now += 6.0
+    wait_until(lambda: pool.run() is None, what="they are read again", timeout_seconds=10)
+    assert len(asked) == 2
+
+
 def test_an_executor_that_went_by_itself_needs_no_eviction(pool: Stage) -> None:
     gone(pool)
     assert pool.run() is None
